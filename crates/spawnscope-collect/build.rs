@@ -41,9 +41,7 @@ mod ebpf {
             "wire/wakers.rs",
         ]
         .map(|file| Path::new("src").join(file));
-        let texts = files
-            .each_ref()
-            .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
+        let texts = files.each_ref().map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
         // cbindgen omits types that no exported function uses, unless they are listed.
         let structs = texts
             .iter()

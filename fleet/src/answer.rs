@@ -30,11 +30,8 @@ impl Answer {
     pub fn from_batches(columns: Vec<String>, batches: &[RecordBatch]) -> Result<Answer> {
         let mut rows = Vec::new();
         for batch in batches {
-            let columns: Vec<Vec<Value>> = batch
-                .columns()
-                .iter()
-                .map(|column| values(column))
-                .collect::<Result<_>>()?;
+            let columns: Vec<Vec<Value>> =
+                batch.columns().iter().map(|column| values(column)).collect::<Result<_>>()?;
             rows.extend((0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()));
         }
         Ok(Answer { columns, rows })
@@ -93,9 +90,7 @@ impl<'a> Row<'a> {
     #[must_use]
     pub fn count(&self, column: &str) -> Option<i64> {
         let value = self.get(column);
-        value
-            .as_i64()
-            .or_else(|| value.as_f64().map(|number| number.round() as i64))
+        value.as_i64().or_else(|| value.as_f64().map(|number| number.round() as i64))
     }
 }
 

@@ -38,10 +38,7 @@ impl Engine {
     /// # Errors
     /// When a file cannot be read, or is not a Parquet file.
     pub fn open(dataset: &Dataset) -> Result<Engine> {
-        let runtime = Builder::new_multi_thread()
-            .enable_all()
-            .build()
-            .context("failed to start threads")?;
+        let runtime = Builder::new_multi_thread().enable_all().build().context("failed to start threads")?;
         let mut config = SessionConfig::new().with_collect_statistics(false);
         config.options_mut().sql_parser.dialect = Dialect::PostgreSQL;
         config.options_mut().execution.parquet.pushdown_filters = true;
@@ -49,20 +46,13 @@ impl Engine {
         // With this optimization, a join would filter the rows that it reads by the runs it has found. Almost every row has a run, so the
         // filter would only cost time.
         config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
-        let environment = RuntimeEnvBuilder::new()
-            .with_memory_limit(MAX_MEMORY_BYTES, 1.0)
-            .build_arc()?;
+        let environment = RuntimeEnvBuilder::new().with_memory_limit(MAX_MEMORY_BYTES, 1.0).build_arc()?;
         let context = SessionContext::new_with_config_rt(config, environment);
         context.register_object_store(&dataset.url, dataset.store.clone());
         // `ask` registers the other tables when a query names them.
         runtime.block_on(register(&context, dataset, "runs"))?;
         let has_doctor = runtime.block_on(register(&context, dataset, DOCTOR))?;
-        Ok(Engine {
-            runtime,
-            context,
-            dataset: dataset.clone(),
-            has_doctor,
-        })
+        Ok(Engine { runtime, context, dataset: dataset.clone(), has_doctor })
     }
 
     /// Whether the dataset has findings of the doctor.
@@ -76,19 +66,11 @@ impl Engine {
     /// # Errors
     /// When the statement is not a query, or when it fails.
     pub fn ask(&self, sql: &str) -> Result<Answer> {
-        let only_queries = SQLOptions::new()
-            .with_allow_ddl(false)
-            .with_allow_dml(false)
-            .with_allow_statements(false);
+        let only_queries = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
         self.runtime.block_on(async {
             self.register_tables_of(sql).await?;
             let frame = self.context.sql_with_options(sql, only_queries).await?;
-            let columns = frame
-                .schema()
-                .fields()
-                .iter()
-                .map(|field| field.name().clone())
-                .collect();
+            let columns = frame.schema().fields().iter().map(|field| field.name().clone()).collect();
             Answer::from_batches(columns, &frame.collect().await?)
         })
     }
@@ -146,9 +128,7 @@ async fn schema(
     let state = context.state();
     let step = files.len().div_ceil(MAX_SAMPLED_FILES).max(1);
     let read = async |file: ObjectMeta| {
-        let schema = format
-            .infer_schema(&state, &dataset.store, std::slice::from_ref(&file))
-            .await;
+        let schema = format.infer_schema(&state, &dataset.store, std::slice::from_ref(&file)).await;
         let schema = schema.with_context(|| format!("{} is not a Parquet file", file.location))?;
         // The metadata has the version of the tables. Schemas with different versions could not be merged.
         anyhow::Ok(schema.as_ref().clone().with_metadata(HashMap::new()))

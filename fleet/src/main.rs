@@ -46,7 +46,5 @@ fn message(error: &anyhow::Error) -> String {
 
 /// Whether the reader of standard output has closed the pipe, as in `| head`.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

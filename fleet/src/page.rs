@@ -53,18 +53,12 @@ impl Column {
     /// Makes a column of names.
     #[must_use]
     pub fn name(title: &str) -> Column {
-        Column {
-            title: title.to_owned(),
-            is_figure: false,
-        }
+        Column { title: title.to_owned(), is_figure: false }
     }
 
     /// Makes a column of figures.
     #[must_use]
     pub fn figure(title: &str) -> Column {
-        Column {
-            title: title.to_owned(),
-            is_figure: true,
-        }
+        Column { title: title.to_owned(), is_figure: true }
     }
 }

@@ -19,10 +19,7 @@ use crate::store;
 /// # Errors
 /// When a file cannot be read or written. The files copied so far are complete; another push copies the rest.
 pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("failed to start a runtime")?;
+    let runtime = Builder::new_current_thread().enable_all().build().context("failed to start a runtime")?;
     let (mut copied, mut already_there) = (0, 0);
     // `runs` is the last table, so that a recording becomes part of the dataset only after all of its other tables.
     for table in TABLES {

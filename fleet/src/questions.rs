@@ -41,10 +41,7 @@ impl Question {
             sql = sql.replace(&format!("${{{name}}}"), value);
         }
         if let Some(left) = sql.find("${") {
-            bail!(
-                "{self:?}: no value for {}",
-                &sql[left..].chars().take(20).collect::<String>()
-            );
+            bail!("{self:?}: no value for {}", &sql[left..].chars().take(20).collect::<String>());
         }
         Ok(sql)
     }
@@ -52,8 +49,5 @@ impl Question {
 
 /// Removes comments: the parameters that they mention must not be replaced.
 fn without_comments(sql: &str) -> String {
-    sql.lines()
-        .filter(|line| !line.trim_start().starts_with("--"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    sql.lines().filter(|line| !line.trim_start().starts_with("--")).collect::<Vec<_>>().join("\n")
 }

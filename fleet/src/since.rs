@@ -20,10 +20,7 @@ impl Since {
     /// When the argument is not a date, and no run has a commit that begins with it.
     pub fn resolve(given: &str, engine: &Engine) -> Result<Since> {
         if is_date(given) {
-            return Ok(Since {
-                sql: format!("TIMESTAMP '{given} 00:00:00'"),
-                words: given.to_owned(),
-            });
+            return Ok(Since { sql: format!("TIMESTAMP '{given} 00:00:00'"), words: given.to_owned() });
         }
         if !given.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             bail!("--since {given}: give a date like 2026-11-10, or a commit");
@@ -33,10 +30,7 @@ impl Since {
         if found.rows.iter().flatten().all(serde_json::Value::is_null) {
             bail!("--since {given}: no run has such a commit, and it is not a date like 2026-11-10");
         }
-        Ok(Since {
-            sql,
-            words: format!("commit {given}"),
-        })
+        Ok(Since { sql, words: format!("commit {given}") })
     }
 }
 
@@ -53,10 +47,6 @@ mod tests {
     #[test]
     fn a_date_is_recognized_by_its_form() {
         assert!(is_date("2026-11-10"));
-        assert!(
-            ["20261110", "2026-11-1", "4f2a91c", ""]
-                .iter()
-                .all(|text| !is_date(text))
-        );
+        assert!(["20261110", "2026-11-1", "4f2a91c", ""].iter().all(|text| !is_date(text)));
     }
 }

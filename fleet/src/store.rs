@@ -41,15 +41,8 @@ pub fn url(location: &Path) -> Result<Option<Url>> {
 /// # Errors
 /// When the AWS_ variables of the environment are missing or wrong.
 pub fn open(url: &Url) -> Result<Arc<dyn ObjectStore>> {
-    let retry = RetryConfig {
-        max_retries: MAX_RETRIES,
-        retry_timeout: RETRY_TIMEOUT,
-        ..RetryConfig::default()
-    };
-    let store = AmazonS3Builder::from_env()
-        .with_url(url.as_str())
-        .with_retry(retry)
-        .build();
+    let retry = RetryConfig { max_retries: MAX_RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
+    let store = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry).build();
     let store = store.with_context(|| format!("failed to open {url}: check the AWS_ variables of the environment"))?;
     Ok(Arc::new(store))
 }

@@ -42,24 +42,11 @@ fn generated(more: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let dataset = directory.path().join("dataset");
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = package.parent().unwrap().join("target/venv/bin/python");
-    assert!(
-        python.exists(),
-        "{} is missing: run scripts/python-environment.sh",
-        python.display()
-    );
+    assert!(python.exists(), "{} is missing: run scripts/python-environment.sh", python.display());
     let status = Command::new(python)
         .arg(package.join("generate.py"))
         .args([BASE.as_ref(), dataset.as_path()])
-        .args([
-            "--runs",
-            "140",
-            "--jobs",
-            "10",
-            "--machines",
-            "8",
-            "--launches",
-            "20000",
-        ])
+        .args(["--runs", "140", "--jobs", "10", "--machines", "8", "--launches", "20000"])
         .args(more)
         .status();
     assert!(status.unwrap().success());
@@ -77,26 +64,14 @@ fn only_the_line_that_became_expensive_is_reported() {
     let found = json(&["regressions", "--since", "2026-11-09"], injected());
     assert_eq!(found.len(), 1, "{found:?}");
     let row = &found[0];
-    assert_eq!(
-        (&row["file"], &row["line"], &row["command"]),
-        (&"/ci/build.sh".into(), &41.into(), &"git".into())
-    );
-    assert_eq!(
-        (row["launches_before"].as_f64(), row["launches_after"].as_f64()),
-        (Some(0.0), Some(40.0))
-    );
+    assert_eq!((&row["file"], &row["line"], &row["command"]), (&"/ci/build.sh".into(), &41.into(), &"git".into()));
+    assert_eq!((row["launches_before"].as_f64(), row["launches_after"].as_f64()), (Some(0.0), Some(40.0)));
     // 40 launches of 2 ms.
     let critical = row["critical_after_ns"].as_f64().unwrap();
     let half_width = row["critical_half_width_ns"].as_f64().unwrap();
-    assert!(
-        (critical - 80e6).abs() < 2.0 * half_width && half_width < 2e6,
-        "{critical} +- {half_width}"
-    );
+    assert!((critical - 80e6).abs() < 2.0 * half_width && half_width < 2e6, "{critical} +- {half_width}");
     let text = printed(&["regressions", "--since", "2026-11-09"], injected());
-    assert!(
-        text.contains("git from /ci/build.sh:41: 0.0 -> 40.0 launches per run in"),
-        "{text}"
-    );
+    assert!(text.contains("git from /ci/build.sh:41: 0.0 -> 40.0 launches per run in"), "{text}");
 }
 
 #[test]
@@ -127,14 +102,8 @@ fn the_latest_findings_of_the_doctor_are_shown_for_the_slow_machine() {
     let text = printed(&["machines"], injected());
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     // The later of the two examinations, with all of its findings.
-    assert!(
-        words.contains("`spawnscope doctor` found there on 2026-11-13: 1 problem, 6 notes"),
-        "{text}"
-    );
-    assert!(
-        words.contains("What `spawnscope doctor` found on machine-07 on 2026-11-13 1. "),
-        "{text}"
-    );
+    assert!(words.contains("`spawnscope doctor` found there on 2026-11-13: 1 problem, 6 notes"), "{text}");
+    assert!(words.contains("What `spawnscope doctor` found on machine-07 on 2026-11-13 1. "), "{text}");
     assert!(!words.contains("2026-11-04"), "{text}");
     let rows = json(&["machines"], injected());
     let examination = |host: &str| &rows.iter().find(|row| row["host"] == host).unwrap()["doctor"];
@@ -143,12 +112,7 @@ fn the_latest_findings_of_the_doctor_are_shown_for_the_slow_machine() {
     let findings = examination("machine-07")["findings"].as_array().unwrap();
     assert_eq!(findings[0]["severity"], "problem");
     for finding in findings {
-        let title = finding["title"]
-            .as_str()
-            .unwrap()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
+        let title = finding["title"].as_str().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         let is_shown = words.contains(&title);
         assert_eq!(is_shown, finding["severity"] != "unseen", "{title}: {text}");
     }
@@ -168,10 +132,7 @@ fn an_outlier_that_was_not_examined_is_shown_with_the_command_to_run() {
     }
     let text = printed(&["machines"], &dataset);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let command = format!(
-        "was not run there: run `spawnscope doctor -o {}` on it",
-        dataset.display()
-    );
+    let command = format!("was not run there: run `spawnscope doctor -o {}` on it", dataset.display());
     assert!(words.contains(&command), "{text}");
     assert!(json(&["machines"], &dataset).iter().all(|row| row["doctor"].is_null()));
     assert!(json(&["doctor"], &dataset).is_empty());
@@ -184,10 +145,7 @@ fn without_a_change_nothing_is_reported() {
     assert!(json(&["regressions", "--since", "2026-11-09"], &dataset).is_empty());
     assert!(json(&["machines"], &dataset).iter().all(|row| row["is_outlier"] == 0));
     let text = printed(&["regressions", "--since", "2026-11-09"], &dataset);
-    assert!(
-        text.contains("Nothing changed since 2026-11-09 beyond noise."),
-        "{text}"
-    );
+    assert!(text.contains("Nothing changed since 2026-11-09 beyond noise."), "{text}");
     assert!(printed(&["machines"], &dataset).contains("No machine's launches cost clearly more or less"));
 }
 
@@ -199,13 +157,7 @@ fn with_one_machine_there_is_nothing_to_compare() {
 #[test]
 fn answers_add_up_all_launches() {
     let dataset = injected();
-    let total = json(
-        &[
-            "sql",
-            "SELECT COUNT(*) AS launches, SUM(critical_ns) AS critical FROM launches",
-        ],
-        dataset,
-    );
+    let total = json(&["sql", "SELECT COUNT(*) AS launches, SUM(critical_ns) AS critical FROM launches"], dataset);
     for by in ["command", "label:job", "label:host", "label:test", "label:cmake"] {
         let arguments = &["top", "--by", by, "--rows", "100"];
         let rows = json(arguments, dataset);
@@ -221,20 +173,10 @@ fn answers_add_up_all_launches() {
 
 #[test]
 fn top_is_ordered_as_requested() {
-    for (order, column) in [
-        ("critical", "critical_ns"),
-        ("saving", "saving_ns"),
-        ("count", "launches"),
-    ] {
+    for (order, column) in [("critical", "critical_ns"), ("saving", "saving_ns"), ("count", "launches")] {
         let rows = json(&["top", "--order", order], Path::new(BASE));
-        let figures: Vec<i64> = rows
-            .iter()
-            .map(|row| row[column].as_i64().unwrap_or(i64::MIN))
-            .collect();
-        assert!(
-            figures.len() > 3 && figures.is_sorted_by(|one, next| one >= next),
-            "{order}: {figures:?}"
-        );
+        let figures: Vec<i64> = rows.iter().map(|row| row[column].as_i64().unwrap_or(i64::MIN)).collect();
+        assert!(figures.len() > 3 && figures.is_sorted_by(|one, next| one >= next), "{order}: {figures:?}");
     }
     assert!(failure(&["top", "--by", "command", "--order", "saving"], Path::new(BASE)).contains("use --by line"));
 }
@@ -244,18 +186,10 @@ fn each_answer_can_be_printed_and_written_as_a_page_that_loads_nothing() {
     let directory = tempfile::tempdir().unwrap();
     for arguments in [&["top"][..], &["trend"], &["advice"], &["machines"], &["doctor"]] {
         // The recordings in BASE are of one machine, so there is nothing to compare.
-        let dataset = if arguments[0] == "machines" {
-            injected()
-        } else {
-            Path::new(BASE)
-        };
+        let dataset = if arguments[0] == "machines" { injected() } else { Path::new(BASE) };
         assert!(printed(arguments, dataset).lines().count() > 3, "{arguments:?}");
         let file = directory.path().join("page.html");
-        let with_page: Vec<&str> = arguments
-            .iter()
-            .copied()
-            .chain(["--html", file.to_str().unwrap()])
-            .collect();
+        let with_page: Vec<&str> = arguments.iter().copied().chain(["--html", file.to_str().unwrap()]).collect();
         assert_eq!(printed(&with_page, dataset), "");
         let page = fs::read_to_string(&file).unwrap();
         assert!(page.contains("<td") && !page.contains("://"), "{arguments:?}: {page}");

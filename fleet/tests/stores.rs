@@ -28,9 +28,7 @@ impl Store {
             .spawn()
             .expect("the interpreter of scripts/python-environment.sh");
         let mut port = String::new();
-        BufReader::new(server.stdout.take().unwrap())
-            .read_line(&mut port)
-            .unwrap();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
         let port = port.trim().to_owned();
         assert!(!port.is_empty(), "the store did not start");
         Store { server, port }
@@ -82,19 +80,10 @@ const REMOTE: &str = "s3://builds/all/fleet";
 fn answers_from_a_store_and_a_directory_are_equal_and_files_are_pushed_once() {
     let (store, base) = (Store::start(), base());
     let pushed = store.printed(&["push", &base, REMOTE]);
-    assert!(
-        pushed.starts_with("copied ") && pushed.ends_with("; 0 more were already there\n"),
-        "{pushed}"
-    );
+    assert!(pushed.starts_with("copied ") && pushed.ends_with("; 0 more were already there\n"), "{pushed}");
     let again = store.printed(&["push", &base, REMOTE]);
     assert!(again.contains("already"), "{again}");
-    for question in [
-        &["top"][..],
-        &["top", "--by", "command"],
-        &["machines"],
-        &["advice"],
-        &["trend"],
-    ] {
+    for question in [&["top"][..], &["top", "--by", "command"], &["machines"], &["advice"], &["trend"]] {
         let ask = |dataset: &str| {
             let arguments: Vec<&str> = question.iter().copied().chain([dataset, "--json"]).collect();
             store.printed(&arguments)
@@ -115,15 +104,8 @@ fn answers_from_a_store_and_a_directory_are_equal_and_files_are_pushed_once() {
 #[test]
 fn concurrent_pushes_make_one_dataset() {
     let (store, base) = (Store::start(), base());
-    let pushing: Vec<Child> = (0..3)
-        .map(|_| {
-            store
-                .command(&["push", &base, REMOTE])
-                .stdout(Stdio::null())
-                .spawn()
-                .unwrap()
-        })
-        .collect();
+    let pushing: Vec<Child> =
+        (0..3).map(|_| store.command(&["push", &base, REMOTE]).stdout(Stdio::null()).spawn().unwrap()).collect();
     for mut child in pushing {
         assert!(child.wait().unwrap().success());
     }
@@ -136,15 +118,7 @@ fn concurrent_pushes_make_one_dataset() {
     store.printed(&["push", REMOTE, copy]);
     assert_eq!(count(&base), count(copy));
     let first = fs::read_dir(format!("{copy}/runs")).unwrap().next();
-    assert!(
-        first
-            .unwrap()
-            .unwrap()
-            .file_name()
-            .to_str()
-            .unwrap()
-            .starts_with("date=")
-    );
+    assert!(first.unwrap().unwrap().file_name().to_str().unwrap().starts_with("date="));
 }
 
 #[test]

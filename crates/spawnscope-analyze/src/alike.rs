@@ -78,11 +78,7 @@ fn shapes(forest: &Forest<'_>, callers: &Callers) -> Vec<u32> {
     let parents_first: Vec<usize> = forest.walk_all().map(|step| step.index).collect();
     for index in parents_first.into_iter().rev() {
         let children = forest.children(index).iter().map(|child| shapes[*child]).collect();
-        let shape = (
-            forest.launches[index].command.as_ref(),
-            callers.number_of(index),
-            children,
-        );
+        let shape = (forest.launches[index].command.as_ref(), callers.number_of(index), children);
         let next = numbers.len() as u32;
         shapes[index] = *numbers.entry(shape).or_insert(next);
     }

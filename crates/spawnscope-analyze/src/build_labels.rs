@@ -73,10 +73,7 @@ impl BuildLabel {
     fn label_of_edge(self, outputs: &[&[u8]]) -> Option<Vec<u8>> {
         match self {
             BuildLabel::Target => outputs.first().map(|output| output.to_vec()),
-            BuildLabel::Cmake => outputs
-                .iter()
-                .find_map(|output| cmake_directory(output))
-                .map(<[u8]>::to_vec),
+            BuildLabel::Cmake => outputs.iter().find_map(|output| cmake_directory(output)).map(<[u8]>::to_vec),
             BuildLabel::Crate | BuildLabel::Directory | BuildLabel::Package | BuildLabel::Test => None,
         }
     }
@@ -114,10 +111,7 @@ impl BuildLabels {
             edges: Edges::new(forest.recording()),
             edge_of: vec![None; forest.launches.len()],
         };
-        let mut labels = BuildLabels {
-            values: Vec::new(),
-            value_indexes: vec![None; forest.launches.len()],
-        };
+        let mut labels = BuildLabels { values: Vec::new(), value_indexes: vec![None; forest.launches.len()] };
         let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
         for step in forest.walk_all() {
             let parent = forest.parent(step.index);
@@ -264,11 +258,7 @@ fn crate_of(exec: &Exec<'_>) -> Option<Vec<u8>> {
         return Some(named(without_hash(base_name(output))?, b"build script"));
     }
     let is_test = exec.arguments().any(|argument| argument == b"--test");
-    let kind = if is_test {
-        b"test".as_slice()
-    } else {
-        option(exec, b"--crate-type")?
-    };
+    let kind = if is_test { b"test".as_slice() } else { option(exec, b"--crate-type")? };
     Some(named(name, kind))
 }
 
@@ -346,10 +336,7 @@ fn test<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
 /// Removes the phase that pytest appends to the name of a test: `a.py::test_x (setup)`.
 fn without_phase(test: &[u8]) -> &[u8] {
     let phases: [&[u8]; 3] = [b" (setup)", b" (call)", b" (teardown)"];
-    phases
-        .iter()
-        .find_map(|phase| test.strip_suffix(*phase))
-        .unwrap_or(test)
+    phases.iter().find_map(|phase| test.strip_suffix(*phase)).unwrap_or(test)
 }
 
 /// Returns the CMake target. CMake's generators name it in the path of an object,

@@ -70,12 +70,7 @@ impl Causes {
             recording,
             path: &path,
             drifts: &drifts,
-            whatif: WhatIf {
-                forest,
-                timelines,
-                replay: &replay,
-                constants: &Constants::of(recording, forest),
-            },
+            whatif: WhatIf { forest, timelines, replay: &replay, constants: &Constants::of(recording, forest) },
             callers: &Callers::find(forest, Detail::Line),
         };
         let is_reliable = is_reliable(replay.error());
@@ -86,14 +81,8 @@ impl Causes {
         } else {
             (AdviceList::default(), Vec::new(), T::default())
         };
-        let causes = Causes {
-            advices,
-            dependence,
-            work: most_work(forest, &path),
-            replay_error: replay.error(),
-            drifts,
-            path,
-        };
+        let causes =
+            Causes { advices, dependence, work: most_work(forest, &path), replay_error: replay.error(), drifts, path };
         Some((causes, answer))
     }
 }

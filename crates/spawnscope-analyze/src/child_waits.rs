@@ -57,9 +57,8 @@ impl Reaps {
 
 /// Rewrites the slices after which a thread waited for a CPU until its child had ended.
 pub(super) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) {
-    let found: Vec<(ThreadIndex, usize, Reap)> = (0..timelines.threads.len() as ThreadIndex)
-        .flat_map(|thread| waits_of(timelines, reaps, thread))
-        .collect();
+    let found: Vec<(ThreadIndex, usize, Reap)> =
+        (0..timelines.threads.len() as ThreadIndex).flat_map(|thread| waits_of(timelines, reaps, thread)).collect();
     let children: HashSet<u32> = found.iter().map(|(.., reap)| reap.child).collect();
     let last = last_threads(timelines, |launch| children.contains(&launch));
     for (thread, index, reap) in found {
@@ -118,10 +117,7 @@ fn may_be_rewritten(slice: &SliceRow, waited: Nanos) -> bool {
         LeftCpu::Created | LeftCpu::Ended => false,
         LeftCpu::Preempted => true,
         _ if is_for_object => false,
-        _ => waker_is_cause(&SliceRow {
-            is_waker_certain: None,
-            ..*slice
-        }),
+        _ => waker_is_cause(&SliceRow { is_waker_certain: None, ..*slice }),
     }
 }
 

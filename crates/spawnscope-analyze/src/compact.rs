@@ -47,9 +47,6 @@ mod tests {
             assert_eq!(matches!(numbers, CompactNumbers::Short(_)), index < 2);
         }
         assert_eq!([0, 1, 2, 3, 4].map(|index| numbers.get(index)), all);
-        assert_eq!(
-            (size_of::<CompactNumbers<8>>(), size_of::<CompactNumbers<9>>()),
-            (40, 40)
-        );
+        assert_eq!((size_of::<CompactNumbers<8>>(), size_of::<CompactNumbers<9>>()), (40, 40));
     }
 }

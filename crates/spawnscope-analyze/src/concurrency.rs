@@ -26,10 +26,7 @@ pub fn concurrency(timelines: &Timelines, end: Nanos, parts: usize) -> Option<Co
     for thread in threads {
         add(timelines.slices(thread), &mut running, &mut waiting);
     }
-    Some(Concurrency {
-        running: running.means(),
-        waiting: waiting.means(),
-    })
+    Some(Concurrency { running: running.means(), waiting: waiting.means() })
 }
 
 fn add(slices: ThreadSlices<'_>, running: &mut Occupancy, waiting: &mut Occupancy) {
@@ -56,11 +53,7 @@ struct Occupancy {
 
 impl Occupancy {
     fn new(end: Nanos, parts: usize) -> Occupancy {
-        Occupancy {
-            width: end.0 as f64 / parts as f64,
-            partial: vec![0.0; parts],
-            whole: vec![0; parts + 1],
-        }
+        Occupancy { width: end.0 as f64 / parts as f64, partial: vec![0.0; parts], whole: vec![0; parts + 1] }
     }
 
     fn add(&mut self, start: Nanos, end: Nanos) {

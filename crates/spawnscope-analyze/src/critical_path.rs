@@ -160,16 +160,8 @@ fn walk(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos, visit: impl FnM
     let start = root_at.created.get().unwrap_or_default();
     let end = Nanos(start.0 + wall.0);
     let last = last_launch(forest, root, end);
-    let mut walk = Walk {
-        forest,
-        timelines,
-        visit,
-        thread: last_thread(timelines, last),
-        start,
-        at: end,
-        jumps: 0,
-        pieces: None,
-    };
+    let mut walk =
+        Walk { forest, timelines, visit, thread: last_thread(timelines, last), start, at: end, jumps: 0, pieces: None };
     let last_at = &forest.launches[last as usize].instants;
     if let Some(ended) = last_at.zombie.get().filter(|ended| *ended < end) {
         walk.charge_external_wait(ended, ExternalWait::Recorder);
@@ -364,11 +356,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     fn charge_back_to(&mut self, since: Nanos, charge: Charge) {
         let since = since.max(self.start);
         if since < self.at {
-            (self.visit)(Stretch {
-                start: since,
-                end: self.at,
-                charge,
-            });
+            (self.visit)(Stretch { start: since, end: self.at, charge });
             self.jumps = 0;
             self.at = since;
         }

@@ -142,16 +142,9 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
     let mut commands: Vec<(Command<'a>, Candidate)> = commands.into_iter().collect();
     commands.retain(|(_, each)| each.covered as f64 >= MIN_SHARE * wall.0 as f64);
     commands.sort_by_key(|(command, each)| (Reverse(each.covered), command.name, command.forked));
-    let max_replayed = if forest.launches.len() < MIN_LARGE_LAUNCHES {
-        MAX_REPLAYED
-    } else {
-        MAX_REPLAYED_IF_LARGE
-    };
+    let max_replayed = if forest.launches.len() < MIN_LARGE_LAUNCHES { MAX_REPLAYED } else { MAX_REPLAYED_IF_LARGE };
     commands.truncate(max_replayed);
-    commands
-        .into_iter()
-        .map(|(command, each)| (command, each.launches))
-        .collect()
+    commands.into_iter().map(|(command, each)| (command, each.launches)).collect()
 }
 
 /// Marks wrappers: shells, launchers, and commands that are launched once or twice around nearly the
@@ -162,11 +155,7 @@ fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_
         let is_around_all = each.count <= MAX_WRAPPER_LAUNCHES && each.saving[0].0 as f64 >= nearly_all;
         is_shell(name) || LAUNCHERS.contains(&name) || is_around_all
     };
-    let maybe_wrappers: Vec<bool> = all
-        .iter()
-        .zip(names)
-        .map(|(each, name)| may_be_wrapper(each, name))
-        .collect();
+    let maybe_wrappers: Vec<bool> = all.iter().zip(names).map(|(each, name)| may_be_wrapper(each, name)).collect();
     let others = all.iter().zip(&maybe_wrappers).filter(|(_, maybe)| !**maybe);
     let largest = others.map(|(each, _)| each.saving[0]).max().unwrap_or_default();
     for (each, maybe_wrapper) in all.iter_mut().zip(maybe_wrappers) {
@@ -196,10 +185,8 @@ fn set_launched_through(all: &mut [Dependence], removals: &[(Command<'_>, Fix)],
 /// Sets in each group how much of the wall depends on its command. Moves the groups with a known
 /// dependence to the front, the largest first.
 pub(super) fn rank_by_dependence(groups: &mut [Group], dependence: &[Dependence]) {
-    let by_label: HashMap<&[u8], Nanos> = dependence
-        .iter()
-        .map(|each| (each.label.as_slice(), each.saving[0]))
-        .collect();
+    let by_label: HashMap<&[u8], Nanos> =
+        dependence.iter().map(|each| (each.label.as_slice(), each.saving[0])).collect();
     for group in &mut *groups {
         group.depends = by_label.get(group.label.as_slice()).copied();
     }

@@ -27,9 +27,8 @@ pub(super) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     for (launch, threads) in threads_of_parents {
         let all = reaps.of_launch(launch);
         let alone = (0..all.len()).filter(|index| is_alone(timelines, all, *index));
-        let found: Vec<_> = alone
-            .flat_map(|index| waits_during_child(timelines, (launch, &threads), all[index]))
-            .collect();
+        let found: Vec<_> =
+            alone.flat_map(|index| waits_during_child(timelines, (launch, &threads), all[index])).collect();
         for (thread, index, slice) in found {
             let before = timelines.slices(thread).get(index);
             let timer = before.filter(|before| has_timed_out(timelines, thread, before));
@@ -80,11 +79,7 @@ fn waits_during_child(
         }
     }
     let is_idle = worked as f64 <= MAX_WORK_SHARE * reap.zombie.since(begins).0 as f64;
-    if is_idle && !waits.is_empty() && !serves_parent(timelines, reap.child, parent.0) {
-        waits
-    } else {
-        Vec::new()
-    }
+    if is_idle && !waits.is_empty() && !serves_parent(timelines, reap.child, parent.0) { waits } else { Vec::new() }
 }
 
 /// The end of a wait that a process ended itself.
@@ -97,11 +92,7 @@ impl SelfEndedWait {
     /// Returns the latest instant at which a wait for this child can end. A timer that expires
     /// after the child's end only delays the parent.
     fn latest(&self, reap: &Reap) -> Nanos {
-        if self.by_timer {
-            reap.zombie
-        } else {
-            Nanos(reap.reaped.0 + MAX_HAND_OVER.0)
-        }
+        if self.by_timer { reap.zombie } else { Nanos(reap.reaped.0 + MAX_HAND_OVER.0) }
     }
 }
 
@@ -123,12 +114,7 @@ fn self_ended_wait(
 
 /// Returns the slice as a wait for the end of a child.
 fn waiting_for(slice: &SliceRow, child: TaskId, wake_span: Option<Nanos>) -> SliceRow {
-    SliceRow {
-        waker: Some(WakerRow::Task(child)),
-        is_waker_certain: Some(true),
-        wake_span,
-        ..*slice
-    }
+    SliceRow { waker: Some(WakerRow::Task(child)), is_waker_certain: Some(true), wake_span, ..*slice }
 }
 
 /// Whether a child ever waited for its parent. Such a child serves requests of the parent, which does

@@ -51,9 +51,7 @@ mod calls {
     /// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, futex, epoll_pwait2,
     /// rt_sigtimedwait, semtimedop, io_getevents, mq_timedsend, mq_timedreceive, futex_waitv,
     /// futex_wait, which may time out; and restart_syscall, which continues one of them or a sleep.
-    pub(super) const TIMED: [u16; 16] = [
-        7, 23, 270, 271, 232, 281, 202, 441, 128, 220, 208, 242, 243, 449, 455, 219,
-    ];
+    pub(super) const TIMED: [u16; 16] = [7, 23, 270, 271, 232, 281, 202, 441, 128, 220, 208, 242, 243, 449, 455, 219];
     /// connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
     pub(super) const SOCKETS: [u16; 9] = [42, 43, 44, 45, 46, 47, 288, 299, 307];
     /// clone, fork, vfork, clone3: a vfork's parent sleeps uninterruptibly until its child's exec.

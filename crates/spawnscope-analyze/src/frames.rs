@@ -35,11 +35,7 @@ impl<'a> Frames<'a> {
     /// Returns the frames of a call chain of the recording.
     #[must_use]
     pub fn new(recording: &'a Recording, stack: Option<StackId>) -> Frames<'a> {
-        Frames {
-            recording,
-            next: stack,
-            is_truncated: false,
-        }
+        Frames { recording, next: stack, is_truncated: false }
     }
 
     /// Whether the callers of the last returned frame could not be read.
@@ -93,9 +89,7 @@ fn comes_with_python(file: &[u8]) -> bool {
         return true;
     }
     let parts: Vec<&[u8]> = file.split(|byte| *byte == b'/').collect();
-    let is_installed = [b"site-packages", b"dist-packages"]
-        .iter()
-        .any(|directory| parts.contains(&&directory[..]));
+    let is_installed = [b"site-packages", b"dist-packages"].iter().any(|directory| parts.contains(&&directory[..]));
     let mut pairs = parts.windows(2);
     !is_installed && pairs.any(|pair| pair[0].starts_with(b"lib") && pair[1].starts_with(b"python3"))
 }
@@ -111,10 +105,7 @@ fn comes_with_perl(file: &[u8]) -> bool {
         b"perl5" | b"lib" => true,
         _ => false,
     };
-    parts.contains(&&b"perl-base"[..])
-        || parts
-            .windows(2)
-            .any(|pair| pair[1].starts_with(b"5.") && has_versions(pair))
+    parts.contains(&&b"perl-base"[..]) || parts.windows(2).any(|pair| pair[1].starts_with(b"5.") && has_versions(pair))
 }
 
 #[cfg(test)]

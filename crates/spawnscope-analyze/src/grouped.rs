@@ -22,10 +22,7 @@ impl<T> GroupedItems<T> {
         for owner in 0..owners {
             starts[owner + 1] += starts[owner];
         }
-        GroupedItems {
-            items: owned.into_iter().map(|(_, item)| item).collect(),
-            starts,
-        }
+        GroupedItems { items: owned.into_iter().map(|(_, item)| item).collect(), starts }
     }
 
     /// Returns the items of one owner. Empty for an unknown owner.

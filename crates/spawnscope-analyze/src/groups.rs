@@ -153,17 +153,13 @@ fn key_of<'a>(
 /// Returns the arguments of the last program; for a fork without an exec, the forked program.
 fn arguments_key<'a>(launch: &Launch<'a>) -> Key<'a> {
     let last = launch.execs.last();
-    last.map_or(Key::Program(*launch.command), |exec| {
-        Key::Arguments(exec.argv(), exec.argv_cut)
-    })
+    last.map_or(Key::Program(*launch.command), |exec| Key::Arguments(exec.argv(), exec.argv_cut))
 }
 
 /// Returns the program with its subcommand, if it has one.
 fn subcommand_key<'a>(launch: &Launch<'a>) -> Key<'a> {
     let word = launch.execs.last().and_then(subcommand_of);
-    word.map_or(Key::Program(*launch.command), |word| {
-        Key::Subcommand(*launch.command, word)
-    })
+    word.map_or(Key::Program(*launch.command), |word| Key::Subcommand(*launch.command, word))
 }
 
 /// Returns the program of the parent, or a placeholder if the parent was not recorded.
@@ -180,11 +176,7 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
     match (key, call_site) {
         (_, Some(call_site)) => call_site.label(),
         (Key::UnknownCallSite(parent), None) => {
-            let site_kind: &[u8] = if group_by == GroupBy::Caller {
-                b"function"
-            } else {
-                b"line"
-            };
+            let site_kind: &[u8] = if group_by == GroupBy::Caller { b"function" } else { b"line" };
             [b"(", parent.name, b": unknown ", site_kind, b")"].concat()
         }
         (Key::Program(command), None) => command.label(),
@@ -209,10 +201,7 @@ pub fn label_of(launch: &Launch<'_>, call_site: Option<&CallSite>, group_by: Gro
 /// Returns arguments with spaces between them.
 pub(crate) fn argument_list(argv: &[u8], is_cut: bool) -> Vec<u8> {
     let mut label = argv.strip_suffix(b"\0").unwrap_or(argv).to_vec();
-    label
-        .iter_mut()
-        .filter(|byte| **byte == 0)
-        .for_each(|byte| *byte = b' ');
+    label.iter_mut().filter(|byte| **byte == 0).for_each(|byte| *byte = b' ');
     if is_cut {
         label.extend_from_slice(" …".as_bytes());
     }
@@ -235,10 +224,7 @@ fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
     }
     let mut counts: Vec<(Command<'_>, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(command, count)| (command.forked, Reverse(*count), command.name));
-    counts
-        .into_iter()
-        .map(|(command, count)| (command.label(), count))
-        .collect()
+    counts.into_iter().map(|(command, count)| (command.label(), count)).collect()
 }
 
 /// Returns the inclusive times of each group. A launch with an ancestor in the same group is not
@@ -250,10 +236,7 @@ fn inclusive(
     groups: usize,
 ) -> Vec<InclusiveTimes> {
     let below = path.map(|path| critical_below(forest, path));
-    let nothing = InclusiveTimes {
-        critical: path.map(|_| Nanos(0)),
-        ..InclusiveTimes::default()
-    };
+    let nothing = InclusiveTimes { critical: path.map(|_| Nanos(0)), ..InclusiveTimes::default() };
     let mut sums = vec![nothing; groups];
     // For each group, the number of its launches among the ancestors of the current launch.
     let mut open_launches = vec![0u32; groups];

@@ -24,20 +24,15 @@ impl<'a> Joiner<'a> {
     pub(super) fn join(&self, rows: &[&LaunchRow], execs: &[ExecRow]) -> Vec<Launch<'a>> {
         let owned = execs.iter().filter_map(|row| Some((index_of(rows, row.launch)?, row)));
         let execs = GroupedItems::new(rows.len(), owned.collect());
-        rows.iter()
-            .enumerate()
-            .map(|(index, row)| self.launch(row, execs.items_of(index)))
-            .collect()
+        rows.iter().enumerate().map(|(index, row)| self.launch(row, execs.items_of(index))).collect()
     }
 
     /// Returns indices into the table of failed execs, grouped by launch and sorted by time. The
     /// rows are not copied, because there may be millions.
     pub(super) fn failed_execs(&self, launches: &[&LaunchRow]) -> GroupedItems<u32> {
         let rows = &self.recording.failed_execs;
-        let mut owned: Vec<(u32, u32)> = (0..)
-            .zip(rows)
-            .filter_map(|(position, row)| Some((index_of(launches, row.launch)?, position)))
-            .collect();
+        let mut owned: Vec<(u32, u32)> =
+            (0..).zip(rows).filter_map(|(position, row)| Some((index_of(launches, row.launch)?, position))).collect();
         owned.sort_unstable_by_key(|(owner, position)| (*owner, rows[*position as usize].enter, *position));
         GroupedItems::new(launches.len(), owned)
     }
@@ -146,19 +141,8 @@ pub(super) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
 
 /// Compilers and linkers, whose input includes files below /usr/lib. For other programs, opening
 /// such files is part of starting up.
-const LIBRARY_READERS: [&[u8]; 11] = [
-    b"cc1",
-    b"cc1plus",
-    b"collect2",
-    b"f951",
-    b"ld",
-    b"ld.bfd",
-    b"ld.gold",
-    b"ld.lld",
-    b"mold",
-    b"rust-lld",
-    b"rustc",
-];
+const LIBRARY_READERS: [&[u8]; 11] =
+    [b"cc1", b"cc1plus", b"collect2", b"f951", b"ld", b"ld.bfd", b"ld.gold", b"ld.lld", b"mold", b"rust-lld", b"rustc"];
 
 /// Returns the CPU time that the last program used before it began its work. `None` if the recorder
 /// could not recognize that moment.
@@ -168,7 +152,5 @@ fn start_up(row: &LaunchRow, execs: &[&ExecRow], program: Option<&[u8]>) -> Opti
         return None;
     }
     let loaded = end_of_load(last.has_loader, last.return_cpu, last.load_cpu)?;
-    row.work_cpu
-        .filter(|work| *work >= loaded)
-        .map(|work| work.since(loaded))
+    row.work_cpu.filter(|work| *work >= loaded).map(|work| work.since(loaded))
 }

@@ -128,11 +128,7 @@ impl<'a> Launch<'a> {
     /// Returns the wall time from the parent's call to the reaping, or to the end of the recording for an unfinished launch.
     #[must_use]
     pub fn total(&self, recording_end: Nanos) -> Option<Nanos> {
-        let end = if self.is_unfinished() {
-            Some(recording_end)
-        } else {
-            self.end()
-        };
+        let end = if self.is_unfinished() { Some(recording_end) } else { self.end() };
         Some(end?.since(self.start()?))
     }
 
@@ -157,10 +153,7 @@ impl<'a> Launch<'a> {
 
     /// Whether its creation copied the page tables of its parent.
     pub(crate) fn copies_page_tables(&self) -> bool {
-        matches!(
-            self.mechanism,
-            Some(Mechanism::Fork | Mechanism::Clone | Mechanism::Clone3)
-        )
+        matches!(self.mechanism, Some(Mechanism::Fork | Mechanism::Clone | Mechanism::Clone3))
     }
 }
 
@@ -204,11 +197,7 @@ impl Command<'_> {
     /// Returns the display name, `(bash)` for a fork of bash. Bytes, since file names are bytes.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
-        if self.forked {
-            [b"(", self.name, b")"].concat()
-        } else {
-            self.name.to_vec()
-        }
+        if self.forked { [b"(", self.name, b")"].concat() } else { self.name.to_vec() }
     }
 }
 
@@ -342,10 +331,7 @@ impl Outcome {
     pub fn of_wait_status(status: i32) -> Outcome {
         match status & 0x7f {
             0 => Outcome::Code((status >> 8) & 0xff),
-            number => Outcome::Signal {
-                number,
-                core_dumped: status & 0x80 != 0,
-            },
+            number => Outcome::Signal { number, core_dumped: status & 0x80 != 0 },
         }
     }
 }
@@ -353,9 +339,7 @@ impl Outcome {
 /// Returns the part of a path after its last slash.
 #[must_use]
 pub fn base_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|byte| *byte == b'/')
-        .find(|part| !part.is_empty())
-        .unwrap_or(path)
+    path.rsplit(|byte| *byte == b'/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
 /// Whether `name` is `program` with an optional version: `python3` and `python3.11` are `python`, `pythonista` is not.

@@ -41,10 +41,7 @@ impl OpenWaits {
         for (index, launch) in (0..).zip(&forest.launches) {
             if let Some(parent) = forest.parent(index as usize).filter(|_| launch.is_unfinished()) {
                 let pid = launch.pid;
-                open_waits
-                    .entry(parent as u32)
-                    .or_default()
-                    .push(Child { launch: index, pid });
+                open_waits.entry(parent as u32).or_default().push(Child { launch: index, pid });
             }
         }
         OpenWaits(open_waits)

@@ -56,9 +56,7 @@ impl Search<'_> {
     /// Returns the error that best explains why the program was not found.
     #[must_use]
     pub fn decisive_errno(&self) -> Option<i32> {
-        MISSES
-            .into_iter()
-            .find(|errno| self.misses.iter().any(|miss| miss.errno == *errno))
+        MISSES.into_iter().find(|errno| self.misses.iter().any(|miss| miss.errno == *errno))
     }
 }
 
@@ -96,10 +94,7 @@ pub struct Fault {
 #[must_use]
 pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
     let execs = &forest.launches[index].execs;
-    let mut later_execs = execs
-        .iter()
-        .filter_map(|exec| Some((exec.enter.get()?, exec.path())))
-        .peekable();
+    let mut later_execs = execs.iter().filter_map(|exec| Some((exec.enter.get()?, exec.path()))).peekable();
     let mut attempts = Attempts::default();
     let mut misses = Vec::new();
     for failed in forest.failed_execs(index) {
@@ -111,25 +106,16 @@ pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
             attempts.other_failures.push(failed);
             continue;
         }
-        if misses
-            .last()
-            .is_some_and(|miss: &FailedExec<'_>| base_name(miss.path) != base_name(failed.path))
-        {
+        if misses.last().is_some_and(|miss: &FailedExec<'_>| base_name(miss.path) != base_name(failed.path)) {
             attempts.close(&mut misses, None, SearchEnd::NotFound);
         }
         misses.push(failed);
     }
     // An exec with an unknown entry time can only belong to the last search.
-    let of_unknown_entry = execs
-        .last()
-        .filter(|exec| exec.enter.get().is_none())
-        .map(|exec| exec.path());
+    let of_unknown_entry = execs.last().filter(|exec| exec.enter.get().is_none()).map(|exec| exec.path());
     let found = later_execs.next().map(|(_, path)| path).or(of_unknown_entry);
-    let end_if_not_found = if forest.launches[index].is_unfinished() {
-        SearchEnd::Recording
-    } else {
-        SearchEnd::NotFound
-    };
+    let end_if_not_found =
+        if forest.launches[index].is_unfinished() { SearchEnd::Recording } else { SearchEnd::NotFound };
     attempts.close(&mut misses, found, end_if_not_found);
     attempts
 }
@@ -145,11 +131,7 @@ impl<'a> Attempts<'a> {
         let mut directories = misses.iter().map(|miss| miss.path).chain(found).map(directory_of);
         let end = found.map_or(end_if_not_found, |_| SearchEnd::Found);
         if end == SearchEnd::Recording || directories.any(|directory| directory != directory_of(first.path)) {
-            self.searches.push(Search {
-                program,
-                misses: std::mem::take(misses),
-                end,
-            });
+            self.searches.push(Search { program, misses: std::mem::take(misses), end });
         } else {
             self.other_failures.append(misses);
         }
@@ -191,11 +173,7 @@ impl<'a> PathSearchTally<'a> {
     }
 
     pub(super) fn finish(self) -> PathSearches {
-        PathSearches {
-            directories: ranked(self.directories),
-            not_found: ranked(self.not_found),
-            ..self.sums
-        }
+        PathSearches { directories: ranked(self.directories), not_found: ranked(self.not_found), ..self.sums }
     }
 }
 

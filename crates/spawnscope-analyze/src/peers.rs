@@ -29,9 +29,7 @@ impl Peers {
         let sockets = recording.objects.iter().enumerate();
         let sockets = sockets.filter(|(_, object)| object.kind == ObjectKind::Socket);
         let found = sockets.filter_map(|(index, object)| Some((index, *by_inode.get(&(object.device, object.inode))?)));
-        Peers {
-            processes: found.collect(),
-        }
+        Peers { processes: found.collect() }
     }
 
     /// Returns the slice with the peer as its waker, if its thread waited for a socket with a known
@@ -39,11 +37,7 @@ impl Peers {
     fn with_peer(&self, slice: &SliceRow) -> Option<SliceRow> {
         let process = *self.processes.get(&slice.object?.index())?;
         let is_wait = !slice.is_open_wait() && external_wait_of(slice) == ExternalWait::Network;
-        is_wait.then_some(SliceRow {
-            waker: Some(process),
-            is_waker_certain: Some(true),
-            ..*slice
-        })
+        is_wait.then_some(SliceRow { waker: Some(process), is_waker_certain: Some(true), ..*slice })
     }
 }
 

@@ -28,27 +28,12 @@ pub enum Phase {
 
 impl Phase {
     /// All phases, in order.
-    pub const ALL: [Phase; 8] = [
-        Phase::Create,
-        Phase::Queue,
-        Phase::Setup,
-        Phase::Exec,
-        Phase::Load,
-        Phase::Run,
-        Phase::Teardown,
-        Phase::Reap,
-    ];
+    pub const ALL: [Phase; 8] =
+        [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown, Phase::Reap];
 
     /// The phases of the launch tax: all but `run`.
-    pub const TAX: [Phase; 7] = [
-        Phase::Create,
-        Phase::Queue,
-        Phase::Setup,
-        Phase::Exec,
-        Phase::Load,
-        Phase::Teardown,
-        Phase::Reap,
-    ];
+    pub const TAX: [Phase; 7] =
+        [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown, Phase::Reap];
 
     /// The phases of the launch cost: those of the launch tax, without the waits for a CPU and for the parent.
     pub(crate) const COST: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
@@ -130,9 +115,6 @@ impl PhaseTimes {
     /// Returns the sum of the known durations of `phases`. `None` when none is known.
     #[must_use]
     pub fn sum(&self, phases: impl IntoIterator<Item = Phase>) -> Option<Nanos> {
-        phases
-            .into_iter()
-            .filter_map(|phase| self.get(phase))
-            .reduce(|sum, span| Nanos(sum.0 + span.0))
+        phases.into_iter().filter_map(|phase| self.get(phase)).reduce(|sum, span| Nanos(sum.0 + span.0))
     }
 }

@@ -118,10 +118,7 @@ pub(crate) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
     for (index, exec) in execs.iter().enumerate() {
         cuts.push(cut(if index == 0 { Phase::Setup } else { Phase::Run }, exec.enter_cpu));
         cuts.push(cut(Phase::Exec, exec.return_cpu));
-        cuts.push(cut(
-            Phase::Load,
-            end_of_load(exec.has_loader, exec.return_cpu, exec.load_cpu),
-        ));
+        cuts.push(cut(Phase::Load, end_of_load(exec.has_loader, exec.return_cpu, exec.load_cpu)));
     }
     cuts.push(cut(Phase::Run, row.exit_cpu));
     cuts.push(cut(Phase::Teardown, row.cpu));
@@ -176,11 +173,7 @@ fn known_pieces(first: Option<Nanos>, cuts: &[Cut]) -> impl Iterator<Item = Piec
     cuts.iter().filter_map(move |cut| {
         let end = cut.at.map(|at| at.min(last.unwrap_or(at)).max(latest));
         latest = end.unwrap_or(latest);
-        let piece = start.zip(end).map(|(start, end)| Piece {
-            phase: cut.ends,
-            start,
-            end,
-        });
+        let piece = start.zip(end).map(|(start, end)| Piece { phase: cut.ends, start, end });
         start = end;
         piece
     })

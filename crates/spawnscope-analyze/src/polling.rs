@@ -33,12 +33,7 @@ pub(super) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> 
         if polling.is_empty() {
             continue;
         }
-        let process = Process {
-            timelines,
-            threads: &threads,
-            polling: &polling,
-            exit: exits[threads[0] as usize],
-        };
+        let process = Process { timelines, threads: &threads, polling: &polling, exit: exits[threads[0] as usize] };
         for &thread in &threads {
             let rewritten = process.waits_for_rounds(thread);
             if polling.contains(&thread) {
@@ -67,11 +62,7 @@ fn length((.., slice): &(ThreadIndex, usize, SliceRow)) -> f64 {
 fn uncertainty(rewritten: &[(ThreadIndex, usize, SliceRow)]) -> f64 {
     let of_round = |(.., slice): &(ThreadIndex, usize, SliceRow)| {
         let has_cause = slice.waker != Some(WakerRow::Task(slice.task));
-        let span = if has_cause {
-            run_queue_span(slice)
-        } else {
-            slice.wake_span
-        };
+        let span = if has_cause { run_queue_span(slice) } else { slice.wake_span };
         (span.unwrap_or_default().0 as f64).powi(2)
     };
     rewritten.iter().map(of_round).sum::<f64>().sqrt()
@@ -83,10 +74,7 @@ fn processes_with_threads(timelines: &Timelines) -> HashMap<u32, Vec<ThreadIndex
     for (index, thread) in (0..).zip(&timelines.threads) {
         // The first thread has the index of its launch.
         if index != thread.launch {
-            threads
-                .entry(thread.launch)
-                .or_insert_with(|| vec![thread.launch])
-                .push(index);
+            threads.entry(thread.launch).or_insert_with(|| vec![thread.launch]).push(index);
         }
     }
     threads
@@ -111,11 +99,7 @@ fn is_nap(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool 
 /// Whether a wait ended by its timeout in a call that another thread could have ended earlier,
 /// unlike a sleep.
 pub(crate) fn has_timed_out(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
-    is_nap(timelines, thread, slice)
-        && waker_is_cause(&SliceRow {
-            is_waker_certain: None,
-            ..*slice
-        })
+    is_nap(timelines, thread, slice) && waker_is_cause(&SliceRow { is_waker_certain: None, ..*slice })
 }
 
 /// A process with some threads that poll.
@@ -156,10 +140,7 @@ impl Process<'_> {
         let slices = self.timelines.slices(thread);
         let mut awaited: Option<(TaskId, Option<u16>)> = None;
         let (mut is_continued, mut rewritten) = (false, Vec::new());
-        for (index, slice) in (0..slices.len())
-            .rev()
-            .filter_map(|index| Some((index, slices.get(index)?)))
-        {
+        for (index, slice) in (0..slices.len()).rev().filter_map(|index| Some((index, slices.get(index)?))) {
             let Some(span) = slice.wake_span.filter(|_| slice.reason == LeftCpu::Interruptible) else {
                 continue;
             };
@@ -184,10 +165,7 @@ impl Process<'_> {
             let is_same_call = |(_, call): &(TaskId, Option<u16>)| {
                 [*call, slice.syscall].contains(&Some(RESTART_SYSCALL)) || *call == slice.syscall
             };
-            if let Some((task, _)) = awaited
-                .filter(is_same_call)
-                .filter(|(task, _)| self.exists(*task, ended))
-            {
+            if let Some((task, _)) = awaited.filter(is_same_call).filter(|(task, _)| self.exists(*task, ended)) {
                 rewritten.push((thread, index, ended_by(&slice, task, ended)));
             }
         }
@@ -197,22 +175,13 @@ impl Process<'_> {
     /// Returns the task id of a thread of this process. `None` for a thread of another process.
     fn task_of(&self, thread: ThreadIndex) -> Option<TaskId> {
         let is_own = self.threads.contains(&thread);
-        self.timelines
-            .slices(thread)
-            .last()
-            .filter(|_| is_own)
-            .map(|slice| slice.task)
+        self.timelines.slices(thread).last().filter(|_| is_own).map(|slice| slice.task)
     }
 
     /// Whether a thread had been created before an instant.
     fn exists(&self, task: TaskId, at: Nanos) -> bool {
-        let thread = self
-            .timelines
-            .thread(task)
-            .map(|thread| self.timelines.threads[thread as usize]);
-        thread
-            .and_then(|thread| thread.created.get())
-            .is_some_and(|created| created < at)
+        let thread = self.timelines.thread(task).map(|thread| self.timelines.threads[thread as usize]);
+        thread.and_then(|thread| thread.created.get()).is_some_and(|created| created < at)
     }
 
     /// Returns which other thread that does not poll worked last between two instants, and until

@@ -34,16 +34,12 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
             *time += charges.get(Phase::Run).0;
         }
     }
-    let largest = commands
-        .into_iter()
-        .max_by_key(|(command, (_, time))| (*time, command.name));
-    largest
-        .filter(|(_, (_, time))| *time > 0)
-        .map(|(command, (count, time))| Work {
-            label: command.label(),
-            count,
-            time: Nanos(time),
-        })
+    let largest = commands.into_iter().max_by_key(|(command, (_, time))| (*time, command.name));
+    largest.filter(|(_, (_, time))| *time > 0).map(|(command, (count, time))| Work {
+        label: command.label(),
+        count,
+        time: Nanos(time),
+    })
 }
 
 /// Returns the command that most of the wall depends on, except shells and other wrappers, which

@@ -73,16 +73,11 @@ fn candidates(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers, b
         if launch.origin != Origin::Launched {
             continue;
         }
-        let group = groups
-            .entry(label_of(launch, callers.call_site_of(index), by))
-            .or_default();
+        let group = groups.entry(label_of(launch, callers.call_site_of(index), by)).or_default();
         group.0.0 += path.launches[index].total().0;
         group.1.push(index as u32);
     }
     let mut groups: Vec<_> = groups.into_iter().filter(|(_, (critical, _))| critical.0 > 0).collect();
     groups.sort_by_key(|(label, (critical, _))| (Reverse(*critical), label.clone()));
-    groups
-        .into_iter()
-        .map(|(label, (_, launches))| (by, label, launches))
-        .collect()
+    groups.into_iter().map(|(label, (_, launches))| (by, label, launches)).collect()
 }

@@ -38,18 +38,11 @@ pub(crate) fn repeats(forest: &Forest<'_>) -> Vec<Repeat> {
             *total += launch.total(forest.end).unwrap_or_default().0;
         }
     }
-    let mut lines: Vec<_> = lines
-        .into_iter()
-        .filter(|(_, (count, _))| *count >= MIN_LAUNCHES)
-        .collect();
+    let mut lines: Vec<_> = lines.into_iter().filter(|(_, (count, _))| *count >= MIN_LAUNCHES).collect();
     lines.sort_by_key(|(key, (count, total))| (Reverse(*total), Reverse(*count), *key));
     lines.truncate(MAX_LINES);
     lines
         .into_iter()
-        .map(|((argv, _), (count, total))| Repeat {
-            label: argument_list(argv, false),
-            count,
-            total: Nanos(total),
-        })
+        .map(|((argv, _), (count, total))| Repeat { label: argument_list(argv, false), count, total: Nanos(total) })
         .collect()
 }

@@ -130,11 +130,7 @@ pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
 
 fn still_running(forest: &Forest<'_>) -> Vec<(Vec<u8>, u64)> {
     let mut counts: HashMap<Vec<u8>, u64> = HashMap::new();
-    for launch in forest
-        .launches
-        .iter()
-        .filter(|launch| launch.is_launch() && launch.is_unfinished())
-    {
+    for launch in forest.launches.iter().filter(|launch| launch.is_launch() && launch.is_unfinished()) {
         *counts.entry(launch.command.label()).or_default() += 1;
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
@@ -156,10 +152,8 @@ fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let ((all, overlaps), mut groups) = parallel::join(
-        || (sum_of_all(forest, path), tax_overlaps(forest)),
-        || groups(forest, path, group_by),
-    );
+    let ((all, overlaps), mut groups) =
+        parallel::join(|| (sum_of_all(forest, path), tax_overlaps(forest)), || groups(forest, path, group_by));
     let dependence = causes.map(|causes| causes.dependence.clone()).unwrap_or_default();
     if group_by == GroupBy::Command {
         rank_by_dependence(&mut groups, &dependence);
@@ -191,20 +185,14 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         cpus: info.cpus,
         allowed_cpus: info.allowed_cpus,
         wall: info.wall.unwrap_or(info.last_event),
-        exit: forest
-            .launches
-            .iter()
-            .find(|launch| launch.origin == Origin::Command)
-            .map(|launch| launch.outcome),
+        exit: forest.launches.iter().find(|launch| launch.origin == Origin::Command).map(|launch| launch.outcome),
         ended: info.wall.and(info.ended.clone()),
         is_live: info.is_live,
         all,
         overlaps,
         replay_error: causes.map(|causes| causes.replay_error),
         advices: causes.map(|causes| causes.advices.clone()).unwrap_or_default(),
-        where_the_wall_went: path
-            .map(|path| where_the_wall_went(path, recording))
-            .unwrap_or_default(),
+        where_the_wall_went: path.map(|path| where_the_wall_went(path, recording)).unwrap_or_default(),
         critical_queue: path.map(CriticalPath::queue),
         waits: Vec::new(),
         dependence,

@@ -30,13 +30,8 @@ pub fn assign_phases(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleR
     let mut pieces_of: HashMap<usize, Vec<Piece>> = HashMap::new();
     let sample = |row: &SampleRow| {
         let process = process_of.get(&row.task).copied().unwrap_or(LaunchId(row.task.0));
-        let launch = forest
-            .launches
-            .binary_search_by_key(&process, |launch| launch.id)
-            .ok()?;
-        let pieces = pieces_of
-            .entry(launch)
-            .or_insert_with(|| forest.launches[launch].pieces(Some(forest.end)));
+        let launch = forest.launches.binary_search_by_key(&process, |launch| launch.id).ok()?;
+        let pieces = pieces_of.entry(launch).or_insert_with(|| forest.launches[launch].pieces(Some(forest.end)));
         Some(Sample {
             launch,
             phase: phase_at(pieces, row.at),
@@ -62,11 +57,7 @@ mod tests {
 
     #[test]
     fn an_instant_belongs_to_the_phase_that_has_begun_and_not_ended() {
-        let piece = |phase, start, end| Piece {
-            phase,
-            start: Nanos(start),
-            end: Nanos(end),
-        };
+        let piece = |phase, start, end| Piece { phase, start: Nanos(start), end: Nanos(end) };
         // The boundary between run and teardown is unknown.
         let pieces = [
             piece(Phase::Exec, 10, 20),
@@ -76,10 +67,7 @@ mod tests {
         ];
         let at = |instant| phase_at(&pieces, Nanos(instant));
         assert_eq!([9, 10, 19].map(at), [None, Some(Phase::Exec), Some(Phase::Exec)]);
-        assert_eq!(
-            [20, 29, 30, 39].map(at),
-            [Some(Phase::Run), Some(Phase::Run), None, None]
-        );
+        assert_eq!([20, 29, 30, 39].map(at), [Some(Phase::Run), Some(Phase::Run), None, None]);
         assert_eq!([40, 50].map(at), [Some(Phase::Teardown), None]);
     }
 }

@@ -73,10 +73,7 @@ impl Selector {
     /// Fails when a term is empty, has an invalid pattern, or starts with an unknown key.
     pub fn parse(text: &str) -> Result<Selector, SelectError> {
         let terms: Result<Vec<Term>, SelectError> = text.split(',').map(|term| Term::parse(term, text)).collect();
-        Ok(Selector {
-            text: text.to_owned(),
-            terms: terms?,
-        })
+        Ok(Selector { text: text.to_owned(), terms: terms? })
     }
 
     /// Returns the selector as typed.
@@ -102,9 +99,7 @@ impl Selector {
         }
         let launches = (0..).zip(&forest.launches);
         let selected = launches.filter(|(index, launch)| {
-            let call_site = callers
-                .as_ref()
-                .and_then(|callers| callers.call_site_of(*index as usize));
+            let call_site = callers.as_ref().and_then(|callers| callers.call_site_of(*index as usize));
             launch.is_launch() && self.terms.iter().all(|term| term.holds(forest, *index, call_site))
         });
         Ok(selected.map(|(index, _)| index).collect())
@@ -122,10 +117,7 @@ impl Selector {
         let launches: Vec<u32> = launches.map(|(index, _)| index).collect();
         let counts = Callers::find(forest, Detail::Line).count(&launches);
         let (call_site, _) = counts.largest.first()?;
-        Some((
-            String::from_utf8_lossy(&call_site.short_label()).into_owned(),
-            launches.len() as u64,
-        ))
+        Some((String::from_utf8_lossy(&call_site.short_label()).into_owned(), launches.len() as u64))
     }
 }
 
@@ -194,10 +186,7 @@ impl LinePattern {
             Some((file, lines)) => (file, Some(lines)),
             None => (text, None),
         };
-        Ok(LinePattern {
-            file: file.strip_prefix("./").unwrap_or(file).as_bytes().to_vec(),
-            lines,
-        })
+        Ok(LinePattern { file: file.strip_prefix("./").unwrap_or(file).as_bytes().to_vec(), lines })
     }
 
     fn holds(&self, file: Option<&[u8]>, line: Option<u32>) -> bool {
@@ -225,8 +214,5 @@ pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, SelectError> {
     let built = GlobBuilder::new(pattern).literal_separator(false).build();
     built
         .map(|glob| glob.compile_matcher())
-        .map_err(|error| SelectError::Glob {
-            pattern: pattern.to_owned(),
-            reason: error.kind().to_string(),
-        })
+        .map_err(|error| SelectError::Glob { pattern: pattern.to_owned(), reason: error.kind().to_string() })
 }

@@ -34,11 +34,7 @@ impl SliceCollection {
     pub fn new(forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
         let mut threads: Vec<Thread> = (0..)
             .zip(&forest.launches)
-            .map(|(launch, each)| Thread {
-                launch,
-                creator: MaybeKnown::default(),
-                created: each.instants.created,
-            })
+            .map(|(launch, each)| Thread { launch, creator: MaybeKnown::default(), created: each.instants.created })
             .collect();
         let mut others: Vec<(TaskId, ThreadIndex)> = Vec::new();
         for row in thread_rows {

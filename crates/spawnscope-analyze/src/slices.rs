@@ -69,11 +69,7 @@ impl Slices {
     fn pack(&mut self, row: SliceRow) -> PackedSlice {
         let packed = self.pack_small(&row).unwrap_or_else(|| {
             self.unpacked.push(row);
-            PackedSlice {
-                waker: self.unpacked.len() as u32 - 1,
-                kind: WakerKind::Unpacked,
-                ..PackedSlice::EMPTY
-            }
+            PackedSlice { waker: self.unpacked.len() as u32 - 1, kind: WakerKind::Unpacked, ..PackedSlice::EMPTY }
         });
         PackedSlice { off: row.off, ..packed }
     }
@@ -90,8 +86,7 @@ impl Slices {
     pub(super) fn sort(&mut self) {
         self.packed.shrink_to_fit();
         let unpacked = &self.unpacked;
-        self.packed
-            .sort_unstable_by_key(|slice| (slice.task(unpacked), slice.off));
+        self.packed.sort_unstable_by_key(|slice| (slice.task(unpacked), slice.off));
     }
 
     /// Iterates over the threads in order, each with the start and end of its slices.
@@ -268,10 +263,7 @@ impl<'s> ThreadSlices<'s> {
     #[must_use]
     pub fn split_at(self, index: usize) -> (ThreadSlices<'s>, ThreadSlices<'s>) {
         let middle = self.start + index.min(self.len()) as u32;
-        (
-            ThreadSlices { end: middle, ..self },
-            ThreadSlices { start: middle, ..self },
-        )
+        (ThreadSlices { end: middle, ..self }, ThreadSlices { start: middle, ..self })
     }
 
     /// Returns the index of the first slice for which `holds` is false, like `partition_point` of
@@ -318,37 +310,17 @@ mod tests {
         let plain = slice(1, 10);
         let rows = [
             plain,
-            SliceRow {
-                on_span: Some(Nanos(u64::from(u32::MAX))),
-                ..slice(1, 11)
-            },
-            SliceRow {
-                off_span: Some(Nanos(1 << 40)),
-                ..slice(1, 12)
-            },
-            SliceRow {
-                calls: Some(70_000),
-                waker: None,
-                object: None,
-                ..slice(1, 13)
-            },
+            SliceRow { on_span: Some(Nanos(u64::from(u32::MAX))), ..slice(1, 11) },
+            SliceRow { off_span: Some(Nanos(1 << 40)), ..slice(1, 12) },
+            SliceRow { calls: Some(70_000), waker: None, object: None, ..slice(1, 13) },
             SliceRow {
                 waker: Some(WakerRow::Task(TaskId(1 << 35))),
                 syscall: None,
                 calls: Some(65_535),
                 ..slice(1, 14)
             },
-            SliceRow {
-                waker: Some(WakerRow::Interrupt),
-                is_waker_certain: Some(false),
-                ..slice(1, 15)
-            },
-            SliceRow {
-                wake_span: None,
-                calls: None,
-                argument: Some(u64::MAX),
-                ..slice(1, 16)
-            },
+            SliceRow { waker: Some(WakerRow::Interrupt), is_waker_certain: Some(false), ..slice(1, 15) },
+            SliceRow { wake_span: None, calls: None, argument: Some(u64::MAX), ..slice(1, 16) },
         ];
         let mut slices = Slices::default();
         rows.iter().rev().for_each(|row| slices.push(*row));
@@ -367,18 +339,12 @@ mod tests {
         }
         slices.sort();
         let runs: Vec<_> = slices.runs().collect();
-        assert_eq!(
-            runs,
-            [(TaskId(2), [0, 3]), (TaskId(9), [3, 5]), (TaskId(large), [5, 7])]
-        );
+        assert_eq!(runs, [(TaskId(2), [0, 3]), (TaskId(9), [3, 5]), (TaskId(large), [5, 7])]);
         assert_eq!(slices.get(5), slice(large, 3));
         let of_two = ThreadSlices::new(&slices, [0, 3]);
         assert_eq!(of_two.partition_point(|slice| slice.off < Nanos(9)), 2);
         let (before, after) = of_two.split_at(2);
-        assert_eq!(
-            (before.len(), after.iter().next().map(|slice| slice.off)),
-            (2, Some(Nanos(9)))
-        );
+        assert_eq!((before.len(), after.iter().next().map(|slice| slice.off)), (2, Some(Nanos(9))));
     }
 
     #[test]

@@ -134,9 +134,7 @@ impl PhaseSums {
     /// Returns the phase that took longest. `None` when no phase has a known duration above zero.
     #[must_use]
     pub fn largest(&self) -> Option<(Phase, Nanos)> {
-        let spent = self
-            .iter()
-            .filter_map(|(phase, sum)| Some((phase, sum.time.filter(|time| time.0 > 0)?)));
+        let spent = self.iter().filter_map(|(phase, sum)| Some((phase, sum.time.filter(|time| time.0 > 0)?)));
         spent.max_by_key(|(_, time)| *time)
     }
 

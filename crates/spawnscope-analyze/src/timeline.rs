@@ -59,10 +59,7 @@ pub(crate) struct Tasks {
 impl Tasks {
     pub(crate) fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
         others.sort_unstable();
-        Tasks {
-            first_threads: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(),
-            others,
-        }
+        Tasks { first_threads: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(), others }
     }
 
     pub(crate) fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
@@ -145,10 +142,7 @@ impl Timelines {
 
     /// Sets the waits whose cause is uncertain.
     pub(crate) fn with_unknown(self, unknown: UnknownWaits) -> Timelines {
-        Timelines {
-            unknown: Some(unknown),
-            ..self
-        }
+        Timelines { unknown: Some(unknown), ..self }
     }
 
     /// Returns the waits whose cause is uncertain, if the causes were reconstructed.
@@ -208,8 +202,7 @@ impl Timelines {
 
     /// Replaces one slice of a thread. The new slice must have the same thread and time.
     pub(crate) fn replace(&mut self, thread: ThreadIndex, index: usize, row: SliceRow) {
-        self.slices
-            .set(self.slice_ranges[thread as usize][0] + index as u32, row);
+        self.slices.set(self.slice_ranges[thread as usize][0] + index as u32, row);
     }
 
     /// Returns the number of slices of all threads.
@@ -285,9 +278,7 @@ pub(crate) fn beginning(slice: &SliceRow) -> Nanos {
 /// go.
 #[must_use]
 pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
-    last_threads(timelines, |other| other == launch)
-        .remove(&launch)
-        .unwrap_or(launch)
+    last_threads(timelines, |other| other == launch).remove(&launch).unwrap_or(launch)
 }
 
 /// Returns the last thread of each launch that `is_wanted` accepts.

@@ -63,18 +63,12 @@ impl<'a> Forest<'a> {
     pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
         let mut rows: Vec<&LaunchRow> = launches.iter().collect();
         rows.sort_by_key(|row| row.id);
-        let mut parents: Vec<MaybeKnown<u32>> = rows
-            .iter()
-            .map(|row| row.parent.and_then(|parent| index_of(&rows, parent)).into())
-            .collect();
+        let mut parents: Vec<MaybeKnown<u32>> =
+            rows.iter().map(|row| row.parent.and_then(|parent| index_of(&rows, parent)).into()).collect();
 
         let info = &recording.info;
         let end = info.last_event.max(info.wall.unwrap_or_default());
-        let joiner = Joiner {
-            recording,
-            end,
-            unnamed: Arc::default(),
-        };
+        let joiner = Joiner { recording, end, unnamed: Arc::default() };
         let mut joined = joiner.join(&rows, execs);
         let order = parents_first(&mut parents);
         set_names_and_depths(&mut joined, &parents, &order, &rows, recording);
@@ -82,11 +76,7 @@ impl<'a> Forest<'a> {
         let children = group_children(&joined, &parents);
         joiner.divide_forks(&mut joined, &children);
         let (mut roots, mut orphans) = (Vec::new(), Vec::new());
-        for (index, launch) in joined
-            .iter()
-            .enumerate()
-            .filter(|(index, _)| parents[*index].get().is_none())
-        {
+        for (index, launch) in joined.iter().enumerate().filter(|(index, _)| parents[*index].get().is_none()) {
             let is_root = matches!(launch.origin, Origin::Command | Origin::Existed);
             if is_root { &mut roots } else { &mut orphans }.push(index);
         }
@@ -124,17 +114,10 @@ impl<'a> Forest<'a> {
 
     /// Returns the failed `execve` calls of the launch at `index`, in order.
     pub fn failed_execs(&self, index: usize) -> impl ExactSizeIterator<Item = FailedExec<'a>> + Clone {
-        let Recording {
-            failed_execs, texts, ..
-        } = self.recording;
+        let Recording { failed_execs, texts, .. } = self.recording;
         self.failed_execs.items_of(index).iter().map(|position| {
             let row = &failed_execs[*position as usize];
-            FailedExec {
-                enter: row.enter,
-                returned: row.returned,
-                path: texts.get(row.path),
-                errno: row.errno,
-            }
+            FailedExec { enter: row.enter, returned: row.returned, path: texts.get(row.path), errno: row.errno }
         })
     }
 
@@ -177,9 +160,7 @@ impl<'a> Forest<'a> {
         for _ in 0..MAX_NESTED_FORKS {
             let parent = self.parent(child)?;
             let launch = &self.launches[parent];
-            let before = self.launches[child]
-                .birth()
-                .map_or(&launch.execs[..], |at| launch.execs_until(at));
+            let before = self.launches[child].birth().map_or(&launch.execs[..], |at| launch.execs_until(at));
             if let Some(last) = before.last() {
                 return Some(last);
             }
@@ -213,11 +194,7 @@ fn root_among(launches: &[Launch<'_>], named: Option<LaunchId>) -> Option<usize>
 
 fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
     let last = siblings.last();
-    pending.extend(siblings.iter().rev().map(|index| Step {
-        index: *index,
-        depth,
-        is_last: Some(index) == last,
-    }));
+    pending.extend(siblings.iter().rev().map(|index| Step { index: *index, depth, is_last: Some(index) == last }));
 }
 
 /// Returns the launches in an order with parents first. If a damaged recording contains a cycle of
@@ -272,10 +249,7 @@ fn set_names_and_depths<'a>(
             None if rows[index].origin == Origin::Command => recording.info.command.first().map(|file| base_name(file)),
             None => None,
         };
-        let mut birth_command = Command {
-            name: own_name.unwrap_or(b"?"),
-            forked: false,
-        };
+        let mut birth_command = Command { name: own_name.unwrap_or(b"?"), forked: false };
         if let Some(parent) = parents[index].get() {
             let parent = parent as usize;
             launches[index].depth = launches[parent].depth + 1;
@@ -285,14 +259,8 @@ fn set_names_and_depths<'a>(
         }
         let launch = &mut launches[index];
         let command = match launch.execs.last() {
-            Some(exec) => Command {
-                name: base_name(exec.path()),
-                forked: false,
-            },
-            None => Command {
-                forked: launch.is_launch() && parents[index].get().is_some(),
-                ..birth_command
-            },
+            Some(exec) => Command { name: base_name(exec.path()), forked: false },
+            None => Command { forked: launch.is_launch() && parents[index].get().is_some(), ..birth_command },
         };
         // Most launches have the same command as others, so commands are shared.
         let mut shared = |command| Arc::clone(commands.entry(command).or_insert_with(|| Arc::new(command)));
@@ -306,16 +274,12 @@ fn set_names_and_depths<'a>(
 fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
     let execs = at.map_or(&launch.execs[..], |at| launch.execs_until(at));
     let program = execs.last();
-    Command {
-        name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path())),
-        forked: false,
-    }
+    Command { name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path())), forked: false }
 }
 
 fn group_children(launches: &[Launch<'_>], parents: &[MaybeKnown<u32>]) -> GroupedItems<usize> {
-    let mut owned: Vec<(u32, usize)> = (0..launches.len())
-        .filter_map(|index| Some((parents[index].get()?, index)))
-        .collect();
+    let mut owned: Vec<(u32, usize)> =
+        (0..launches.len()).filter_map(|index| Some((parents[index].get()?, index))).collect();
     owned.sort_by_key(|(parent, index)| (*parent, launches[*index].birth(), launches[*index].id));
     GroupedItems::new(launches.len(), owned)
 }

@@ -86,11 +86,7 @@ impl<'v, 'a> TreeView<'v, 'a> {
     #[must_use]
     pub fn new(forest: &'v Forest<'a>, options: TreeOptions<'v>) -> TreeView<'v, 'a> {
         let shapes = if options.fold { shapes(forest) } else { Vec::new() };
-        TreeView {
-            forest,
-            options,
-            shapes,
-        }
+        TreeView { forest, options, shapes }
     }
 
     /// Iterates over the lines from the top down.
@@ -122,13 +118,7 @@ impl<'v, 'a> TreeView<'v, 'a> {
         for similar in self.by_shape(siblings) {
             let is_folded = similar.len() >= MIN_FOLDED;
             let shown = if is_folded { &similar[..1] } else { &similar[..] };
-            pending.extend(shown.iter().map(|index| {
-                Line::Launch(Step {
-                    index: *index,
-                    depth,
-                    is_last: false,
-                })
-            }));
+            pending.extend(shown.iter().map(|index| Line::Launch(Step { index: *index, depth, is_last: false })));
             if is_folded {
                 pending.push(self.folded(&similar[1..], depth));
             }
@@ -144,12 +134,7 @@ impl<'v, 'a> TreeView<'v, 'a> {
     }
 
     fn folded(&self, siblings: &[usize], depth: usize) -> Line {
-        let total = |index: &usize| {
-            self.forest.launches[*index]
-                .total(self.forest.end)
-                .unwrap_or_default()
-                .0
-        };
+        let total = |index: &usize| self.forest.launches[*index].total(self.forest.end).unwrap_or_default().0;
         Line::Folded {
             depth,
             is_last: false,

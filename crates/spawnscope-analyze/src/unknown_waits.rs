@@ -69,11 +69,7 @@ pub(crate) struct Shift {
 
 impl UnknownWaits {
     pub(crate) fn new(waits: Vec<UnknownWait>, reaps: Vec<SupposedReap>, creations: Vec<Nanos>) -> UnknownWaits {
-        UnknownWaits {
-            waits,
-            reaps,
-            creations,
-        }
+        UnknownWaits { waits, reaps, creations }
     }
 
     /// Returns the children that ended during a wait for another child.
@@ -109,14 +105,10 @@ impl UnknownWaits {
         }
         // The parent may not have waited for these children. Then removing a later child, for which
         // it did wait, saves the whole wait.
-        let maybe_not_awaited = self
-            .reaps
-            .iter()
-            .filter(|reap| !changed.contains(reap.parent) && !changed.contains(reap.child));
+        let maybe_not_awaited =
+            self.reaps.iter().filter(|reap| !changed.contains(reap.parent) && !changed.contains(reap.child));
         let maybe_not_awaited = maybe_not_awaited.filter(|reap| changed.overlaps(reap.ended, reap.wait_end));
-        shift.may_go.0 += maybe_not_awaited
-            .map(|reap| reap.ended.since(reap.start).0)
-            .sum::<u64>();
+        shift.may_go.0 += maybe_not_awaited.map(|reap| reap.ended.since(reap.start).0).sum::<u64>();
         shift
     }
 }
@@ -158,15 +150,8 @@ impl ChangedLaunches {
             let near = if is_exact { MAX_GAP } else { MAX_GAP_OF_EXIT };
             Some((start, Nanos(launch.end().unwrap_or(forest.end).0 + near.0)))
         };
-        let lifetimes = (0..count)
-            .filter(|index| is_changed[*index])
-            .filter_map(lifetime)
-            .collect();
-        ChangedLaunches {
-            is_changed,
-            leads_to_changed,
-            lifetimes: merge_overlapping(lifetimes),
-        }
+        let lifetimes = (0..count).filter(|index| is_changed[*index]).filter_map(lifetime).collect();
+        ChangedLaunches { is_changed, leads_to_changed, lifetimes: merge_overlapping(lifetimes) }
     }
 
     fn contains(&self, launch: u32) -> bool {

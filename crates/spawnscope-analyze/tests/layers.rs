@@ -120,10 +120,7 @@ fn upward_in(module: &[&str], text: &str) -> usize {
 #[test]
 fn an_import_that_points_upwards_is_found() {
     let part = ["middle", "part"];
-    assert_eq!(
-        upward_in(&part, "use crate::low::{X, Y};\nuse super::Z;\npub(super) fn f() {}"),
-        0
-    );
+    assert_eq!(upward_in(&part, "use crate::low::{X, Y};\nuse super::Z;\npub(super) fn f() {}"), 0);
     assert_eq!(upward_in(&part, "use super::super::{Y, Z};"), 1);
     assert_eq!(upward_in(&part, "use super::super::high::X;"), 1);
     assert_eq!(upward_in(&["middle"], "fn f() { crate::high::g() }"), 1);

@@ -27,11 +27,7 @@ impl CloneCall {
 
     /// Returns the mechanism; `None` if the call is unknown.
     pub(crate) fn mechanism(self) -> Option<Mechanism> {
-        let CloneCall {
-            number,
-            flags,
-            shares_stack,
-        } = self;
+        let CloneCall { number, flags, shares_stack } = self;
         let spawns = flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM | CLONE_VFORK;
         Some(match number {
             _ if FORK_NUMBERS.is_some_and(|[fork, _]| number == fork) => Mechanism::Fork,

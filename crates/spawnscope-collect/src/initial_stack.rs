@@ -34,16 +34,10 @@ impl Layout {
     pub(crate) fn parse(stack: &[u8]) -> Option<Layout> {
         let (words, _) = stack.as_chunks::<WORD>();
         let offsets = (0u64..).step_by(WORD);
-        let mut words = words
-            .iter()
-            .zip(offsets)
-            .map(|(word, offset)| (u64::from_ne_bytes(*word), offset));
+        let mut words = words.iter().zip(offsets).map(|(word, offset)| (u64::from_ne_bytes(*word), offset));
         let mut next = || words.next();
         let arguments = next()?.0;
-        let mut layout = Layout {
-            arguments,
-            ..Layout::default()
-        };
+        let mut layout = Layout { arguments, ..Layout::default() };
         if arguments > 0 {
             layout.first_argument = Some(next()?.0);
             for _ in 0..arguments {
@@ -81,12 +75,8 @@ pub(crate) fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
 pub(crate) fn find(stack: &[u8]) -> Option<usize> {
     let (words, _) = stack.as_chunks::<WORD>();
     let word = |at: usize| words.get(at).map(|word| u64::from_ne_bytes(*word));
-    let known = [
-        libc::AT_PAGESZ,
-        rustix::param::page_size() as u64,
-        libc::AT_CLKTCK,
-        rustix::param::clock_ticks_per_second(),
-    ];
+    let known =
+        [libc::AT_PAGESZ, rustix::param::page_size() as u64, libc::AT_CLKTCK, rustix::param::clock_ticks_per_second()];
     let is_known = |window: &[[u8; WORD]]| window.iter().map(|word| u64::from_ne_bytes(*word)).eq(known);
     let mut vector = words.windows(known.len()).position(is_known)?;
     while let Some(before) = vector.checked_sub(2)
@@ -113,18 +103,8 @@ mod tests {
 
     #[test]
     fn a_stack_is_parsed_with_and_without_arguments_and_variables() {
-        let vector = [
-            libc::AT_BASE,
-            7,
-            libc::AT_SYSINFO_EHDR,
-            6,
-            libc::AT_ENTRY,
-            8,
-            libc::AT_EXECFN,
-            9,
-            libc::AT_NULL,
-            0,
-        ];
+        let vector =
+            [libc::AT_BASE, 7, libc::AT_SYSINFO_EHDR, 6, libc::AT_ENTRY, 8, libc::AT_EXECFN, 9, libc::AT_NULL, 0];
         let layout = |words: usize, arguments, first_argument, first_variable| Layout {
             arguments,
             first_argument,
@@ -151,18 +131,7 @@ mod tests {
     fn the_layout_is_found_above_the_frames_of_the_program() {
         let page = rustix::param::page_size() as u64;
         let pointer = 0x7fff_0000_1000;
-        let vector = [
-            33,
-            0x7fff_8000_0000,
-            16,
-            0xff,
-            libc::AT_PAGESZ,
-            page,
-            libc::AT_CLKTCK,
-            100,
-            0,
-            0,
-        ];
+        let vector = [33, 0x7fff_8000_0000, 16, 0xff, libc::AT_PAGESZ, page, libc::AT_CLKTCK, 100, 0, 0];
         let frames = [1, 2, 0, 0x7fff_0000_0000, 0];
         for (before, count) in [
             (&[2, pointer, pointer + 9, 0, pointer + 20, 0][..], 2),

@@ -96,9 +96,7 @@ pub trait Collector {
     fn detach(&mut self);
     /// Reaps the command, a child of this process that has ended, and returns its wait status; `None` if it is not a child.
     fn reap(&mut self, command: Pid) -> Option<i32> {
-        spawnscope_system::process::reap(command.0)
-            .ok()
-            .map(|(_, status)| status)
+        spawnscope_system::process::reap(command.0).ok().map(|(_, status)| status)
     }
     /// Returns the notices for the user about this recording that were added since the last call.
     fn notices(&mut self) -> Vec<String> {

@@ -36,18 +36,11 @@ pub(crate) fn find(endpoints: &[Endpoint]) -> Vec<Option<Listener>> {
     let mut tables = Tables::default();
     let inodes: Vec<Option<u64>> = endpoints.iter().map(|endpoint| tables.inode(endpoint)).collect();
     let wanted: Vec<u64> = inodes.iter().flatten().copied().collect();
-    let owners = if wanted.is_empty() {
-        HashMap::new()
-    } else {
-        owners(&wanted)
-    };
+    let owners = if wanted.is_empty() { HashMap::new() } else { owners(&wanted) };
     let listener = |inode: Option<u64>| {
         let pid = *owners.get(&inode?)?;
         let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
-        Some(Listener {
-            pid,
-            name: name.trim_ascii_end().to_vec(),
-        })
+        Some(Listener { pid, name: name.trim_ascii_end().to_vec() })
     };
     inodes.into_iter().map(listener).collect()
 }
@@ -71,12 +64,7 @@ impl Tables {
         let exact = sockets.iter().filter(at_port).find(|socket| socket.address.ip() == ip);
         // A socket that is bound to all IPv6 addresses usually accepts IPv4 connections, too.
         let accepts = |any: IpAddr| any.is_unspecified() && (any.is_ipv6() || ip.is_ipv4());
-        let any = || {
-            sockets
-                .iter()
-                .filter(at_port)
-                .find(|socket| accepts(socket.address.ip()))
-        };
+        let any = || sockets.iter().filter(at_port).find(|socket| accepts(socket.address.ip()));
         exact.or_else(any).map(|socket| socket.inode)
     }
 }
@@ -165,11 +153,7 @@ mod tests {
 
     fn listener(protocol: Protocol, address: SocketAddr) -> Option<Pid> {
         let network = fs::metadata("/proc/thread-self/ns/net").unwrap().ino() as u32;
-        let endpoint = Endpoint {
-            network,
-            protocol,
-            address,
-        };
+        let endpoint = Endpoint { network, protocol, address };
         find(&[endpoint]).remove(0).map(|found| found.pid)
     }
 
@@ -180,18 +164,12 @@ mod tests {
         let address = exact.local_addr().unwrap();
         assert_eq!(listener(Protocol::Tcp, address), own);
         let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped();
-        assert_eq!(
-            listener(Protocol::Tcp, SocketAddr::new(mapped.into(), address.port())),
-            own
-        );
+        assert_eq!(listener(Protocol::Tcp, SocketAddr::new(mapped.into(), address.port())), own);
         drop(exact);
         assert_eq!(listener(Protocol::Tcp, address), None);
         let any = TcpListener::bind("0.0.0.0:0").unwrap();
         let port = any.local_addr().unwrap().port();
-        assert_eq!(
-            listener(Protocol::Tcp, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
-            own
-        );
+        assert_eq!(listener(Protocol::Tcp, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)), own);
         let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert_eq!(listener(Protocol::Udp, datagrams.local_addr().unwrap()), own);
     }

@@ -17,10 +17,7 @@ pub(crate) fn interpreter(process: Pid, argv: &[u8], path: &[u8]) -> Option<Vec<
 pub(crate) fn possible_interpreter(argv: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let mut arguments = argv.split(|byte| *byte == 0);
     let first = arguments.next()?;
-    arguments
-        .take(2)
-        .any(|argument| argument == path)
-        .then(|| first.to_vec())
+    arguments.take(2).any(|argument| argument == path).then(|| first.to_vec())
 }
 
 /// Whether a file, as the process sees it, begins with `#!`.

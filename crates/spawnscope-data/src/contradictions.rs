@@ -25,11 +25,7 @@ impl Contradictions {
     pub fn count_row(&mut self, what: &'static str, first_id: u64) {
         match self.0.iter_mut().find(|kind| kind.what == what) {
             Some(kind) => kind.rows += 1,
-            None => self.0.push(Contradiction {
-                what,
-                rows: 1,
-                first_id,
-            }),
+            None => self.0.push(Contradiction { what, rows: 1, first_id }),
         }
     }
 

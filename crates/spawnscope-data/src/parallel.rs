@@ -26,10 +26,7 @@ pub fn join<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() ->
 /// results in the order of the indexes.
 pub fn map<T: Send>(count: usize, max_threads: usize, function: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let workers = thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(count)
-        .min(max_threads);
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(count).min(max_threads);
     let work = || {
         let mut done = Vec::new();
         loop {
@@ -41,9 +38,7 @@ pub fn map<T: Send>(count: usize, max_threads: usize, function: impl Fn(usize) -
         }
     };
     let mut done = thread::scope(|scope| {
-        let others: Vec<_> = (1..workers)
-            .filter_map(|_| Builder::new().spawn_scoped(scope, work).ok())
-            .collect();
+        let others: Vec<_> = (1..workers).filter_map(|_| Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mut done = work();
         others.into_iter().for_each(|other| done.extend(join_thread(other)));
         done
@@ -68,10 +63,7 @@ mod tests {
 
     #[test]
     fn results_keep_their_order() {
-        assert_eq!(
-            map(100, 4, |index| index * 2),
-            (0..100).map(|index| index * 2).collect::<Vec<_>>()
-        );
+        assert_eq!(map(100, 4, |index| index * 2), (0..100).map(|index| index * 2).collect::<Vec<_>>());
         assert!(map(0, 4, |index| index).is_empty());
         assert_eq!(map(3, 0, |index| index), [0, 1, 2]);
     }

@@ -34,11 +34,7 @@ impl Column {
     /// Creates a column. For use by `table!`.
     #[must_use]
     pub const fn new(name: &'static str, since: i32, column_type: ColumnType) -> Column {
-        Column {
-            name,
-            since,
-            column_type,
-        }
+        Column { name, since, column_type }
     }
 }
 

@@ -67,11 +67,7 @@ pub fn counted(number: u64, singular: &str, plural: &str) -> String {
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     // 999.6 of a unit would be rounded to 1000, so it is shown as 1.00 of the next unit.
     let fits = |length: f64| value / length >= 0.9995;
-    let (unit, length) = units
-        .iter()
-        .copied()
-        .find(|(_, length)| fits(*length))
-        .unwrap_or(units[units.len() - 1]);
+    let (unit, length) = units.iter().copied().find(|(_, length)| fits(*length)).unwrap_or(units[units.len() - 1]);
     let scaled = value / length;
     match scaled {
         _ if length == 1.0 => format!("{value} {unit}"),

@@ -17,11 +17,7 @@ const MAX_ANSWER_BYTES: usize = 16 << 10;
 /// bits.
 const FIRST_CLASS_BIT: u32 = 63 * 32;
 /// For each `AUDIT_ARCH_*` value, the numbers of `execve` and `execveat`.
-const EXECS: [(u32, [u32; 2]); 3] = [
-    (0xc000_003e, [59, 322]),
-    (0x4000_0003, [11, 358]),
-    (0xc000_00b7, [221, 281]),
-];
+const EXECS: [(u32, [u32; 2]); 3] = [(0xc000_003e, [59, 322]), (0x4000_0003, [11, 358]), (0xc000_00b7, [221, 281])];
 /// `__AUDIT_ARCH_64BIT`: the `AUDIT_ARCH_*` values of 64-bit architectures have this bit.
 const IS_64_BIT: u32 = 0x8000_0000;
 /// At most this many system calls of a rule are listed.
@@ -112,9 +108,8 @@ fn from_message(rule: &RuleMessage) -> Option<Rule> {
         _ => None,
     });
     let is_on_every_call = (0..FIRST_CLASS_BIT).all(|call| rule.syscalls.has(call));
-    let mut execs = EXECS
-        .iter()
-        .filter(|(exec_architecture, _)| architecture.is_none_or(|own| own == *exec_architecture));
+    let mut execs =
+        EXECS.iter().filter(|(exec_architecture, _)| architecture.is_none_or(|own| own == *exec_architecture));
     Some(Rule {
         text: auditctl_options(rule, architecture, is_on_every_call),
         is_on_every_call,
@@ -130,11 +125,7 @@ fn auditctl_options(rule: &RuleMessage, architecture: Option<u32>, is_on_every_c
         text += &format!(" -F arch=b{bits}");
     }
     text += " -S ";
-    text += &if is_on_every_call {
-        "all".to_owned()
-    } else {
-        numbers(&rule.syscalls)
-    };
+    text += &if is_on_every_call { "all".to_owned() } else { numbers(&rule.syscalls) };
     for (field, _) in &rule.fields {
         if let RuleField::Filterkey(key) = field {
             text += &format!(" -k {key}");
@@ -216,10 +207,7 @@ mod tests {
 
     #[test]
     fn watches_never_rules_and_task_rules_are_ignored() {
-        assert_eq!(
-            from_message(&rule(vec![RuleField::Watch("/etc/shadow".to_owned())], every_call())),
-            None
-        );
+        assert_eq!(from_message(&rule(vec![RuleField::Watch("/etc/shadow".to_owned())], every_call())), None);
         let mut never = rule(Vec::new(), every_call());
         never.action = RuleAction::Never;
         assert_eq!(from_message(&never), None);

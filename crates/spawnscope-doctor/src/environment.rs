@@ -63,27 +63,20 @@ fn wsl(machine: &Machine) -> Option<u8> {
 }
 
 /// The links of the initial pid, uts and ipc namespaces. Each container has its own namespace of at least one of these types.
-const INITIAL_NAMESPACES: [(&str, &str); 3] = [
-    ("pid", "pid:[4026531836]"),
-    ("uts", "uts:[4026531838]"),
-    ("ipc", "ipc:[4026531839]"),
-];
+const INITIAL_NAMESPACES: [(&str, &str); 3] =
+    [("pid", "pid:[4026531836]"), ("uts", "uts:[4026531838]"), ("ipc", "ipc:[4026531839]")];
 
 /// Returns whether this process is in the initial pid namespace. A test machine without namespaces counts as being in it.
 pub(super) fn is_in_initial_pid_namespace(machine: &Machine) -> bool {
     let (kind, initial) = INITIAL_NAMESPACES[0];
-    machine
-        .link(format!("/proc/self/ns/{kind}"))
-        .is_none_or(|link| link.as_os_str() == initial)
+    machine.link(format!("/proc/self/ns/{kind}")).is_none_or(|link| link.as_os_str() == initial)
 }
 
 /// Returns whether this process is in the initial namespaces, and thus not in a container. There may be traces of a container nevertheless,
 /// since the image of a virtual machine may be built from a container image.
 fn is_in_initial_namespaces(machine: &Machine) -> bool {
     INITIAL_NAMESPACES.iter().all(|(kind, initial)| {
-        machine
-            .link(format!("/proc/self/ns/{kind}"))
-            .is_some_and(|link| link.as_os_str() == *initial)
+        machine.link(format!("/proc/self/ns/{kind}")).is_some_and(|link| link.as_os_str() == *initial)
     })
 }
 
@@ -110,10 +103,7 @@ fn container(machine: &Machine) -> Option<String> {
     }
     let groups = machine.text("/proc/1/cgroup")?;
     let named = ["kubepods", "docker", "containerd", "lxc", "libpod"];
-    named
-        .into_iter()
-        .find(|name| groups.contains(&format!("/{name}")))
-        .map(str::to_owned)
+    named.into_iter().find(|name| groups.contains(&format!("/{name}"))).map(str::to_owned)
 }
 
 #[derive(PartialEq, Eq)]
@@ -171,9 +161,7 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
     if VIRTUAL_MACHINE_NAMES.iter().any(|name| words.contains(name)) {
         return Hypervisor::Named(product);
     }
-    let name = machine
-        .text("/sys/hypervisor/type")
-        .or_else(|| hypervisor_in_device_tree(machine));
+    let name = machine.text("/sys/hypervisor/type").or_else(|| hypervisor_in_device_tree(machine));
     name.map_or(Hypervisor::Unknown, Hypervisor::Named)
 }
 

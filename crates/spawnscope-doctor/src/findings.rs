@@ -60,23 +60,13 @@ impl Effect {
     /// Returns a measured effect.
     #[must_use]
     pub fn measured(span: Nanos, affected: &'static str) -> Effect {
-        Effect {
-            span,
-            affected,
-            basis: Basis::Measured,
-            is_lower_bound: false,
-        }
+        Effect { span, affected, basis: Basis::Measured, is_lower_bound: false }
     }
 
     /// Returns a computed effect.
     #[must_use]
     pub fn modelled(span: Nanos, affected: &'static str) -> Effect {
-        Effect {
-            span,
-            affected,
-            basis: Basis::Modelled,
-            is_lower_bound: false,
-        }
+        Effect { span, affected, basis: Basis::Modelled, is_lower_bound: false }
     }
 }
 
@@ -186,29 +176,17 @@ pub struct Findings {
 
 impl Findings {
     pub(super) fn for_check(check: &Check) -> Findings {
-        Findings {
-            check: check.id,
-            examined: check.examines,
-            found: Vec::new(),
-            not_examined: Vec::new(),
-        }
+        Findings { check: check.id, examined: check.examines, found: Vec::new(), not_examined: Vec::new() }
     }
 
     /// Adds a finding of this check.
     pub fn add(&mut self, finding: Finding) {
-        self.found.push(Finding {
-            check: self.check,
-            examined: self.examined,
-            ..finding
-        });
+        self.found.push(Finding { check: self.check, examined: self.examined, ..finding });
     }
 
     /// Adds something that this check could not examine.
     pub fn add_not_examined(&mut self, what: impl Into<String>) {
-        self.not_examined.push(NotExamined {
-            check: self.check,
-            what: what.into(),
-        });
+        self.not_examined.push(NotExamined { check: self.check, what: what.into() });
     }
 
     pub(super) fn into_parts(self) -> (Vec<Finding>, Vec<NotExamined>) {

@@ -92,18 +92,14 @@ impl Diagnosis {
     /// Returns whether any finding is a problem.
     #[must_use]
     pub fn has_problems(&self) -> bool {
-        self.findings
-            .iter()
-            .any(|finding| finding.severity == Severity::Problem)
+        self.findings.iter().any(|finding| finding.severity == Severity::Problem)
     }
 }
 
 /// Runs the checks one after the other, because some of them start programs and time them.
 #[must_use]
 pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Diagnosis {
-    let machine = &machine
-        .clone()
-        .without_directories(measured.unresponsive.iter().chain(&measured.untried));
+    let machine = &machine.clone().without_directories(measured.unresponsive.iter().chain(&measured.untried));
     let examination = Examination {
         machine,
         measured,
@@ -132,8 +128,6 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
         diagnosis.findings.extend(found);
         diagnosis.not_examined.extend(not_examined);
     }
-    diagnosis
-        .findings
-        .sort_by_key(|finding| (finding.severity, Reverse(finding.effect.map(|effect| effect.span))));
+    diagnosis.findings.sort_by_key(|finding| (finding.severity, Reverse(finding.effect.map(|effect| effect.span))));
     diagnosis
 }

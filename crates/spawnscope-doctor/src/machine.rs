@@ -167,9 +167,7 @@ impl Machine {
     /// If the file cannot be read.
     pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::open(self.accessible_path(absolute)?)?
-            .take(MAX_FILE_BYTES)
-            .read_to_end(&mut bytes)?;
+        File::open(self.accessible_path(absolute)?)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -195,15 +193,8 @@ impl Machine {
     /// Returns the sorted names of a directory's entries; empty if it cannot be read.
     #[must_use]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
-        let entries = self
-            .accessible_path(absolute)
-            .and_then(fs::read_dir)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .collect();
+        let entries = self.accessible_path(absolute).and_then(fs::read_dir).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
         names
     }
@@ -234,21 +225,14 @@ impl Machine {
             return Vec::new();
         };
         let directories = path.as_bytes().split(|&byte| byte == b':');
-        directories
-            .map(|directory| PathBuf::from(OsStr::from_bytes(directory)))
-            .collect()
+        directories.map(|directory| PathBuf::from(OsStr::from_bytes(directory))).collect()
     }
 
     /// Returns the file that a search in the absolute directories of PATH finds for a name.
     #[must_use]
     pub fn program(&self, name: &str) -> Option<PathBuf> {
-        let candidates = self
-            .search_path()
-            .into_iter()
-            .filter(|directory| directory.is_absolute());
-        candidates
-            .map(|directory| directory.join(name))
-            .find(|file| self.is_executable(file))
+        let candidates = self.search_path().into_iter().filter(|directory| directory.is_absolute());
+        candidates.map(|directory| directory.join(name)).find(|file| self.is_executable(file))
     }
 
     /// Returns whether a path exists and is not a directory.
@@ -289,18 +273,13 @@ impl Machine {
         for (name, value) in &self.environment {
             let directories = || value.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
             if directories().any(|directory| self.is_left_out(directory)) {
-                let others: Vec<&[u8]> = directories()
-                    .filter(|directory| !self.is_left_out(directory))
-                    .map(OsStr::as_bytes)
-                    .collect();
+                let others: Vec<&[u8]> =
+                    directories().filter(|directory| !self.is_left_out(directory)).map(OsStr::as_bytes).collect();
                 command.env(name, OsStr::from_bytes(&others.join(&b':')));
             }
         }
         for (name, replacement) in [("HOME", "/"), ("TMPDIR", "/tmp")] {
-            if self
-                .variable(name)
-                .is_some_and(|directory| self.is_left_out(Path::new(directory)))
-            {
+            if self.variable(name).is_some_and(|directory| self.is_left_out(Path::new(directory))) {
                 command.env(name, replacement);
             }
         }
@@ -318,8 +297,6 @@ impl Machine {
 
     /// Returns the environment, for programs that are not launched through `command`.
     pub(super) fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.environment
-            .iter()
-            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+        self.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 }

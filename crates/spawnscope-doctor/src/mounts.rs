@@ -64,11 +64,7 @@ fn parse(line: &str) -> Option<Mount> {
     let mut file_system = file_system.split(' ');
     let kind = file_system.next()?.to_owned();
     let options = file_system.nth(1).unwrap_or_default();
-    Some(Mount {
-        point: unescape(point),
-        kind,
-        options: format!("{mount_options},{options}"),
-    })
+    Some(Mount { point: unescape(point), kind, options: format!("{mount_options},{options}") })
 }
 
 /// Replaces octal escapes such as `\040`, which the kernel writes for white space and backslashes.
@@ -114,10 +110,7 @@ mod tests {
         .filter_map(|line| parse(line))
         .collect();
         let found = containing_mount(&mounts, Path::new("/mnt/a b/c")).unwrap();
-        assert!(
-            found.remote_description().is_some() && !found.has_option("noexec"),
-            "{found:?}"
-        );
+        assert!(found.remote_description().is_some() && !found.has_option("noexec"), "{found:?}");
         assert_eq!(containing_mount(&mounts, Path::new("/mnt/a")).unwrap().kind, "ext4");
         assert!(mounts[1].has_option("noexec") && mounts[1].has_option("size=8m"));
     }

@@ -38,10 +38,7 @@ pub(super) fn detect(machine: &Machine, environment: &Environment, measured: &Me
     };
     let took = format!("CPUID, which causes a VM exit, takes {}", units::time(time));
     if time < MIN_EXIT_TIME {
-        return unknown(format!(
-            "CPUID takes {}, so it does not cause a VM exit",
-            units::time(time)
-        ));
+        return unknown(format!("CPUID takes {}, so it does not cause a VM exit", units::time(time)));
     }
     if time <= MAX_SINGLE_TIME {
         let sentence = format!("{took}: one hypervisor handles it, without another in between");
@@ -72,7 +69,5 @@ fn why_slow_by_itself(machine: &Machine, hypervisor: &str) -> Option<String> {
     if let Some(flag) = ENCRYPTION_FLAGS.into_iter().find(has) {
         return Some(format!("it is slow in all guests with encrypted memory ({flag})"));
     }
-    hypervisor
-        .contains(SLOW_HYPERVISOR)
-        .then(|| format!("{hypervisor} alone can be that slow"))
+    hypervisor.contains(SLOW_HYPERVISOR).then(|| format!("{hypervisor} alone can be that slow"))
 }

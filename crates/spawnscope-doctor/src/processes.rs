@@ -72,7 +72,5 @@ fn read(machine: &Machine, pid: u32) -> Option<Process> {
 
 /// Returns the value in the line `NAME: value` of a text.
 pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    text.lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        .map(str::trim)
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }

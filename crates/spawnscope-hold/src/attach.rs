@@ -119,8 +119,7 @@ impl Tool {
     /// Returns the tool's wait status if it failed without a signal from us and `progress` has not reported it.
     pub fn failure(&self) -> Option<i32> {
         let was_not_signalled = matches!(self.ending, Ending::NotDue | Ending::Due(_, Some(Signal::SIGINT)));
-        self.status
-            .filter(|status| *status != 0 && was_not_signalled && !self.has_ended_early)
+        self.status.filter(|status| *status != 0 && was_not_signalled && !self.has_ended_early)
     }
 
     /// Checks whether the tool has attached.

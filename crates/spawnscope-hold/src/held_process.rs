@@ -36,11 +36,7 @@ pub enum State {
 impl HeldProcess {
     /// Holds a process, which must currently be stopped by us, so that its pid cannot be reused.
     pub fn new(pid: Pid) -> io::Result<HeldProcess> {
-        Ok(HeldProcess {
-            pid,
-            pidfd: pidfd(pid)?,
-            state: State::Stopping,
-        })
+        Ok(HeldProcess { pid, pidfd: pidfd(pid)?, state: State::Stopping })
     }
 
     pub fn pid(&self) -> Pid {

@@ -27,12 +27,7 @@ impl LaunchSelector {
     /// If the pattern is invalid.
     pub fn new(pattern: &str, nth: u32) -> Result<LaunchSelector, globset::Error> {
         let glob = GlobBuilder::new(pattern).literal_separator(false).build()?;
-        Ok(LaunchSelector {
-            pattern: glob.compile_matcher(),
-            nth,
-            matched: HashSet::new(),
-            count: 0,
-        })
+        Ok(LaunchSelector { pattern: glob.compile_matcher(), nth, matched: HashSet::new(), count: 0 })
     }
 
     /// Counts the launch that this exec belongs to, unless the exec does not match or an earlier one did. Returns whether it is the wanted
@@ -99,15 +94,9 @@ mod tests {
         assert!(!is_wanted(&mut selector, 1, "/bin/tool", &["tool"]), "the same launch");
         assert!(!is_wanted(&mut selector, 2, "/bin/other", &["other"]));
         selector.forget(Pid(1));
-        assert!(
-            !is_wanted(&mut selector, 1, "/bin/tool", &["tool"]),
-            "the second launch, with a reused pid"
-        );
+        assert!(!is_wanted(&mut selector, 1, "/bin/tool", &["tool"]), "the second launch, with a reused pid");
         assert_eq!(selector.count(), 2);
         assert!(is_wanted(&mut selector, 4, "/bin/tool", &["tool"]));
-        assert!(
-            !is_wanted(&mut selector, 5, "/bin/tool", &["tool"]),
-            "only one launch is held"
-        );
+        assert!(!is_wanted(&mut selector, 5, "/bin/tool", &["tool"]), "only one launch is held");
     }
 }

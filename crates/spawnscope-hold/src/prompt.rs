@@ -18,11 +18,8 @@ impl Prompt {
     /// Opens the controlling terminal. `None` if there is none, or if another process group is in the foreground, because reading from the
     /// terminal would then stop this process.
     pub fn open() -> Option<Prompt> {
-        let terminal = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK)
-            .open("/dev/tty")
-            .ok()?;
+        let terminal =
+            OpenOptions::new().read(true).custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK).open("/dev/tty").ok()?;
         let prompt = Prompt { terminal };
         prompt.is_ours().then_some(prompt)
     }

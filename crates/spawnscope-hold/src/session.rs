@@ -68,14 +68,9 @@ impl<'a> Session<'a> {
         let identity = request.identity.clone();
         let waiting = HeldCommand::start(request.command, request.identity, signals.inherited_mask())?;
         let command = waiting.pid();
-        let children = ChildChanges::catch().map_err(|error| HoldError::System {
-            action: "watch processes",
-            error,
-        })?;
-        let tracer = ExecTracer::seize(command, scope).map_err(|error| HoldError::Refused {
-            error,
-            why: refusal::reason(command),
-        })?;
+        let children = ChildChanges::catch().map_err(|error| HoldError::System { action: "watch processes", error })?;
+        let tracer = ExecTracer::seize(command, scope)
+            .map_err(|error| HoldError::Refused { error, why: refusal::reason(command) })?;
         Ok(Session {
             command,
             released: Some(waiting.release_without_waiting()?),
@@ -144,14 +139,10 @@ impl<'a> Session<'a> {
         {
             watched.extend(prompt.readiness());
         }
-        let mut fds: Vec<PollFd<'_>> = watched
-            .into_iter()
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-            .collect();
-        let interval = self.check_interval().map(|interval| Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(interval.subsec_nanos()),
-        });
+        let mut fds: Vec<PollFd<'_>> =
+            watched.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let interval =
+            self.check_interval().map(|interval| Timespec { tv_sec: 0, tv_nsec: i64::from(interval.subsec_nanos()) });
         match poll(&mut fds, interval.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
@@ -189,9 +180,7 @@ impl<'a> Session<'a> {
         self.released = None;
         let arguments = procfs::arguments(pid);
         if !is_root() && procfs::is_set_id(pid) && self.unprivileged.insert(arguments.clone()) {
-            (self.notify)(Notice::LostPrivilege {
-                arguments: arguments.clone(),
-            });
+            (self.notify)(Notice::LostPrivilege { arguments: arguments.clone() });
         }
         let program = procfs::program(pid);
         let selector = self.selector.as_mut();
@@ -199,10 +188,7 @@ impl<'a> Session<'a> {
             self.tracer.resume(pid);
             return Ok(());
         }
-        let held = HeldProcess::new(pid).map_err(|error| HoldError::System {
-            action: "hold the process",
-            error,
-        })?;
+        let held = HeldProcess::new(pid).map_err(|error| HoldError::System { action: "hold the process", error })?;
         self.tracer.leave_stopped(pid);
         self.held = Some(held);
         Ok(())

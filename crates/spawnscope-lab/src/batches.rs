@@ -49,20 +49,13 @@ impl<'a> Case<'a> {
     }
 
     fn with_run(keys: impl IntoIterator<Item = Value>, run: Run<'a>) -> Case<'a> {
-        Case {
-            keys: keys.into_iter().collect(),
-            run,
-            quiet_columns: 1,
-        }
+        Case { keys: keys.into_iter().collect(), run, quiet_columns: 1 }
     }
 
     /// Sets how many columns, from the first, must be within the wanted noise before the rounds end. The default is one.
     #[must_use]
     pub fn quiet_columns(self, columns: usize) -> Case<'a> {
-        Case {
-            quiet_columns: columns,
-            ..self
-        }
+        Case { quiet_columns: columns, ..self }
     }
 }
 
@@ -90,12 +83,7 @@ impl<'a> CaseMeasurement<'a> {
             trial_time: Duration::ZERO,
             min_launch_ns: f64::INFINITY,
             count: 1,
-            measured: Measurements {
-                keys: case.keys,
-                rounds: Vec::new(),
-                launches: None,
-                failure: None,
-            },
+            measured: Measurements { keys: case.keys, rounds: Vec::new(), launches: None, failure: None },
         }
     }
 
@@ -115,9 +103,7 @@ impl<'a> CaseMeasurement<'a> {
         let began = Instant::now();
         match self.perform(count) {
             Ok(values) => {
-                self.min_launch_ns = values
-                    .first()
-                    .map_or(self.min_launch_ns, |one| one.min(self.min_launch_ns));
+                self.min_launch_ns = values.first().map_or(self.min_launch_ns, |one| one.min(self.min_launch_ns));
             }
             Err(failure) => self.measured.failure = Some(failure),
         }
@@ -182,11 +168,7 @@ fn is_short(launch_ns: f64, effort: Effort) -> bool {
 /// Returns the launches per batch for cases with these launch times. All short cases get the same number, chosen so that their batches have
 /// the wanted mean length. Launches that take longer than a batch should are measured singly, since caches hardly affect them.
 fn launch_counts(min_launch_ns: &[f64], effort: Effort) -> Vec<u32> {
-    let short: Vec<f64> = min_launch_ns
-        .iter()
-        .copied()
-        .filter(|one| is_short(*one, effort))
-        .collect();
+    let short: Vec<f64> = min_launch_ns.iter().copied().filter(|one| is_short(*one, effort)).collect();
     let mean = short.iter().sum::<f64>() / short.len() as f64;
     let [min_launches, max_launches] = effort.batch_launch_limits();
     let short_count = (effort.batch().as_nanos() as f64 / mean).clamp(min_launches, max_launches) as u32;
@@ -203,10 +185,7 @@ mod tests {
     use super::*;
 
     const MS: f64 = 1e6;
-    const FULL: Effort = Effort {
-        quick: false,
-        time: Duration::ZERO,
-    };
+    const FULL: Effort = Effort { quick: false, time: Duration::ZERO };
 
     /// Returns the counts for cases whose fastest trials had these launch times in milliseconds.
     fn counts_for(launches_ms: &[f64]) -> Vec<u32> {
@@ -230,11 +209,7 @@ mod tests {
         let case = |number: usize| {
             let trial = &trials[number];
             Case::new([], move |_| {
-                let more = if is_disturbed(trial.replace(trial.get() + 1)) {
-                    90.0
-                } else {
-                    0.0
-                };
+                let more = if is_disturbed(trial.replace(trial.get() + 1)) { 90.0 } else { 0.0 };
                 Ok(vec![(launches_ms[number] + more) * MS])
             })
         };

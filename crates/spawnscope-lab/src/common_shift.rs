@@ -140,11 +140,7 @@ mod tests {
     fn a_case_that_shifts_unlike_all_others_stands_out() {
         let drifted = [1.05, 1.06, 1.04, 1.05, 1.07, 1.05, 1.4];
         assert_eq!(outliers(&mut changes("a", &drifted, 0.01)), [1.4]);
-        assert_eq!(
-            outliers(&mut changes("a", &drifted, 0.5)),
-            [0.0; 0],
-            "within its own noise"
-        );
+        assert_eq!(outliers(&mut changes("a", &drifted, 0.5)), [0.0; 0], "within its own noise");
         let scattered = [0.7, 1.3, 1.0, 1.5, 0.8, 1.2, 1.4];
         assert_eq!(outliers(&mut changes("a", &scattered, 0.01)), [0.0; 0]);
     }

@@ -93,10 +93,7 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
         comparison.unmatched += newer.rows.len() - matched.len();
         for column in compared_columns(newer) {
             let change = |(after, before): &(&Row, &Row)| {
-                let estimates = (
-                    before.get(&column.name).estimate()?,
-                    after.get(&column.name).estimate()?,
-                );
+                let estimates = (before.get(&column.name).estimate()?, after.get(&column.name).estimate()?);
                 let are_positive = is_positive(before, column) && is_positive(after, column);
                 are_positive.then(|| change_between(newer, after, (&column.name, column.unit), estimates))
             };
@@ -160,10 +157,7 @@ fn change_between(
     Change {
         experiment: outcome.name.clone(),
         case: label(outcome, row),
-        keys: Row(keys
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value.clone()))
-            .collect()),
+        keys: Row(keys.into_iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()),
         column: column.to_owned(),
         unit,
         old: before.median,
@@ -196,8 +190,7 @@ fn find_same_case<'r>(searched: &'r Outcome, outcome: &Outcome, row: &Row) -> Op
 
 fn keys<'r>(outcome: &'r Outcome, row: &'r Row) -> Vec<(&'r str, &'r Value)> {
     let keys = outcome.columns.iter().filter(|column| column.is_key);
-    keys.map(|column| (column.name.as_str(), row.get(&column.name)))
-        .collect()
+    keys.map(|column| (column.name.as_str(), row.get(&column.name))).collect()
 }
 
 /// Returns a description of the row by its keys.
@@ -228,12 +221,7 @@ mod tests {
     use super::*;
 
     fn estimate(median: f64, half: f64) -> Estimate {
-        Estimate {
-            median,
-            low: median - half,
-            high: median + half,
-            rounds: 10,
-        }
+        Estimate { median, low: median - half, high: median + half, rounds: 10 }
     }
 
     /// Returns a report of six sizes, with two measured columns and a ratio.
@@ -258,10 +246,7 @@ mod tests {
                 Row(row.map(|(name, value)| (name.to_owned(), value)).to_vec())
             })
             .collect();
-        Report {
-            experiments: vec![outcome],
-            ..Report::new(Machine::read(), false)
-        }
+        Report { experiments: vec![outcome], ..Report::new(Machine::read(), false) }
     }
 
     #[test]

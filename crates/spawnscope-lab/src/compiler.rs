@@ -20,14 +20,8 @@ impl Compiler {
     /// Finds the compiler with this name; returns `None` if it cannot be run.
     #[must_use]
     pub fn named(name: &str) -> Option<Compiler> {
-        let status = Command::new(name)
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        status
-            .is_ok_and(|status| status.success())
-            .then(|| Compiler { name: name.to_owned() })
+        let status = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success()).then(|| Compiler { name: name.to_owned() })
     }
 
     /// Compiles `source` to `output`. The options come last, because linkers expect libraries after the objects that need them.
@@ -48,9 +42,7 @@ impl Compiler {
             return Ok(output.to_owned());
         }
         let errors = String::from_utf8_lossy(&compiled.stderr);
-        let last = errors
-            .lines()
-            .rfind(|line| line.contains("error") || line.contains("cannot"));
+        let last = errors.lines().rfind(|line| line.contains("error") || line.contains("cannot"));
         let last = last.or(errors.lines().last()).unwrap_or("no reason given");
         Err(LabError::Unavailable(format!("{} failed: {last}", self.name)))
     }

@@ -15,11 +15,7 @@ pub(super) fn differing_conditions(old: &Report, new: &Report) -> Vec<String> {
     let yes_no = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
     let memory = |bytes: Option<u64>| bytes.map(spawnscope_data::units::bytes);
     let pairs = [
-        (
-            "processor",
-            or_unknown(old_machine.processor.as_ref()),
-            or_unknown(new_machine.processor.as_ref()),
-        ),
+        ("processor", or_unknown(old_machine.processor.as_ref()), or_unknown(new_machine.processor.as_ref())),
         ("CPUs", old_machine.cpus.to_string(), new_machine.cpus.to_string()),
         (
             "memory",
@@ -27,42 +23,21 @@ pub(super) fn differing_conditions(old: &Report, new: &Report) -> Vec<String> {
             or_unknown(memory(new_machine.memory_bytes).as_ref()),
         ),
         ("kernel", old_machine.kernel.clone(), new_machine.kernel.clone()),
-        (
-            "C library",
-            or_unknown(old_machine.libc.as_ref()),
-            or_unknown(new_machine.libc.as_ref()),
-        ),
+        ("C library", or_unknown(old_machine.libc.as_ref()), or_unknown(new_machine.libc.as_ref())),
         (
             "virtual machine",
             or_unknown(old_machine.is_virtual.map(yes_no).as_ref()),
             or_unknown(new_machine.is_virtual.map(yes_no).as_ref()),
         ),
-        (
-            "huge pages",
-            or_unknown(old_machine.huge_pages.as_ref()),
-            or_unknown(new_machine.huge_pages.as_ref()),
-        ),
+        ("huge pages", or_unknown(old_machine.huge_pages.as_ref()), or_unknown(new_machine.huge_pages.as_ref())),
         ("root", yes_no(old_machine.as_root), yes_no(new_machine.as_root)),
-        (
-            "spawnscope",
-            old_machine.spawnscope.clone(),
-            new_machine.spawnscope.clone(),
-        ),
+        ("spawnscope", old_machine.spawnscope.clone(), new_machine.spawnscope.clone()),
         ("quick", yes_no(old.quick), yes_no(new.quick)),
-        (
-            "seconds per experiment",
-            or_unknown(old.seconds.as_ref()),
-            or_unknown(new.seconds.as_ref()),
-        ),
+        ("seconds per experiment", or_unknown(old.seconds.as_ref()), or_unknown(new.seconds.as_ref())),
         ("interrupted", yes_no(old.interrupted), yes_no(new.interrupted)),
     ];
-    let pairs: Vec<Pair> = pairs
-        .into_iter()
-        .chain(run_condition_pairs(old_machine, new_machine))
-        .collect();
-    let differing = pairs
-        .iter()
-        .filter(|(_, old, new)| old != new && old != UNKNOWN && new != UNKNOWN);
+    let pairs: Vec<Pair> = pairs.into_iter().chain(run_condition_pairs(old_machine, new_machine)).collect();
+    let differing = pairs.iter().filter(|(_, old, new)| old != new && old != UNKNOWN && new != UNKNOWN);
     differing
         .map(|(what, old, new)| format!("{what}: {old} -> {new}"))
         .chain(different_files(old, new))
@@ -112,11 +87,7 @@ fn run_condition_pairs(old: &Machine, new: &Machine) -> [Pair; 5] {
             or_unknown(old.file_system.as_ref()),
             or_unknown(new.file_system.as_ref()),
         ),
-        (
-            "hard limit on open files",
-            or_unknown(old.max_open_files.as_ref()),
-            or_unknown(new.max_open_files.as_ref()),
-        ),
+        ("hard limit on open files", or_unknown(old.max_open_files.as_ref()), or_unknown(new.max_open_files.as_ref())),
         ("/bin/sh", or_unknown(old.sh.as_ref()), or_unknown(new.sh.as_ref())),
     ]
 }
@@ -132,10 +103,7 @@ mod tests {
 
     /// Returns a report of this machine with one experiment.
     fn report() -> Report {
-        Report {
-            experiments: vec![Outcome::new("", Vec::new())],
-            ..Report::new(Machine::read(), false)
-        }
+        Report { experiments: vec![Outcome::new("", Vec::new())], ..Report::new(Machine::read(), false) }
     }
 
     #[test]
@@ -143,12 +111,8 @@ mod tests {
         let (mut old, mut new) = (report(), report());
         new.quick = true;
         new.machine.kernel = "7.0".to_owned();
-        let file = |path: &str| {
-            [
-                ("python3".to_owned(), path.to_owned()),
-                ("bash".to_owned(), "/usr/bin/bash".to_owned()),
-            ]
-        };
+        let file =
+            |path: &str| [("python3".to_owned(), path.to_owned()), ("bash".to_owned(), "/usr/bin/bash".to_owned())];
         old.experiments[0].files = file("/usr/bin/python3.11").into();
         new.experiments[0].files = file("~/.local/bin/python3.13").into();
         let lines = differing_conditions(&old, &new);
@@ -178,10 +142,8 @@ mod tests {
         // An older version does not report these conditions.
         assert_eq!(
             differing_conditions(&report(), &new),
-            [
-                "unknown in the older report: seconds per experiment, load average before, load average after, \
-                file system of the temporary directory, hard limit on open files, /bin/sh"
-            ]
+            ["unknown in the older report: seconds per experiment, load average before, load average after, \
+                file system of the temporary directory, hard limit on open files, /bin/sh"]
         );
         assert_eq!(
             differing_conditions(&old, &new),

@@ -98,13 +98,8 @@ impl<'a> ExperimentContext<'a> {
     /// earlier parts have used.
     #[must_use]
     pub fn interleave_part(&self, cases: Vec<Case<'_>>, done: f64, share: f64) -> Vec<Measurements> {
-        let effort = Effort {
-            time: self.effort.time.mul_f64(share),
-            ..self.effort
-        };
-        interleave(effort, cases, &|fraction| {
-            self.watch.report_progress("", done + fraction * share)
-        })
+        let effort = Effort { time: self.effort.time.mul_f64(share), ..self.effort };
+        interleave(effort, cases, &|fraction| self.watch.report_progress("", done + fraction * share))
     }
 
     /// Reports the current step and the finished share. Returns false if the run must stop.
@@ -185,9 +180,7 @@ fn try_directory(directory: &Path) -> Result<TempDir, LabError> {
         .map_err(LabError::doing("create a directory"))?;
     tiny::write(&directory.path().join(TINY), None)?;
     tiny::write(&directory.path().join(SPEAKER), Some(tiny::WORD))?;
-    let status = Command::new(directory.path().join(TINY))
-        .status()
-        .map_err(LabError::doing("execute a program"))?;
+    let status = Command::new(directory.path().join(TINY)).status().map_err(LabError::doing("execute a program"))?;
     match status.code() {
         Some(tiny::STATUS) => Ok(directory),
         _ => Err(LabError::Invalid(format!("the tiny program ended with {status}"))),

@@ -53,9 +53,9 @@ pub fn evict(path: &Path) -> Result<(), LabError> {
         .map_err(|errno| doing()(errno.into()))?;
     match pages_in_memory(&file).map_err(doing())? {
         0 => Ok(()),
-        _ => Err(LabError::Unavailable(
-            "the temporary directory's file system always keeps files in memory".to_owned(),
-        )),
+        _ => {
+            Err(LabError::Unavailable("the temporary directory's file system always keeps files in memory".to_owned()))
+        }
     }
 }
 
@@ -67,14 +67,7 @@ fn pages_in_memory(file: &File) -> io::Result<usize> {
     let mut pages = vec![0u8; bytes.div_ceil(rustix::param::page_size())];
     // SAFETY: the new mapping is never accessed, and `pages` has room for the byte that the kernel writes for each of its pages.
     unsafe {
-        let start = libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ,
-            libc::MAP_SHARED,
-            file.as_raw_fd(),
-            0,
-        );
+        let start = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -133,18 +126,10 @@ mod tests {
         assert_eq!(made.len(), 3);
         for copy in &made {
             let file = File::open(copy).unwrap();
-            let pages = file
-                .metadata()
-                .unwrap()
-                .len()
-                .div_ceil(rustix::param::page_size() as u64);
+            let pages = file.metadata().unwrap().len().div_ceil(rustix::param::page_size() as u64);
             assert_eq!(pages_in_memory(&file).unwrap() as u64, pages);
             assert_eq!(fs::read(copy).unwrap(), fs::read(&program).unwrap());
-            assert_eq!(
-                copy.metadata().unwrap().permissions().mode() & 0o111,
-                0o111,
-                "it may be executed"
-            );
+            assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o111, 0o111, "it may be executed");
         }
     }
 }

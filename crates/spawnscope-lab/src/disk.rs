@@ -22,8 +22,7 @@ pub fn count_fitting(sizes: &[u64], usable: Option<u64>) -> usize {
         sum = sum.saturating_add(*size);
         sum
     });
-    sums.take_while(|sum| usable.is_none_or(|usable| *sum <= usable))
-        .count()
+    sums.take_while(|sum| usable.is_none_or(|usable| *sum <= usable)).count()
 }
 
 #[cfg(test)]

@@ -68,10 +68,7 @@ impl Outcome {
         }
         self.fits = fits;
         if !flat.is_empty() {
-            self.note(format!(
-                "no slope beyond the noise: {}",
-                names_or_count(&flat, count, "series")
-            ));
+            self.note(format!("no slope beyond the noise: {}", names_or_count(&flat, count, "series")));
         }
         self.note_flat(&short, count);
     }
@@ -103,19 +100,12 @@ fn slope_over_sweeps(cases: &[(f64, &Measurements)]) -> Option<Slope> {
     let sweeps = cases.iter().map(|(_, case)| case.rounds.len()).min()?;
     let x: Vec<f64> = cases.iter().map(|(x, _)| *x).collect();
     let slope = |sweep: usize| {
-        let y: Option<Vec<f64>> = cases
-            .iter()
-            .map(|(_, case)| case.rounds[sweep].first().copied())
-            .collect();
+        let y: Option<Vec<f64>> = cases.iter().map(|(_, case)| case.rounds[sweep].first().copied()).collect();
         theil_sen_slope(&x, &y?)
     };
     let slopes: Vec<f64> = (0..sweeps).filter_map(slope).collect();
     let found = Estimate::from_values(&slopes).filter(|found| found.rounds >= MIN_ROUNDS)?;
-    Some(Slope {
-        median: found.median,
-        low: found.low,
-        high: found.high,
-    })
+    Some(Slope { median: found.median, low: found.low, high: found.high })
 }
 
 /// Returns the median slope over all pairs of points. Its interval is from the median of the smallest slopes to the median of the largest
@@ -125,20 +115,13 @@ pub(super) fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Slop
     let (mut least, mut most) = (Vec::new(), Vec::new());
     for (number, (x, y)) in points.iter().enumerate() {
         for (other_x, other) in points.iter().skip(number + 1).filter(|(other_x, _)| other_x != x) {
-            let ((lower, upper), distance) = if x < other_x {
-                ((y, other), other_x - x)
-            } else {
-                ((other, y), x - other_x)
-            };
+            let ((lower, upper), distance) =
+                if x < other_x { ((y, other), other_x - x) } else { ((other, y), x - other_x) };
             least.push((upper.low - lower.high) / distance);
             most.push((upper.high - lower.low) / distance);
         }
     }
-    Some(Slope {
-        median: theil_sen_slope(&x, &y)?,
-        low: median(least)?,
-        high: median(most)?,
-    })
+    Some(Slope { median: theil_sen_slope(&x, &y)?, low: median(least)?, high: median(most)? })
 }
 
 #[cfg(test)]
@@ -185,10 +168,7 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(1);
         let mut point = |x: f64| Measurements {
             keys: vec![Value::from("swept"), Value::Number(x * 1e3)],
-            rounds: slopes
-                .iter()
-                .map(|slope| vec![100.0 + random.f64() + slope * x])
-                .collect(),
+            rounds: slopes.iter().map(|slope| vec![100.0 + random.f64() + slope * x]).collect(),
             launches: None,
             failure: None,
         };
@@ -218,10 +198,7 @@ mod tests {
     fn a_slope_within_the_noise_of_its_points_is_not_fitted() {
         let mut outcome = outcome_with_chart();
         for (case, half) in [("clear", 10.0), ("noisy", 300.0)] {
-            for (size, wall) in estimates(half, &[1000.0, 1100.0, 1200.0, 1300.0])
-                .into_iter()
-                .enumerate()
-            {
+            for (size, wall) in estimates(half, &[1000.0, 1100.0, 1200.0, 1300.0]).into_iter().enumerate() {
                 outcome.rows.push(Row(vec![
                     ("case".to_owned(), Value::from(case)),
                     ("size".to_owned(), Value::from(size as u64 * 1000)),
@@ -238,10 +215,7 @@ mod tests {
         }
         outcome.fit("size", 1e3, "kB");
         assert_eq!(outcome.fits.len(), 1);
-        assert_eq!(
-            (outcome.fits[0].series.as_str(), outcome.fits[0].slope_ns),
-            ("clear", 100.0)
-        );
+        assert_eq!((outcome.fits[0].series.as_str(), outcome.fits[0].slope_ns), ("clear", 100.0));
         assert_eq!(outcome.fits[0].slope_interval_ns, Some([85.0, 115.0]));
         assert_eq!(
             outcome.notes,

@@ -72,12 +72,7 @@ pub struct Estimate {
 impl Estimate {
     /// Returns an estimate for tests: `median` ± `half` over `rounds` rounds.
     pub(super) fn for_test(median: f64, half: f64, rounds: usize) -> Estimate {
-        Estimate {
-            median,
-            low: median - half,
-            high: median + half,
-            rounds,
-        }
+        Estimate { median, low: median - half, high: median + half, rounds }
     }
 }
 
@@ -125,12 +120,7 @@ impl Measurements {
     /// Returns a case that failed before its first round.
     #[must_use]
     pub fn failed(keys: Vec<Value>, failure: LabError) -> Measurements {
-        Measurements {
-            keys,
-            rounds: Vec::new(),
-            launches: None,
-            failure: Some(failure),
-        }
+        Measurements { keys, rounds: Vec::new(), launches: None, failure: Some(failure) }
     }
 
     /// Returns whether the case has results to report.
@@ -154,10 +144,7 @@ impl Measurements {
     /// Returns the values of a column, round by round.
     #[must_use]
     pub fn values(&self, column: usize) -> Vec<f64> {
-        self.rounds
-            .iter()
-            .filter_map(|round| round.get(column).copied())
-            .collect()
+        self.rounds.iter().filter_map(|round| round.get(column).copied()).collect()
     }
 
     /// Returns the estimate of a column.
@@ -215,10 +202,7 @@ mod tests {
     use super::super::outcome::{Outcome, Unit, key, measure};
     use super::*;
 
-    const QUICK: Effort = Effort {
-        quick: true,
-        time: Duration::ZERO,
-    };
+    const QUICK: Effort = Effort { quick: true, time: Duration::ZERO };
 
     fn case<'a>(name: &str, run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a) -> Case<'a> {
         Case::new([Value::from(name)], run)
@@ -247,44 +231,23 @@ mod tests {
             })
         };
         let measured = interleave(QUICK, vec![noisy("a"), noisy("b"), noisy("c")], &|_| true);
-        assert!(
-            measured
-                .iter()
-                .all(|case| case.rounds.len() == MIN_ROUNDS && case.failure.is_none())
-        );
+        assert!(measured.iter().all(|case| case.rounds.len() == MIN_ROUNDS && case.failure.is_none()));
         let batches = batches.borrow();
         let rounds: Vec<Vec<&str>> = batches.chunks(3).map(<[_]>::to_vec).collect();
         assert_eq!(rounds.len(), MIN_ROUNDS + 5, "and trials");
-        assert!(
-            rounds
-                .iter()
-                .all(|round| ["a", "b", "c"].iter().all(|name| round.contains(name)))
-        );
-        assert!(
-            rounds.iter().any(|round| round[0] != "a"),
-            "no case is always the first"
-        );
+        assert!(rounds.iter().all(|round| ["a", "b", "c"].iter().all(|name| round.contains(name))));
+        assert!(rounds.iter().any(|round| round[0] != "a"), "no case is always the first");
     }
 
     #[test]
     fn quiet_cases_end_early_and_noisy_ones_run_until_a_limit() {
-        let effort = Effort {
-            quick: true,
-            time: Duration::from_secs(3600),
-        };
+        let effort = Effort { quick: true, time: Duration::from_secs(3600) };
         let quiet = interleave(effort, vec![case("quiet", |_| Ok(vec![5.0]))], &|_| true);
         assert_eq!(quiet[0].rounds.len(), MIN_ROUNDS);
         let number = Cell::new(0.0);
-        let noisy = interleave(
-            effort,
-            vec![case("noisy", |_| Ok(vec![number.replace(number.get() + 1.0)]))],
-            &|_| true,
-        );
-        assert_eq!(
-            noisy[0].rounds.len(),
-            MAX_ROUNDS,
-            "the limit is reached before the hour is over"
-        );
+        let noisy =
+            interleave(effort, vec![case("noisy", |_| Ok(vec![number.replace(number.get() + 1.0)]))], &|_| true);
+        assert_eq!(noisy[0].rounds.len(), MAX_ROUNDS, "the limit is reached before the hour is over");
     }
 
     #[test]
@@ -324,12 +287,7 @@ mod tests {
     fn ratios_are_computed_within_rounds() {
         // The machine is twice as slow in every second round, which does not affect the ratio.
         let rounds = |time: f64| (0..8).map(|round| vec![time * f64::from(1 + round % 2)]).collect();
-        let measured = |time| Measurements {
-            keys: Vec::new(),
-            rounds: rounds(time),
-            launches: None,
-            failure: None,
-        };
+        let measured = |time| Measurements { keys: Vec::new(), rounds: rounds(time), launches: None, failure: None };
         let ratio = measured(30.0).ratio(&measured(10.0), 0).unwrap();
         assert_eq!((ratio.low, ratio.median, ratio.high), (3.0, 3.0, 3.0));
         assert_eq!(measured(1.0).ratio(&measured(0.0), 0), None);

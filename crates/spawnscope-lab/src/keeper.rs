@@ -61,10 +61,7 @@ impl Drop for Keeper {
 pub fn remove_when_bench_ends(directory: &Path) -> io::Result<()> {
     let is_ours = |name: &std::ffi::OsStr| name.as_bytes().starts_with(DIRECTORY_PREFIX.as_bytes());
     if !directory.is_absolute() || !directory.file_name().is_some_and(is_ours) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a directory of the lab",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a directory of the lab"));
     }
     ignore_requests_to_end();
     let remove = || match fs::remove_dir_all(directory) {

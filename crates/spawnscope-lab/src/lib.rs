@@ -50,9 +50,6 @@ pub enum LabError {
 impl LabError {
     /// Returns a function for `map_err`; `doing` is the action that failed.
     pub fn doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> LabError {
-        move |source| LabError::System {
-            doing: doing.into(),
-            source,
-        }
+        move |source| LabError::System { doing: doing.into(), source }
     }
 }

@@ -74,10 +74,7 @@ fn costs_at_ends(points: &[(f64, &Estimate)]) -> Vec<(f64, f64)> {
         return Vec::new();
     };
     let each = |(x, y): &(f64, &Estimate)| (*x, (y.median - first.median) / (x - start));
-    let mut candidates = others
-        .iter()
-        .filter(|(x, y)| x > start && !is_within_noise(first, y))
-        .map(each);
+    let mut candidates = others.iter().filter(|(x, y)| x > start && !is_within_noise(first, y)).map(each);
     let first_cost = candidates.next();
     first_cost.into_iter().chain(candidates.next_back()).collect()
 }

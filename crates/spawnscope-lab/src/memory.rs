@@ -83,17 +83,8 @@ fn mapped_bytes(root: &Path) -> u64 {
 
 /// Returns the bytes that remain until a group's limit. Inactive file pages count as free, because the kernel reclaims them first.
 fn bytes_left(directory: &Path) -> Option<u64> {
-    let number = |name: &str| {
-        fs::read_to_string(directory.join(name))
-            .ok()?
-            .trim()
-            .parse::<u64>()
-            .ok()
-    };
-    let limit = ["memory.max", "memory.high", "memory.limit_in_bytes"]
-        .into_iter()
-        .filter_map(number)
-        .min()?;
+    let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
+    let limit = ["memory.max", "memory.high", "memory.limit_in_bytes"].into_iter().filter_map(number).min()?;
     let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
     let statistics = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
     let cached = ["total_inactive_file ", "inactive_file "].into_iter().find_map(|name| {
@@ -131,13 +122,7 @@ mod tests {
     #[test]
     fn without_limits_the_available_memory_of_the_machine_counts() {
         assert_available(&[("proc/self/cgroup", "0::/user\n")], 1000);
-        assert_available(
-            &[
-                ("proc/self/cgroup", "0::/user\n"),
-                ("sys/fs/cgroup/user/memory.max", "max\n"),
-            ],
-            1000,
-        );
+        assert_available(&[("proc/self/cgroup", "0::/user\n"), ("sys/fs/cgroup/user/memory.max", "max\n")], 1000);
         let nothing_known = tempfile::tempdir().unwrap();
         assert_eq!(AvailableMemory::read(nothing_known.path(), u64::MAX).total, u64::MAX);
     }
@@ -150,10 +135,7 @@ mod tests {
                 ("sys/fs/cgroup/a/b/memory.max", "max\n"),
                 ("sys/fs/cgroup/a/memory.max", "700000000\n"),
                 ("sys/fs/cgroup/a/memory.current", "300000000\n"),
-                (
-                    "sys/fs/cgroup/a/memory.stat",
-                    "anon 200000000\ninactive_file 100000000\n",
-                ),
+                ("sys/fs/cgroup/a/memory.stat", "anon 200000000\ninactive_file 100000000\n"),
             ],
             500,
         );

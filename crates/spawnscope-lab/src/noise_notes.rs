@@ -23,24 +23,15 @@ impl Outcome {
         let Some(chart) = &self.chart else { return };
         let title = self.columns.iter().find(|column| column.name == chart.x);
         let title = title.map_or(chart.x.clone(), |column| column.title.clone());
-        self.note_noise(
-            &format!("between the first and last value of {title}"),
-            names,
-            count,
-            "series",
-        );
+        self.note_noise(&format!("between the first and last value of {title}"), names, count, "series");
     }
 
     /// Adds a note for each column, with the cases whose value in it does not differ from that in the column `base`.
     pub fn note_indistinguishable_columns(&mut self, base: &str, columns: &[&str]) {
         for column in columns {
             let is_indistinguishable = |row: &&Row| are_indistinguishable(row.get(base), row.get(column));
-            let names: Vec<String> = self
-                .rows
-                .iter()
-                .filter(is_indistinguishable)
-                .map(|row| self.short_label(row))
-                .collect();
+            let names: Vec<String> =
+                self.rows.iter().filter(is_indistinguishable).map(|row| self.short_label(row)).collect();
             let which = format!("between {} and {}", column_words(base), column_words(column));
             self.note_noise(&which, &names, self.rows.len(), "cases");
         }
@@ -50,10 +41,7 @@ impl Outcome {
     /// column from the first of their series.
     pub fn note_indistinguishable_rows(&mut self, column: &str) {
         let words = |row: &Row| {
-            let keys = self
-                .columns
-                .iter()
-                .filter(|column| column.is_key && column.unit == Unit::Text);
+            let keys = self.columns.iter().filter(|column| column.is_key && column.unit == Unit::Text);
             keys.map(|key| row.get(&key.name).clone()).collect::<Vec<Value>>()
         };
         let first_with_same_words = |row: &Row| self.rows.iter().find(|other| words(other) == words(row));
@@ -62,9 +50,8 @@ impl Outcome {
             Some((first, row))
         });
         let others: Vec<(&Row, &Row)> = others.collect();
-        let indistinguishable = others
-            .iter()
-            .filter(|(first, row)| are_indistinguishable(first.get(column), row.get(column)));
+        let indistinguishable =
+            others.iter().filter(|(first, row)| are_indistinguishable(first.get(column), row.get(column)));
         let names: Vec<String> = indistinguishable.map(|(_, row)| self.short_label(row)).collect();
         let count = others.len();
         self.note_noise("from the first case of its kind", &names, count, "cases");
@@ -89,11 +76,7 @@ impl Outcome {
 
 /// Returns the names or, if there are too many, their number.
 pub(super) fn names_or_count(names: &[String], count: usize, kind: &str) -> String {
-    if names.len() > MAX_NAMES {
-        format!("{} of {count} {kind}", names.len())
-    } else {
-        names.join("; ")
-    }
+    if names.len() > MAX_NAMES { format!("{} of {count} {kind}", names.len()) } else { names.join("; ") }
 }
 
 /// Returns whether the last point does not differ from the first.
@@ -123,12 +106,7 @@ mod tests {
     use super::*;
 
     fn estimate(median: f64) -> Value {
-        Value::Estimate(Estimate {
-            median,
-            low: median * 0.9,
-            high: median * 1.1,
-            rounds: 9,
-        })
+        Value::Estimate(Estimate { median, low: median * 0.9, high: median * 1.1, rounds: 9 })
     }
 
     /// Returns an outcome with these rows, each of which has the columns kind, threads, before and during.
@@ -153,12 +131,8 @@ mod tests {
         outcome
     }
 
-    const ROWS: [(&str, u64, f64, f64); 4] = [
-        ("fork", 0, 100.0, 300.0),
-        ("fork", 8, 200.0, 205.0),
-        ("vfork", 0, 100.0, 300.0),
-        ("vfork", 8, 101.0, 300.0),
-    ];
+    const ROWS: [(&str, u64, f64, f64); 4] =
+        [("fork", 0, 100.0, 300.0), ("fork", 8, 200.0, 205.0), ("vfork", 0, 100.0, 300.0), ("vfork", 8, 101.0, 300.0)];
 
     #[test]
     fn series_whose_ends_do_not_differ_are_named() {

@@ -41,9 +41,7 @@ impl RunConditions {
             load_after: None,
             file_system: file_system(directory),
             max_open_files: getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard),
-            sh: fs::canonicalize("/bin/sh")
-                .ok()
-                .map(|path| path.to_string_lossy().into_owned()),
+            sh: fs::canonicalize("/bin/sh").ok().map(|path| path.to_string_lossy().into_owned()),
         }
     }
 
@@ -63,9 +61,9 @@ impl RunConditions {
             (true, _) if self.load_after.is_none() => Some(format!(
                 "the machine is busy: load average {before} on {cpus}; times will be longer and less certain than on an idle machine"
             )),
-            (true, _) => Some(format!(
-                "the machine was busy: load average {before} before and {after} after, on {cpus}"
-            )),
+            (true, _) => {
+                Some(format!("the machine was busy: load average {before} before and {after} after, on {cpus}"))
+            }
             (false, true) => Some(format!(
                 "the load average was {before} before and {after} after, on {cpus}: caused by bench itself, or by other processes"
             )),
@@ -125,11 +123,7 @@ mod tests {
     #[test]
     fn a_machine_is_busy_if_its_load_exceeds_its_cpus() {
         let warning = |before: f64, after: Option<f64>| {
-            let found = RunConditions {
-                load_before: Some(before),
-                load_after: after,
-                ..RunConditions::default()
-            };
+            let found = RunConditions { load_before: Some(before), load_after: after, ..RunConditions::default() };
             found.load_warning(2).unwrap_or_default()
         };
         assert_eq!(warning(2.0, Some(1.9)), "");

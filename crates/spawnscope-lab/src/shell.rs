@@ -22,13 +22,9 @@ pub fn find_program(program: &str) -> Option<PathBuf> {
 
 fn find_in_path(path: &OsStr, program: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
-    let is_program = |file: &PathBuf| {
-        file.metadata()
-            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
-    std::env::split_paths(path)
-        .map(|directory| directory.join(program))
-        .find(is_program)
+    let is_program =
+        |file: &PathBuf| file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    std::env::split_paths(path).map(|directory| directory.join(program)).find(is_program)
 }
 
 /// The constant `_CS_PATH` of confstr, which has the same value in all C libraries on Linux.
@@ -67,10 +63,7 @@ done"#;
 /// The peak memory of bash while the variable is filled, as a multiple of the variable's size: the value and a copy.
 pub const FILL_MEMORY_FACTOR: u64 = 2;
 /// The interval between checks for an interruption while the variable is filled.
-const POLL_INTERVAL: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl ShellParent {
     /// Starts bash with a variable of this many bytes. Returns `None` if `may_continue` returns false while the variable is filled.
@@ -95,10 +88,7 @@ impl ShellParent {
             .map_err(LabError::doing("start bash"))?;
         let pipes = child.stdin.take().zip(child.stdout.take().map(BufReader::new));
         let pipes = pipes.ok_or_else(|| LabError::Invalid("no pipes to bash".to_owned()))?;
-        let parent = ShellParent {
-            child,
-            pipes: RefCell::new(pipes),
-        };
+        let parent = ShellParent { child, pipes: RefCell::new(pipes) };
         while !parent.has_answered()? {
             if !may_continue() {
                 return Ok(None);
@@ -130,10 +120,7 @@ impl ShellParent {
     /// Waits for at most `POLL_INTERVAL`, and returns whether there is output, or its end, to read.
     fn has_answered(&self) -> Result<bool, LabError> {
         let pipes = self.pipes.borrow();
-        match poll(
-            &mut [PollFd::new(pipes.1.get_ref(), PollFlags::IN)],
-            Some(&POLL_INTERVAL),
-        ) {
+        match poll(&mut [PollFd::new(pipes.1.get_ref(), PollFlags::IN)], Some(&POLL_INTERVAL)) {
             Ok(count) => Ok(count > 0),
             Err(Errno::INTR) => Ok(false),
             Err(errno) => Err(LabError::doing("wait for bash")(errno.into())),
@@ -147,10 +134,7 @@ impl ShellParent {
         match read.map_err(LabError::doing("read from bash"))? {
             0 => Err(LabError::Invalid("bash ended, possibly out of memory".to_owned())),
             _ if line.trim() == number.to_string() => Ok(()),
-            _ => Err(LabError::Invalid(format!(
-                "bash answered `{}`, not {number}",
-                line.trim()
-            ))),
+            _ => Err(LabError::Invalid(format!("bash answered `{}`, not {number}", line.trim()))),
         }
     }
 }
@@ -170,10 +154,7 @@ mod tests {
     #[test]
     fn programs_are_found_in_the_default_path_of_the_system() {
         let path = default_path();
-        assert!(
-            std::env::split_paths(&path).all(|directory| directory.is_absolute()),
-            "{path:?}"
-        );
+        assert!(std::env::split_paths(&path).all(|directory| directory.is_absolute()), "{path:?}");
         assert!(find_in_path(&path, "sh").is_some(), "{path:?}");
         assert_eq!(find_in_path(&path, "no-such-program"), None);
     }

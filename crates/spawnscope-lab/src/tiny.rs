@@ -20,12 +20,7 @@ pub const WORD: &str = "ran\n";
 pub fn write(path: &Path, word: Option<&str>) -> Result<(), LabError> {
     let program = tiny::program(STATUS as u8, word.unwrap_or_default());
     let doing = || LabError::doing(format!("write {}", path.display()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o755)
-        .open(path)
-        .map_err(doing())?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(path).map_err(doing())?;
     file.write_all(&program).map_err(doing())
 }
 

@@ -137,11 +137,7 @@ impl Assembler {
             EventKind::Executed(executed) => self.apply_executed(launch, executed),
             EventKind::Loaded(loaded) => self.apply_loaded(launch, loaded),
             EventKind::Exited(exited) => self.apply_exited(at, launch, task, exited),
-            EventKind::Gone {
-                zombie,
-                auto_reaped,
-                cpu,
-            } => {
+            EventKind::Gone { zombie, auto_reaped, cpu } => {
                 let zombie = zombie.map(|zombie| self.relative(zombie));
                 self.launch(launch).apply_thread_end(zombie, *auto_reaped, *cpu);
             }
@@ -156,19 +152,9 @@ impl Assembler {
                 let path = self.interner.intern(path);
                 self.objects.set_path(*device, *inode, path);
             }
-            EventKind::PeerFound {
-                device,
-                inode,
-                pid,
-                name,
-            } => {
+            EventKind::PeerFound { device, inode, pid, name } => {
                 let name = self.interner.intern(name);
-                self.batch.peers.push(PeerRow {
-                    device: *device,
-                    inode: *inode,
-                    pid: *pid,
-                    name,
-                });
+                self.batch.peers.push(PeerRow { device: *device, inode: *inode, pid: *pid, name });
             }
             EventKind::Called(chain) => self.apply_called(launch, chain),
             EventKind::Sampled(sampled) => self.apply_sampled(at, task, sampled),
@@ -186,10 +172,7 @@ impl Assembler {
     /// Adds the ninja edges that launches belong to.
     pub(super) fn add_edges(&mut self, edges: &[Edge]) {
         for Edge { launch, outputs } in edges {
-            let rows = outputs.iter().map(|output| EdgeRow {
-                launch: *launch,
-                output: self.interner.intern(output),
-            });
+            let rows = outputs.iter().map(|output| EdgeRow { launch: *launch, output: self.interner.intern(output) });
             self.batch.edges.extend(rows);
         }
     }
@@ -216,13 +199,7 @@ impl Assembler {
         self.batch.objects = self.objects.take_new();
         self.batch.stacks = self.stacks.take_new();
         let last_event = self.batch.last_event;
-        std::mem::replace(
-            &mut self.batch,
-            Batch {
-                last_event,
-                ..Batch::default()
-            },
-        )
+        std::mem::replace(&mut self.batch, Batch { last_event, ..Batch::default() })
     }
 
     fn forget(&mut self, id: LaunchId) {
@@ -240,10 +217,7 @@ impl Assembler {
 
     /// Returns a launch so that the caller can change it, and marks it as changed. An unknown launch becomes an orphan.
     fn launch(&mut self, id: LaunchId) -> &mut UnfinishedLaunch {
-        let launch = self
-            .unfinished
-            .entry(id)
-            .or_insert_with(|| UnfinishedLaunch::orphan(id));
+        let launch = self.unfinished.entry(id).or_insert_with(|| UnfinishedLaunch::orphan(id));
         if !launch.is_dirty {
             launch.is_dirty = true;
             self.dirty.push(id);
@@ -327,15 +301,7 @@ impl Assembler {
     }
 
     fn apply_thread_started(&mut self, at: Nanos, launch: LaunchId, task: TaskId, tid: Pid, creator: TaskId) {
-        let thread = ThreadRow {
-            task,
-            launch,
-            creator: Some(creator),
-            tid,
-            created: at,
-            ended: None,
-            cpu: None,
-        };
+        let thread = ThreadRow { task, launch, creator: Some(creator), tid, created: at, ended: None, cpu: None };
         self.launch(launch).add_thread(thread.clone());
         self.batch.threads.push(thread);
     }
@@ -356,10 +322,7 @@ impl Assembler {
         let parent = self.unfinished.get(&launch).and_then(|state| state.row.parent);
         self.invocations.handle_exec(launch, parent, executed);
         let first_run = executed.first_run.map(|first_run| self.relative(first_run));
-        let exec = OrderedExec {
-            ordinal: self.next_exec,
-            row: self.exec_row(launch, executed),
-        };
+        let exec = OrderedExec { ordinal: self.next_exec, row: self.exec_row(launch, executed) };
         self.next_exec += 1;
         let state = self.launch(launch);
         state.set_first_run(first_run);
@@ -392,15 +355,10 @@ impl Assembler {
     fn apply_loaded(&mut self, launch: LaunchId, loaded: &Loaded) {
         let returned = self.relative(loaded.exec_returned);
         let loader = match loaded.loader {
-            Loader::Done { at, cpu, search } => Loader::Done {
-                at: self.relative(at),
-                cpu,
-                search,
-            },
+            Loader::Done { at, cpu, search } => Loader::Done { at: self.relative(at), cpu, search },
             other => other,
         };
-        self.launch(launch)
-            .complete_exec(returned, loaded.cpu_at_return, loader);
+        self.launch(launch).complete_exec(returned, loaded.cpu_at_return, loader);
     }
 
     fn apply_exited(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: &Exited) {

@@ -21,10 +21,7 @@ pub(super) struct Tasks {
 impl Tasks {
     /// Indexes ids, which must ascend.
     pub(super) fn new(launches: Vec<i64>, threads: Vec<i64>) -> Tasks {
-        Tasks {
-            launches: Ids::new(launches),
-            threads: Ids::new(threads),
-        }
+        Tasks { launches: Ids::new(launches), threads: Ids::new(threads) }
     }
 
     fn contains(&self, task: TaskId) -> bool {
@@ -36,11 +33,7 @@ impl Tasks {
 /// Checks the rows of a recording against each other, except slices and samples, which `SpanChecker` checks.
 pub(super) fn find(recording: &Recording, threads: &[ThreadRow]) -> Contradictions {
     let ids = recording.launches.iter().map(|row| row.id.0.cast_signed()).collect();
-    let checker = RowChecker {
-        recording,
-        launches: Ids::new(ids),
-        found: Contradictions::default(),
-    };
+    let checker = RowChecker { recording, launches: Ids::new(ids), found: Contradictions::default() };
     checker.check(threads)
 }
 
@@ -52,16 +45,9 @@ struct RowChecker<'a> {
 
 impl RowChecker<'_> {
     fn check(mut self, threads: &[ThreadRow]) -> Contradictions {
-        let Recording {
-            info,
-            launches,
-            execs,
-            failed_execs,
-            ..
-        } = self.recording;
+        let Recording { info, launches, execs, failed_execs, .. } = self.recording;
         if let Some(root) = info.root.filter(|root| self.launch(*root).is_none()) {
-            self.found
-                .count_row("commands without a launch in the recording", root.0);
+            self.found.count_row("commands without a launch in the recording", root.0);
         }
         launches.iter().for_each(|row| self.check_launch(row));
         execs.iter().for_each(|row| self.check_exec(row));
@@ -76,9 +62,7 @@ impl RowChecker<'_> {
 
     fn check_launch(&mut self, row: &LaunchRow) {
         let id = row.id.0;
-        let parent = row
-            .parent
-            .map(|parent| (parent, self.launch(parent).map(|parent| parent.created)));
+        let parent = row.parent.map(|parent| (parent, self.launch(parent).map(|parent| parent.created)));
         let has_too_much_time = !are_in_order(&[row.exit_cpu, row.cpu]) || self.has_too_much_time(row);
         let found = &mut self.found;
         let life = [row.create, row.created, row.first_run, row.exit, row.zombie, row.reaped];
@@ -99,11 +83,7 @@ impl RowChecker<'_> {
                 found.count_row_if(is_older, "launches that came before their parent", id);
             }
         }
-        found.count_row_if(
-            has_too_much_time,
-            "launches whose CPU or setup time exceeds their life",
-            id,
-        );
+        found.count_row_if(has_too_much_time, "launches whose CPU or setup time exceeds their life", id);
     }
 
     /// Whether the CPU time or the setup of a process is longer than its life allows.
@@ -112,12 +92,7 @@ impl RowChecker<'_> {
             // The CPU time of such a process includes its time before the recording.
             return false;
         }
-        let Some(life) = row
-            .zombie
-            .or(row.exit)
-            .zip(row.created)
-            .map(|(end, start)| end.since(start))
-        else {
+        let Some(life) = row.zombie.or(row.exit).zip(row.created).map(|(end, start)| end.since(start)) else {
             return false;
         };
         // Some tolerance is needed, because CPU time comes from a different kernel clock.
@@ -145,9 +120,7 @@ impl RowChecker<'_> {
     fn check_failed_exec(&mut self, row: &FailedExecRow) {
         let id = row.launch.0;
         let Some(launch) = self.launch(row.launch) else {
-            return self
-                .found
-                .count_row("failed execs by a process that is not recorded", id);
+            return self.found.count_row("failed execs by a process that is not recorded", id);
         };
         let end = launch.zombie.or(launch.exit);
         let is_in_order = are_in_order(&[launch.created, Some(row.enter), Some(row.returned), end]);
@@ -178,47 +151,25 @@ pub(super) struct SpanChecker {
 
 impl SpanChecker {
     pub(super) fn new(tasks: Tasks, end: Nanos) -> SpanChecker {
-        SpanChecker {
-            tasks,
-            end,
-            sum: 0,
-            found: Contradictions::default(),
-        }
+        SpanChecker { tasks, end, sum: 0, found: Contradictions::default() }
     }
 
     pub(super) fn check_slice(&mut self, row: &SliceRow) {
         let (task, off) = (row.task.0, row.off.0);
         let [on_ns, off_ns] = [row.on_span, row.off_span].map(|span| span.unwrap_or_default().0);
         self.sum += u128::from(on_ns) + u128::from(off_ns);
-        self.found.count_row_if(
-            !self.tasks.contains(row.task),
-            "slices of a thread that is not recorded",
-            task,
-        );
+        self.found.count_row_if(!self.tasks.contains(row.task), "slices of a thread that is not recorded", task);
         let end = Nanos(off.saturating_add(off_ns));
-        self.found.count_row_if(
-            any_is_after(&[Some(end)], self.end),
-            "slices that end after the recording",
-            task,
-        );
+        self.found.count_row_if(any_is_after(&[Some(end)], self.end), "slices that end after the recording", task);
         let is_woken_late = row.off_span.is_some() && !are_in_order(&[row.wake_span, row.off_span]);
-        self.found
-            .count_row_if(is_woken_late, "slices of a thread that was woken after it ran", task);
+        self.found.count_row_if(is_woken_late, "slices of a thread that was woken after it ran", task);
     }
 
     pub(super) fn check_sample(&mut self, row: &SampleRow) {
         let task = row.task.0;
         self.sum += u128::from(row.span.0);
-        self.found.count_row_if(
-            !self.tasks.contains(row.task),
-            "samples of a thread that is not recorded",
-            task,
-        );
-        self.found.count_row_if(
-            any_is_after(&[Some(row.at)], self.end),
-            "samples from after the recording",
-            task,
-        );
+        self.found.count_row_if(!self.tasks.contains(row.task), "samples of a thread that is not recorded", task);
+        self.found.count_row_if(any_is_after(&[Some(row.at)], self.end), "samples from after the recording", task);
     }
 
     /// Returns the contradictions, or `None` if the sum of the spans exceeds `MAX_TOTAL_LIFE_NS`.
@@ -249,10 +200,7 @@ fn are_in_order(instants: &[Option<Nanos>]) -> bool {
 }
 
 fn any_is_after(instants: &[Option<Nanos>], end: Nanos) -> bool {
-    instants
-        .iter()
-        .flatten()
-        .any(|instant| instant.since(end) > MAX_CLOCK_DIFFERENCE)
+    instants.iter().flatten().any(|instant| instant.since(end) > MAX_CLOCK_DIFFERENCE)
 }
 
 #[cfg(test)]
@@ -268,10 +216,7 @@ mod tests {
             !are_in_order(&[at(5_000_000), at(6_000_000), at(4_500_000)]),
             "compared with the latest instant, not with the one before"
         );
-        assert!(
-            are_in_order(&[at(5_000_000), at(4_500_000)]),
-            "the clocks of two CPUs may differ"
-        );
+        assert!(are_in_order(&[at(5_000_000), at(4_500_000)]), "the clocks of two CPUs may differ");
         assert!(!any_is_after(&[None, at(9)], Nanos(8)));
         assert!(any_is_after(&[at(3_000_000)], Nanos(8)));
     }

@@ -67,12 +67,7 @@ pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
     if !claim::claim(&file).map_err(|source| RecordError::io("claim", &path, source))? {
         return Err(RecordError::BeingRecorded { path });
     }
-    Ok(Destination {
-        directory,
-        path,
-        is_earlier_kept,
-        file,
-    })
+    Ok(Destination { directory, path, is_earlier_kept, file })
 }
 
 impl Destination {
@@ -108,11 +103,7 @@ impl Destination {
         let removed = directory.remove(name(path));
         removed.map_err(|source| RecordError::io("remove", path, source))?;
         remove_sqlite_files(directory, path)?;
-        if self.is_earlier_kept {
-            move_recording(directory, &old_path(path), path)
-        } else {
-            Ok(())
-        }
+        if self.is_earlier_kept { move_recording(directory, &old_path(path), path) } else { Ok(()) }
     }
 }
 
@@ -141,12 +132,9 @@ fn move_recording(directory: &Directory, path: &Path, old: &Path) -> Result<(), 
 
 /// Removes the files that SQLite keeps beside the database at `path`.
 fn remove_sqlite_files(directory: &Directory, path: &Path) -> Result<(), RecordError> {
-    SQLITE_SUFFIXES
-        .iter()
-        .map(|suffix| with_suffix(path, suffix))
-        .try_for_each(|file| {
-            ignore_missing(directory.remove(name(&file))).map_err(|source| RecordError::io("remove", &file, source))
-        })
+    SQLITE_SUFFIXES.iter().map(|suffix| with_suffix(path, suffix)).try_for_each(|file| {
+        ignore_missing(directory.remove(name(&file))).map_err(|source| RecordError::io("remove", &file, source))
+    })
 }
 
 /// Determines what exists at `path`. Returns an error if it must not be replaced.
@@ -230,10 +218,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read(directory.path().join("x.db.old")).unwrap(), recording("b"));
-        assert_eq!(
-            fs::read(directory.path().join("x.db.old-journal")).unwrap(),
-            b"journal of b"
-        );
+        assert_eq!(fs::read(directory.path().join("x.db.old-journal")).unwrap(), b"journal of b");
         assert!(!directory.path().join("x.db-journal").exists());
     }
 
@@ -253,10 +238,7 @@ mod tests {
         fs::write(&foreign, "years of work").unwrap();
         assert!(matches!(prepare(&foreign), Err(RecordError::InTheWay { .. })));
         assert_eq!(fs::read(&foreign).unwrap(), b"years of work");
-        assert!(
-            matches!(prepare(directory.path()), Err(RecordError::InTheWay { .. })),
-            "a directory"
-        );
+        assert!(matches!(prepare(directory.path()), Err(RecordError::InTheWay { .. })), "a directory");
     }
 
     #[test]
@@ -301,10 +283,7 @@ mod tests {
         fs::write(&path, recording("b")).unwrap();
         symlink(&other, &old).unwrap();
         assert!(matches!(prepare(&path), Err(RecordError::Link { path }) if path.ends_with("x.db.old")));
-        assert_eq!(
-            (fs::read(&path).unwrap(), fs::read(&other).unwrap()),
-            (recording("b"), recording("a"))
-        );
+        assert_eq!((fs::read(&path).unwrap(), fs::read(&other).unwrap()), (recording("b"), recording("a")));
     }
 
     #[test]

@@ -158,11 +158,7 @@ pub enum RecordError {
 impl RecordError {
     /// Creates the error for a failed operation of the operating system.
     pub(super) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
-        RecordError::Io {
-            action,
-            path: path.to_owned(),
-            source: Arc::new(source),
-        }
+        RecordError::Io { action, path: path.to_owned(), source: Arc::new(source) }
     }
 
     /// Maps an SQLite error to one of the kinds above.
@@ -173,22 +169,11 @@ impl RecordError {
             _ if extended == Some(ffi::SQLITE_READONLY_DBMOVED) => RecordError::Moved { path },
             _ if extended == Some(ffi::SQLITE_READONLY_ROLLBACK) => RecordError::NeedsRepair { path },
             Some(ErrorCode::NotADatabase) => RecordError::NotARecording { path },
-            Some(ErrorCode::DatabaseCorrupt) => RecordError::Corrupt {
-                path,
-                detail: source.to_string(),
-            },
+            Some(ErrorCode::DatabaseCorrupt) => RecordError::Corrupt { path, detail: source.to_string() },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RecordError::Locked { path },
             Some(ErrorCode::DiskFull) => RecordError::Full { path },
-            Some(ErrorCode::SystemIoFailure) => RecordError::DiskRefused {
-                action,
-                path,
-                detail: source.to_string(),
-            },
-            _ => RecordError::Sqlite {
-                action,
-                path,
-                source: Arc::new(source),
-            },
+            Some(ErrorCode::SystemIoFailure) => RecordError::DiskRefused { action, path, detail: source.to_string() },
+            _ => RecordError::Sqlite { action, path, source: Arc::new(source) },
         }
     }
 
@@ -198,10 +183,7 @@ impl RecordError {
         let is_corrupt = matches!(source.sqlite_error_code(), Some(ErrorCode::Unknown | ErrorCode::TooBig))
             || !matches!(source, rusqlite::Error::SqliteFailure(..));
         if is_corrupt {
-            RecordError::Corrupt {
-                path: path.to_owned(),
-                detail: source.to_string(),
-            }
+            RecordError::Corrupt { path: path.to_owned(), detail: source.to_string() }
         } else {
             RecordError::sqlite("read", path, source)
         }
@@ -222,18 +204,9 @@ mod tests {
         assert!(matches!(mapped(ffi::SQLITE_BUSY), RecordError::Locked { .. }));
         assert!(matches!(mapped(ffi::SQLITE_CORRUPT), RecordError::Corrupt { .. }));
         assert!(matches!(mapped(ffi::SQLITE_NOTADB), RecordError::NotARecording { .. }));
-        assert!(matches!(
-            mapped(ffi::SQLITE_READONLY_DBMOVED),
-            RecordError::Moved { .. }
-        ));
-        assert!(matches!(
-            mapped(ffi::SQLITE_READONLY_ROLLBACK),
-            RecordError::NeedsRepair { .. }
-        ));
+        assert!(matches!(mapped(ffi::SQLITE_READONLY_DBMOVED), RecordError::Moved { .. }));
+        assert!(matches!(mapped(ffi::SQLITE_READONLY_ROLLBACK), RecordError::NeedsRepair { .. }));
         assert!(matches!(mapped(ffi::SQLITE_MISUSE), RecordError::Sqlite { .. }));
-        assert!(matches!(
-            mapped(ffi::SQLITE_IOERR_WRITE),
-            RecordError::DiskRefused { .. }
-        ));
+        assert!(matches!(mapped(ffi::SQLITE_IOERR_WRITE), RecordError::DiskRefused { .. }));
     }
 }

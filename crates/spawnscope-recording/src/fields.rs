@@ -32,11 +32,7 @@ impl Ids {
     pub(super) fn index_of(&self, id: i64) -> Option<usize> {
         // Our recorder uses ids from 1 on without gaps, so this guess is usually right.
         let guess = usize::try_from(id).ok()?.checked_sub(1)?;
-        if self.ids.get(guess) == Some(&id) {
-            Some(guess)
-        } else {
-            self.ids.binary_search(&id).ok()
-        }
+        if self.ids.get(guess) == Some(&id) { Some(guess) } else { self.ids.binary_search(&id).ok() }
     }
 }
 
@@ -63,12 +59,7 @@ pub(super) struct Fields<'row> {
 impl<'row> Fields<'row> {
     /// Starts at the first column of `table`.
     pub(super) fn new(values: &'row [ValueRef<'row>], table: &'static Table, index: &'row Index) -> Self {
-        Fields {
-            values,
-            table,
-            index,
-            next: 0,
-        }
+        Fields { values, table, index, next: 0 }
     }
 
     /// Decodes the columns of a row.
@@ -97,11 +88,7 @@ impl<'row> Fields<'row> {
     /// Returns the error for the bad value `found` in the last decoded column.
     #[cold]
     pub(super) fn bad(&self, found: String) -> BadValue {
-        BadValue {
-            table: self.table.name,
-            column: self.table.columns[self.next - 1].name,
-            found,
-        }
+        BadValue { table: self.table.name, column: self.table.columns[self.next - 1].name, found }
     }
 }
 

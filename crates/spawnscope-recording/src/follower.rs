@@ -32,12 +32,7 @@ pub struct RowReceiver {
 pub fn follow(started_unix_ns: i64) -> (Follower, RowReceiver) {
     let (sender, receiver) = sync_channel(MAX_WAITING_BATCHES);
     let skipped = Arc::<AtomicU64>::default();
-    let follower = Follower {
-        recording: 0,
-        started_unix_ns,
-        sender,
-        skipped: Arc::clone(&skipped),
-    };
+    let follower = Follower { recording: 0, started_unix_ns, sender, skipped: Arc::clone(&skipped) };
     (follower, RowReceiver { receiver, skipped })
 }
 
@@ -45,20 +40,12 @@ impl Follower {
     /// Returns the side for the writer of the next recording. That writer may send rows only after the earlier recording is finished.
     #[must_use]
     pub fn for_next_recording(&self, started_unix_ns: i64) -> Follower {
-        Follower {
-            recording: self.recording + 1,
-            started_unix_ns,
-            ..self.clone()
-        }
+        Follower { recording: self.recording + 1, started_unix_ns, ..self.clone() }
     }
 
     /// Sends the rows, unless the follower is too slow or gone.
     pub(super) fn send(&self, rows: NewRows) {
-        let rows = NewRows {
-            recording: self.recording,
-            started_unix_ns: self.started_unix_ns,
-            ..rows
-        };
+        let rows = NewRows { recording: self.recording, started_unix_ns: self.started_unix_ns, ..rows };
         if let Err(TrySendError::Full(rows)) = self.sender.try_send(rows) {
             let finished = rows.finished.len() as u64;
             self.skipped.fetch_add(finished, Ordering::Relaxed);
@@ -91,18 +78,12 @@ mod tests {
     fn a_slow_follower_does_not_delay_the_writer_and_skipped_launches_are_counted() {
         let (follower, receiver) = follow(0);
         for number in 0..MAX_WAITING_BATCHES as u64 + 5 {
-            follower.send(NewRows {
-                finished: vec![LaunchId(number), LaunchId(1000 + number)],
-                ..NewRows::default()
-            });
+            follower.send(NewRows { finished: vec![LaunchId(number), LaunchId(1000 + number)], ..NewRows::default() });
         }
         assert_eq!(receiver.skipped(), 10);
         drop(follower);
         let received = std::iter::from_fn(|| receiver.next(Duration::ZERO).ok());
         assert_eq!(received.count(), MAX_WAITING_BATCHES);
-        assert_eq!(
-            receiver.next(Duration::ZERO).unwrap_err(),
-            RecvTimeoutError::Disconnected
-        );
+        assert_eq!(receiver.next(Duration::ZERO).unwrap_err(), RecvTimeoutError::Disconnected);
     }
 }

@@ -41,14 +41,7 @@ impl Interner {
     const MAX_KNOWN_BYTES: usize = 16 << 20;
 
     pub(super) fn new(redaction: Redaction) -> Interner {
-        Interner {
-            redaction,
-            known: HashMap::new(),
-            known_bytes: 0,
-            next: 0,
-            oldest: 0,
-            new: Vec::new(),
-        }
+        Interner { redaction, known: HashMap::new(), known_bytes: 0, next: 0, oldest: 0, new: Vec::new() }
     }
 
     /// Returns the id of a path or name.
@@ -198,24 +191,14 @@ mod tests {
         interner.intern(&huge);
         interner.intern(&[huge.as_slice(), b"y"].concat());
         assert!(interner.known_bytes <= Interner::MAX_KNOWN_BYTES);
-        assert_eq!(
-            interner.known_bytes,
-            interner.known.keys().map(|text| text.len()).sum::<usize>()
-        );
+        assert_eq!(interner.known_bytes, interner.known.keys().map(|text| text.len()).sum::<usize>());
     }
 
     #[test]
     fn an_object_that_repeats_is_stored_once_until_it_gets_another_path() {
         let mut objects = Objects::default();
-        let fifo = Object {
-            kind: ObjectKind::Fifo,
-            device: 3,
-            inode: 7,
-        };
-        let pipe = Object {
-            kind: ObjectKind::Pipe,
-            ..fifo
-        };
+        let fifo = Object { kind: ObjectKind::Fifo, device: 3, inode: 7 };
+        let pipe = Object { kind: ObjectKind::Pipe, ..fifo };
         objects.set_path(3, 7, TextId(5));
         let first = objects.intern(fifo).unwrap();
         assert_eq!(objects.intern(fifo), Some(first));

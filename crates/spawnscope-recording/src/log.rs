@@ -43,9 +43,7 @@ pub(super) fn find_damage(log: &File) -> io::Result<Option<String>> {
     }
     log.read_exact(&mut header)?;
     let Some(mut round) = Round::begin(&header) else {
-        return Ok(Some(
-            "the header of its -wal file does not match its checksum".to_owned(),
-        ));
+        return Ok(Some("the header of its -wal file does not match its checksum".to_owned()));
     };
     let mut frame = vec![0; FRAME_HEADER_BYTES + round.page_bytes];
     let frames = (length - HEADER_BYTES as u64) / frame.len() as u64;
@@ -59,9 +57,7 @@ pub(super) fn find_damage(log: &File) -> io::Result<Option<String>> {
         // The first damaged frame may have been written only in part, unless it is the last frame of the file.
         let may_be_torn = !is_later && number < frames;
         if let Some(first) = first_damaged.filter(|_| !may_be_torn && round.has_end_of_batch(&frame)) {
-            return Ok(Some(format!(
-                "frame {first} of {frames} in its -wal file does not match its checksum"
-            )));
+            return Ok(Some(format!("frame {first} of {frames} in its -wal file does not match its checksum")));
         }
     }
     Ok(None)
@@ -116,11 +112,7 @@ impl Round {
         for pair in bytes.chunks_exact(8) {
             let number = |at: usize| {
                 let bytes = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
-                if self.is_big_endian {
-                    u32::from_be_bytes(bytes)
-                } else {
-                    u32::from_le_bytes(bytes)
-                }
+                if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
             };
             a = a.wrapping_add(number(0)).wrapping_add(b);
             b = b.wrapping_add(number(4)).wrapping_add(a);
@@ -148,9 +140,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.db");
         let connection = Connection::open(&path).unwrap();
-        connection
-            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-            .unwrap();
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
         connection
             .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE x (y); INSERT INTO x VALUES (zeroblob(9000)); INSERT INTO x VALUES (1)")
             .unwrap();

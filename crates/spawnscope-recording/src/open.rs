@@ -73,14 +73,7 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<OpenRecording, Reco
     };
     let bytes = length(&file) + log_bytes.unwrap_or_default();
     let (connection, version) = connect(path, mode, timeout)?;
-    Ok(OpenRecording {
-        connection,
-        version,
-        is_live,
-        bytes,
-        mode,
-        _file: Some(file),
-    })
+    Ok(OpenRecording { connection, version, is_live, bytes, mode, _file: Some(file) })
 }
 
 impl OpenRecording {
@@ -102,37 +95,25 @@ impl OpenRecording {
 /// Whether a file claims to be a recording, even if it is damaged or has an unknown version.
 #[must_use]
 pub fn is_recording(path: &Path) -> bool {
-    let header = regular_file(path)
-        .ok()
-        .and_then(|file| SqliteHeader::read(&file).ok().flatten());
+    let header = regular_file(path).ok().and_then(|file| SqliteHeader::read(&file).ok().flatten());
     header.is_some_and(|header| header.application_id == APPLICATION_ID)
 }
 
 fn regular_file(path: &Path) -> Result<File, RecordError> {
     // Without O_NONBLOCK, opening a pipe at this path would wait forever.
-    let opened = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path);
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = opened.map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => RecordError::Missing { path: path.to_owned() },
         _ => RecordError::io("open", path, source),
     })?;
-    let metadata = file
-        .metadata()
-        .map_err(|source| RecordError::io("read", path, source))?;
-    if metadata.is_file() {
-        Ok(file)
-    } else {
-        Err(RecordError::NotARecording { path: path.to_owned() })
-    }
+    let metadata = file.metadata().map_err(|source| RecordError::io("read", path, source))?;
+    if metadata.is_file() { Ok(file) } else { Err(RecordError::NotARecording { path: path.to_owned() }) }
 }
 
 /// Whether a file has no name, and only this user can open it, so that no other user can change it.
 fn is_unnamed(file: &File) -> bool {
     let is_ours = |metadata: &Metadata| metadata.uid() == geteuid().as_raw() && metadata.mode().trailing_zeros() >= 6;
-    file.metadata()
-        .is_ok_and(|metadata| metadata.nlink() == 0 && is_ours(&metadata))
+    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0 && is_ours(&metadata))
 }
 
 /// Opens the write-ahead log beside a recording. It matters even if the recording's header does not mention it, because SQLite reads it anyway.
@@ -151,10 +132,7 @@ fn open_log(path: &Path) -> Result<Option<File>, RecordError> {
 /// Detects flipped bits in the file and in the log, as far as this is possible without SQLite.
 fn check_bytes(path: &Path, file: &File, header: &SqliteHeader, log: Option<&File>) -> Result<(), RecordError> {
     let failed = |source| RecordError::io("read", path, source);
-    let corrupt = |detail: String| RecordError::Corrupt {
-        path: path.to_owned(),
-        detail,
-    };
+    let corrupt = |detail: String| RecordError::Corrupt { path: path.to_owned(), detail };
     if let Some(damage) = log.map(log::find_damage).transpose().map_err(failed)?.flatten() {
         return Err(corrupt(damage));
     }
@@ -174,11 +152,7 @@ fn connect(path: &Path, mode: Mode, timeout: Duration) -> Result<(Connection, i3
     match version::identify(application_id, user_version) {
         Identity::Readable => {}
         Identity::Newer(found) => {
-            return Err(RecordError::NewerVersion {
-                path,
-                found,
-                known: version::CURRENT,
-            });
+            return Err(RecordError::NewerVersion { path, found, known: version::CURRENT });
         }
         Identity::Foreign => return Err(RecordError::NotARecording { path }),
     }
@@ -241,12 +215,7 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
 /// Returns a URI that makes SQLite treat the file as immutable.
 fn immutable_uri(path: &Path) -> PathBuf {
     let file = store::as_file_path(path);
-    let escaped: String = file
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .map(|byte| format!("%{byte:02x}"))
-        .collect();
+    let escaped: String = file.as_os_str().as_bytes().iter().map(|byte| format!("%{byte:02x}")).collect();
     PathBuf::from(format!("file:{escaped}?immutable=1"))
 }
 

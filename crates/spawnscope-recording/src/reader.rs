@@ -34,10 +34,7 @@ impl RecordingFile {
     }
 
     fn open_within(path: &Path, timeout: Duration) -> Result<RecordingFile, RecordError> {
-        Ok(RecordingFile {
-            opened: open::open(path, timeout)?,
-            path: path.to_owned(),
-        })
+        Ok(RecordingFile { opened: open::open(path, timeout)?, path: path.to_owned() })
     }
 
     /// Opens the same recording again, for another thread.
@@ -45,10 +42,7 @@ impl RecordingFile {
     /// # Errors
     /// As for `open`.
     pub fn reopen(&self) -> Result<RecordingFile, RecordError> {
-        Ok(RecordingFile {
-            opened: self.opened.reopen(&self.path, LOCK_TIMEOUT)?,
-            path: self.path.clone(),
-        })
+        Ok(RecordingFile { opened: self.opened.reopen(&self.path, LOCK_TIMEOUT)?, path: self.path.clone() })
     }
 
     /// Reads what was recorded and how the recording ended, without launches and other rows.

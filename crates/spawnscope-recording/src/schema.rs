@@ -108,9 +108,7 @@ fn split_definition(statement: &str) -> Vec<String> {
 /// Removes comments, which extend from `--` to the end of the line. Strings that contain `--` need no special handling: our schema has
 /// none, and in another schema the opening quote of such a string remains, so that the two schemas differ.
 fn without_comments(sql: &str) -> String {
-    let lines = sql
-        .lines()
-        .map(|line| line.split_once("--").map_or(line, |(code, _)| code));
+    let lines = sql.lines().map(|line| line.split_once("--").map_or(line, |(code, _)| code));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -131,11 +129,7 @@ mod tests {
         let version_1 = include_str!("../../spawnscope/tests/recordings/version_1.sql");
         assert_eq!(difference_after(version_1, 1), None);
         let without_comments = without_comments(CURRENT);
-        assert_eq!(
-            difference_after(&without_comments, current),
-            None,
-            "comments do not matter"
-        );
+        assert_eq!(difference_after(&without_comments, current), None, "comments do not matter");
         for version in 1..current {
             assert!(
                 difference_after(CURRENT, version).is_some(),
@@ -148,10 +142,7 @@ mod tests {
     fn unexpected_schema_objects_are_named() {
         for (sql, expected) in [
             ("CREATE VIEW v AS SELECT 1", "view v"),
-            (
-                "DROP TABLE missing; CREATE VIEW missing AS SELECT 1 AS what, 2 AS effect",
-                "view missing",
-            ),
+            ("DROP TABLE missing; CREATE VIEW missing AS SELECT 1 AS what, 2 AS effect", "view missing"),
             ("CREATE TRIGGER t AFTER INSERT ON lost BEGIN SELECT 1; END", "trigger t"),
             ("CREATE TABLE extra (x)", "table extra"),
             ("CREATE INDEX i ON launch (pid + 1)", "index i"),
@@ -163,15 +154,9 @@ mod tests {
                 "DROP TABLE text; CREATE TABLE text (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID",
                 "table text",
             ),
-            (
-                "DROP TABLE text; CREATE VIRTUAL TABLE text USING fts5(bytes)",
-                "table text",
-            ),
+            ("DROP TABLE text; CREATE VIRTUAL TABLE text USING fts5(bytes)", "table text"),
             ("DROP TABLE text", "no table text"),
-            (
-                "DROP TABLE lost; CREATE TABLE lost (kind TEXT, events INTEGER NOT NULL)",
-                "table lost",
-            ),
+            ("DROP TABLE lost; CREATE TABLE lost (kind TEXT, events INTEGER NOT NULL)", "table lost"),
         ] {
             let found = difference_after(&format!("{CURRENT};{sql}"), super::super::version::CURRENT).unwrap();
             assert!(found.contains(expected), "{sql}: {found}");

@@ -81,10 +81,7 @@ struct Numbers<Row> {
 
 impl<Row> Default for Numbers<Row> {
     fn default() -> Numbers<Row> {
-        Numbers {
-            known: HashMap::new(),
-            next: 0,
-        }
+        Numbers { known: HashMap::new(), next: 0 }
     }
 }
 
@@ -120,10 +117,7 @@ mod tests {
             line: Some(*line),
             ..Frame::unknown(Language::Bash)
         };
-        Chain {
-            frames: lines.iter().map(frame).collect(),
-            is_truncated,
-        }
+        Chain { frames: lines.iter().map(frame).collect(), is_truncated }
     }
 
     #[test]
@@ -135,10 +129,7 @@ mod tests {
         let new = stacks.take_new();
         assert_eq!((new.frames.len(), new.stacks.len()), (3, 3));
         let callers: Vec<_> = new.stacks.iter().map(|(_, row)| row.caller).collect();
-        assert_eq!(
-            callers,
-            [None, Some(StackId::from_index(0)), Some(StackId::from_index(0))]
-        );
+        assert_eq!(callers, [None, Some(StackId::from_index(0)), Some(StackId::from_index(0))]);
         assert_eq!(stacks.take_new(), NewStacks::default());
     }
 

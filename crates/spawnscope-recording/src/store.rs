@@ -52,9 +52,7 @@ impl Store {
         let failed = |source| RecordError::sqlite("create", path, source);
         let mut connection = open(&destination.resolved_path(), "NORMAL").map_err(failed)?;
         let sums = create_schema(&mut connection, header, redaction).map_err(failed)?;
-        let has_header = destination
-            .has_header()
-            .map_err(|source| RecordError::io("read", path, source));
+        let has_header = destination.has_header().map_err(|source| RecordError::io("read", path, source));
         if !has_header? {
             return Err(RecordError::Moved { path: path.to_owned() });
         }
@@ -62,12 +60,7 @@ impl Store {
         connection.busy_timeout(BATCH_TIMEOUT).map_err(failed)?;
         let cache = -memory.cache_kib();
         connection.pragma_update(None, "cache_size", cache).map_err(failed)?;
-        Ok(Store {
-            connection,
-            path: path.to_owned(),
-            destination,
-            sums,
-        })
+        Ok(Store { connection, path: path.to_owned(), destination, sums })
     }
 
     /// Returns the destination, which is needed to discard the recording when its connection is closed.
@@ -110,19 +103,12 @@ impl Store {
 
     /// Returns the error for a write lock that another program does not release.
     pub(super) fn locked_error(&self) -> RecordError {
-        RecordError::Locked {
-            path: self.path.clone(),
-        }
+        RecordError::Locked { path: self.path.clone() }
     }
 
     /// Merges the log into the file, unless another program is still reading the recording, and closes the file.
     pub(super) fn close(self) -> Result<FinishedFiles, RecordError> {
-        let Store {
-            connection,
-            path,
-            destination,
-            ..
-        } = self;
+        let Store { connection, path, destination, .. } = self;
         let failed = |source| RecordError::sqlite("finish", &path, source);
         if !destination.is_still_there() {
             merge_log_without_removing(&connection).map_err(failed)?;
@@ -172,11 +158,7 @@ fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
 /// Returns the path in a form that SQLite treats as a file name. A relative path gets the prefix `./`, because `:memory:` and `file:x` have a special
 /// meaning.
 pub(super) fn as_file_path(path: &Path) -> PathBuf {
-    if path.is_absolute() {
-        path.to_owned()
-    } else {
-        Path::new(".").join(path)
-    }
+    if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
 }
 
 /// Makes SQLite write batches to a log beside the file, so that readers of the recording cannot delay the recorder. Readers of the log need shared
@@ -244,19 +226,13 @@ pub(super) fn create_schema(
 
 /// Returns the labels with secrets masked.
 fn labels(header: &Header, redaction: Redaction) -> Vec<Label> {
-    let masked = |label: &Label| Label {
-        key: label.key.clone(),
-        value: redaction.apply_to_value(&label.key, &label.value),
-    };
+    let masked =
+        |label: &Label| Label { key: label.key.clone(), value: redaction.apply_to_value(&label.key, &label.value) };
     header.labels.iter().take(Label::MAX_COUNT).map(masked).collect()
 }
 
 fn recording_row(header: &Header, redaction: Redaction) -> RecordingRow {
-    let command: Vec<u8> = header
-        .command
-        .iter()
-        .flat_map(|argument| [argument.as_slice(), b"\0"].concat())
-        .collect();
+    let command: Vec<u8> = header.command.iter().flat_map(|argument| [argument.as_slice(), b"\0"].concat()).collect();
     RecordingRow {
         id: 1,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -288,10 +264,7 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
     rows.insert(&batch.stacks.frames)?;
     rows.insert(&batch.stacks.stacks)?;
     rows.upsert(&batch.launches)?;
-    let orphans = batch
-        .referenced
-        .iter()
-        .map(|launch| UnfinishedLaunch::orphan(*launch).row);
+    let orphans = batch.referenced.iter().map(|launch| UnfinishedLaunch::orphan(*launch).row);
     rows.insert_new(&orphans.collect::<Vec<_>>())?;
     rows.upsert_at(batch.execs.iter().map(|exec| (exec.ordinal, &exec.row)))?;
     rows.insert(&batch.failed_execs)?;
@@ -310,11 +283,7 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
 fn write_ending(rows: &mut SummingWriter<'_>, ending: &Ending) -> rusqlite::Result<()> {
     rows.transaction().execute(
         "UPDATE recording SET wall_ns = ?, ended = ?, allowed_cpus = coalesce(?, allowed_cpus)",
-        params![
-            ending.wall.map(|wall| signed(wall.0)),
-            ending.ended,
-            ending.allowed_cpus
-        ],
+        params![ending.wall.map(|wall| signed(wall.0)), ending.ended, ending.allowed_cpus],
     )?;
     rows.insert(&ending.losses())
 }

@@ -43,14 +43,10 @@ impl Sums {
         let mut sums = Sums::default();
         for table in summed_tables() {
             let sql = "SELECT rows, sum FROM checksum WHERE name = ?";
-            let stored = connection.query_row(sql, [table.name], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-            });
+            let stored =
+                connection.query_row(sql, [table.name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
             let (rows, sum) = stored.unwrap();
-            *sums.get_mut(table) = TableSum {
-                rows: rows.cast_unsigned(),
-                sum: sum.cast_unsigned(),
-            };
+            *sums.get_mut(table) = TableSum { rows: rows.cast_unsigned(), sum: sum.cast_unsigned() };
         }
         sums
     }
@@ -68,12 +64,7 @@ pub(super) struct SummingWriter<'t> {
 impl<'t> SummingWriter<'t> {
     /// Creates a writer. `sums` are the sums after the last transaction.
     pub(super) fn new(transaction: &'t Transaction<'t>, sums: Sums) -> Self {
-        SummingWriter {
-            transaction,
-            before: sums,
-            sums,
-            hasher: RowHasher::default(),
-        }
+        SummingWriter { transaction, before: sums, sums, hasher: RowHasher::default() }
     }
 
     /// Returns the transaction, for statements that change only the table `recording`.
@@ -210,11 +201,7 @@ fn column_values<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite:
 
 /// Returns the statement that updates an existing row.
 fn update_statement(table: &Table) -> String {
-    if table.name == tables::table_of::<LaunchRow>().name {
-        merge_launch(table)
-    } else {
-        tables::replace(table)
-    }
+    if table.name == tables::table_of::<LaunchRow>().name { merge_launch(table) } else { tables::replace(table) }
 }
 
 /// Returns the statement that merges new values into a launch's row. A late event about a launch that is no longer in memory produces a row with
@@ -228,9 +215,5 @@ fn merge_launch(table: &Table) -> String {
             column => format!("{column} = coalesce(excluded.{column}, {column})"),
         })
         .collect();
-    format!(
-        "{} ON CONFLICT (id) DO UPDATE SET {}",
-        tables::insert(table),
-        merged.join(", ")
-    )
+    format!("{} ON CONFLICT (id) DO UPDATE SET {}", tables::insert(table), merged.join(", "))
 }

@@ -141,12 +141,7 @@ pub(super) fn replace_at_rowid(table: &Table) -> String {
 /// Returns a statement such as `INSERT INTO x (a, b) VALUES (?, ?)`.
 fn write(verb: &str, table: &Table, rowid: Option<&'static str>) -> String {
     let columns: Vec<&str> = table.columns.iter().map(|column| column.name).chain(rowid).collect();
-    format!(
-        "{verb} INTO {} ({}) VALUES ({})",
-        table.name,
-        columns.join(", "),
-        vec!["?"; columns.len()].join(", ")
-    )
+    format!("{verb} INTO {} ({}) VALUES ({})", table.name, columns.join(", "), vec!["?"; columns.len()].join(", "))
 }
 
 #[cfg(test)]
@@ -179,11 +174,7 @@ mod tests {
             let documented: Vec<(String, String, bool)> = columns.unwrap().map(Result::unwrap).collect();
             let declared = table.columns.iter().map(|column| {
                 let column_type = &column.column_type;
-                (
-                    column.name.to_owned(),
-                    column_type.name.to_owned(),
-                    column_type.is_optional,
-                )
+                (column.name.to_owned(), column_type.name.to_owned(), column_type.is_optional)
             });
             assert_eq!(declared.collect::<Vec<_>>(), documented, "{}", table.name);
         }

@@ -25,10 +25,7 @@ pub(super) fn header() -> Header {
         kernel: "6.18.0".into(),
         arch: "x86_64".into(),
         hostname: "here".into(),
-        labels: vec![Label {
-            key: "url".into(),
-            value: "https://ci:hunter2@example.org/7".into(),
-        }],
+        labels: vec![Label { key: "url".into(), value: "https://ci:hunter2@example.org/7".into() }],
         cpus: 2,
         allowed_cpus: Some(1.5),
         started_unix_ns: 1_800_000_000_000_000_000,
@@ -47,22 +44,12 @@ pub(super) fn header() -> Header {
 }
 
 pub(super) fn ending() -> Ending {
-    Ending {
-        wall: Some(Nanos(5_000)),
-        ended: "exited".into(),
-        allowed_cpus: None,
-        lost: Vec::new(),
-    }
+    Ending { wall: Some(Nanos(5_000)), ended: "exited".into(), allowed_cpus: None, lost: Vec::new() }
 }
 
 /// Returns an event of a process's first thread, `at` nanoseconds into the recording.
 pub(super) fn event(at: u64, launch: LaunchId, kind: EventKind) -> Event {
-    Event {
-        at: instant(at),
-        launch,
-        task: TaskId(launch.0),
-        kind,
-    }
+    Event { at: instant(at), launch, task: TaskId(launch.0), kind }
 }
 
 /// Returns the instant `at` nanoseconds into the recording, on the clock of events.
@@ -86,19 +73,13 @@ pub(super) fn launched(at: u64, parent: LaunchId, child: LaunchId, pid: i32) -> 
         prepared: Some(instant(at.saturating_sub(60))),
         parent_tidied: Some(instant(at.saturating_sub(80))),
         parent_faults: Some(5),
-        parent_memory: Some(ParentMemory {
-            rss_bytes: 4_000_000,
-            page_table_bytes: 80_000,
-        }),
+        parent_memory: Some(ParentMemory { rss_bytes: 4_000_000, page_table_bytes: 80_000 }),
     });
     event(at, child, kind)
 }
 
 pub(super) fn executed(at: u64, launch: LaunchId, argv: &str) -> Event {
-    let argv: Vec<u8> = argv
-        .split(' ')
-        .flat_map(|argument| [argument.as_bytes(), b"\0"].concat())
-        .collect();
+    let argv: Vec<u8> = argv.split(' ').flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect();
     let kind = EventKind::Executed(Executed {
         first_run: Some(instant(at - 20)),
         entered: Some(instant(at - 10)),
@@ -109,10 +90,7 @@ pub(super) fn executed(at: u64, launch: LaunchId, argv: &str) -> Event {
         argv,
         cwd: Some(b"/work".to_vec()),
         variables: b"CARGO_PKG_NAME=serde\0".to_vec(),
-        closing: Some(Closing {
-            calls: 3,
-            span: Nanos(4),
-        }),
+        closing: Some(Closing { calls: 3, span: Nanos(4) }),
     });
     event(at, launch, kind)
 }
@@ -121,17 +99,9 @@ pub(super) fn loaded(at: u64, launch: LaunchId) -> Event {
     let loader = Loader::Done {
         at: instant(at),
         cpu: Nanos(40),
-        search: Some(LibrarySearch {
-            opens: 2,
-            failed_opens: 1,
-            opened_cache: Some(true),
-        }),
+        search: Some(LibrarySearch { opens: 2, failed_opens: 1, opened_cache: Some(true) }),
     };
-    let kind = EventKind::Loaded(Loaded {
-        exec_returned: instant(at - 5),
-        cpu_at_return: Nanos(20),
-        loader,
-    });
+    let kind = EventKind::Loaded(Loaded { exec_returned: instant(at - 5), cpu_at_return: Nanos(20), loader });
     event(at, launch, kind)
 }
 
@@ -150,15 +120,7 @@ pub(super) fn exited(at: u64, launch: LaunchId) -> Event {
 }
 
 pub(super) fn gone(at: u64, launch: LaunchId) -> Event {
-    event(
-        at,
-        launch,
-        EventKind::Gone {
-            zombie: Some(instant(at - 5)),
-            auto_reaped: false,
-            cpu: Some(Nanos(100)),
-        },
-    )
+    event(at, launch, EventKind::Gone { zombie: Some(instant(at - 5)), auto_reaped: false, cpu: Some(Nanos(100)) })
 }
 
 pub(super) fn reaped(at: u64, parent: LaunchId, pid: i32) -> Event {
@@ -170,43 +132,23 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
         on: (left != LeftCpu::Created).then(|| instant(at - 30)),
         off: instant(at - 10),
         left,
-        syscall: Some(Syscall {
-            number: 61,
-            argument: u64::MAX,
-        }),
+        syscall: Some(Syscall { number: 61, argument: u64::MAX }),
         calls: Some(7),
-        object: Some(Object {
-            kind: ObjectKind::Fifo,
-            device: 42,
-            inode: 4_242,
-        }),
-        wake: Some(Wake {
-            at: instant(at - 3),
-            by: Waker::Task(TaskId(ROOT.0)),
-            is_certain: true,
-        }),
+        object: Some(Object { kind: ObjectKind::Fifo, device: 42, inode: 4_242 }),
+        wake: Some(Wake { at: instant(at - 3), by: Waker::Task(TaskId(ROOT.0)), is_certain: true }),
     });
     event(at, launch, kind)
 }
 
 /// Returns the event that names the FIFO that `slice` waits for.
 pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
-    let kind = EventKind::FileNamed {
-        device: 42,
-        inode: 4_242,
-        path: b"/tmp/fifo".to_vec(),
-    };
+    let kind = EventKind::FileNamed { device: 42, inode: 4_242, path: b"/tmp/fifo".to_vec() };
     event(at, launch, kind)
 }
 
 /// Returns the event that names the process at the other end of a socket.
 pub(super) fn peer_found(at: u64) -> Event {
-    let kind = EventKind::PeerFound {
-        device: 8,
-        inode: 4_711,
-        pid: Pid(77),
-        name: b"sccache".to_vec(),
-    };
+    let kind = EventKind::PeerFound { device: 8, inode: 4_711, pid: Pid(77), name: b"sccache".to_vec() };
     event(at, ROOT, kind)
 }
 
@@ -218,39 +160,24 @@ pub(super) fn called(at: u64, launch: LaunchId) -> Event {
         line: Some(line),
         ..Frame::unknown(Language::Bash)
     };
-    let chain = Chain {
-        frames: vec![frame(14, Some("relocate")), frame(30, None)],
-        is_truncated: false,
-    };
+    let chain = Chain { frames: vec![frame(14, Some("relocate")), frame(30, None)], is_truncated: false };
     event(at, launch, EventKind::Called(Arc::new(chain)))
 }
 
 /// Returns a sample of the root's first thread in a kernel function.
 pub(super) fn sampled(at: u64, span: u64, is_waiting: bool, function: &str) -> Event {
-    let frame = |language, function: &str| Frame {
-        function: Some(function.as_bytes().to_vec()),
-        ..Frame::unknown(language)
-    };
-    let chain = Chain {
-        frames: vec![frame(Language::Kernel, function), frame(Language::Native, "main")],
-        is_truncated: false,
-    };
-    let sampled = Sampled {
-        span: Nanos(span),
-        is_waiting,
-        chain: Arc::new(chain),
-    };
+    let frame =
+        |language, function: &str| Frame { function: Some(function.as_bytes().to_vec()), ..Frame::unknown(language) };
+    let chain =
+        Chain { frames: vec![frame(Language::Kernel, function), frame(Language::Native, "main")], is_truncated: false };
+    let sampled = Sampled { span: Nanos(span), is_waiting, chain: Arc::new(chain) };
     event(at, ROOT, EventKind::Sampled(sampled))
 }
 
 /// Returns the events of a typical child of the root, within 1.4 µs: fork, two failed execs, exec, exit, reaping, eight slices.
 pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
     let failed = |at: u64, path: &str| {
-        let kind = EventKind::ExecFailed {
-            entered: instant(at - 5),
-            path: path.as_bytes().to_vec(),
-            errno: 2,
-        };
+        let kind = EventKind::ExecFailed { entered: instant(at - 5), path: path.as_bytes().to_vec(), errno: 2 };
         event(at, id, kind)
     };
     let mut life = vec![
@@ -283,16 +210,9 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         EventKind::Launched(launched) => launched.entered.iter_mut().for_each(stretch),
         EventKind::ExecFailed { entered, .. } => stretch(entered),
         EventKind::Executed(executed) => {
-            executed
-                .first_run
-                .iter_mut()
-                .chain(&mut executed.entered)
-                .for_each(stretch);
+            executed.first_run.iter_mut().chain(&mut executed.entered).for_each(stretch);
             stretch_cpu(&mut executed.cpu_at_entry);
-            executed
-                .closing
-                .iter_mut()
-                .for_each(|closing| stretch_cpu(&mut closing.span));
+            executed.closing.iter_mut().for_each(|closing| stretch_cpu(&mut closing.span));
         }
         EventKind::Loaded(loaded) => {
             stretch(&mut loaded.exec_returned);
@@ -303,11 +223,7 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
             }
         }
         EventKind::Exited(exited) => {
-            exited
-                .first_run
-                .iter_mut()
-                .chain(&mut exited.exit_group_entered)
-                .for_each(stretch);
+            exited.first_run.iter_mut().chain(&mut exited.exit_group_entered).for_each(stretch);
             exited.cpu.iter_mut().for_each(stretch_cpu);
         }
         EventKind::Gone { zombie, .. } => zombie.iter_mut().for_each(stretch),

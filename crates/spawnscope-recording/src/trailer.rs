@@ -117,20 +117,14 @@ mod tests {
     fn seal_of(bytes: &[u8]) -> Seal {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        SqliteHeader::read(&file)
-            .unwrap()
-            .map_or(Seal::Broken, |header| check(&file, &header).unwrap())
+        SqliteHeader::read(&file).unwrap().map_or(Seal::Broken, |header| check(&file, &header).unwrap())
     }
 
     #[test]
     fn the_checksum_covers_every_bit() {
         let (_file, bytes) = sealed();
         assert_eq!(seal_of(&bytes), Seal::Intact);
-        for at in (0..bytes.len())
-            .step_by(37)
-            .chain(0..100)
-            .chain(bytes.len() - 24..bytes.len())
-        {
+        for at in (0..bytes.len()).step_by(37).chain(0..100).chain(bytes.len() - 24..bytes.len()) {
             let mut flipped = bytes.clone();
             flipped[at] ^= 1 << (at % 8);
             assert_eq!(seal_of(&flipped), Seal::Broken, "bit in byte {at}");
@@ -149,9 +143,7 @@ mod tests {
     fn sqlite_ignores_the_trailer_and_invalidates_it_by_writing() {
         let (file, bytes) = sealed();
         let connection = rusqlite::Connection::open(file.path()).unwrap();
-        let check: String = connection
-            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-            .unwrap();
+        let check: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(check, "ok");
         assert_eq!(std::fs::read(file.path()).unwrap(), bytes);
         connection.execute_batch("UPDATE x SET y = 1").unwrap();

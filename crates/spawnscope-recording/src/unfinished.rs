@@ -54,10 +54,7 @@ impl UnfinishedLaunch {
     /// Creates a launch of which only the id is known.
     pub(super) fn orphan(id: LaunchId) -> Self {
         UnfinishedLaunch {
-            row: LaunchRow {
-                id,
-                ..LaunchRow::default()
-            },
+            row: LaunchRow { id, ..LaunchRow::default() },
             threads: HashMap::new(),
             awaited: HashMap::new(),
             is_dirty: false,
@@ -78,9 +75,8 @@ impl UnfinishedLaunch {
         let mut row = self.row.clone();
         if row.origin == Origin::Command {
             // The command ran before its release, until the recorder held it. This time is not part of its setup.
-            row.first_run = row
-                .first_run
-                .map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));
+            row.first_run =
+                row.first_run.map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));
         }
         row
     }
@@ -98,10 +94,7 @@ impl UnfinishedLaunch {
 
     /// Adds a successful `execve`. Returns the previous exec if it was not written yet.
     pub(super) fn add_exec(&mut self, exec: OrderedExec) -> Option<OrderedExec> {
-        let before = self.exec.replace(LoadingExec {
-            exec,
-            is_written: false,
-        });
+        let before = self.exec.replace(LoadingExec { exec, is_written: false });
         before.filter(|before| !before.is_written).map(|before| before.exec)
     }
 
@@ -160,11 +153,7 @@ impl UnfinishedLaunch {
             self.row.exit_rss_bytes = exited.rss_bytes;
         }
         let thread = self.threads.remove(&task)?;
-        Some(ThreadRow {
-            ended: Some(at),
-            cpu: exited.cpu,
-            ..thread
-        })
+        Some(ThreadRow { ended: Some(at), cpu: exited.cpu, ..thread })
     }
 
     /// Records that a thread left the CPU for the last time.

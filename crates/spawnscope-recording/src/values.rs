@@ -79,10 +79,7 @@ impl<T: Integer> Value for T {
 
 /// `None` is stored as NULL.
 impl<T: Value<As>, As> Value<As> for Option<T> {
-    const TYPE: ColumnType = ColumnType {
-        is_optional: true,
-        ..T::TYPE
-    };
+    const TYPE: ColumnType = ColumnType { is_optional: true, ..T::TYPE };
 
     fn store(&self) -> ValueRef<'_> {
         self.as_ref().map_or(ValueRef::Null, T::store)
@@ -208,10 +205,7 @@ pub(super) fn describe(value: ValueRef<'_>) -> String {
 }
 
 const fn required(name: &'static str) -> ColumnType {
-    ColumnType {
-        name,
-        is_optional: false,
-    }
+    ColumnType { name, is_optional: false }
 }
 
 /// Converts a number to SQLite's signed integers. No recorded value comes near their limit (292 years, 8 EiB).

@@ -39,11 +39,7 @@ mod tests {
     fn the_schema_contains_the_numbers_that_are_checked() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("schema.sql")).unwrap();
-        let pragma = |name| {
-            connection
-                .pragma_query_value(None, name, |row| row.get::<_, i32>(0))
-                .unwrap()
-        };
+        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).unwrap();
         assert_eq!(pragma("application_id"), APPLICATION_ID);
         assert_eq!(pragma("user_version"), CURRENT);
     }

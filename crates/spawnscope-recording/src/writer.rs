@@ -106,16 +106,8 @@ impl Recorder {
             due: None,
             follower: None,
         };
-        let thread = thread::Builder::new()
-            .name("recorder".into())
-            .spawn(move || writer.run(&receiver))?;
-        Ok(Recorder {
-            sender: Some(sender),
-            thread: Some(thread),
-            progress,
-            destination,
-            owner: options.owner.clone(),
-        })
+        let thread = thread::Builder::new().name("recorder".into()).spawn(move || writer.run(&receiver))?;
+        Ok(Recorder { sender: Some(sender), thread: Some(thread), progress, destination, owner: options.owner.clone() })
     }
 
     /// Sends events to the writing thread, without waiting. After a failure, events are counted and dropped.
@@ -285,17 +277,12 @@ impl Writer {
 
     fn add_events(&mut self, events: &[Event]) -> Result<(), RecordError> {
         if self.unwritten_events >= self.max_unwritten {
-            self.progress
-                .locked_out
-                .fetch_add(events.len() as u64, Ordering::Relaxed);
+            self.progress.locked_out.fetch_add(events.len() as u64, Ordering::Relaxed);
             return self.write_batch_if_due();
         }
         let mut launches = 0;
         for event in events {
-            launches += u64::from(matches!(
-                event.kind,
-                EventKind::Launched(_) | EventKind::Released { .. }
-            ));
+            launches += u64::from(matches!(event.kind, EventKind::Launched(_) | EventKind::Released { .. }));
             self.assembler.apply(event);
         }
         self.progress.launches.fetch_add(launches, Ordering::Relaxed);
@@ -308,11 +295,7 @@ impl Writer {
 
     fn write_batch_if_due(&mut self) -> Result<(), RecordError> {
         let is_due = self.due.is_some_and(|due| due <= Instant::now());
-        if is_due || self.pending_events >= MAX_BATCH_EVENTS {
-            self.write_batch()
-        } else {
-            Ok(())
-        }
+        if is_due || self.pending_events >= MAX_BATCH_EVENTS { self.write_batch() } else { Ok(()) }
     }
 
     /// Writes everything that is not in the file yet. While another program holds the write lock, batches are kept and written later.

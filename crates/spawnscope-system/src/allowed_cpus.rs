@@ -55,10 +55,7 @@ mod tests {
         assert_eq!(quota_of(&[groups, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")]), None);
         let above = ("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
         assert_eq!(quota_of(&[groups, above]), Some(1.5));
-        assert_eq!(
-            quota_of(&[groups, above, ("sys/fs/cgroup/a/b/cpu.max", "20000 10000\n")]),
-            Some(1.5)
-        );
+        assert_eq!(quota_of(&[groups, above, ("sys/fs/cgroup/a/b/cpu.max", "20000 10000\n")]), Some(1.5));
     }
 
     #[test]
@@ -67,10 +64,7 @@ mod tests {
         let period = ("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
         let limited = [groups, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "50000\n")];
         assert_eq!(quota_of(&limited), Some(0.5));
-        assert_eq!(
-            quota_of(&[groups, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1\n")]),
-            None
-        );
+        assert_eq!(quota_of(&[groups, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1\n")]), None);
     }
 
     #[test]

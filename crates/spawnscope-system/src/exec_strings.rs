@@ -15,15 +15,8 @@ impl ExecStrings {
     /// Creates the list, in the order of `strings`.
     #[must_use]
     pub fn new(strings: Vec<CString>) -> ExecStrings {
-        let pointers = strings
-            .iter()
-            .map(|string| string.as_ptr())
-            .chain([std::ptr::null()])
-            .collect();
-        ExecStrings {
-            pointers,
-            _strings: strings,
-        }
+        let pointers = strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect();
+        ExecStrings { pointers, _strings: strings }
     }
 
     /// Creates the list for an environment of these variables; `None` if a string contains a NUL.
@@ -31,10 +24,8 @@ impl ExecStrings {
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Option<ExecStrings> {
         let entry = |(name, value): (N, V)| [name.as_ref().as_bytes(), b"=", value.as_ref().as_bytes()].concat();
-        let strings: Result<Vec<CString>, _> = variables
-            .into_iter()
-            .map(|variable| CString::new(entry(variable)))
-            .collect();
+        let strings: Result<Vec<CString>, _> =
+            variables.into_iter().map(|variable| CString::new(entry(variable))).collect();
         strings.ok().map(ExecStrings::new)
     }
 

@@ -21,10 +21,7 @@ pub enum Links {
 pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     let no_follow = if links == Links::Refused { libc::O_NOFOLLOW } else { 0 };
     // O_PATH refers to a file without opening it.
-    let found = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | no_follow)
-        .open(path)?;
+    let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH | no_follow).open(path)?;
     if !found.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
@@ -38,16 +35,9 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
 /// Opens a path that led to the regular file `expected` a moment ago, and fails if it leads to another file now. The flags prevent the
 /// opening of another file from blocking or changing the controlling terminal.
 fn open_same(path: &Path, expected: &File, flags: i32) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let identity = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
-    if identity(&file)? == identity(expected)? {
-        Ok(file)
-    } else {
-        Err(io::ErrorKind::NotFound.into())
-    }
+    if identity(&file)? == identity(expected)? { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 #[cfg(test)]
@@ -66,11 +56,7 @@ mod tests {
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         std::fs::write(&file, "text").unwrap();
         symlink(&file, &link).unwrap();
-        for (path, links) in [
-            (&file, Links::Followed),
-            (&file, Links::Refused),
-            (&link, Links::Followed),
-        ] {
+        for (path, links) in [(&file, Links::Followed), (&file, Links::Refused), (&link, Links::Followed)] {
             let mut text = String::new();
             open_regular(path, links).unwrap().read_to_string(&mut text).unwrap();
             assert_eq!(text, "text");
@@ -86,10 +72,7 @@ mod tests {
         std::fs::write(&other, "text").unwrap();
         let found = File::open(&file).unwrap();
         assert!(open_same(&file, &found, 0).is_ok());
-        assert_eq!(
-            open_same(&other, &found, 0).unwrap_err().kind(),
-            io::ErrorKind::NotFound
-        );
+        assert_eq!(open_same(&other, &found, 0).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

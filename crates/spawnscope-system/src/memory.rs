@@ -26,14 +26,8 @@ pub(crate) fn read_into(process: Pid, address: u64, bytes: &mut [u8]) -> usize {
 /// # Safety
 /// There must be room for `length` bytes at `to`.
 unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usize {
-    let local = libc::iovec {
-        iov_base: to.cast(),
-        iov_len: length,
-    };
-    let remote = libc::iovec {
-        iov_base: address as *mut libc::c_void,
-        iov_len: length,
-    };
+    let local = libc::iovec { iov_base: to.cast(), iov_len: length };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: length };
     // SAFETY: the call writes at most `length` bytes to `to`. It accesses `remote` in the other process.
     let read = unsafe { libc::process_vm_readv(process.0, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(read).unwrap_or(0)

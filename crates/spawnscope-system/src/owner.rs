@@ -53,25 +53,16 @@ impl Owner {
     /// # Errors
     /// If the kernel refuses, or if the thread keeps capabilities that the user does not have. The thread is then unchanged.
     pub fn act(&self) -> io::Result<OwnerGuard> {
-        let guard = OwnerGuard {
-            before: Owner::of_this_thread()?,
-            _not_send: PhantomData,
-        };
+        let guard = OwnerGuard { before: Owner::of_this_thread()?, _not_send: PhantomData };
         self.set_thread_ids()?;
         if capabilities(None)?.effective.intersects(PERMISSION_BYPASSES) {
-            return Err(io::Error::other(
-                "the thread keeps root's rights to files because of its securebits",
-            ));
+            return Err(io::Error::other("the thread keeps root's rights to files because of its securebits"));
         }
         Ok(guard)
     }
 
     fn of_this_thread() -> io::Result<Owner> {
-        Ok(Owner {
-            uid: file_uid(),
-            gid: file_gid(),
-            groups: getgroups()?,
-        })
+        Ok(Owner { uid: file_uid(), gid: file_gid(), groups: getgroups()? })
     }
 
     /// Gives this thread the user's ids.

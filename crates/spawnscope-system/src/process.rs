@@ -72,20 +72,14 @@ pub fn status_of_ended(child: Pid) -> Option<i32> {
 
 /// Waits until a descriptor is readable, for at most `limit`. Returns whether it is readable.
 pub fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
-    wait_until(
-        &mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)],
-        Instant::now() + limit,
-    )
+    wait_until(&mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)], Instant::now() + limit)
 }
 
 /// Waits for any of these events, at most until `until`. Returns whether there is one.
 pub fn wait_until(watched: &mut [PollFd<'_>], until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let timeout = Timespec {
-            tv_sec: left.as_secs().cast_signed(),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        };
+        let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
         match poll(watched, Some(&timeout)) {
             Err(Errno::INTR) if !left.is_zero() => {}
             ready => return ready.is_ok_and(|count| count > 0),

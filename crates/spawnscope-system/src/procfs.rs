@@ -139,9 +139,7 @@ pub fn name(pid: Pid) -> Option<Vec<u8>> {
 /// Returns a process and all its descendants.
 #[must_use]
 pub fn tree(root: Pid) -> Vec<Pid> {
-    let parents: Vec<(Pid, Pid)> = processes()
-        .filter_map(|pid| Some((pid, Status::read(pid)?.parent)))
-        .collect();
+    let parents: Vec<(Pid, Pid)> = processes().filter_map(|pid| Some((pid, Status::read(pid)?.parent))).collect();
     let mut tree = vec![root];
     let mut next = 0;
     while let Some(parent) = tree.get(next).copied() {
@@ -155,10 +153,7 @@ pub fn tree(root: Pid) -> Vec<Pid> {
 /// Whether a process has perf events open.
 #[must_use]
 pub fn has_perf_events(pid: Pid) -> bool {
-    let files = fs::read_dir(format!("/proc/{}/fd", pid.0))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let files = fs::read_dir(format!("/proc/{}/fd", pid.0)).into_iter().flatten().flatten();
     let mut names = files.filter_map(|file| fs::read_link(file.path()).ok());
     names.any(|name| name.as_os_str() == "anon_inode:[perf_event]")
 }
@@ -206,10 +201,8 @@ mod tests {
             let mut command = std::process::Command::new("python3");
             command.args(["-c", script]).spawn().unwrap()
         };
-        let mut both = [
-            (start("import select; select.poll().poll(20000)"), true),
-            (start("import time; time.sleep(20)"), false),
-        ];
+        let mut both =
+            [(start("import select; select.poll().poll(20000)"), true), (start("import time; time.sleep(20)"), false)];
         for (child, expected) in &mut both {
             let pid = Pid(i32::try_from(child.id()).unwrap());
             let until = std::time::Instant::now() + std::time::Duration::from_secs(15);
@@ -230,10 +223,7 @@ mod tests {
     fn a_status_is_read_whatever_the_name_of_the_process() {
         let text = b"Name:\tState:\\nPPid:\t7\xff\nUmask:\t0022\nState:\tt (tracing stop)\nPPid:\t41\nTracerPid:\t40\n";
         let status = Status::parse(text).unwrap();
-        assert_eq!(
-            (status.state, status.parent, status.tracer),
-            (b't', Pid(41), Some(Pid(40)))
-        );
+        assert_eq!((status.state, status.parent, status.tracer), (b't', Pid(41), Some(Pid(40))));
         assert!(status.is_stopped() && status.is_stopped_by_tracer() && !status.is_asleep());
         let untraced = Status::parse(b"State:\tT (stopped)\nPPid:\t1\nTracerPid:\t0\n").unwrap();
         assert!(untraced.is_stopped() && !untraced.is_stopped_by_tracer());
@@ -243,9 +233,7 @@ mod tests {
     #[test]
     fn the_state_of_this_process_is_read() {
         use std::os::unix::ffi::OsStrExt;
-        let given: Vec<Vec<u8>> = std::env::args_os()
-            .map(|argument| argument.as_bytes().to_vec())
-            .collect();
+        let given: Vec<Vec<u8>> = std::env::args_os().map(|argument| argument.as_bytes().to_vec()).collect();
         assert_eq!(arguments(this_process()), given);
         let program = program(this_process()).unwrap();
         let name = std::env::current_exe().unwrap();

@@ -38,11 +38,8 @@ fn errors(output: &Output) -> String {
 }
 
 /// A Perl script that runs three shell texts: a simple command (which prints its own name), a list of two commands, and a subshell.
-const PERL_COMMAND: [&str; 3] = [
-    "perl",
-    "-e",
-    "print `cat '/proc/self/comm'`; print `echo a; echo b`; system(\"(exit 7)\"); exit($? >> 8)",
-];
+const PERL_COMMAND: [&str; 3] =
+    ["perl", "-e", "print `cat '/proc/self/comm'`; print `echo a; echo b`; system(\"(exit 7)\"); exit($? >> 8)"];
 
 #[test]
 fn the_output_and_the_status_of_the_command_are_unchanged() {
@@ -68,10 +65,7 @@ fn explain_counts_skipped_and_kept_shells() {
 fn the_work_of_small_programs_is_done_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
-    let script = format!(
-        "echo \"$(dirname a/b)\"; touch {0}; mv {0} {0}.new; rm -f {0}.new",
-        file.display()
-    );
+    let script = format!("echo \"$(dirname a/b)\"; touch {0}; mv {0} {0}.new; rm -f {0}.new", file.display());
     for shell in ["bash", "dash"] {
         for (options, count) in [(&[][..], "\n       4\n"), (&["--no-in-place"], ""), (&["--strict"], "")] {
             let output = accel(&[&["--explain"], options, &["--", shell, "-c", &script]].concat());
@@ -108,10 +102,7 @@ fn a_missing_preload_library_is_an_error_unless_preloading_is_off() {
     let run = |arguments: &[&str]| Command::new(&program).arg("accel").args(arguments).output().unwrap();
     let output = run(&["--", "true"]);
     assert_eq!(output.status.code(), Some(125));
-    assert!(
-        errors(&output).contains("failed to find libvspawn_preload.so"),
-        "{output:?}"
-    );
+    assert!(errors(&output).contains("failed to find libvspawn_preload.so"), "{output:?}");
     assert_eq!(run(&["--no-preload", "--", "true"]).status.code(), Some(0));
 }
 
@@ -124,10 +115,7 @@ fn other_preloaded_libraries_are_kept() {
         .output()
         .unwrap();
     let variables = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        variables.contains("libvspawn_preload.so:/nonexistent/other.so\n"),
-        "{variables}"
-    );
+    assert!(variables.contains("libvspawn_preload.so:/nonexistent/other.so\n"), "{variables}");
     assert!(variables.contains("SPAWNSCOPE_ACCEL_STRICT=1\n"), "{variables}");
 }
 
@@ -136,12 +124,7 @@ fn a_warning_says_why_a_program_cannot_be_preloaded() {
     let directory = tempfile::tempdir().unwrap();
     let (source, program) = (directory.path().join("p.c"), directory.path().join("p"));
     fs::write(&source, "int main(void) { return 0; }").unwrap();
-    let cc = Command::new("cc")
-        .arg("-static")
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .status();
+    let cc = Command::new("cc").arg("-static").arg(&source).arg("-o").arg(&program).status();
     assert!(cc.unwrap().success());
     let run = |program: &Path| accel(&["--", program.to_str().unwrap()]);
     assert!(errors(&run(&program)).contains("statically linked"));
@@ -172,8 +155,5 @@ fn the_limit_on_open_files_is_lowered_on_request() {
     assert_eq!(soft_limit(&["--explain", "--open-files", "100"]), "100\n");
     assert_eq!(soft_limit(&["--no-preload"]), "900\n");
     let refused = accel(&["--open-files", "3", "--", "true"]);
-    assert!(
-        !refused.status.success() && errors(&refused).contains("--open-files"),
-        "{refused:?}"
-    );
+    assert!(!refused.status.success() && errors(&refused).contains("--open-files"), "{refused:?}");
 }

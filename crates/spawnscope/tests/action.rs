@@ -96,11 +96,7 @@ fn the_command_is_recorded_as_it_was_given() {
     let job = Job::new();
     job.add_spawnscope();
     let command = "make \"$TARGET\" && ./run.sh $(nproc); echo 'a;b'";
-    let inputs = [
-        ("INPUT_RUN", command),
-        ("INPUT_RUNS", "5"),
-        ("INPUT_DIRECTORY", "launches"),
-    ];
+    let inputs = [("INPUT_RUN", command), ("INPUT_RUNS", "5"), ("INPUT_DIRECTORY", "launches")];
     job.run_passing_step("record.sh", &inputs);
     let directory = job.path("workspace/launches");
     assert!(directory.is_dir());
@@ -115,10 +111,7 @@ fn the_command_is_recorded_as_it_was_given() {
 fn an_input_cannot_add_an_output() {
     let job = Job::new();
     job.add_spawnscope();
-    let output = job.run_step(
-        "record.sh",
-        &[("INPUT_RUN", "true"), ("INPUT_DIRECTORY", "a\nwithin-budget=true")],
-    );
+    let output = job.run_step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_DIRECTORY", "a\nwithin-budget=true")]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(job.read("output"), "");
     let output = job.run_step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_RUNS", "3; id")]);
@@ -157,10 +150,7 @@ fn a_baseline_adds_the_difference_to_the_summary() {
     job.add_recording("run.1.db", BEFORE);
     job.add_recording("main.db", AFTER);
     let directory = job.path("workspace/spawnscope");
-    let inputs = [
-        ("INPUT_DIRECTORY", directory.to_str().unwrap()),
-        ("INPUT_BASELINE", "spawnscope/main.db\n"),
-    ];
+    let inputs = [("INPUT_DIRECTORY", directory.to_str().unwrap()), ("INPUT_BASELINE", "spawnscope/main.db\n")];
     job.run_passing_step("check.sh", &inputs);
     assert_eq!(job.read("output"), "within-budget=false\n");
     let summary = job.read("summary");
@@ -176,10 +166,7 @@ fn budgets_are_split_into_words_and_not_evaluated() {
     job.add_recording("run.db", BEFORE);
     let directory = job.path("workspace/spawnscope");
     let hostile = "--max-launches 100 $(touch pwned) `touch pwned`";
-    let inputs = [
-        ("INPUT_DIRECTORY", directory.to_str().unwrap()),
-        ("INPUT_BUDGETS", hostile),
-    ];
+    let inputs = [("INPUT_DIRECTORY", directory.to_str().unwrap()), ("INPUT_BUDGETS", hostile)];
     let output = job.run_step("check.sh", &inputs);
     assert_eq!(output.status.code(), Some(125), "these words are not recordings");
     assert_eq!(job.read("output"), "");
@@ -196,10 +183,7 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     let programs = releases.join(&name).join("bin");
     fs::create_dir_all(&programs).unwrap();
     write_executable(&programs.join("spawnscope"), "echo release");
-    let pack = format!(
-        "cd {} && tar -czf {archive} {name} && sha256sum {archive} >SHA256SUMS",
-        releases.display()
-    );
+    let pack = format!("cd {} && tar -czf {archive} {name} && sha256sum {archive} >SHA256SUMS", releases.display());
     assert!(Command::new("sh").args(["-c", &pack]).status().unwrap().success());
     let url = format!("file://{}", job.path("releases").display());
     let inputs = [("INPUT_VERSION", "9.8.7"), ("SPAWNSCOPE_RELEASES", url.as_str())];

@@ -41,11 +41,7 @@ const READERS: [&[&str]; 9] = [
 ];
 
 fn spawnscope(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-        .args(arguments)
-        .env_remove("COLUMNS")
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_spawnscope")).args(arguments).env_remove("COLUMNS").output().unwrap()
 }
 
 fn stdout(arguments: &[&str]) -> String {
@@ -79,9 +75,7 @@ struct SampleRecording {
 
 impl SampleRecording {
     fn new() -> SampleRecording {
-        let sample = SampleRecording {
-            directory: tempfile::tempdir().unwrap(),
-        };
+        let sample = SampleRecording { directory: tempfile::tempdir().unwrap() };
         create_recording(&sample.path(), TWO_LAUNCHES);
         sample
     }

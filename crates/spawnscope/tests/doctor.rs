@@ -19,11 +19,7 @@ use tree::{Tree, scan, usual_measurements};
 
 fn golden(name: &str) -> Data {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    assert!(
-        path.exists() || std::env::var_os("SNAPSHOTS").is_some(),
-        "{} is missing",
-        path.display()
-    );
+    assert!(path.exists() || std::env::var_os("SNAPSHOTS").is_some(), "{} is missing", path.display());
     Data::read_from(&path, None)
 }
 
@@ -35,10 +31,7 @@ fn healthy_tree() -> Tree {
     Tree::new()
         .file("proc/self/mountinfo", "1 0 0:1 / / rw - ext4 /dev/vda rw\n")
         .file("proc/self/status", "Name:\tx\nUid:\t0\t0\t0\t0\nSeccomp:\t0\n")
-        .file(
-            "proc/self/limits",
-            "Max open files            1024                 1048576              files\n",
-        )
+        .file("proc/self/limits", "Max open files            1024                 1048576              files\n")
         .file("proc/sys/vm/overcommit_memory", "0\n")
         .file("proc/meminfo", "MemTotal: 8000000 kB\nSwapTotal: 0 kB\n")
         .file("proc/loadavg", "0.1 0.1 0.1 1/100 200\n")
@@ -52,26 +45,14 @@ fn diagnosis_with_problems() -> Diagnosis {
     let tree = healthy_tree()
         .process(7, 1, "fapolicyd", 1)
         .link("proc/7/fd/3", "anon_inode:[fanotify]")
-        .file(
-            "proc/7/fdinfo/3",
-            "fanotify mnt_id:12 mflags:0 mask:50000 ignored_mask:0\n",
-        )
+        .file("proc/7/fdinfo/3", "fanotify mnt_id:12 mflags:0 mask:50000 ignored_mask:0\n")
         .file("lib64/ld-linux-x86-64.so.2", "")
         .file("lib/x86_64-linux-gnu/libc.so.6", "stable release version 2.37.\n")
         .file("etc/audit/audit.rules", "-a always,exit -F arch=b64 -S execve -k run\n")
         .file("proc/self/cgroup", "0::/\n");
-    let measured = Measured {
-        scan: Some(scan(21, 1, &[20, 40, 60, 80, 100, 120])),
-        ..usual_measurements()
-    };
-    let machine = tree
-        .machine()
-        .with_variable("LD_PRELOAD", "/opt/\u{1b}[31mspy.so")
-        .with_variable("PATH", "/gone");
-    let measured = Measured {
-        without_loader_variables: Some(Nanos(500_000)),
-        ..measured
-    };
+    let measured = Measured { scan: Some(scan(21, 1, &[20, 40, 60, 80, 100, 120])), ..usual_measurements() };
+    let machine = tree.machine().with_variable("LD_PRELOAD", "/opt/\u{1b}[31mspy.so").with_variable("PATH", "/gone");
+    let measured = Measured { without_loader_variables: Some(Nanos(500_000)), ..measured };
     let mut diagnosis = examine(&machine, &measured, &checks::ALL);
     // The number of CPUs was that of the machine that runs the test.
     diagnosis.load.as_mut().unwrap().cpus = 2;
@@ -91,12 +72,7 @@ fn problems_are_shown_in_full_and_notes_only_on_request() {
     let narrow = plain(&doctor::render(&diagnosis, true, 40));
     // Only command lines, which are never wrapped, may be longer.
     let is_command = |line: &str| line.starts_with("       ");
-    assert!(
-        narrow
-            .lines()
-            .all(|line| line.chars().count() <= 40 || is_command(line)),
-        "{narrow}"
-    );
+    assert!(narrow.lines().all(|line| line.chars().count() <= 40 || is_command(line)), "{narrow}");
 }
 
 #[test]
@@ -112,16 +88,10 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
         "{diagnosis:#?}"
     );
     let text = plain(&doctor::render(&diagnosis, false, 80));
-    assert_eq!(
-        text,
-        "no problems found: fork 200 us, static exec 300 us, dynamic exec 700 us\n"
-    );
+    assert_eq!(text, "no problems found: fork 200 us, static exec 300 us, dynamic exec 700 us\n");
     diagnosis.not_examined.extend(audit);
     let text = plain(&doctor::render(&diagnosis, false, 80));
-    assert!(
-        text.contains("\n  1 item that could not be checked: see `spawnscope doctor --all`\n"),
-        "{text}"
-    );
+    assert!(text.contains("\n  1 item that could not be checked: see `spawnscope doctor --all`\n"), "{text}");
     diagnosis.is_complete = false;
     let text = plain(&doctor::render(&diagnosis, false, 80));
     assert!(text.starts_with("no problems found by these checks: fork"), "{text}");
@@ -129,10 +99,7 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
     diagnosis.launch.fork = None;
     diagnosis.load = Some(Load { average: 5.24, cpus: 2 });
     let text = plain(&doctor::render(&diagnosis, false, 80));
-    assert!(
-        text.contains("no problems found by these checks, but not all launches could be timed"),
-        "{text}"
-    );
+    assert!(text.contains("no problems found by these checks, but not all launches could be timed"), "{text}");
     assert!(text.contains("busy (load 5.2 on 2 CPUs)"), "{text}");
 }
 
@@ -146,11 +113,7 @@ fn checks_have_unique_names_and_are_listed() {
     let named = json["checks"].as_array().unwrap().iter();
     let named: Vec<&str> = named.map(|check| check["name"].as_str().unwrap()).collect();
     assert_eq!(named, ids);
-    assert!(
-        json["checks"][0]["about"]
-            .as_str()
-            .is_some_and(|about| about.contains("a fork"))
-    );
+    assert!(json["checks"][0]["about"].as_str().is_some_and(|about| about.contains("a fork")));
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), checks::ALL.len());

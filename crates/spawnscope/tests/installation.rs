@@ -24,10 +24,7 @@ const COMPLETIONS: [&str; 3] = [
 ];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Returns the relative paths of all files below a directory.
@@ -44,10 +41,7 @@ fn files(directory: &Path) -> BTreeSet<PathBuf> {
     }
     let mut found = BTreeSet::new();
     collect(directory, &mut found);
-    found
-        .into_iter()
-        .map(|path| path.strip_prefix(directory).unwrap().to_owned())
-        .collect()
+    found.into_iter().map(|path| path.strip_prefix(directory).unwrap().to_owned()).collect()
 }
 
 /// A directory to install into, and placeholders for the built libraries, whose contents do not matter here.
@@ -73,18 +67,9 @@ impl Installation {
         let mut make = Command::new("make");
         make.args(targets)
             .arg(concat!("BINARY=", env!("CARGO_BIN_EXE_spawnscope")))
-            .arg(format!(
-                "LIBRARY_FROM={}",
-                self.directory.path().join("built").display()
-            ))
-            .arg(format!(
-                "PRELOAD_FROM={}",
-                self.directory.path().join("built").display()
-            ))
-            .arg(format!(
-                "DESTDIR={}",
-                self.directory.path().join("destination").display()
-            ))
+            .arg(format!("LIBRARY_FROM={}", self.directory.path().join("built").display()))
+            .arg(format!("PRELOAD_FROM={}", self.directory.path().join("built").display()))
+            .arg(format!("DESTDIR={}", self.directory.path().join("destination").display()))
             .arg("PREFIX=/opt/prefix")
             .args(settings)
             .current_dir(root())
@@ -102,10 +87,7 @@ fn expected_files() -> BTreeSet<PathBuf> {
         .map(|entry| entry.unwrap().file_name())
         .filter(|name| Path::new(name).extension().is_some_and(|section| section == "1"))
         .map(|name| Path::new("share/man/man1").join(name));
-    let others = ["bin/spawnscope", "lib/spawnscope/libvspawn_preload.so"]
-        .iter()
-        .chain(&COMPLETIONS)
-        .chain(&LIBRARY);
+    let others = ["bin/spawnscope", "lib/spawnscope/libvspawn_preload.so"].iter().chain(&COMPLETIONS).chain(&LIBRARY);
     let all: BTreeSet<_> = manuals.chain(others.map(PathBuf::from)).collect();
     assert!(all.contains(Path::new("share/man/man1/spawnscope-record.1")));
     all
@@ -118,10 +100,7 @@ fn install_creates_the_expected_files_and_uninstall_removes_only_those() {
     let installed = installation.installed();
     assert_eq!(files(&installed), expected_files());
     for name in COMPLETIONS {
-        assert!(
-            fs::read_to_string(installed.join(name)).unwrap().contains("whatif"),
-            "{name}"
-        );
+        assert!(fs::read_to_string(installed.join(name)).unwrap().contains("whatif"), "{name}");
     }
     let foreign_page = installed.join("share/man/man1/another.1");
     fs::write(&foreign_page, "of another package").unwrap();
@@ -164,9 +143,6 @@ fn documents_and_packages_name_the_current_version() {
         ("crates/vspawn-capi/Cargo.toml", format!("libvspawn = \"= {version}\"")),
     ];
     for (name, text) in named {
-        assert!(
-            fs::read_to_string(root().join(name)).unwrap().contains(&text),
-            "{name}: {text}"
-        );
+        assert!(fs::read_to_string(root().join(name)).unwrap().contains(&text), "{name}: {text}");
     }
 }

@@ -28,11 +28,7 @@ const READERS: [&[&str]; 6] = [
 ];
 
 fn spawnscope(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_spawnscope")).args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
 /// Runs a command that must fail. Its message must be plain text and contain only our own lines.
@@ -216,9 +212,6 @@ fn a_full_disk_is_reported_without_a_panic() {
         let printed = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(125), "{arguments:?}: {printed}");
         let is_named = printed.starts_with("spawnscope: failed to write");
-        assert!(
-            is_named && printed.contains("No space left"),
-            "{arguments:?}: {printed}"
-        );
+        assert!(is_named && printed.contains("No space left"), "{arguments:?}: {printed}");
     }
 }

@@ -79,12 +79,7 @@ fn storm() -> Builder {
     let mut builder = Builder::command("/bin/bash", &["bash", "-c", "a\x1b[2J\u{202e}"], 1_000_000_000);
     for number in 0..101 {
         let fork = builder.launch(ROOT, 1_000_000 + number * 5_000_000, &Spans::USUAL, None);
-        builder.launch(
-            fork,
-            1_200_000 + number * 5_000_000,
-            &Spans::USUAL,
-            Some(("/bin/true", &["true"])),
-        );
+        builder.launch(fork, 1_200_000 + number * 5_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     }
     // One pid used twice, and one process still running.
     builder.row(LaunchId(5)).pid = Some(Pid(4002));
@@ -120,17 +115,9 @@ fn shell_loop(rounds: u64) -> Builder {
     for round in 0..rounds {
         let at = 1_000_000 + round * 10_000_000;
         builder.launch(ROOT, at, &Spans::USUAL, Some(("/bin/sed", &["sed", "s/a/b/"])));
-        let spans = Spans {
-            run: 4_000_000,
-            ..Spans::USUAL
-        };
+        let spans = Spans { run: 4_000_000, ..Spans::USUAL };
         let subshell = builder.launch(ROOT, at + 2_000_000, &spans, None);
-        builder.launch(
-            subshell,
-            at + 2_500_000,
-            &Spans::USUAL,
-            Some(("/bin/tr", &["tr", "a", "b"])),
-        );
+        builder.launch(subshell, at + 2_500_000, &Spans::USUAL, Some(("/bin/tr", &["tr", "a", "b"])));
     }
     builder
 }
@@ -151,12 +138,7 @@ fn launchers_have_tracks_of_their_own() {
     // At most two launches of cc overlap.
     let mut builder = Builder::command("/bin/make", &["make"], 1_000_000_000);
     for number in 0..50 {
-        builder.launch(
-            ROOT,
-            1_000_000 + number * 700_000,
-            &Spans::USUAL,
-            Some(("/bin/cc", &["cc"])),
-        );
+        builder.launch(ROOT, 1_000_000 + number * 700_000, &Spans::USUAL, Some(("/bin/cc", &["cc"])));
     }
     expect_valid(&builder.recording, &["--tracks", "5", "--launches", "51"]);
 }
@@ -167,16 +149,8 @@ fn a_chain_of_launches_is_nested() {
     let mut builder = Builder::command("/bin/sh", &["sh"], 10_000_000_000);
     let mut parent = ROOT;
     for depth in 0..2_000 {
-        let spans = Spans {
-            run: 9_000_000_000 - depth * 2_000_000,
-            ..Spans::USUAL
-        };
-        parent = builder.launch(
-            parent,
-            1_000_000 + depth * 1_000_000,
-            &spans,
-            Some(("/bin/sh", &["sh"])),
-        );
+        let spans = Spans { run: 9_000_000_000 - depth * 2_000_000, ..Spans::USUAL };
+        parent = builder.launch(parent, 1_000_000 + depth * 1_000_000, &spans, Some(("/bin/sh", &["sh"])));
     }
     expect_valid(&builder.recording, &["--launches", "2001", "--flows", "2000"]);
 }

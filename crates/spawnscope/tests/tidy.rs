@@ -19,25 +19,17 @@ const MAY_WRITE: [&str; 4] = ["output.rs", "record.rs", "progress.rs", "bench/pr
 const MAX_LINES: usize = 500;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Returns every file that git tracks, with its text. Binary files are skipped.
 fn tracked() -> Vec<(PathBuf, String)> {
-    let listed = Command::new("git")
-        .args(["ls-files", "-z"])
-        .current_dir(root())
-        .output()
-        .unwrap();
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().unwrap();
     assert!(listed.status.success(), "git ls-files");
     let names = String::from_utf8(listed.stdout).unwrap();
     let names = names.split_terminator('\0').map(PathBuf::from);
-    let files: Vec<_> = names
-        .filter_map(|name| Some((name.clone(), fs::read_to_string(root().join(name)).ok()?)))
-        .collect();
+    let files: Vec<_> =
+        names.filter_map(|name| Some((name.clone(), fs::read_to_string(root().join(name)).ok()?))).collect();
     assert!(files.len() > 50, "git lists the files");
     files
 }
@@ -74,15 +66,9 @@ fn modules(line: &str) -> impl Iterator<Item = &str> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let own = line.split("crate::").skip(1).map(move |rest| {
         let end = end(rest, is_name);
-        if end == 0 {
-            "a group after crate::"
-        } else {
-            &rest[..end]
-        }
+        if end == 0 { "a group after crate::" } else { &rest[..end] }
     });
-    let stages = line
-        .match_indices("spawnscope_")
-        .map(move |(at, _)| &line[at..at + end(&line[at..], is_name)]);
+    let stages = line.match_indices("spawnscope_").map(move |(at, _)| &line[at..at + end(&line[at..], is_name)]);
     let outer = line.matches("super::super::super");
     own.chain(stages).chain(outer)
 }
@@ -92,9 +78,7 @@ fn other_stages_in_present(path: &Path, text: &str) -> Vec<String> {
         return Vec::new();
     }
     let lines = text.lines().filter(|line| !is_comment(line));
-    let wrong = lines
-        .flat_map(modules)
-        .filter(|name| !PRESENT_MAY_IMPORT.contains(name));
+    let wrong = lines.flat_map(modules).filter(|name| !PRESENT_MAY_IMPORT.contains(name));
     wrong.map(str::to_owned).collect()
 }
 
@@ -124,15 +108,9 @@ fn is_profiler_source(path: &Path) -> bool {
 
 fn writes_to_terminal(line: &str) -> bool {
     // Queries for the width and the type of the terminal write nothing.
-    let harmless = [
-        "width(&io::stderr())",
-        "width(&std::io::stderr())",
-        "use_stderr()",
-        "duplicate_if_terminal(stderr())",
-    ];
-    let line = harmless
-        .iter()
-        .fold(line.to_owned(), |line, query| line.replace(query, ""));
+    let harmless =
+        ["width(&io::stderr())", "width(&std::io::stderr())", "use_stderr()", "duplicate_if_terminal(stderr())"];
+    let line = harmless.iter().fold(line.to_owned(), |line, query| line.replace(query, ""));
     let macros_and_streams = ["print!(", "println!(", "dbg!(", "stderr()"];
     !is_comment(&line) && macros_and_streams.iter().any(|text| line.contains(text))
 }
@@ -145,10 +123,7 @@ fn messages_elsewhere(path: &Path, text: &str) -> Vec<String> {
     }
     // A module of unit tests is at the end of its file.
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    code.lines()
-        .filter(|line| writes_to_terminal(line))
-        .map(str::to_owned)
-        .collect()
+    code.lines().filter(|line| writes_to_terminal(line)).map(str::to_owned).collect()
 }
 
 #[test]
@@ -198,10 +173,7 @@ fn without_header(path: &Path, text: &str) -> Vec<String> {
     };
     let first = text.lines().find(|line| !line.starts_with("#!/")).unwrap_or_default();
     let has_header = heads.iter().any(|head| first.starts_with(head));
-    (!has_header)
-        .then(|| format!("opens with `{first}`"))
-        .into_iter()
-        .collect()
+    (!has_header).then(|| format!("opens with `{first}`")).into_iter().collect()
 }
 
 #[test]
@@ -259,9 +231,7 @@ fn has_word(line: &str, word: &str) -> bool {
 fn hard_words(path: &Path, text: &str) -> Vec<String> {
     let prose = prose(path, text).into_iter();
     let words = |line| HARD_WORDS.into_iter().filter(move |word| has_word(line, word));
-    prose
-        .flat_map(|line| words(line).map(move |word| format!("`{word}` in `{}`", line.trim())))
-        .collect()
+    prose.flat_map(|line| words(line).map(move |word| format!("`{word}` in `{}`", line.trim()))).collect()
 }
 
 #[test]
@@ -284,24 +254,17 @@ fn prose_has_plain_words() {
 
 /// Returns the directories of this checkout and of its user. Raw results may name the machine, but not these directories.
 fn directories_of_this_machine() -> Vec<String> {
-    let directories = [
-        root().parent().map(Path::to_path_buf),
-        std::env::var_os("HOME").map(PathBuf::from),
-    ];
+    let directories = [root().parent().map(Path::to_path_buf), std::env::var_os("HOME").map(PathBuf::from)];
     let directories = directories.into_iter().flatten();
     let directories = directories.filter(|directory| directory.components().count() > 1);
-    directories
-        .map(|directory| format!("{}/", directory.display()))
-        .collect()
+    directories.map(|directory| format!("{}/", directory.display())).collect()
 }
 
 /// User names in examples and tests.
 const PLACEHOLDER_USERS: [&str; 3] = ["me", "token", "user"];
 
 fn paths_of_a_machine(directories_of_this_machine: &[String], text: &str) -> Vec<String> {
-    let own = directories_of_this_machine
-        .iter()
-        .filter(|directory| text.contains(directory.as_str()));
+    let own = directories_of_this_machine.iter().filter(|directory| text.contains(directory.as_str()));
     let homes = text.split("/home/").skip(1).filter_map(|rest| {
         let user = rest.split(|c: char| !c.is_alphanumeric()).next()?;
         (!user.is_empty() && !PLACEHOLDER_USERS.contains(&user)).then(|| format!("/home/{user}"))
@@ -370,12 +333,7 @@ fn each_test_that_the_list_of_attacks_names_exists() {
     let names = names_of_tests(&list);
     assert!(names.len() > 40, "names are found");
     let files = tracked();
-    let code = || {
-        files
-            .iter()
-            .filter(|(path, _)| suffix(path) == "rs")
-            .map(|(_, text)| text.as_str())
-    };
+    let code = || files.iter().filter(|(path, _)| suffix(path) == "rs").map(|(_, text)| text.as_str());
     let missing: Vec<_> = names.iter().filter(|name| !has_test(name, code())).collect();
     assert_eq!(missing, Vec::<&&str>::new());
 }
@@ -397,10 +355,7 @@ fn each_package_contains_the_licences() {
         assert!(listed.status.success(), "cargo package --list of {name}: {message}");
         let listed = String::from_utf8(listed.stdout).unwrap();
         for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-            assert!(
-                listed.lines().any(|file| file == licence),
-                "{name} is without {licence}"
-            );
+            assert!(listed.lines().any(|file| file == licence), "{name} is without {licence}");
             let text = |directory: &Path| fs::read_to_string(directory.join(licence)).unwrap();
             assert_eq!(text(&directory), text(&root()), "{licence} of {name}");
         }

@@ -39,9 +39,7 @@ struct AlteredRecording {
 
 impl AlteredRecording {
     fn new(changes: &str) -> AlteredRecording {
-        let recording = AlteredRecording {
-            directory: tempfile::tempdir().unwrap(),
-        };
+        let recording = AlteredRecording { directory: tempfile::tempdir().unwrap() };
         create_recording(&recording.path(), &format!("{TWO_LAUNCHES}{changes}"));
         recording
     }

@@ -21,11 +21,7 @@ pub unsafe extern "C" fn vspawn_command_open(
     mode: mode_t,
 ) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
-    unsafe {
-        change(command, |command| {
-            string(path, "path").map(|path| command.open(target, path, flags, mode))
-        })
-    }
+    unsafe { change(command, |command| string(path, "path").map(|path| command.open(target, path, flags, mode))) }
 }
 
 /// Closes one descriptor of the child. It is no error if the descriptor is already closed.
@@ -53,11 +49,7 @@ pub unsafe extern "C" fn vspawn_command_dup(command: *mut Command, source: c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_chdir(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
-    unsafe {
-        change(command, |command| {
-            string(directory, "directory").map(|directory| command.chdir(directory))
-        })
-    }
+    unsafe { change(command, |command| string(directory, "directory").map(|directory| command.chdir(directory))) }
 }
 
 /// Like vspawn_command_chdir, but changes to the directory that a descriptor of the child refers to.

@@ -24,14 +24,7 @@ struct Call {
     index: Option<usize>,
 }
 
-const NO_CALL: Call = Call {
-    depth: 0,
-    bytes: 0,
-    block: null_mut(),
-    size: 0,
-    used: 0,
-    index: None,
-};
+const NO_CALL: Call = Call { depth: 0, bytes: 0, block: null_mut(), size: 0, used: 0, index: None };
 
 thread_local! {
     static CALL: Cell<Call> = const { Cell::new(NO_CALL) };
@@ -48,13 +41,8 @@ struct Entry {
 const CLAIMED: usize = 1;
 
 /// The blocks that have parts, which exist only if memory has run out.
-static TABLE: [Entry; 64] = [const {
-    Entry {
-        begin: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
-        users: AtomicUsize::new(0),
-    }
-}; 64];
+static TABLE: [Entry; 64] =
+    [const { Entry { begin: AtomicUsize::new(0), end: AtomicUsize::new(0), users: AtomicUsize::new(0) } }; 64];
 static ENTRIES_USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Marks a call from C. When the outermost call ends, it releases its block.
@@ -139,9 +127,7 @@ pub(crate) fn take(layout: Layout) -> *mut u8 {
 /// Adds the call's block to the table. Returns `None` if the table is full.
 fn add_entry(call: Call) -> Option<usize> {
     let claim = |entry: &Entry| {
-        let claimed = entry
-            .begin
-            .compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed);
+        let claimed = entry.begin.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed);
         claimed.is_ok()
     };
     let found = TABLE.iter().position(claim)?;

@@ -122,18 +122,14 @@ unsafe fn store_length(bytes: &[u8], length: *mut usize) -> *const c_uchar {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_stdout(output: *const Output, length: *mut usize) -> *const c_uchar {
     // SAFETY: a handle or NULL; room for a number or NULL.
-    entry_or(std::ptr::null(), || unsafe {
-        Ok(store_length(&borrow(output, "output")?.stdout, length))
-    })
+    entry_or(std::ptr::null(), || unsafe { Ok(store_length(&borrow(output, "output")?.stdout, length)) })
 }
 
 /// Returns what the command wrote to its standard error. Otherwise like vspawn_output_stdout.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_stderr(output: *const Output, length: *mut usize) -> *const c_uchar {
     // SAFETY: a handle or NULL; room for a number or NULL.
-    entry_or(std::ptr::null(), || unsafe {
-        Ok(store_length(&borrow(output, "output")?.stderr, length))
-    })
+    entry_or(std::ptr::null(), || unsafe { Ok(store_length(&borrow(output, "output")?.stderr, length)) })
 }
 
 /// Frees output. output: consumed; NULL does nothing.

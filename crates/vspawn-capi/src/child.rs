@@ -142,19 +142,9 @@ pub unsafe extern "C" fn vspawn_child_wait(child: *mut Child, status: *mut c_int
 /// Returns EAGAIN while the child runs. Otherwise like vspawn_child_wait, but standard input stays open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c_int) -> c_int {
-    let running = || {
-        Failure::new(
-            Stage::Wait,
-            libc::EAGAIN,
-            "return the status of a child that is still running",
-        )
-    };
+    let running = || Failure::new(Stage::Wait, libc::EAGAIN, "return the status of a child that is still running");
     // SAFETY: as above.
-    unsafe {
-        with_child(child, |child| {
-            store_status(status, child.try_wait()?.ok_or_else(running)?)
-        })
-    }
+    unsafe { with_child(child, |child| store_status(status, child.try_wait()?.ok_or_else(running)?)) }
 }
 
 /// Waits for at most this time. Returns ETIMEDOUT if the child is still running then. Otherwise like vspawn_child_wait, but standard input
@@ -162,19 +152,10 @@ pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait_timeout(child: *mut Child, milliseconds: u32, status: *mut c_int) -> c_int {
     let timeout = Duration::from_millis(milliseconds.into());
-    let running = || {
-        Failure::new(
-            Stage::Timeout,
-            libc::ETIMEDOUT,
-            &format!("wait for the child's end within {timeout:?}"),
-        )
-    };
+    let running =
+        || Failure::new(Stage::Timeout, libc::ETIMEDOUT, &format!("wait for the child's end within {timeout:?}"));
     // SAFETY: as above.
-    unsafe {
-        with_child(child, |child| {
-            store_status(status, child.wait_timeout(timeout)?.ok_or_else(running)?)
-        })
-    }
+    unsafe { with_child(child, |child| store_status(status, child.wait_timeout(timeout)?.ok_or_else(running)?)) }
 }
 
 /// Kills the child with SIGKILL. Does nothing if the child has been waited for.

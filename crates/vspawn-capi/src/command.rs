@@ -73,9 +73,7 @@ pub(crate) fn set_stream(
         0 => Ok(command.stdin(stdio)),
         1 => Ok(command.stdout(stdio)),
         2 => Ok(command.stderr(stdio)),
-        _ => Err(Failure::invalid(&format!(
-            "use descriptor {stream} as a standard stream"
-        ))),
+        _ => Err(Failure::invalid(&format!("use descriptor {stream} as a standard stream"))),
     }
 }
 
@@ -132,11 +130,7 @@ pub unsafe extern "C" fn vspawn_command_arg(command: *mut Command, arg: *const c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_args(command: *mut Command, args: *const *const c_char) -> c_int {
     // SAFETY: a handle or NULL; an array of strings or NULL.
-    unsafe {
-        change(command, |command| {
-            string_array(args, "args").map(|args| command.args(args))
-        })
-    }
+    unsafe { change(command, |command| string_array(args, "args").map(|args| command.args(args))) }
 }
 
 /// Sets argv[0]; the default is the program as given. name: copied.
@@ -172,22 +166,14 @@ pub unsafe extern "C" fn vspawn_command_env_clear(command: *mut Command) -> c_in
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_cwd(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
-    unsafe {
-        change(command, |command| {
-            string(directory, "directory").map(|path| command.current_dir(path))
-        })
-    }
+    unsafe { change(command, |command| string(directory, "directory").map(|path| command.current_dir(path))) }
 }
 
 /// Sets the child's root directory. Programs and directories are then looked up in it. directory: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_chroot(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
-    unsafe {
-        change(command, |command| {
-            string(directory, "directory").map(|path| command.chroot(path))
-        })
-    }
+    unsafe { change(command, |command| string(directory, "directory").map(|path| command.chroot(path))) }
 }
 
 /// Sets a standard stream of the child.
@@ -283,11 +269,7 @@ pub unsafe extern "C" fn vspawn_command_resource_limit(
     hard: rlim_t,
 ) -> c_int {
     // SAFETY: a handle or NULL.
-    unsafe {
-        change(command, |command| {
-            Ok(command.resource_limit(resource as u32, soft, hard))
-        })
-    }
+    unsafe { change(command, |command| Ok(command.resource_limit(resource as u32, soft, hard))) }
 }
 
 /// Adds increment to the child's niceness.

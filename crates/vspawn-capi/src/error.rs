@@ -10,13 +10,7 @@ use crate::pointers::{null, output_size};
 pub const ERROR_TEXT_BYTES: usize = 240;
 
 /// The step that failed.
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "most stages come from the core as numbers; only C uses their names"
-    )
-)]
+#[cfg_attr(not(test), expect(dead_code, reason = "most stages come from the core as numbers; only C uses their names"))]
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -141,19 +135,12 @@ impl Failure {
 fn fitting_length(text: &str) -> usize {
     let text = text.split('\0').next().unwrap_or_default();
     let max = text.len().min(ERROR_TEXT_BYTES - 1);
-    (0..=max)
-        .rev()
-        .find(|length| text.is_char_boundary(*length))
-        .unwrap_or(0)
+    (0..=max).rev().find(|length| text.is_char_boundary(*length)).unwrap_or(0)
 }
 
 impl From<vspawn_core::Error> for Failure {
     fn from(error: vspawn_core::Error) -> Failure {
-        Failure {
-            errno: error.raw_os_error(),
-            stage: error.stage() as u32,
-            text: error.to_string(),
-        }
+        Failure { errno: error.raw_os_error(), stage: error.stage() as u32, text: error.to_string() }
     }
 }
 

@@ -24,11 +24,7 @@ pub(crate) const STRING_OVERHEAD_BYTES: usize = 96;
 pub(crate) fn reserve(bytes: usize) -> Result<(), Failure> {
     match call_memory::reserve(bytes, MAX_COPIES, CALL_BYTES) {
         true => Ok(()),
-        false => Err(Failure::new(
-            Stage::Prepare,
-            libc::ENOMEM,
-            "allocate memory for a request",
-        )),
+        false => Err(Failure::new(Stage::Prepare, libc::ENOMEM, "allocate memory for a request")),
     }
 }
 
@@ -73,10 +69,7 @@ unsafe impl<const BYTES: usize, const WORDS: usize> Sync for PartPool<BYTES, WOR
 
 impl<const BYTES: usize, const WORDS: usize> PartPool<BYTES, WORDS> {
     const fn new() -> Self {
-        PartPool {
-            memory: UnsafeCell::new([[[0; BYTES]; 64]; WORDS]),
-            used: [const { AtomicU64::new(0) }; WORDS],
-        }
+        PartPool { memory: UnsafeCell::new([[[0; BYTES]; 64]; WORDS]), used: [const { AtomicU64::new(0) }; WORDS] }
     }
 
     fn begin(&self) -> *mut u8 {
@@ -100,8 +93,7 @@ impl<const BYTES: usize, const WORDS: usize> PartPool<BYTES, WORDS> {
     fn give_back(&self, block: *mut u8) -> bool {
         let part = (block as usize).wrapping_sub(self.begin() as usize) / BYTES;
         let word = self.used.get(part / 64);
-        word.map(|word| word.fetch_and(!(1 << (part % 64)), Ordering::Release))
-            .is_some()
+        word.map(|word| word.fetch_and(!(1 << (part % 64)), Ordering::Release)).is_some()
     }
 
     fn contains(&self, block: *mut u8) -> bool {

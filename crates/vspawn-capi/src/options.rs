@@ -112,9 +112,7 @@ unsafe fn read_options(caller_options: *const Options) -> Result<Options, Failur
     // SAFETY: the caller's promise; valid when all zero.
     let read = unsafe { options(caller_options) }?;
     if read.flags & !ALL_FLAGS != 0 || read.reserved != [0; 4] {
-        return Err(Failure::invalid(
-            "use flags or reserved options that this version does not support",
-        ));
+        return Err(Failure::invalid("use flags or reserved options that this version does not support"));
     }
     Ok(read)
 }

@@ -109,9 +109,7 @@ fn is_program(word: &[u8], shell: Shell) -> bool {
         return true;
     }
     let is_in = |words: &[&str]| words.iter().any(|other| other.as_bytes() == word);
-    let is_plain_name = word
-        .iter()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(byte));
+    let is_plain_name = word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(byte));
     let is_mksh_word = shell == Shell::Mksh && is_in(MKSH_WORDS);
     is_plain_name && shell != Shell::Busybox && !is_in(SHELL_WORDS) && !is_mksh_word
 }
@@ -159,10 +157,7 @@ mod tests {
             ("dd if=/dev/null bs=1", &["dd", "if=/dev/null", "bs=1"]),
             ("x 'a  b'\"c d\"e", &["x", "a  bc de"]),
             ("x '' \"\"", &["x", "", ""]),
-            (
-                "x '$HOME;|&<>(){}*?[]~#!`' \"'*?\"",
-                &["x", "$HOME;|&<>(){}*?[]~#!`", "'*?"],
-            ),
+            ("x '$HOME;|&<>(){}*?[]~#!`' \"'*?\"", &["x", "$HOME;|&<>(){}*?[]~#!`", "'*?"]),
             ("x 'größe'", &["x", "größe"]),
         ];
         for (text, expected) in table {
@@ -218,9 +213,9 @@ mod tests {
     #[test]
     fn what_a_shell_runs_itself_is_not_a_program() {
         for shell in [Shell::Dash, Shell::Bash, Shell::Mksh, Shell::Busybox] {
-            for word in [
-                "", "-x", "+x", "a=b", "./a=b", "%1", "echo", "if", "[", "!", "{", ":", ".", "kill", "nohup", "a:b",
-            ] {
+            for word in
+                ["", "-x", "+x", "a=b", "./a=b", "%1", "echo", "if", "[", "!", "{", ":", ".", "kill", "nohup", "a:b"]
+            {
                 assert!(!is_program(word.as_bytes(), shell), "{shell:?}: {word}");
             }
             assert!(is_program(b"/bin/echo", shell));
@@ -231,10 +226,7 @@ mod tests {
 
     #[test]
     fn every_builtin_and_reserved_word_of_the_installed_bash_is_known() {
-        let listed = std::process::Command::new("bash")
-            .args(["-c", "compgen -b; compgen -k"])
-            .output()
-            .unwrap();
+        let listed = std::process::Command::new("bash").args(["-c", "compgen -b; compgen -k"]).output().unwrap();
         let listed = String::from_utf8(listed.stdout).unwrap();
         assert!(listed.lines().count() > 60, "{listed}");
         for word in listed.lines() {

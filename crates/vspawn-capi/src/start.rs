@@ -65,22 +65,14 @@ pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepare
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_prepared_spawn(prepared: *const Prepared, child: *mut *mut Child) -> c_int {
     // SAFETY: a handle or NULL; room for a pointer or NULL.
-    unsafe {
-        start_child(child, || {
-            borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn()?))
-        })
-    }
+    unsafe { start_child(child, || borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn()?))) }
 }
 
 /// Like vspawn_command_spawn_nowait, for a prepared command. prepared: borrowed. child: as for vspawn_command_spawn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_prepared_spawn_nowait(prepared: *const Prepared, child: *mut *mut Child) -> c_int {
     // SAFETY: a handle or NULL; room for a pointer or NULL.
-    unsafe {
-        start_child(child, || {
-            borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn_nowait()?))
-        })
-    }
+    unsafe { start_child(child, || borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn_nowait()?))) }
 }
 
 /// Frees a prepared command. Its children stay valid. prepared: consumed; NULL does nothing.

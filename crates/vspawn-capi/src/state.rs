@@ -27,10 +27,7 @@ unsafe impl Sync for SharedState {}
 
 static SHARED: SharedState = SharedState {
     lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-    state: UnsafeCell::new(State {
-        streams: Vec::new(),
-        dispositions: None,
-    }),
+    state: UnsafeCell::new(State { streams: Vec::new(), dispositions: None }),
 };
 
 extern "C" fn lock() {

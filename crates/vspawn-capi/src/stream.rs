@@ -112,20 +112,15 @@ pub(crate) fn inherit_signals(command: &mut Command) {
 pub(crate) fn close(file: *mut FILE, expected_pid: Option<pid_t>) -> Result<c_int, Failure> {
     let taken = state::with_lock(|state| {
         let has_expected_pid = |child: &Child| expected_pid.is_none_or(|pid| child.id() as pid_t == pid);
-        let index = state
-            .streams
-            .iter()
-            .position(|(address, child)| *address == file as usize && has_expected_pid(child))?;
+        let index =
+            state.streams.iter().position(|(address, child)| *address == file as usize && has_expected_pid(child))?;
         Some(state.streams.swap_remove(index).1)
     });
     let mut child = taken.ok_or_else(|| Failure::invalid("close something other than an open vspawn_popen stream"))?;
     // SAFETY: it was in the table, so it is open and now ours.
     let closed = match unsafe { libc::fclose(file) } {
         0 => Ok(()),
-        _ => Err(Failure::last_os_error(
-            Stage::Communicate,
-            "write the rest of the stream",
-        )),
+        _ => Err(Failure::last_os_error(Stage::Communicate, "write the rest of the stream")),
     };
     match child.wait().map(ExitStatus::into_raw)? {
         // As in glibc's pclose: a failure of the child is more useful than one of the stream.

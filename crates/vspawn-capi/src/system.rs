@@ -45,10 +45,7 @@ impl InterruptGuard {
         }
         let pairs = INTERRUPTS.into_iter().zip(before);
         let previously_effective = pairs.filter(|(_, action)| action.sa_sigaction != libc::SIG_IGN);
-        InterruptGuard {
-            mask,
-            previously_effective: previously_effective.map(|(signal, _)| signal).collect(),
-        }
+        InterruptGuard { mask, previously_effective: previously_effective.map(|(signal, _)| signal).collect() }
     }
 }
 

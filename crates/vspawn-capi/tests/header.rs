@@ -21,14 +21,7 @@ const NAMES: [(&str, &str); 13] = [
     ("MechanismKind", "vspawn_mechanism"),
     ("ERROR_TEXT_BYTES", "VSPAWN_ERROR_TEXT_BYTES"),
 ];
-const FLAGS: [&str; 6] = [
-    "CLOSE_OTHERS",
-    "NEW_SESSION",
-    "NOWAIT",
-    "UMASK",
-    "PROCESS_GROUP",
-    "FORK",
-];
+const FLAGS: [&str; 6] = ["CLOSE_OTHERS", "NEW_SESSION", "NOWAIT", "UMASK", "PROCESS_GROUP", "FORK"];
 /// Items that this header must not declare. All but the first are in popen_noshell.h, which is written by hand.
 const EXCLUDED: [&str; 7] = [
     // Declared in pthread.h.
@@ -60,34 +53,21 @@ fn config() -> Config {
         header: Some(HEAD.to_owned()),
         include_guard: Some("VSPAWN_H".to_owned()),
         no_includes: true,
-        sys_includes: [
-            "signal.h",
-            "stddef.h",
-            "stdint.h",
-            "stdio.h",
-            "sys/resource.h",
-            "sys/types.h",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        sys_includes: ["signal.h", "stddef.h", "stdint.h", "stdio.h", "sys/resource.h", "sys/types.h"]
+            .map(str::to_owned)
+            .to_vec(),
         style: Style::Tag,
         usize_is_size_t: true,
         documentation_style: DocumentationStyle::C99,
         line_length: 110,
-        enumeration: EnumConfig {
-            rename_variants: RenameRule::QualifiedScreamingSnakeCase,
-            ..EnumConfig::default()
-        },
+        enumeration: EnumConfig { rename_variants: RenameRule::QualifiedScreamingSnakeCase, ..EnumConfig::default() },
         ..Config::default()
     };
     config.export.include = ["Stage", "StdioKind", "MechanismKind"].map(str::to_owned).to_vec();
     config.export.exclude = EXCLUDED.map(str::to_owned).to_vec();
     config.export.rename = NAMES.map(|(rust, c)| (rust.to_owned(), c.to_owned())).into();
     for flag in FLAGS {
-        config
-            .export
-            .rename
-            .insert(format!("FLAG_{flag}"), format!("VSPAWN_FLAG_{flag}"));
+        config.export.rename.insert(format!("FLAG_{flag}"), format!("VSPAWN_FLAG_{flag}"));
     }
     config
 }

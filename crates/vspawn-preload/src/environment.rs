@@ -117,10 +117,7 @@ impl Environment {
         shell: Shell,
         mut environment: *const *const c_char,
     ) -> Option<ShellConditions<'a>> {
-        let mut conditions = ShellConditions {
-            path: None,
-            is_first_level: true,
-        };
+        let mut conditions = ShellConditions { path: None, is_first_level: true };
         let mut has_level = false;
         let mut has_directory = false;
         // SAFETY: the array ends with NULL, which ends the loop.
@@ -294,10 +291,8 @@ fn is_working_directory(value: &[u8]) -> Option<bool> {
 /// Returns whether SHLVL is above 0, or `None` if bash would rewrite it. (bash adds 1 and subtracts 1, so only a plain number stays the
 /// same.)
 fn is_level_positive(value: &[u8]) -> Option<bool> {
-    let is_number = matches!(
-        value,
-        [b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9'] | [b'1'..=b'8', b'0'..=b'9', b'0'..=b'9']
-    );
+    let is_number =
+        matches!(value, [b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9'] | [b'1'..=b'8', b'0'..=b'9', b'0'..=b'9']);
     is_number.then_some(value != b"0")
 }
 

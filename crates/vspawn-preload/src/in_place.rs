@@ -28,10 +28,7 @@ struct Arguments<'a> {
 impl<'a> Arguments<'a> {
     /// Reads the arguments. Returns `None` if there are none, or too many.
     unsafe fn read(argv: StringArray) -> Option<Arguments<'a>> {
-        let mut arguments = Arguments {
-            list: [&[]; ARGUMENTS_MAX],
-            count: 0,
-        };
+        let mut arguments = Arguments { list: [&[]; ARGUMENTS_MAX], count: 0 };
         // SAFETY: the array ends with NULL, at which this loop ends.
         unsafe {
             if (*argv).is_null() {
@@ -60,18 +57,12 @@ pub unsafe fn is_candidate(path: *const c_char) -> bool {
     // SAFETY: as the caller promises.
     let path = unsafe { bytes(path) };
     let name = base_name(path);
-    is_known(name)
-        && DIRECTORIES
-            .iter()
-            .any(|directory| path.strip_prefix(*directory) == Some(name))
+    is_known(name) && DIRECTORIES.iter().any(|directory| path.strip_prefix(*directory) == Some(name))
 }
 
 /// Returns whether a program has this name. Its directory is not checked.
 pub fn is_known(name: &[u8]) -> bool {
-    matches!(
-        name,
-        b"basename" | b"dirname" | b"ln" | b"mkdir" | b"mv" | b"rm" | b"rmdir" | b"touch"
-    )
+    matches!(name, b"basename" | b"dirname" | b"ln" | b"mkdir" | b"mv" | b"rm" | b"rmdir" | b"touch")
 }
 
 /// Does a program's work and ends this process. Returns if the program has to be executed.
@@ -155,9 +146,7 @@ fn do_work(name: &[u8], arguments: &[&[u8]]) -> bool {
         // SAFETY: arguments are C strings.
         (b"rmdir", b"", [directory]) => unsafe { libc::rmdir(pointer(directory)) == 0 },
         (b"rm", b"", [file]) => !is_input_a_terminal() && remove(file) == Ok(()),
-        (b"rm", b"-f", files) => files
-            .iter()
-            .all(|file| matches!(remove(file), Ok(()) | Err(libc::ENOENT))),
+        (b"rm", b"-f", files) => files.iter().all(|file| matches!(remove(file), Ok(()) | Err(libc::ENOENT))),
         (b"mv", b"", [from, to]) => rename(from, to),
         // SAFETY: arguments are C strings.
         (b"ln", b"-s" | b"-sf", [to, link]) => unsafe { libc::symlink(pointer(to), pointer(link)) == 0 },
@@ -174,10 +163,7 @@ fn pointer(argument: &[u8]) -> *const c_char {
 fn directory_of(path: &[u8]) -> &[u8] {
     let is_root = path.first() == Some(&b'/');
     let without_end = without_end_slashes(path);
-    let length = without_end
-        .iter()
-        .rposition(|byte| *byte == b'/')
-        .map_or(0, |slash| slash + 1);
+    let length = without_end.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     match without_end_slashes(without_end.get(..length).unwrap_or(&[])) {
         b"" if is_root => b"/",
         b"" => b".",
@@ -275,14 +261,7 @@ fn rename(from: &[u8], to: &[u8]) -> bool {
 fn rename_to_new(from: &[u8], to: *const c_char) -> Result<(), c_int> {
     // SAFETY: both are C strings.
     let returned = unsafe {
-        libc::syscall(
-            libc::SYS_renameat2,
-            libc::AT_FDCWD,
-            pointer(from),
-            libc::AT_FDCWD,
-            to,
-            libc::RENAME_NOREPLACE,
-        )
+        libc::syscall(libc::SYS_renameat2, libc::AT_FDCWD, pointer(from), libc::AT_FDCWD, to, libc::RENAME_NOREPLACE)
     };
     errno_result(c_int::from(returned != 0))
 }

@@ -41,11 +41,7 @@ pub enum Redirections {
 }
 
 impl Start {
-    pub const INHERITED: Start = Start {
-        mask: None,
-        inherits_input: true,
-        redirections: Redirections::All,
-    };
+    pub const INHERITED: Start = Start { mask: None, inherits_input: true, redirections: Redirections::All };
 }
 
 impl Plan {
@@ -132,9 +128,7 @@ impl Plan {
         if !find(self.words.get(0), conditions.path, &mut self.program) {
             return Err(Counter::Program);
         }
-        self.environment
-            .finish(shell, self.program.as_bytes())
-            .ok_or(Counter::Environment)?;
+        self.environment.finish(shell, self.program.as_bytes()).ok_or(Counter::Environment)?;
         for (index, argument) in self.arguments.iter_mut().take(self.words.count()).enumerate() {
             *argument = self.words.get(index).as_ptr().cast();
         }
@@ -189,13 +183,7 @@ pub fn is_ordinary_process(checks_mask: bool) -> bool {
         }
         if checks_mask {
             let no_new_mask: *const u64 = core::ptr::null();
-            let failed = libc::syscall(
-                libc::SYS_rt_sigprocmask,
-                libc::SIG_BLOCK,
-                no_new_mask,
-                &raw mut mask,
-                8_usize,
-            );
+            let failed = libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_BLOCK, no_new_mask, &raw mut mask, 8_usize);
             if failed != 0 || mask != 0 {
                 return false;
             }

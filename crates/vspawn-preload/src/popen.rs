@@ -36,11 +36,8 @@ struct Table {
 // SAFETY: the streams are used with the lock held only.
 unsafe impl Sync for Table {}
 
-static TABLE: Table = Table {
-    lock: Lock::new(),
-    streams: UnsafeCell::new([None; STREAMS_MAX]),
-    count: AtomicUsize::new(0),
-};
+static TABLE: Table =
+    Table { lock: Lock::new(), streams: UnsafeCell::new([None; STREAMS_MAX]), count: AtomicUsize::new(0) };
 
 /// The mode of a `popen`.
 #[derive(Clone, Copy)]
@@ -66,10 +63,7 @@ unsafe extern "C" fn popen(text: *const c_char, mode: *const c_char) -> *mut FIL
         // SAFETY: the arguments are the caller's.
         return unsafe { real::popen(text, mode) };
     };
-    let mode = Mode {
-        reads,
-        is_closed_on_exec,
-    };
+    let mode = Mode { reads, is_closed_on_exec };
     match open(text, mode) {
         Ok(stream) => {
             *free = Some(stream);
@@ -109,12 +103,7 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
                 if !mode.is_closed_on_exec {
                     libc::fcntl(parent_end, libc::F_SETFD, 0);
                 }
-                let stream = Stream {
-                    file,
-                    descriptor: parent_end,
-                    pid,
-                    replaced,
-                };
+                let stream = Stream { file, descriptor: parent_end, pid, replaced };
                 Ok(stream)
             }
             Err(error) => {
@@ -165,9 +154,7 @@ fn take_stream(file: *mut FILE) -> Option<Stream> {
     let _guard = TABLE.lock.take();
     // SAFETY: the lock is held.
     let streams = unsafe { &mut *TABLE.streams.get() };
-    let slot = streams
-        .iter_mut()
-        .find(|slot| slot.is_some_and(|stream| stream.file == file))?;
+    let slot = streams.iter_mut().find(|slot| slot.is_some_and(|stream| stream.file == file))?;
     TABLE.count.fetch_sub(1, Relaxed);
     slot.take()
 }

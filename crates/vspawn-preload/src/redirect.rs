@@ -26,10 +26,7 @@ pub fn will_succeed(words: &Words) -> bool {
             Destination::File { name, mode } => can_be_opened(words.name(name), mode),
             Destination::Descriptor(from) => is_redirected(&redirected, from) || is_inherited(from),
         };
-        if let Some(flag) = usize::try_from(redirection.target)
-            .ok()
-            .and_then(|target| redirected.get_mut(target))
-        {
+        if let Some(flag) = usize::try_from(redirection.target).ok().and_then(|target| redirected.get_mut(target)) {
             *flag = true;
         }
         is_sound
@@ -105,12 +102,7 @@ fn flags(mode: Mode) -> c_int {
 fn unshare_descriptors() -> bool {
     // SAFETY: no descriptor is closed. More seccomp profiles allow the first call; older kernels have only the second.
     unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            ABOVE_ALL_DESCRIPTORS,
-            u32::MAX,
-            CLOSE_RANGE_UNSHARE,
-        ) == 0
+        libc::syscall(libc::SYS_close_range, ABOVE_ALL_DESCRIPTORS, u32::MAX, CLOSE_RANGE_UNSHARE) == 0
             || libc::unshare(libc::CLONE_FILES) == 0
     }
 }
@@ -164,9 +156,7 @@ impl AppliedRedirections {
     /// Redirects the descriptors of this process, which will execute the command. If that fails, restores them and returns `None`; files
     /// may have been created or emptied.
     pub fn apply(words: &Words) -> Option<AppliedRedirections> {
-        let mut redirected = AppliedRedirections {
-            saved: [None; REDIRECTIONS_MAX],
-        };
+        let mut redirected = AppliedRedirections { saved: [None; REDIRECTIONS_MAX] };
         if words.redirections().is_empty() {
             return Some(redirected);
         }

@@ -103,10 +103,7 @@ struct Library {
 unsafe impl Sync for Library {}
 
 /// The value of LD_PRELOAD at the start of this process, if it names this library only.
-static PRELOADED: Library = Library {
-    bytes: UnsafeCell::new([0; PATH_LIMIT]),
-    length: AtomicUsize::new(0),
-};
+static PRELOADED: Library = Library { bytes: UnsafeCell::new([0; PATH_LIMIT]), length: AtomicUsize::new(0) };
 
 /// Returns the value of LD_PRELOAD at the start of this process. Empty if other libraries are preloaded, too.
 pub fn preloaded() -> &'static [u8] {
@@ -149,14 +146,7 @@ fn map_counters(file: *const libc::c_char) {
             && status.st_size >= PAGE_BYTES as libc::off_t;
         if is_page {
             let rights = libc::PROT_READ | libc::PROT_WRITE;
-            let page = libc::mmap(
-                core::ptr::null_mut(),
-                PAGE_BYTES,
-                rights,
-                libc::MAP_SHARED,
-                descriptor,
-                0,
-            );
+            let page = libc::mmap(core::ptr::null_mut(), PAGE_BYTES, rights, libc::MAP_SHARED, descriptor, 0);
             if page != libc::MAP_FAILED {
                 COUNTERS.store(page.cast(), Relaxed);
             }

@@ -53,9 +53,7 @@ pub unsafe fn skip_shell(pid: *mut pid_t, request: Request<'_>) -> Option<Replac
         // SAFETY: as the caller promises.
         mask: unsafe { mask_of(request.attributes) },
         inherits_input: request.actions.is_null(),
-        redirections: request
-            .copy_actions
-            .map_or(Redirections::None, |_| Redirections::WithKnownMessage),
+        redirections: request.copy_actions.map_or(Redirections::None, |_| Redirections::WithKnownMessage),
     };
     // SAFETY: as the caller promises; the plan's arrays end with NULL.
     let launched = unsafe {
@@ -123,14 +121,7 @@ unsafe extern "C" fn posix_spawn(
     argv: StringArray,
     environment: StringArray,
 ) -> c_int {
-    let request = Request {
-        path,
-        actions,
-        attributes,
-        argv,
-        environment,
-        copy_actions: None,
-    };
+    let request = Request { path, actions, attributes, argv, environment, copy_actions: None };
     // SAFETY: the arguments are the caller's.
     unsafe {
         if !path.is_null() && is_named_as_shell(path) && skip_shell(pid, request).is_some() {
@@ -157,14 +148,7 @@ unsafe extern "C" fn posix_spawnp(
             let path = find_shell(file, &mut buffer);
             set_errno(before);
             let launched = path.and_then(|path| {
-                let request = Request {
-                    path,
-                    actions,
-                    attributes,
-                    argv,
-                    environment,
-                    copy_actions: None,
-                };
+                let request = Request { path, actions, attributes, argv, environment, copy_actions: None };
                 skip_shell(pid, request)
             });
             if launched.is_some() {

@@ -39,11 +39,7 @@ fn print_signal(status: c_int) {
     let mut length = 0;
     // SAFETY: strsignal returns a C string, which is copied at once.
     let name = unsafe { bytes(libc::strsignal(signal)) };
-    let core: &[u8] = if libc::WCOREDUMP(status) {
-        b" (core dumped)"
-    } else {
-        b""
-    };
+    let core: &[u8] = if libc::WCOREDUMP(status) { b" (core dumped)" } else { b"" };
     for byte in name.iter().chain(core).chain(b"\n") {
         if let Some(target) = line.get_mut(length) {
             *target = *byte;

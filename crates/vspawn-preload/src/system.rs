@@ -59,10 +59,7 @@ impl InterruptGuard {
                 libc::sigaction(libc::SIGQUIT, &raw const ignore, SHARED.quit.get().cast());
             }
             *SHARED.callers.get() += 1;
-            let mut ignored = InterruptGuard {
-                mask: zeroed(),
-                defaults: zeroed(),
-            };
+            let mut ignored = InterruptGuard { mask: zeroed(), defaults: zeroed() };
             for (signal, saved) in [(libc::SIGINT, &SHARED.interrupt), (libc::SIGQUIT, &SHARED.quit)] {
                 if (*saved.get().cast::<sigaction>()).sa_sigaction != libc::SIG_IGN {
                     libc::sigaddset(&raw mut ignored.defaults, signal);
@@ -133,13 +130,7 @@ fn launch(text: *const c_char, ignored: &InterruptGuard) -> Result<(pid_t, Optio
         libc::posix_spawnattr_setflags(attributes.as_mut_ptr(), flags as _);
         libc::posix_spawnattr_setsigmask(attributes.as_mut_ptr(), &raw const ignored.mask);
         libc::posix_spawnattr_setsigdefault(attributes.as_mut_ptr(), &raw const ignored.defaults);
-        let result = spawn(
-            &mut pid,
-            argv.as_ptr(),
-            core::ptr::null(),
-            &no_actions,
-            attributes.as_ptr(),
-        );
+        let result = spawn(&mut pid, argv.as_ptr(), core::ptr::null(), &no_actions, attributes.as_ptr());
         libc::posix_spawnattr_destroy(attributes.as_mut_ptr());
         result.map(|replaced| (pid, replaced))
     }

@@ -64,10 +64,7 @@ impl Words {
             length: 0,
             starts: [0; WORDS_MAX],
             count: 0,
-            redirections: [Redirection {
-                target: 0,
-                destination: Destination::Descriptor(0),
-            }; REDIRECTIONS_MAX],
+            redirections: [Redirection { target: 0, destination: Destination::Descriptor(0) }; REDIRECTIONS_MAX],
             redirection_count: 0,
         }
     }
@@ -171,10 +168,7 @@ impl Words {
                 }
             }
         }
-        *self
-            .redirections
-            .get_mut(self.redirection_count)
-            .ok_or(Refusal::TooLong)? = redirection;
+        *self.redirections.get_mut(self.redirection_count).ok_or(Refusal::TooLong)? = redirection;
         self.redirection_count += 1;
         Ok(rest)
     }

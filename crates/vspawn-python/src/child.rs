@@ -26,11 +26,7 @@ pub(crate) fn spawn(
     let prepared = command.prepare().map_err(|error| exception(py, &error, &named))?;
     let child = py.detach(|| prepared.spawn());
     let child = child.map_err(|error| exception(py, &error, &named))?;
-    Ok(Child {
-        pid: child.id(),
-        pidfd: pidfd(&child),
-        child: Mutex::new(child),
-    })
+    Ok(Child { pid: child.id(), pidfd: pidfd(&child), child: Mutex::new(child) })
 }
 
 /// A started child. The lock is never held during a wait.

@@ -48,11 +48,7 @@ pub(crate) struct Output {
 impl Output {
     fn new(fd: Option<RawFd>) -> Output {
         let bytes = fd.map(|_| Vec::new());
-        Output {
-            fd,
-            is_nonblocking: false,
-            bytes,
-        }
+        Output { fd, is_nonblocking: false, bytes }
     }
 
     /// Reads once. Returns `false` if a signal interrupted the read.
@@ -88,12 +84,7 @@ impl Streams {
         if let Some(stdin) = stdin {
             set_nonblocking(stdin);
         }
-        Streams {
-            stdin,
-            input,
-            written_bytes: 0,
-            outputs: [Output::new(stdout), Output::new(stderr)],
-        }
+        Streams { stdin, input, written_bytes: 0, outputs: [Output::new(stdout), Output::new(stderr)] }
     }
 
     pub(crate) fn outputs(&self) -> [&Output; 2] {
@@ -108,11 +99,8 @@ impl Streams {
             if open == 0 {
                 return Ok(Progress::Done);
             }
-            let mut polls = [
-                pollfd(self.stdin, libc::POLLOUT),
-                pollfd(stdout, libc::POLLIN),
-                pollfd(stderr, libc::POLLIN),
-            ];
+            let mut polls =
+                [pollfd(self.stdin, libc::POLLOUT), pollfd(stdout, libc::POLLIN), pollfd(stderr, libc::POLLIN)];
             // A single output without a timeout needs no poll, because the read itself waits.
             let is_nonblocking = self.outputs.iter().any(|output| output.is_nonblocking);
             if open > 1 || deadline.is_some() || self.stdin.is_some() || is_nonblocking {

@@ -31,11 +31,7 @@ impl Request {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Request> {
         let mut request = Request::for_program(args, options)?;
-        let mut combined = CombinedOptions {
-            close_fds: true,
-            restore_signals: true,
-            pass_fds: Vec::new(),
-        };
+        let mut combined = CombinedOptions { close_fds: true, restore_signals: true, pass_fds: Vec::new() };
         for (name, value) in options.into_iter().flatten() {
             let name = name.cast::<PyString>()?.to_string();
             request.set_option(&name, &value, &mut combined)?;
@@ -65,10 +61,7 @@ impl Request {
         for word in &words[1..] {
             command.arg(fs_string(word)?);
         }
-        let named = NamedObjects {
-            program: Some(program.clone().unbind()),
-            cwd: None,
-        };
+        let named = NamedObjects { program: Some(program.clone().unbind()), cwd: None };
         Ok(Request { command, named })
     }
 
@@ -158,17 +151,8 @@ fn value_error(text: &'static str) -> PyErr {
 
 /// Returns an error unless an option of this name exists. For options whose value changes nothing.
 fn check_name(name: &str) -> PyResult<()> {
-    const NAMES: [&str; 9] = [
-        "cwd",
-        "env",
-        "pass_fds",
-        "umask",
-        "process_group",
-        "user",
-        "group",
-        "extra_groups",
-        "preexec_fn",
-    ];
+    const NAMES: [&str; 9] =
+        ["cwd", "env", "pass_fds", "umask", "process_group", "user", "group", "extra_groups", "preexec_fn"];
     if NAMES.contains(&name) {
         return Ok(());
     }
@@ -186,7 +170,5 @@ fn blocked_signals() -> Vec<i32> {
         set.assume_init()
     };
     // SAFETY: the set is initialised, and the numbers are those of signals.
-    (1..=64)
-        .filter(|signal| unsafe { libc::sigismember(&raw const set, *signal) } == 1)
-        .collect()
+    (1..=64).filter(|signal| unsafe { libc::sigismember(&raw const set, *signal) } == 1).collect()
 }

@@ -88,26 +88,15 @@ pub(crate) struct NameLookup {
     pub(crate) field: &'static str,
 }
 
-pub(crate) const USERS: NameLookup = NameLookup {
-    module: "pwd",
-    function: "getpwnam",
-    field: "pw_uid",
-};
-pub(crate) const GROUPS: NameLookup = NameLookup {
-    module: "grp",
-    function: "getgrnam",
-    field: "gr_gid",
-};
+pub(crate) const USERS: NameLookup = NameLookup { module: "pwd", function: "getpwnam", field: "pw_uid" };
+pub(crate) const GROUPS: NameLookup = NameLookup { module: "grp", function: "getgrnam", field: "gr_gid" };
 
 /// Returns the id of a user or group, given as a number or by name. An unknown name is a KeyError; as with `subprocess`, a negative number is a
 /// ValueError, and one that is too large an OverflowError.
 pub(crate) fn id(object: &Bound<'_, PyAny>, names: &NameLookup) -> PyResult<u32> {
     let number: i64 = if object.is_instance_of::<PyString>() {
         let module = object.py().import(names.module)?;
-        module
-            .call_method1(names.function, (object,))?
-            .getattr(names.field)?
-            .extract()?
+        module.call_method1(names.function, (object,))?.getattr(names.field)?.extract()?
     } else {
         object.extract()?
     };

@@ -16,11 +16,7 @@ pub(crate) enum WaitResult {
 
 /// Returns the argument of poll for a descriptor. Without one, poll ignores the entry.
 pub(crate) fn pollfd(fd: Option<RawFd>, events: i16) -> libc::pollfd {
-    libc::pollfd {
-        fd: fd.unwrap_or(-1),
-        events,
-        revents: 0,
-    }
+    libc::pollfd { fd: fd.unwrap_or(-1), events, revents: 0 }
 }
 
 /// Waits until one of the descriptors is ready. Call it without the GIL.

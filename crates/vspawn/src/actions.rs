@@ -13,18 +13,10 @@ use crate::sys::{Errno, syscall};
 /// One file action. Descriptor numbers are the child's.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    Open {
-        target: i32,
-        path: CString,
-        flags: i32,
-        mode: u32,
-    },
+    Open { target: i32, path: CString, flags: i32, mode: u32 },
     Close(i32),
     CloseFrom(i32),
-    Dup {
-        source: i32,
-        target: i32,
-    },
+    Dup { source: i32, target: i32 },
     ChangeDirectory(CString),
     ChangeDirectoryTo(i32),
     Foreground(i32),
@@ -46,12 +38,7 @@ impl Command {
     /// ```
     pub fn open(&mut self, target: i32, path: impl AsRef<Path>, flags: i32, mode: u32) -> &mut Command {
         match self.c_path(path.as_ref().as_os_str()) {
-            Some(path) => self.add_action(Action::Open {
-                target,
-                path,
-                flags,
-                mode,
-            }),
+            Some(path) => self.add_action(Action::Open { target, path, flags, mode }),
             None => self,
         }
     }
@@ -138,9 +125,7 @@ impl Command {
     fn c_path(&mut self, path: &OsStr) -> Option<CString> {
         let string = CString::new(path.as_bytes()).ok();
         if string.is_none() {
-            let _first = self
-                .mistake
-                .get_or_insert_with(|| "open or enter a path that contains a NUL byte".to_owned());
+            let _first = self.mistake.get_or_insert_with(|| "open or enter a path that contains a NUL byte".to_owned());
         }
         string
     }
@@ -182,11 +167,7 @@ impl Action {
 pub(crate) unsafe fn carry_out(actions: &[Action]) -> Step {
     for (index, action) in actions.iter().enumerate() {
         // SAFETY: integers, and strings that the plan holds.
-        unsafe { carry_out_one(action) }.map_err(|errno| Failure {
-            stage: Stage::FileAction,
-            index,
-            errno,
-        })?;
+        unsafe { carry_out_one(action) }.map_err(|errno| Failure { stage: Stage::FileAction, index, errno })?;
     }
     Ok(())
 }
@@ -195,12 +176,7 @@ unsafe fn carry_out_one(action: &Action) -> Result<(), Errno> {
     // SAFETY: as above.
     unsafe {
         match action {
-            Action::Open {
-                target,
-                path,
-                flags,
-                mode,
-            } => return open(*target, path, *flags, *mode),
+            Action::Open { target, path, flags, mode } => return open(*target, path, *flags, *mode),
             // EBADF is ignored: the descriptor was already closed.
             Action::Close(fd) => drop(syscall!(SYS_close, *fd)),
             Action::CloseFrom(first) => return crate::descriptors::close_range(*first as u32, u32::MAX, 0),

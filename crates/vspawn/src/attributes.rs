@@ -113,8 +113,7 @@ impl Command {
         self.affinity = vec![0];
         for cpu in cpus {
             if cpu >= MAX_CPUS {
-                self.mistake
-                    .get_or_insert(format!("use CPU {cpu}, which does not exist"));
+                self.mistake.get_or_insert(format!("use CPU {cpu}, which does not exist"));
                 continue;
             }
             if self.affinity.len() <= cpu / 64 {
@@ -255,8 +254,7 @@ impl Command {
     fn signal_set(&mut self, signals: &[i32]) -> SignalSet {
         let (valid, invalid): (Vec<i32>, Vec<i32>) = signals.iter().partition(|signal| (1..=64).contains(*signal));
         if let Some(signal) = invalid.first() {
-            self.mistake
-                .get_or_insert(format!("set signal {signal}, which does not exist"));
+            self.mistake.get_or_insert(format!("set signal {signal}, which does not exist"));
         }
         valid.into_iter().fold(0, |set, signal| set | signal_bit(signal))
     }

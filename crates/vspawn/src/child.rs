@@ -197,10 +197,7 @@ unsafe fn set_dispositions(job: &Job, plan: &Plan) -> Step {
 }
 
 unsafe fn set_handler(signal: i32, handler: usize) -> Result<(), Errno> {
-    let action = SignalAction {
-        handler,
-        ..SignalAction::default()
-    };
+    let action = SignalAction { handler, ..SignalAction::default() };
     // SAFETY: `action` is the kernel's struct.
     unsafe { syscall!(SYS_rt_sigaction, signal, &raw const action, 0, SIGNAL_SET_BYTES) }.map(drop)
 }
@@ -219,16 +216,7 @@ unsafe fn clear_handler(signal: i32) {
 
 unsafe fn set_mask(mask: SignalSet) -> Result<(), Errno> {
     // SAFETY: `mask` is a local.
-    unsafe {
-        syscall!(
-            SYS_rt_sigprocmask,
-            libc::SIG_SETMASK,
-            &raw const mask,
-            0,
-            SIGNAL_SET_BYTES
-        )
-    }
-    .map(drop)
+    unsafe { syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0, SIGNAL_SET_BYTES) }.map(drop)
 }
 
 unsafe fn set_niceness_and_limits(plan: &Plan) -> Step {
@@ -252,13 +240,7 @@ unsafe fn set_niceness_and_limits(plan: &Plan) -> Step {
 }
 
 unsafe fn set_scheduler(plan: &Plan) -> Step {
-    let failed = |index| {
-        move |errno| Failure {
-            stage: Stage::Scheduler,
-            index,
-            errno,
-        }
-    };
+    let failed = |index| move |errno| Failure { stage: Stage::Scheduler, index, errno };
     // SAFETY: a local, and a set that the plan holds, with its size.
     unsafe {
         if let Some((policy, priority)) = plan.scheduler {
@@ -313,11 +295,7 @@ unsafe fn request_parent_death_signal(job: &Job, signal: i32) -> Step {
 
 /// Tries each candidate as execvp does: skips directories that lack the program or may not be searched.
 unsafe fn exec(job: &Job, plan: &Plan) -> Failure {
-    let mut failure = Failure {
-        stage: Stage::Exec,
-        index: 0,
-        errno: libc::ENOENT,
-    };
+    let mut failure = Failure { stage: Stage::Exec, index: 0, errno: libc::ENOENT };
     for (index, candidate) in plan.candidates.pointers().iter().enumerate() {
         // SAFETY: the plan holds the strings and the arrays, each ended by NULL.
         let result = unsafe { syscall!(SYS_execve, *candidate, plan.argv.as_ptr(), job.envp) };

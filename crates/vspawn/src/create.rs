@@ -116,14 +116,7 @@ unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usiz
         bytes = size_of::<CloneArgs>();
     }
     // SAFETY: the caller's promise.
-    unsafe {
-        clone_into(
-            libc::SYS_clone3,
-            [(&raw const args) as usize, bytes, 0, 0, 0],
-            child::main,
-            job.cast(),
-        )
-    }
+    unsafe { clone_into(libc::SYS_clone3, [(&raw const args) as usize, bytes, 0, 0, 0], child::main, job.cast()) }
 }
 
 /// Calls clone, which has no CLONE_CLEAR_SIGHAND: the child clears the handlers itself, and no signal may reach it before that.
@@ -136,12 +129,7 @@ unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Err
         let top = args.stack + args.stack_size;
         clone_into(
             libc::SYS_clone,
-            clone_arguments(
-                flags as usize,
-                top as usize,
-                args.pidfd as usize,
-                args.child_tid as usize,
-            ),
+            clone_arguments(flags as usize, top as usize, args.pidfd as usize, args.child_tid as usize),
             child::main,
             job.cast(),
         )

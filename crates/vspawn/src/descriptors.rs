@@ -29,12 +29,7 @@ pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
         let above_targets = plan.highest_target.wrapping_add(1);
         let failed = |index, stage| move |errno| Failure { stage, index, errno };
         let mut index = 0usize;
-        while let Some(Move {
-            source,
-            is_source_a_target,
-            ..
-        }) = moves.get(index).copied()
-        {
+        while let Some(Move { source, is_source_a_target, .. }) = moves.get(index).copied() {
             if is_source_a_target {
                 let copy = copy_to_non_target(source, above_targets, moves).map_err(failed(index, Stage::Dup))?;
                 if let Some(a_move) = moves.get_mut(index) {

@@ -134,10 +134,7 @@ fn wait_for_section() -> Result<(), Errno> {
 }
 
 fn sleep() {
-    static MILLISECOND: libc::timespec = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 1_000_000,
-    };
+    static MILLISECOND: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
     // SAFETY: a timespec, and NULL for the remaining time.
     let _ = unsafe { syscall!(SYS_nanosleep, &raw const MILLISECOND, 0) };
 }
@@ -145,10 +142,7 @@ fn sleep() {
 impl Drop for Section {
     fn drop(&mut self) {
         // If threads wait, FUTEX_WAITERS is set in the word, and the kernel passes the section to one of them.
-        if SECTION
-            .compare_exchange(self.thread, 0, Ordering::Release, Ordering::Relaxed)
-            .is_err()
-        {
+        if SECTION.compare_exchange(self.thread, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             let operation = libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG;
             // SAFETY: the word is static.
             let _ = unsafe { syscall!(SYS_futex, SECTION.as_ptr(), operation) };

@@ -63,11 +63,7 @@ fn is_single_threaded() -> bool {
     static FLAG: OnceLock<Option<&'static AtomicI8>> = OnceLock::new();
     let flag = FLAG.get_or_init(|| {
         // SAFETY: a libc variable, a `char`, which exists for the life of the process; NULL if there is none.
-        unsafe {
-            libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr())
-                .cast::<AtomicI8>()
-                .as_ref()
-        }
+        unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()).cast::<AtomicI8>().as_ref() }
     });
     flag.is_some_and(|flag| flag.load(Ordering::Relaxed) != 0)
 }
@@ -88,9 +84,7 @@ fn copy_with_changes(command: &Command) -> Result<StringArray, Error> {
         let is_valid_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
         if !is_valid_name {
             let name = key.to_string_lossy();
-            return Err(Error::invalid(format!(
-                "pass variable {name}: its name is empty or contains ="
-            )));
+            return Err(Error::invalid(format!("pass variable {name}: its name is empty or contains =")));
         }
         strings.reserve(1, key.len() + 1 + value.len())?;
         match strings.push(&[key, OsStr::new("="), value]) {
@@ -102,10 +96,7 @@ fn copy_with_changes(command: &Command) -> Result<StringArray, Error> {
         let kept = std::env::vars_os().filter(|(key, _)| !command.env.contains_key(key));
         kept.into_iter().try_for_each(|(key, value)| push(&key, &value))?;
     }
-    let set = command
-        .env
-        .iter()
-        .filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    let set = command.env.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
     set.into_iter().try_for_each(|(key, value)| push(key, value))?;
     Ok(strings.finish())
 }

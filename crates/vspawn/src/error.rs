@@ -128,11 +128,7 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(stage: Stage, errno: i32, action: impl Into<String>) -> Error {
-        Error {
-            stage,
-            errno,
-            action: action.into(),
-        }
+        Error { stage, errno, action: action.into() }
     }
 
     pub(crate) fn invalid(action: impl Into<String>) -> Error {
@@ -214,14 +210,9 @@ mod tests {
 
     #[test]
     fn a_stage_that_a_child_stored_is_decoded_from_its_number() {
-        for stage in [
-            Stage::Signals,
-            Stage::Dup,
-            Stage::CloseOthers,
-            Stage::PreExec,
-            Stage::NoNewPrivileges,
-            Stage::Exec,
-        ] {
+        for stage in
+            [Stage::Signals, Stage::Dup, Stage::CloseOthers, Stage::PreExec, Stage::NoNewPrivileges, Stage::Exec]
+        {
             assert_eq!(Stage::from_number(stage as u32), stage);
         }
     }

@@ -14,13 +14,7 @@ impl SignalGuard {
         let (all, mut previous_mask): (SignalSet, SignalSet) = (!0, 0);
         // SAFETY: both sets are locals. The raw call is needed: libc's leaves its own signals unblocked.
         unsafe {
-            syscall!(
-                SYS_rt_sigprocmask,
-                libc::SIG_SETMASK,
-                &raw const all,
-                &raw mut previous_mask,
-                SIGNAL_SET_BYTES
-            )
+            syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const all, &raw mut previous_mask, SIGNAL_SET_BYTES)
         }
         .map_err(|errno| Error::new(Stage::Signals, errno, "block the caller's signals"))?;
         Ok(SignalGuard { previous_mask })
@@ -31,13 +25,7 @@ impl Drop for SignalGuard {
     fn drop(&mut self) {
         // SAFETY: the set is ours. The call cannot fail with a valid set.
         unsafe {
-            let _ = syscall!(
-                SYS_rt_sigprocmask,
-                libc::SIG_SETMASK,
-                &raw const self.previous_mask,
-                0,
-                SIGNAL_SET_BYTES
-            );
+            let _ = syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const self.previous_mask, 0, SIGNAL_SET_BYTES);
         }
     }
 }
@@ -89,10 +77,7 @@ impl SigpipeGuard {
             let (how, set) = (libc::SIG_BLOCK, &raw const set);
             let _ = syscall!(SYS_rt_sigprocmask, how, set, &raw mut previous_mask, SIGNAL_SET_BYTES);
         }
-        SigpipeGuard {
-            previous_mask,
-            was_pending: pending & SIGPIPE_ONLY != 0,
-        }
+        SigpipeGuard { previous_mask, was_pending: pending & SIGPIPE_ONLY != 0 }
     }
 
     /// Removes the pending SIGPIPE of a failed write, unless one was pending before.
@@ -101,13 +86,7 @@ impl SigpipeGuard {
         if !self.was_pending {
             // SAFETY: a set, no siginfo, and a timespec of 0.
             unsafe {
-                let _ = syscall!(
-                    SYS_rt_sigtimedwait,
-                    &raw const set,
-                    0,
-                    zero_timeout.as_ptr(),
-                    SIGNAL_SET_BYTES
-                );
+                let _ = syscall!(SYS_rt_sigtimedwait, &raw const set, 0, zero_timeout.as_ptr(), SIGNAL_SET_BYTES);
             }
         }
     }
@@ -118,13 +97,7 @@ impl Drop for SigpipeGuard {
         // SAFETY: the set is ours.
         unsafe {
             let previous_mask = &raw const self.previous_mask;
-            let _ = syscall!(
-                SYS_rt_sigprocmask,
-                libc::SIG_SETMASK,
-                previous_mask,
-                0,
-                SIGNAL_SET_BYTES
-            );
+            let _ = syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, previous_mask, 0, SIGNAL_SET_BYTES);
         }
     }
 }

@@ -128,11 +128,7 @@ fn exit_status(info: &libc::siginfo_t) -> Option<ExitStatus> {
 }
 
 fn pollfd_for_reading(fd: BorrowedFd<'_>) -> libc::pollfd {
-    libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    }
+    libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }
 }
 
 /// Waits until one of the descriptors is ready, for at most `timeout` (`None`: no limit). Returns early if a signal interrupts the wait.

@@ -133,16 +133,10 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
         unsafe { create(plan, job, &workspace, start) }
     };
     let handle = created.map_err(|errno| clone_error(plan, errno))?;
-    let parts = ChildParts {
-        handle,
-        child_memory: None,
-        has_own_group: plan.new_session || plan.process_group == Some(0),
-    };
+    let parts =
+        ChildParts { handle, child_memory: None, has_own_group: plan.new_session || plan.process_group == Some(0) };
     if start == Start::Detached {
-        let child_memory = ChildMemory {
-            workspace,
-            plan: Arc::clone(plan),
-        };
+        let child_memory = ChildMemory { workspace, plan: Arc::clone(plan) };
         return finish_detached(parts, child_memory);
     }
     // SAFETY: the job is still valid, and the child no longer uses it.
@@ -171,10 +165,7 @@ fn finish_detached(parts: ChildParts, child_memory: ChildMemory) -> Result<Child
             return Err(error);
         }
     }
-    Ok(ChildParts {
-        child_memory: Some(child_memory),
-        ..parts
-    })
+    Ok(ChildParts { child_memory: Some(child_memory), ..parts })
 }
 
 /// Returns the error that the child reported, if it failed.

@@ -61,9 +61,7 @@ impl StringArrayBuilder {
     pub(crate) fn push(&mut self, parts: &[&OsStr]) -> bool {
         let start = self.bytes.len();
         self.starts.push(start);
-        parts
-            .iter()
-            .for_each(|part| self.bytes.extend_from_slice(part.as_bytes()));
+        parts.iter().for_each(|part| self.bytes.extend_from_slice(part.as_bytes()));
         let has_no_nul = !self.bytes[start..].contains(&0);
         self.bytes.push(0);
         has_no_nul
@@ -75,10 +73,7 @@ impl StringArrayBuilder {
         let mut pointers = Vec::with_capacity(self.starts.len() + 1);
         pointers.extend(self.starts.iter().map(address));
         pointers.push(std::ptr::null());
-        StringArray {
-            pointers,
-            _bytes: self.bytes,
-        }
+        StringArray { pointers, _bytes: self.bytes }
     }
 }
 
@@ -162,11 +157,7 @@ impl Plan {
             let is_target = targets.binary_search_by_key(&source, |other| other.target).is_ok();
             // SAFETY: the caller's promise.
             unsafe {
-                moves.add(index).write(Move {
-                    source,
-                    target,
-                    is_source_a_target: is_target && source != target,
-                });
+                moves.add(index).write(Move { source, target, is_source_a_target: is_target && source != target });
             }
         }
     }
@@ -180,9 +171,7 @@ impl Plan {
     /// Returns the highest descriptor that the child still needs once it has its own table.
     pub(crate) fn highest_needed(&self, moves: &[Move]) -> i32 {
         let sources = moves.iter().map(|a_move| a_move.source);
-        let needed = sources
-            .chain(self.kept_descriptors.iter().copied())
-            .chain(self.controlling_terminal);
+        let needed = sources.chain(self.kept_descriptors.iter().copied()).chain(self.controlling_terminal);
         needed.max().unwrap_or(2)
     }
 

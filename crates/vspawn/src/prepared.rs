@@ -113,9 +113,7 @@ impl Prepared {
             (_, true) => "fork",
             _ => return self.start(Start::Detached),
         };
-        Err(Error::invalid(format!(
-            "{request} without waiting for exec: use spawn, not spawn_nowait"
-        )))
+        Err(Error::invalid(format!("{request} without waiting for exec: use spawn, not spawn_nowait")))
     }
 
     pub(crate) fn exec(&self) -> Error {
@@ -153,14 +151,10 @@ fn check(command: &Command) -> Result<(), Error> {
     command.actions.iter().try_for_each(Action::check)?;
     if command.fds.len() > MAX_MOVES {
         let count = command.fds.len();
-        return Err(Error::invalid(format!(
-            "give the child {count} descriptors: at most {MAX_MOVES} are supported"
-        )));
+        return Err(Error::invalid(format!("give the child {count} descriptors: at most {MAX_MOVES} are supported")));
     }
     if command.new_session && command.process_group.is_some() {
-        return Err(Error::invalid(
-            "join a process group and begin a session: a session's leader has its own group",
-        ));
+        return Err(Error::invalid("join a process group and begin a session: a session's leader has its own group"));
     }
     Ok(())
 }
@@ -206,10 +200,7 @@ fn candidates(command: &Command) -> Result<StringArray, Error> {
             push_path(&mut candidates, &[program])?;
         // As in glibc, a directory longer than any path is skipped. Its ENAMETOOLONG would end the search.
         } else if directory.len() + program.len() + 1 < libc::PATH_MAX as usize {
-            push_path(
-                &mut candidates,
-                &[OsStr::from_bytes(directory), OsStr::new("/"), program],
-            )?;
+            push_path(&mut candidates, &[OsStr::from_bytes(directory), OsStr::new("/"), program])?;
         }
     }
     Ok(candidates.finish())
@@ -223,16 +214,8 @@ fn push_path(strings: &mut StringArrayBuilder, parts: &[&OsStr]) -> Result<(), E
 }
 
 fn placements(command: &Command) -> Vec<Placement> {
-    let given = command
-        .fds
-        .iter()
-        .filter(|(_, source)| !matches!(source, Source::Inherit));
-    given
-        .map(|(target, source)| Placement {
-            source: source.clone(),
-            target: *target,
-        })
-        .collect()
+    let given = command.fds.iter().filter(|(_, source)| !matches!(source, Source::Inherit));
+    given.map(|(target, source)| Placement { source: source.clone(), target: *target }).collect()
 }
 
 /// Returns the descriptors that `close_others` leaves open: the standard streams and the files that the command gives the child.

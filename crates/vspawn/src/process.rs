@@ -236,18 +236,13 @@ impl Child {
             if remaining == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            self.handle
-                .sleep_until_end(remaining)
-                .map_err(|errno| wait_error(self.id(), errno))?;
+            self.handle.sleep_until_end(remaining).map_err(|errno| wait_error(self.id(), errno))?;
         }
     }
 
     fn wait_for_end(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
         if self.status.is_none() {
-            self.status = self
-                .handle
-                .wait(options)
-                .map_err(|errno| wait_error(self.id(), errno))?;
+            self.status = self.handle.wait(options).map_err(|errno| wait_error(self.id(), errno))?;
         }
         Ok(self.status)
     }

@@ -39,12 +39,7 @@ impl Size {
     /// ```
     #[must_use]
     pub fn new(rows: u16, columns: u16) -> Size {
-        Size {
-            rows,
-            columns,
-            pixel_width: 0,
-            pixel_height: 0,
-        }
+        Size { rows, columns, pixel_width: 0, pixel_height: 0 }
     }
 }
 
@@ -216,12 +211,7 @@ impl Pty {
 }
 
 fn winsize(size: Size) -> libc::winsize {
-    libc::winsize {
-        ws_row: size.rows,
-        ws_col: size.columns,
-        ws_xpixel: size.pixel_width,
-        ws_ypixel: size.pixel_height,
-    }
+    libc::winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: size.pixel_width, ws_ypixel: size.pixel_height }
 }
 
 fn failed(action: &'static str) -> impl Fn(Errno) -> Error {

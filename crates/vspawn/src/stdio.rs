@@ -257,10 +257,7 @@ impl Pipe {
         unsafe {
             syscall!(SYS_pipe2, fds.as_mut_ptr(), libc::O_CLOEXEC)
                 .map_err(|errno| Error::new(Stage::Pipe, errno, "make a pipe"))?;
-            Ok(Pipe {
-                reader: OwnedFd::from_raw_fd(fds[0]),
-                writer: OwnedFd::from_raw_fd(fds[1]),
-            })
+            Ok(Pipe { reader: OwnedFd::from_raw_fd(fds[0]), writer: OwnedFd::from_raw_fd(fds[1]) })
         }
     }
 }

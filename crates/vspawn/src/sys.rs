@@ -19,11 +19,7 @@ pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result
 /// Turns the kernel's result, where -4095..=-1 is an error, into a `Result`.
 #[inline(always)]
 fn checked(result: isize) -> Result<usize, Errno> {
-    if (-4095..0).contains(&result) {
-        Err(-result as Errno)
-    } else {
-        Ok(result as usize)
-    }
+    if (-4095..0).contains(&result) { Err(-result as Errno) } else { Ok(result as usize) }
 }
 
 /// `syscall!(SYS_close, fd)`: a raw system call with up to six integers or pointers.

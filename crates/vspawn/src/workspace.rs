@@ -69,9 +69,7 @@ impl Workspace {
                 let _ = syscall!(SYS_munmap, base, MAPPED_BYTES);
                 return Err(failed(errno));
             }
-            Ok(Workspace {
-                base: NonNull::new_unchecked(base as *mut u8),
-            })
+            Ok(Workspace { base: NonNull::new_unchecked(base as *mut u8) })
         }
     }
 
@@ -112,11 +110,7 @@ impl Drop for Workspace {
         let base = self.base.as_ptr();
         for slot in &POOL {
             let is_free = slot.load(Ordering::Relaxed).is_null();
-            if is_free
-                && slot
-                    .compare_exchange(ptr::null_mut(), base, Ordering::AcqRel, Ordering::Relaxed)
-                    .is_ok()
-            {
+            if is_free && slot.compare_exchange(ptr::null_mut(), base, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 return;
             }
         }
@@ -151,10 +145,7 @@ impl ChildMemory {
     /// Sleeps while the state has this value, for at most a tenth of a second. The kernel does not clear the state for a child that dumps
     /// core (before Linux 5.16), nor in the memory of a process forked from us. So the caller must also check whether the child has ended.
     pub(crate) fn sleep_while(&self, value: u32) {
-        static RECHECK_INTERVAL: libc::timespec = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 100_000_000,
-        };
+        static RECHECK_INTERVAL: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         // Without FUTEX_PRIVATE_FLAG: the kernel's wake-up for a cleared tid is not private.
         // SAFETY: the word is in our workspace, the time is a constant.
         unsafe {
@@ -177,10 +168,7 @@ pub(crate) fn keep_until_child_has_left(child_memory: ChildMemory) {
     if child_memory.sharing_state().load(Ordering::Acquire) == 0 {
         return;
     }
-    push(Box::new(DroppedChild {
-        child_memory,
-        next: ptr::null_mut(),
-    }));
+    push(Box::new(DroppedChild { child_memory, next: ptr::null_mut() }));
 }
 
 fn push(mut dropped: Box<DroppedChild>) {

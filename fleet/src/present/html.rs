@@ -37,19 +37,12 @@ fn printable_section(section: &Section) -> Section {
         title: printable(&item.title),
         lines: item.lines.iter().map(|line| printable(line)).collect(),
     };
-    Section {
-        heading: printable(&section.heading),
-        items: section.items.iter().map(item).collect(),
-    }
+    Section { heading: printable(&section.heading), items: section.items.iter().map(item).collect() }
 }
 
 fn printable_table(table: &Table) -> Table {
     Table {
         columns: table.columns.clone(),
-        rows: table
-            .rows
-            .iter()
-            .map(|row| row.iter().map(|cell| printable(cell)).collect())
-            .collect(),
+        rows: table.rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect(),
     }
 }

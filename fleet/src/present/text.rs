@@ -54,9 +54,7 @@ fn add_section(text: &mut String, section: &Section, width: usize) {
 }
 
 fn add_wrapped(text: &mut String, first: &str, next: &str, line: &str, width: usize) {
-    let options = textwrap::Options::new(width.max(20))
-        .initial_indent(first)
-        .subsequent_indent(next);
+    let options = textwrap::Options::new(width.max(20)).initial_indent(first).subsequent_indent(next);
     for line in textwrap::wrap(&printable(line), options) {
         let _ = writeln!(text, "{line}");
     }
@@ -64,19 +62,10 @@ fn add_wrapped(text: &mut String, first: &str, next: &str, line: &str, width: us
 
 fn add_table(text: &mut String, table: &Table, width: usize) {
     let titles: Vec<String> = table.columns.iter().map(|column| column.title.clone()).collect();
-    let rows: Vec<Vec<String>> = table
-        .rows
-        .iter()
-        .map(|row| row.iter().map(|cell| printable(cell)).collect())
-        .collect();
+    let rows: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
     let mut widths: Vec<usize> = (0..titles.len())
-        .map(|column| {
-            rows.iter()
-                .chain([&titles])
-                .map(|row| row[column].width())
-                .max()
-                .unwrap_or(0)
-        })
+        .map(|column| rows.iter().chain([&titles]).map(|row| row[column].width()).max().unwrap_or(0))
         .collect();
     shrink_names(&mut widths, table, width);
     for row in [&titles].into_iter().chain(&rows) {
@@ -85,11 +74,7 @@ fn add_table(text: &mut String, table: &Table, width: usize) {
             .map(|((cell, width), column)| {
                 let cell = shortened(cell, *width);
                 let pad = " ".repeat(width - cell.width());
-                if column.is_figure {
-                    format!("{pad}{cell}")
-                } else {
-                    format!("{cell}{pad}")
-                }
+                if column.is_figure { format!("{pad}{cell}") } else { format!("{cell}{pad}") }
             })
             .collect();
         let _ = writeln!(text, "  {}", line.join(&" ".repeat(GAP)).trim_end());
@@ -101,9 +86,7 @@ fn shrink_names(widths: &mut [usize], table: &Table, width: usize) {
     let total = |widths: &[usize]| 2 + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
     while total(widths) > width {
         let names = (0..widths.len()).filter(|column| !table.columns[*column].is_figure);
-        let Some(widest) = names
-            .max_by_key(|column| widths[*column])
-            .filter(|column| widths[*column] > MIN_NAME_WIDTH)
+        let Some(widest) = names.max_by_key(|column| widths[*column]).filter(|column| widths[*column] > MIN_NAME_WIDTH)
         else {
             return;
         };
@@ -119,17 +102,10 @@ fn shortened(cell: &str, width: usize) -> String {
     let fits = |part: &str| part.width() < width;
     if cell.starts_with('/') {
         let starts = cell.char_indices().map(|(index, _)| &cell[index..]);
-        return starts
-            .into_iter()
-            .find(|part| fits(part))
-            .map(|part| format!("…{part}"))
-            .unwrap_or_default();
+        return starts.into_iter().find(|part| fits(part)).map(|part| format!("…{part}")).unwrap_or_default();
     }
     let ends = cell.char_indices().rev().map(|(index, _)| &cell[..index]);
-    ends.into_iter()
-        .find(|part| fits(part))
-        .map(|part| format!("{part}…"))
-        .unwrap_or_default()
+    ends.into_iter().find(|part| fits(part)).map(|part| format!("{part}…")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -151,10 +127,7 @@ mod tests {
 
     #[test]
     fn figures_are_aligned_to_the_right() {
-        assert_eq!(
-            text_of_width(&page("a.sh:1"), 80),
-            "Lines\n  One run.\n\n  line    runs\n  a.sh:1    12\n"
-        );
+        assert_eq!(text_of_width(&page("a.sh:1"), 80), "Lines\n  One run.\n\n  line    runs\n  a.sh:1    12\n");
     }
 
     #[test]

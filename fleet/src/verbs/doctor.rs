@@ -64,18 +64,13 @@ impl<'a> Examinations<'a> {
         let shown = rows.iter().filter(|row| row.text("severity") != Some("unseen"));
         Some(Section {
             heading: format!("What `spawnscope doctor` found on {host} on {}", date(rows)),
-            items: shown
-                .filter(|row| row.text("severity").is_some())
-                .map(|row| item(*row))
-                .collect(),
+            items: shown.filter(|row| row.text("severity").is_some()).map(|row| item(*row)).collect(),
         })
     }
 }
 
 fn date<'a>(rows: &[Row<'a>]) -> &'a str {
-    rows.first()
-        .and_then(|row| row.text("date"))
-        .unwrap_or("an unknown date")
+    rows.first().and_then(|row| row.text("date")).unwrap_or("an unknown date")
 }
 
 /// Counts rows by severity: `2 problems, 1 note, 3 items that could not be checked`.
@@ -94,19 +89,13 @@ fn counts(rows: &[Row<'_>]) -> String {
 }
 
 fn item(row: Row<'_>) -> Item {
-    let note = if row.text("severity") == Some("note") {
-        "note: "
-    } else {
-        ""
-    };
+    let note = if row.text("severity") == Some("note") { "note: " } else { "" };
     let evidence = row.text("evidence").filter(|evidence| !evidence.is_empty());
-    let fix = row.text("fix").unwrap_or_default().lines().map(|line| {
-        if line.starts_with("  ") {
-            line.to_owned()
-        } else {
-            format!("-> {line}")
-        }
-    });
+    let fix = row
+        .text("fix")
+        .unwrap_or_default()
+        .lines()
+        .map(|line| if line.starts_with("  ") { line.to_owned() } else { format!("-> {line}") });
     let cost = row.text("fix_cost").filter(|cost| !cost.is_empty());
     Item {
         title: format!("{note}{}", row.text("title").unwrap_or("-")),
@@ -122,22 +111,14 @@ fn item(row: Row<'_>) -> Item {
 
 /// Formats the effect for a table: `112 ms`, or `> 112 ms` if the timed program did not end.
 fn effect_time(row: Row<'_>) -> String {
-    let bound = if row.count("is_lower_bound") == Some(1) {
-        "> "
-    } else {
-        ""
-    };
+    let bound = if row.count("is_lower_bound") == Some(1) { "> " } else { "" };
     format!("{bound}{}", time(row, "effect_ns"))
 }
 
 /// Formats the effect as words: `more than 112 ms for each interactive shell (measured)`.
 fn effect(row: Row<'_>) -> Option<String> {
     let span = nanos(Some(row.number("effect_ns")?));
-    let more_than = if row.count("is_lower_bound") == Some(1) {
-        "more than "
-    } else {
-        ""
-    };
+    let more_than = if row.count("is_lower_bound") == Some(1) { "more than " } else { "" };
     Some(format!(
         "{more_than}{span} for {} ({})",
         row.text("effect_of").unwrap_or("each launch"),

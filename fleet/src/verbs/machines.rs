@@ -30,9 +30,7 @@ pub fn answer(common: &Common) -> Result<String> {
         return write(&common.output, &found, Page::default);
     }
     let totals = engine.ask(&Question::Totals.sql(&[])?)?;
-    write(&common.output, &found, || {
-        page(&found, &totals, &examinations, &dataset.name)
-    })
+    write(&common.output, &found, || page(&found, &totals, &examinations, &dataset.name))
 }
 
 /// Builds the page that shows an answer. `dataset` is the name of the dataset, for the command to type.
@@ -54,12 +52,7 @@ fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, datase
             time(row, "launch_ns"),
             ratio(row).unwrap_or_else(|| "-".to_owned()),
             time(row, "scanner_ns"),
-            if row.count("is_outlier") == Some(1) {
-                "differs"
-            } else {
-                ""
-            }
-            .to_owned(),
+            if row.count("is_outlier") == Some(1) { "differs" } else { "" }.to_owned(),
         ]
     };
     Page {
@@ -68,21 +61,11 @@ fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, datase
         tables: vec![Table {
             columns: columns(
                 &["machine"],
-                &[
-                    "runs",
-                    "launches",
-                    "per launch",
-                    "vs others",
-                    "scanner waits",
-                    "verdict",
-                ],
+                &["runs", "launches", "per launch", "vs others", "scanner waits", "verdict"],
             ),
             rows: found.iter().map(row).collect(),
         }],
-        sections: outliers
-            .iter()
-            .filter_map(|row| examinations.section(host(*row)))
-            .collect(),
+        sections: outliers.iter().filter_map(|row| examinations.section(host(*row))).collect(),
     }
 }
 
@@ -93,10 +76,7 @@ fn host(row: Row<'_>) -> &str {
 /// Returns the cost of the same commands in relation to the other machines, with its interval: `1.52 +- 0.04`.
 fn ratio(row: Row<'_>) -> Option<String> {
     let ratio = row.number("against_others")?;
-    let width = row
-        .number("half_width")
-        .map(|width| format!(" +- {width:.2}"))
-        .unwrap_or_default();
+    let width = row.number("half_width").map(|width| format!(" +- {width:.2}")).unwrap_or_default();
     Some(format!("{ratio:.2}{width}"))
 }
 

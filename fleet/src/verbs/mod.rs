@@ -43,25 +43,18 @@ pub fn run(verb: &Verb) -> Result<String> {
                 Order::Saving => "saving_ns",
                 Order::Count => "launches",
             };
-            answer(
-                common,
-                question,
-                &[("order", order), ("label", label)],
-                |answer, totals| top::page(answer, totals, by),
-            )
+            answer(common, question, &[("order", order), ("label", label)], |answer, totals| {
+                top::page(answer, totals, by)
+            })
         }
         Verb::Trend { common } => answer(common, Question::Trend, &[], trend::page),
         Verb::Regressions { since, common } => {
             let engine = Engine::open(&Dataset::open(&common.dataset.dataset)?)?;
             let since = Since::resolve(since, &engine)?;
             let compared = regressions::compared_runs(&engine, &since)?;
-            answer_with(
-                &engine,
-                common,
-                Question::Regressions,
-                &[("since", &since.sql)],
-                |answer, _| regressions::page(answer, &since, &compared),
-            )
+            answer_with(&engine, common, Question::Regressions, &[("since", &since.sql)], |answer, _| {
+                regressions::page(answer, &since, &compared)
+            })
         }
         Verb::Machines { common } => machines::answer(common),
         Verb::Doctor { common } => {
@@ -128,17 +121,9 @@ fn write(output: &Output, found: &Answer, page: impl FnOnce() -> Page) -> Result
 
 /// Builds the page of the verb `sql`, which shows all columns as they are.
 fn sql_page(query: &str, found: &Answer) -> Page {
-    let is_figure = |column: usize| {
-        found
-            .rows
-            .iter()
-            .all(|row| row[column].is_number() || row[column].is_null())
-    };
+    let is_figure = |column: usize| found.rows.iter().all(|row| row[column].is_number() || row[column].is_null());
     let columns = found.columns.iter().enumerate();
-    let columns = columns.map(|(index, title)| Column {
-        title: title.clone(),
-        is_figure: is_figure(index),
-    });
+    let columns = columns.map(|(index, title)| Column { title: title.clone(), is_figure: is_figure(index) });
     let cell = |value: &serde_json::Value| match value {
         serde_json::Value::Null => "-".to_owned(),
         serde_json::Value::String(text) => text.clone(),
@@ -169,10 +154,7 @@ fn extent(totals: &Answer) -> String {
     };
     let losses = match row.count("runs_with_losses") {
         Some(runs) if runs > 0 => {
-            format!(
-                "; {} lost events, so their counts are too low",
-                units::counted(runs as u64, "run", "runs")
-            )
+            format!("; {} lost events, so their counts are too low", units::counted(runs as u64, "run", "runs"))
         }
         _ => String::new(),
     };
@@ -199,8 +181,7 @@ fn nanos(value: Option<f64>) -> String {
 
 /// Formats the whole number in a column; `-` if unknown.
 fn count(row: Row<'_>, column: &str) -> String {
-    row.count(column)
-        .map_or_else(|| "-".to_owned(), |number| units::count(number.max(0) as u64))
+    row.count(column).map_or_else(|| "-".to_owned(), |number| units::count(number.max(0) as u64))
 }
 
 /// Makes columns of names and of figures, from their titles.

@@ -19,13 +19,7 @@ pub fn compared_runs(engine: &Engine, since: &Since) -> Result<String> {
         since.sql
     );
     let found = engine.ask(&sql)?;
-    let count = |column: &str| {
-        found
-            .iter()
-            .next()
-            .and_then(|row| row.count(column))
-            .unwrap_or_default() as u64
-    };
+    let count = |column: &str| found.iter().next().and_then(|row| row.count(column)).unwrap_or_default() as u64;
     let (earlier, later) = (count("earlier"), count("later"));
     if earlier == 0 || later == 0 {
         bail!(
@@ -54,11 +48,7 @@ pub fn page(found: &Answer, since: &Since, compared: &str) -> Page {
         vec![
             row.text("command").unwrap_or("-").to_owned(),
             site(row),
-            format!(
-                "{} of {}",
-                units::count(count(row, "changed_jobs")),
-                units::count(count(row, "jobs"))
-            ),
+            format!("{} of {}", units::count(count(row, "changed_jobs")), units::count(count(row, "jobs"))),
             per_run(row, "launches_before"),
             per_run(row, "launches_after"),
             nanos(row.number("critical_before_ns")),
@@ -69,10 +59,7 @@ pub fn page(found: &Answer, since: &Since, compared: &str) -> Page {
     Page {
         title: format!("Changes since {}", since.words),
         sentences,
-        tables: vec![Table {
-            columns: columns(&["command", "line"], &figures),
-            rows: found.iter().map(row).collect(),
-        }],
+        tables: vec![Table { columns: columns(&["command", "line"], &figures), rows: found.iter().map(row).collect() }],
         sections: Vec::new(),
     }
 }
@@ -83,17 +70,12 @@ fn count(row: Row<'_>, column: &str) -> u64 {
 
 fn site(row: Row<'_>) -> String {
     let is_known = row.text("file").is_some_and(|file| !file.is_empty());
-    if is_known {
-        sites::name(row)
-    } else {
-        "(line unknown)".to_owned()
-    }
+    if is_known { sites::name(row) } else { "(line unknown)".to_owned() }
 }
 
 /// Formats the mean number of launches in a run.
 fn per_run(row: Row<'_>, column: &str) -> String {
-    row.number(column)
-        .map_or_else(|| "-".to_owned(), |launches| format!("{launches:.1}"))
+    row.number(column).map_or_else(|| "-".to_owned(), |launches| format!("{launches:.1}"))
 }
 
 /// Describes a change: `git from build.sh:41: 0.0 -> 20.0 launches per run in 100 of 200 jobs since 2026-11-09; +41.2 ms critical time per
@@ -105,11 +87,7 @@ fn sentence(row: Row<'_>, since: &Since) -> String {
     let launches = if number("launches_before") == number("launches_after") {
         format!("{} launches per run, unchanged,", per_run(row, "launches_after"))
     } else {
-        format!(
-            "{} -> {} launches per run",
-            per_run(row, "launches_before"),
-            per_run(row, "launches_after")
-        )
+        format!("{} -> {} launches per run", per_run(row, "launches_before"), per_run(row, "launches_after"))
     };
     let jobs = match (count(row, "changed_jobs"), count(row, "jobs")) {
         (0, jobs) => units::counted(jobs, "job", "jobs"),

@@ -11,9 +11,7 @@ pub fn name(row: Row<'_>) -> String {
         _ => {}
     }
     let function = row.text("function");
-    let module = row
-        .text("module")
-        .map(|module| module.rsplit('/').next().unwrap_or(module));
+    let module = row.text("module").map(|module| module.rsplit('/').next().unwrap_or(module));
     match (function, module, row.text("program"), row.text("text")) {
         (Some(function), Some(module), ..) => format!("{function} ({module})"),
         (Some(function), None, ..) => function.to_owned(),

@@ -8,11 +8,7 @@ use crate::page::{Page, Table};
 /// Builds the page that shows an answer.
 pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
     let (title, name, figures): (_, _, &[&str]) = match by {
-        By::Line => (
-            "Lines that cost the most",
-            "line",
-            &["runs", "launches", "critical", "tax", "fix saves"],
-        ),
+        By::Line => ("Lines that cost the most", "line", &["runs", "launches", "critical", "tax", "fix saves"]),
         By::Command => ("Commands that cost the most", "command", FIGURES),
         By::Label(_) => ("Labels that cost the most", "label", FIGURES),
     };
@@ -31,10 +27,7 @@ pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
     Page {
         title: title.to_owned(),
         sentences: vec![extent(totals)],
-        tables: vec![Table {
-            columns: columns(&[name], figures),
-            rows: found.iter().map(row).collect(),
-        }],
+        tables: vec![Table { columns: columns(&[name], figures), rows: found.iter().map(row).collect() }],
         sections: Vec::new(),
     }
 }

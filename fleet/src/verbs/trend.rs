@@ -10,8 +10,7 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
         vec![
             row.text("date").unwrap_or("-").to_owned(),
             count(row, "runs"),
-            row.number("launches_per_run")
-                .map_or_else(|| "-".to_owned(), |launches| format!("{launches:.1}")),
+            row.number("launches_per_run").map_or_else(|| "-".to_owned(), |launches| format!("{launches:.1}")),
             time(row, "wall_ns_per_run"),
             time(row, "tax_ns_per_run"),
             time(row, "critical_tax_ns_per_run"),

@@ -113,8 +113,7 @@ impl AdviceList {
             let launches = &advice.finding.launches;
             launches.iter().filter(|launch| specific.contains(launch)).count() * 2 > launches.len()
         };
-        self.worth
-            .retain(|advice| advice.finding.rule != general || !is_covered(advice));
+        self.worth.retain(|advice| advice.finding.rule != general || !is_covered(advice));
         self.not_worth.retain(|(_, advice)| advice.finding.rule != general);
     }
 
@@ -123,10 +122,7 @@ impl AdviceList {
     /// rule.
     pub(super) fn drop_contained(&mut self, rules: [&str; 2]) {
         let rank = |advice: &Advice| rules.iter().position(|rule| *rule == advice.finding.rule);
-        let candidates = self
-            .worth
-            .iter()
-            .filter_map(|advice| Some((rank(advice)?, &advice.finding.launches)));
+        let candidates = self.worth.iter().filter_map(|advice| Some((rank(advice)?, &advice.finding.launches)));
         let candidates: Vec<(usize, Vec<u32>)> = candidates.map(|(rank, launches)| (rank, launches.clone())).collect();
         self.worth.retain(|advice| {
             let own = &advice.finding.launches;

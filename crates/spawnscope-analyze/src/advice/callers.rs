@@ -16,9 +16,7 @@ pub(super) fn add_evidence(context: &RuleContext<'_, '_>, mut finding: Finding) 
         [(only, _)] if counts.unknown == 0 => return finding.evidence(format!("call site: {}", name(&only.label()))),
         _ => {}
     }
-    let example = context
-        .example_launch(&finding.launches)
-        .or(finding.launches.first().copied());
+    let example = context.example_launch(&finding.launches).or(finding.launches.first().copied());
     let call_site = example.and_then(|launch| callers.call_site_of(launch as usize));
     let label = call_site.map(|call_site| name(&call_site.label()));
     if finding.example.is_empty() {

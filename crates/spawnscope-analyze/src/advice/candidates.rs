@@ -37,11 +37,7 @@ impl<'a> RuleContext<'_, 'a> {
                 *sum += max_saving.0;
             }
         }
-        let candidate = |(name, (launches, sum))| Candidate {
-            name,
-            launches,
-            max_saving: Nanos(sum),
-        };
+        let candidate = |(name, (launches, sum))| Candidate { name, launches, max_saving: Nanos(sum) };
         let mut candidates: Vec<Candidate<'a>> = by_name.into_iter().map(candidate).collect();
         candidates.retain(|candidate| candidate.max_saving > self.min_saving());
         candidates.sort_by_key(|candidate| (Reverse(candidate.max_saving), candidate.name));

@@ -114,8 +114,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
     pub(super) fn example(&self, launches: &[u32]) -> Vec<Vec<u8>> {
         let launch = self.example_launch(launches);
         let exec = launch.and_then(|index| self.launch(index).execs.last());
-        exec.map(|exec| exec.arguments().map(<[u8]>::to_vec).collect())
-            .unwrap_or_default()
+        exec.map(|exec| exec.arguments().map(<[u8]>::to_vec).collect()).unwrap_or_default()
     }
 
     /// Returns the launch that [`RuleContext::example`] takes the arguments from.

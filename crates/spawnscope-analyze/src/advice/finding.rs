@@ -61,10 +61,7 @@ impl Finding {
 
     /// Returns a finding whose saving a model estimates.
     pub(super) fn modelled(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
-        Finding {
-            basis: Basis::Modelled,
-            ..Finding::measured(rule, title, launches)
-        }
+        Finding { basis: Basis::Modelled, ..Finding::measured(rule, title, launches) }
     }
 
     /// Adds a sentence of evidence.

@@ -43,10 +43,7 @@ pub(crate) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Selects and sorts findings by the savings of their fixes. `predictions` has one entry for each
 /// finding.
 pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, predictions: &[Prediction]) -> AdviceList {
-    let mut list = AdviceList {
-        unrecorded: context.whatif.unrecorded(),
-        ..AdviceList::default()
-    };
+    let mut list = AdviceList { unrecorded: context.whatif.unrecorded(), ..AdviceList::default() };
     for (finding, prediction) in findings.into_iter().zip(predictions) {
         add(&mut list, context, advice_of(context, finding, prediction));
     }
@@ -66,9 +63,7 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, pred
     list.mark_overlaps();
     if list.worth.len() > 1 {
         let first = list.worth.iter().take(MAX_TOGETHER);
-        let changes: Vec<AppliedChange> = first
-            .flat_map(|advice| advice.finding.changes.iter().cloned())
-            .collect();
+        let changes: Vec<AppliedChange> = first.flat_map(|advice| advice.finding.changes.iter().cloned()).collect();
         list.together = Some(context.whatif.predict(&changes).saving());
     }
     list

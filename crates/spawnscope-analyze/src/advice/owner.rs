@@ -51,16 +51,8 @@ const GENERATED_SCRIPTS: [&[u8]; 15] = [
 /// Directories of generated code.
 const GENERATED_DIRECTORIES: [&[u8]; 2] = [b"CMakeFiles", b"autom4te.cache"];
 /// Directories of installed or vendored dependencies.
-const THIRD_PARTY_DIRECTORIES: [&[u8]; 8] = [
-    b"dist-packages",
-    b"gems",
-    b"node_modules",
-    b"perl5",
-    b"site-packages",
-    b"third_party",
-    b"vendor",
-    b"vendor_perl",
-];
+const THIRD_PARTY_DIRECTORIES: [&[u8]; 8] =
+    [b"dist-packages", b"gems", b"node_modules", b"perl5", b"site-packages", b"third_party", b"vendor", b"vendor_perl"];
 /// Prefixes of paths of installed packages.
 const INSTALLED_PREFIXES: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/", b"/nix/store/", b"/gnu/store/"];
 /// The directory below `/usr/` in which users keep their own scripts.
@@ -144,10 +136,7 @@ pub(super) fn foreign_code(context: &RuleContext<'_, '_>, rule: &str, launches: 
         return None;
     }
     let ((owner, file), _) = files.into_iter().min_by_key(|(_, count)| Reverse(*count))?;
-    Some(ForeignCode {
-        owner,
-        file: file.to_vec(),
-    })
+    Some(ForeignCode { owner, file: file.to_vec() })
 }
 
 /// Returns the code that requested a launch, with its owner. The code is a script, or a compiled
@@ -157,9 +146,7 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     let call_site = context.callers.call_site_of(launch as usize);
     let script_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
     let launcher = || context.forest().launcher(launch as usize);
-    let program = launcher()
-        .filter(|_| script_call_site.is_none())
-        .filter(is_self_directed);
+    let program = launcher().filter(|_| script_call_site.is_none()).filter(is_self_directed);
     if let Some(program) = program {
         return Some((Owner::ThirdParty, program.path()));
     }
@@ -167,14 +154,7 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     let file = script_call_site.and_then(|call_site| call_site.file.as_deref());
     let file = file.or_else(|| launcher().and_then(script_of))?;
     let is_generated = script_call_site.is_some_and(is_generated_makefile);
-    Some((
-        if is_generated {
-            Owner::Generated
-        } else {
-            Owner::of(file)
-        },
-        file,
-    ))
+    Some((if is_generated { Owner::Generated } else { Owner::of(file) }, file))
 }
 
 fn is_self_directed(exec: &&Exec<'_>) -> bool {
@@ -205,15 +185,9 @@ mod tests {
             ("/home/me/project/build-aux/ltmain.sh", Owner::Generated),
             ("build/CMakeFiles/run.sh", Owner::Generated),
             ("/home/me/app/node_modules/husky/install.js", Owner::ThirdParty),
-            (
-                "/home/me/.venv/lib/python3.11/site-packages/pip/_vendor/x.py",
-                Owner::ThirdParty,
-            ),
+            ("/home/me/.venv/lib/python3.11/site-packages/pip/_vendor/x.py", Owner::ThirdParty),
             ("/usr/share/bash-completion/completions/git", Owner::ThirdParty),
-            (
-                "/home/me/.cargo/registry/src/index/cc-1.0/src/lib.rs",
-                Owner::ThirdParty,
-            ),
+            ("/home/me/.cargo/registry/src/index/cc-1.0/src/lib.rs", Owner::ThirdParty),
             ("/usr/local/bin/deploy", Owner::User),
             ("/home/me/vendors/list.sh", Owner::User),
             ("build.sh", Owner::User),

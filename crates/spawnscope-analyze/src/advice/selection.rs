@@ -46,11 +46,8 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &AppliedChange) -> Option<Stri
     for ((program, parent), launches) in &by_kind {
         let selector = selector(program, parent);
         let fits = |selections: &Vec<String>| fits(context, fix.change, selections, launches, &intended);
-        let candidates = [
-            Some(vec![selector.clone()]),
-            with_lines(context, &selector, launches),
-            with_arguments(context, launches),
-        ];
+        let candidates =
+            [Some(vec![selector.clone()]), with_lines(context, &selector, launches), with_arguments(context, launches)];
         selections.extend(candidates.into_iter().flatten().find(fits)?);
     }
     if selections.len() > MAX_SELECTIONS {
@@ -77,20 +74,14 @@ pub(super) fn batch_option(
     let mut candidates = std::iter::once(selector).chain(with_word);
     let fitting =
         candidates.find(|selection| fits(context, change, std::slice::from_ref(selection), launches, &intended));
-    fitting
-        .map(|selection| quoted(&format!("--batch={selection}={size}")))
-        .unwrap_or_default()
+    fitting.map(|selection| quoted(&format!("--batch={selection}={size}"))).unwrap_or_default()
 }
 
 /// Returns selectors that are restricted to the call sites of the launches. `None` if there are too
 /// many call sites, or if some are unknown.
 fn with_lines(context: &RuleContext<'_, '_>, selector: &str, launches: &[u32]) -> Option<Vec<String>> {
-    let lines = launches
-        .iter()
-        .map(|index| context.callers.call_site_of(*index as usize));
-    let lines: BTreeSet<Vec<u8>> = lines
-        .map(|call_site| Some(call_site?.short_label()))
-        .collect::<Option<_>>()?;
+    let lines = launches.iter().map(|index| context.callers.call_site_of(*index as usize));
+    let lines: BTreeSet<Vec<u8>> = lines.map(|call_site| Some(call_site?.short_label())).collect::<Option<_>>()?;
     let selection = |line: &Vec<u8>| format!("{selector},line={}", name(line));
     (lines.len() <= MAX_SELECTORS_PER_GROUP).then(|| lines.iter().map(selection).collect())
 }

@@ -19,9 +19,7 @@ pub(super) fn longest_frequent_groups<K>(
     groups: impl IntoIterator<Item = (K, Vec<u32>)>,
     max: usize,
 ) -> Vec<(K, Vec<u32>)> {
-    let frequent_groups = groups
-        .into_iter()
-        .filter(|(_, launches)| launches.len() >= MIN_REPETITIONS);
+    let frequent_groups = groups.into_iter().filter(|(_, launches)| launches.len() >= MIN_REPETITIONS);
     longest_groups(context, frequent_groups, max)
 }
 
@@ -31,10 +29,7 @@ pub(super) fn longest_groups<K>(
     groups: impl IntoIterator<Item = (K, Vec<u32>)>,
     max: usize,
 ) -> Vec<(K, Vec<u32>)> {
-    let mut groups: Vec<_> = groups
-        .into_iter()
-        .map(|group| (Reverse(context.spent_on(&group.1)), group))
-        .collect();
+    let mut groups: Vec<_> = groups.into_iter().map(|group| (Reverse(context.spent_on(&group.1)), group)).collect();
     groups.sort_by_key(|(spent, _)| *spent);
     groups.into_iter().take(max).map(|(_, group)| group).collect()
 }

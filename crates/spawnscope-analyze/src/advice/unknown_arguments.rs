@@ -9,17 +9,8 @@ use crate::tree::Forest;
 use spawnscope_data::units;
 
 /// Rules that select launches by their arguments.
-const RULES: [&str; 9] = [
-    "batch",
-    "builtin",
-    "grep-loop",
-    "launch-loop",
-    "many-files",
-    "needless-shell",
-    "per-item",
-    "pipeline",
-    "repeats",
-];
+const RULES: [&str; 9] =
+    ["batch", "builtin", "grep-loop", "launch-loop", "many-files", "needless-shell", "per-item", "pipeline", "repeats"];
 
 /// Adds how many more launches of the same programs by the same processes may belong to the
 /// finding.
@@ -29,11 +20,8 @@ pub(super) fn add_evidence(context: &RuleContext<'_, '_>, finding: Finding) -> F
     }
     let forest = context.forest();
     let included: HashSet<u32> = finding.launches.iter().copied().collect();
-    let included_kinds: HashSet<(Option<usize>, &[u8])> = finding
-        .launches
-        .iter()
-        .map(|index| parent_and_program(forest, *index))
-        .collect();
+    let included_kinds: HashSet<(Option<usize>, &[u8])> =
+        finding.launches.iter().map(|index| parent_and_program(forest, *index)).collect();
     let left_out = (0..forest.launches.len() as u32)
         .filter(|index| has_unknown_arguments(forest, *index))
         .filter(|index| included_kinds.contains(&parent_and_program(forest, *index)) && !included.contains(index))

@@ -76,9 +76,8 @@ impl CulpritSearch<'_> {
             }
         }
         let lines = lines.into_iter();
-        let mut culprits: Vec<Culprit> = lines
-            .map(|((script_line, _), line)| line.culprit(script_line.as_ref()))
-            .collect();
+        let mut culprits: Vec<Culprit> =
+            lines.map(|((script_line, _), line)| line.culprit(script_line.as_ref())).collect();
         culprits.sort_by_key(|culprit| Reverse(culprit.count));
         culprits
     }
@@ -90,19 +89,11 @@ impl CulpritSearch<'_> {
                 continue;
             };
             let is_about = |advice: &&Advice| {
-                let mut call_sites = advice
-                    .callers
-                    .largest
-                    .iter()
-                    .map(|(call_site, _)| ScriptLine::of(call_site));
+                let mut call_sites = advice.callers.largest.iter().map(|(call_site, _)| ScriptLine::of(call_site));
                 call_sites.any(|call_site| call_site == *script_line)
             };
             let is_helpful = |advice: &&Advice| advice.finding.changes.iter().any(|fix| lowers(fix.change));
-            let advice = self
-                .advices
-                .worth
-                .iter()
-                .find(|advice| is_helpful(advice) && is_about(advice));
+            let advice = self.advices.worth.iter().find(|advice| is_helpful(advice) && is_about(advice));
             culprit.advice = advice.map(|advice| (advice.finding.title.clone(), advice.finding.fix.clone()));
         }
         culprits
@@ -183,17 +174,11 @@ mod tests {
                 fix: Vec::new(),
                 limits: String::new(),
                 whatif: String::new(),
-                changes: vec![AppliedChange {
-                    change,
-                    launches: vec![1],
-                }],
+                changes: vec![AppliedChange { change, launches: vec![1] }],
                 basis: Basis::Measured,
             },
             saving: [Nanos(1); 3],
-            callers: CallerCounts {
-                largest: vec![(call_site(), 1)],
-                ..CallerCounts::default()
-            },
+            callers: CallerCounts { largest: vec![(call_site(), 1)], ..CallerCounts::default() },
             foreign: None,
             overlaps: Vec::new(),
         }
@@ -203,14 +188,8 @@ mod tests {
     fn advice_for_a_budget_of_counts_reduces_the_count() {
         let script_line = ScriptLine::of(&call_site());
         let advice_for_budget = |worth: &[Advice], lowers: fn(Change) -> bool| {
-            let advices = AdviceList {
-                worth: worth.to_vec(),
-                ..AdviceList::default()
-            };
-            let search = CulpritSearch {
-                runs: &[],
-                advices: &advices,
-            };
+            let advices = AdviceList { worth: worth.to_vec(), ..AdviceList::default() };
+            let search = CulpritSearch { runs: &[], advices: &advices };
             let culprit = Line::default().culprit(Some(&script_line));
             let advised = search.with_advice(vec![culprit], lowers).remove(0);
             advised.advice.map(|(title, _)| title)
@@ -223,9 +202,6 @@ mod tests {
         assert_eq!(advice_for_budget(&[vfork], removes_launches), None);
         let absolute = [absolute];
         assert_eq!(advice_for_budget(&absolute, removes_launches), None);
-        assert_eq!(
-            advice_for_budget(&absolute, removes_failed_execs).as_deref(),
-            Some("absolute")
-        );
+        assert_eq!(advice_for_budget(&absolute, removes_failed_execs).as_deref(), Some("absolute"));
     }
 }

@@ -63,11 +63,7 @@ pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
             budget: Budget::Growth(grown, limit),
             measured: Measured::Count(change.after),
             is_exceeded,
-            culprits: if is_exceeded {
-                grown_rows(diff, is_counted, count)
-            } else {
-                Vec::new()
-            },
+            culprits: if is_exceeded { grown_rows(diff, is_counted, count) } else { Vec::new() },
         }
     };
     counts.into_iter().map(verdict).chain(wall(diff, tolerance)).collect()
@@ -92,12 +88,7 @@ fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
 
 /// Returns the groups of launches whose counts grew the most.
 fn grown_rows(diff: &Diff, is_counted: impl Fn(&&Row) -> bool, count: RowCount) -> Vec<Culprit> {
-    let mut rows: Vec<&Row> = diff
-        .rows
-        .iter()
-        .filter(is_counted)
-        .filter(|row| count(row).difference() > 0)
-        .collect();
+    let mut rows: Vec<&Row> = diff.rows.iter().filter(is_counted).filter(|row| count(row).difference() > 0).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(count(row).difference()));
     let culprit = |row: &&Row| Culprit {
         command: row.command.clone(),

@@ -24,24 +24,14 @@ pub fn metrics(runs: &[Run]) -> Vec<Metric> {
     let count = |slug, unit, value: fn(&Run) -> u64| {
         let count = Count::of(runs.iter().map(value).collect());
         let ends = (!count.is_exact()).then_some([count.low as f64, count.high as f64]);
-        Some(Metric {
-            slug,
-            unit,
-            value: count.median as f64,
-            ends,
-        })
+        Some(Metric { slug, unit, value: count.median as f64, ends })
     };
     let time = |slug, time_of: fn(&Run) -> Option<f64>| {
         let times = runs.iter().map(time_of).collect::<Option<Vec<f64>>>()?;
         let interval = mean_interval(&times);
         let value = interval.map(|interval| interval.value).or(times.first().copied())?;
         let ends = interval.map(|interval| [interval.low, interval.high]);
-        Some(Metric {
-            slug,
-            unit: "ns",
-            value,
-            ends,
-        })
+        Some(Metric { slug, unit: "ns", value, ends })
     };
     let all = [
         count("launches", "launches", |run| run.all.count),

@@ -56,11 +56,7 @@ impl CommandBudget {
     /// # Errors
     /// When the glob is invalid.
     pub fn new(name: &str, max_launches: u64) -> Result<CommandBudget, SelectError> {
-        Ok(CommandBudget {
-            name: name.to_owned(),
-            max_launches,
-            glob: glob(name)?,
-        })
+        Ok(CommandBudget { name: name.to_owned(), max_launches, glob: glob(name)? })
     }
 }
 
@@ -165,9 +161,7 @@ pub fn check(runs: &[Run], budgets: &Budgets, advices: &AdviceList) -> Result<Ch
     let mut verdicts = Vec::new();
     let all: [(Option<u64>, MakeBudget, CountOf); 3] = [
         (budgets.launches, Budget::Launches, |sums| sums.count),
-        (budgets.forks_without_exec, Budget::ForksWithoutExec, |sums| {
-            sums.forks_without_exec
-        }),
+        (budgets.forks_without_exec, Budget::ForksWithoutExec, |sums| sums.forks_without_exec),
         (budgets.failed_execs, Budget::FailedExecs, |sums| sums.failed_execs),
     ];
     for (limit, budget, count) in all {
@@ -252,12 +246,7 @@ impl CulpritSearch<'_> {
         } else {
             Vec::new()
         };
-        Verdict {
-            budget,
-            measured: Measured::Count(total),
-            is_exceeded,
-            culprits,
-        }
+        Verdict { budget, measured: Measured::Count(total), is_exceeded, culprits }
     }
 
     /// Checks a time or a share, given for each run.
@@ -270,12 +259,7 @@ impl CulpritSearch<'_> {
         } else {
             Vec::new()
         };
-        Verdict {
-            budget,
-            measured: Measured::Interval(interval),
-            is_exceeded,
-            culprits,
-        }
+        Verdict { budget, measured: Measured::Interval(interval), is_exceeded, culprits }
     }
 }
 
@@ -284,10 +268,6 @@ impl CulpritSearch<'_> {
 fn interval(values: &[f64]) -> Interval {
     mean_interval(values).unwrap_or_else(|| {
         let value = values.first().copied().unwrap_or_default();
-        Interval {
-            value,
-            low: value * (1.0 - DRIFT),
-            high: value * (1.0 + DRIFT),
-        }
+        Interval { value, low: value * (1.0 - DRIFT), high: value * (1.0 + DRIFT) }
     })
 }

@@ -35,9 +35,7 @@ impl<'a> Edges<'a> {
     pub(super) fn makes(&self, launch: LaunchId, file: &[u8]) -> bool {
         let file = file.strip_prefix(b"./").unwrap_or(file);
         let outputs = self.outputs(launch).iter();
-        outputs
-            .copied()
-            .any(|output| is_end_of(file, output) || is_end_of(output, file))
+        outputs.copied().any(|output| is_end_of(file, output) || is_end_of(output, file))
     }
 }
 

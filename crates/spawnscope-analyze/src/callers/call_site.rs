@@ -104,12 +104,7 @@ impl CallSite {
     ) -> Option<CallSite> {
         let script = script_frame(forest.frames(launch.script_stack), detail);
         let frame = script.or_else(|| machine_code_frame(&forest.frames(launch.native_stack)))?;
-        Some(CallSite::from_frame(
-            &frame,
-            launch.birth_command.name,
-            inline_script,
-            detail,
-        ))
+        Some(CallSite::from_frame(&frame, launch.birth_command.name, inline_script, detail))
     }
 
     fn from_frame(frame: &Frame<'_>, program: &[u8], inline_script: Option<&[u8]>, detail: Detail) -> CallSite {
@@ -127,9 +122,7 @@ impl CallSite {
             module: frame.module.map(<[u8]>::to_vec),
             address: frame.address.filter(|_| !has_name),
             program: is_inline.then(|| program.to_vec()),
-            text: inline_script
-                .filter(|_| is_inline)
-                .and_then(|inline_script| script_line(inline_script, line?)),
+            text: inline_script.filter(|_| is_inline).and_then(|inline_script| script_line(inline_script, line?)),
             has_namesake: false,
         }
     }
@@ -236,9 +229,7 @@ fn script_frame(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
 fn machine_code_frame<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
     let is_candidate =
         |frame: &Frame<'_>| has_position(frame) && frame.language == Language::Native && !is_runtime(frame);
-    let outside = frames
-        .clone()
-        .find(|frame| is_candidate(frame) && !is_interpreter(frame));
+    let outside = frames.clone().find(|frame| is_candidate(frame) && !is_interpreter(frame));
     outside.or_else(|| frames.clone().find(is_candidate))
 }
 
@@ -260,9 +251,7 @@ fn is_go_or_rust_library(frame: &Frame<'_>) -> bool {
 /// launch goes through.
 fn is_runtime(frame: &Frame<'_>) -> bool {
     let begins = |name: &[u8], list: &[&[u8]]| list.iter().any(|beginning| name.starts_with(beginning));
-    let is_library = frame
-        .module
-        .is_some_and(|module| begins(base_name(module), &RUNTIME_LIBRARIES));
+    let is_library = frame.module.is_some_and(|module| begins(base_name(module), &RUNTIME_LIBRARIES));
     let launches = frame.function.is_some_and(|name| LAUNCHING_FUNCTIONS.contains(&name));
     is_library || launches || is_go_or_rust_library(frame)
 }

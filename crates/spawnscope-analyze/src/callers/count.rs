@@ -126,9 +126,7 @@ impl Callers {
     /// Whether the call site of any launch is known.
     #[must_use]
     pub fn has_any(&self) -> bool {
-        self.requesters
-            .iter()
-            .any(|requester| matches!(requester, Requester::At(_)))
+        self.requesters.iter().any(|requester| matches!(requester, Requester::At(_)))
     }
 
     /// Returns the call site of the launch at an index.
@@ -167,10 +165,7 @@ impl Callers {
         let shown = counts.len().min(MAX_CALL_SITES);
         let (largest, others) = counts.split_at(shown);
         CallerCounts {
-            largest: largest
-                .iter()
-                .map(|(number, count)| (self.call_site(*number).clone(), *count))
-                .collect(),
+            largest: largest.iter().map(|(number, count)| (self.call_site(*number).clone(), *count)).collect(),
             other_call_sites: others.len() as u64,
             others: others.iter().map(|(_, count)| count).sum(),
             unknown,
@@ -180,10 +175,7 @@ impl Callers {
 
 /// Marks call sites in files that share their base name with another file.
 fn mark_namesakes(call_sites: &mut [CallSite]) {
-    let files: HashSet<Vec<u8>> = call_sites
-        .iter()
-        .filter_map(|call_site| call_site.file.clone())
-        .collect();
+    let files: HashSet<Vec<u8>> = call_sites.iter().filter_map(|call_site| call_site.file.clone()).collect();
     let mut counts: HashMap<&[u8], u32> = HashMap::new();
     for file in &files {
         *counts.entry(base_name(file)).or_default() += 1;

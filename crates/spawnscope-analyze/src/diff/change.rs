@@ -22,11 +22,7 @@ impl Count {
         counts.sort_unstable();
         let median = counts.len().saturating_sub(1) / 2;
         let at = |index: usize| counts.get(index).copied().unwrap_or_default();
-        Count {
-            low: at(0),
-            median: at(median),
-            high: at(counts.len().saturating_sub(1)),
-        }
+        Count { low: at(0), median: at(median), high: at(counts.len().saturating_sub(1)) }
     }
 
     /// Whether all runs have the same count.

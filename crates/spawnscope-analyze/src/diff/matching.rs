@@ -41,18 +41,14 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
     let keys = |runs: &'r [Run]| -> BTreeSet<&'r Key> { runs.iter().flat_map(|run| run.launches.keys()).collect() };
     let (older, newer) = (keys(before), keys(after));
     let mut matched: Vec<[Vec<&Key>; 2]> = older.intersection(&newer).map(|key| [vec![*key], vec![*key]]).collect();
-    let mut unmatched: [Vec<&Key>; 2] = [
-        older.difference(&newer).copied().collect(),
-        newer.difference(&older).copied().collect(),
-    ];
+    let mut unmatched: [Vec<&Key>; 2] =
+        [older.difference(&newer).copied().collect(), newer.difference(&older).copied().collect()];
     match_moved_lines(&mut unmatched, &mut matched);
     match_by_position(&mut unmatched, &mut matched, |key| {
         let script_line = key.script_line.as_ref()?;
         Some((script_line.file.as_slice(), script_line.line))
     });
-    match_by_position(&mut unmatched, &mut matched, |key| {
-        Some((file(key.script_line.as_ref()?), None))
-    });
+    match_by_position(&mut unmatched, &mut matched, |key| Some((file(key.script_line.as_ref()?), None)));
     let [removed, added] = unmatched;
     matched.extend(removed.into_iter().map(|key| [vec![key], Vec::new()]));
     matched.extend(added.into_iter().map(|key| [Vec::new(), vec![key]]));
@@ -72,16 +68,14 @@ fn match_moved_lines<'r>(unmatched: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[V
         newer.entry(identity(key)).or_default().push_back(key);
     }
     let mut taken: BTreeSet<&Key> = BTreeSet::new();
-    unmatched[0].retain(
-        |key| match newer.get_mut(&identity(key)).and_then(VecDeque::pop_front) {
-            Some(other) => {
-                taken.insert(other);
-                matched.push([vec![*key], vec![other]]);
-                false
-            }
-            None => true,
-        },
-    );
+    unmatched[0].retain(|key| match newer.get_mut(&identity(key)).and_then(VecDeque::pop_front) {
+        Some(other) => {
+            taken.insert(other);
+            matched.push([vec![*key], vec![other]]);
+            false
+        }
+        None => true,
+    });
     unmatched[1].retain(|key| !taken.contains(key));
 }
 

@@ -132,10 +132,7 @@ pub fn compare(before: &[Run], after: &[Run]) -> Diff {
     let [walls_before, walls_after] = sides.map(walls);
     let wall = TimeChange::of(&resamples, &walls_before, &walls_after);
     let sums = sides.map(|runs| runs.iter().map(|run| Some(run.all.clone())).collect::<Vec<_>>());
-    let mut rows: Vec<Row> = pairs(before, after)
-        .iter()
-        .map(|pair| row(pair, &resamples, wall.before))
-        .collect();
+    let mut rows: Vec<Row> = pairs(before, after).iter().map(|pair| row(pair, &resamples, wall.before)).collect();
     rows.sort_by_cached_key(rank);
     let first = |runs: &[Run]| runs.first().map(|run| run.command.clone()).unwrap_or_default();
     Diff {
@@ -196,10 +193,7 @@ fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
     let arguments = first.map(|key| &key.arguments);
     let is_common = keys().all(|key| Some(&key.arguments) == arguments);
     let line = |side: usize| pair.keys[side].first().and_then(|key| key.script_line.clone());
-    let (count, failed_execs) = (
-        counts(&pair.sums, |sums| sums.count),
-        counts(&pair.sums, |sums| sums.failed_execs),
-    );
+    let (count, failed_execs) = (counts(&pair.sums, |sums| sums.count), counts(&pair.sums, |sums| sums.failed_execs));
     let times = times(resamples, &pair.sums);
     Row {
         kind: kind(&count, &failed_execs, &times, wall),
@@ -251,11 +245,7 @@ fn differing_conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
     if old.arch != new.arch {
         conditions.push(Condition::Architecture(old.arch.clone(), new.arch.clone()));
     }
-    for constant in old
-        .calibration
-        .iter()
-        .filter(|constant| COST_CONSTANTS.contains(&constant.what))
-    {
+    for constant in old.calibration.iter().filter(|constant| COST_CONSTANTS.contains(&constant.what)) {
         let other = new.calibration.iter().find(|other| other.what == constant.what);
         if let Some(other) = other.filter(|other| differs(constant, other)) {
             conditions.push(Condition::Constant(constant.what, constant.ns, other.ns));
@@ -276,11 +266,7 @@ fn differing_conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
 /// Whether a constant differs clearly: by more than `MIN_CONSTANT_CHANGE`, and without overlap of
 /// the measured intervals.
 fn differs(before: &Calibration, after: &Calibration) -> bool {
-    let (less, more) = if before.ns < after.ns {
-        (before, after)
-    } else {
-        (after, before)
-    };
+    let (less, more) = if before.ns < after.ns { (before, after) } else { (after, before) };
     let has_no_overlap = less.high_ns.unwrap_or(less.ns) < more.low_ns.unwrap_or(more.ns);
     less.ns > 0.0 && more.ns > (1.0 + MIN_CONSTANT_CHANGE) * less.ns && has_no_overlap
 }

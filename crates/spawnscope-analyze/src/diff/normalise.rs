@@ -41,10 +41,7 @@ pub fn normalise(text: &[u8]) -> Vec<u8> {
     let mut normal = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {
-        if let Some(directory) = TEMPORARY_DIRECTORIES
-            .iter()
-            .find(|directory| text[at..].starts_with(directory))
-        {
+        if let Some(directory) = TEMPORARY_DIRECTORIES.iter().find(|directory| text[at..].starts_with(directory)) {
             normal.extend_from_slice(directory);
             at += directory.len();
             at += push_temporary_name(&mut normal, &text[at..]);
@@ -144,17 +141,9 @@ mod tests {
     #[test]
     fn parts_that_differ_between_runs_are_replaced() {
         for (before, after, normal) in [
-            (
-                "usr/share/doc/section0/file0",
-                "usr/share/doc/section41/file97",
-                "usr/share/doc/section#/file#",
-            ),
+            ("usr/share/doc/section0/file0", "usr/share/doc/section41/file97", "usr/share/doc/section#/file#"),
             ("/tmp/ccA8xYz2.s", "/tmp/ccQQ1bcd.s", "/tmp/*.s"),
-            (
-                "/tmp/unpack.KWH3ls/parcel",
-                "/tmp/unpack.a8Zqqq/parcel",
-                "/tmp/*/parcel",
-            ),
+            ("/tmp/unpack.KWH3ls/parcel", "/tmp/unpack.a8Zqqq/parcel", "/tmp/*/parcel"),
             ("build-tmp.Ab12Cd34", "build-tmp.zzYYxxWW", "build-tmp.#"),
             ("9f86d081884c7d65", "deadbeef00112233", "#"),
             ("/proc/4711/fd/3", "/proc/99/fd/12", "/proc/#/fd/#"),

@@ -47,9 +47,7 @@ pub(super) fn memory_growth(segments: &[Segment]) -> Option<MemoryGrowth> {
     let create_ns = values(segments, |segment| span_ns(segment, Phase::Create))?;
     let cost_ns = values(segments, |segment| Some(segment.cost.0 as f64))?;
     let page_tables_ns = values(segments, |segment| {
-        let spans_ns = PAGE_TABLE_PHASES
-            .into_iter()
-            .filter_map(|phase| span_ns(segment, phase));
+        let spans_ns = PAGE_TABLE_PHASES.into_iter().filter_map(|phase| span_ns(segment, phase));
         Some(spans_ns.sum())
     })?;
     let create_slope = theil_sen_slope(&rss_bytes, &create_ns)?;
@@ -59,11 +57,7 @@ pub(super) fn memory_growth(segments: &[Segment]) -> Option<MemoryGrowth> {
         && create_slope >= MIN_CREATE_SHARE * page_table_slope
         && page_table_slope * grown_bytes * 2.0 >= last.cost.since(first.cost).0 as f64;
     let cost_slope = theil_sen_slope(&rss_bytes, &cost_ns)?;
-    is_cause.then_some(MemoryGrowth {
-        ns_per_mb: cost_slope * 1e6,
-        from_bytes,
-        to_bytes,
-    })
+    is_cause.then_some(MemoryGrowth { ns_per_mb: cost_slope * 1e6, from_bytes, to_bytes })
 }
 
 /// Returns the phase that grew most from the first to the last segment. `None` if no phase with
@@ -76,10 +70,7 @@ pub(super) fn largest_rise(segments: &[Segment]) -> Option<Rise> {
     });
     let (phase, rise_ns) = risen.max_by_key(|(_, rise_ns)| *rise_ns)?;
     let total_ns = last.cost.since(first.cost).0.max(1);
-    Some(Rise {
-        phase,
-        share: rise_ns as f64 / total_ns as f64,
-    })
+    Some(Rise { phase, share: rise_ns as f64 / total_ns as f64 })
 }
 
 fn span_ns(segment: &Segment, phase: Phase) -> Option<f64> {

@@ -32,14 +32,7 @@ const MIN_DEVIATIONS: f64 = 4.0;
 /// equal distances.
 const MAX_COMPARED: usize = 500;
 /// The phases that make up the cost of a launch, without `reap`, which depends on the parent.
-const COST_PHASES: [Phase; 6] = [
-    Phase::Create,
-    Phase::Queue,
-    Phase::Setup,
-    Phase::Exec,
-    Phase::Load,
-    Phase::Teardown,
-];
+const COST_PHASES: [Phase; 6] = [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 
 /// A parent whose launches became slower.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,27 +91,17 @@ impl Segment {
 /// Returns all parents whose launches became slower, the largest loss first.
 #[must_use]
 pub fn drifts(forest: &Forest<'_>) -> Vec<Drift> {
-    let mut found: Vec<Drift> = (0..forest.launches.len())
-        .filter_map(|parent| drift_of(forest, parent))
-        .collect();
+    let mut found: Vec<Drift> = (0..forest.launches.len()).filter_map(|parent| drift_of(forest, parent)).collect();
     let lost_ns = |drift: &Drift| {
         let first_ns = drift.segments.first().map_or(0, |segment| segment.cost.0);
-        drift
-            .segments
-            .iter()
-            .map(|segment| segment.cost.0.saturating_sub(first_ns) * segment.children)
-            .sum::<u64>()
+        drift.segments.iter().map(|segment| segment.cost.0.saturating_sub(first_ns) * segment.children).sum::<u64>()
     };
     found.sort_by_key(|drift| (std::cmp::Reverse(lost_ns(drift)), drift.parent));
     found
 }
 
 fn drift_of(forest: &Forest<'_>, parent: usize) -> Option<Drift> {
-    let children: Vec<&Launch<'_>> = forest
-        .children(parent)
-        .iter()
-        .map(|index| &forest.launches[*index])
-        .collect();
+    let children: Vec<&Launch<'_>> = forest.children(parent).iter().map(|index| &forest.launches[*index]).collect();
     if children.len() < MIN_CHILDREN {
         return None;
     }
@@ -147,10 +130,7 @@ fn parts<T>(items: &[T]) -> impl Iterator<Item = &[T]> + Clone {
 
 fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
     let rss_bytes = |part: &[Sample<'_>]| {
-        median(
-            part.iter()
-                .filter_map(|sample| Some(sample.launch.parent_rss_bytes.get()? as f64)),
-        )
+        median(part.iter().filter_map(|sample| Some(sample.launch.parent_rss_bytes.get()? as f64)))
     };
     let without_phases = |part: &[Sample<'_>]| Segment {
         children: part.len() as u64,
@@ -189,9 +169,7 @@ fn became_slower(samples: &[Sample<'_>]) -> bool {
 /// Whether the rise would be very unlikely for launches in random order.
 fn is_beyond_chance(samples: &[Sample<'_>]) -> bool {
     let picked = samples.len().min(MAX_COMPARED);
-    let costs_ns: Vec<f64> = (0..picked)
-        .map(|at| samples[at * samples.len() / picked].cost_ns)
-        .collect();
+    let costs_ns: Vec<f64> = (0..picked).map(|at| samples[at * samples.len() / picked].cost_ns).collect();
     trend_deviations(&costs_ns) >= MIN_DEVIATIONS
 }
 

@@ -22,10 +22,8 @@ pub(super) fn comparable<'f>(children: &[&'f Launch<'f>]) -> Vec<Sample<'f>> {
         .into_iter()
         .filter(|phase| is_mostly_known(children, *phase))
         .partition(|phase| *phase == Phase::Create);
-    let costed: Vec<(&Launch<'_>, f64, f64)> = children
-        .iter()
-        .filter_map(|child| Some((*child, sum_ns(child, &create)?, sum_ns(child, &rest)?)))
-        .collect();
+    let costed: Vec<(&Launch<'_>, f64, f64)> =
+        children.iter().filter_map(|child| Some((*child, sum_ns(child, &create)?, sum_ns(child, &rest)?))).collect();
     let create_by_mechanism = costed.iter().map(|(child, create_ns, _)| (child.mechanism, *create_ns));
     let rest_by_program = costed.iter().map(|(child, _, rest_ns)| (*child.command, *rest_ns));
     let (create_shifts, rest_shifts) = (shifts(create_by_mechanism), shifts(rest_by_program));
@@ -44,10 +42,7 @@ fn is_mostly_known(children: &[&Launch<'_>], phase: Phase) -> bool {
 
 /// Returns the sum of phases. `None` when one of them is unknown.
 fn sum_ns(child: &Launch<'_>, phases: &[Phase]) -> Option<f64> {
-    phases
-        .iter()
-        .map(|phase| Some(child.phases.get(*phase)?.0 as f64))
-        .sum()
+    phases.iter().map(|phase| Some(child.phases.get(*phase)?.0 as f64)).sum()
 }
 
 /// Returns the corrected duration of one phase of each sample. `None` if it is unknown.
@@ -72,8 +67,5 @@ fn shifts<Key: Eq + Hash>(values: impl Iterator<Item = (Key, f64)> + Clone) -> H
     for (key, value) in values {
         groups.entry(key).or_default().push(value);
     }
-    groups
-        .into_iter()
-        .map(|(key, group)| (key, overall - median(group).unwrap_or(overall)))
-        .collect()
+    groups.into_iter().map(|(key, group)| (key, overall - median(group).unwrap_or(overall))).collect()
 }

@@ -208,10 +208,7 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOption
             stacks.add(at, sample.span.0);
         }
     }
-    let missing = MissingSample {
-        is_waiting,
-        phase: options.phase,
-    };
+    let missing = MissingSample { is_waiting, phase: options.phase };
     finish(stacks, options).ok_or(FlameError::NoSampleThere(missing))
 }
 
@@ -255,17 +252,10 @@ fn finish(stacks: Stacks<'_>, options: FlameOptions) -> Option<Flame<'_>> {
 fn requesting_frames<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a>> + use<'a> {
     let own = call_chain(forest, index);
     let birth = forest.launches[index].birth();
-    let forked_parent = forest
-        .parent(index)
-        .filter(|parent| birth.is_some_and(|birth| forest.command_at(*parent, birth).forked));
-    let before = forked_parent
-        .map(|parent| call_chain(forest, parent))
-        .unwrap_or_default();
-    let shared = own
-        .iter()
-        .zip(&before)
-        .take_while(|(own, before)| own == before)
-        .count();
+    let forked_parent =
+        forest.parent(index).filter(|parent| birth.is_some_and(|birth| forest.command_at(*parent, birth).forked));
+    let before = forked_parent.map(|parent| call_chain(forest, parent)).unwrap_or_default();
+    let shared = own.iter().zip(&before).take_while(|(own, before)| own == before).count();
     own.into_iter().skip(shared)
 }
 
@@ -305,9 +295,5 @@ fn without_line(label: Label<'_>) -> Label<'_> {
 /// the function was inlined.
 fn merge_calls(frame: Frame<'_>) -> Frame<'_> {
     let is_named_code = !frame.language.is_script() && frame.function.is_some();
-    Frame {
-        address: frame.address.filter(|_| !is_named_code),
-        is_inlined: false,
-        ..frame
-    }
+    Frame { address: frame.address.filter(|_| !is_named_code), is_inlined: false, ..frame }
 }

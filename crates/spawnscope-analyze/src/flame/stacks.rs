@@ -43,12 +43,7 @@ impl<'a> Stacks<'a> {
         let next = self.nodes.len() as u32;
         let index = *self.indexes.entry((below, label)).or_insert(next);
         if index == next {
-            self.nodes.push(Node {
-                below,
-                label,
-                own: 0,
-                level,
-            });
+            self.nodes.push(Node { below, label, own: 0, level });
         }
         index
     }

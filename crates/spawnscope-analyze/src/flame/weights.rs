@@ -61,9 +61,7 @@ impl<'f, 'a> Weights<'f, 'a> {
             (Weight::Critical, None) | (Weight::Count | Weight::OnCpu | Weight::OffCpu, _) => Vec::new(),
             (Weight::Tax, _) => {
                 let phases = &self.forest.launches[index].phases;
-                let known = Phase::TAX
-                    .iter()
-                    .filter_map(|phase| Some((*phase, phases.get(*phase)?)));
+                let known = Phase::TAX.iter().filter_map(|phase| Some((*phase, phases.get(*phase)?)));
                 known.map(|(phase, span)| (Label::Phase(phase), span)).collect()
             }
         }
@@ -71,9 +69,7 @@ impl<'f, 'a> Weights<'f, 'a> {
 }
 
 fn charged<'a>(charges: &Charges) -> Vec<(Label<'a>, Nanos)> {
-    let phases = Phase::ALL
-        .iter()
-        .map(|phase| (Label::Phase(*phase), charges.get(*phase)));
+    let phases = Phase::ALL.iter().map(|phase| (Label::Phase(*phase), charges.get(*phase)));
     phases.chain([(Label::RunQueue, charges.run_queue())]).collect()
 }
 
@@ -81,11 +77,7 @@ fn charged<'a>(charges: &Charges) -> Vec<(Label<'a>, Nanos)> {
 fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
     let launch = &forest.launches[index];
     let known = launch.pieces(Some(forest.end));
-    let end = if launch.is_unfinished() {
-        Some(forest.end)
-    } else {
-        launch.end()
-    };
+    let end = if launch.is_unfinished() { Some(forest.end) } else { launch.end() };
     let mut children = lifetimes_of_children(forest, index).into_iter().peekable();
     let mut parts: Vec<(Label<'a>, Nanos)> = Vec::with_capacity(known.len());
     // A child that outlives this piece stays the first in the list.

@@ -93,10 +93,7 @@ impl LiveBoard {
     /// Creates an empty board. `missing` lists what the collector cannot record on this machine.
     #[must_use]
     pub fn new(missing: Vec<Missing>) -> LiveBoard {
-        LiveBoard {
-            live: LiveLaunches::new(missing),
-            commands: HashMap::new(),
-        }
+        LiveBoard { live: LiveLaunches::new(missing), commands: HashMap::new() }
     }
 
     /// Applies the rows of a batch.
@@ -121,10 +118,8 @@ impl LiveBoard {
             row.running = running.remove(&row.command).unwrap_or(0);
             row.critical = critical.get(&row.command);
         }
-        let only_running = running.into_iter().map(|(command, running)| CommandRow {
-            running,
-            ..Sums::default().row(&command)
-        });
+        let only_running =
+            running.into_iter().map(|(command, running)| CommandRow { running, ..Sums::default().row(&command) });
         commands.extend(only_running);
         Snapshot {
             started: self.live.started(),

@@ -44,11 +44,7 @@ impl CriticalTimes {
 
 /// Returns the share of a process's lifetime in which its parent can have waited for it.
 fn awaited_share(awaited: Nanos, lifetime: Nanos) -> f64 {
-    if lifetime.0 == 0 {
-        1.0
-    } else {
-        (awaited.0 as f64 / lifetime.0 as f64).min(1.0)
-    }
+    if lifetime.0 == 0 { 1.0 } else { (awaited.0 as f64 / lifetime.0 as f64).min(1.0) }
 }
 
 impl LiveLaunches {
@@ -131,10 +127,8 @@ impl LiveLaunches {
     pub(super) fn pass_on_critical_time(&mut self, ended: &mut Process) {
         let mut times = std::mem::take(&mut ended.critical);
         if ended.row.origin == Origin::Command
-            && let Some((birth, end)) = ended
-                .birth()
-                .zip(ended.row.zombie)
-                .filter(|_| !ended.began_in_earlier_recording)
+            && let Some((birth, end)) =
+                ended.birth().zip(ended.row.zombie).filter(|_| !ended.began_in_earlier_recording)
         {
             times.add(ended.label(), (end.since(birth).0 as f64 - times.total()).max(0.0));
         }

@@ -83,19 +83,11 @@ fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
         command: launch.command.label(),
         argv: last.map(|exec| Arc::clone(&exec.argv)).unwrap_or_default(),
         is_fork_without_exec: launch.is_fork_without_exec(),
-        outcome: if launch.is_unfinished() {
-            Outcome::Unknown
-        } else {
-            launch.outcome
-        },
+        outcome: if launch.is_unfinished() { Outcome::Unknown } else { launch.outcome },
         phases: is_known.then(|| launch.phases.clone()),
         tax: launch.tax().filter(|_| is_known),
         start: launch.start().filter(|_| is_known),
-        total: launch
-            .start()
-            .zip(launch.end())
-            .filter(|_| is_known)
-            .map(|(start, end)| end.since(start)),
+        total: launch.start().zip(launch.end()).filter(|_| is_known).map(|(start, end)| end.since(start)),
     }
 }
 

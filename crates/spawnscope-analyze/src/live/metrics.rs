@@ -110,10 +110,7 @@ impl LaunchMetrics {
     /// keeps its row, because a counter must not decrease.
     #[must_use]
     pub fn new(max_commands: usize) -> LaunchMetrics {
-        LaunchMetrics {
-            max_commands,
-            commands: BTreeMap::new(),
-        }
+        LaunchMetrics { max_commands, commands: BTreeMap::new() }
     }
 
     /// Adds a launch that has ended. `command` is its name as displayed, so that names that are
@@ -121,11 +118,7 @@ impl LaunchMetrics {
     pub fn add(&mut self, command: String, launch: &EndedLaunch) {
         let others = usize::from(self.commands.contains_key(OTHER));
         let has_room = self.commands.len() - others < self.max_commands;
-        let row = if has_room || self.commands.contains_key(&command) {
-            command
-        } else {
-            OTHER.to_owned()
-        };
+        let row = if has_room || self.commands.contains_key(&command) { command } else { OTHER.to_owned() };
         self.commands.entry(row).or_default().add(launch);
     }
 

@@ -69,11 +69,7 @@ impl LiveLaunches {
         self.latest = instants.flatten().fold(self.latest, Nanos::max);
         self.texts.extend(rows.texts);
         let changed: Vec<LaunchId> = rows.launches.iter().map(|row| row.id).collect();
-        let mut new: Vec<LaunchId> = rows
-            .launches
-            .into_iter()
-            .filter_map(|row| self.add_or_update(row))
-            .collect();
+        let mut new: Vec<LaunchId> = rows.launches.into_iter().filter_map(|row| self.add_or_update(row)).collect();
         for (ordinal, row) in rows.execs {
             let Some(process) = self.processes.get_mut(&row.launch) else {
                 continue;

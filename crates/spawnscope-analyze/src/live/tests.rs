@@ -10,10 +10,7 @@ use spawnscope_data::rows::ExecRow;
 const SHELL: LaunchId = LaunchId(1);
 
 fn texts(texts: &[&str]) -> Vec<(TextId, Arc<[u8]>)> {
-    (0..)
-        .map(TextId)
-        .zip(texts.iter().map(|text| text.as_bytes().into()))
-        .collect()
+    (0..).map(TextId).zip(texts.iter().map(|text| text.as_bytes().into())).collect()
 }
 
 /// Returns launches after a first batch with these strings and a shell that existed before.
@@ -26,11 +23,7 @@ fn with_shell(all: &[&str]) -> LiveLaunches {
         name: Some(TextId(0)),
         ..LaunchRow::default()
     };
-    live.apply(NewRows {
-        texts: texts(all),
-        launches: vec![shell],
-        ..NewRows::default()
-    });
+    live.apply(NewRows { texts: texts(all), launches: vec![shell], ..NewRows::default() });
     live
 }
 
@@ -70,10 +63,7 @@ fn exec(launch: u64, enter: u64, path: u32) -> ExecRow {
 fn an_ended_launch_has_the_same_name_and_phases_as_in_reports() {
     let mut live = with_shell(&["bash", "/bin/sed"]);
     let mut row = launch(2, SHELL);
-    let running = live.apply(NewRows {
-        launches: vec![row.clone()],
-        ..NewRows::default()
-    });
+    let running = live.apply(NewRows { launches: vec![row.clone()], ..NewRows::default() });
     assert!(running.is_empty());
     assert_eq!((live.started(), live.running()), (1, 1));
     assert_eq!(live.process(LaunchId(2)).unwrap().label(), b"(bash)");
@@ -123,10 +113,7 @@ fn critical(live: &mut LiveLaunches, rows: &[LaunchRow], commands: &[&str]) -> V
         ..NewRows::default()
     });
     let times = live.critical_times();
-    commands
-        .iter()
-        .map(|name| times.get(name.as_bytes()).map(|time| time.0))
-        .collect()
+    commands.iter().map(|name| times.get(name.as_bytes()).map(|time| time.0)).collect()
 }
 
 #[test]
@@ -201,10 +188,7 @@ fn time_in_which_a_fork_launches_others_before_its_exec_counts_as_run() {
         finished: vec![LaunchId(3)],
         ..NewRows::default()
     });
-    let ended = live.apply(NewRows {
-        finished: vec![LaunchId(2)],
-        ..NewRows::default()
-    });
+    let ended = live.apply(NewRows { finished: vec![LaunchId(2)], ..NewRows::default() });
     let phases = ended[0].phases.as_ref().unwrap();
     assert_eq!(phases.get(Phase::Setup), Some(Nanos(50)));
     assert_eq!(phases.get(Phase::Run), Some(Nanos(250 + 2000 - 1590)));
@@ -213,11 +197,8 @@ fn time_in_which_a_fork_launches_others_before_its_exec_counts_as_run() {
 #[test]
 fn a_launch_whose_end_was_lost_has_no_phases() {
     let mut live = with_shell(&["bash"]);
-    let ended = live.apply(NewRows {
-        launches: vec![launch(2, SHELL)],
-        finished: vec![LaunchId(2)],
-        ..NewRows::default()
-    });
+    let ended =
+        live.apply(NewRows { launches: vec![launch(2, SHELL)], finished: vec![LaunchId(2)], ..NewRows::default() });
     let [ended] = ended.as_slice() else { panic!("{ended:?}") };
     assert_eq!((ended.outcome, ended.has_failed()), (Outcome::Unknown, false));
     assert!(ended.phases.is_none() && ended.tax.is_none() && ended.total.is_none());
@@ -233,12 +214,7 @@ fn the_command_ends_once_without_being_reaped() {
         exit: Some(Nanos(900)),
         ..LaunchRow::default()
     };
-    let mut batch = |row: &LaunchRow| {
-        live.apply(NewRows {
-            launches: vec![row.clone()],
-            ..NewRows::default()
-        })
-    };
+    let mut batch = |row: &LaunchRow| live.apply(NewRows { launches: vec![row.clone()], ..NewRows::default() });
     assert!(batch(&row).is_empty());
     row.zombie = Some(Nanos(1000));
     row.wait_status = Some(0);
@@ -269,19 +245,10 @@ fn a_launch_that_outlives_its_recording_is_counted_once_without_phases() {
         ..LaunchRow::default()
     };
     let mut batch = |row: &LaunchRow, texts| {
-        live.apply(NewRows {
-            recording: 1,
-            texts,
-            launches: vec![row.clone()],
-            ..NewRows::default()
-        })
+        live.apply(NewRows { recording: 1, texts, launches: vec![row.clone()], ..NewRows::default() })
     };
     let gone = batch(&row, texts(&["sleep"]));
-    assert_eq!(
-        gone.iter().map(|gone| gone.id).collect::<Vec<_>>(),
-        [LaunchId(3)],
-        "launch 3 no longer exists"
-    );
+    assert_eq!(gone.iter().map(|gone| gone.id).collect::<Vec<_>>(), [LaunchId(3)], "launch 3 no longer exists");
     end(&mut row, 9);
     row.reaped = None;
     let ended = batch(&row, Vec::new());
@@ -295,15 +262,8 @@ fn a_launch_that_outlives_its_recording_is_counted_once_without_phases() {
 #[test]
 fn late_events_and_processes_that_existed_are_not_launches() {
     let mut live = with_shell(&["bash"]);
-    let late = LaunchRow {
-        id: LaunchId(7),
-        ..LaunchRow::default()
-    };
-    let ended = live.apply(NewRows {
-        launches: vec![late],
-        finished: vec![SHELL, LaunchId(7)],
-        ..NewRows::default()
-    });
+    let late = LaunchRow { id: LaunchId(7), ..LaunchRow::default() };
+    let ended = live.apply(NewRows { launches: vec![late], finished: vec![SHELL, LaunchId(7)], ..NewRows::default() });
     assert!(ended.is_empty());
     assert_eq!((live.started(), live.processes().count()), (0, 0));
 }
@@ -311,10 +271,7 @@ fn late_events_and_processes_that_existed_are_not_launches() {
 #[test]
 fn memory_is_bounded_despite_endless_strings_and_execs() {
     let mut live = with_shell(&["bash"]);
-    live.apply(NewRows {
-        launches: vec![launch(2, SHELL)],
-        ..NewRows::default()
-    });
+    live.apply(NewRows { launches: vec![launch(2, SHELL)], ..NewRows::default() });
     for number in 1..1000_u32 {
         live.apply(NewRows {
             texts: vec![(TextId(number), number.to_string().as_bytes().into())],
@@ -334,11 +291,7 @@ fn the_first_commands_have_rows_and_all_others_share_one() {
     let mut live = with_shell(&["bash"]);
     let mut row = launch(2, SHELL);
     end(&mut row, 0);
-    let ended = live.apply(NewRows {
-        launches: vec![row],
-        finished: vec![LaunchId(2)],
-        ..NewRows::default()
-    });
+    let ended = live.apply(NewRows { launches: vec![row], finished: vec![LaunchId(2)], ..NewRows::default() });
     let mut metrics = LaunchMetrics::new(2);
     for name in ["a", OTHER, "b", "c", "a", "d"] {
         metrics.add(name.to_owned(), &ended[0]);
@@ -360,30 +313,16 @@ fn a_board_lists_commands_and_the_tree_of_processes() {
     end(&mut ended, 0x100);
     board.apply(NewRows {
         texts: texts(&["bash", "init", "/bin/make"]),
-        launches: vec![
-            existing(1, 0),
-            existing(2, 1),
-            launch(4, SHELL),
-            ended,
-            launch(3, SHELL),
-        ],
+        launches: vec![existing(1, 0), existing(2, 1), launch(4, SHELL), ended, launch(3, SHELL)],
         execs: vec![(1, exec(4, 1300, 2))],
         finished: vec![LaunchId(5)],
         ..NewRows::default()
     });
     let snapshot = board.snapshot();
     assert_eq!((snapshot.started, snapshot.running), (3, 2));
-    let tree: Vec<_> = snapshot
-        .processes
-        .iter()
-        .map(|row| (row.id.0, row.depth, row.launched))
-        .collect();
+    let tree: Vec<_> = snapshot.processes.iter().map(|row| (row.id.0, row.depth, row.launched)).collect();
     assert_eq!(tree, [(1, 0, 2), (3, 1, 0), (4, 1, 1)], "init has launched nothing");
-    let mut commands: Vec<_> = snapshot
-        .commands
-        .iter()
-        .map(|row| (&*row.command, row.count, row.running))
-        .collect();
+    let mut commands: Vec<_> = snapshot.commands.iter().map(|row| (&*row.command, row.count, row.running)).collect();
     commands.sort_unstable();
     // The fork was created before its parent executed make.
     assert_eq!(commands, [(b"(bash)".as_slice(), 1, 1), (b"make", 0, 1)]);

@@ -22,10 +22,7 @@ impl<'a> Call<'a> {
             None if takes_a_script(exec.program_name()) => arguments.next().filter(|file| !file.starts_with(b"-"))?,
             _ => exec.path(),
         };
-        Some(Call {
-            name: base_name(file),
-            arguments: arguments.collect(),
-        })
+        Some(Call { name: base_name(file), arguments: arguments.collect() })
     }
 }
 

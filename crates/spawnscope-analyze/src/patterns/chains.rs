@@ -65,11 +65,7 @@ impl Link {
 pub(crate) fn chain_start(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
     let execs = &forest.launches[launch as usize].execs;
     let last = execs.len().saturating_sub(1);
-    let leading = || {
-        (0..last)
-            .rev()
-            .take_while(|at| only_leads_to_next(forest, timelines, launch, *at))
-    };
+    let leading = || (0..last).rev().take_while(|at| only_leads_to_next(forest, timelines, launch, *at));
     let known = leading().take_while(|at| Link::of(&execs[*at], &execs[last]).is_some());
     known.last().or_else(|| leading().last()).unwrap_or(last)
 }
@@ -77,9 +73,7 @@ pub(crate) fn chain_start(forest: &Forest<'_>, timelines: &Timelines, launch: u3
 /// Whether a process launched more than short helpers before the chain to its last program.
 pub(crate) fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let execs = &forest.launches[launch as usize].execs;
-    let until = execs
-        .get(chain_start(forest, timelines, launch))
-        .and_then(Exec::entered);
+    let until = execs.get(chain_start(forest, timelines, launch)).and_then(Exec::entered);
     until.is_some_and(|until| !are_helpers(forest, timelines, &created_between(forest, launch, Nanos(0), until)))
 }
 
@@ -87,10 +81,7 @@ pub(crate) fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch:
 pub(crate) fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize) -> Vec<usize> {
     let execs = &forest.launches[launch as usize].execs;
     let at = |exec: usize| execs.get(exec).and_then(Exec::entered);
-    at(from)
-        .zip(at(to))
-        .map(|(from, to)| created_between(forest, launch, from, to))
-        .unwrap_or_default()
+    at(from).zip(at(to)).map(|(from, to)| created_between(forest, launch, from, to)).unwrap_or_default()
 }
 
 /// Whether a program only led to the next program of the process, possibly with short helper
@@ -113,9 +104,7 @@ fn only_leads_to_next(forest: &Forest<'_>, timelines: &Timelines, launch: u32, a
 /// Whether launches are helpers, such as `dirname` and `mkdir -p` in a wrapper: in total, those whose
 /// output the parent does not read ran for no longer than their launch cost.
 fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -> bool {
-    let not_read = launches
-        .iter()
-        .filter(|index| !is_captured(forest, timelines, **index as u32));
+    let not_read = launches.iter().filter(|index| !is_captured(forest, timelines, **index as u32));
     let (mut ran, mut launching) = (0, 0);
     for launch in not_read.map(|index| &forest.launches[*index]) {
         let Some(run) = launch.phases.get(Phase::Run) else {
@@ -153,10 +142,7 @@ pub(crate) fn is_in_version_manager(forest: &Forest<'_>, launch: u32) -> bool {
 /// process is not a version manager, or runs the program that the manager chose.
 pub(crate) fn direct_manager_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
     current_exec(&launch.execs).filter(|exec| is_version_manager(exec) && !is_shim(exec))?;
-    let manager = launch
-        .execs
-        .iter()
-        .find(|exec| VERSION_MANAGERS.contains(&base_name(exec.path())))?;
+    let manager = launch.execs.iter().find(|exec| VERSION_MANAGERS.contains(&base_name(exec.path())))?;
     let name = base_name(manager.path());
     let arguments = manager.arguments().skip_while(|argument| base_name(argument) != name);
     Some([name].into_iter().chain(arguments.skip(1)).collect())
@@ -174,9 +160,7 @@ fn current_exec<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
 /// Whether an exec runs a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
 fn is_version_manager(exec: &Exec<'_>) -> bool {
     let program = base_name(exec.path());
-    let mut suffixes = VERSION_MANAGERS
-        .iter()
-        .filter_map(|manager| program.strip_prefix(*manager));
+    let mut suffixes = VERSION_MANAGERS.iter().filter_map(|manager| program.strip_prefix(*manager));
     is_shim(exec) || suffixes.any(|suffix| suffix.is_empty() || suffix.starts_with(b"-"))
 }
 
@@ -215,9 +199,5 @@ fn script_path(exec: &Exec<'_>) -> PathBuf {
     let path = Path::new(OsStr::from_bytes(argument().unwrap_or(exec.path())));
     let directory = Path::new(OsStr::from_bytes(exec.cwd().unwrap_or_default()));
     // `components` drops `.` and repeated slashes.
-    directory
-        .join(path)
-        .components()
-        .filter(|part| *part != Component::CurDir)
-        .collect()
+    directory.join(path).components().filter(|part| *part != Component::CurDir).collect()
 }

@@ -9,20 +9,7 @@ use crate::tree::Forest;
 /// The runners, and their subcommands that run one script or program. `npx` has no subcommands: its
 /// first argument is a program.
 const RUNNERS: [(&[u8], &[&[u8]]); 4] = [
-    (
-        b"npm",
-        &[
-            b"exec",
-            b"restart",
-            b"run",
-            b"run-script",
-            b"start",
-            b"stop",
-            b"t",
-            b"test",
-            b"x",
-        ],
-    ),
+    (b"npm", &[b"exec", b"restart", b"run", b"run-script", b"start", b"stop", b"t", b"test", b"x"]),
     (b"npx", &[]),
     (b"pnpm", &[b"exec", b"run", b"start", b"test"]),
     (b"yarn", &[b"exec", b"run", b"start", b"test"]),
@@ -48,12 +35,7 @@ impl<'a> ScriptCall<'a> {
         let (runner, arguments) = runner_of(forest.launches[index as usize].execs.last()?)?;
         let child = wrapped_child(forest, index)?;
         let command = forest.launches[child as usize].execs.first().and_then(command_of);
-        Some(ScriptCall {
-            runner,
-            arguments,
-            child,
-            command,
-        })
+        Some(ScriptCall { runner, arguments, child, command })
     }
 
     /// Returns the name of the script in `package.json`. `None` if the runner starts a program by

@@ -29,9 +29,7 @@ impl PipelineUnit {
     /// Finds the forks around the launch at `position` among the children of one process.
     pub(crate) fn of(forest: &Forest<'_>, timelines: &Timelines, siblings: &[usize], position: usize) -> PipelineUnit {
         let launch = siblings[position];
-        let parent = forest
-            .parent(launch)
-            .filter(|parent| forest.launches[*parent].is_fork_without_exec());
+        let parent = forest.parent(launch).filter(|parent| forest.launches[*parent].is_fork_without_exec());
         // In a subshell with just these two children, the fork can only be the feeder.
         let is_alone = parent.is_some() && siblings.len() == 2;
         let previous = position.checked_sub(1).map(|before| siblings[before]);
@@ -77,10 +75,7 @@ pub(crate) fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u3
     else {
         return false;
     };
-    let creator = timelines.threads[launch as usize]
-        .creator
-        .get()
-        .unwrap_or(parent as u32);
+    let creator = timelines.threads[launch as usize].creator.get().unwrap_or(parent as u32);
     waits_in_read(timelines, creator, created, reaped)
 }
 

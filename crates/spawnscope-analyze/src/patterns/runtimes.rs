@@ -83,10 +83,7 @@ impl Runtime {
         let mut names = forest.frames(launch.native_stack).filter_map(|frame| frame.function);
         let language = names.find_map(|name| {
             let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
-            FUNCTIONS
-                .iter()
-                .find(|(part, _)| has(part))
-                .map(|(_, runtime)| *runtime)
+            FUNCTIONS.iter().find(|(part, _)| has(part)).map(|(_, runtime)| *runtime)
         });
         language.unwrap_or(Runtime::Native)
     }
@@ -208,9 +205,7 @@ impl PythonCall {
 }
 
 fn is_os_fork(frame: &Frame<'_>) -> bool {
-    frame
-        .function
-        .is_some_and(|name| matches!(name, b"os_fork" | b"os_fork_impl" | b"os_forkpty" | b"os_forkpty_impl"))
+    frame.function.is_some_and(|name| matches!(name, b"os_fork" | b"os_fork_impl" | b"os_forkpty" | b"os_forkpty_impl"))
 }
 
 #[cfg(test)]

@@ -47,10 +47,7 @@ const KEYWORDS: [&[u8]; 27] = [
 
 /// Returns what a command needs from a shell.
 pub(crate) fn need_of(command: &[u8]) -> Need {
-    let mut reader = Reader {
-        rest: command,
-        need: Need::Nothing,
-    };
+    let mut reader = Reader { rest: command, need: Need::Nothing };
     reader.command().map_or(Need::Shell, |()| reader.need)
 }
 
@@ -112,11 +109,7 @@ impl<'c> Reader<'c> {
     }
 
     fn skip_terminators(&mut self) {
-        let ends = self
-            .rest
-            .iter()
-            .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b';'))
-            .count();
+        let ends = self.rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b';')).count();
         self.skip(ends);
     }
 
@@ -224,10 +217,7 @@ impl Word {
 /// Whether bash expands the braces at the beginning of a text: `{a,b}` and `{1..3}`, but not `{}`
 /// or `HEAD@{1}`.
 fn is_expanded_brace(text: &[u8]) -> bool {
-    let inside = text
-        .iter()
-        .skip(1)
-        .take_while(|byte| !matches!(byte, b'}' | b' ' | b'\t' | b'\n'));
+    let inside = text.iter().skip(1).take_while(|byte| !matches!(byte, b'}' | b' ' | b'\t' | b'\n'));
     let inside: Vec<u8> = inside.copied().collect();
     inside.contains(&b',') || inside.windows(2).any(|two| two == b"..")
 }

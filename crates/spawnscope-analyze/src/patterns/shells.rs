@@ -50,10 +50,7 @@ pub(crate) fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     if !is_shell(base_name(exec.path())) {
         return None;
     }
-    let mut arguments = exec
-        .arguments()
-        .skip(1)
-        .skip_while(|argument| *argument == b"sh" || *argument == b"ash");
+    let mut arguments = exec.arguments().skip(1).skip_while(|argument| *argument == b"sh" || *argument == b"ash");
     let options = arguments.next()?;
     let is_command = options.starts_with(b"-") && !options.starts_with(b"--") && options.ends_with(b"c");
     if is_command { arguments.next() } else { None }

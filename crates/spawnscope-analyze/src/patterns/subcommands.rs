@@ -22,52 +22,20 @@ const PROGRAMS: [Program; 57] = [
     (b"cargo", &[b"-C", b"-Z", b"--color", b"--config"]),
     (b"composer", &[b"-d"]),
     (b"conda", &[]),
-    (
-        b"docker",
-        &[
-            b"-H",
-            b"-c",
-            b"-l",
-            b"--host",
-            b"--context",
-            b"--config",
-            b"--log-level",
-        ],
-    ),
+    (b"docker", &[b"-H", b"-c", b"-l", b"--host", b"--context", b"--config", b"--log-level"]),
     (b"dotnet", &[]),
     (b"flatpak", &[]),
     (b"gcloud", &[b"--project"]),
     (b"gem", &[]),
     (b"gh", &[b"-R", b"--repo"]),
-    (
-        b"git",
-        &[
-            b"-C",
-            b"-c",
-            b"--git-dir",
-            b"--work-tree",
-            b"--namespace",
-            b"--config-env",
-        ],
-    ),
+    (b"git", &[b"-C", b"-c", b"--git-dir", b"--work-tree", b"--namespace", b"--config-env"]),
     (b"go", &[b"-C"]),
     (b"guix", &[]),
     (b"helm", &[b"-n", b"--namespace", b"--kube-context", b"--kubeconfig"]),
     (b"hg", &[b"-R", b"--repository", b"--cwd", b"--config"]),
     (b"ip", &[b"-n", b"-netns", b"-f", b"-family"]),
     (b"jj", &[b"-R", b"--repository"]),
-    (
-        b"kubectl",
-        &[
-            b"-n",
-            b"-s",
-            b"--namespace",
-            b"--context",
-            b"--kubeconfig",
-            b"--cluster",
-            b"--user",
-        ],
-    ),
+    (b"kubectl", &[b"-n", b"-s", b"--namespace", b"--context", b"--kubeconfig", b"--cluster", b"--user"]),
     (b"loginctl", &[b"-H", b"-M", b"-p"]),
     (b"meson", &[]),
     (b"nix", &[]),
@@ -78,10 +46,7 @@ const PROGRAMS: [Program; 57] = [
     (b"pip", &[]),
     (b"pip3", &[]),
     (b"pnpm", &[b"-C", b"--dir", b"--filter"]),
-    (
-        b"podman",
-        &[b"-c", b"--connection", b"--url", b"--root", b"--log-level"],
-    ),
+    (b"podman", &[b"-c", b"--connection", b"--url", b"--root", b"--log-level"]),
     (b"poetry", &[b"-C", b"-P"]),
     (b"resolvectl", &[]),
     (b"rustup", &[]),
@@ -109,10 +74,7 @@ const MODULE: &[u8] = b"-m";
 pub(crate) fn subcommand_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let program = base_name(exec.path());
     if is_version_of(program, b"python") {
-        let mut options = exec
-            .arguments()
-            .skip(1)
-            .take_while(|argument| argument.starts_with(b"-"));
+        let mut options = exec.arguments().skip(1).take_while(|argument| argument.starts_with(b"-"));
         options.find(|option| *option == MODULE)?;
         return exec.arguments().skip_while(|argument| *argument != MODULE).nth(1);
     }
@@ -136,11 +98,7 @@ pub(crate) fn subcommand_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
 
 /// Formats a program with its subcommand, as it is typed.
 pub(crate) fn label(program: &[u8], subcommand: &[u8]) -> Vec<u8> {
-    let option: &[u8] = if is_version_of(program, b"python") {
-        b" -m "
-    } else {
-        b" "
-    };
+    let option: &[u8] = if is_version_of(program, b"python") { b" -m " } else { b" " };
     [program, option, subcommand].concat()
 }
 

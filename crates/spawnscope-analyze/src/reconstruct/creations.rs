@@ -37,11 +37,7 @@ fn before_creations(forest: &Forest<'_>, events: &ChildEvents, parent: usize) ->
         let Some(created) = at.created.get() else { continue };
         let earlier = events_of_children.partition_point(|event| event.at < created);
         let execs = launch.execs_until(created).last().and_then(|exec| exec.returned.get());
-        let last = [
-            before,
-            earlier.checked_sub(1).map(|index| events_of_children[index].at),
-            execs,
-        ];
+        let last = [before, earlier.checked_sub(1).map(|index| events_of_children[index].at), execs];
         let last = last.into_iter().flatten().filter(|at| *at <= created).max();
         if let Some(last) = last.filter(|_| at.create.get().is_none()) {
             spans.push((child, created.since(last)));

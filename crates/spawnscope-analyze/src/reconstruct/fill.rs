@@ -35,14 +35,7 @@ pub(super) fn fill(
         };
         let mut waits = recorded_waits(timelines, thread);
         let stretches = stretches(forest, events, timelines, &lifetime, &waits);
-        waits.extend(waits_within(
-            forest,
-            timelines,
-            &lifetime,
-            &stretches,
-            &waits,
-            &mut unknown,
-        ));
+        waits.extend(waits_within(forest, timelines, &lifetime, &stretches, &waits, &mut unknown));
         waits.sort_by_key(|wait| wait.from);
         lifetime.write(&waits, |row| slices.push(row));
     }
@@ -89,13 +82,8 @@ impl Lifetime {
             first_run,
             end,
             has_ended: !launch.is_unfinished(),
-            runs: runs
-                .map(|piece| (piece.start.max(first_run), piece.end.min(end)))
-                .collect(),
-            cpu: launch
-                .cpu_phases
-                .get(Phase::Run)
-                .filter(|_| launch.origin != Origin::Existed),
+            runs: runs.map(|piece| (piece.start.max(first_run), piece.end.min(end))).collect(),
+            cpu: launch.cpu_phases.get(Phase::Run).filter(|_| launch.origin != Origin::Existed),
         })
     }
 
@@ -139,23 +127,11 @@ impl Lifetime {
             let to = wait.to.min(self.end);
             if from < to {
                 let woken = wait.woken.clamp(from, to);
-                write(
-                    Wait {
-                        from,
-                        woken,
-                        to,
-                        ..*wait
-                    }
-                    .slice(self.task, on),
-                );
+                write(Wait { from, woken, to, ..*wait }.slice(self.task, on));
                 on = to;
             }
         }
-        let reason = if self.has_ended {
-            LeftCpu::Ended
-        } else {
-            LeftCpu::Preempted
-        };
+        let reason = if self.has_ended { LeftCpu::Ended } else { LeftCpu::Preempted };
         write(slice(self.task, on.min(self.end), self.end, reason));
     }
 }
@@ -218,19 +194,13 @@ fn stretches(
     let is_by_thread = |child: u32| creator_of(timelines, child, lifetime.launch) == lifetime.thread;
     let ends = events.of_launch(lifetime.launch).iter();
     let ends = ends.filter(|event| event.kind != ChildEventKind::Executed && is_by_thread(event.child));
-    let mut points: Vec<(Nanos, Option<(u32, bool)>)> = ends
-        .map(|event| (event.at, Some((event.child, event.kind == ChildEventKind::Released))))
-        .collect();
+    let mut points: Vec<(Nanos, Option<(u32, bool)>)> =
+        ends.map(|event| (event.at, Some((event.child, event.kind == ChildEventKind::Released)))).collect();
     let children = forest.children(lifetime.launch as usize).iter();
     let children = children.filter(|child| is_by_thread(**child as u32));
     for child in children {
         let at = &forest.launches[*child].instants;
-        points.extend(
-            [at.created.get(), at.reaped.get()]
-                .into_iter()
-                .flatten()
-                .map(|at| (at, None)),
-        );
+        points.extend([at.created.get(), at.reaped.get()].into_iter().flatten().map(|at| (at, None)));
     }
     points.sort_unstable();
     let mut stretches = Vec::with_capacity(points.len() + lifetime.runs.len());
@@ -239,11 +209,7 @@ fn stretches(
         let mut from = start;
         let within = points[first..].iter().copied().take_while(|(at, _)| *at < end);
         for (at, awaited) in within.chain([(end, None)]) {
-            let stretch = Stretch {
-                start: from,
-                end: at,
-                awaited,
-            };
+            let stretch = Stretch { start: from, end: at, awaited };
             if from < at && !has_recorded_wait(&stretch, recorded) {
                 stretches.push(stretch);
             }
@@ -323,15 +289,10 @@ impl Shares {
         let recorded_ns: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
         let wall: u64 = lifetime.runs.iter().map(|(start, end)| end.since(*start).0).sum();
         // If the CPU time is unknown, a parent is assumed to wait whenever it can.
-        let idle = lifetime
-            .cpu
-            .map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + recorded_ns + certain));
+        let idle = lifetime.cpu.map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + recorded_ns + certain));
         let for_children = idle.min(supposed);
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        Shares {
-            for_children: share(for_children, supposed),
-            other: share((idle - for_children).min(other), other),
-        }
+        Shares { for_children: share(for_children, supposed), other: share((idle - for_children).min(other), other) }
     }
 
     fn for_stretch(&self, stretch: &Stretch) -> f64 {

@@ -51,24 +51,11 @@ fn with_start_of_command(forest: &Forest<'_>, timelines: Timelines) -> Timelines
     let root = forest.root.map(|root| (root as ThreadIndex, &forest.launches[root]));
     let start = root.and_then(|(thread, launch)| {
         let first = timelines.slices(thread).get(0)?;
-        let created = launch
-            .instants
-            .created
-            .get()
-            .filter(|_| launch.origin == Origin::Command)?;
+        let created = launch.instants.created.get().filter(|_| launch.origin == Origin::Command)?;
         // The replay would leave out a slice that begins at the start of the wall.
         let from = Nanos(created.0 + 1);
-        let wait = Wait {
-            from,
-            woken: beginning(&first),
-            to: beginning(&first),
-            syscall: None,
-            waker: None,
-        };
-        (beginning(&first) > from).then(|| SliceRow {
-            is_waker_certain: Some(false),
-            ..wait.slice(first.task, from)
-        })
+        let wait = Wait { from, woken: beginning(&first), to: beginning(&first), syscall: None, waker: None };
+        (beginning(&first) > from).then(|| SliceRow { is_waker_certain: Some(false), ..wait.slice(first.task, from) })
     });
     match start {
         Some(start) => timelines.with_slice(start),

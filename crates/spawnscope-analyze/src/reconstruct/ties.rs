@@ -56,13 +56,7 @@ pub(super) fn tie(
 ) -> (Vec<UnknownWait>, Vec<SupposedReap>) {
     let last = last_threads(timelines, |launch| forest.parent(launch as usize).is_some());
     let running = RunningThreads::new(timelines);
-    let finder = TieFinder {
-        forest,
-        events,
-        timelines,
-        last: &last,
-        running: &running,
-    };
+    let finder = TieFinder { forest, events, timelines, last: &last, running: &running };
     let threads = 0..finder.timelines.threads.len() as ThreadIndex;
     let ties: Vec<Tie> = threads.flat_map(|thread| finder.ties_of(thread)).collect();
     let (mut unknown, mut reaps) = (Vec::new(), Vec::new());
@@ -72,14 +66,7 @@ pub(super) fn tie(
         };
         let launch_of = |thread: ThreadIndex| timelines.threads[thread as usize].launch;
         let supposed = tie.waker.map(|(waker, _)| launch_of(waker));
-        reaps.extend(supposed_reaps(
-            forest,
-            events,
-            &slice,
-            tie.thread,
-            launch_of(tie.thread),
-            supposed,
-        ));
+        reaps.extend(supposed_reaps(forest, events, &slice, tie.thread, launch_of(tie.thread), supposed));
         if !tie.is_certain {
             let end = returned_at(&slice).unwrap_or(forest.end).max(slice.off);
             unknown.push(UnknownWait {
@@ -89,17 +76,11 @@ pub(super) fn tie(
                 supposed,
             });
         }
-        let row = match tie
-            .waker
-            .and_then(|(waker, at)| Some((task_of(forest, timelines, waker)?, at)))
-        {
+        let row = match tie.waker.and_then(|(waker, at)| Some((task_of(forest, timelines, waker)?, at))) {
             Some((task, at)) => ended_by(&slice, task, at),
             // All of the time off the CPU counts as the wait, because it is unknown how long the
             // thread waited for a CPU after it.
-            None => SliceRow {
-                wake_span: slice.off_span,
-                ..slice
-            },
+            None => SliceRow { wake_span: slice.off_span, ..slice },
         };
         timelines.replace(tie.thread, tie.index, row);
     }
@@ -122,14 +103,7 @@ fn supposed_reaps<'f>(
     let during = events[first..].iter().take_while(move |event| event.at <= wait_end);
     let others = during.filter(move |event| event.kind == ChildEventKind::Ended && Some(event.child) != waker);
     let unrecorded = others.filter(|event| forest.launches[event.child as usize].instants.reaped.get().is_none());
-    unrecorded.map(move |event| SupposedReap {
-        parent,
-        thread,
-        child: event.child,
-        start,
-        ended: event.at,
-        wait_end,
-    })
+    unrecorded.map(move |event| SupposedReap { parent, thread, child: event.child, start, ended: event.at, wait_end })
 }
 
 /// Finds the ties of all waits.
@@ -151,9 +125,7 @@ impl TieFinder<'_> {
             let is_blocked = matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible);
             is_blocked && slice.waker.is_none() && slice.is_waker_certain.is_none()
         });
-        waits
-            .map(|(index, slice)| self.tie(thread, index, &slice, events))
-            .collect()
+        waits.map(|(index, slice)| self.tie(thread, index, &slice, events)).collect()
     }
 
     fn tie(&self, thread: ThreadIndex, index: usize, slice: &SliceRow, events: &[ChildEvent]) -> Tie {
@@ -181,13 +153,7 @@ impl TieFinder<'_> {
                 self.running.probable_waker(self.forest, self.timelines, thread, span)
             })
             .filter(|(waker, _)| is_created(self.timelines, *waker));
-        Tie {
-            thread,
-            index,
-            waker,
-            is_certain: false,
-            earliest: found.map(|(_, event)| event.at),
-        }
+        Tie { thread, index, waker, is_certain: false, earliest: found.map(|(_, event)| event.at) }
     }
 
     fn waker_of(&self, event: &ChildEvent) -> ThreadIndex {

@@ -53,11 +53,7 @@ impl Stage {
     pub(crate) fn of_piece(launch: &Launch<'_>, piece: &Piece) -> Stage {
         let first = launch.execs.first().and_then(|exec| exec.enter.get());
         let is_before = piece.phase == Phase::Run && first.is_some_and(|first| piece.start < first);
-        let exec = if is_before {
-            BEFORE_EXECS
-        } else {
-            launch.exec_at(piece.start)
-        };
+        let exec = if is_before { BEFORE_EXECS } else { launch.exec_at(piece.start) };
         Stage::new(piece.phase, exec)
     }
 
@@ -127,10 +123,7 @@ impl Activities {
         let (mut own_begun, mut child_begun) = (0, 0);
         for at in bounds {
             own_begun += own[own_begun..].iter().take_while(|(start, _)| *start <= at).count();
-            child_begun += for_children[child_begun..]
-                .iter()
-                .take_while(|(start, ..)| *start <= at)
-                .count();
+            child_begun += for_children[child_begun..].iter().take_while(|(start, ..)| *start <= at).count();
             let for_child = for_children[..child_begun].last().filter(|(_, end, _)| at < *end);
             let own_activity = || own[..own_begun].last().map(|(_, activity)| *activity);
             let activity = for_child.map(|(.., activity)| *activity).or_else(own_activity);
@@ -200,13 +193,7 @@ fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
         let exec = each.exec_at(piece.start);
         let stage = Stage::of_piece(each, &piece);
         activities.push((piece.start, Activity { launch, stage }));
-        activities.push((
-            piece.end,
-            Activity {
-                launch,
-                stage: Stage::new(Phase::Run, exec),
-            },
-        ));
+        activities.push((piece.end, Activity { launch, stage: Stage::new(Phase::Run, exec) }));
     }
     activities
 }
@@ -256,11 +243,7 @@ fn work_for_children(
             }
             continue;
         };
-        let tidied = forest.launches[*next]
-            .instants
-            .parent_tidied
-            .get()
-            .map_or(done, |at| at.max(done));
+        let tidied = forest.launches[*next].instants.parent_tidied.get().map_or(done, |at| at.max(done));
         push(done, tidied, child, Stage(SUPERVISE));
         let faults = faults_between(forest, child, *next) * fault_ns;
         push(tidied, Nanos(tidied.0 + faults as u64), child, Stage(FAULTS));
@@ -293,9 +276,7 @@ fn faults_until_exit(forest: &Forest<'_>, child: usize, parent: usize) -> f64 {
         return 0.0;
     }
     let grown = parent.exit_rss_bytes.get().unwrap_or_default().saturating_sub(shared);
-    u64::from(faults)
-        .saturating_sub(grown / PAGE_BYTES)
-        .min(shared / PAGE_BYTES) as f64
+    u64::from(faults).saturating_sub(grown / PAGE_BYTES).min(shared / PAGE_BYTES) as f64
 }
 
 /// Whether a launch copied its parent's page tables and shared the pages.

@@ -23,10 +23,7 @@ pub(super) struct Contention {
 impl Contention {
     pub(super) fn new(timelines: &Timelines, cpus: u32) -> Contention {
         let mut sweep = Sweep::new(timelines, cpus);
-        let mut contention = Contention {
-            lost: vec![0; timelines.slice_count()],
-            large: HashMap::new(),
-        };
+        let mut contention = Contention { lost: vec![0; timelines.slice_count()], large: HashMap::new() };
         // For each slice whose thread is waiting, the loss at the start of the wait. There are few
         // at a time.
         let mut loss_at_start: BTreeMap<u32, f64> = BTreeMap::new();
@@ -186,11 +183,7 @@ impl Sweep<'_> {
             Transition::StartsWaiting => self.waiting += 1,
         }
         let free = (self.cpus - self.running).clamp(0, self.waiting.max(0));
-        let rate = if self.waiting > 0 {
-            free as f64 / self.waiting as f64
-        } else {
-            0.0
-        };
+        let rate = if self.waiting > 0 { free as f64 / self.waiting as f64 } else { 0.0 };
         self.loss.change(event.at(), rate);
         // CPU clocks differ: the next slice may start slightly before the previous one ends.
         let thread = event.thread();

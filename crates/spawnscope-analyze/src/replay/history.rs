@@ -49,9 +49,7 @@ impl Watch for History {
 
 impl History {
     pub(super) fn new(count: usize) -> History {
-        History {
-            threads: vec![ThreadHistory::default(); count],
-        }
+        History { threads: vec![ThreadHistory::default(); count] }
     }
 
     /// Walks the critical path back from the end of the thread `last`. `launch_of` maps threads to

@@ -18,11 +18,7 @@ pub(super) struct LaunchOverhead<'f> {
 
 impl<'f> LaunchOverhead<'f> {
     pub(super) fn new(forest: &'f Forest<'f>, parameters: &Parameters) -> LaunchOverhead<'f> {
-        LaunchOverhead {
-            forest,
-            launch: parameters.launch_ns,
-            exec: parameters.exec_ns,
-        }
+        LaunchOverhead { forest, launch: parameters.launch_ns, exec: parameters.exec_ns }
     }
 
     /// Returns the overhead as a share of the time in an activity. Half of the overhead of a launch

@@ -80,11 +80,7 @@ pub struct Parameters {
 
 /// Returns the overhead of a launch or exec, or zero if its measurement was disturbed.
 fn plausible_or_zero(overhead_ns: f64) -> f64 {
-    if overhead_ns <= MAX_OVERHEAD_NS {
-        overhead_ns
-    } else {
-        0.0
-    }
+    if overhead_ns <= MAX_OVERHEAD_NS { overhead_ns } else { 0.0 }
 }
 
 impl Parameters {
@@ -110,11 +106,7 @@ impl Replay {
     #[must_use]
     pub fn new(forest: &Forest<'_>, timelines: &Timelines, parameters: &Parameters) -> Option<Replay> {
         let root = root_of(forest)?;
-        let start = forest.launches[root as usize]
-            .instants
-            .created
-            .get()
-            .unwrap_or_default();
+        let start = forest.launches[root as usize].instants.created.get().unwrap_or_default();
         let window = (start, Nanos(start.0 + parameters.wall.0));
         let programs = write::write(forest, timelines, parameters, root, window);
         let machine = Machine::with_cpus(parameters.cpus);

@@ -29,10 +29,8 @@ pub(super) fn without_wait<'f>(
     (start, end): (Nanos, Nanos),
 ) -> impl Iterator<Item = Reap> + 'f {
     // Only a launch with several threads can end with another thread than its first.
-    let multithreaded: HashSet<u32> = timelines.threads[forest.launches.len()..]
-        .iter()
-        .map(|thread| thread.launch)
-        .collect();
+    let multithreaded: HashSet<u32> =
+        timelines.threads[forest.launches.len()..].iter().map(|thread| thread.launch).collect();
     let last = last_threads(timelines, |launch| multithreaded.contains(&launch));
     let reap = move |(index, launch): (u32, &Launch<'_>)| {
         let at = &launch.instants;
@@ -41,21 +39,12 @@ pub(super) fn without_wait<'f>(
         let child = last.get(&index).copied().unwrap_or(index);
         let is_inside = start < zombie && zombie < reaped && reaped <= end && is_created(timelines, child);
         let did_not_wait = is_inside && is_on_cpu_without_wait_for(timelines, parent, reaped, index);
-        did_not_wait.then_some(Reap {
-            parent,
-            child,
-            zombie,
-            reaped,
-        })
+        did_not_wait.then_some(Reap { parent, child, zombie, reaped })
     };
     let supposed = timelines.unknown().map_or(&[][..], UnknownWaits::reaps).iter();
     let supposed = supposed.filter(move |reap| start < reap.ended && reap.wait_end <= end);
-    let supposed = supposed.map(|reap| Reap {
-        parent: reap.thread,
-        child: reap.child,
-        zombie: reap.ended,
-        reaped: reap.wait_end,
-    });
+    let supposed =
+        supposed.map(|reap| Reap { parent: reap.thread, child: reap.child, zombie: reap.ended, reaped: reap.wait_end });
     (0..).zip(&forest.launches).filter_map(reap).chain(supposed)
 }
 

@@ -32,20 +32,13 @@ impl Machine {
     /// recording.
     #[must_use]
     pub fn with_cpus(cpus: u32) -> Machine {
-        Machine {
-            cpus: cpus.max(1),
-            slice: TIME_SLICE,
-            is_recorded: true,
-        }
+        Machine { cpus: cpus.max(1), slice: TIME_SLICE, is_recorded: true }
     }
 
     /// Returns the same machine without the overhead of recording.
     #[must_use]
     pub fn unrecorded(self) -> Machine {
-        Machine {
-            is_recorded: false,
-            ..self
-        }
+        Machine { is_recorded: false, ..self }
     }
 
     /// Returns the CPU time of a step. `None` for a step that uses no CPU.
@@ -160,10 +153,7 @@ struct ProgramPosition {
 impl ProgramPosition {
     /// Returns the position after a step.
     fn after(position: u32) -> ProgramPosition {
-        ProgramPosition {
-            position: position + 1,
-            done: Nanos(0),
-        }
+        ProgramPosition { position: position + 1, done: Nanos(0) }
     }
 }
 
@@ -188,11 +178,7 @@ struct Simulation<'p, S, W> {
 impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     fn new(script: S, machine: &'p Machine, watch: &'p mut W) -> Simulation<'p, S, W> {
         let signal = |signalled_at_start: &bool| {
-            if *signalled_at_start {
-                Signal::SIGNALLED
-            } else {
-                Signal::NONE
-            }
+            if *signalled_at_start { Signal::SIGNALLED } else { Signal::NONE }
         };
         Simulation {
             machine,
@@ -320,8 +306,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             };
             if let Some((span, activity)) = self.machine.cpu_time(step) {
                 if done < span {
-                    self.watch
-                        .state_begins(thread, self.now, ThreadState::Running(activity));
+                    self.watch.state_begins(thread, self.now, ThreadState::Running(activity));
                     return self.run(cpu, thread, span.since(done));
                 }
             } else if !self.execute(cpu, thread, step) {
@@ -377,8 +362,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 false
             }
             Step::Lose(_, activity) => {
-                self.watch
-                    .state_begins(thread, self.now, ThreadState::Queued(Some(activity)));
+                self.watch.state_begins(thread, self.now, ThreadState::Queued(Some(activity)));
                 self.cpus[cpu as usize] = None;
                 !self.delay_if_loss(thread)
             }

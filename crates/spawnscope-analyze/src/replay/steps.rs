@@ -113,10 +113,7 @@ impl Steps {
             Step::Sleep(span, activity, external_wait) => {
                 let packed = PackedStep::span(StepKind::Sleep, span, activity)?;
                 let external_wait = self.number_of(external_wait)?;
-                Some(PackedStep {
-                    external_wait,
-                    ..packed
-                })
+                Some(PackedStep { external_wait, ..packed })
             }
             Step::Wake(token) => Some(PackedStep::number(StepKind::Wake, token)),
             Step::Spawn(thread) => Some(PackedStep::number(StepKind::Spawn, thread)),
@@ -140,28 +137,15 @@ impl PackedStep {
     }
 
     fn with_activity(kind: StepKind, number: u32, Activity { launch, stage }: Activity) -> PackedStep {
-        PackedStep {
-            launch,
-            stage,
-            ..PackedStep::number(kind, number)
-        }
+        PackedStep { launch, stage, ..PackedStep::number(kind, number) }
     }
 
     fn number(kind: StepKind, number: u32) -> PackedStep {
-        PackedStep {
-            number,
-            launch: 0,
-            stage: Stage::default(),
-            kind,
-            external_wait: 0,
-        }
+        PackedStep { number, launch: 0, stage: Stage::default(), kind, external_wait: 0 }
     }
 
     fn activity(self) -> Activity {
-        Activity {
-            launch: self.launch,
-            stage: self.stage,
-        }
+        Activity { launch: self.launch, stage: self.stage }
     }
 }
 
@@ -173,10 +157,7 @@ mod tests {
 
     #[test]
     fn packing_steps_does_not_change_them() {
-        let activity = Activity {
-            launch: 7,
-            stage: Stage::new(Phase::Load, 3),
-        };
+        let activity = Activity { launch: 7, stage: Stage::new(Phase::Load, 3) };
         let (short, long) = (Nanos(5), Nanos(1 << 40));
         let all = [
             Step::Run(short, activity),
@@ -200,13 +181,7 @@ mod tests {
     #[test]
     fn sleeps_are_unpacked_if_there_are_too_many_external_waits() {
         let (launch, stage) = (7, Stage::new(Phase::Run, 0));
-        let sleep = |name| {
-            Step::Sleep(
-                Nanos(1),
-                Activity { launch, stage },
-                ExternalWait::Process(Some(TextId(name))),
-            )
-        };
+        let sleep = |name| Step::Sleep(Nanos(1), Activity { launch, stage }, ExternalWait::Process(Some(TextId(name))));
         let mut steps = Steps::default();
         (0..300).for_each(|name| steps.push(sleep(name)));
         assert!((0..300).all(|name| steps.get(name as usize) == sleep(name)));

@@ -87,10 +87,8 @@ pub(super) fn write(
     root: u32,
     window: (Nanos, Nanos),
 ) -> Programs {
-    let ((waits, count, mut actions), contention) = parallel::join(
-        || collect_actions(forest, timelines, window),
-        || Contention::new(timelines, parameters.cpus),
-    );
+    let ((waits, count, mut actions), contention) =
+        parallel::join(|| collect_actions(forest, timelines, window), || Contention::new(timelines, parameters.cpus));
     let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
     let mut programs = Programs::new(
         launch_of,
@@ -147,12 +145,7 @@ fn collect_actions(
     let (waits, mut actions) = collect_wakes(timelines, window);
     let mut count = waits.len() as Token;
     for dependency in reaps::without_wait(forest, timelines, window) {
-        let Reap {
-            parent,
-            child,
-            zombie,
-            reaped,
-        } = dependency;
+        let Reap { parent, child, zombie, reaped } = dependency;
         actions.push(Action::new(child, zombie, ActionKind::Wake(count)));
         actions.push(Action::new(parent, reaped, ActionKind::Await(count)));
         count += 1;
@@ -197,10 +190,7 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
 /// Whether an activity makes many system calls. The work of a parent for a child consists of one
 /// long call and few others.
 fn makes_many_calls(activity: Activity) -> bool {
-    !matches!(
-        activity.stage.kind(),
-        ActivityKind::Phase(Phase::Create) | ActivityKind::Supervise
-    )
+    !matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Create) | ActivityKind::Supervise)
 }
 
 fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
@@ -212,11 +202,7 @@ fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
 
 fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
     let spawn = |(child, each): (ThreadIndex, &Thread)| {
-        Some(Action::new(
-            each.creator.get()?,
-            each.created.get()?,
-            ActionKind::Spawn(child),
-        ))
+        Some(Action::new(each.creator.get()?, each.created.get()?, ActionKind::Spawn(child)))
     };
     actions.extend((0..).zip(&timelines.threads).filter_map(spawn));
 }
@@ -298,11 +284,7 @@ impl Writer<'_> {
             return;
         }
         for (span, activity) in self.activities.between(from, to) {
-            let calls = if makes_many_calls(activity) {
-                self.call_overhead_share
-            } else {
-                0.0
-            };
+            let calls = if makes_many_calls(activity) { self.call_overhead_share } else { 0.0 };
             let share = (calls + self.launch_overhead.share(activity)).min(MAX_OVERHEAD_SHARE);
             let overhead = Nanos((span.0 as f64 * share) as u64);
             self.steps.push(Step::Run(span.since(overhead), activity));
@@ -371,9 +353,6 @@ mod tests {
         ];
         let actions = all.map(|(thread, at, kind)| Action::new(thread, Nanos(at), kind));
         assert!(actions.is_sorted());
-        assert_eq!(
-            actions.map(|action| (action.thread(), action.at().0, action.kind())),
-            all
-        );
+        assert_eq!(actions.map(|action| (action.thread(), action.at().0, action.kind())), all);
     }
 }

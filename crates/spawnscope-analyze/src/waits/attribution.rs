@@ -111,9 +111,7 @@ pub fn waits_of_parents(recording: &Recording, forest: &Forest<'_>, timelines: &
             continue;
         }
         for slice in timelines.slices(thread).iter() {
-            let target = collection
-                .attribute(thread, &slice)
-                .and_then(|(wait, _, target)| Some((wait, target?)));
+            let target = collection.attribute(thread, &slice).and_then(|(wait, _, target)| Some((wait, target?)));
             if let Some((wait, child)) = target.filter(|(_, target)| forest.parent(*target) == Some(waiter)) {
                 sums[child].0 += wait.span().0;
             }
@@ -128,10 +126,7 @@ type Key<'a> = (Command<'a>, Option<u16>, Option<ObjectKind>);
 /// What a wait was for, as the key of a sum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum TargetKey<'a> {
-    Launch {
-        command: Command<'a>,
-        through: Option<Command<'a>>,
-    },
+    Launch { command: Command<'a>, through: Option<Command<'a>> },
     Process(Option<&'a [u8]>),
     Scanner(Option<&'a [u8]>),
 }
@@ -212,19 +207,12 @@ impl<'f, 'a> Collection<'f, 'a> {
         let command = self.forest.command_at(waiter, wait.start);
         let key = (command, slice.syscall, slice.object.map(ObjectRef::kind));
         let sums = self.sums.entry(key).or_default();
-        sums.common_object = slice
-            .object
-            .filter(|object| sums.count == 0 || sums.common_object == Some(*object));
-        let path = slice
-            .object
-            .and_then(|object| self.recording.objects.get(object.index())?.path);
+        sums.common_object = slice.object.filter(|object| sums.count == 0 || sums.common_object == Some(*object));
+        let path = slice.object.and_then(|object| self.recording.objects.get(object.index())?.path);
         sums.common_path = path.filter(|path| sums.count == 0 || sums.common_path == Some(*path));
         sums.count += 1;
         sums.parts.add(&parts);
-        sums.targets
-            .entry(target_key)
-            .or_default()
-            .extend(target.map(|target| target as u32));
+        sums.targets.entry(target_key).or_default().extend(target.map(|target| target as u32));
     }
 
     /// Returns what a wait was for, and the launch that it is attributed to. `None` if it was for
@@ -242,10 +230,9 @@ impl<'f, 'a> Collection<'f, 'a> {
         match (cause, external_wait_of(slice)) {
             // Even if the scanner is recorded, its phases do not show how long it worked on one
             // permission.
-            (Some(scanner), ExternalWait::Scanner(_)) => Some((
-                TargetKey::Scanner(Some(self.forest.launches[scanner].command.name)),
-                None,
-            )),
+            (Some(scanner), ExternalWait::Scanner(_)) => {
+                Some((TargetKey::Scanner(Some(self.forest.launches[scanner].command.name)), None))
+            }
             (None, ExternalWait::Scanner(scanner)) => Some((TargetKey::Scanner(scanner.map(name)), None)),
             (Some(waker), _) if waker == waiter => None,
             (Some(waker), _) => Some(self.launch_target(waiter, waker)),
@@ -292,10 +279,7 @@ impl<'f, 'a> Collection<'f, 'a> {
         if forest.children(waiter).is_empty() {
             return None;
         }
-        let ends = self
-            .child_ends
-            .entry(waiter)
-            .or_insert_with(|| child_ends(forest, waiter));
+        let ends = self.child_ends.entry(waiter).or_insert_with(|| child_ends(forest, waiter));
         let begun = ends.partition_point(|end| end.zombie < wait.start);
         let during = ends.get(begun).filter(|end| end.zombie < wait.woken);
         let before = ends[..begun].last().filter(|end| end.reaped > wait.start);
@@ -334,10 +318,7 @@ fn sort_key(waits: &AttributedWaits) -> impl Ord + '_ {
 /// permission.
 fn identify(recording: &Recording, object: ObjectRef) -> Option<ObjectIdentity> {
     let object = WaitedObject::resolve(recording, object).filter(|object| object.inode != 0)?;
-    Some(ObjectIdentity {
-        device: object.device,
-        inode: object.inode,
-    })
+    Some(ObjectIdentity { device: object.device, inode: object.inode })
 }
 
 fn wait_targets(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTargets> {
@@ -345,10 +326,9 @@ fn wait_targets(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTarget
         .into_iter()
         .map(|(target_key, launches)| WaitTargets {
             target: match target_key {
-                TargetKey::Launch { command, through } => WaitTarget::Launches {
-                    command: command.label(),
-                    through: through.map(|command| command.label()),
-                },
+                TargetKey::Launch { command, through } => {
+                    WaitTarget::Launches { command: command.label(), through: through.map(|command| command.label()) }
+                }
                 TargetKey::Process(name) => WaitTarget::Process(name.map(<[u8]>::to_vec)),
                 TargetKey::Scanner(name) => WaitTarget::Scanner(name.map(<[u8]>::to_vec)),
             },
@@ -362,11 +342,7 @@ fn wait_targets(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTarget
 fn child_ends(forest: &Forest<'_>, parent: usize) -> Vec<ChildEnd> {
     let end_of = |child: &usize| {
         let at = &forest.launches[*child].instants;
-        Some(ChildEnd {
-            zombie: at.zombie.get()?,
-            reaped: at.reaped.get()?,
-            child: *child,
-        })
+        Some(ChildEnd { zombie: at.zombie.get()?, reaped: at.reaped.get()?, child: *child })
     };
     let mut ends: Vec<ChildEnd> = forest.children(parent).iter().filter_map(end_of).collect();
     ends.sort_by_key(|end| end.zombie);

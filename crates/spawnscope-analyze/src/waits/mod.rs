@@ -122,12 +122,8 @@ impl<'a> WaitCollection<'a> {
     /// Groups the waits by launch and time.
     #[must_use]
     pub fn finish(mut self) -> Waits<'a> {
-        self.slices
-            .sort_unstable_by_key(|(launch, slice)| (*launch, slice.off, slice.task));
-        Waits {
-            tasks: self.tasks,
-            slices: GroupedItems::new(self.launches, self.slices),
-        }
+        self.slices.sort_unstable_by_key(|(launch, slice)| (*launch, slice.off, slice.task));
+        Waits { tasks: self.tasks, slices: GroupedItems::new(self.launches, self.slices) }
     }
 }
 
@@ -172,9 +168,7 @@ impl<'a> Tasks<'a> {
             reason: slice.reason,
             syscall: slice.syscall,
             argument: slice.argument,
-            object: slice
-                .object
-                .and_then(|object| WaitedObject::resolve(self.recording, object)),
+            object: slice.object.and_then(|object| WaitedObject::resolve(self.recording, object)),
             waker: slice.waker.map(|waker| self.waker(waker)),
             is_waker_certain: slice.is_waker_certain != Some(false),
         }
@@ -182,22 +176,13 @@ impl<'a> Tasks<'a> {
 
     fn waker(&self, waker: WakerRow) -> Waker<'a> {
         match waker {
-            WakerRow::Task(task) => Waker::Task {
-                task,
-                launch: self.launch_of(task).map(|launch| launch as usize),
-            },
-            WakerRow::Other(pid, name) => Waker::Other {
-                pid,
-                name: name.map(|id| self.recording.texts.get(id)),
-            },
+            WakerRow::Task(task) => Waker::Task { task, launch: self.launch_of(task).map(|launch| launch as usize) },
+            WakerRow::Other(pid, name) => Waker::Other { pid, name: name.map(|id| self.recording.texts.get(id)) },
             WakerRow::Interrupt => Waker::Interrupt,
         }
     }
 }
 
 fn is_blocked(reason: LeftCpu) -> bool {
-    matches!(
-        reason,
-        LeftCpu::Interruptible | LeftCpu::Uninterruptible | LeftCpu::Stopped
-    )
+    matches!(reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible | LeftCpu::Stopped)
 }

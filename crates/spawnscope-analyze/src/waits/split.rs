@@ -70,11 +70,7 @@ impl Interval {
             span => span?,
         };
         let woken = slice.wake_span.map_or(span, |woken| woken.min(span));
-        Some(Interval {
-            start: slice.off,
-            woken: Nanos(slice.off.0 + woken.0),
-            end: Nanos(slice.off.0 + span.0),
-        })
+        Some(Interval { start: slice.off, woken: Nanos(slice.off.0 + woken.0), end: Nanos(slice.off.0 + span.0) })
     }
 
     /// Returns the length of the whole wait.
@@ -120,11 +116,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
     /// Returns the parts of a wait for something other than a launch.
     pub(super) fn unknown(wait: &Interval) -> Parts {
         let queue = wait.end.since(wait.woken);
-        Parts {
-            queue,
-            other: Nanos(wait.span().0 - queue.0),
-            ..Parts::default()
-        }
+        Parts { queue, other: Nanos(wait.span().0 - queue.0), ..Parts::default() }
     }
 
     /// Returns the parts of a wait for the launch at `target`.

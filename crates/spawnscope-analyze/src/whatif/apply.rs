@@ -38,12 +38,7 @@ impl<'e> EditedPrograms<'e> {
         }
         let threads = programs.launch_of.len();
         EditedPrograms {
-            rewriter: Rewriter {
-                programs,
-                adjustments,
-                first_new: first_new as Token,
-                signalled_at_start,
-            },
+            rewriter: Rewriter { programs, adjustments, first_new: first_new as Token, signalled_at_start },
             running: (0..threads).map(|_| None).collect(),
             has_ended: vec![false; threads],
             savings: Vec::new(),
@@ -205,10 +200,7 @@ impl<'e> Rewriter<'e> {
 
     /// Rewrites one step into any number of steps. Returns `false` after the last step.
     fn rewrite_next(&self, rewriting: &mut RewriteState) -> bool {
-        let step = self
-            .programs
-            .step(rewriting.thread, rewriting.steps_done)
-            .filter(|_| !rewriting.is_removed);
+        let step = self.programs.step(rewriting.thread, rewriting.steps_done).filter(|_| !rewriting.is_removed);
         rewriting.steps_done += 1;
         // A thread that did not block has no wake-up delay.
         if mem::take(&mut rewriting.stays_awake) && matches!(step, Some(Step::Lose(..))) {
@@ -216,16 +208,14 @@ impl<'e> Rewriter<'e> {
         }
         if rewriting.awaits_exec && step.is_none_or(|step| is_after_exec(&step, rewriting.launch)) {
             rewriting.awaits_exec = false;
-            rewriting
-                .written
-                .push_back(Step::Wake(self.exec_token(rewriting.launch)));
+            rewriting.written.push_back(Step::Wake(self.exec_token(rewriting.launch)));
         }
         let before = rewriting.written.len();
         match step {
             Some(step) => self.rewrite_step(step, rewriting),
-            None if mem::take(&mut rewriting.awaits_end) => rewriting
-                .written
-                .push_back(Step::Wake(self.end_token(rewriting.launch))),
+            None if mem::take(&mut rewriting.awaits_end) => {
+                rewriting.written.push_back(Step::Wake(self.end_token(rewriting.launch)))
+            }
             None => return false,
         }
         rewriting.stays_awake =
@@ -239,11 +229,7 @@ impl<'e> Rewriter<'e> {
         let scale = |span: Nanos, factor: f64| {
             // Most steps do not change.
             let stays = is_unchanged || factor == 1.0;
-            let span = if stays {
-                span
-            } else {
-                Nanos((span.0 as f64 * factor).round() as u64)
-            };
+            let span = if stays { span } else { Nanos((span.0 as f64 * factor).round() as u64) };
             (span.0 > 0).then_some(span)
         };
         let scaled = |span: Nanos, activity: Activity| scale(span, self.adjustments.factor(activity));
@@ -292,11 +278,7 @@ impl<'e> Rewriter<'e> {
         written.push_back(Step::Spawn(child));
         if child == launch && self.adjustments.waits_for_exec[launch as usize] {
             let stage = Stage::new(Phase::Create, 0);
-            written.push_back(Step::Wait(
-                self.exec_token(launch),
-                Activity { launch, stage },
-                Nanos(0),
-            ));
+            written.push_back(Step::Wait(self.exec_token(launch), Activity { launch, stage }, Nanos(0)));
         }
     }
 
@@ -329,9 +311,6 @@ fn is_after_exec(step: &Step, launch: u32) -> bool {
         | Step::Sleep(_, activity, _) => *activity,
         Step::Wake(_) | Step::Spawn(_) => return false,
     };
-    let is_after = matches!(
-        activity.stage.kind(),
-        ActivityKind::Phase(Phase::Load | Phase::Run | Phase::Teardown)
-    );
+    let is_after = matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Load | Phase::Run | Phase::Teardown));
     activity.launch == launch && is_after && !activity.stage.is_before_execs()
 }

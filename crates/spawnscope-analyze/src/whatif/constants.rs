@@ -105,11 +105,7 @@ impl Constants {
 /// Returns the shortest `create` of the launches by these mechanisms.
 fn min_create(forest: &Forest<'_>, mechanisms: &[Mechanism]) -> Option<f64> {
     let launches = forest.launches.iter();
-    let created = launches.filter(|launch| {
-        launch
-            .mechanism
-            .is_some_and(|mechanism| mechanisms.contains(&mechanism))
-    });
+    let created = launches.filter(|launch| launch.mechanism.is_some_and(|mechanism| mechanisms.contains(&mechanism)));
     let create = created.filter_map(|launch| launch.phases.get(Phase::Create));
     create.min().map(|Nanos(create)| create as f64)
 }

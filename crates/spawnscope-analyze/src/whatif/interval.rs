@@ -31,10 +31,7 @@ impl Margins {
     /// Adds the uncertainty of waits for polling threads, if anything changes.
     pub(super) fn with_polling_uncertainty(self, saved: f64, uncertainty: Nanos) -> Margins {
         let polling = if saved.abs() < 1.0 { 0.0 } else { uncertainty.0 as f64 };
-        Margins {
-            saving: self.saving.hypot(polling),
-            wall: self.wall.hypot(polling),
-        }
+        Margins { saving: self.saving.hypot(polling), wall: self.wall.hypot(polling) }
     }
 }
 

@@ -99,11 +99,7 @@ impl Prediction {
     fn certain_share(&self) -> f64 {
         let [less, _] = self.unknown.unwrap_or_default();
         let saved = self.unrecorded.since(self.predicted).0;
-        if saved == 0 {
-            1.0
-        } else {
-            saved.saturating_sub(less.0) as f64 / saved as f64
-        }
+        if saved == 0 { 1.0 } else { saved.saturating_sub(less.0) as f64 / saved as f64 }
     }
 }
 
@@ -198,10 +194,7 @@ impl WhatIf<'_, '_> {
         let unsupposed = Some(shift.may_go_unsupposed).filter(|time| time.0 > 0);
         let unknown_on_path = || {
             let path = self.path_with(adjustments);
-            path.external_wait
-                .get(&ExternalWait::Unknown)
-                .copied()
-                .unwrap_or_default()
+            path.external_wait.get(&ExternalWait::Unknown).copied().unwrap_or_default()
         };
         let unsupposed = unsupposed.map_or(Nanos(0), |time| time.min(unknown_on_path()));
         let create = Stage::new(Phase::Create, 0);
@@ -250,14 +243,9 @@ impl WhatIf<'_, '_> {
         };
         let mut adjustments = Adjustments::none(self.forest);
         adjustments.refill = self.constants.refill;
-        let changed: Vec<AffectedLaunches> = changes
-            .iter()
-            .map(|applied| AffectedLaunches::of(applied, context, &mut adjustments))
-            .collect();
-        let changed = changed
-            .into_iter()
-            .map(|affected| affected.without_removed_by_others(&adjustments))
-            .collect();
+        let changed: Vec<AffectedLaunches> =
+            changes.iter().map(|applied| AffectedLaunches::of(applied, context, &mut adjustments)).collect();
+        let changed = changed.into_iter().map(|affected| affected.without_removed_by_others(&adjustments)).collect();
         (adjustments, changed)
     }
 }

@@ -54,12 +54,7 @@ pub(super) struct CacheState {
 
 impl CacheState {
     pub(super) fn new(refill: Refill) -> CacheState {
-        CacheState {
-            refill,
-            lost: 0.0,
-            worked: 0.0,
-            savings: Vec::new(),
-        }
+        CacheState { refill, lost: 0.0, worked: 0.0, savings: Vec::new() }
     }
 
     /// Handles a pause that is removed.

@@ -94,18 +94,12 @@ impl Effort {
     fn own_activity(&self) -> Option<OwnActivity> {
         let has_own_work = self.worked > MAX_SUPERVISION_NS;
         let has_own_sleep = (1..MIN_POLLING_SLEEPS).contains(&self.slept);
-        (has_own_work || has_own_sleep).then_some(OwnActivity {
-            has_own_work,
-            has_own_sleep,
-        })
+        (has_own_work || has_own_sleep).then_some(OwnActivity { has_own_work, has_own_sleep })
     }
 }
 
 fn is_supervision(activity: Activity) -> bool {
-    matches!(
-        activity.stage.kind(),
-        ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap)
-    )
+    matches!(activity.stage.kind(), ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap))
 }
 
 #[cfg(test)]
@@ -118,10 +112,7 @@ mod tests {
     const CHILD: u32 = 1;
 
     fn reaping() -> Activity {
-        Activity {
-            launch: CHILD,
-            stage: Stage::new(Phase::Reap, 0),
-        }
+        Activity { launch: CHILD, stage: Stage::new(Phase::Reap, 0) }
     }
 
     fn working(millis: u64) -> Step {

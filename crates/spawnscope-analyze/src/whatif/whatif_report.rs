@@ -34,11 +34,7 @@ impl RequestedChange {
     /// Returns a change to all launches.
     #[must_use]
     pub fn of_all(text: impl Into<String>, change: Change) -> RequestedChange {
-        RequestedChange {
-            change,
-            text: text.into(),
-            selector: None,
-        }
+        RequestedChange { change, text: text.into(), selector: None }
     }
 }
 
@@ -151,12 +147,7 @@ pub fn whatif_report(
     if !is_reliable(replay.error()) {
         return Err(WhatIfError::Unreliable(replay.error()));
     }
-    let whatif = WhatIf {
-        forest,
-        timelines,
-        replay: &replay,
-        constants: &Constants::of(recording, forest),
-    };
+    let whatif = WhatIf { forest, timelines, replay: &replay, constants: &Constants::of(recording, forest) };
     let prediction = whatif.predict(&changes);
     let path = whatif.critical_path(&changes);
     let removed = requested.iter().zip(&prediction.changed);
@@ -166,9 +157,7 @@ pub fn whatif_report(
     Ok(WhatIfReport {
         collector: recording.info.collector.clone(),
         forks_left: forks_left(forest, &removed),
-        changes: changed
-            .map(|((requested, applied), affected)| effect_of(requested, applied, affected))
-            .collect(),
+        changes: changed.map(|((requested, applied), affected)| effect_of(requested, applied, affected)).collect(),
         prediction,
         where_the_wall_went: where_the_wall_went(&path, recording),
         critical_after: critical_programs(&path, forest),
@@ -177,11 +166,7 @@ pub fn whatif_report(
 
 /// Returns why a recording has no wall.
 fn no_wall(info: &Info) -> WhatIfError {
-    if info.is_live && !info.command.is_empty() {
-        WhatIfError::IsLive
-    } else {
-        WhatIfError::NoWall
-    }
+    if info.is_live && !info.command.is_empty() { WhatIfError::IsLive } else { WhatIfError::NoWall }
 }
 
 fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<AppliedChange, WhatIfError> {
@@ -195,21 +180,16 @@ fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<AppliedCh
             return Err(WhatIfError::NothingSelected(requested.text.clone()));
         }
     }
-    Ok(AppliedChange {
-        change: requested.change,
-        launches,
-    })
+    Ok(AppliedChange { change: requested.change, launches })
 }
 
 /// Returns the error for a selection by line that matches no launch.
 fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>) -> WhatIfError {
     let text = requested.text.clone();
     match selector.called_from(forest) {
-        Some((call_site, count)) => WhatIfError::OnlyCalls {
-            requested: text,
-            launches: counted(count, "launch", "launches"),
-            call_site,
-        },
+        Some((call_site, count)) => {
+            WhatIfError::OnlyCalls { requested: text, launches: counted(count, "launch", "launches"), call_site }
+        }
         None => WhatIfError::NoLineSelected(text),
     }
 }
@@ -218,10 +198,7 @@ fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>
 /// removed. A fork that only wrote the input of a removed launch to a pipe does not count as a
 /// launch.
 fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u64)> {
-    let parents: HashSet<usize> = removed
-        .iter()
-        .filter_map(|launch| forest.parent(*launch as usize))
-        .collect();
+    let parents: HashSet<usize> = removed.iter().filter_map(|launch| forest.parent(*launch as usize)).collect();
     let mut remaining: HashMap<Vec<u8>, u64> = HashMap::new();
     for parent in parents {
         let launch = &forest.launches[parent];
@@ -231,9 +208,7 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
             *remaining.entry(launch.command.label()).or_default() += 1;
         }
     }
-    remaining
-        .into_iter()
-        .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
+    remaining.into_iter().max_by_key(|(label, count)| (*count, Reverse(label.clone())))
 }
 
 fn effect_of(requested: &RequestedChange, applied: &AppliedChange, affected: &[u32]) -> ChangeEffect {

@@ -79,11 +79,7 @@ pub fn choose(
     let span = match (part, info.scope) {
         (Part::Whole, Scope::Command | Scope::System) | (Part::Main, Scope::Command) => return Ok(None),
         (Part::Whole | Part::Main, Scope::Process) => match followed(forest) {
-            Some(owner) => WindowSpan {
-                owner,
-                from: Nanos(0),
-                to: forest.end,
-            },
+            Some(owner) => WindowSpan { owner, from: Nanos(0), to: forest.end },
             None => return Ok(None),
         },
         (Part::Main, Scope::System) => episodes(forest).first().ok_or(WindowError::NoEpisodes)?.span,
@@ -91,11 +87,7 @@ pub fn choose(
         (Part::Span { from, to, pid }, _) => {
             let (from, to) = (from.unwrap_or_default(), to.unwrap_or(forest.end).min(forest.end));
             if from >= to {
-                return Err(WindowError::EmptySpan {
-                    from,
-                    to,
-                    end: forest.end,
-                });
+                return Err(WindowError::EmptySpan { from, to, end: forest.end });
             }
             let owner = owner(recording, forest, (from, to), pid)?;
             WindowSpan { owner, from, to }
@@ -107,10 +99,7 @@ pub fn choose(
 fn episode(forest: &Forest<'_>, number: usize) -> Result<WindowSpan, WindowError> {
     let found = episodes(forest);
     let episode = number.checked_sub(1).and_then(|index| found.get(index));
-    episode.map(|episode| episode.span).ok_or(WindowError::NoEpisode {
-        number,
-        count: found.len(),
-    })
+    episode.map(|episode| episode.span).ok_or(WindowError::NoEpisode { number, count: found.len() })
 }
 
 /// Returns the process to explain in a span.
@@ -134,9 +123,7 @@ fn owner(
     };
     let overlaps = |span: &WindowSpan| span.from < to && span.to > from;
     let busiest = || episodes(forest).into_iter().find(|episode| overlaps(&episode.span));
-    named
-        .or_else(|| busiest().map(|episode| episode.span.owner))
-        .ok_or(WindowError::NoLaunches)
+    named.or_else(|| busiest().map(|episode| episode.span.owner)).ok_or(WindowError::NoLaunches)
 }
 
 /// Returns the process that `-p` followed: the first one that existed before the recording.

@@ -24,9 +24,7 @@ pub(super) fn cut_launches(window: &Window, recording: &mut Recording) {
         }
     }
     let in_window = |at: Nanos| window.span.from <= at && at <= to;
-    recording
-        .failed_execs
-        .retain(|row| is_member(row.launch) && in_window(row.enter) && row.returned <= to);
+    recording.failed_execs.retain(|row| is_member(row.launch) && in_window(row.enter) && row.returned <= to);
 }
 
 fn cut_launch(window: &Window, row: &mut LaunchRow) {

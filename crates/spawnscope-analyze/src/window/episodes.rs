@@ -66,11 +66,7 @@ fn episodes_of(forest: &Forest<'_>, owner: usize) -> Vec<Episode> {
                 };
             }
             _ => episodes.push(Episode {
-                span: WindowSpan {
-                    owner: forest.launches[owner].id,
-                    from,
-                    to,
-                },
+                span: WindowSpan { owner: forest.launches[owner].id, from, to },
                 pid: forest.launches[owner].pid,
                 label: forest.launches[owner].command.label(),
                 launches,

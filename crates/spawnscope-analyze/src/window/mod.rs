@@ -69,10 +69,7 @@ impl Window {
             begins && launch.end().is_none_or(|end| end > span.from)
         };
         let walk = || forest.walk(&[owner]).map(|step| step.index).filter(alive);
-        let members: HashSet<LaunchId> = walk()
-            .map(|index| forest.launches[index].id)
-            .chain([span.owner])
-            .collect();
+        let members: HashSet<LaunchId> = walk().map(|index| forest.launches[index].id).chain([span.owner]).collect();
         let is_early = |index: &usize| {
             let launch = &forest.launches[*index];
             let began = launch.instants.created.get().or(launch.instants.create.get());
@@ -83,12 +80,7 @@ impl Window {
         let outside = forest.launches.iter().filter(|launch| !members.contains(&launch.id));
         let launch = &forest.launches[owner];
         Some(Window {
-            title: WindowTitle {
-                pid: launch.pid,
-                label: launch.command.label(),
-                from: span.from,
-                to: span.to,
-            },
+            title: WindowTitle { pid: launch.pid, label: launch.command.label(), from: span.from, to: span.to },
             names: unnamed.map(|launch| (launch.id, launch.command.label())).collect(),
             main_thread: main_thread(forest, owner, span),
             launch_of: threads.iter().map(|row| (row.task, row.launch)).collect(),
@@ -125,10 +117,7 @@ impl Window {
     #[must_use]
     pub fn cut_slices(&self, slices: &crate::slices::Slices) -> crate::slices::Slices {
         let mut cut = crate::slices::Slices::default();
-        slices
-            .rows()
-            .filter_map(|row| clip::cut_slice(self, row))
-            .for_each(|row| cut.push(row));
+        slices.rows().filter_map(|row| clip::cut_slice(self, row)).for_each(|row| cut.push(row));
         cut
     }
 
@@ -153,8 +142,6 @@ fn main_thread(forest: &Forest<'_>, owner: usize, span: WindowSpan) -> TaskId {
             *counts.entry(creator).or_default() += 1;
         }
     }
-    let largest = counts
-        .into_iter()
-        .max_by_key(|(task, count)| (*count, std::cmp::Reverse(*task)));
+    let largest = counts.into_iter().max_by_key(|(task, count)| (*count, std::cmp::Reverse(*task)));
     largest.map_or(TaskId(span.owner.0), |(task, _)| task)
 }

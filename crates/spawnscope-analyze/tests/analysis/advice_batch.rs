@@ -32,17 +32,11 @@ fn advice_per_file(launcher: &[&str], argv: &[&str]) -> AdviceList {
 
 #[test]
 fn a_loop_of_mv_becomes_one_mv() {
-    let advice = only(
-        &advice_per_file(&["/bin/bash", "x.sh"], &["mv", "-f", "@", "dir"]),
-        "batch",
-    );
+    let advice = only(&advice_per_file(&["/bin/bash", "x.sh"], &["mv", "-f", "@", "dir"]), "batch");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
     // The first launch and the work of the shell between launches remain.
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * SAVED));
-    assert!(
-        advice.finding.fix.concat().contains("mv -f -t dir -- \"${files[@]}\""),
-        "{advice:?}"
-    );
+    assert!(advice.finding.fix.concat().contains("mv -f -t dir -- \"${files[@]}\""), "{advice:?}");
     assert_eq!(advice.finding.whatif, format!("--batch=mv,parent=bash={COUNT}"));
     assert!(advice.finding.evidence[1].starts_with("1 launch would"), "{advice:?}");
 }
@@ -53,11 +47,7 @@ fn sed_takes_many_files_if_it_handles_each_by_itself() {
     let advice = only(&advice_per_file(bash, &["sed", "-i.old", "s/a/b/", "@"]), "batch");
     let fix = advice.finding.fix.concat();
     assert!(fix.contains("sed -i.old s/a/b/ -- \"${files[@]}\""), "{advice:?}");
-    for other in [
-        &["sed", "-n", "1p", "@"][..],
-        &["sed", "-i", "3q", "@"],
-        &["sed", "-i", "file", "-e", "s/@/b/"],
-    ] {
+    for other in [&["sed", "-n", "1p", "@"][..], &["sed", "-i", "3q", "@"], &["sed", "-i", "file", "-e", "s/@/b/"]] {
         let found = advice_per_file(bash, other);
         assert!(is_silent(&found, "batch"), "{other:?}: {found:?}");
     }
@@ -73,11 +63,7 @@ fn two_rules_with_the_same_fix_give_one_advice() {
 #[test]
 fn files_of_each_directory_are_moved_by_one_mv() {
     let argv = |file: String| {
-        let directory = if file.ends_with(['0', '2', '4', '6', '8']) {
-            "even"
-        } else {
-            "odd"
-        };
+        let directory = if file.ends_with(['0', '2', '4', '6', '8']) { "even" } else { "odd" };
         with_file(&["mv", "@", directory], &file)
     };
     let advice = only(&once_each(&["/bin/bash", "x.sh"], "/bin/mv", argv, WAIT4), "batch");
@@ -87,26 +73,10 @@ fn files_of_each_directory_are_moved_by_one_mv() {
 #[test]
 fn xargs_and_find_are_advised_to_pass_many_arguments() {
     let cases: [(&[&str], &[&str], &str); 5] = [
-        (
-            &["xargs", "-n1", "gzip"],
-            &["gzip", "-9", "@"],
-            "xargs -n1 gzip -9  ->  xargs gzip -9",
-        ),
-        (
-            &["xargs", "-n", "1", "-P4", "gzip"],
-            &["gzip", "@"],
-            "xargs -n1 -P4 gzip  ->  xargs -n2 -P4 gzip",
-        ),
-        (
-            &["xargs", "-I{}", "mv", "{}", "d"],
-            &["mv", "@", "d"],
-            "xargs -I{} mv {} d  ->  xargs mv -t d",
-        ),
-        (
-            &["xargs", "--max-args=1", "stat"],
-            &["stat", "@"],
-            "xargs -n1 stat  ->  xargs stat",
-        ),
+        (&["xargs", "-n1", "gzip"], &["gzip", "-9", "@"], "xargs -n1 gzip -9  ->  xargs gzip -9"),
+        (&["xargs", "-n", "1", "-P4", "gzip"], &["gzip", "@"], "xargs -n1 -P4 gzip  ->  xargs -n2 -P4 gzip"),
+        (&["xargs", "-I{}", "mv", "{}", "d"], &["mv", "@", "d"], "xargs -I{} mv {} d  ->  xargs mv -t d"),
+        (&["xargs", "--max-args=1", "stat"], &["stat", "@"], "xargs -n1 stat  ->  xargs stat"),
         (
             &["find", ".", "-exec", "chmod", "600", "{}", ";"],
             &["chmod", "600", "@"],
@@ -115,11 +85,7 @@ fn xargs_and_find_are_advised_to_pass_many_arguments() {
     ];
     for (launcher, argv, snippet) in cases {
         let advice = only(&advice_per_file(launcher, argv), "batch");
-        assert!(
-            advice.finding.fix.concat().contains(snippet),
-            "{launcher:?}: {:?}",
-            advice.finding.fix
-        );
+        assert!(advice.finding.fix.concat().contains(snippet), "{launcher:?}: {:?}", advice.finding.fix);
     }
 }
 
@@ -134,14 +100,8 @@ fn commands_that_must_run_for_each_file_get_no_advice() {
         (&["xargs", "-n1", "sh", "-c", "x"], &["sh", "-c", "x", "@"]),
         (&["xargs", "-n1", "python3"], &["python3", "@"]),
         (&["xargs", "gzip"], &["gzip", "@"]),
-        (
-            &["find", ".", "-exec", "grep", "-q", "x", "{}", ";", "-print"],
-            &["grep", "-q", "x", "@"],
-        ),
-        (
-            &["find", ".", "-exec", "sh", "-c", "x", "{}", ";"],
-            &["sh", "-c", "x", "@"],
-        ),
+        (&["find", ".", "-exec", "grep", "-q", "x", "{}", ";", "-print"], &["grep", "-q", "x", "@"]),
+        (&["find", ".", "-exec", "sh", "-c", "x", "{}", ";"], &["sh", "-c", "x", "@"]),
         (&["/usr/bin/make"], &["touch", "@"]),
     ];
     for (launcher, argv) in cases {
@@ -154,10 +114,7 @@ fn commands_that_must_run_for_each_file_get_no_advice() {
 
 #[test]
 fn launches_with_enough_work_for_each_file_get_no_advice() {
-    let busy = Spans {
-        run: 30_000_000,
-        ..Spans::USUAL
-    };
+    let busy = Spans { run: 30_000_000, ..Spans::USUAL };
     let mut serial = Serial::with_command("/usr/bin/xargs", &["xargs", "-n1", "gzip"]);
     for number in 0..COUNT {
         serial.launch(&busy, Some(("/bin/gzip", &["gzip", &format!("file{number}")])));

@@ -13,16 +13,10 @@ fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
     let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), COUNT);
     assert_eq!(advice.saving[0], Nanos(COUNT as u64 * Spans::USUAL.total()));
-    assert_eq!(
-        advice.finding.title,
-        "bash launches dirname 40 times although `${p%/*}` would do"
-    );
+    assert_eq!(advice.finding.title, "bash launches dirname 40 times although `${p%/*}` would do");
     assert!(fix_of(&advice).contains("$(dirname \"$p\")  ->  ${p%/*}"), "{advice:?}");
     assert!(advice.finding.limits.contains("without a slash"), "{advice:?}");
-    assert_eq!(
-        advice.finding.example,
-        ["dirname", "/usr/lib/x"].map(|word| word.as_bytes().to_vec())
-    );
+    assert_eq!(advice.finding.example, ["dirname", "/usr/lib/x"].map(|word| word.as_bytes().to_vec()));
     assert_eq!(advice.finding.whatif, "--remove=dirname,parent=bash");
 }
 
@@ -42,31 +36,16 @@ fn launches_with_unknown_arguments_are_counted_apart() {
     assert_eq!(advice.finding.launches.len(), COUNT - COUNT / 10);
     let left_out =
         "4 more launches may belong to this finding, but the saving covers only launches with known arguments";
-    assert!(
-        advice.finding.evidence.iter().any(|sentence| sentence == left_out),
-        "{advice:?}"
-    );
+    assert!(advice.finding.evidence.iter().any(|sentence| sentence == left_out), "{advice:?}");
 }
 
 #[test]
 fn output_of_a_plain_command_is_written_by_the_shell() {
     for (argv, expected) in [
-        (
-            &["dirname", "/usr/lib/x"][..],
-            "  dirname \"$p\"  ->  printf '%s\\n' \"${p%/*}\"   (40",
-        ),
-        (
-            &["basename", "/a/b.c", ".c"],
-            "->  b=${p##*/}; b=${b%.c}; printf '%s\\n' \"$b\"   (40",
-        ),
-        (
-            &["expr", "3", "+", "4"],
-            "  expr \"$a\" + \"$b\"  ->  printf '%s\\n' \"$((a + b))\"   (40",
-        ),
-        (
-            &["date", "+%F"],
-            "->  printf -v t '%(%F)T' -1; printf '%s\\n' \"$t\"   (40",
-        ),
+        (&["dirname", "/usr/lib/x"][..], "  dirname \"$p\"  ->  printf '%s\\n' \"${p%/*}\"   (40"),
+        (&["basename", "/a/b.c", ".c"], "->  b=${p##*/}; b=${b%.c}; printf '%s\\n' \"$b\"   (40"),
+        (&["expr", "3", "+", "4"], "  expr \"$a\" + \"$b\"  ->  printf '%s\\n' \"$((a + b))\"   (40"),
+        (&["date", "+%F"], "->  printf -v t '%(%F)T' -1; printf '%s\\n' \"$t\"   (40"),
     ] {
         let mut serial = Serial::with_command("/bin/bash", &["bash", "-c", "..."]);
         for _ in 0..COUNT {
@@ -99,11 +78,7 @@ fn each_program_has_its_snippet_in_each_shell_that_has_one() {
         ("/bin/zsh", &["tr", "a-z", "A-Z"], "${(U)x}"),
         (bash, &["tr", ".", "_"], "${x//./_}"),
         (bash, &["cut", "-d:", "-f1"], "${x%%:*}"),
-        (
-            bash,
-            &["cut", "-d", "|", "-f3"],
-            "y=${x#*\\|}; y=${y#*\\|}; y=${y%%\\|*}",
-        ),
+        (bash, &["cut", "-d", "|", "-f3"], "y=${x#*\\|}; y=${y#*\\|}; y=${y%%\\|*}"),
         (sh, &["cut", "-d ", "-f2"], "y=${x#* }; y=${y%% *}"),
         (sh, &["head", "-n1", "file"], "IFS= read -r x <\"$f\""),
         (bash, &["wc", "-l", "file"], "mapfile -t lines"),
@@ -130,16 +105,8 @@ fn each_program_has_its_snippet_in_each_shell_that_has_one() {
     for (shell, argv, snippet) in cases {
         let found = advice_on_captured_output(shell, argv);
         let advice = only(&found, "builtin");
-        assert!(
-            fix_of(&advice).contains(snippet),
-            "{shell} {argv:?}: {:?}",
-            advice.finding.fix
-        );
-        assert!(
-            advice.saving[1] > Nanos(5_000_000),
-            "{shell} {argv:?}: {:?}",
-            advice.saving
-        );
+        assert!(fix_of(&advice).contains(snippet), "{shell} {argv:?}: {:?}", advice.finding.fix);
+        assert!(advice.saving[1] > Nanos(5_000_000), "{shell} {argv:?}: {:?}", advice.saving);
     }
 }
 
@@ -190,10 +157,7 @@ fn calls_that_a_shell_may_not_replace_get_no_advice() {
         assert!(is_silent(&found, "builtin"), "{parent} {argv:?}: {found:?}");
     }
     let shown = advice_on_calls((bash, "script"), "/bin/cat", &["cat", "file"], WAIT4);
-    assert!(
-        is_silent(&shown, "builtin"),
-        "the shell does not read the output of cat: {shown:?}"
-    );
+    assert!(is_silent(&shown, "builtin"), "the shell does not read the output of cat: {shown:?}");
 }
 
 #[test]
@@ -212,10 +176,7 @@ fn a_script_gets_snippets_in_the_language_of_its_interpreter() {
 #[test]
 fn launches_with_enough_work_get_no_advice() {
     let mut serial = Serial::new();
-    let busy = Spans {
-        run: 20_000_000,
-        ..Spans::USUAL
-    };
+    let busy = Spans { run: 20_000_000, ..Spans::USUAL };
     for _ in 0..COUNT {
         serial.launch_waiting(&busy, Some(("/bin/cat", &["cat", "big.iso"])), READ);
     }
@@ -241,20 +202,13 @@ fn a_launch_that_had_to_wait_for_a_cpu_did_no_more_than_the_others() {
     let preempted = half_off_cpu(LeftCpu::Preempted).finding;
     assert_eq!(preempted.launches.len(), COUNT, "{preempted:?}");
     let slept = half_off_cpu(LeftCpu::Interruptible).finding;
-    assert_eq!(
-        slept.launches.len(),
-        COUNT / 2,
-        "sleeping may be its purpose: {slept:?}"
-    );
+    assert_eq!(slept.launches.len(), COUNT / 2, "sleeping may be its purpose: {slept:?}");
 }
 
 #[test]
 fn a_single_call_gets_no_advice() {
     let mut serial = Serial::new();
-    let slow = Spans {
-        exec: 40_000_000,
-        ..Spans::USUAL
-    };
+    let slow = Spans { exec: 40_000_000, ..Spans::USUAL };
     serial.launch_waiting(&slow, Some(("/usr/bin/dirname", &["dirname", "a/b"])), READ);
     assert!(is_silent(&advices(&serial.finish()), "builtin"));
 }
@@ -264,11 +218,7 @@ fn a_program_whose_answer_does_not_change_is_launched_once() {
     let found = advice_on_captured_output("/bin/dash", &["uname", "-s"]);
     let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), COUNT);
-    assert_eq!(
-        advice.saving[0],
-        Nanos((COUNT as u64 - 1) * Spans::USUAL.total()),
-        "the first one stays"
-    );
+    assert_eq!(advice.saving[0], Nanos((COUNT as u64 - 1) * Spans::USUAL.total()), "the first one stays");
 }
 
 #[test]
@@ -277,24 +227,11 @@ fn removing_a_filter_removes_its_subshell_and_the_echo_that_feeds_it() {
     let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), 30, "only sed is counted");
     assert!(fix_of(&advice).contains("${x%%-*}"), "{advice:?}");
-    assert_eq!(
-        advice.finding.whatif, "'--remove=(bash),parent=bash'",
-        "descendants are removed as well"
-    );
+    assert_eq!(advice.finding.whatif, "'--remove=(bash),parent=bash'", "descendants are removed as well");
     let subshell = Spans::USUAL.total() - Spans::USUAL.exec - Spans::USUAL.load - Spans::USUAL.setup;
-    assert!(
-        advice.saving[0] > Nanos(30 * subshell),
-        "the subshell is removed as well: {:?}",
-        advice.saving
-    );
-    assert!(
-        advice.finding.evidence[1].contains("60 forks of the shell"),
-        "{advice:?}"
-    );
-    let findings = found
-        .worth
-        .iter()
-        .chain(found.not_worth.iter().map(|(_, advice)| advice));
+    assert!(advice.saving[0] > Nanos(30 * subshell), "the subshell is removed as well: {:?}", advice.saving);
+    assert!(advice.finding.evidence[1].contains("60 forks of the shell"), "{advice:?}");
+    let findings = found.worth.iter().chain(found.not_worth.iter().map(|(_, advice)| advice));
     let forks = findings.filter(|advice| advice.finding.rule == "bare-forks").count();
     assert_eq!(forks, 0, "those forks are already reported: {found:?}");
 }

@@ -14,10 +14,7 @@ const MISS: u64 = 25_000;
 /// Returns the advice on launches that try this many directories before they find their program.
 fn advice_on_searches(misses: u64) -> AdviceList {
     let mut serial = Serial::with_command("/usr/bin/xargs", &["xargs", "-a", "list", "tool"]);
-    let spans = Spans {
-        setup: 40_000 + 20 * MISS,
-        ..Spans::USUAL
-    };
+    let spans = Spans { setup: 40_000 + 20 * MISS, ..Spans::USUAL };
     for _ in 0..COUNT {
         let launch = serial.launch(&spans, Some(("/opt/real/bin/tool", &["tool", "x"])));
         let begin = serial.builder.row(launch).first_run.unwrap().0;
@@ -37,11 +34,7 @@ fn directories_that_lack_the_program_are_named_with_its_path() {
     let advice = only(&advice_on_searches(12), "path-search");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
     let expected = COUNT * 12 * MISS;
-    assert!(
-        advice.saving[0].0.abs_diff(expected) <= expected / 100,
-        "{:?}",
-        advice.saving
-    );
+    assert!(advice.saving[0].0.abs_diff(expected) <= expected / 100, "{:?}", advice.saving);
     let fix = advice.finding.fix.concat();
     assert!(fix.contains("/opt/real/bin/tool") && fix.contains("/dead0"), "{fix}");
     assert!(advice.finding.evidence[0].starts_with("480 failed execs"), "{advice:?}");
@@ -56,19 +49,14 @@ fn a_program_that_is_found_at_once_is_not_searched_for() {
 fn advice_on_chains(execs: &[(&str, Option<&str>, &[&str])]) -> AdviceList {
     const STEP: u64 = 600_000;
     let mut serial = Serial::new();
-    let spans = Spans {
-        run: STEP * execs.len() as u64,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: STEP * execs.len() as u64, ..Spans::USUAL };
     for _ in 0..COUNT {
         let launch = serial.launch(&spans, Some((execs[0].0, execs[0].2)));
         let mut at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
         for (number, (path, interpreter, argv)) in execs.iter().enumerate() {
             if number > 0 {
                 let argv: Vec<&[u8]> = argv.iter().map(|word| word.as_bytes()).collect();
-                serial
-                    .builder
-                    .exec_at(launch, path.as_bytes(), &argv, [at + 50_000, at + 300_000, at + STEP]);
+                serial.builder.exec_at(launch, path.as_bytes(), &argv, [at + 50_000, at + 300_000, at + STEP]);
                 at += STEP;
             }
             let interpreter = interpreter.map(|path| serial.builder.text(path.as_bytes()));
@@ -86,38 +74,21 @@ fn shims_are_named_with_the_real_programs_path() {
         &advice_on_chains(&[
             ("/home/user/.pyenv/shims/python3", ENV, &["bash", "python3", "x.py"]),
             ("/bin/bash", None, &["bash", "/home/user/.pyenv/shims/python3", "x.py"]),
-            (
-                "/home/user/.pyenv/bin/pyenv",
-                ENV,
-                &["bash", "pyenv", "exec", "python3"],
-            ),
-            (
-                "/home/user/.pyenv/versions/3.12/bin/python3",
-                None,
-                &["python3", "x.py"],
-            ),
+            ("/home/user/.pyenv/bin/pyenv", ENV, &["bash", "pyenv", "exec", "python3"]),
+            ("/home/user/.pyenv/versions/3.12/bin/python3", None, &["python3", "x.py"]),
         ]),
         "shims",
     );
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
-    assert!(
-        advice.finding.evidence[0].ends_with("python3 -> bash -> pyenv -> python3"),
-        "{advice:?}"
-    );
-    assert!(
-        advice.finding.fix[0].ends_with("/home/user/.pyenv/versions/3.12/bin/python3"),
-        "{advice:?}"
-    );
+    assert!(advice.finding.evidence[0].ends_with("python3 -> bash -> pyenv -> python3"), "{advice:?}");
+    assert!(advice.finding.fix[0].ends_with("/home/user/.pyenv/versions/3.12/bin/python3"), "{advice:?}");
     assert!(advice.saving[0] > Nanos(COUNT * 1_500_000), "{:?}", advice.saving);
 }
 
 #[test]
 fn an_interpreter_line_with_env_costs_one_exec() {
     let tool: (&str, Option<&str>, &[&str]) = ("/home/user/bin/tool", ENV, &["env", "perl", "tool"]);
-    let advice = only(
-        &advice_on_chains(&[tool, ("/usr/bin/perl", None, &["perl", "tool"])]),
-        "shims",
-    );
+    let advice = only(&advice_on_chains(&[tool, ("/usr/bin/perl", None, &["perl", "tool"])]), "shims");
     assert!(advice.finding.fix[0].ends_with("#!/usr/bin/perl"), "{advice:?}");
 }
 
@@ -142,9 +113,7 @@ fn advice_on_command_through_pyenv(helpers: u64) -> AdviceList {
     let shebang = serial.builder.text(b"/usr/bin/env");
     serial.builder.recording.execs[0].interpreter = Some(shebang);
     let exec = |serial: &mut Serial, path: &str, argv: &[&[u8]], at: u64| {
-        serial
-            .builder
-            .exec_at(ROOT, path.as_bytes(), argv, [at, at + 300_000, at + 600_000]);
+        serial.builder.exec_at(ROOT, path.as_bytes(), argv, [at, at + 300_000, at + 600_000]);
     };
     exec(&mut serial, "/bin/bash", &[b"bash", b"shims/python3"], 1_000_000);
     for _ in 0..helpers {
@@ -160,10 +129,7 @@ fn advice_on_command_through_pyenv(helpers: u64) -> AdviceList {
 #[test]
 fn a_shim_before_the_command_itself_is_reported() {
     let advice = only(&advice_on_command_through_pyenv(0), "shims");
-    assert_eq!(
-        advice.finding.title,
-        "the recorded command reaches the real python3 through 2 earlier execs"
-    );
+    assert_eq!(advice.finding.title, "the recorded command reaches the real python3 through 2 earlier execs");
     assert_eq!(advice.finding.whatif, "--direct=python3");
     assert!(advice.finding.evidence[1].starts_with("it takes "), "{advice:?}");
     assert!(advice.saving[0] > Nanos(18_000_000), "{:?}", advice.saving);
@@ -178,16 +144,8 @@ fn forks_of_a_version_manager_get_no_advice() {
 
 #[test]
 fn advice_on_a_script_run_by_a_version_manager_is_for_its_author() {
-    let mut serial = Serial::with_command(
-        "/home/user/.rbenv/bin/rbenv",
-        &["bash", "rbenv", "exec", "bash", "x.sh"],
-    );
-    serial.builder.exec_at(
-        ROOT,
-        b"/bin/bash",
-        &[b"bash", b"x.sh"],
-        [1_000_000, 1_300_000, 1_600_000],
-    );
+    let mut serial = Serial::with_command("/home/user/.rbenv/bin/rbenv", &["bash", "rbenv", "exec", "bash", "x.sh"]);
+    serial.builder.exec_at(ROOT, b"/bin/bash", &[b"bash", b"x.sh"], [1_000_000, 1_300_000, 1_600_000]);
     for _ in 0..COUNT {
         serial.launch_waiting(&Spans::USUAL, None, READ);
     }
@@ -198,9 +156,7 @@ fn advice_on_a_script_run_by_a_version_manager_is_for_its_author() {
 #[test]
 fn a_namesake_of_the_command_is_not_a_version_manager() {
     let mut serial = Serial::with_command("./tool", &["./tool"]);
-    serial
-        .builder
-        .exec_at(ROOT, b".libs/tool", &[b"tool"], [30_000_000, 30_300_000, 30_600_000]);
+    serial.builder.exec_at(ROOT, b".libs/tool", &[b"tool"], [30_000_000, 30_300_000, 30_600_000]);
     serial.run_shell_until(60_000_000);
     assert!(is_silent(&advices(&serial.finish()), "shims"));
 }
@@ -210,10 +166,7 @@ const PYENV: &str = "/home/user/.pyenv/libexec/pyenv";
 /// Returns the advice on a start-up file of bash that runs each of these pyenv commands once, and reads the shell code that it prints.
 fn advice_on_startup_file(commands: &[&[&str]]) -> AdviceList {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "-i"]);
-    let spans = Spans {
-        run: 40_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 40_000_000, ..Spans::USUAL };
     for command in commands {
         let script = format!("{PYENV}-{}", command[0]);
         let words = [&["bash", PYENV], *command].concat();
@@ -242,19 +195,9 @@ fn a_version_manager_that_is_called_for_itself_is_not_a_shim() {
     let calls: Vec<&Advice> = found.worth.iter().collect();
     let mut titles: Vec<&str> = calls.iter().map(|advice| advice.finding.title.as_str()).collect();
     titles.sort_unstable();
-    assert_eq!(
-        titles,
-        ["bash calls `pyenv init -` once", "bash calls `pyenv rehash` once"],
-        "installing is intended"
-    );
-    let init = calls
-        .iter()
-        .find(|advice| advice.finding.title.contains("init"))
-        .unwrap();
-    assert_eq!(
-        init.finding.whatif,
-        "'--remove=argv=bash?/home/user/.pyenv/libexec/pyenv-init?-'"
-    );
+    assert_eq!(titles, ["bash calls `pyenv init -` once", "bash calls `pyenv rehash` once"], "installing is intended");
+    let init = calls.iter().find(|advice| advice.finding.title.contains("init")).unwrap();
+    assert_eq!(init.finding.whatif, "'--remove=argv=bash?/home/user/.pyenv/libexec/pyenv-init?-'");
     assert!(init.finding.fix[2].ends_with(". ~/.pyenv-init.sh"), "{init:?}");
     assert!(init.saving[0] > Nanos(40_000_000), "{:?}", init.saving);
 }
@@ -264,19 +207,14 @@ fn chains_with_similar_titles_are_distinguished() {
     let mut serial = Serial::new();
     for tool in ["lint", "test"] {
         let path = format!("/home/user/.asdf/shims/{tool}");
-        let spans = Spans {
-            run: 40_000_000,
-            ..Spans::USUAL
-        };
+        let spans = Spans { run: 40_000_000, ..Spans::USUAL };
         let launch = serial.launch(&spans, Some((&path, &[tool])));
         let loaded = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
         for (number, path) in [(1, "/opt/asdf/bin/asdf"), (2, "/usr/bin/node")] {
             let at = loaded + number * 10_000_000;
             let script = format!("/opt/{tool}.js");
             let argv: [&[u8]; 2] = [b"node", script.as_bytes()];
-            serial
-                .builder
-                .exec_at(launch, path.as_bytes(), &argv, [at, at + 300_000, at + 600_000]);
+            serial.builder.exec_at(launch, path.as_bytes(), &argv, [at, at + 300_000, at + 600_000]);
         }
     }
     let found = advices(&serial.finish());
@@ -294,26 +232,18 @@ pub(crate) fn nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> (Record
     const LAUNCHING: u64 = Spans::USUAL.total() - Spans::USUAL.run;
     const BEFORE: u64 = LAUNCHING - Spans::USUAL.teardown - Spans::USUAL.reap;
     let mut serial = Serial::with_command("/bin/sh", &["sh", "start.sh"]);
-    let spans = |level: u64| Spans {
-        run: Spans::USUAL.run + (depth - 1 - level) * (LAUNCHING + 2 * OWN),
-        ..Spans::USUAL
-    };
+    let spans =
+        |level: u64| Spans { run: Spans::USUAL.run + (depth - 1 - level) * (LAUNCHING + 2 * OWN), ..Spans::USUAL };
     let begins = |level: u64| SHELL + level * (BEFORE + OWN);
     let mut parent = ROOT;
     for level in 0..depth {
         let script = scripts[level as usize % scripts.len()];
-        let child = serial
-            .builder
-            .launch(parent, begins(level), &spans(level), Some(script));
+        let child = serial.builder.launch(parent, begins(level), &spans(level), Some(script));
         serial.builder.row(child).parent_task = Some(TaskId(parent.0));
         serial.builder.recording.execs.last_mut().unwrap().interpreter = Some(serial.builder.text(b"/bin/sh"));
         let row = serial.builder.row(child);
         let (created_at, zombie, reaped) = (row.created.unwrap().0, row.zombie.unwrap().0, row.reaped.unwrap().0);
-        let on = if level == 0 {
-            0
-        } else {
-            begins(level - 1) + Spans::USUAL.create + Spans::USUAL.queue
-        };
+        let on = if level == 0 { 0 } else { begins(level - 1) + Spans::USUAL.create + Spans::USUAL.queue };
         let waker = Some(WakerRow::Task(TaskId(child.0)));
         let waits = [zombie - created_at, Spans::USUAL.reap];
         serial.slices.push(slice(parent.0, on, created_at, waits, WAIT4, waker));
@@ -328,9 +258,7 @@ pub(crate) fn nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> (Record
     }
     let last = serial.builder.row(parent);
     let (created_at, zombie) = (last.created.unwrap().0, last.zombie.unwrap().0);
-    serial
-        .slices
-        .push(ended(parent.0, created_at + Spans::USUAL.queue, zombie));
+    serial.slices.push(ended(parent.0, created_at + Spans::USUAL.queue, zombie));
     serial.finish()
 }
 
@@ -365,10 +293,7 @@ fn a_script_that_execs_itself_is_not_a_shim() {
 /// Returns the advice on a start-up file of bash that runs a program once and reads its output.
 fn advice_on_startup_program(path: &str, argv: &[&str]) -> AdviceList {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "-i"]);
-    let spans = Spans {
-        run: 40_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 40_000_000, ..Spans::USUAL };
     serial.launch_waiting(&spans, Some((path, argv)), READ);
     advices(&serial.finish())
 }
@@ -382,10 +307,7 @@ fn code_that_a_program_prints_for_a_start_up_file_can_be_saved() {
     assert!(advice.saving[0] > Nanos(40_000_000), "{advice:?}");
     let found = advice_on_startup_program("/usr/bin/direnv", &["direnv", "hook", "bash"]);
     let fix = only(&found, "shell-code").finding.fix;
-    assert!(
-        fix[2].ends_with("eval \"$(direnv hook bash)\"  ->  . ~/.direnv-init.sh"),
-        "{fix:?}"
-    );
+    assert!(fix[2].ends_with("eval \"$(direnv hook bash)\"  ->  . ~/.direnv-init.sh"), "{fix:?}");
 }
 
 #[test]
@@ -399,17 +321,12 @@ fn output_for_a_start_up_file_that_may_differ_each_time_gets_no_advice() {
 /// Returns the advice on a shell that calls a package manager repeatedly. Each call runs one command through a shell.
 fn advice_on_runner_calls(argv: &[&str]) -> AdviceList {
     let mut serial = Serial::new();
-    let spans = Spans {
-        run: 20_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 20_000_000, ..Spans::USUAL };
     for _ in 0..COUNT {
         let runner = serial.launch(&spans, Some(("/usr/bin/node", argv)));
         let created = serial.builder.row(runner).created.unwrap().0;
         let shell = Some(("/bin/sh", &["sh", "-c", "tsc --noEmit"][..]));
-        let shell = serial
-            .builder
-            .launch(runner, created + 10_000_000, &Spans::USUAL, shell);
+        let shell = serial.builder.launch(runner, created + 10_000_000, &Spans::USUAL, shell);
         serial.builder.row(shell).parent_task = Some(TaskId(runner.0));
     }
     advices(&serial.finish())
@@ -420,10 +337,7 @@ fn a_runner_that_starts_one_command_each_time_is_reported() {
     let found = advice_on_runner_calls(&["node", "/usr/bin/npx", "tsc", "--noEmit"]);
     let advice = only(&found, "package-script");
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
-    assert!(
-        advice.finding.fix[1].ends_with("npx tsc --noEmit  ->  node_modules/.bin/tsc --noEmit"),
-        "{advice:?}"
-    );
+    assert!(advice.finding.fix[1].ends_with("npx tsc --noEmit  ->  node_modules/.bin/tsc --noEmit"), "{advice:?}");
     assert!(advice.saving[0] > Nanos(COUNT * 10_000_000), "{advice:?}");
     let found = advice_on_runner_calls(&["node", "/opt/npm/bin/npm-cli.js", "run", "-s", "check"]);
     let advice = only(&found, "package-script");
@@ -432,10 +346,7 @@ fn a_runner_that_starts_one_command_each_time_is_reported() {
 
 #[test]
 fn other_work_of_a_package_manager_is_not_reported() {
-    for argv in [
-        &["node", "/usr/bin/npm", "install", "tsc"][..],
-        &["node", "server.js", "run", "check"],
-    ] {
+    for argv in [&["node", "/usr/bin/npm", "install", "tsc"][..], &["node", "server.js", "run", "check"]] {
         let found = advice_on_runner_calls(argv);
         assert!(is_silent(&found, "package-script"), "{argv:?}: {found:?}");
     }

@@ -28,23 +28,14 @@ fn fork_duration() -> u64 {
 
 #[test]
 fn substitutions_that_run_no_program_can_do_without_a_fork() {
-    for (shell, snippet) in [
-        ("/bin/bash", "printf -v x"),
-        ("/bin/dash", "x=$REPLY"),
-        ("/bin/mksh", "x=${ function arg; }"),
-    ] {
+    for (shell, snippet) in
+        [("/bin/bash", "printf -v x"), ("/bin/dash", "x=$REPLY"), ("/bin/mksh", "x=${ function arg; }")]
+    {
         let advice = only(&advice_on_forks(shell, &Spans::USUAL), "bare-forks");
         assert_eq!(advice.finding.launches.len() as u64, COUNT);
         assert_eq!(advice.saving[0], Nanos(COUNT * fork_duration()), "{shell}");
-        assert!(
-            advice.finding.fix.concat().contains(snippet),
-            "{shell}: {:?}",
-            advice.finding.fix
-        );
-        assert!(
-            advice.finding.evidence[1].contains("reads the output of 60 of them"),
-            "{advice:?}"
-        );
+        assert!(advice.finding.fix.concat().contains(snippet), "{shell}: {:?}", advice.finding.fix);
+        assert!(advice.finding.evidence[1].contains("reads the output of 60 of them"), "{advice:?}");
     }
     let advice = only(&advice_on_forks("/bin/bash", &Spans::USUAL), "bare-forks");
     assert_eq!(advice.finding.whatif, "'--remove=(bash),parent=bash'");
@@ -52,32 +43,20 @@ fn substitutions_that_run_no_program_can_do_without_a_fork() {
 
 #[test]
 fn the_evidence_states_that_the_output_of_no_fork_is_read() {
-    let advice = only(
-        &advice_on_awaited_forks("/bin/bash", &Spans::USUAL, WAIT4),
-        "bare-forks",
-    );
-    assert!(
-        advice.finding.evidence[1].contains("reads the output of none of them"),
-        "{advice:?}"
-    );
+    let advice = only(&advice_on_awaited_forks("/bin/bash", &Spans::USUAL, WAIT4), "bare-forks");
+    assert!(advice.finding.evidence[1].contains("reads the output of none of them"), "{advice:?}");
 }
 
 #[test]
 fn workers_are_not_bare_forks() {
     for parent in ["/usr/bin/python3", "/usr/bin/perl", "/usr/sbin/apache2"] {
-        assert!(
-            is_silent(&advice_on_forks(parent, &Spans::USUAL), "bare-forks"),
-            "{parent}"
-        );
+        assert!(is_silent(&advice_on_forks(parent, &Spans::USUAL), "bare-forks"), "{parent}");
     }
 }
 
 #[test]
 fn a_subshell_with_enough_work_gets_no_advice() {
-    let busy = Spans {
-        run: 30_000_000,
-        ..Spans::USUAL
-    };
+    let busy = Spans { run: 30_000_000, ..Spans::USUAL };
     assert!(is_silent(&advice_on_forks("/bin/bash", &busy), "bare-forks"));
 }
 
@@ -94,17 +73,12 @@ fn a_fork_that_had_to_wait_for_a_cpu_counts_like_the_others() {
 /// Returns the advice on bare forks at line 3 of a script that also forks subshells, at `line`, that launch a program with real work.
 fn advice_on_bare_forks_and_subshells(line: u32) -> Advice {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "script"]);
-    let busy = Spans {
-        run: 30_000_000,
-        ..Spans::USUAL
-    };
+    let busy = Spans { run: 30_000_000, ..Spans::USUAL };
     for _ in 0..COUNT {
         let bare = serial.launch_waiting(&Spans::USUAL, None, READ);
         let subshell = serial.launch_waiting(&busy, None, READ);
         let begin = serial.builder.row(subshell).first_run.unwrap().0;
-        let gcc = serial
-            .builder
-            .launch(subshell, begin, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
+        let gcc = serial.builder.launch(subshell, begin, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
         for (launch, line) in [(bare, 3), (subshell, line), (gcc, line)] {
             let frame = serial.builder.line(Language::Bash, "/home/user/script", line, "");
             serial.builder.set_call_chain(launch, &[frame]);

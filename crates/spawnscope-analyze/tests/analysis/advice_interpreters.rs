@@ -11,10 +11,7 @@ fn advice_on_starts(argv: &[&str], run: u64, scripts: u64) -> AdviceList {
     let mut serial = Serial::new();
     let spans = Spans { run, ..Spans::USUAL };
     for number in 0..COUNT {
-        let words: Vec<String> = argv
-            .iter()
-            .map(|word| word.replace('@', &(number % scripts).to_string()))
-            .collect();
+        let words: Vec<String> = argv.iter().map(|word| word.replace('@', &(number % scripts).to_string())).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         serial.launch(&spans, Some((argv[0], &words)));
     }
@@ -40,10 +37,7 @@ fn many_short_runs_of_an_interpreter_are_merged_into_one_process() {
         assert!(error < 100, "{argv:?}: {error}");
         assert!(advice.finding.fix.concat().contains(fix), "{:?}", advice.finding.fix);
     }
-    let advice = only(
-        &advice_on_starts(&["python3", "tool.py"], 3_000_000, 1),
-        "interpreter-start",
-    );
+    let advice = only(&advice_on_starts(&["python3", "tool.py"], 3_000_000, 1), "interpreter-start");
     assert_eq!(advice.finding.title, "bash starts python3 for tool.py 20 times");
 }
 
@@ -51,12 +45,6 @@ fn many_short_runs_of_an_interpreter_are_merged_into_one_process() {
 fn different_scripts_and_long_runs_are_not_merged() {
     let other_scripts = advice_on_starts(&["python3", "test@.py"], 3_000_000, COUNT);
     assert!(is_silent(&other_scripts, "interpreter-start"), "{other_scripts:?}");
-    assert!(is_silent(
-        &advice_on_starts(&["python3", "tool.py"], 200_000_000, 1),
-        "interpreter-start"
-    ));
-    assert!(is_silent(
-        &advice_on_starts(&["pythonize", "x"], 3_000_000, 1),
-        "interpreter-start"
-    ));
+    assert!(is_silent(&advice_on_starts(&["python3", "tool.py"], 200_000_000, 1), "interpreter-start"));
+    assert!(is_silent(&advice_on_starts(&["pythonize", "x"], 3_000_000, 1), "interpreter-start"));
 }

@@ -30,10 +30,7 @@ fn one_shell_loops_over_the_files_of_find() {
     assert!(fix_of(&advice).contains("{} +"), "{advice:?}");
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=find");
     let launching_only = COUNT * (Spans::USUAL.total() - Spans::USUAL.run);
-    assert!(
-        advice.saving[0] >= Nanos(launching_only),
-        "{advice:?} of {launching_only}"
-    );
+    assert!(advice.saving[0] >= Nanos(launching_only), "{advice:?} of {launching_only}");
     let xargs = &["/usr/bin/xargs", "-n", "1", "sh", "-c", "..."];
     assert!(!is_silent(&advice_on_launches(xargs, LOOP, WAIT4), "shell-per-file"));
     for all_at_once in [
@@ -49,10 +46,7 @@ fn one_shell_loops_over_the_files_of_find() {
 /// Returns the advice on a parent that launches sha1sum through `sh -c`, once for each file.
 fn advice_on_launches_by_shell(parent: &[&str], text: &str) -> AdviceList {
     let mut serial = Serial::with_command(parent[0], parent);
-    let spans = Spans {
-        run: 1_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 1_000_000, ..Spans::USUAL };
     for number in 0..COUNT {
         let text = text.replace('@', &number.to_string());
         let launch = serial.launch(&spans, Some(("/bin/sh", &["sh", "-c", &text])));
@@ -86,18 +80,12 @@ fn make_evaluates_a_shell_function_once() {
     let make = &["/usr/bin/make", "all"];
     let same = &["/bin/sh", "-c", "cat version | tr a b"];
     let advice = only(&advice_on_launches(make, same, READ), "make-shell");
-    assert!(
-        advice.finding.title.ends_with("30 times") && fix_of(&advice).contains(":="),
-        "{advice:?}"
-    );
+    assert!(advice.finding.title.ends_with("30 times") && fix_of(&advice).contains(":="), "{advice:?}");
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * Spans::USUAL.total()));
     let different = advice_on_launches(make, &["/bin/sh", "-c", "cat v@ | tr a b"], READ);
     assert!(is_silent(&different, "make-shell"), "{different:?}");
     let recipe = advice_on_launches(make, same, WAIT4);
-    assert!(
-        is_silent(&recipe, "make-shell"),
-        "make does not read what a recipe prints: {recipe:?}"
-    );
+    assert!(is_silent(&recipe, "make-shell"), "make does not read what a recipe prints: {recipe:?}");
 }
 
 #[test]
@@ -123,15 +111,9 @@ const EARLY: u64 = 15_000_000;
 /// Builds a recording of `work & while kill -0 $!; do sleep 0.02; done`. Without a worker, nothing shows what the loop waits for.
 fn polling(sleeps: u64, has_worker: bool) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
-    let cycle = Spans {
-        run: PAUSE,
-        ..Spans::USUAL
-    };
-    let worker = has_worker.then(|| {
-        serial
-            .builder
-            .launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/opt/work", &["work"])))
-    });
+    let cycle = Spans { run: PAUSE, ..Spans::USUAL };
+    let worker =
+        has_worker.then(|| serial.builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/opt/work", &["work"]))));
     for _ in 0..sleeps {
         let child = serial.launch(&cycle, Some(("/bin/sleep", &["sleep", "0.02"])));
         replace_run_by_sleep(&mut serial, child);
@@ -156,9 +138,7 @@ fn replace_run_by_sleep(serial: &mut Serial, child: LaunchId) {
     let last = serial.slices.iter_mut().rfind(|slice| slice.task.0 == child.0).unwrap();
     let on = last.off.0 - last.on_span.unwrap().0;
     *last = ended(child.0, exit, zombie);
-    serial
-        .slices
-        .push(slice(child.0, on, exit - PAUSE, [PAUSE, 0], CLOCK_NANOSLEEP, None));
+    serial.slices.push(slice(child.0, on, exit - PAUSE, [PAUSE, 0], CLOCK_NANOSLEEP, None));
 }
 
 #[test]
@@ -175,16 +155,9 @@ fn a_script_that_polls_its_child_sleeps_too_long_once() {
 fn polling_for_an_unknown_event_has_no_certain_saving() {
     let found = advices(&polling(17, false));
     assert!(is_silent(&found, "sleep-loop"), "{found:?}");
-    let mut unsure = found
-        .not_worth
-        .iter()
-        .filter(|(_, advice)| advice.finding.rule == "sleep-loop");
+    let mut unsure = found.not_worth.iter().filter(|(_, advice)| advice.finding.rule == "sleep-loop");
     let (doubt, advice) = unsure.next().unwrap();
-    assert_eq!(
-        (*doubt, advice.saving[0]),
-        (Rejection::Uncertain, Nanos(0)),
-        "{advice:?}"
-    );
+    assert_eq!((*doubt, advice.saving[0]), (Rejection::Uncertain, Nanos(0)), "{advice:?}");
     let few = advices(&polling(2, true));
     let all = few.worth.iter().chain(few.not_worth.iter().map(|(_, advice)| advice));
     assert!(all.clone().all(|advice| advice.finding.rule != "sleep-loop"), "{few:?}");
@@ -215,10 +188,7 @@ fn a_loop_over_an_unknown_program_gets_general_advice() {
     assert_eq!(advice.finding.whatif, "--in-process=ask,parent=python3");
     assert!(fix_of(&advice).contains("a module"), "{advice:?}");
     let known = advice_on_launches(&["/bin/bash", "loop.sh"], &["/usr/bin/dirname", "a/f@"], WAIT4);
-    assert!(
-        is_silent(&known, "launch-loop"),
-        "another rule has better advice: {known:?}"
-    );
+    assert!(is_silent(&known, "launch-loop"), "another rule has better advice: {known:?}");
 }
 
 #[test]
@@ -226,10 +196,7 @@ fn a_loop_of_command_lines_run_by_a_shell_is_a_loop() {
     let python = &["/usr/bin/python3", "loop.py"];
     let line = &["/bin/sh", "-c", "read x <f@; echo $x"];
     let advice = only(&advice_on_launches(python, line, WAIT4), "launch-loop");
-    assert_eq!(
-        advice.finding.title,
-        format!("python3 runs {COUNT} command lines through sh")
-    );
+    assert_eq!(advice.finding.title, format!("python3 runs {COUNT} command lines through sh"));
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=python3");
     assert!(fix_of(&advice).contains("a module"), "{advice:?}");
     let shell = advice_on_launches(&["/bin/bash", "loop.sh"], line, WAIT4);
@@ -238,10 +205,7 @@ fn a_loop_of_command_lines_run_by_a_shell_is_a_loop() {
 
 #[test]
 fn a_shell_has_no_builtin_for_changes_of_files() {
-    let rm = only(
-        &advice_on_launches(BASH, &["/bin/rm", "-f", "conftest"], WAIT4),
-        "launch-loop",
-    );
+    let rm = only(&advice_on_launches(BASH, &["/bin/rm", "-f", "conftest"], WAIT4), "launch-loop");
     assert!(fix_of(&rm).contains("several files"), "{rm:?}");
     assert!(!fix_of(&rm).contains("##*/"), "{rm:?}");
     let ask = only(&advice_on_launches(BASH, &["/opt/ask", "f@"], WAIT4), "launch-loop");
@@ -255,17 +219,11 @@ fn loops_are_ranked_by_their_launch_tax() {
     // Slightly less than the other phases take together: with longer runs, the launches would be no candidates.
     const LONG: u64 = 900_000;
     let mut serial = Serial::with_command(BASH[0], BASH);
-    for (program, launches, run) in [
-        ("a", COUNT, LONG),
-        ("b", COUNT, LONG),
-        ("c", COUNT, LONG),
-        ("d", COUNT + 5, LONG / 100),
-    ] {
+    for (program, launches, run) in
+        [("a", COUNT, LONG), ("b", COUNT, LONG), ("c", COUNT, LONG), ("d", COUNT + 5, LONG / 100)]
+    {
         for _ in 0..launches {
-            serial.launch(
-                &Spans { run, ..Spans::USUAL },
-                Some((&format!("/opt/{program}"), &[program, "f"])),
-            );
+            serial.launch(&Spans { run, ..Spans::USUAL }, Some((&format!("/opt/{program}"), &[program, "f"])));
         }
     }
     let found = advices(&serial.finish());
@@ -279,36 +237,21 @@ fn loops_are_ranked_by_their_launch_tax() {
 #[test]
 fn a_command_line_and_its_launches_count_once() {
     let python = &["/usr/bin/python3", "loop.py"];
-    let spans = Spans {
-        run: 20 * Spans::USUAL.total(),
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 20 * Spans::USUAL.total(), ..Spans::USUAL };
     let mut serial = Serial::with_command(python[0], python);
     for number in 0..COUNT {
         let line = format!("(cd x; :); ask {number} | cat");
         let shell = serial.launch(&spans, Some(("/bin/sh", &["sh", "-c", &line])));
         let begun = serial.builder.row(shell).created.unwrap().0;
         let each = 2 * Spans::USUAL.total();
-        let fork = Spans {
-            run: 50_000,
-            ..Spans::USUAL
-        };
+        let fork = Spans { run: 50_000, ..Spans::USUAL };
         serial.builder.launch(shell, begun + each, &fork, None);
-        let ask = serial
-            .builder
-            .launch(shell, begun + 3 * each, &Spans::USUAL, Some(("/opt/ask", &["ask"])));
+        let ask = serial.builder.launch(shell, begun + 3 * each, &Spans::USUAL, Some(("/opt/ask", &["ask"])));
         let inner = Some(("/bin/sh", &["sh", "-c", "read x; :"][..]));
         serial.builder.launch(ask, begun + 4 * each, &Spans::USUAL, inner);
         for launch in [shell, ask] {
             // Both mostly wait, so that their CPU time is short.
-            let load = serial
-                .builder
-                .recording
-                .execs
-                .iter()
-                .find(|exec| exec.launch == launch)
-                .unwrap()
-                .load_cpu;
+            let load = serial.builder.recording.execs.iter().find(|exec| exec.launch == launch).unwrap().load_cpu;
             serial.builder.row(launch).exit_cpu = load.map(|load| Nanos(load.0 + 50_000));
         }
     }
@@ -323,17 +266,12 @@ fn a_command_line_and_its_launches_count_once() {
 /// Returns the advice on a shell that runs `wrapper` repeatedly. Each wrapper launches `link` `each` times.
 fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> AdviceList {
     let mut serial = Serial::with_command(BASH[0], BASH);
-    let spans = Spans {
-        run: 3 * each * Spans::USUAL.total(),
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 3 * each * Spans::USUAL.total(), ..Spans::USUAL };
     for _ in 0..COUNT {
         let parent = serial.launch(&spans, Some(wrapper));
         let mut begins = serial.builder.row(parent).created.unwrap().0 + 500_000;
         for _ in 0..each {
-            let child = serial
-                .builder
-                .launch(parent, begins, &Spans::USUAL, Some(("/opt/link", &["link", "a.o"])));
+            let child = serial.builder.launch(parent, begins, &Spans::USUAL, Some(("/opt/link", &["link", "a.o"])));
             serial.builder.row(child).parent_task = Some(TaskId(parent.0));
             begins += 2 * Spans::USUAL.total();
         }
@@ -346,8 +284,7 @@ fn a_compiled_program_that_launches_one_program_is_not_a_loop() {
     let all = |found: &AdviceList| {
         let not_worth = found.not_worth.iter().map(|(_, advice)| advice);
         let all = found.worth.iter().chain(not_worth);
-        all.filter(|advice| advice.finding.title.contains("launches link"))
-            .count()
+        all.filter(|advice| advice.finding.title.contains("launches link")).count()
     };
     let compiled: (&str, &[&str]) = ("/opt/collect", &["collect", "a.o"]);
     assert_eq!(all(&advice_on_wrappers(compiled, 1)), 0);
@@ -361,10 +298,7 @@ fn long_independent_launches_are_advised_to_run_in_parallel() {
     let working_in = |parent: &str, millis: u64, argv: &str, beside: Option<&str>| {
         let mut serial = Serial::with_command(parent, &[parent]);
         let start = serial.now();
-        let spans = Spans {
-            run: millis * 1_000_000,
-            ..Spans::USUAL
-        };
+        let spans = Spans { run: millis * 1_000_000, ..Spans::USUAL };
         for number in 0..COUNT {
             let file = argv.replace('@', &number.to_string());
             serial.launch(&spans, Some(("/usr/bin/cc", &["cc", "-c", &file])));

@@ -25,10 +25,7 @@ fn tools(spans: &Spans, change: impl Fn(&mut ExecRow)) -> (Recording, Vec<SliceR
 }
 
 fn advice_on_loads(found: u32, failed: u32, cache: Option<bool>) -> AdviceList {
-    let spans = Spans {
-        load: 3_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { load: 3_000_000, ..Spans::USUAL };
     advices(&tools(&spans, |exec| {
         (exec.load_opens, exec.load_failed_opens) = (Some(found), Some(failed));
         exec.load_cache = cache;
@@ -40,16 +37,9 @@ fn a_loader_with_many_failed_lookups_gets_advice() {
     // The failed lookups take as long as loading three libraries. With three libraries, half of the time is thus saved.
     let advice = only(&advice_on_loads(3, 301, Some(true)), "loader-search");
     let expected = COUNT * 1_500_000;
-    assert!(
-        advice.saving[0].0.abs_diff(expected) < expected / 1000,
-        "{:?}",
-        advice.saving
-    );
+    assert!(advice.saving[0].0.abs_diff(expected) < expected / 1000, "{:?}", advice.saving);
     let fix = advice.finding.fix.concat();
-    assert!(
-        fix.contains("LD_LIBRARY_PATH") && fix.contains("LD_DEBUG=libs /opt/tool"),
-        "{fix}"
-    );
+    assert!(fix.contains("LD_LIBRARY_PATH") && fix.contains("LD_DEBUG=libs /opt/tool"), "{fix}");
     assert_eq!(advice.finding.evidence.len(), 1, "the cache exists: {advice:?}");
     let advice = only(&advice_on_loads(3, 301, Some(false)), "loader-search");
     assert!(advice.finding.fix[0].contains("ldconfig"), "{advice:?}");
@@ -61,21 +51,14 @@ fn many_libraries_are_reported_and_a_usual_number_is_not() {
     assert_eq!(advice.saving[0], Nanos(COUNT * 3_000_000));
     assert!(advice.finding.limits.contains("the upper limit"), "{advice:?}");
     let found = advice_on_loads(3, 1, Some(true));
-    assert!(
-        is_silent(&found, "loader") && is_silent(&found, "loader-search"),
-        "{found:?}"
-    );
+    assert!(is_silent(&found, "loader") && is_silent(&found, "loader-search"), "{found:?}");
 }
 
 #[test]
 fn a_launch_that_was_slowed_down_counts_with_those_that_load_as_many_libraries() {
     let mut serial = Serial::new();
     for number in 0..COUNT {
-        let spans = Spans {
-            load: 3_000_000,
-            run: if number == 7 { 50_000_000 } else { 0 },
-            ..Spans::USUAL
-        };
+        let spans = Spans { load: 3_000_000, run: if number == 7 { 50_000_000 } else { 0 }, ..Spans::USUAL };
         serial.launch(&spans, TOOL);
         serial.builder.recording.execs.last_mut().unwrap().load_opens = Some(40);
     }
@@ -85,26 +68,14 @@ fn a_launch_that_was_slowed_down_counts_with_those_that_load_as_many_libraries()
 
 #[test]
 fn many_libraries_of_a_long_running_program_get_no_advice() {
-    let spans = Spans {
-        load: 3_000_000,
-        run: 100_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { load: 3_000_000, run: 100_000_000, ..Spans::USUAL };
     let found = advices(&tools(&spans, |exec| exec.load_opens = Some(40)));
     assert!(is_silent(&found, "loader"), "{found:?}");
 }
 
 #[test]
 fn a_long_teardown_is_reported_and_that_of_a_small_program_is_not() {
-    let with = |teardown: u64| {
-        advices(&tools(
-            &Spans {
-                teardown,
-                ..Spans::USUAL
-            },
-            |_| (),
-        ))
-    };
+    let with = |teardown: u64| advices(&tools(&Spans { teardown, ..Spans::USUAL }, |_| ()));
     let advice = only(&with(20_000_000), "teardown");
     assert_eq!(advice.saving[0], Nanos(COUNT * 20_000_000));
     assert!(advice.finding.fix.concat().contains("hugetlb=1"), "{advice:?}");
@@ -113,10 +84,7 @@ fn a_long_teardown_is_reported_and_that_of_a_small_program_is_not() {
 
 #[test]
 fn a_teardown_that_only_waited_for_a_cpu_is_not_reported() {
-    let spans = Spans {
-        teardown: 20_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { teardown: 20_000_000, ..Spans::USUAL };
     let mut recorded = tools(&spans, |_| ());
     for row in recorded.0.launches.iter_mut().skip(1) {
         row.cpu = row.exit_cpu.map(|cpu| Nanos(cpu.0 + 60_000));
@@ -163,22 +131,11 @@ fn oversubscribed_cpus_get_the_saving_of_more_cpus() {
     let advice = only(&advices(&parallel_children(8)), "run-queue");
     // Eight children take four times as long as one on two CPUs, and twice as long on four CPUs.
     let expected = 80_000_000;
-    assert!(
-        advice.saving[0].0.abs_diff(expected) < expected / 10,
-        "{:?}",
-        advice.saving
-    );
+    assert!(advice.saving[0].0.abs_diff(expected) < expected / 10, "{:?}", advice.saving);
     assert!(advice.saving[1] < advice.saving[0], "{:?}", advice.saving);
-    assert!(
-        advice.finding.fix.concat().contains("save no wall time by themselves"),
-        "{advice:?}"
-    );
+    assert!(advice.finding.fix.concat().contains("save no wall time by themselves"), "{advice:?}");
     assert_eq!(advice.finding.whatif, "--cpus=4");
-    let waited = advice
-        .finding
-        .evidence
-        .iter()
-        .find(|sentence| sentence.contains("waited for a CPU"));
+    let waited = advice.finding.evidence.iter().find(|sentence| sentence.contains("waited for a CPU"));
     let waited = waited.unwrap();
     assert!(
         waited.contains("ms of it before new processes first ran"),
@@ -192,10 +149,7 @@ fn a_command_that_may_use_few_of_the_cpus_is_advised_on_the_limit() {
     let info = &mut recorded.0.info;
     (info.cpus, info.allowed_cpus) = (3, Some(1.5));
     let advice = only(&advices(&recorded), "run-queue");
-    assert_eq!(
-        advice.finding.title,
-        "the command may use only 2 of 3 CPUs, and needs more"
-    );
+    assert_eq!(advice.finding.title, "the command may use only 2 of 3 CPUs, and needs more");
     assert_eq!(advice.finding.whatif, "--cpus=3", "no more than the machine has");
     assert!(advice.finding.fix[0].contains("taskset"), "{advice:?}");
     assert!(advice.finding.fix.concat().contains("-j2"), "{advice:?}");
@@ -205,47 +159,25 @@ fn a_command_that_may_use_few_of_the_cpus_is_advised_on_the_limit() {
 fn as_many_processes_as_cpus_get_no_advice_on_cpus() {
     assert!(is_silent(&advices(&parallel_children(2)), "run-queue"));
     // Wake-ups are slow, but launches run one after the other: no CPU is oversubscribed.
-    let spans = Spans {
-        queue: 2_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { queue: 2_000_000, ..Spans::USUAL };
     let found = advices(&tools(&spans, |_| ()));
     assert!(is_silent(&found, "run-queue"), "{found:?}");
 }
 
 #[test]
 fn a_slow_machine_is_reported_with_its_longest_phase() {
-    let with = |exec: u64| {
-        advices(&tools(
-            &Spans {
-                exec,
-                load: 20_000_000,
-                ..Spans::USUAL
-            },
-            |_| (),
-        ))
-    };
+    let with = |exec: u64| advices(&tools(&Spans { exec, load: 20_000_000, ..Spans::USUAL }, |_| ()));
     let advice = only(&with(70_000_000), "slow-machine");
-    assert!(
-        advice.finding.evidence[1].contains("exec 70.0 ms, load 20.0 ms"),
-        "{advice:?}"
-    );
+    assert!(advice.finding.evidence[1].contains("exec 70.0 ms, load 20.0 ms"), "{advice:?}");
     assert!(advice.finding.fix[0].starts_with("execve is slow"), "{advice:?}");
     let tax = Spans::USUAL.create + Spans::USUAL.setup + 90_000_000 + Spans::USUAL.teardown;
     let expected = COUNT * (tax - 10_000_000);
-    assert!(
-        advice.saving[0].0.abs_diff(expected) < expected / 1000,
-        "{:?}",
-        advice.saving
-    );
+    assert!(advice.saving[0].0.abs_diff(expected) < expected / 1000, "{:?}", advice.saving);
     assert!(is_silent(&with(20_000_000), "slow-machine"));
 }
 
 #[test]
 fn a_machine_is_not_blamed_for_large_parents() {
-    let spans = Spans {
-        create: 80_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { create: 80_000_000, ..Spans::USUAL };
     assert!(is_silent(&advices(&tools(&spans, |_| ())), "slow-machine"));
 }

@@ -16,10 +16,7 @@ const MAKE: &[&str] = &["/usr/bin/make", "make", "-C", "part@"];
 fn advice_on_makes(top: &[&str], program: &[&str], wait: u16) -> AdviceList {
     let mut serial = Serial::with_command(top[0], top);
     for directory in 0..COUNT {
-        let words: Vec<String> = program
-            .iter()
-            .map(|word| word.replace('@', &directory.to_string()))
-            .collect();
+        let words: Vec<String> = program.iter().map(|word| word.replace('@', &directory.to_string())).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         serial.launch_waiting(&Spans::USUAL, Some((words[0], &words[1..])), wait);
     }
@@ -31,22 +28,13 @@ const TOP: &[&str] = &["/usr/bin/make", "all"];
 #[test]
 fn one_make_builds_all_directories() {
     let advice = only(&advice_on_makes(TOP, MAKE, WAIT4), "make-recursive");
-    assert_eq!(
-        advice.finding.title,
-        "make starts make 30 times, each for a part of the build"
-    );
+    assert_eq!(advice.finding.title, "make starts make 30 times, each for a part of the build");
     assert_eq!(advice.finding.whatif, "--in-process=make,parent=make");
     let fix = fix_of(&advice);
-    assert!(
-        fix.contains("include a/module.mk") && fix.contains("+$(MAKE) -C $@"),
-        "{fix}"
-    );
+    assert!(fix.contains("include a/module.mk") && fix.contains("+$(MAKE) -C $@"), "{fix}");
     // None of these makes launches anything.
     assert!(fix.contains("up to date"), "{fix}");
-    assert!(
-        advice.finding.evidence[1].starts_with("30 of them launch nothing"),
-        "{advice:?}"
-    );
+    assert!(advice.finding.evidence[1].starts_with("30 of them launch nothing"), "{advice:?}");
     let launching = COUNT * (Spans::USUAL.total() - Spans::USUAL.run);
     assert!(advice.saving[0] >= Nanos(launching), "{advice:?} of {launching}");
 }
@@ -55,20 +43,13 @@ fn one_make_builds_all_directories() {
 fn advice_on_compilers(run: u64) -> AdviceList {
     const BEFORE: u64 = 1_000_000;
     let compiler = Spans { run, ..Spans::USUAL };
-    let spans = Spans {
-        run: 2 * BEFORE + compiler.total(),
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 2 * BEFORE + compiler.total(), ..Spans::USUAL };
     let mut serial = Serial::with_command(TOP[0], TOP);
     for directory in 0..COUNT {
         let argument = format!("part{directory}");
         let make = serial.launch(&spans, Some(("/usr/bin/make", &["make", "-C", &argument])));
         let at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0 + BEFORE;
-        add_launches(
-            &mut serial,
-            make,
-            &[(at, compiler, &["/usr/bin/cc", "cc", "-c", "x.c"])],
-        );
+        add_launches(&mut serial, make, &[(at, compiler, &["/usr/bin/cc", "cc", "-c", "x.c"])]);
     }
     advices(&serial.finish())
 }
@@ -86,10 +67,7 @@ fn directories_with_work_are_built_in_parallel() {
 #[test]
 fn advice_on_generated_makefiles_names_a_better_generator() {
     let cmake: &[&str] = &["/usr/bin/gmake", "gmake", "-f", "CMakeFiles/x@.dir/build.make", "x@"];
-    let advice = only(
-        &advice_on_makes(&["/usr/bin/gmake", "all"], cmake, WAIT4),
-        "make-recursive",
-    );
+    let advice = only(&advice_on_makes(&["/usr/bin/gmake", "all"], cmake, WAIT4), "make-recursive");
     assert!(fix_of(&advice).contains("cmake -G Ninja"), "{advice:?}");
     assert!(!fix_of(&advice).contains("module.mk"), "{advice:?}");
     let automake: &[&str] = &["/usr/bin/make", "make", "all-am"];
@@ -106,20 +84,14 @@ fn other_programs_and_makes_of_scripts_are_not_recursive() {
     let script = advice_on_makes(&["/bin/bash", "all.sh"], MAKE, WAIT4);
     assert!(is_silent(&script, "make-recursive"), "no make above: {script:?}");
     let question = advice_on_makes(TOP, MAKE, READ);
-    assert!(
-        is_silent(&question, "make-recursive"),
-        "$(shell make ...): {question:?}"
-    );
+    assert!(is_silent(&question, "make-recursive"), "$(shell make ...): {question:?}");
 }
 
 #[test]
 fn a_shell_that_loops_over_directories_does_not_hide_the_recursive_make() {
     const BEFORE: u64 = 1_000_000;
     let each = Spans::USUAL.total() + BEFORE;
-    let spans = Spans {
-        run: COUNT * each + BEFORE,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: COUNT * each + BEFORE, ..Spans::USUAL };
     let mut serial = Serial::with_command(TOP[0], TOP);
     let text = "for d in $(DIRS); do make -C $d; done";
     let shell = serial.launch(&spans, Some(("/bin/sh", &["/bin/sh", "-c", text])));
@@ -138,26 +110,18 @@ fn a_shell_that_loops_over_directories_does_not_hide_the_recursive_make() {
 /// Adds launches by `parent`, which waits for each of them.
 fn add_launches(serial: &mut Serial, parent: LaunchId, launches: &[(u64, Spans, &[&str])]) {
     // Replaces the only slice of the parent by one slice before each launch, and one after the last launch.
-    let last = serial
-        .slices
-        .iter()
-        .rposition(|slice| slice.task.0 == parent.0)
-        .unwrap();
+    let last = serial.slices.iter().rposition(|slice| slice.task.0 == parent.0).unwrap();
     let end = serial.slices.remove(last).off.0;
     let mut on = serial.builder.row(parent).first_run.unwrap().0;
     for (at, spans, program) in launches {
-        let child = serial
-            .builder
-            .launch(parent, *at, spans, Some((program[0], &program[1..])));
+        let child = serial.builder.launch(parent, *at, spans, Some((program[0], &program[1..])));
         let row = serial.builder.row(child);
         row.parent_task = Some(TaskId(parent.0));
         let (begun, zombie) = (row.created.unwrap().0, row.zombie.unwrap().0);
         serial.slices.push(created(child.0, begun, spans.queue));
         serial.slices.push(ended(child.0, begun + spans.queue, zombie));
         let waker = Some(WakerRow::Task(TaskId(child.0)));
-        serial
-            .slices
-            .push(slice(parent.0, on, begun, [zombie - begun, spans.reap], WAIT4, waker));
+        serial.slices.push(slice(parent.0, on, begun, [zombie - begun, spans.reap], WAIT4, waker));
         on = zombie + spans.reap;
     }
     serial.slices.push(ended(parent.0, on, end));

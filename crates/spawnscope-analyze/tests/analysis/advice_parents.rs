@@ -19,12 +19,7 @@ pub(crate) fn calibrated(program: &str) -> Serial {
         (Constant::PageCopy, 10_000.0),
         (Constant::PageFree, 5_000.0),
     ];
-    let row = |(what, ns): (Constant, f64)| Calibration {
-        what,
-        ns,
-        low_ns: Some(ns * 0.9),
-        high_ns: Some(ns * 1.1),
-    };
+    let row = |(what, ns): (Constant, f64)| Calibration { what, ns, low_ns: Some(ns * 0.9), high_ns: Some(ns * 1.1) };
     serial.builder.recording.calibration = constants.map(row).to_vec();
     serial
 }
@@ -39,12 +34,7 @@ fn from_parent(
     let mut serial = calibrated(program);
     for number in 0..count {
         let (create, bytes) = costs(number);
-        let spans = Spans {
-            create,
-            exec: 2_000_000,
-            teardown: 4_000_000,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create, exec: 2_000_000, teardown: 4_000_000, ..Spans::USUAL };
         let launch = serial.launch(&spans, launched);
         serial.builder.row(launch).parent_rss_bytes = Some(bytes);
     }
@@ -60,11 +50,7 @@ fn a_large_python_gets_advice_not_to_fork() {
     // Saved: the time of a creation above that of a vfork, and the time of an exec, which frees the copy, above that of the command's exec.
     let of_command = 300_000;
     let expected = 20 * (create - VFORK + 2_000_000 - of_command);
-    assert!(
-        advice.saving[0].0.abs_diff(expected) < expected / 1000,
-        "{:?} of {expected}",
-        advice.saving
-    );
+    assert!(advice.saving[0].0.abs_diff(expected) < expected / 1000, "{:?} of {expected}", advice.saving);
     assert!(advice.saving[1] < advice.saving[0], "{:?}", advice.saving);
     assert!(advice.finding.fix[0].contains("preexec_fn"), "{advice:?}");
     assert!(
@@ -95,10 +81,7 @@ fn forks_without_exec_and_those_of_shells_get_advice_on_huge_pages() {
         only(&found, "large-parent-pages").finding.fix.concat()
     };
     let workers = fix("/usr/bin/python3", None);
-    assert!(
-        workers.contains("forkserver") && workers.contains("glibc.malloc.hugetlb=1"),
-        "{workers}"
-    );
+    assert!(workers.contains("forkserver") && workers.contains("glibc.malloc.hugetlb=1"), "{workers}");
     assert!(fix("/bin/bash", TRUE).contains("unset arrays"));
 }
 
@@ -106,14 +89,9 @@ fn forks_without_exec_and_those_of_shells_get_advice_on_huge_pages() {
 fn small_parents_and_vfork_are_left_alone() {
     let silent = |recorded: &(Recording, Vec<SliceRow>)| {
         let found = advices(recorded);
-        assert!(
-            is_silent(&found, "large-parent") && is_silent(&found, "large-parent-pages"),
-            "{found:?}"
-        );
+        assert!(is_silent(&found, "large-parent") && is_silent(&found, "large-parent-pages"), "{found:?}");
     };
-    silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| {
-        (SMALL * 3 / 2, 300_000_000)
-    }));
+    silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| (SMALL * 3 / 2, 300_000_000)));
     // With so little memory, something else must make these forks slow.
     silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 4_000_000)));
     let mut recorded = from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 300_000_000));
@@ -126,20 +104,15 @@ fn small_parents_and_vfork_are_left_alone() {
 #[test]
 fn a_growing_parent_is_compared_with_its_first_launches() {
     let create = |number: u64| SMALL + number * 50_000;
-    let recorded = from_parent("/usr/bin/python3", 60, None, |number| {
-        (create(number), 20_000_000 + number * 5_000_000)
-    });
+    let recorded =
+        from_parent("/usr/bin/python3", 60, None, |number| (create(number), 20_000_000 + number * 5_000_000));
     let advice = only(&advices(&recorded), "growing-parent");
     assert_eq!(advice.finding.launches.len(), 60);
     // The initial cost is that of the first six of sixty launches. Each launch ends with freeing, which takes half as long as copying.
     let at_first = SMALL + 125_000;
     let saved: u64 = (0..60).map(|number| create(number).saturating_sub(at_first)).sum();
     let expected = saved * 3 / 2;
-    assert!(
-        advice.saving[0].0.abs_diff(expected) < expected / 100,
-        "{:?} of {expected}",
-        advice.saving
-    );
+    assert!(advice.saving[0].0.abs_diff(expected) < expected / 100, "{:?} of {expected}", advice.saving);
     assert!(advice.finding.evidence[1].contains("per additional MB"), "{advice:?}");
     assert!(advice.finding.fix[0].contains("tracemalloc"), "{advice:?}");
 }
@@ -153,10 +126,7 @@ fn a_parent_that_stays_as_it_is_does_not_grow() {
 fn closing(closes: u32, span: u64) -> (Recording, Vec<SliceRow>) {
     let mut serial = calibrated("/usr/bin/server");
     for _ in 0..20 {
-        let spans = Spans {
-            setup: 40_000 + span,
-            ..Spans::USUAL
-        };
+        let spans = Spans { setup: 40_000 + span, ..Spans::USUAL };
         let launch = serial.launch(&spans, TRUE);
         let row = serial.builder.row(launch);
         (row.setup_closes, row.setup_close_span) = (Some(closes), Some(Nanos(span)));
@@ -169,27 +139,14 @@ fn a_loop_of_closes_becomes_one_call() {
     let advice = only(&advices(&closing(1_000, 1_000_000)), "close-loop");
     // One call remains of a thousand.
     assert!(advice.saving[0].0.abs_diff(20 * 999_000) < 1_000, "{:?}", advice.saving);
-    assert!(
-        advice
-            .finding
-            .fix
-            .concat()
-            .contains("close_range(3, ~0U, CLOSE_RANGE_CLOEXEC)"),
-        "{advice:?}"
-    );
-    assert!(
-        advice.finding.evidence[0].contains("a median of 1,000 `close` calls"),
-        "{advice:?}"
-    );
+    assert!(advice.finding.fix.concat().contains("close_range(3, ~0U, CLOSE_RANGE_CLOEXEC)"), "{advice:?}");
+    assert!(advice.finding.evidence[0].contains("a median of 1,000 `close` calls"), "{advice:?}");
 }
 
 #[test]
 fn a_few_closes_are_not_a_loop() {
     assert!(is_silent(&advices(&closing(10, 1_000_000)), "close-loop"));
-    assert!(
-        is_silent(&advices(&closing(1_000, 2_000)), "close-loop"),
-        "too small to report"
-    );
+    assert!(is_silent(&advices(&closing(1_000, 2_000)), "close-loop"), "too small to report");
 }
 
 /// Adds a launch whose end the parent finds when it next wakes up from a sleep of `every`.
@@ -201,9 +158,7 @@ fn launch_polled(serial: &mut Serial, every: u64) -> LaunchId {
     let zombie = serial.builder.row(launch).zombie.unwrap().0;
     let (mut at, mut since) = (off, on);
     loop {
-        serial
-            .slices
-            .push(slice(1, since, at, [every, 0], CLOCK_NANOSLEEP, None));
+        serial.slices.push(slice(1, since, at, [every, 0], CLOCK_NANOSLEEP, None));
         since = at + every;
         if since > zombie {
             break;
@@ -226,11 +181,7 @@ fn a_polling_parent_gets_advice_to_wait() {
     let late: u64 = launches.iter().map(late).sum();
     let advice = only(&advices(&serial.finish()), "late-reaping");
     assert_eq!(advice.finding.launches.len(), 60);
-    assert!(
-        advice.saving[0].0.abs_diff(late) < late / 100,
-        "{:?} of {late}",
-        advice.saving
-    );
+    assert!(advice.saving[0].0.abs_diff(late) < late / 100, "{:?} of {late}", advice.saving);
     assert!(advice.finding.fix[0].contains("process.wait()"), "{advice:?}");
 }
 

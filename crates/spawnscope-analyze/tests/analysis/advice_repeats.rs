@@ -30,54 +30,34 @@ const PYTHON: &[&str] = &["/usr/bin/python3.11", "deploy.py"];
 fn a_program_with_the_same_arguments_is_launched_once() {
     let found = advice_on_repeats(BASH, &[&["git", "rev-parse", "--show-toplevel"]], READ);
     let advice = only(&found, "repeats");
-    assert_eq!(
-        advice.finding.title,
-        "bash launches git 30 times with the same arguments"
-    );
+    assert_eq!(advice.finding.title, "bash launches git 30 times with the same arguments");
     // The first launch stays.
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * Spans::USUAL.total()));
     assert!(fix_of(&advice).contains("answer=$("), "{advice:?}");
     assert_eq!(advice.finding.whatif, "--remove=git,parent=bash");
     let found = advice_on_repeats(PYTHON, &[&["git", "--version"], &["uname", "-r"]], WAIT4);
-    let both: Vec<_> = found
-        .worth
-        .iter()
-        .filter(|advice| advice.finding.rule == "repeats")
-        .collect();
+    let both: Vec<_> = found.worth.iter().filter(|advice| advice.finding.rule == "repeats").collect();
     assert_eq!(both.len(), 2, "{found:?}");
     assert!(both.iter().all(|advice| fix_of(advice).contains("functools.cache")));
-    assert!(
-        !both.iter().any(|advice| fix_of(advice).contains("$(")),
-        "nothing for shells"
-    );
+    assert!(!both.iter().any(|advice| fix_of(advice).contains("$(")), "nothing for shells");
 }
 
 #[test]
 fn several_questions_to_one_program_are_one_finding() {
     let lines: [&[&str]; 2] = [&["git", "config", "user.name"], &["git", "rev-parse", "HEAD"]];
     let advice = only(&advice_on_repeats(BASH, &lines, READ), "repeats");
-    assert!(
-        advice
-            .finding
-            .title
-            .ends_with("git 60 times with only 2 different command lines")
-    );
+    assert!(advice.finding.title.ends_with("git 60 times with only 2 different command lines"));
     assert_eq!(advice.saving[0], Nanos(2 * (COUNT - 1) * Spans::USUAL.total()));
 }
 
 #[test]
 fn command_lines_with_the_same_beginning_are_distinguished() {
     let options = "core.preloadindex=true,log.showSignature=false,color.ui=false";
-    let lines: [&[&str]; 2] = [
-        &["git", "-c", options, "config", "user.name"],
-        &["git", "-c", options, "rev-parse", "--git-dir"],
-    ];
+    let lines: [&[&str]; 2] =
+        [&["git", "-c", options, "config", "user.name"], &["git", "-c", options, "rev-parse", "--git-dir"]];
     let advice = only(&advice_on_repeats(PYTHON, &lines, READ), "repeats");
     let evidence = advice.finding.evidence.join("\n");
-    assert!(
-        evidence.contains("…") && evidence.contains(" config user.name"),
-        "{evidence}"
-    );
+    assert!(evidence.contains("…") && evidence.contains(" config user.name"), "{evidence}");
     assert!(evidence.contains(" rev-parse --git-dir"), "{evidence}");
 }
 
@@ -100,31 +80,19 @@ fn changing_or_other_commands_are_not_repeated_questions() {
     assert!(is_silent(&different, "repeats"), "{different:?}");
     // In a shell, a variable such as HOSTNAME is better than a stored answer.
     let found = advice_on_repeats(BASH, &[&["hostname"]], READ);
-    assert!(
-        is_silent(&found, "repeats") && !is_silent(&found, "builtin"),
-        "{found:?}"
-    );
+    assert!(is_silent(&found, "repeats") && !is_silent(&found, "builtin"), "{found:?}");
 }
 
 #[test]
 fn advice_on_repeats_of_an_unknown_program_states_its_limits() {
-    let advice = only(
-        &advice_on_repeats(PYTHON, &[&["our-settings", "--get", "x"]], READ),
-        "repeats",
-    );
-    assert!(
-        advice.finding.limits.contains("does not know this program"),
-        "{advice:?}"
-    );
+    let advice = only(&advice_on_repeats(PYTHON, &[&["our-settings", "--get", "x"]], READ), "repeats");
+    assert!(advice.finding.limits.contains("does not know this program"), "{advice:?}");
 }
 
 #[test]
 fn one_launch_answers_for_all_items() {
     let cases: [(&[&str], &str); 6] = [
-        (
-            &["git", "-C", "repo", "log", "-1", "--", "f@"],
-            "git log --format='%H %ct' --name-only",
-        ),
+        (&["git", "-C", "repo", "log", "-1", "--", "f@"], "git log --format='%H %ct' --name-only"),
         (&["git", "show", "HEAD:f@"], "git cat-file --batch"),
         (&["git", "rev-parse", "v@"], "git rev-parse A B C"),
         (&["docker", "inspect", "c@"], "docker inspect A B C"),
@@ -134,10 +102,7 @@ fn one_launch_answers_for_all_items() {
     for (line, fix) in cases {
         let advice = only(&advice_on_repeats(BASH, &[line], READ), "per-item");
         assert!(fix_of(&advice).contains(fix), "{line:?}: {advice:?}");
-        assert!(
-            advice.saving[0] > Nanos((COUNT - 1) * Spans::USUAL.total() * 3 / 4),
-            "{advice:?}"
-        );
+        assert!(advice.saving[0] > Nanos((COUNT - 1) * Spans::USUAL.total() * 3 / 4), "{advice:?}");
     }
 }
 
@@ -169,25 +134,13 @@ fn arguments_that_are_no_list_of_items_get_no_advice() {
 
 #[test]
 fn pairs_of_files_are_moved_by_one_process() {
-    let advice = only(
-        &advice_on_repeats(BASH, &[&["mv", "a/f@", "b/g@"]], WAIT4),
-        "many-files",
-    );
+    let advice = only(&advice_on_repeats(BASH, &[&["mv", "a/f@", "b/g@"]], WAIT4), "many-files");
     assert!(advice.finding.title.ends_with(", once per pair of files"), "{advice:?}");
     assert!(fix_of(&advice).contains("rename($from, $to)"), "{advice:?}");
     assert!(advice.finding.whatif.starts_with("--batch=mv"), "{advice:?}");
-    let advice = only(
-        &advice_on_repeats(PYTHON, &[&["cp", "a/f@", "b/g@"]], WAIT4),
-        "many-files",
-    );
-    assert!(
-        fix_of(&advice).contains("shutil.copy2") && !fix_of(&advice).contains("perl"),
-        "{advice:?}"
-    );
-    let advice = only(
-        &advice_on_repeats(BASH, &[&["rm", "a@.o", "a@.d"]], WAIT4),
-        "many-files",
-    );
+    let advice = only(&advice_on_repeats(PYTHON, &[&["cp", "a/f@", "b/g@"]], WAIT4), "many-files");
+    assert!(fix_of(&advice).contains("shutil.copy2") && !fix_of(&advice).contains("perl"), "{advice:?}");
+    let advice = only(&advice_on_repeats(BASH, &[&["rm", "a@.o", "a@.d"]], WAIT4), "many-files");
     assert!(fix_of(&advice).contains("xargs -0 rm --"), "{advice:?}");
 }
 
@@ -196,32 +149,17 @@ fn repeated_files_and_a_common_destination_are_not_pairs() {
     let again = advice_on_repeats(BASH, &[&["rm", "-f", "conftest.o"]], WAIT4);
     assert!(is_silent(&again, "many-files"), "{again:?}");
     let batched = advice_on_repeats(BASH, &[&["mv", "f@", "dir"]], WAIT4);
-    assert!(
-        is_silent(&batched, "many-files") && !is_silent(&batched, "batch"),
-        "{batched:?}"
-    );
+    assert!(is_silent(&batched, "many-files") && !is_silent(&batched, "batch"), "{batched:?}");
 }
 
 #[test]
 fn grep_takes_many_patterns_or_files() {
-    let advice = only(
-        &advice_on_repeats(BASH, &[&["grep", "-q", "word@", "list"]], WAIT4),
-        "grep-loop",
-    );
+    let advice = only(&advice_on_repeats(BASH, &[&["grep", "-q", "word@", "list"]], WAIT4), "grep-loop");
     assert!(advice.finding.title.ends_with("once per pattern"), "{advice:?}");
     assert!(fix_of(&advice).contains("declare -A"), "{advice:?}");
-    let dash = only(
-        &advice_on_repeats(&["/bin/dash", "x"], &[&["grep", "-q", "word@", "list"]], WAIT4),
-        "grep-loop",
-    );
-    assert!(
-        fix_of(&dash).contains("grep -F -f -") && !fix_of(&dash).contains("declare"),
-        "{dash:?}"
-    );
-    let files = only(
-        &advice_on_repeats(BASH, &[&["grep", "-c", "-e", "x", "f@"]], WAIT4),
-        "grep-loop",
-    );
+    let dash = only(&advice_on_repeats(&["/bin/dash", "x"], &[&["grep", "-q", "word@", "list"]], WAIT4), "grep-loop");
+    assert!(fix_of(&dash).contains("grep -F -f -") && !fix_of(&dash).contains("declare"), "{dash:?}");
+    let files = only(&advice_on_repeats(BASH, &[&["grep", "-c", "-e", "x", "f@"]], WAIT4), "grep-loop");
     assert!(fix_of(&files).contains("grep -l PATTERN FILES"), "{files:?}");
 }
 

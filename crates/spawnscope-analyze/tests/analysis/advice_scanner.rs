@@ -17,42 +17,24 @@ const AWAKE: u64 = 50_000;
 /// Builds a recording of launches of one file. The exec of each waits for `daemon`: `FIRST` for the first launch, `LATER` for the others.
 fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
-    serial.builder.recording.objects.push(ObjectRow {
-        kind,
-        device: 0,
-        inode: 0,
-        path: None,
-    });
+    serial.builder.recording.objects.push(ObjectRow { kind, device: 0, inode: 0, path: None });
     let object = ObjectRef::new(kind, 0);
     let name = serial.builder.text(daemon);
     for number in 0..COUNT {
         let wait = if number == 0 { FIRST } else { LATER };
-        let spans = Spans {
-            exec: Spans::USUAL.exec + wait + AWAKE,
-            ..Spans::USUAL
-        };
+        let spans = Spans { exec: Spans::USUAL.exec + wait + AWAKE, ..Spans::USUAL };
         let launch = serial.launch(&spans, Some(("/opt/tool", &["tool"])));
         let row = serial.builder.row(launch);
         let (first_run, zombie) = (row.first_run.unwrap().0, row.zombie.unwrap().0);
         let off = first_run + spans.setup + 100_000;
         // The wait divides the slice from the first run to the end into two.
-        let end = serial
-            .slices
-            .iter()
-            .position(|slice| slice.task.0 == launch.0 && slice.reason == LeftCpu::Ended);
+        let end = serial.slices.iter().position(|slice| slice.task.0 == launch.0 && slice.reason == LeftCpu::Ended);
         let end = &mut serial.slices[end.unwrap()];
         end.on_span = Some(Nanos(zombie - off - wait - AWAKE));
         serial.slices.push(SliceRow {
             object,
             reason,
-            ..slice(
-                launch.0,
-                first_run,
-                off,
-                [wait, AWAKE],
-                EXECVE,
-                Some(WakerRow::Other(Pid(7), Some(name))),
-            )
+            ..slice(launch.0, first_run, off, [wait, AWAKE], EXECVE, Some(WakerRow::Other(Pid(7), Some(name))))
         });
     }
     // Launches of files that are not scanned do not count.
@@ -72,20 +54,11 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
     assert_eq!(advice.saving[0], Nanos(FIRST + (COUNT - 1) * LATER + COUNT * AWAKE));
     assert!(advice.finding.title.contains("fapolicyd"), "{advice:?}");
     let evidence = &advice.finding.evidence;
-    assert!(
-        evidence[0].starts_with("10 waits by 10 processes: a median of 2.00 ms, 22.0 ms in all"),
-        "{evidence:?}"
-    );
-    assert!(
-        evidence[1].contains("waited a median of 4.00 ms, later execs 2.00 ms"),
-        "{evidence:?}"
-    );
+    assert!(evidence[0].starts_with("10 waits by 10 processes: a median of 2.00 ms, 22.0 ms in all"), "{evidence:?}");
+    assert!(evidence[1].contains("waited a median of 4.00 ms, later execs 2.00 ms"), "{evidence:?}");
     let fix = advice.finding.fix.concat();
     assert!(fix.starts_with("leave protection on"), "{fix}");
-    assert!(
-        fix.contains("fapolicyd-cli --file add") && fix.contains("responsible"),
-        "{fix}"
-    );
+    assert!(fix.contains("fapolicyd-cli --file add") && fix.contains("responsible"), "{fix}");
     assert!(!fix.contains("mdatp"), "{fix}");
 }
 
@@ -94,20 +67,12 @@ fn a_wait_that_other_answers_interrupt_is_one_wait() {
     let (recording, mut slices) = scanned(b"clamd", LeftCpu::Uninterruptible, ObjectKind::Permission);
     let whole = advices(&(recording.clone(), slices.clone()));
     // The scanner's answer to another thread wakes each waiter after a third of its wait, and the waiter continues to wait.
-    let parts: Vec<SliceRow> = slices
-        .iter()
-        .filter(|slice| slice.syscall == Some(EXECVE))
-        .copied()
-        .collect();
+    let parts: Vec<SliceRow> = slices.iter().filter(|slice| slice.syscall == Some(EXECVE)).copied().collect();
     slices.retain(|slice| slice.syscall != Some(EXECVE));
     for part in parts {
         let waited = part.wake_span.unwrap().0;
         let awake = 2_000;
-        slices.push(SliceRow {
-            wake_span: Some(Nanos(waited / 3)),
-            off_span: Some(Nanos(waited / 3)),
-            ..part
-        });
+        slices.push(SliceRow { wake_span: Some(Nanos(waited / 3)), off_span: Some(Nanos(waited / 3)), ..part });
         let off = part.off.0 + waited / 3 + awake;
         slices.push(SliceRow {
             off: Nanos(off),
@@ -120,10 +85,7 @@ fn a_wait_that_other_answers_interrupt_is_one_wait() {
     let in_parts = advices(&(recording, slices));
     let count_and_files = |advices: &spawnscope_analyze::advice::AdviceList| {
         let evidence = only(advices, "scanner").finding.evidence;
-        let files = evidence
-            .iter()
-            .find(|sentence| sentence.contains("waited longest"))
-            .unwrap();
+        let files = evidence.iter().find(|sentence| sentence.contains("waited longest")).unwrap();
         (evidence[0].split(':').next().unwrap().to_owned(), files.clone())
     };
     let (count, files) = count_and_files(&in_parts);

@@ -14,12 +14,7 @@ fn loop_of(rounds: u64) -> Recording {
         let start = round * 10_000_000;
         let shell = builder.launch(ROOT, start, &Spans::USUAL, Some(("/bin/sh", &["sh", "-c", "gcc"])));
         builder.launch(shell, start + 700_000, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
-        builder.launch(
-            ROOT,
-            start + 5_000_000,
-            &Spans::USUAL,
-            Some(("/usr/bin/dirname", &["dirname"])),
-        );
+        builder.launch(ROOT, start + 5_000_000, &Spans::USUAL, Some(("/usr/bin/dirname", &["dirname"])));
     }
     builder.recording
 }
@@ -29,11 +24,7 @@ fn rows_of(recording: &Recording, limit: usize) -> (Rows, Vec<(String, usize)>) 
     let rows = rows(&forest, &Callers::find(&forest, Detail::Line), limit);
     let mut all: Vec<u32> = (0..rows.len()).flat_map(|row| rows.members(row).to_vec()).collect();
     all.sort_unstable();
-    assert_eq!(
-        all,
-        (0..forest.launches.len() as u32).collect::<Vec<_>>(),
-        "each launch is in one row"
-    );
+    assert_eq!(all, (0..forest.launches.len() as u32).collect::<Vec<_>>(), "each launch is in one row");
     for row in 0..rows.len() {
         let name = |row: usize| &forest.launches[rows.members(row)[0] as usize].command;
         for member in rows.members(row) {
@@ -64,15 +55,7 @@ fn few_launches_have_a_row_each() {
 fn similar_siblings_are_merged_with_what_they_launched() {
     let recording = loop_of(8);
     let (_, names) = rows_of(&recording, 7);
-    let expected = [
-        ("bash", 1),
-        ("sh", 4),
-        ("dirname", 4),
-        ("sh", 4),
-        ("dirname", 4),
-        ("gcc", 4),
-        ("gcc", 4),
-    ];
+    let expected = [("bash", 1), ("sh", 4), ("dirname", 4), ("sh", 4), ("dirname", 4), ("gcc", 4), ("gcc", 4)];
     assert_eq!(names, expected.map(|(name, launches)| (name.to_owned(), launches)));
 }
 

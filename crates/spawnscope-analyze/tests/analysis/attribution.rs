@@ -65,10 +65,7 @@ fn only(recording: &Recording, slices: &[SliceRow]) -> AttributedWaits {
 
 fn launches(command: &[u8], through: Option<&[u8]>, count: u64) -> WaitTargets {
     let (command, through) = (command.to_vec(), through.map(<[u8]>::to_vec));
-    WaitTargets {
-        target: WaitTarget::Launches { command, through },
-        count,
-    }
+    WaitTargets { target: WaitTarget::Launches { command, through }, count }
 }
 
 #[test]
@@ -99,20 +96,14 @@ fn a_wait_for_a_child_divides_by_its_phases() {
         other: Nanos(0),
     };
     assert_eq!(waits.parts, parts);
-    assert_eq!(
-        (waits.command.as_slice(), waits.syscall),
-        (b"emacs".as_slice(), Some(WAIT4))
-    );
+    assert_eq!((waits.command.as_slice(), waits.syscall), (b"emacs".as_slice(), Some(WAIT4)));
     assert_eq!((waits.count, waits.targets), (1, vec![launches(b"git", None, 1)]));
 }
 
 #[test]
 fn time_before_the_child_is_not_part_of_it() {
     let (builder, git) = with_git();
-    let waits = only(
-        &builder.recording,
-        &[slice(1, 0, 600_000, [1_300_000, 0], READ, woken_by(git))],
-    );
+    let waits = only(&builder.recording, &[slice(1, 0, 600_000, [1_300_000, 0], READ, woken_by(git))]);
     assert_eq!(waits.parts.other, Nanos(400_000), "until it was created");
     assert_eq!(waits.parts.total(), Nanos(1_300_000));
 }
@@ -124,10 +115,7 @@ fn a_wait_for_a_childs_descendant_is_attributed_to_the_child() {
     let copy = builder.launch(shell, 100_000, &Spans::USUAL, None);
     let git = builder.launch(copy, 200_000, &Spans::USUAL, Some(("/usr/bin/git", &["git"])));
     let pipe = object(&mut builder, ObjectKind::Pipe, None);
-    let read = SliceRow {
-        object: pipe,
-        ..slice(1, 0, 500_000, [300_000, 0], READ, woken_by(git))
-    };
+    let read = SliceRow { object: pipe, ..slice(1, 0, 500_000, [300_000, 0], READ, woken_by(git)) };
     let waits = only(&builder.recording, &[read]);
     assert_eq!(waits.targets, [launches(b"sh", Some(b"git"), 1)]);
     let identity = waits.object.unwrap().identity.unwrap();
@@ -160,38 +148,21 @@ fn a_program_waits_under_the_name_that_it_had_then() {
 #[test]
 fn the_parent_of_a_vfork_waits_for_its_childs_setup_and_exec() {
     let (builder, git) = with_git();
-    let suspended = SliceRow {
-        reason: LeftCpu::Uninterruptible,
-        ..slice(1, 0, 1_120_000, [300_000, 0], VFORK, woken_by(git))
-    };
+    let suspended =
+        SliceRow { reason: LeftCpu::Uninterruptible, ..slice(1, 0, 1_120_000, [300_000, 0], VFORK, woken_by(git)) };
     let waits = only(&builder.recording, &[suspended]);
     assert_eq!((waits.parts.tax, waits.parts.queue), (Nanos(300_000), Nanos(0)));
 }
 
 #[test]
 fn a_parent_that_polls_waits_for_its_dead_child() {
-    let spans = Spans {
-        reap: 3_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { reap: 3_000_000, ..Spans::USUAL };
     let mut builder = emacs();
     builder.launch(ROOT, 1_000_000, &spans, Some(("/usr/bin/git", &["git"])));
-    let sleep = |off: u64| {
-        slice(
-            1,
-            off - 1_000,
-            off,
-            [1_000_000, 0],
-            CLOCK_NANOSLEEP,
-            Some(WakerRow::Interrupt),
-        )
-    };
+    let sleep = |off: u64| slice(1, off - 1_000, off, [1_000_000, 0], CLOCK_NANOSLEEP, Some(WakerRow::Interrupt));
     // The first sleep ends before the child does, and is attributed to no launch. The child ends during the second sleep, and is a zombie
     // throughout the third.
-    let waits = only(
-        &builder.recording,
-        &[sleep(1_100_000), sleep(2_100_000), sleep(3_100_000)],
-    );
+    let waits = only(&builder.recording, &[sleep(1_100_000), sleep(2_100_000), sleep(3_100_000)]);
     assert_eq!((waits.count, waits.targets), (2, vec![launches(b"git", None, 1)]));
     assert_eq!(waits.parts.reap, Nanos(960_000 + 1_000_000));
     assert_eq!(waits.parts.tax, Nanos(40_000), "the teardown before");
@@ -206,20 +177,10 @@ fn a_scanner_is_named_and_its_time_belongs_to_no_phase() {
     let scanned = |off: u64| SliceRow {
         object: permission,
         reason: LeftCpu::Uninterruptible,
-        ..slice(
-            git.0,
-            off - 5_000,
-            off,
-            [100_000, 5_000],
-            EXECVE,
-            Some(WakerRow::Other(Pid(7), Some(name))),
-        )
+        ..slice(git.0, off - 5_000, off, [100_000, 5_000], EXECVE, Some(WakerRow::Other(Pid(7), Some(name))))
     };
     let waits = only(&builder.recording, &[scanned(1_200_000), scanned(1_310_000)]);
-    let scanner = WaitTargets {
-        target: WaitTarget::Scanner(Some(b"clamd".to_vec())),
-        count: 1,
-    };
+    let scanner = WaitTargets { target: WaitTarget::Scanner(Some(b"clamd".to_vec())), count: 1 };
     assert_eq!((waits.count, waits.targets), (2, vec![scanner]));
     assert_eq!((waits.parts.other, waits.parts.queue), (Nanos(200_000), Nanos(10_000)));
     assert_eq!(waits.object.unwrap().identity, None);
@@ -232,14 +193,7 @@ fn waits_for_timers_disks_and_own_threads_are_not_attributed() {
         reason: LeftCpu::Uninterruptible,
         ..slice(1, 0, 1_000_000, [100_000, 0], READ, Some(WakerRow::Interrupt))
     };
-    let timer = slice(
-        1,
-        2_999_000,
-        3_000_000,
-        [100_000, 0],
-        CLOCK_NANOSLEEP,
-        Some(WakerRow::Interrupt),
-    );
+    let timer = slice(1, 2_999_000, 3_000_000, [100_000, 0], CLOCK_NANOSLEEP, Some(WakerRow::Interrupt));
     let itself = slice(1, 3_999_000, 4_000_000, [100_000, 0], 202, woken_by(ROOT));
     assert_eq!(attribution(&builder.recording, &[disk, timer, itself]), []);
 }
@@ -249,24 +203,14 @@ fn waits_for_timers_disks_and_own_threads_are_not_attributed() {
 fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
     for preemptions in [20u64, 100] {
         let mut builder = emacs();
-        let spans = Spans {
-            run: 5_000_000,
-            ..Spans::USUAL
-        };
+        let spans = Spans { run: 5_000_000, ..Spans::USUAL };
         let git = builder.launch(ROOT, 0, &spans, Some(("/usr/bin/git", &["git"])));
         let begins = spans.total() - spans.run - spans.teardown - spans.reap;
         let mut slices: Vec<SliceRow> = (0..preemptions)
             .map(|number| SliceRow {
                 reason: LeftCpu::Preempted,
                 wake_span: None,
-                ..slice(
-                    git.0,
-                    begins + number * 40_000,
-                    begins + number * 40_000 + 10_000,
-                    [1_000, 0],
-                    0,
-                    None,
-                )
+                ..slice(git.0, begins + number * 40_000, begins + number * 40_000 + 10_000, [1_000, 0], 0, None)
             })
             .collect();
         // The wait starts during the first preemption and ends during the last one.
@@ -274,11 +218,7 @@ fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
         let start = begins + 10_400;
         slices.push(slice(1, 0, start, [last + 700 - start, 0], READ, woken_by(git)));
         let waits = only(&builder.recording, &slices);
-        assert_eq!(
-            waits.parts.queue.0,
-            600 + (preemptions - 2) * 1_000 + 700,
-            "{preemptions}"
-        );
+        assert_eq!(waits.parts.queue.0, 600 + (preemptions - 2) * 1_000 + 700, "{preemptions}");
         assert_eq!(waits.parts.run.0 + waits.parts.queue.0, last + 700 - start);
     }
 }

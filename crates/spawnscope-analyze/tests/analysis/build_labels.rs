@@ -20,11 +20,7 @@ fn build(lines: &[(LaunchId, &str)]) -> Builder {
 fn labels(builder: &Builder, label: BuildLabel) -> Vec<String> {
     let forest = Forest::build(&builder.recording);
     let labels = BuildLabels::find(&forest, label);
-    let text = |index| {
-        labels
-            .label_of(index)
-            .map_or("-".into(), |value| String::from_utf8_lossy(value).into_owned())
-    };
+    let text = |index| labels.label_of(index).map_or("-".into(), |value| String::from_utf8_lossy(value).into_owned());
     (0..forest.launches.len()).map(text).collect()
 }
 
@@ -80,18 +76,7 @@ fn a_crate_is_named_with_the_target_that_is_built() {
     let parents = [1, 1, 1, 4, 4, 1, 1, 1, 1].map(LaunchId);
     let tree: Vec<(LaunchId, &str)> = parents.into_iter().zip(lines.iter().map(String::as_str)).collect();
     let script = "zstd-sys (build script)";
-    let expected = [
-        "-",
-        "serde (lib)",
-        script,
-        script,
-        script,
-        script,
-        "tidy (test)",
-        "tidy (test)",
-        "-",
-        "-",
-    ];
+    let expected = ["-", "serde (lib)", script, script, script, script, "tidy (test)", "tidy (test)", "-", "-"];
     assert_eq!(labels(&build(&tree), BuildLabel::Crate), expected);
 }
 
@@ -116,10 +101,7 @@ fn packages_and_tests_are_named_by_the_recorded_variables() {
         (LaunchId(3), "/usr/bin/less"),
         (ROOT, "/usr/bin/tsc"),
         (ROOT, "/bin/true"),
-        (
-            ROOT,
-            "/t/debug/deps/tidy-0123456789abcdef --exact tests::no_tabs --nocapture",
-        ),
+        (ROOT, "/t/debug/deps/tidy-0123456789abcdef --exact tests::no_tabs --nocapture"),
         (ROOT, "/usr/bin/grep --exact x"),
     ]);
     let variables: [(usize, &[u8]); 3] = [
@@ -142,10 +124,7 @@ fn packages_and_tests_are_named_by_the_recorded_variables() {
 fn a_target_of_cmake_is_read_from_objects_and_makefiles() {
     let builder = build(&[
         (ROOT, "/usr/bin/c++ -o CMakeFiles/app.dir/src/main.cc.o -c main.cc"),
-        (
-            ROOT,
-            "/usr/bin/gmake -s -f lib/CMakeFiles/z.dir/build.make lib/CMakeFiles/z.dir/depend",
-        ),
+        (ROOT, "/usr/bin/gmake -s -f lib/CMakeFiles/z.dir/build.make lib/CMakeFiles/z.dir/depend"),
         (LaunchId(3), "/usr/bin/cc -o lib/z.o -c z.c"),
         (ROOT, "/usr/bin/gmake -f CMakeFiles/Makefile2 all"),
         (ROOT, "/usr/bin/cc -o CMakeFiles/.dir/a.o -c a.c"),
@@ -208,10 +187,7 @@ fn a_ninja_below_an_edge_has_edges_of_its_own() {
     ]);
     add_edge(&mut builder, 2, &["stamp"]);
     add_edge(&mut builder, 4, &["b"]);
-    assert_eq!(
-        labels(&builder, BuildLabel::Target),
-        ["-", "stamp", "stamp", "b", "b", "stamp"]
-    );
+    assert_eq!(labels(&builder, BuildLabel::Target), ["-", "stamp", "stamp", "b", "b", "stamp"]);
     let directories = [".", ".", "sub", "sub", "sub", "."];
     assert_eq!(labels(&builder, BuildLabel::Directory), directories);
 }
@@ -244,8 +220,5 @@ fn launches_are_grouped_by_label_and_those_without_one_together() {
         .map(|group| (String::from_utf8_lossy(&group.label).into_owned(), group.sums.count))
         .collect();
     groups.sort();
-    assert_eq!(
-        groups,
-        [("-".to_owned(), 2), ("a.o".to_owned(), 2), ("b.o".to_owned(), 1)]
-    );
+    assert_eq!(groups, [("-".to_owned(), 2), ("a.o".to_owned(), 2), ("b.o".to_owned(), 1)]);
 }

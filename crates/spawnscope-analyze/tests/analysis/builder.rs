@@ -138,10 +138,7 @@ impl Builder {
 
     /// Adds a successful exec of a dynamic program: entered, returned, loaded.
     pub(crate) fn exec_at(&mut self, launch: LaunchId, path: &[u8], argv: &[&[u8]], at_ns: [u64; 3]) {
-        let joined: Vec<u8> = argv
-            .iter()
-            .flat_map(|argument| [argument, b"\0".as_slice()].concat())
-            .collect();
+        let joined: Vec<u8> = argv.iter().flat_map(|argument| [argument, b"\0".as_slice()].concat()).collect();
         let cwd = self.text(b"/home/user");
         let row = ExecRow {
             launch,
@@ -164,13 +161,7 @@ impl Builder {
     /// Adds a failed exec of 1,000 ns.
     pub(crate) fn failed_exec_at(&mut self, launch: LaunchId, path: &str, errno: i32, enter_ns: u64) {
         let path = self.text(path.as_bytes());
-        let row = FailedExecRow {
-            launch,
-            enter: Nanos(enter_ns),
-            returned: Nanos(enter_ns + 1_000),
-            path,
-            errno,
-        };
+        let row = FailedExecRow { launch, enter: Nanos(enter_ns), returned: Nanos(enter_ns + 1_000), path, errno };
         self.recording.failed_execs.push(row);
     }
 
@@ -246,11 +237,5 @@ impl Builder {
 
 /// Returns a row of which only the id, the parent, the pid and the origin are set.
 pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> LaunchRow {
-    LaunchRow {
-        id,
-        parent,
-        pid: Some(Pid(4000 + i32::try_from(id.0).unwrap())),
-        origin,
-        ..LaunchRow::default()
-    }
+    LaunchRow { id, parent, pid: Some(Pid(4000 + i32::try_from(id.0).unwrap())), origin, ..LaunchRow::default() }
 }

@@ -18,9 +18,7 @@ fn label_of(chain: impl FnOnce(&mut Builder) -> Vec<FrameRow>, detail: Detail) -
     let forest = Forest::build(&builder.recording);
     let callers = Callers::find(&forest, detail);
     assert_eq!(callers.call_site_of(0), None, "the recorder launched the command");
-    callers
-        .call_site_of(1)
-        .map(|place| String::from_utf8(place.label()).unwrap())
+    callers.call_site_of(1).map(|place| String::from_utf8(place.label()).unwrap())
 }
 
 #[test]
@@ -30,12 +28,7 @@ fn a_script_is_labelled_by_its_innermost_line_or_function() {
     let top_level = |builder: &mut Builder| vec![builder.line(Language::Dash, "./configure", 2_040, "")];
     assert_eq!(label_of(top_level, Detail::Line).unwrap(), "configure:2040");
     assert_eq!(label_of(top_level, Detail::Function).unwrap(), "configure");
-    let text = |builder: &mut Builder| {
-        vec![FrameRow {
-            file: None,
-            ..builder.line(Language::Bash, "", 3, "")
-        }]
-    };
+    let text = |builder: &mut Builder| vec![FrameRow { file: None, ..builder.line(Language::Bash, "", 3, "") }];
     assert_eq!(label_of(text, Detail::Line).unwrap(), "bash line 3", "as of bash -c");
 }
 
@@ -58,11 +51,7 @@ fn a_makefile_is_labelled_by_its_line_and_target() {
     let shell = |builder: &mut Builder| vec![builder.line(Language::Make, "/src/Makefile", 3, "")];
     assert_eq!(label_of(shell, Detail::Line).unwrap(), "Makefile:3");
     let built_in = |builder: &mut Builder| {
-        vec![FrameRow {
-            file: None,
-            line: None,
-            ..builder.line(Language::Make, "", 1, "hello.o")
-        }]
+        vec![FrameRow { file: None, line: None, ..builder.line(Language::Make, "", 1, "hello.o") }]
     };
     let label = label_of(built_in, Detail::Line).unwrap();
     assert_eq!(label, "built-in rule of make (target hello.o)");
@@ -94,19 +83,14 @@ fn many_scripts_that_differ_only_in_arguments_are_grouped() {
             let start = 1_000_000 + number * 10_000_000;
             let shell = builder.launch(ROOT, start, &Spans::USUAL, Some(("/bin/sh", &["sh", "-c", &script])));
             let launch = builder.launch(shell, start + 2_000_000, &Spans::USUAL, DIRNAME);
-            let frame = FrameRow {
-                file: None,
-                ..builder.line(Language::Dash, "", 1, "")
-            };
+            let frame = FrameRow { file: None, ..builder.line(Language::Dash, "", 1, "") };
             builder.set_call_chain(launch, &[frame]);
         }
         let forest = Forest::build(&builder.recording);
         let callers = Callers::find(&forest, Detail::Line);
         let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
         let largest = callers.count(&launches).largest;
-        let labels = largest
-            .iter()
-            .map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
+        let labels = largest.iter().map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
         labels.collect::<Vec<_>>()
     };
     assert_eq!(places(5), [("sh -c 'dirname …'".to_owned(), 5)]);
@@ -129,10 +113,7 @@ fn frames_in_pythons_standard_library_are_skipped() {
         let file = "/usr/local/lib/python3.11/site-packages/git/cmd.py";
         python(builder, &[library, (file, 980, "Git.execute"), ("tool.py", 9, "")])
     };
-    assert_eq!(
-        label_of(installed, Detail::Line).unwrap(),
-        "cmd.py:980 in Git.execute()"
-    );
+    assert_eq!(label_of(installed, Detail::Line).unwrap(), "cmd.py:980 in Git.execute()");
     let only_library = |builder: &mut Builder| python(builder, &[library, ("<frozen runpy>", 88, "_run_code")]);
     assert_eq!(
         label_of(only_library, Detail::Line).unwrap(),
@@ -152,22 +133,13 @@ fn machine_code_is_labelled_by_the_first_function_outside_the_c_library() {
     };
     assert_eq!(label_of(git, Detail::Line).unwrap(), "start_command() in git");
     let stripped = |builder: &mut Builder| {
-        vec![
-            builder.code("/usr/bin/static", "posix_spawn", 0x500),
-            builder.code("/usr/bin/static", "", 0xabc),
-        ]
+        vec![builder.code("/usr/bin/static", "posix_spawn", 0x500), builder.code("/usr/bin/static", "", 0xabc)]
     };
     assert_eq!(label_of(stripped, Detail::Line).unwrap(), "static+0xabc");
     let interpreter = |builder: &mut Builder| {
-        vec![
-            builder.code("/usr/bin/python3.11", "os_fork", 0x500),
-            builder.code("/opt/plugin.so", "plugin_run", 0x100),
-        ]
+        vec![builder.code("/usr/bin/python3.11", "os_fork", 0x500), builder.code("/opt/plugin.so", "plugin_run", 0x100)]
     };
-    assert_eq!(
-        label_of(interpreter, Detail::Line).unwrap(),
-        "plugin_run() in plugin.so"
-    );
+    assert_eq!(label_of(interpreter, Detail::Line).unwrap(), "plugin_run() in plugin.so");
     let library_only = |builder: &mut Builder| vec![builder.code("/lib/ld-linux-x86-64.so.2", "", 0x500)];
     assert_eq!(label_of(library_only, Detail::Line), None);
 }
@@ -182,27 +154,16 @@ fn frames_in_the_libraries_of_go_and_rust_are_skipped() {
         }
     };
     let go = chain(&[
-        (
-            "/usr/local/go/src/syscall/asm_linux_amd64.s",
-            "syscall.rawVforkSyscall",
-            25,
-        ),
+        ("/usr/local/go/src/syscall/asm_linux_amd64.s", "syscall.rawVforkSyscall", 25),
         ("/usr/local/go/src/os/exec/exec.go", "os/exec.(*Cmd).Start", 702),
         ("/home/user/build/os.go", "main.run", 14),
     ]);
     assert_eq!(label_of(go, Detail::Line).unwrap(), "os.go:14 in main.run()");
     let rust = chain(&[
-        (
-            "/rustc/5980/library/std/src/process.rs",
-            "std::process::Command::spawn",
-            1109,
-        ),
+        ("/rustc/5980/library/std/src/process.rs", "std::process::Command::spawn", 1109),
         ("src/library/main.rs", "tool::library::run", 8),
     ]);
-    assert_eq!(
-        label_of(rust, Detail::Line).unwrap(),
-        "main.rs:8 in tool::library::run()"
-    );
+    assert_eq!(label_of(rust, Detail::Line).unwrap(), "main.rs:8 in tool::library::run()");
     let neither = chain(&[("os.c", "os.start", 3), ("main.c", "main", 9)]);
     assert_eq!(label_of(neither, Detail::Line).unwrap(), "os.c:3 in os.start()");
 }
@@ -228,11 +189,7 @@ fn launches_are_grouped_by_line_and_none_is_dropped() {
     assert_eq!(counts, found.all.count);
     let line = find(&found.groups, "unpack.sh:14 in relocate()");
     assert_eq!(line.sums.count, 10);
-    assert_eq!(
-        line.launched,
-        [(b"dirname".to_vec(), 5), (b"(bash)".to_vec(), 5)],
-        "programs before forks"
-    );
+    assert_eq!(line.launched, [(b"dirname".to_vec(), 5), (b"(bash)".to_vec(), 5)], "programs before forks");
     let forks = 5 * (Spans::USUAL.create + Spans::USUAL.queue + 2_000_000 + Spans::USUAL.teardown + Spans::USUAL.reap);
     assert_eq!(line.inclusive.total, Nanos(forks), "dirname is within the forks");
     assert_eq!(find(&found.groups, "(bash: unknown line)").sums.count, 1);
@@ -253,10 +210,7 @@ fn many_lines_are_counted_beyond_the_first_ten() {
     }
     let found = report(&builder.recording, GroupBy::Command);
     let callers = &find(&found.groups, "mv").callers;
-    assert_eq!(
-        (callers.largest.len(), callers.other_call_sites, callers.others),
-        (10, 2, 2)
-    );
+    assert_eq!((callers.largest.len(), callers.other_call_sites, callers.others), (10, 2, 2));
 }
 
 #[test]
@@ -264,14 +218,8 @@ fn advice_names_the_lines() {
     let advice = only(&advices(&serial_unpacking().finish()), "builtin");
     let evidence = &advice.finding.evidence;
     let has = |sentence: &str| evidence.iter().any(|each| each == sentence);
-    assert!(
-        has("launched from unpack.sh:14 (30 times) and 1 more line"),
-        "{evidence:?}"
-    );
-    assert_eq!(
-        advice.finding.example_call_site.as_deref(),
-        Some("unpack.sh:14 in relocate()")
-    );
+    assert!(has("launched from unpack.sh:14 (30 times) and 1 more line"), "{evidence:?}");
+    assert_eq!(advice.finding.example_call_site.as_deref(), Some("unpack.sh:14 in relocate()"));
     assert_eq!(advice.callers.largest[1].1, 10);
 }
 
@@ -316,11 +264,7 @@ fn launches_are_selected_by_line() {
 fn evidence_on_forks_of_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> {
     let mut serial = crate::advice_parents::calibrated("/usr/bin/python3.11");
     for _ in 0..20 {
-        let spans = Spans {
-            create: 3_000_000,
-            exec: 2_000_000,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create: 3_000_000, exec: 2_000_000, ..Spans::USUAL };
         let launch: LaunchId = serial.launch(&spans, Some(("/bin/true", &["true"])));
         let row = serial.builder.row(launch);
         (row.parent_rss_bytes, row.mechanism) = (Some(300_000_000), Some(Mechanism::Fork));
@@ -345,31 +289,13 @@ fn a_fork_from_python_is_reported_with_the_call_that_made_it() {
             None,
             "20 forks made by subprocess, which forks for preexec_fn",
         ),
-        (
-            library("multiprocessing/popen_fork.py"),
-            "Popen._launch",
-            None,
-            "20 forks made by multiprocessing",
-        ),
+        (library("multiprocessing/popen_fork.py"), "Popen._launch", None, "20 forks made by multiprocessing"),
         (library("pty.py"), "fork", None, "20 forks made by pty.fork()"),
-        (
-            "/srv/tool.py".to_owned(),
-            "work",
-            Some("os_fork"),
-            "20 forks made by os.fork()",
-        ),
-        (
-            "/srv/tool.py".to_owned(),
-            "work",
-            None,
-            "20 forks made by os.fork(), or a function of an extension",
-        ),
+        ("/srv/tool.py".to_owned(), "work", Some("os_fork"), "20 forks made by os.fork()"),
+        ("/srv/tool.py".to_owned(), "work", None, "20 forks made by os.fork(), or a function of an extension"),
     ] {
         let evidence = evidence_on_forks_of_python(&file, function, native);
-        assert!(
-            evidence.iter().any(|sentence| sentence.starts_with(expected)),
-            "{expected}: {evidence:?}"
-        );
+        assert!(evidence.iter().any(|sentence| sentence.starts_with(expected)), "{expected}: {evidence:?}");
     }
     let evidence = evidence_on_forks_of_python(&library("subprocess.py"), "Popen._execute_child", None);
     assert_eq!(evidence.last().unwrap(), "call site: tool.py:9 in main()");

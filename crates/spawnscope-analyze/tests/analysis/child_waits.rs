@@ -25,23 +25,12 @@ const TRUE: LaunchId = LaunchId(3);
 /// exec, but gets a CPU only after the end of `true`. It then works for `work`, and reaps `true` without blocking.
 fn vforking_shell(work: u64) -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
-    let spans = Spans {
-        run: 6 * MILLI,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 6 * MILLI, ..Spans::USUAL };
     let of_sh: &[&str] = &["sh", "-c", "/bin/true"];
     builder.launch(ROOT, MILLI, &spans, Some(("/bin/sh", of_sh)));
     builder.row(SH).parent_task = Some(TaskId(ROOT.0));
     let (sh_created, sh_zombie) = lifetime(&mut builder, SH);
-    builder.launch(
-        SH,
-        3 * MILLI,
-        &Spans {
-            run: 2 * MILLI,
-            ..Spans::USUAL
-        },
-        Some(("/bin/true", &["/bin/true"])),
-    );
+    builder.launch(SH, 3 * MILLI, &Spans { run: 2 * MILLI, ..Spans::USUAL }, Some(("/bin/true", &["/bin/true"])));
     let row = builder.row(TRUE);
     (row.parent_task, row.mechanism) = (Some(TaskId(SH.0)), Some(Mechanism::Vfork));
     let (true_created, true_zombie) = lifetime(&mut builder, TRUE);
@@ -50,14 +39,7 @@ fn vforking_shell(work: u64) -> (Recording, Vec<SliceRow>) {
     let execed = true_created + Spans::USUAL.queue + Spans::USUAL.setup + Spans::USUAL.exec;
     let woken_by = |task: LaunchId| Some(WakerRow::Task(TaskId(task.0)));
     let slices = vec![
-        slice(
-            ROOT.0,
-            0,
-            sh_created,
-            [sh_zombie - sh_created, 10_000],
-            WAIT4,
-            woken_by(SH),
-        ),
+        slice(ROOT.0, 0, sh_created, [sh_zombie - sh_created, 10_000], WAIT4, woken_by(SH)),
         ended(ROOT.0, sh_zombie + 10_000, WALL),
         created(SH.0, sh_created, 20_000),
         SliceRow {
@@ -122,10 +104,7 @@ fn without_the_shell_the_program_still_runs_and_is_set_up_by_the_shells_parent()
     let shell = usual.create + usual.queue + usual.setup;
     let program = usual.exec + usual.load + 2 * MILLI + usual.teardown;
     let expected = own + shell + program;
-    assert!(
-        predicted.abs_diff(expected) < 50_000,
-        "{predicted} instead of {expected}"
-    );
+    assert!(predicted.abs_diff(expected) < 50_000, "{predicted} instead of {expected}");
 }
 
 #[test]
@@ -147,14 +126,7 @@ fn a_long_wait_for_a_childs_output_stays_a_wait_on_the_pipe() {
     builder.row(child).reaped = Some(Nanos(back + 20_000));
     let pipe = object(&mut builder, ObjectKind::Pipe, None);
     let waker = Some(WakerRow::Task(TaskId(child.0)));
-    let read = slice(
-        ROOT.0,
-        0,
-        created_at,
-        [written - created_at, back - written],
-        READ,
-        waker,
-    );
+    let read = slice(ROOT.0, 0, created_at, [written - created_at, back - written], READ, waker);
     let slices = [
         SliceRow { object: pipe, ..read },
         ended(ROOT.0, back, WALL),
@@ -163,10 +135,7 @@ fn a_long_wait_for_a_childs_output_stays_a_wait_on_the_pipe() {
     ];
     let forest = Forest::build(&builder.recording);
     let waits = attributed_waits(&builder.recording, &forest, &timelines(&forest, &slices));
-    let kinds: Vec<_> = waits
-        .iter()
-        .map(|waits| waits.object.as_ref().map(|each| each.kind))
-        .collect();
+    let kinds: Vec<_> = waits.iter().map(|waits| waits.object.as_ref().map(|each| each.kind)).collect();
     assert_eq!(kinds, [Some(ObjectKind::Pipe)], "{waits:?}");
 }
 
@@ -196,25 +165,11 @@ fn two_children(long: u64, longer: u64) -> (Recording, Vec<SliceRow>) {
 fn a_reap_that_did_not_block_waits_for_the_child_when_nothing_else_does() {
     let recorded = two_children(5 * MILLI, 6 * MILLI);
     let wall = predict(&recorded, &Constants::default(), &[]).predicted;
-    assert_eq!(
-        wall,
-        Nanos(WALL),
-        "the wait that is added costs nothing without a change"
-    );
-    let without = |launch| {
-        predict(
-            &recorded,
-            &Constants::default(),
-            &[(Change::Remove, &[LaunchId(launch)])],
-        )
-        .predicted
-    };
+    assert_eq!(wall, Nanos(WALL), "the wait that is added costs nothing without a change");
+    let without =
+        |launch| predict(&recorded, &Constants::default(), &[(Change::Remove, &[LaunchId(launch)])]).predicted;
     let saved = WALL - without(3).0;
     // The longer one started 1 ms later and ran 1 ms longer.
     assert!(saved > MILLI && saved < 3 * MILLI, "{saved}");
-    assert_eq!(
-        WALL - without(2).0,
-        Spans::USUAL.create,
-        "the shorter one costs its creation"
-    );
+    assert_eq!(WALL - without(2).0, Spans::USUAL.create, "the shorter one costs its creation");
 }

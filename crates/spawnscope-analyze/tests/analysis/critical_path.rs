@@ -54,29 +54,13 @@ fn a_parent_that_waits_charges_the_child_and_its_reaping() {
         ],
     );
     let charges = &path.launches[1];
-    let expected = [
-        spans.create,
-        spans.queue,
-        spans.setup,
-        spans.exec,
-        spans.load,
-        spans.run,
-        spans.teardown,
-        spans.reap,
-    ];
+    let expected =
+        [spans.create, spans.queue, spans.setup, spans.exec, spans.load, spans.run, spans.teardown, spans.reap];
     let charged: Vec<u64> = Phase::ALL.iter().map(|phase| charges.get(*phase).0).collect();
     assert_eq!(charged, expected);
-    assert_eq!(
-        path.launches[0].total().0,
-        WALL - RELEASE - spans.total(),
-        "the rest belongs to the shell"
-    );
+    assert_eq!(path.launches[0].total().0, WALL - RELEASE - spans.total(), "the rest belongs to the shell");
     let external_wait: Vec<_> = path.external_wait.iter().collect();
-    assert_eq!(
-        external_wait,
-        [(&ExternalWait::Recorder, &Nanos(RELEASE))],
-        "until the command's exec"
-    );
+    assert_eq!(external_wait, [(&ExternalWait::Recorder, &Nanos(RELEASE))], "until the command's exec");
     assert_eq!(path.sum(), Nanos(WALL));
 }
 
@@ -86,18 +70,10 @@ fn a_child_of_a_busy_parent_is_not_on_the_path() {
     let created_at = 1_000_000 + Spans::USUAL.create;
     let path = path_of(
         &builder.recording,
-        &[
-            ended(1, 0, WALL),
-            created(child.0, created_at, 20_000),
-            ended(child.0, created_at + 20_000, 3_000_000),
-        ],
+        &[ended(1, 0, WALL), created(child.0, created_at, 20_000), ended(child.0, created_at + 20_000, 3_000_000)],
     );
     let charges = &path.launches[1];
-    assert_eq!(
-        charges.total().0,
-        Spans::USUAL.create,
-        "only its creation delayed the parent"
-    );
+    assert_eq!(charges.total().0, Spans::USUAL.create, "only its creation delayed the parent");
     assert_eq!(path.sum(), Nanos(WALL));
 }
 
@@ -107,14 +83,7 @@ fn a_sleep_whose_timer_interrupted_a_recorded_thread_is_still_an_external_wait()
     let path = path_of(
         &builder.recording,
         &[
-            slice(
-                1,
-                0,
-                2_000_000,
-                [3_000_000, 0],
-                NANOSLEEP,
-                Some(WakerRow::Task(TaskId(child.0))),
-            ),
+            slice(1, 0, 2_000_000, [3_000_000, 0], NANOSLEEP, Some(WakerRow::Task(TaskId(child.0)))),
             ended(1, 5_000_000, WALL),
             created(child.0, 1_120_000, 20_000),
             ended(child.0, 1_140_000, 9_000_000),
@@ -129,15 +98,9 @@ fn a_process_that_is_not_recorded_is_named() {
     let (mut builder, _) = one_child();
     let name = builder.recording.texts.push(b"dbus-daemon");
     let waker = Some(WakerRow::Other(Pid(7), Some(name)));
-    let slices = [
-        slice(1, 0, 2_000_000, [3_000_000, 50_000], READ, waker),
-        ended(1, 5_050_000, WALL),
-    ];
+    let slices = [slice(1, 0, 2_000_000, [3_000_000, 50_000], READ, waker), ended(1, 5_050_000, WALL)];
     let path = path_of(&builder.recording, &slices);
-    assert_eq!(
-        path.external_wait.get(&ExternalWait::Process(Some(name))),
-        Some(&Nanos(3_000_000))
-    );
+    assert_eq!(path.external_wait.get(&ExternalWait::Process(Some(name))), Some(&Nanos(3_000_000)));
     assert_eq!(path.launches[0].run_queue(), Nanos(50_000));
     assert_eq!(path.sum(), Nanos(WALL));
 }
@@ -188,23 +151,12 @@ fn a_reader_that_waits_for_a_cpu_after_the_writer_ended_reaps_nothing() {
             slice(1, 0, 1_400_000, [ends - 1_400_000, 10_000], WAIT4, by(reader)),
             ended(1, ends + 10_000, WALL),
             ended(writer.0, 1_140_000, written),
-            slice(
-                reader.0,
-                1_340_000,
-                1_800_000,
-                [written - 1_800_000, runs - written],
-                READ,
-                by(writer),
-            ),
+            slice(reader.0, 1_340_000, 1_800_000, [written - 1_800_000, runs - written], READ, by(writer)),
             ended(reader.0, runs, ends),
         ],
     );
     assert_eq!(path.launches[2].run_queue(), Nanos(runs - written), "{path:?}");
-    assert_eq!(
-        path.launches[1].get(Phase::Reap),
-        Nanos(0),
-        "the shell reaped it long before"
-    );
+    assert_eq!(path.launches[1].get(Phase::Reap), Nanos(0), "the shell reaped it long before");
 }
 
 #[test]

@@ -24,10 +24,7 @@ fn sleeping_git() -> (Recording, Vec<SliceRow>) {
     for _ in 0..41 {
         let git = ("/opt/bin/git", ["git", "status"].as_slice());
         let child = serial.launch_without_cpu(&Spans::USUAL, Some(git), SLEEP, LeftCpu::Interruptible);
-        let slept = serial
-            .slices
-            .iter_mut()
-            .find(|slice| slice.task.0 == child.0 && slice.syscall == Some(READ));
+        let slept = serial.slices.iter_mut().find(|slice| slice.task.0 == child.0 && slice.syscall == Some(READ));
         slept.unwrap().syscall = Some(CLOCK_NANOSLEEP);
         for _ in 0..10 {
             serial.launch(&Spans::USUAL, Some(("/usr/bin/true", &["true"])));
@@ -54,10 +51,7 @@ fn the_wall_depends_on_a_program_that_only_sleeps() {
     assert_eq!((first.label.as_slice(), first.count), (b"git".as_slice(), 41));
     let slept = 41 * SLEEP;
     let launched = 41 * Spans::USUAL.total();
-    assert!(
-        (slept..=slept + 2 * launched).contains(&first.saving[0].0),
-        "{first:?} of {slept} slept"
-    );
+    assert!((slept..=slept + 2 * launched).contains(&first.saving[0].0), "{first:?} of {slept} slept");
     assert_eq!(culprit(&causes.dependence, causes.advices.unrecorded), Some(first));
     // The launches of `true`, ten times as many, have more launch tax but come second.
     let forest = Forest::build(&recorded.0);
@@ -74,9 +68,7 @@ fn the_wall_depends_on_a_program_that_only_sleeps() {
 fn a_command_is_launched_through_the_wrapper_above_it() {
     let nested = nested_scripts(&[("/usr/bin/xargs", &["xargs", "git"]), ("/usr/bin/git", &["git"])], 2);
     let found = causes(&nested.0, &nested.1);
-    let [xargs, git] = found.dependence.as_slice() else {
-        panic!("{:?}", found.dependence)
-    };
+    let [xargs, git] = found.dependence.as_slice() else { panic!("{:?}", found.dependence) };
     assert!(xargs.is_wrapper && xargs.saving[0] > git.saving[0], "{xargs:?} {git:?}");
     assert_eq!(git.launched_through.as_deref(), Some(b"xargs".as_slice()));
     let alone = sleeping_git();
@@ -87,26 +79,15 @@ fn a_command_is_launched_through_the_wrapper_above_it() {
 #[test]
 fn the_culprit_is_not_a_wrapper_and_has_a_large_share() {
     let wall = Nanos(100_000_000);
-    let all = [
-        dependence("sh", 95, true),
-        dependence("git", 83, false),
-        dependence("as", 3, false),
-    ];
+    let all = [dependence("sh", 95, true), dependence("git", 83, false), dependence("as", 3, false)];
     assert_eq!(culprit(&all, wall).unwrap().label, b"git");
     assert_eq!(culprit(&all[2..], wall), None, "three percent is not a cause");
-    assert_eq!(
-        culprit(&[dependence("git", 4, false)], Nanos(5_000_000)),
-        None,
-        "it may be nothing"
-    );
+    assert_eq!(culprit(&[dependence("git", 4, false)], Nanos(5_000_000)), None, "it may be nothing");
 }
 
 #[test]
 fn the_command_with_the_most_work_is_found() {
-    let busy = Spans {
-        run: 50_000_000,
-        ..Spans::USUAL
-    };
+    let busy = Spans { run: 50_000_000, ..Spans::USUAL };
     let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
     for _ in 0..7 {
         serial.launch(&busy, Some(("/usr/libexec/cc1", &["cc1"])));
@@ -122,11 +103,7 @@ fn the_command_with_the_most_work_is_found() {
 fn from_files(often: &str, less_often: &str) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for number in 0..60 {
-        let (file, program) = if number % 3 == 0 {
-            (less_often, "basename")
-        } else {
-            (often, "dirname")
-        };
+        let (file, program) = if number % 3 == 0 { (less_often, "basename") } else { (often, "dirname") };
         let path = format!("/usr/bin/{program}");
         let argv = [program, "/a/b"];
         let child = serial.launch_waiting(&Spans::USUAL, Some((&path, &argv)), READ);
@@ -142,10 +119,7 @@ fn from_makefile(template: Option<&str>) -> (Recording, Vec<SliceRow>) {
     for _ in 0..60 {
         let child = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/dirname", &["dirname", "/a/b"])), READ);
         let module = template.map(|template| serial.builder.text(template.as_bytes()));
-        let line = FrameRow {
-            module,
-            ..serial.builder.line(Language::Make, "/src/Makefile", 7, "all")
-        };
+        let line = FrameRow { module, ..serial.builder.line(Language::Make, "/src/Makefile", 7, "all") };
         serial.builder.set_call_chain(child, &[line]);
     }
     serial.finish()
@@ -160,10 +134,7 @@ fn a_makefile_marked_as_generated_is_generated_code() {
     };
     let (own, generated) = (owners(None), owners(Some("Makefile.in")));
     assert!(!own.is_empty() && own.iter().all(Option::is_none), "{own:?}");
-    assert!(
-        !generated.is_empty() && generated.iter().all(|owner| *owner == Some(Owner::Generated)),
-        "{generated:?}"
-    );
+    assert!(!generated.is_empty() && generated.iter().all(|owner| *owner == Some(Owner::Generated)), "{generated:?}");
 }
 
 #[test]
@@ -174,17 +145,11 @@ fn code_without_a_file_belongs_to_the_script_that_runs_it() {
     serial.builder.recording.execs[0].interpreter = Some(shebang);
     for _ in 0..60 {
         let child = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/dirname", &["dirname", "/a/b"])), READ);
-        let of_eval = FrameRow {
-            file: None,
-            ..serial.builder.line(Language::Dash, "", 12, "map")
-        };
+        let of_eval = FrameRow { file: None, ..serial.builder.line(Language::Dash, "", 12, "map") };
         serial.builder.set_call_chain(child, &[of_eval]);
     }
     let foreign = only(&advices(&serial.finish()), "builtin").foreign.unwrap();
-    assert_eq!(
-        (foreign.owner, &foreign.file[..]),
-        (Owner::ThirdParty, script.as_bytes())
-    );
+    assert_eq!((foreign.owner, &foreign.file[..]), (Owner::ThirdParty, script.as_bytes()));
 }
 
 #[test]
@@ -203,19 +168,13 @@ fn advice_about_generated_code_ranks_below_the_users_own() {
     };
     assert_eq!((*first, *second), (None, Some(Owner::Generated)));
     assert!(own.contains("basename 20 times") && !own.contains("generated"), "{own}");
-    assert!(
-        generated.ends_with("(requested by generated code: configure)"),
-        "{generated}"
-    );
+    assert!(generated.ends_with("(requested by generated code: configure)"), "{generated}");
     let [(first, own), (second, packaged)] = &owners("/usr/share/tool/lib.sh", "build.sh")[..] else {
         panic!("not two findings");
     };
     assert_eq!((*first, *second), (None, Some(Owner::ThirdParty)));
     assert!(own.contains("basename"), "{own}");
-    assert!(
-        packaged.ends_with("(requested by third-party code: lib.sh)"),
-        "{packaged}"
-    );
+    assert!(packaged.ends_with("(requested by third-party code: lib.sh)"), "{packaged}");
     // If both are the user's own files, the larger saving comes first.
     let [(None, larger), (None, _)] = &owners("lib.sh", "build.sh")[..] else {
         panic!("not two findings of the user");
@@ -230,16 +189,7 @@ fn random_launches() -> impl Strategy<Value = (Recording, Vec<SliceRow>)> {
     proptest::collection::vec(launch, 1..12).prop_map(|launches| {
         let mut serial = Serial::new();
         for ([create, queue, setup, exec, load, run, teardown, reap], kind) in launches {
-            let spans = Spans {
-                create,
-                queue,
-                setup,
-                exec,
-                load,
-                run: run.max(400_000),
-                teardown,
-                reap,
-            };
+            let spans = Spans { create, queue, setup, exec, load, run: run.max(400_000), teardown, reap };
             let program = Some(("/usr/bin/work", ["work"].as_slice()));
             match kind {
                 0 => serial.launch(&spans, program),

@@ -44,18 +44,11 @@ fn changed(diff: &Diff) -> Vec<(ChangeKind, String, u64, u64)> {
         let command = String::from_utf8(row.command.clone()).unwrap();
         (row.kind, command, row.count.before.median, row.count.after.median)
     };
-    diff.rows
-        .iter()
-        .filter(|row| row.kind != ChangeKind::Same)
-        .map(row)
-        .collect()
+    diff.rows.iter().filter(|row| row.kind != ChangeKind::Same).map(row).collect()
 }
 
 fn launches_at_lines(program: usize, lines: &[u32]) -> Vec<GeneratedLaunch> {
-    (0..)
-        .zip(lines)
-        .map(|(number, line)| (program, number, *line, 0))
-        .collect()
+    (0..).zip(lines).map(|(number, line)| (program, number, *line, 0)).collect()
 }
 
 #[test]
@@ -101,10 +94,7 @@ fn scripts_given_as_arguments_are_matched_although_their_texts_differ() {
         }
         builder.recording
     };
-    let found = diff(
-        &[&given("for i in 1 2 3; do true; done", 3)],
-        &[&given("true; true", 2)],
-    );
+    let found = diff(&[&given("for i in 1 2 3; do true; done", 3)], &[&given("true; true", 2)]);
     assert_eq!(changed(&found), [(ChangeKind::Changed, "true".to_owned(), 3, 2)]);
 }
 

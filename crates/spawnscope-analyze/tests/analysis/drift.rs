@@ -47,15 +47,7 @@ fn launches_that_slow_as_the_parents_memory_grows_are_reported_as_a_leak() {
 
 #[test]
 fn launches_that_become_slower_without_memory_have_no_cause() {
-    let recording = storm(100, |number| {
-        (
-            Spans {
-                load: 400_000 + number * 10_000,
-                ..Spans::USUAL
-            },
-            10_000_000,
-        )
-    });
+    let recording = storm(100, |number| (Spans { load: 400_000 + number * 10_000, ..Spans::USUAL }, 10_000_000));
     let found = drifts_of(&recording);
     assert_eq!((found.len(), found[0].memory), (1, None));
     let rise = found[0].rise.unwrap();
@@ -66,10 +58,7 @@ fn launches_that_become_slower_without_memory_have_no_cause() {
 /// Returns the times to copy and to free the page tables of a parent of `megabytes`, in nanoseconds: 16 us and 20 us per megabyte.
 fn page_table_costs(number: u64, megabytes: u64) -> (u64, u64) {
     let noise_ns = (noise(number) * 30_000.0) as u64;
-    (
-        60_000 + megabytes * 16_000 + noise_ns,
-        40_000 + megabytes * 20_000 + noise_ns,
-    )
+    (60_000 + megabytes * 16_000 + noise_ns, 40_000 + megabytes * 20_000 + noise_ns)
 }
 
 #[test]
@@ -77,11 +66,7 @@ fn a_copy_torn_down_by_the_childs_exit_is_part_of_what_memory_costs() {
     let recording = storm_of(None, 300, |number| {
         let megabytes = 16 + number * 271 / 300;
         let (create, teardown) = page_table_costs(number, megabytes);
-        let spans = Spans {
-            create,
-            teardown,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create, teardown, ..Spans::USUAL };
         (spans, megabytes * 1_000_000)
     });
     let growth = drifts_of(&recording)[0].memory.expect("memory is the cause");
@@ -93,11 +78,7 @@ fn a_copy_torn_down_by_the_childs_exec_is_part_of_what_memory_costs() {
     let recording = storm(300, |number| {
         let megabytes = 16 + number * 271 / 300;
         let (create, exec) = page_table_costs(number, megabytes);
-        let spans = Spans {
-            create,
-            exec,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create, exec, ..Spans::USUAL };
         (spans, megabytes * 1_000_000)
     });
     let growth = drifts_of(&recording)[0].memory.expect("memory is the cause");
@@ -107,11 +88,7 @@ fn a_copy_torn_down_by_the_childs_exec_is_part_of_what_memory_costs() {
 #[test]
 fn a_scanner_that_slows_exec_while_the_parent_grows_is_not_blamed_on_memory() {
     let recording = storm(300, |number| {
-        let spans = Spans {
-            create: 60_000 + number * 100,
-            exec: 300_000 + number * 50_000,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create: 60_000 + number * 100, exec: 300_000 + number * 50_000, ..Spans::USUAL };
         (spans, 16_000_000 + number * 100_000)
     });
     let found = drifts_of(&recording);
@@ -123,11 +100,7 @@ fn a_scanner_that_slows_exec_while_the_parent_grows_is_not_blamed_on_memory() {
 fn a_parent_of_constant_memory_is_not_blamed() {
     let recording = storm(300, |number| {
         let (create, exec) = page_table_costs(number, number);
-        let spans = Spans {
-            create,
-            exec,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create, exec, ..Spans::USUAL };
         (spans, 100_000_000)
     });
     let found = drifts_of(&recording);
@@ -141,12 +114,7 @@ fn a_shrinking_parent_has_no_drift_and_causes_no_other_rise() {
             let megabytes = 300 - number;
             let (create, exec) = page_table_costs(number, megabytes);
             let load = 400_000 + number * also_slower;
-            let spans = Spans {
-                create,
-                exec,
-                load,
-                ..Spans::USUAL
-            };
+            let spans = Spans { create, exec, load, ..Spans::USUAL };
             (spans, megabytes * 1_000_000)
         })
     };
@@ -159,11 +127,7 @@ fn a_shrinking_parent_has_no_drift_and_causes_no_other_rise() {
 fn a_steady_run_with_heavy_noise_has_no_drift_with_any_memory() {
     let recording = storm(300, |number| {
         let (create, exec) = page_table_costs(number, (noise(number + 7) * 40.0) as u64);
-        let spans = Spans {
-            create,
-            exec,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create, exec, ..Spans::USUAL };
         (spans, 16_000_000 + number * 1_000_000)
     });
     assert_eq!(drifts_of(&recording), []);
@@ -172,13 +136,7 @@ fn a_steady_run_with_heavy_noise_has_no_drift_with_any_memory() {
 #[test]
 fn memory_that_grows_while_the_loader_slows_is_not_blamed() {
     let recording = storm(100, |number| {
-        (
-            Spans {
-                load: 400_000 + number * 10_000,
-                ..Spans::USUAL
-            },
-            10_000_000 + number * 1_000_000,
-        )
+        (Spans { load: 400_000 + number * 10_000, ..Spans::USUAL }, 10_000_000 + number * 1_000_000)
     });
     assert_eq!(drifts_of(&recording)[0].memory, None);
 }
@@ -186,28 +144,14 @@ fn memory_that_grows_while_the_loader_slows_is_not_blamed() {
 #[test]
 fn a_steady_run_has_no_drift() {
     let recording = storm(500, |number| {
-        (
-            Spans {
-                create: 100_000 + (noise(number) * 200_000.0) as u64,
-                ..Spans::USUAL
-            },
-            10_000_000,
-        )
+        (Spans { create: 100_000 + (noise(number) * 200_000.0) as u64, ..Spans::USUAL }, 10_000_000)
     });
     assert_eq!(drifts_of(&recording), []);
 }
 
 #[test]
 fn a_late_reaper_is_not_drift() {
-    let recording = storm(100, |number| {
-        (
-            Spans {
-                reap: number * 1_000_000,
-                ..Spans::USUAL
-            },
-            10_000_000,
-        )
-    });
+    let recording = storm(100, |number| (Spans { reap: number * 1_000_000, ..Spans::USUAL }, 10_000_000));
     assert_eq!(drifts_of(&recording), []);
 }
 
@@ -225,17 +169,8 @@ fn more_expensive_programs_later_are_not_drift() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000_000);
     for number in 0..100 {
         let load = 400_000 + (noise(number) * 50_000.0) as u64;
-        let (load, program) = if number < 50 {
-            (load, "/bin/cat")
-        } else {
-            (load * 20, "/usr/bin/python3")
-        };
-        let id = builder.launch(
-            ROOT,
-            number * 20_000_000,
-            &Spans { load, ..Spans::USUAL },
-            Some((program, &["x"])),
-        );
+        let (load, program) = if number < 50 { (load, "/bin/cat") } else { (load * 20, "/usr/bin/python3") };
+        let id = builder.launch(ROOT, number * 20_000_000, &Spans { load, ..Spans::USUAL }, Some((program, &["x"])));
         builder.row(id).parent_rss_bytes = Some(5_000_000);
     }
     assert_eq!(drifts_of(&builder.recording), []);
@@ -245,10 +180,7 @@ fn more_expensive_programs_later_are_not_drift() {
 fn a_change_of_mechanism_is_not_drift() {
     let mut builder = Builder::command("/usr/bin/python3", &["python3"], 100_000_000_000);
     for number in 0..100 {
-        let spans = Spans {
-            create: if number < 50 { 40_000 } else { 900_000 } + number * 10,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create: if number < 50 { 40_000 } else { 900_000 } + number * 10, ..Spans::USUAL };
         let id = builder.launch(ROOT, number * 20_000_000, &spans, Some(("/bin/true", &["true"])));
         builder.row(id).mechanism = Some(if number < 50 { Mechanism::Vfork } else { Mechanism::Fork });
     }
@@ -260,15 +192,8 @@ fn successive_parents_of_one_program_are_judged_separately() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000_000);
     for generation in 0..10u64 {
         let start_ns = generation * 1_000_000_000;
-        let parent = builder.launch(
-            ROOT,
-            start_ns,
-            &Spans {
-                run: 900_000_000,
-                ..Spans::USUAL
-            },
-            Some(("/bin/p", &["p"])),
-        );
+        let parent =
+            builder.launch(ROOT, start_ns, &Spans { run: 900_000_000, ..Spans::USUAL }, Some(("/bin/p", &["p"])));
         for number in 0..30 {
             let create = 100_000 * (generation + 1) + (noise(number) * 20_000.0) as u64;
             let spans = Spans { create, ..Spans::USUAL };
@@ -286,15 +211,7 @@ fn successive_parents_of_one_program_are_judged_separately() {
 
 #[test]
 fn drift_is_not_judged_from_fewer_than_twenty_children() {
-    let leaking = |number: u64| {
-        (
-            Spans {
-                create: 100_000 * (number + 1),
-                ..Spans::USUAL
-            },
-            10_000_000 * (number + 1),
-        )
-    };
+    let leaking = |number: u64| (Spans { create: 100_000 * (number + 1), ..Spans::USUAL }, 10_000_000 * (number + 1));
     assert_eq!(drifts_of(&storm(19, leaking)), []);
     assert_eq!(drifts_of(&storm(20, leaking)).len(), 1);
 }

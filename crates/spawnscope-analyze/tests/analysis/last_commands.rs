@@ -36,10 +36,7 @@ const BUILD: Recipe<'_> = Recipe {
 /// Builds a recording of a make that runs the recipe repeatedly.
 fn repeated_recipe(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
-    let spans = Spans {
-        run: 20 * MILLI,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 20 * MILLI, ..Spans::USUAL };
     let mut shells = Vec::new();
     for _ in 0..COUNT {
         let shell = serial.launch(&spans, Some((recipe.shell, recipe.argv)));
@@ -49,13 +46,7 @@ fn repeated_recipe(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<Laun
         }
         let mut at = loaded + 8 * MILLI;
         for (path, interpreter) in recipe.chain {
-            exec(
-                &mut serial,
-                shell,
-                (path, *interpreter),
-                &["bash", "shims/python3", "-c", "pass"],
-                at,
-            );
+            exec(&mut serial, shell, (path, *interpreter), &["bash", "shims/python3", "-c", "pass"], at);
             at += MILLI;
         }
         if !recipe.chain.is_empty() {
@@ -65,13 +56,7 @@ fn repeated_recipe(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<Laun
             let argv = ["bash", hooks, "exec"];
             exec(&mut serial, helper, ("/bin/bash", None), &argv, at + 2 * MILLI);
         }
-        exec(
-            &mut serial,
-            shell,
-            (REAL, None),
-            &["python3", "-c", "pass"],
-            loaded + 8 * MILLI + CHAIN,
-        );
+        exec(&mut serial, shell, (REAL, None), &["python3", "-c", "pass"], loaded + 8 * MILLI + CHAIN);
         shells.push(shell);
     }
     (serial.finish(), shells)
@@ -118,23 +103,11 @@ fn a_shim_that_a_working_shell_becomes_counts_from_its_exec() {
     let found = advices(&recorded);
     let advice = only(&found, "shims");
     assert_eq!(advice.finding.launches.len(), shells.len());
-    assert_eq!(
-        advice.finding.title,
-        "bash launches python3 through 2 earlier execs 10 times"
-    );
+    assert_eq!(advice.finding.title, "bash launches python3 through 2 earlier execs 10 times");
     assert_eq!(advice.finding.whatif, "--direct=python3,parent=make");
-    assert!(
-        advice.finding.evidence[0].ends_with(": python3 -> bash -> python3"),
-        "{advice:?}"
-    );
-    assert!(
-        advice.finding.evidence[1].contains("60.0 ms of it before /home"),
-        "{advice:?}"
-    );
-    assert!(
-        advice.finding.evidence[2].starts_with("it is the last command of bash"),
-        "{advice:?}"
-    );
+    assert!(advice.finding.evidence[0].ends_with(": python3 -> bash -> python3"), "{advice:?}");
+    assert!(advice.finding.evidence[1].contains("60.0 ms of it before /home"), "{advice:?}");
+    assert!(advice.finding.evidence[2].starts_with("it is the last command of bash"), "{advice:?}");
     assert_eq!(advice.saving[0], Nanos(COUNT * CHAIN));
 }
 
@@ -147,36 +120,19 @@ fn direct_cuts_only_the_execs_that_lead_to_the_program() {
 fn a_shell_or_script_that_launched_work_does_not_merely_lead_to_a_program() {
     let alone = Recipe { chain: &[], ..BUILD };
     assert_eq!(saved_by_direct(&alone), 0, "what -c was given");
-    let script = Recipe {
-        argv: &["bash", "build.sh"],
-        ..alone
-    };
+    let script = Recipe { argv: &["bash", "build.sh"], ..alone };
     assert_eq!(saved_by_direct(&script), 0, "a script that compiles");
-    let helped = Recipe {
-        launches: Some(("/usr/bin/mkdir", 100_000)),
-        ..script
-    };
-    assert!(
-        saved_by_direct(&helped) > COUNT * 13 * MILLI,
-        "a script that makes a directory"
-    );
+    let helped = Recipe { launches: Some(("/usr/bin/mkdir", 100_000)), ..script };
+    assert!(saved_by_direct(&helped) > COUNT * 13 * MILLI, "a script that makes a directory");
 }
 
 #[test]
 fn a_shell_with_more_than_one_command_stays_although_it_launched_nothing() {
-    let changes = Recipe {
-        argv: &["bash", "-c", "umask 077; python3 -c pass"],
-        launches: None,
-        ..BUILD
-    };
+    let changes = Recipe { argv: &["bash", "-c", "umask 077; python3 -c pass"], launches: None, ..BUILD };
     assert_eq!(saved_by_direct(&changes), COUNT * CHAIN);
     assert_eq!(saved_by_direct(&Recipe { chain: &[], ..changes }), 0);
     // Every call that launches a program can set its directory, so that the shell is not needed for `cd`.
-    let directory = Recipe {
-        argv: &["bash", "-c", "cd x && python3 -c pass"],
-        chain: &[],
-        ..changes
-    };
+    let directory = Recipe { argv: &["bash", "-c", "cd x && python3 -c pass"], chain: &[], ..changes };
     assert!(saved_by_direct(&directory) > 0);
 }
 
@@ -192,10 +148,7 @@ fn shells_that_worked_before_cannot_become_one_interpreter() {
 #[test]
 fn launches_of_a_version_manager_by_itself_get_no_advice() {
     let found = advices(&repeated_recipe(&BUILD).0);
-    let all = found
-        .worth
-        .iter()
-        .chain(found.not_worth.iter().map(|(_, advice)| advice));
+    let all = found.worth.iter().chain(found.not_worth.iter().map(|(_, advice)| advice));
     let about_hooks = all.filter(|advice| advice.finding.title.contains("pyenv"));
     assert_eq!(about_hooks.count(), 0, "{found:?}");
 }
@@ -203,11 +156,7 @@ fn launches_of_a_version_manager_by_itself_get_no_advice() {
 #[test]
 fn a_subshell_that_worked_before_its_first_exec_keeps_that_work() {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "build.sh"]);
-    let spans = Spans {
-        setup: 8 * MILLI,
-        run: 20 * MILLI,
-        ..Spans::USUAL
-    };
+    let spans = Spans { setup: 8 * MILLI, run: 20 * MILLI, ..Spans::USUAL };
     let subshell = serial.launch(&spans, Some((SHIM[0].0, &["bash", "shims/python3"])));
     serial.builder.recording.execs.last_mut().unwrap().interpreter = Some(serial.builder.text(b"/usr/bin/env"));
     let shim = serial.builder.recording.execs.last().unwrap().enter.unwrap().0;

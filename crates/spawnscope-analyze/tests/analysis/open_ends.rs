@@ -27,11 +27,7 @@ const ANY: u64 = u32::MAX as u64;
 
 /// Returns the slice of a thread that is on a CPU from `on` to the end of the recording.
 fn running_at_end(task: u64, on: u64) -> SliceRow {
-    SliceRow {
-        reason: LeftCpu::Preempted,
-        syscall: None,
-        ..open_wait(task, on, WALL, 0, 0)
-    }
+    SliceRow { reason: LeftCpu::Preempted, syscall: None, ..open_wait(task, on, WALL, 0, 0) }
 }
 
 fn path(recording: &Recording, slices: &[SliceRow]) -> CriticalPath {
@@ -50,10 +46,7 @@ fn a_wait_for_a_child_that_sleeps_to_the_end_is_a_sleep() {
     let waits = open_wait(1, 0, 1_500_000, WAIT4, ANY);
     let slices = [&[waits][..], &sleeping_child(2)].concat();
     let path = path(&builder.recording, &slices);
-    assert!(
-        external_wait_ns(&path, ExternalWait::Timer) > WALL - 3_000_000,
-        "{path:?}"
-    );
+    assert!(external_wait_ns(&path, ExternalWait::Timer) > WALL - 3_000_000, "{path:?}");
     let work: u64 = path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum();
     assert!(work < 2_000_000, "{path:?}");
 }
@@ -74,12 +67,7 @@ fn a_launch_that_is_waited_for_to_the_end_can_be_removed() {
 fn awaited_child(mut waits: SliceRow, children: u64) -> Option<u64> {
     let mut builder = shell_with(children);
     if waits.syscall == Some(READ) {
-        builder.recording.objects.push(ObjectRow {
-            kind: ObjectKind::Pipe,
-            device: 15,
-            inode: 7,
-            path: None,
-        });
+        builder.recording.objects.push(ObjectRow { kind: ObjectKind::Pipe, device: 15, inode: 7, path: None });
         waits.object = ObjectRef::new(ObjectKind::Pipe, 0);
     }
     let last = 1_000_000 * (children + 1);
@@ -107,43 +95,16 @@ fn awaited_child(mut waits: SliceRow, children: u64) -> Option<u64> {
 #[test]
 fn the_awaited_child_is_taken_from_the_arguments_of_the_call() {
     let pid_of = |launch: u64| 4000 + launch;
-    assert_eq!(
-        awaited_child(open_wait(1, 0, 0, WAIT4, pid_of(3)), 3),
-        Some(3),
-        "by its pid"
-    );
-    assert_eq!(
-        awaited_child(open_wait(1, 0, 0, WAIT4, ANY), 3),
-        Some(4),
-        "the last one created"
-    );
+    assert_eq!(awaited_child(open_wait(1, 0, 0, WAIT4, pid_of(3)), 3), Some(3), "by its pid");
+    assert_eq!(awaited_child(open_wait(1, 0, 0, WAIT4, ANY), 3), Some(4), "the last one created");
     assert_eq!(awaited_child(open_wait(1, 0, 0, WAITID, 0), 3), Some(4), "any child");
-    assert_eq!(
-        awaited_child(open_wait(1, 0, 0, WAITID, 1), 3),
-        None,
-        "one of them, but it is unknown which"
-    );
-    assert_eq!(
-        awaited_child(open_wait(1, 0, 0, WAITID, 1), 1),
-        Some(2),
-        "there is only one"
-    );
-    assert_eq!(
-        awaited_child(open_wait(1, 0, 0, WAIT4, 77), 1),
-        Some(2),
-        "of another pid namespace"
-    );
+    assert_eq!(awaited_child(open_wait(1, 0, 0, WAITID, 1), 3), None, "one of them, but it is unknown which");
+    assert_eq!(awaited_child(open_wait(1, 0, 0, WAITID, 1), 1), Some(2), "there is only one");
+    assert_eq!(awaited_child(open_wait(1, 0, 0, WAIT4, 77), 1), Some(2), "of another pid namespace");
     assert_eq!(awaited_child(open_wait(1, 0, 0, READ, 3), 1), Some(2), "a substitution");
-    assert_eq!(
-        awaited_child(open_wait(1, 0, 0, READ, 3), 2),
-        None,
-        "it is unknown which child writes"
-    );
+    assert_eq!(awaited_child(open_wait(1, 0, 0, READ, 3), 2), None, "it is unknown which child writes");
     assert_eq!(awaited_child(open_wait(1, 0, 0, POLL, 3), 1), None, "for any event");
-    let suspended = SliceRow {
-        reason: LeftCpu::Uninterruptible,
-        ..open_wait(1, 0, 0, VFORK, 0)
-    };
+    let suspended = SliceRow { reason: LeftCpu::Uninterruptible, ..open_wait(1, 0, 0, VFORK, 0) };
     assert_eq!(awaited_child(suspended, 2), Some(3), "the child it just created");
 }
 
@@ -157,19 +118,9 @@ fn a_thread_on_a_cpu_at_the_end_was_running() {
 #[test]
 fn a_runnable_thread_at_the_end_waited_for_a_cpu() {
     let builder = shell_with(0);
-    let queued = SliceRow {
-        off: Nanos(WALL / 2),
-        on_span: Some(Nanos(WALL / 2)),
-        ..running_at_end(1, 0)
-    };
-    assert_eq!(
-        path(&builder.recording, &[queued]).launches[0].run_queue(),
-        Nanos(WALL / 2)
-    );
-    let woken = SliceRow {
-        wake_span: Some(Nanos(WALL / 4)),
-        ..open_wait(1, 0, WALL / 2, CLOCK_NANOSLEEP, 0)
-    };
+    let queued = SliceRow { off: Nanos(WALL / 2), on_span: Some(Nanos(WALL / 2)), ..running_at_end(1, 0) };
+    assert_eq!(path(&builder.recording, &[queued]).launches[0].run_queue(), Nanos(WALL / 2));
+    let woken = SliceRow { wake_span: Some(Nanos(WALL / 4)), ..open_wait(1, 0, WALL / 2, CLOCK_NANOSLEEP, 0) };
     let path = path(&builder.recording, &[woken]);
     assert_eq!(path.launches[0].run_queue(), Nanos(WALL / 4));
     assert_eq!(external_wait_ns(&path, ExternalWait::Timer), WALL / 4);
@@ -197,10 +148,7 @@ fn time_after_the_last_slice_of_a_running_thread_is_unknown() {
 #[test]
 fn waiting_of_a_child_with_several_threads_is_unknown() {
     let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
-    let spans = Spans {
-        run: 5_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 5_000_000, ..Spans::USUAL };
     let child = builder.launch(ROOT, 0, &spans, Some(("/bin/sleep", &["sleep"])));
     let sleeps = slice(child.0, 140_000, 2_000_000, [1_000_000, 0], CLOCK_NANOSLEEP, None);
     let by = Some(spawnscope_data::rows::WakerRow::Task(TaskId(child.0)));
@@ -239,16 +187,9 @@ fn an_ended_thread_does_not_show_what_its_process_waits_for() {
         ended: Some(Nanos(900_000_000)),
         cpu: None,
     };
-    let slices = [
-        open_wait(1, 0, 2_000_000, CLOCK_NANOSLEEP, 0),
-        ended(90, 890_000_000, 900_000_000),
-    ];
+    let slices = [open_wait(1, 0, 2_000_000, CLOCK_NANOSLEEP, 0), ended(90, 890_000_000, 900_000_000)];
     let mut collection = spawnscope_analyze::SliceCollection::new(&forest, &[thread]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     let causes = Causes::find(&builder.recording, &forest, &collection.finish()).expect("a command");
-    assert!(
-        external_wait_ns(&causes.path, ExternalWait::Timer) > WALL - 3_000_000,
-        "{:?}",
-        causes.path
-    );
+    assert!(external_wait_ns(&causes.path, ExternalWait::Timer) > WALL - 3_000_000, "{:?}", causes.path);
 }

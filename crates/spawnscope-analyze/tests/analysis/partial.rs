@@ -21,11 +21,8 @@ type Recorded = (Recording, Vec<SliceRow>);
 
 /// Sets the CPU counters of the shell, as for a process that works whenever it does not wait.
 fn with_cpu_of_shell((mut recording, slices): Recorded) -> Recorded {
-    let worked: u64 = slices
-        .iter()
-        .filter(|slice| slice.task.0 == ROOT.0)
-        .filter_map(|slice| Some(slice.on_span?.0))
-        .sum();
+    let worked: u64 =
+        slices.iter().filter(|slice| slice.task.0 == ROOT.0).filter_map(|slice| Some(slice.on_span?.0)).sum();
     let exec = recording.execs.iter_mut().find(|exec| exec.launch == ROOT).unwrap();
     exec.enter_cpu = Some(Nanos(20_000));
     exec.return_cpu = Some(Nanos(320_000));
@@ -38,10 +35,7 @@ fn with_cpu_of_shell((mut recording, slices): Recorded) -> Recorded {
 
 fn mark_missing(recording: &mut Recording, collector: &str, what: &str) {
     recording.info.collector = collector.to_owned();
-    recording.info.missing.push(Missing {
-        what: what.to_owned(),
-        effect: String::new(),
-    });
+    recording.info.missing.push(Missing { what: what.to_owned(), effect: String::new() });
 }
 
 /// Returns what perf would have recorded.
@@ -79,11 +73,7 @@ fn as_ptrace((recording, slices): &Recorded, with_waits: bool) -> Recorded {
         (row.create, row.reaped) = (None, row.reaped.filter(|_| with_waits));
     }
     let is_seen = |slice: &&SliceRow| with_waits && slice.syscall == Some(WAIT4) && slice.task.0 == ROOT.0;
-    let seen = slices.iter().filter(is_seen).map(|slice| SliceRow {
-        wake_span: None,
-        waker: None,
-        ..*slice
-    });
+    let seen = slices.iter().filter(is_seen).map(|slice| SliceRow { wake_span: None, waker: None, ..*slice });
     (recording, seen.collect())
 }
 
@@ -96,16 +86,8 @@ fn predict_partial(recorded: &Recorded, change: Change, launches: &[LaunchId]) -
     let forest = Forest::build(recording);
     let timelines = reconstructed(&forest, recorded);
     let replay = Replay::new(&forest, &timelines, &Parameters::of(recording).unwrap()).unwrap();
-    let whatif = WhatIf {
-        forest: &forest,
-        timelines: &timelines,
-        replay: &replay,
-        constants: &Constants::default(),
-    };
-    whatif.predict(&[AppliedChange {
-        change,
-        launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect(),
-    }])
+    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &Constants::default() };
+    whatif.predict(&[AppliedChange { change, launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect() }])
 }
 
 /// Builds a recording of a shell that launches this many programs, one after the other.
@@ -131,22 +113,16 @@ fn assert_contains(partial: &Prediction, whole: &Prediction) {
     let [expected, ..] = whole.saving();
     let [_, least, most] = partial.saving();
     assert!(least <= expected && expected <= most, "{expected:?} in {partial:?}");
-    assert!(
-        partial.low <= whole.predicted && whole.predicted <= partial.high,
-        "{:?} in {partial:?}",
-        whole.predicted
-    );
+    assert!(partial.low <= whole.predicted && whole.predicted <= partial.high, "{:?} in {partial:?}", whole.predicted);
 }
 
 #[test]
 fn a_loop_is_predicted_as_with_wakers() {
     let (whole, launches) = serial(20);
     let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
-    for (partial, is_certain) in [
-        (as_perf(&whole), true),
-        (as_ptrace(&whole, true), true),
-        (as_ptrace(&whole, false), false),
-    ] {
+    for (partial, is_certain) in
+        [(as_perf(&whole), true), (as_ptrace(&whole, true), true), (as_ptrace(&whole, false), false)]
+    {
         let name = partial.0.info.collector.clone();
         let prediction = predict_partial(&partial, Change::Remove, &launches);
         assert!(prediction.replay_error.abs() < 0.01, "{name}: {prediction:?}");
@@ -202,10 +178,7 @@ fn a_wait_that_ends_while_no_child_is_alive_is_for_no_child() {
 #[test]
 fn a_sleep_during_a_childs_life_widens_the_interval() {
     let mut serial = Serial::new();
-    let long = Spans {
-        run: 6_000_000,
-        ..Spans::USUAL
-    };
+    let long = Spans { run: 6_000_000, ..Spans::USUAL };
     let child = serial.launch_sleeping(&long, ("/bin/work", &["work"]), 20_000_000);
     let whole = with_cpu_of_shell(serial.finish());
     let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &[child])]);
@@ -221,10 +194,7 @@ fn a_sleep_during_a_childs_life_widens_the_interval() {
 fn a_pipeline_contains_the_prediction_with_wakers() {
     let mut serial = Serial::new();
     let start = serial.now();
-    let long = Spans {
-        run: 8_000_000,
-        ..Spans::USUAL
-    };
+    let long = Spans { run: 8_000_000, ..Spans::USUAL };
     let builder = &mut serial.builder;
     let writer = builder.launch(ROOT, start, &long, Some(("/usr/bin/seq", &["seq", "9"])));
     let reader = builder.launch(ROOT, start + 200_000, &long, Some(("/usr/bin/sort", &["sort"])));
@@ -345,9 +315,7 @@ fn a_child_that_ended_a_little_later_is_awaited_without_the_first() {
     for (child, at) in [(first, back), (second, back + 40_000)] {
         builder.row(child).reaped = Some(Nanos(at));
     }
-    serial
-        .slices
-        .push(slice(ROOT.0, 0, from, [back - from, 0], WAIT4, None));
+    serial.slices.push(slice(ROOT.0, 0, from, [back - from, 0], WAIT4, None));
     serial.resume_shell_at(back + 40_000);
     let recorded = with_cpu_of_shell(serial.finish());
     let mut partial = as_ptrace(&recorded, true);
@@ -372,39 +340,22 @@ fn a_child_that_ended_during_a_wait_for_another_is_needed_as_well() {
     }
     let from = builder.row(last).created.unwrap().0 + 40_000;
     let end = builder.row(last).zombie.unwrap().0;
-    serial
-        .slices
-        .push(slice(ROOT.0, 0, from, [end - from, 10_000], WAIT4, None));
+    serial.slices.push(slice(ROOT.0, 0, from, [end - from, 10_000], WAIT4, None));
     for child in [first, last] {
         let row = child_instants(&serial, child);
-        serial.slices.extend([
-            created(child.0, row[0], row[1] - row[0]),
-            ended(child.0, row[1], row[2]),
-        ]);
+        serial.slices.extend([created(child.0, row[0], row[1] - row[0]), ended(child.0, row[1], row[2])]);
     }
     serial.resume_shell_at(end + 10_000);
     let partial = as_perf(&with_cpu_of_shell(serial.finish()));
     let without_last = predict_partial(&partial, Change::Remove, &[last]);
-    assert!(
-        without_last.predicted.0 > 35_000_000 && without_last.saving()[1].0 < 5_000_000,
-        "{without_last:?}"
-    );
-    assert!(
-        without_last.low.0 < 10_000_000,
-        "perhaps the shell did not wait for the other: {without_last:?}"
-    );
+    assert!(without_last.predicted.0 > 35_000_000 && without_last.saving()[1].0 < 5_000_000, "{without_last:?}");
+    assert!(without_last.low.0 < 10_000_000, "perhaps the shell did not wait for the other: {without_last:?}");
     let without_both = predict_partial(&partial, Change::Remove, &[first, last]);
     assert!(without_both.saving()[1].0 > 10_000_000, "{without_both:?}");
 }
 
 /// Returns when a child was created, first ran, and became a zombie, in nanoseconds.
 fn child_instants(serial: &Serial, child: LaunchId) -> [u64; 3] {
-    let row = serial
-        .builder
-        .recording
-        .launches
-        .iter()
-        .find(|row| row.id == child)
-        .unwrap();
+    let row = serial.builder.recording.launches.iter().find(|row| row.id == child).unwrap();
     [row.created, row.first_run, row.zombie].map(|at| at.unwrap().0)
 }

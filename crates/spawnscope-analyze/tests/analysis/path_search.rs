@@ -12,10 +12,7 @@ const USUAL_EXEC_NS: u64 = 180_000;
 
 fn summary(searches: &[Search<'_>]) -> Vec<(String, usize, bool)> {
     let text = |search: &Search<'_>| String::from_utf8_lossy(search.program).into_owned();
-    searches
-        .iter()
-        .map(|search| (text(search), search.misses.len(), search.end == SearchEnd::Found))
-        .collect()
+    searches.iter().map(|search| (text(search), search.misses.len(), search.end == SearchEnd::Found)).collect()
 }
 
 #[test]
@@ -27,17 +24,10 @@ fn misses_that_end_in_the_program_are_one_search() {
         builder.failed_exec_at(child, &path, libc::ENOENT, 150_000 + 2_000 * step as u64);
     }
     let forest = Forest::build(&builder.recording);
-    assert_eq!(
-        summary(&attempts_of(&forest, 1).searches),
-        [("gcc".to_owned(), 3, true)]
-    );
+    assert_eq!(summary(&attempts_of(&forest, 1).searches), [("gcc".to_owned(), 3, true)]);
     let all = failures(&forest).0;
     assert_eq!((all.searches, all.misses, all.cost), (1, 3, Nanos(3_000)));
-    let names: Vec<_> = all
-        .directories
-        .iter()
-        .map(|fault| String::from_utf8_lossy(&fault.name))
-        .collect();
+    let names: Vec<_> = all.directories.iter().map(|fault| String::from_utf8_lossy(&fault.name)).collect();
     assert_eq!(names, ["/", "/a", "/b"]);
     assert!(all.not_found.is_empty());
 }
@@ -49,19 +39,10 @@ fn a_search_that_the_end_of_the_recording_cut_off_is_not_a_failed_one() {
         let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
         builder.leave_running(child);
         for (step, directory) in directories.iter().enumerate() {
-            builder.failed_exec_at(
-                child,
-                &format!("{directory}/gcc"),
-                libc::ENOENT,
-                150_000 + 2_000 * step as u64,
-            );
+            builder.failed_exec_at(child, &format!("{directory}/gcc"), libc::ENOENT, 150_000 + 2_000 * step as u64);
         }
         let forest = Forest::build(&builder.recording);
-        let ends: Vec<_> = attempts_of(&forest, 1)
-            .searches
-            .iter()
-            .map(|search| search.end)
-            .collect();
+        let ends: Vec<_> = attempts_of(&forest, 1).searches.iter().map(|search| search.end).collect();
         assert_eq!(ends, [SearchEnd::Recording]);
         let (searches, single) = failures(&forest);
         assert_eq!(searches.misses, directories.len() as u64);
@@ -100,10 +81,7 @@ fn an_error_other_than_a_missing_file_ends_the_search() {
     builder.failed_exec_at(child, "/a/big", libc::ENOENT, 150_000);
     builder.failed_exec_at(child, "/b/big", libc::E2BIG, 152_000);
     let forest = Forest::build(&builder.recording);
-    assert_eq!(
-        summary(&attempts_of(&forest, 1).searches),
-        [("big".to_owned(), 1, true)]
-    );
+    assert_eq!(summary(&attempts_of(&forest, 1).searches), [("big".to_owned(), 1, true)]);
 }
 
 #[test]
@@ -119,27 +97,18 @@ fn a_miss_after_an_exec_belongs_to_it_only_if_the_entry_of_the_exec_is_unknown()
 
 fn other_failures(attempts: &Attempts<'_>) -> Vec<(String, i32)> {
     let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
-    attempts
-        .other_failures
-        .iter()
-        .map(|failed| (text(failed.path), failed.errno))
-        .collect()
+    attempts.other_failures.iter().map(|failed| (text(failed.path), failed.errno)).collect()
 }
 
 #[test]
 fn a_file_tried_in_one_directory_is_not_a_search() {
-    for (path, errno) in [
-        ("/no/such/absolute", libc::ENOENT),
-        ("./denied", libc::EACCES),
-        ("./script-of-no-interpreter", libc::ENOENT),
-    ] {
+    for (path, errno) in
+        [("/no/such/absolute", libc::ENOENT), ("./denied", libc::EACCES), ("./script-of-no-interpreter", libc::ENOENT)]
+    {
         let recording = failing(&[(path, errno), (path, errno)]);
         let attempts = attempts_of(&Forest::build(&recording), 1);
         assert_eq!(summary(&attempts.searches), []);
-        assert_eq!(
-            other_failures(&attempts),
-            [(path.to_owned(), errno), (path.to_owned(), errno)]
-        );
+        assert_eq!(other_failures(&attempts), [(path.to_owned(), errno), (path.to_owned(), errno)]);
     }
 }
 

@@ -25,19 +25,9 @@ fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
     for (place, (on, at)) in [(0, 1_000_000), (4_000_000, 5_000_000)].into_iter().enumerate() {
         let inode = 70 + place as u64;
         let kind = ObjectKind::Socket;
-        builder.recording.objects.push(ObjectRow {
-            kind,
-            device: DEVICE,
-            inode,
-            path,
-        });
+        builder.recording.objects.push(ObjectRow { kind, device: DEVICE, inode, path });
         if has_listener {
-            builder.recording.peers.push(PeerRow {
-                device: DEVICE,
-                inode,
-                pid: Pid(77),
-                name,
-            });
+            builder.recording.peers.push(PeerRow { device: DEVICE, inode, pid: Pid(77), name });
         }
         slices.push(SliceRow {
             is_waker_certain: Some(true),
@@ -62,13 +52,9 @@ fn longest_wait_and_attribution(
     let (longest, span) = path.external_wait.into_iter().max_by_key(|(_, span)| *span).unwrap();
     assert_eq!(span, Nanos(2 * WAITED));
     let waits = attributed_waits(recording, &forest, &timelines);
-    let seen = waits.into_iter().map(|wait| {
-        (
-            wait.object.and_then(|object| object.path),
-            wait.targets[0].target.clone(),
-            wait.count,
-        )
-    });
+    let seen = waits
+        .into_iter()
+        .map(|wait| (wait.object.and_then(|object| object.path), wait.targets[0].target.clone(), wait.count));
     (longest, seen.collect())
 }
 
@@ -76,20 +62,13 @@ fn longest_wait_and_attribution(
 fn a_wait_for_a_local_peer_is_for_the_process_that_listens() {
     let (longest, waits) = longest_wait_and_attribution(&client(RECVFROM, true));
     assert!(matches!(longest, ExternalWait::Process(Some(_))), "{longest:?}");
-    let expected = (
-        Some(b"127.0.0.1:4226".to_vec()),
-        WaitTarget::Process(Some(b"sccache".to_vec())),
-        2,
-    );
+    let expected = (Some(b"127.0.0.1:4226".to_vec()), WaitTarget::Process(Some(b"sccache".to_vec())), 2);
     assert_eq!(waits, [expected], "two sockets with one address are one wait");
 }
 
 #[test]
 fn a_wait_without_a_known_listener_is_for_the_network() {
-    assert_eq!(
-        longest_wait_and_attribution(&client(RECVFROM, false)),
-        (ExternalWait::Network, Vec::new())
-    );
+    assert_eq!(longest_wait_and_attribution(&client(RECVFROM, false)), (ExternalWait::Network, Vec::new()));
 }
 
 #[test]
@@ -97,10 +76,7 @@ fn a_poll_of_the_socket_is_a_wait_for_the_process() {
     let (longest, waits) = longest_wait_and_attribution(&client(POLL, true));
     assert!(matches!(longest, ExternalWait::Process(Some(_))), "{longest:?}");
     assert_eq!(waits.len(), 1);
-    assert_eq!(
-        longest_wait_and_attribution(&client(POLL, false)),
-        (ExternalWait::Network, Vec::new())
-    );
+    assert_eq!(longest_wait_and_attribution(&client(POLL, false)), (ExternalWait::Network, Vec::new()));
 }
 
 /// The collector records no socket for a poll that timed out.
@@ -108,8 +84,5 @@ fn a_poll_of_the_socket_is_a_wait_for_the_process() {
 fn a_poll_that_timed_out_is_not_for_the_process() {
     let (recording, mut slices) = client(POLL, true);
     slices.iter_mut().for_each(|slice| slice.object = None);
-    assert_eq!(
-        longest_wait_and_attribution(&(recording, slices)),
-        (ExternalWait::Timer, Vec::new())
-    );
+    assert_eq!(longest_wait_and_attribution(&(recording, slices)), (ExternalWait::Timer, Vec::new()));
 }

@@ -32,16 +32,7 @@ fn the_cpu_of_a_launch_divides_at_its_execs() {
     let cpu = Forest::build(&builder.recording).launches[1].cpu_phases.clone();
     assert_eq!(
         nanoseconds(&cpu),
-        [
-            None,
-            None,
-            Some(40_000),
-            Some(300_000),
-            Some(400_000),
-            Some(200_000),
-            Some(60_000),
-            None
-        ]
+        [None, None, Some(40_000), Some(300_000), Some(400_000), Some(200_000), Some(60_000), None]
     );
 }
 
@@ -57,29 +48,17 @@ fn a_fork_without_exec_has_no_setup_and_works_from_its_first_run() {
 #[test]
 fn what_a_fork_launches_before_its_exec_is_its_work() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    let spans = Spans {
-        setup: 50_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { setup: 50_000_000, ..Spans::USUAL };
     let fork = builder.launch(ROOT, 1_000_000, &spans, Some(("/bin/touch", &["touch"])));
     let first_run = builder.row(fork).first_run.unwrap().0;
-    let make = builder.launch(
-        fork,
-        first_run + 100_000,
-        &Spans::USUAL,
-        Some(("/usr/bin/make", &["make"])),
-    );
+    let make = builder.launch(fork, first_run + 100_000, &Spans::USUAL, Some(("/usr/bin/make", &["make"])));
     let reaped = builder.row(make).reaped.unwrap().0;
     let times = phases_of(&builder.recording, 1);
     assert_eq!(times.get(Phase::Setup), Some(Nanos(50_000_000 - (reaped - first_run))));
     assert_eq!(times.get(Phase::Run), Some(Nanos(200_000 + reaped - first_run)));
     let cpu = Forest::build(&builder.recording).launches[1].cpu_phases.clone();
     assert_eq!(cpu.get(Phase::Setup), None);
-    assert_eq!(
-        cpu.get(Phase::Run),
-        Some(Nanos(50_000_000 + 200_000)),
-        "with that of the setup"
-    );
+    assert_eq!(cpu.get(Phase::Run), Some(Nanos(50_000_000 + 200_000)), "with that of the setup");
     // If the fork does not wait for make, only the launching of make counts as its work.
     builder.row(make).reaped = Some(Nanos(900_000_000));
     let created = builder.row(make).created.unwrap().0;
@@ -90,15 +69,7 @@ fn what_a_fork_launches_before_its_exec_is_its_work() {
 #[test]
 fn a_static_program_has_a_load_of_zero() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    builder.launch(
-        ROOT,
-        1_000_000,
-        &Spans {
-            load: 0,
-            ..Spans::USUAL
-        },
-        Some(("/bin/static", &["static"])),
-    );
+    builder.launch(ROOT, 1_000_000, &Spans { load: 0, ..Spans::USUAL }, Some(("/bin/static", &["static"])));
     let exec = builder.recording.execs.last_mut().unwrap();
     (exec.has_loader, exec.load_end) = (Some(false), None);
     let times = phases_of(&builder.recording, 1);
@@ -112,32 +83,17 @@ fn an_unseen_loader_leaves_only_load_and_run_unknown() {
     builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     builder.recording.execs.last_mut().unwrap().load_end = None;
     let times = phases_of(&builder.recording, 1);
-    let unknown: Vec<Phase> = times
-        .iter()
-        .filter(|(_, time)| time.is_none())
-        .map(|(phase, _)| phase)
-        .collect();
+    let unknown: Vec<Phase> = times.iter().filter(|(_, time)| time.is_none()).map(|(phase, _)| phase).collect();
     assert_eq!(unknown, [Phase::Load, Phase::Run]);
     let launch = &Forest::build(&builder.recording).launches[1];
-    assert_eq!(
-        launch.total(Nanos(0)),
-        Some(Nanos(Spans::USUAL.total())),
-        "the total is still known"
-    );
+    assert_eq!(launch.total(Nanos(0)), Some(Nanos(Spans::USUAL.total())), "the total is still known");
 }
 
 #[test]
 fn execs_of_a_chain_are_summed_and_the_time_between_them_is_run() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    let env = builder.launch(
-        ROOT,
-        0,
-        &Spans {
-            run: 10_000_000,
-            ..Spans::USUAL
-        },
-        Some(("/usr/bin/env", &["env", "x"])),
-    );
+    let env =
+        builder.launch(ROOT, 0, &Spans { run: 10_000_000, ..Spans::USUAL }, Some(("/usr/bin/env", &["env", "x"])));
     builder.exec_at(env, b"/usr/bin/x", &[b"x"], [1_000_000, 1_500_000, 1_700_000]);
     let times = phases_of(&builder.recording, 1);
     assert_eq!(times.get(Phase::Setup), Some(Nanos(40_000)));
@@ -162,10 +118,7 @@ fn the_command_has_no_create_queue_setup_or_reap_phase() {
     assert_eq!(launch.phases.get(Phase::Exec), Some(Nanos(300_000)));
     let from_release_to_exec_ns = 15_000;
     let own_ns = launch.phases.sum(Phase::ALL).map(|span| span.0);
-    assert_eq!(
-        launch.total(Nanos(0)).map(|total| total.0 - from_release_to_exec_ns),
-        own_ns
-    );
+    assert_eq!(launch.total(Nanos(0)).map(|total| total.0 - from_release_to_exec_ns), own_ns);
 }
 
 #[test]
@@ -177,30 +130,15 @@ fn a_running_launch_is_counted_up_to_the_end_of_the_recording() {
     let launch = &forest.launches[1];
     assert_eq!(launch.outcome, Outcome::Running);
     assert_eq!(launch.phases.get(Phase::Run), Some(Nanos(1_000_000_000 - 880_000)));
-    assert_eq!(
-        (launch.phases.get(Phase::Teardown), launch.phases.get(Phase::Reap)),
-        (None, None)
-    );
+    assert_eq!((launch.phases.get(Phase::Teardown), launch.phases.get(Phase::Reap)), (None, None));
     assert_eq!(launch.total(forest.end), Some(Nanos(1_000_000_000)));
 }
 
 #[test]
 fn wait_statuses_are_decoded() {
     assert_eq!(Outcome::of_wait_status(3 << 8), Outcome::Code(3));
-    assert_eq!(
-        Outcome::of_wait_status(9),
-        Outcome::Signal {
-            number: 9,
-            core_dumped: false
-        }
-    );
-    assert_eq!(
-        Outcome::of_wait_status(11 | 0x80),
-        Outcome::Signal {
-            number: 11,
-            core_dumped: true
-        }
-    );
+    assert_eq!(Outcome::of_wait_status(9), Outcome::Signal { number: 9, core_dumped: false });
+    assert_eq!(Outcome::of_wait_status(11 | 0x80), Outcome::Signal { number: 11, core_dumped: true });
 }
 
 prop_compose! {

@@ -81,12 +81,7 @@ fn without_launches((recording, slices, launches): &Recorded) -> (Prediction, u6
     let parameters = Parameters::of(recording).unwrap();
     let replay = Replay::new(&forest, &timelines, &parameters).unwrap();
     let launches: Vec<u32> = launches.iter().map(|launch| launch.0 as u32 - 1).collect();
-    let whatif = WhatIf {
-        forest: &forest,
-        timelines: &timelines,
-        replay: &replay,
-        constants: &no_constants(),
-    };
+    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &no_constants() };
     let path = critical_path(&forest, &timelines, parameters.wall).unwrap();
     assert_eq!(path.sum(), parameters.wall);
     let critical = launches.iter().map(|launch| path.launches[*launch as usize].total().0);
@@ -103,11 +98,7 @@ fn the_critical_path_and_removal_agree_when_another_thread_polls() {
         let all = LAUNCHES as u64 * LAUNCH;
         assert!(prediction.replay_error.abs() < 0.01, "{prediction:?}");
         assert!(saved.0.abs_diff(all) < all / 20, "{} of {all}", saved.0);
-        assert!(
-            critical.abs_diff(saved.0) < all / 20,
-            "critical {critical}, saved {}",
-            saved.0
-        );
+        assert!(critical.abs_diff(saved.0) < all / 20, "critical {critical}, saved {}", saved.0);
     }
 }
 
@@ -128,11 +119,7 @@ fn polling_rounds_that_coincide_with_launches_make_a_prediction_uncertain() {
 #[test]
 fn a_round_may_pass_on_what_another_thread_did() {
     let (recording, mut slices, _) = polled_recording(Round::After);
-    let waits: Vec<SliceRow> = slices
-        .iter()
-        .filter(|slice| slice.syscall == Some(FUTEX))
-        .copied()
-        .collect();
+    let waits: Vec<SliceRow> = slices.iter().filter(|slice| slice.syscall == Some(FUTEX)).copied().collect();
     let (first, second) = (waits[0], waits[1]);
     slices.push(created(WORKING, 0, first.off.0 + 50_000));
     slices.push(ended(WORKING, first.off.0 + 50_000, first.off.0 + 90_000));
@@ -157,16 +144,12 @@ fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
     serial.slices.push(created(POLLING, 0, 0));
     let mut on = 0;
     while on + 200_000 < set {
-        serial
-            .slices
-            .push(slice(POLLING, on, on + 1_000, [99_000, 0], FUTEX, None));
+        serial.slices.push(slice(POLLING, on, on + 1_000, [99_000, 0], FUTEX, None));
         on += 100_000;
     }
     let off = on + 1_000;
     let by_shell = Some(WakerRow::Task(TaskId(1)));
-    serial
-        .slices
-        .push(slice(POLLING, on, off, [set - off, 0], FUTEX, by_shell));
+    serial.slices.push(slice(POLLING, on, off, [set - off, 0], FUTEX, by_shell));
     let (recording, mut slices) = serial.finish();
     let wall = recording.info.wall.unwrap().0;
     slices.push(ended(POLLING, set, wall + 1));
@@ -186,10 +169,7 @@ fn a_timer_of_another_thread_is_not_a_wait_for_a_launch() {
         let waits = attributed_waits(&recording, &forest, &timelines(&forest, &slices));
         waits.iter().any(|waits| waits.syscall == Some(CLOCK_NANOSLEEP))
     };
-    let long = Spans {
-        run: 10_000_000,
-        ..Spans::USUAL
-    };
+    let long = Spans { run: 10_000_000, ..Spans::USUAL };
     let mut serial = Serial::new();
     (0..LAUNCHES).for_each(|_| {
         serial.launch(&long, DIRNAME);
@@ -203,10 +183,7 @@ fn a_timer_of_another_thread_is_not_a_wait_for_a_launch() {
     let mut polling = Serial::new();
     let dirname = DIRNAME.unwrap();
     polling.launch_sleeping(&Spans::USUAL, dirname, 5 * Spans::USUAL.total());
-    assert!(
-        sleeps(polling, &[]),
-        "the thread that launched it sleeps until it looks again"
-    );
+    assert!(sleeps(polling, &[]), "the thread that launched it sleeps until it looks again");
 }
 
 const EPOLL_WAIT: u16 = 232;
@@ -216,17 +193,11 @@ const TIMER: [u64; 2] = [1_000_000, 20_000];
 /// Builds a recording of a program that launches one program after another, and whose event loop also runs a timer.
 fn event_loop() -> Recorded {
     let mut serial = Serial::new();
-    let spans = Spans {
-        run: 10_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 10_000_000, ..Spans::USUAL };
     let mut launches = Vec::new();
     while launches.len() < LAUNCHES {
         let launch = serial.launch(&spans, DIRNAME);
-        let wait = serial
-            .slices
-            .iter()
-            .rposition(|slice| slice.task.0 == 1 && slice.syscall == Some(WAIT4));
+        let wait = serial.slices.iter().rposition(|slice| slice.task.0 == 1 && slice.syscall == Some(WAIT4));
         let wait = serial.slices.remove(wait.unwrap());
         let mut on = wait.off.0 - wait.on_span.unwrap().0;
         let mut off = wait.off.0;

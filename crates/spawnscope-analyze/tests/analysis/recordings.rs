@@ -60,10 +60,7 @@ pub(crate) fn unpacking() -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash", "unpack.sh"], 100_000_000);
     for number in 0..5 {
         let begin = 1_000_000 + number * 10_000_000;
-        let shell = Spans {
-            run: 2_000_000,
-            ..Spans::USUAL
-        };
+        let shell = Spans { run: 2_000_000, ..Spans::USUAL };
         let fork = builder.launch(ROOT, begin, &shell, None);
         let child = builder.launch(fork, begin + 200_000, &Spans::USUAL, DIRNAME);
         let chain = relocate(&mut builder);
@@ -145,10 +142,7 @@ pub(crate) fn shell_with(children: u64) -> Builder {
 pub(crate) fn sleeping_child(child: u64) -> [SliceRow; 2] {
     let made = (child - 1) * 1_000_000 + Spans::USUAL.create;
     let (on, off) = (made + Spans::USUAL.queue, made + 1_000_000);
-    [
-        created(child, made, Spans::USUAL.queue),
-        open_wait(child, on, off, CLOCK_NANOSLEEP, 0),
-    ]
+    [created(child, made, Spans::USUAL.queue), open_wait(child, on, off, CLOCK_NANOSLEEP, 0)]
 }
 
 pub(crate) fn causes(recording: &Recording, slices: &[SliceRow]) -> Causes {
@@ -178,19 +172,11 @@ pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> 
     let mut on = 0;
     for number in 0..count {
         let begin = 2_000_000 + number * 4_000_000;
-        let subshell_spans = Spans {
-            run: LIFE,
-            ..Spans::USUAL
-        };
+        let subshell_spans = Spans { run: LIFE, ..Spans::USUAL };
         let subshell = serial.builder.launch(ROOT, begin, &subshell_spans, None);
-        let fork = Spans {
-            run: 200_000,
-            ..Spans::USUAL
-        };
+        let fork = Spans { run: 200_000, ..Spans::USUAL };
         let echo = serial.builder.launch(subshell, begin + 200_000, &fork, None);
-        let sed = serial
-            .builder
-            .launch(subshell, begin + 400_000, &Spans::USUAL, Some((argv[0], argv)));
+        let sed = serial.builder.launch(subshell, begin + 400_000, &Spans::USUAL, Some((argv[0], argv)));
         let lifetime = |serial: &mut Serial, id: LaunchId| {
             let row = serial.builder.row(id);
             (row.created.unwrap().0, row.zombie.unwrap().0)
@@ -204,23 +190,14 @@ pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> 
             if child == subshell {
                 let waker = Some(WakerRow::Task(TaskId(sed.0)));
                 let forked = begin + 520_000;
-                serial.slices.push(slice(
-                    child.0,
-                    created_at + 20_000,
-                    forked,
-                    [sed_gone - forked, 0],
-                    WAIT4,
-                    waker,
-                ));
+                serial.slices.push(slice(child.0, created_at + 20_000, forked, [sed_gone - forked, 0], WAIT4, waker));
                 serial.slices.push(ended(child.0, sed_gone, zombie));
             } else {
                 serial.slices.push(ended(child.0, created_at + 20_000, zombie));
             }
         }
         let waker = Some(WakerRow::Task(TaskId(subshell.0)));
-        serial
-            .slices
-            .push(slice(1, on, born, [gone - born, 10_000], READ, waker));
+        serial.slices.push(slice(1, on, born, [gone - born, 10_000], READ, waker));
         on = gone + 10_000;
         serial.builder.row(subshell).reaped = Some(Nanos(on));
     }

@@ -14,14 +14,7 @@ use crate::slices::{any_slice, created, ended, slice};
 
 fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> Replay {
     let forest = Forest::build(recording);
-    let parameters = Parameters {
-        cpus,
-        wall: Nanos(wall),
-        fault_ns: 0.0,
-        call_ns: 0.0,
-        launch_ns: 0.0,
-        exec_ns: 0.0,
-    };
+    let parameters = Parameters { cpus, wall: Nanos(wall), fault_ns: 0.0, call_ns: 0.0, launch_ns: 0.0, exec_ns: 0.0 };
     Replay::new(&forest, &timelines(&forest, slices), &parameters).expect("a command")
 }
 
@@ -31,11 +24,7 @@ fn parallel(work: &[u64]) -> (Builder, Vec<SliceRow>, u64) {
     const MAKE: u64 = 200_000;
     const LATENCY: u64 = 20_000;
     let begins: Vec<u64> = (0..work.len() as u64).map(|number| (number + 1) * MAKE).collect();
-    let ends: Vec<u64> = begins
-        .iter()
-        .zip(work)
-        .map(|(begin, work)| begin + LATENCY + work)
-        .collect();
+    let ends: Vec<u64> = begins.iter().zip(work).map(|(begin, work)| begin + LATENCY + work).collect();
     let mut slices = Vec::new();
     let (mut on, mut now) = (0, begins.last().copied().unwrap_or_default());
     for (number, end) in (0..).zip(&ends) {
@@ -64,17 +53,10 @@ fn parallel(work: &[u64]) -> (Builder, Vec<SliceRow>, u64) {
 #[test]
 fn a_sleep_of_one_second_is_replayed_as_one_second() {
     let builder = Builder::command("/bin/sleep", &["sleep"], 1_003_000_000);
-    let slices = [
-        slice(1, 0, 2_000_000, [1_000_000_000, 0], 35, None),
-        ended(1, 1_002_000_000, 1_003_000_000),
-    ];
+    let slices = [slice(1, 0, 2_000_000, [1_000_000_000, 0], 35, None), ended(1, 1_002_000_000, 1_003_000_000)];
     let replay = replay(&builder.recording, &slices, 1_003_000_000, 2);
     assert_eq!(replay.unchanged, Nanos(1_003_000_000));
-    assert_eq!(
-        replay.with_cpus(64),
-        Nanos(1_003_000_000),
-        "more CPUs do not shorten a sleep"
-    );
+    assert_eq!(replay.with_cpus(64), Nanos(1_003_000_000), "more CPUs do not shorten a sleep");
 }
 
 #[test]
@@ -181,11 +163,7 @@ fn the_replayed_path_names_external_waits_as_the_measured_path_does() {
     let forest = Forest::build(&recording);
     let timelines = timelines(&forest, &slices);
     let replay = Replay::new(&forest, &timelines, &Parameters::of(&recording).unwrap()).unwrap();
-    let replayed = critical_path_of(
-        &replay.programs,
-        &Machine::with_cpus(replay.cpus),
-        forest.launches.len(),
-    );
+    let replayed = critical_path_of(&replay.programs, &Machine::with_cpus(replay.cpus), forest.launches.len());
     let mut measured = critical_path(&forest, &timelines, replay.measured).unwrap();
     measured.external_wait.remove(&ExternalWait::Recorder);
     let each = |external_wait| (external_wait, Nanos(5_000_000));

@@ -38,12 +38,7 @@ impl Serial {
 
     /// Starts a recording whose command is this program instead of bash.
     pub(crate) fn with_command(path: &str, argv: &[&str]) -> Serial {
-        Serial {
-            builder: Builder::command(path, argv, 1_000_000_000),
-            slices: Vec::new(),
-            on: 0,
-            now: SHELL,
-        }
+        Serial { builder: Builder::command(path, argv, 1_000_000_000), slices: Vec::new(), on: 0, now: SHELL }
     }
 
     /// Adds a launch whose end the shell waits for in wait4.
@@ -56,14 +51,7 @@ impl Serial {
         let child = self.begin(spans, program);
         let (created_at, zombie) = self.life(child);
         let waker = Some(WakerRow::Task(TaskId(child.0)));
-        self.slices.push(slice(
-            1,
-            self.on,
-            created_at,
-            [zombie - created_at, spans.reap],
-            call,
-            waker,
-        ));
+        self.slices.push(slice(1, self.on, created_at, [zombie - created_at, spans.reap], call, waker));
         self.resume_shell_at(zombie + spans.reap);
         child
     }
@@ -72,8 +60,7 @@ impl Serial {
     pub(crate) fn launch_sleeping(&mut self, spans: &Spans, program: (&str, &[&str]), sleep: u64) -> LaunchId {
         let child = self.begin(spans, Some(program));
         let (created_at, _) = self.life(child);
-        self.slices
-            .push(slice(1, self.on, created_at, [sleep, 0], CLOCK_NANOSLEEP, None));
+        self.slices.push(slice(1, self.on, created_at, [sleep, 0], CLOCK_NANOSLEEP, None));
         let reaped = created_at + sleep;
         self.builder.row(child).reaped = Some(Nanos(reaped));
         self.resume_shell_at(reaped);
@@ -88,10 +75,7 @@ impl Serial {
         lost: u64,
         reason: LeftCpu,
     ) -> LaunchId {
-        let longer = Spans {
-            run: spans.run + lost,
-            ..*spans
-        };
+        let longer = Spans { run: spans.run + lost, ..*spans };
         let child = self.launch_waiting(&longer, program, READ);
         let exit = self.builder.row(child).exit.unwrap().0;
         let is_last = |slice: &&mut SliceRow| slice.task == TaskId(child.0) && slice.reason == LeftCpu::Ended;
@@ -99,10 +83,7 @@ impl Serial {
         let (on, zombie) = (last.off.0 - last.on_span.unwrap().0, last.off.0);
         *last = ended(child.0, exit, zombie);
         let blocked = if reason == LeftCpu::Preempted { 0 } else { lost };
-        self.slices.push(SliceRow {
-            reason,
-            ..slice(child.0, on, exit - lost, [blocked, lost - blocked], READ, None)
-        });
+        self.slices.push(SliceRow { reason, ..slice(child.0, on, exit - lost, [blocked, lost - blocked], READ, None) });
         child
     }
 
@@ -191,11 +172,6 @@ pub(crate) fn predict(
         launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect(),
     };
     let fixes: Vec<AppliedChange> = changes.iter().map(fix).collect();
-    let whatif = WhatIf {
-        forest: &forest,
-        timelines: &timelines,
-        replay: &replay,
-        constants,
-    };
+    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants };
     whatif.predict(&fixes)
 }

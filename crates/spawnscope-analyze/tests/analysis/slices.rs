@@ -69,12 +69,10 @@ pub(crate) fn any_slice(wall: u64) -> impl Strategy<Value = SliceRow> {
     let calls = prop_oneof![Just(0u16), Just(61), Just(35), Just(56)];
     let is_open = prop::bool::weighted(0.1);
     let chosen = (1..5u64, spans, waker, reason, calls, is_open);
-    chosen.prop_map(
-        |(task, (off, on, blocked, queued), waker, reason, call, is_open)| SliceRow {
-            reason,
-            off_span: (!is_open).then_some(Nanos(blocked + queued)),
-            wake_span: (!is_open || blocked % 2 == 0).then_some(Nanos(blocked)),
-            ..slice(task, off.saturating_sub(on), off, [blocked, queued], call, waker)
-        },
-    )
+    chosen.prop_map(|(task, (off, on, blocked, queued), waker, reason, call, is_open)| SliceRow {
+        reason,
+        off_span: (!is_open).then_some(Nanos(blocked + queued)),
+        wake_span: (!is_open || blocked % 2 == 0).then_some(Nanos(blocked)),
+        ..slice(task, off.saturating_sub(on), off, [blocked, queued], call, waker)
+    })
 }

@@ -51,12 +51,7 @@ fn label(forest: &Forest<'_>, id: LaunchId) -> String {
 fn a_command_is_named_by_the_file_of_its_last_exec() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let script = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/env", &["env", "tool.py"])));
-    builder.exec_at(
-        script,
-        b"/opt/tool.py",
-        &[b"python3", b"/opt/tool.py"],
-        [900_000, 950_000, 960_000],
-    );
+    builder.exec_at(script, b"/opt/tool.py", &[b"python3", b"/opt/tool.py"], [900_000, 950_000, 960_000]);
     assert_eq!(label(&Forest::build(&builder.recording), script), "tool.py");
 }
 
@@ -68,10 +63,7 @@ fn a_fork_is_named_after_the_program_that_its_parent_ran_at_that_time() {
     let late = builder.launch(ROOT, 60_000_000, &Spans::USUAL, None);
     let nested = builder.launch(early, 1_200_000, &Spans::USUAL, None);
     let forest = Forest::build(&builder.recording);
-    assert_eq!(
-        [early, late, nested].map(|id| label(&forest, id)),
-        ["(bash)", "(make)", "(bash)"]
-    );
+    assert_eq!([early, late, nested].map(|id| label(&forest, id)), ["(bash)", "(make)", "(bash)"]);
 }
 
 #[test]
@@ -84,9 +76,7 @@ fn a_program_that_execs_itself_between_forks_is_named_at_each() {
         builder.launch(ROOT, at_ns + 10_000, &Spans::USUAL, None);
     }
     let forest = Forest::build(&builder.recording);
-    let labels: Vec<String> = (1..200)
-        .map(|index| label(&forest, forest.launches[index].id))
-        .collect();
+    let labels: Vec<String> = (1..200).map(|index| label(&forest, forest.launches[index].id)).collect();
     let expected: Vec<String> = (1..200).map(|number| format!("(p{number})")).collect();
     assert_eq!(labels, expected);
 }
@@ -96,10 +86,7 @@ fn processes_older_than_the_recording_keep_their_name_and_pass_it_to_forks() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let shell = LaunchId(2);
     let name = Some(builder.text(b"zsh"));
-    builder.recording.launches.push(spawnscope_data::rows::LaunchRow {
-        name,
-        ..blank(shell, None, Origin::Existed)
-    });
+    builder.recording.launches.push(spawnscope_data::rows::LaunchRow { name, ..blank(shell, None, Origin::Existed) });
     let fork = builder.launch(shell, 1_000_000, &Spans::USUAL, None);
     let forest = Forest::build(&builder.recording);
     assert_eq!([shell, fork].map(|id| label(&forest, id)), ["zsh", "(zsh)"]);
@@ -112,10 +99,7 @@ fn launches_whose_parent_was_lost_are_shown_separately() {
     let lost = builder.launch(LaunchId(99), 0, &Spans::USUAL, Some(("/bin/a", &["a"])));
     let child = builder.launch(lost, 500_000, &Spans::USUAL, Some(("/bin/b", &["b"])));
     let forest = Forest::build(&builder.recording);
-    assert_eq!(
-        (forest.roots.as_slice(), forest.orphans.as_slice()),
-        ([0].as_slice(), [1].as_slice())
-    );
+    assert_eq!((forest.roots.as_slice(), forest.orphans.as_slice()), ([0].as_slice(), [1].as_slice()));
     assert_eq!(forest.children(1), [2]);
     assert_eq!(forest.launches[2].id, child);
 }
@@ -130,10 +114,7 @@ fn a_cycle_of_parents_is_broken_and_every_process_is_shown_once() {
             Origin::Launched,
         ));
     }
-    builder
-        .recording
-        .launches
-        .push(blank(LaunchId(5), Some(LaunchId(5)), Origin::Launched));
+    builder.recording.launches.push(blank(LaunchId(5), Some(LaunchId(5)), Origin::Launched));
     let forest = Forest::build(&builder.recording);
     let tops = [forest.roots.as_slice(), &forest.orphans].concat();
     let mut seen: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
@@ -177,10 +158,7 @@ fn shown(forest: &Forest<'_>, options: TreeOptions<'_>) -> Vec<String> {
 fn alike_siblings_are_folded_with_what_they_launched() {
     let builder = family();
     let forest = Forest::build(&builder.recording);
-    let folded = TreeOptions {
-        fold: true,
-        ..TreeOptions::default()
-    };
+    let folded = TreeOptions { fold: true, ..TreeOptions::default() };
     let each = Spans::USUAL.total();
     let expected = [
         "bash".to_owned(),
@@ -194,11 +172,7 @@ fn alike_siblings_are_folded_with_what_they_launched() {
         "awk".to_owned(),
         "awk".to_owned(),
     ];
-    assert_eq!(
-        shown(&forest, folded),
-        expected,
-        "the last make failed; three are not many"
-    );
+    assert_eq!(shown(&forest, folded), expected, "the last make failed; three are not many");
     assert_eq!(shown(&forest, TreeOptions::default()).len(), forest.launches.len());
 }
 
@@ -208,19 +182,13 @@ fn a_tree_shows_only_what_led_to_a_selection() {
     let forest = Forest::build(&builder.recording);
     let selected = Selector::parse("cc").unwrap().select(&forest).unwrap();
     let chosen = with_ancestors(&forest, selected);
-    let options = TreeOptions {
-        shown: Some(&chosen),
-        ..TreeOptions::default()
-    };
+    let options = TreeOptions { shown: Some(&chosen), ..TreeOptions::default() };
     let lines = shown(&forest, options);
     assert_eq!(lines.len(), 1 + 2 * 5, "{lines:?}");
     assert!(!lines.contains(&"sed".to_owned()) && !lines.contains(&"awk".to_owned()));
     // The last line of each level closes its branch.
     let view = TreeView::new(&forest, options);
-    let last = view
-        .lines(&forest.roots)
-        .filter(|line| line.position() == (1, true))
-        .count();
+    let last = view.lines(&forest.roots).filter(|line| line.position() == (1, true)).count();
     assert_eq!(last, 1);
 }
 
@@ -228,15 +196,7 @@ fn a_tree_shows_only_what_led_to_a_selection() {
 fn a_tree_can_be_limited_in_depth() {
     let builder = family();
     let forest = Forest::build(&builder.recording);
-    let levels = |depth| {
-        shown(
-            &forest,
-            TreeOptions {
-                depth: Some(depth),
-                ..TreeOptions::default()
-            },
-        )
-    };
+    let levels = |depth| shown(&forest, TreeOptions { depth: Some(depth), ..TreeOptions::default() });
     assert_eq!(levels(1), ["bash", "20 below"]);
     assert_eq!(levels(2).iter().filter(|line| *line == "1 below").count(), 5);
     assert_eq!(levels(3).len(), forest.launches.len());

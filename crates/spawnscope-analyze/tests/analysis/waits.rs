@@ -10,11 +10,7 @@ use crate::serial::WAIT4;
 use crate::slices::slice;
 
 fn wait(task: u64, off: u64, reason: LeftCpu, waker: Option<WakerRow>) -> SliceRow {
-    SliceRow {
-        on_span: None,
-        reason,
-        ..slice(task, off, off, [300, 200], WAIT4, waker)
-    }
+    SliceRow { on_span: None, reason, ..slice(task, off, off, [300, 200], WAIT4, waker) }
 }
 
 #[test]
@@ -46,16 +42,7 @@ fn blocked_stretches_are_grouped_by_launch_through_its_threads() {
     let of_root: Vec<_> = waits.of_launch(0).collect();
     let starts: Vec<u64> = of_root.iter().map(|wait| wait.start.0).collect();
     assert_eq!(starts, [4_000, 9_000]);
-    assert_eq!(
-        of_root[1].waker,
-        Some(Waker::Task {
-            task: TaskId(2),
-            launch: Some(1)
-        })
-    );
-    assert_eq!(
-        (of_root[1].woken, of_root[1].end),
-        (Some(Nanos(9_300)), Some(Nanos(9_500)))
-    );
+    assert_eq!(of_root[1].waker, Some(Waker::Task { task: TaskId(2), launch: Some(1) }));
+    assert_eq!((of_root[1].woken, of_root[1].end), (Some(Nanos(9_300)), Some(Nanos(9_500))));
     assert_eq!(waits.of_launch(1).len(), 0);
 }

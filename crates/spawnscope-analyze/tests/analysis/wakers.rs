@@ -22,16 +22,10 @@ const RECVFROM: u16 = 45;
 /// that `waker` ended the wait.
 fn waiting(call: u16, waker: WakerRow, certain: bool) -> ((Recording, Vec<SliceRow>), LaunchId) {
     let mut builder = Builder::command("/bin/server", &["server"], WALL);
-    let spans = Spans {
-        run: 7_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 7_000_000, ..Spans::USUAL };
     let child = builder.launch(ROOT, 1_000_000, &spans, Some(("/bin/true", &["true"])));
     builder.recording.launches[1].parent_task = Some(TaskId(ROOT.0));
-    let wait = SliceRow {
-        is_waker_certain: Some(certain),
-        ..slice(1, 0, 2_000_000, [WAITED, 0], call, Some(waker))
-    };
+    let wait = SliceRow { is_waker_certain: Some(certain), ..slice(1, 0, 2_000_000, [WAITED, 0], call, Some(waker)) };
     let slices = vec![
         wait,
         ended(1, 5_000_000, WALL),
@@ -52,17 +46,10 @@ fn external_wait(call: u16, waker: WakerRow, certain: bool) -> Option<(ExternalW
     let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();
     assert_eq!(path.sum(), Nanos(WALL));
     let attribution = attributed_waits(&recording, &forest, &timelines);
-    let mut others = path
-        .external_wait
-        .into_iter()
-        .filter(|(what, _)| *what != ExternalWait::Recorder);
+    let mut others = path.external_wait.into_iter().filter(|(what, _)| *what != ExternalWait::Recorder);
     let found = others.next();
     let is_charged = found.is_none_or(|(what, _)| matches!(what, ExternalWait::Process(_)));
-    assert_eq!(
-        !attribution.is_empty(),
-        is_charged,
-        "an external wait is attributed to no launch: {attribution:?}"
-    );
+    assert_eq!(!attribution.is_empty(), is_charged, "an external wait is attributed to no launch: {attribution:?}");
     found
 }
 
@@ -70,24 +57,15 @@ fn external_wait(call: u16, waker: WakerRow, certain: bool) -> Option<(ExternalW
 fn an_uncertain_waker_is_not_followed() {
     let waited = Nanos(WAITED);
     assert_eq!(external_wait(POLL, by_child(), true), None);
-    assert_eq!(
-        external_wait(POLL, by_child(), false),
-        Some((ExternalWait::Timer, waited))
-    );
-    assert_eq!(
-        external_wait(RECVFROM, by_child(), false),
-        Some((ExternalWait::Network, waited))
-    );
+    assert_eq!(external_wait(POLL, by_child(), false), Some((ExternalWait::Timer, waited)));
+    assert_eq!(external_wait(RECVFROM, by_child(), false), Some((ExternalWait::Network, waited)));
 }
 
 #[test]
 fn an_uncertain_process_is_not_named() {
     let waker = WakerRow::Other(Pid(7), None);
     let waited = Nanos(WAITED);
-    assert_eq!(
-        external_wait(POLL, waker, true),
-        Some((ExternalWait::Process(None), waited))
-    );
+    assert_eq!(external_wait(POLL, waker, true), Some((ExternalWait::Process(None), waited)));
     assert_eq!(external_wait(POLL, waker, false), Some((ExternalWait::Timer, waited)));
 }
 

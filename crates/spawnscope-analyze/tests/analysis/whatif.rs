@@ -38,10 +38,7 @@ fn a_prediction_without_changes_is_the_wall() {
     let (recorded, _) = dirnames(10);
     let prediction = predict(&recorded, &no_constants(), &[]);
     assert_eq!(prediction.predicted, prediction.wall);
-    assert_eq!(
-        prediction.replay_error, 0.0,
-        "a recording without noise is reproduced exactly"
-    );
+    assert_eq!(prediction.replay_error, 0.0, "a recording without noise is reproduced exactly");
 }
 
 #[test]
@@ -63,14 +60,8 @@ fn the_overhead_of_recording_is_not_part_of_predictions() {
 
     let unchanged = predict(&recorded, &no_constants(), &[]);
     let is_about = |nanos: Nanos, expected: u64| nanos.0.abs_diff(expected) < 10;
-    assert!(
-        is_about(unchanged.wall.since(unchanged.unrecorded), 600 * 200),
-        "{unchanged:?}"
-    );
-    assert_eq!(
-        (unchanged.predicted, unchanged.saving()[0]),
-        (unchanged.unrecorded, Nanos(0))
-    );
+    assert!(is_about(unchanged.wall.since(unchanged.unrecorded), 600 * 200), "{unchanged:?}");
+    assert_eq!((unchanged.predicted, unchanged.saving()[0]), (unchanged.unrecorded, Nanos(0)));
     let removed = predict(&recorded, &no_constants(), &[(Change::Remove, &launches[2..])]);
     let its_calls = 100 * 200;
     assert!(is_about(removed.saving()[0], LAUNCH - its_calls), "{removed:?}");
@@ -121,14 +112,7 @@ fn reading_the_next_launchs_output_is_not_reading_this_ones_output() {
 fn vfork_costs_what_was_measured_and_nothing_is_copied_or_freed() {
     let mut serial = Serial::new();
     let create = 2_000_000;
-    let launch = serial.launch(
-        &Spans {
-            create,
-            exec: 1_000_000,
-            ..Spans::USUAL
-        },
-        DIRNAME,
-    );
+    let launch = serial.launch(&Spans { create, exec: 1_000_000, ..Spans::USUAL }, DIRNAME);
     let constants = Constants {
         fork_create: Some(100_000.0),
         vfork_create: Some(50_000.0),
@@ -152,19 +136,11 @@ fn vfork_costs_what_was_measured_and_nothing_is_copied_or_freed() {
 #[test]
 fn a_fork_that_launches_others_before_its_exec_cannot_be_a_vfork() {
     let mut serial = Serial::new();
-    let spans = Spans {
-        create: 2_000_000,
-        setup: 10_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { create: 2_000_000, setup: 10_000_000, ..Spans::USUAL };
     let fork = serial.launch(&spans, DIRNAME);
     let first_run = serial.builder.row(fork).first_run.unwrap().0;
     serial.builder.launch(fork, first_run + 100_000, &Spans::USUAL, DIRNAME);
-    let constants = Constants {
-        fork_create: Some(100_000.0),
-        vfork_create: Some(50_000.0),
-        ..no_constants()
-    };
+    let constants = Constants { fork_create: Some(100_000.0), vfork_create: Some(50_000.0), ..no_constants() };
     let prediction = predict(&serial.finish(), &constants, &[(Change::Vfork, &[fork])]);
     assert!(prediction.changed[0].is_empty(), "{prediction:?}");
 }
@@ -190,10 +166,7 @@ fn a_static_program_has_no_loader() {
 fn a_static_program_still_identifies_the_cpu() {
     let (recorded, launches) = dirnames(2);
     let asking = |nanos: f64| {
-        let constants = Constants {
-            identify: Some(nanos),
-            ..no_constants()
-        };
+        let constants = Constants { identify: Some(nanos), ..no_constants() };
         let prediction = predict(&recorded, &constants, &[(Change::Static, &launches)]);
         prediction.saving()[0].0
     };
@@ -213,24 +186,12 @@ fn a_failed_lookup_costs_what_was_measured() {
         let prediction = predict(&recorded, constants, &[(Change::NoSearch, &[launch])]);
         prediction.wall.since(prediction.predicted).0 as f64
     };
-    let measured = Constants {
-        failed_lookup: Some(4_000.0),
-        ..no_constants()
-    };
+    let measured = Constants { failed_lookup: Some(4_000.0), ..no_constants() };
     assert!((saved(&measured) - 160_000.0).abs() < 100.0, "{}", saved(&measured));
-    let asking = Constants {
-        identify: Some(200_000.0),
-        ..no_constants()
-    };
+    let asking = Constants { identify: Some(200_000.0), ..no_constants() };
     let (all, rest) = (saved(&no_constants()), saved(&asking));
-    assert!(
-        (rest / all - 0.5).abs() < 0.01,
-        "half of the load is not a search: {rest} of {all}"
-    );
-    let slow = Constants {
-        failed_lookup: Some(1e9),
-        ..no_constants()
-    };
+    assert!((rest / all - 0.5).abs() < 0.01, "half of the load is not a search: {rest} of {all}");
+    let slow = Constants { failed_lookup: Some(1e9), ..no_constants() };
     assert!(saved(&slow) < Spans::USUAL.load as f64, "{}", saved(&slow));
 }
 
@@ -238,9 +199,8 @@ fn a_failed_lookup_costs_what_was_measured() {
 fn a_removed_launch_cannot_be_reaped_at_once() {
     let mut serial = Serial::new();
     let sleep = 10 * LAUNCH;
-    let launches: Vec<LaunchId> = (0..3)
-        .map(|_| serial.launch_sleeping(&Spans::USUAL, DIRNAME.unwrap(), sleep))
-        .collect();
+    let launches: Vec<LaunchId> =
+        (0..3).map(|_| serial.launch_sleeping(&Spans::USUAL, DIRNAME.unwrap(), sleep)).collect();
     let recorded = serial.finish();
     let [late, gone] = [Change::ReapNow, Change::Remove].map(|change| (change, &launches[..]));
     assert_eq!(saved(&recorded, &[late, gone]), saved(&recorded, &[gone]));
@@ -258,10 +218,7 @@ fn a_launch_that_is_reaped_on_time_is_not_reaped_earlier() {
 fn a_parent_that_does_not_wait_keeps_its_caches() {
     let (recorded, launches) = dirnames(1);
     let saved = |refill: Refill| {
-        let constants = Constants {
-            refill,
-            ..no_constants()
-        };
+        let constants = Constants { refill, ..no_constants() };
         let prediction = predict(&recorded, &constants, &[(Change::Remove, &launches)]);
         prediction.wall.since(prediction.predicted).0
     };
@@ -273,13 +230,7 @@ fn a_parent_that_does_not_wait_keeps_its_caches() {
 /// Builds a recording of a launch that execs `first` before dirname. Returns the launch, and the time that the additional exec costs.
 fn execs_before_dirname(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64) {
     let mut serial = Serial::new();
-    let launch = serial.launch(
-        &Spans {
-            setup: 740_000,
-            ..Spans::USUAL
-        },
-        DIRNAME,
-    );
+    let launch = serial.launch(&Spans { setup: 740_000, ..Spans::USUAL }, DIRNAME);
     let entered = serial.builder.row(launch).first_run.unwrap().0 + 40_000;
     let argv: Vec<&[u8]> = first.1.iter().map(|argument| argument.as_bytes()).collect();
     let at = [entered, entered + 200_000, entered + 500_000];
@@ -297,22 +248,14 @@ fn execs_before_dirname(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), 
 fn a_chain_of_execs_can_be_cut_short() {
     let (recorded, launch, chain) = execs_before_dirname(("/usr/bin/env", &["env", "dirname", "a/b"]));
     assert_eq!(saved(&recorded, &[(Change::Direct, &[launch])]), chain);
-    assert_eq!(
-        saved(&recorded, &[(Change::NoShell, &[launch])]),
-        0,
-        "env is not a shell"
-    );
+    assert_eq!(saved(&recorded, &[(Change::NoShell, &[launch])]), 0, "env is not a shell");
 }
 
 #[test]
 fn a_shell_that_only_execs_a_program_can_be_removed() {
     let (recorded, launch, chain) = execs_before_dirname(("/bin/sh", &["sh", "-c", "dirname a/b"]));
     assert_eq!(saved(&recorded, &[(Change::NoShell, &[launch])]), chain);
-    for text in [
-        "dirname a/b 2>/dev/null",
-        "cd x && dirname a/b",
-        "A=b dirname HEAD~3 '*'",
-    ] {
+    for text in ["dirname a/b 2>/dev/null", "cd x && dirname a/b", "A=b dirname HEAD~3 '*'"] {
         let (recorded, launch, chain) = execs_before_dirname(("/bin/sh", &["sh", "-c", text]));
         let saved = saved(&recorded, &[(Change::NoShell, &[launch])]);
         assert_eq!(saved, chain, "the caller can do that: {text}");
@@ -327,19 +270,11 @@ fn a_shell_that_only_execs_a_program_can_be_removed() {
 #[test]
 fn a_program_given_by_its_path_is_not_searched_for() {
     let mut serial = Serial::new();
-    let launch = serial.launch(
-        &Spans {
-            setup: 100_000,
-            ..Spans::USUAL
-        },
-        DIRNAME,
-    );
+    let launch = serial.launch(&Spans { setup: 100_000, ..Spans::USUAL }, DIRNAME);
     let first_run = serial.builder.row(launch).first_run.unwrap().0;
     for directory in 0..12 {
         let path = format!("/dead/{directory}/dirname");
-        serial
-            .builder
-            .failed_exec_at(launch, &path, libc::ENOENT, first_run + 2_000 * directory);
+        serial.builder.failed_exec_at(launch, &path, libc::ENOENT, first_run + 2_000 * directory);
     }
     assert_eq!(saved(&serial.finish(), &[(Change::Absolute, &[launch])]), 12_000);
 }
@@ -350,16 +285,10 @@ fn work_of_a_parent_for_a_launch_is_removed_with_it() {
     let launch = serial.launch(&Spans::USUAL, DIRNAME);
     let next = serial.launch(&Spans::USUAL, DIRNAME);
     let at = |instant: Option<Nanos>| instant.unwrap().0;
-    let (create, reaped) = (
-        at(serial.builder.row(launch).create),
-        at(serial.builder.row(launch).reaped),
-    );
+    let (create, reaped) = (at(serial.builder.row(launch).create), at(serial.builder.row(launch).reaped));
     serial.builder.row(launch).prepare = Some(Nanos(create - 40_000));
     serial.builder.row(next).parent_tidied = Some(Nanos(reaped + 70_000));
-    assert_eq!(
-        saved(&serial.finish(), &[(Change::Remove, &[launch])]),
-        LAUNCH + 110_000
-    );
+    assert_eq!(saved(&serial.finish(), &[(Change::Remove, &[launch])]), LAUNCH + 110_000);
 }
 
 #[test]
@@ -370,18 +299,11 @@ fn faults_after_a_removed_fork_are_removed_except_those_for_new_memory() {
     serial.builder.row(launch).parent_rss_bytes = Some(1_000_000);
     let row = serial.builder.row(next);
     (row.parent_rss_bytes, row.parent_faults) = (Some(1_000_000 + 10 * 4096), Some(60));
-    serial.builder.recording.calibration = vec![Calibration {
-        what: Constant::ReuseFault,
-        ns: 500.0,
-        low_ns: None,
-        high_ns: None,
-    }];
+    serial.builder.recording.calibration =
+        vec![Calibration { what: Constant::ReuseFault, ns: 500.0, low_ns: None, high_ns: None }];
     let recorded = serial.finish();
     assert_eq!(saved(&recorded, &[(Change::Remove, &[launch])]), LAUNCH + 25_000);
-    let constants = Constants {
-        vfork_create: Some(120_000.0),
-        ..no_constants()
-    };
+    let constants = Constants { vfork_create: Some(120_000.0), ..no_constants() };
     let vforked = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
     assert_eq!(vforked.wall.since(vforked.predicted), Nanos(25_000));
 }
@@ -389,13 +311,7 @@ fn faults_after_a_removed_fork_are_removed_except_those_for_new_memory() {
 #[test]
 fn descriptors_can_be_closed_in_one_call() {
     let mut serial = Serial::new();
-    let launch = serial.launch(
-        &Spans {
-            setup: 1_100_000,
-            ..Spans::USUAL
-        },
-        DIRNAME,
-    );
+    let launch = serial.launch(&Spans { setup: 1_100_000, ..Spans::USUAL }, DIRNAME);
     let row = serial.builder.row(launch);
     (row.setup_closes, row.setup_close_span) = (Some(1_000), Some(Nanos(1_000_000)));
     assert_eq!(saved(&serial.finish(), &[(Change::CloseRange, &[launch])]), 999_000);
@@ -482,11 +398,7 @@ proptest! {
 }
 
 fn shuffle_by<T>(rows: &mut Vec<T>, key: impl Fn(usize) -> u64) {
-    let mut keyed: Vec<(u64, T)> = rows
-        .drain(..)
-        .enumerate()
-        .map(|(place, row)| (key(place), row))
-        .collect();
+    let mut keyed: Vec<(u64, T)> = rows.drain(..).enumerate().map(|(place, row)| (key(place), row)).collect();
     keyed.sort_by_key(|(key, _)| *key);
     rows.extend(keyed.into_iter().map(|(_, row)| row));
 }

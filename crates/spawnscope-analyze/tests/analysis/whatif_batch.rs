@@ -30,9 +30,7 @@ fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
 fn the_first_launch_of_a_batch_does_not_widen_the_interval() {
     let mut serial = Serial::new();
     let run = 500_000;
-    let launches: Vec<LaunchId> = (0..6)
-        .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
-        .collect();
+    let launches: Vec<LaunchId> = (0..6).map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)).collect();
     let prediction = predict(&serial.finish(), &no_constants(), &[(Change::Batch(2), &launches)]);
     let [expected, least, _] = prediction.saving();
     assert!(least.0 > expected.0 / 2, "{:?}", prediction.saving());
@@ -42,9 +40,8 @@ fn the_first_launch_of_a_batch_does_not_widen_the_interval() {
 fn equal_runs_bound_the_fixed_part_of_a_run() {
     let batched = |run: u64, program: (&str, &[&str])| {
         let mut serial = Serial::new();
-        let launches: Vec<LaunchId> = (0..4)
-            .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, Some(program)))
-            .collect();
+        let launches: Vec<LaunchId> =
+            (0..4).map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, Some(program))).collect();
         let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
         saved as f64 / 3.0 - (LAUNCH - Spans::USUAL.run) as f64
     };
@@ -65,10 +62,7 @@ fn equal_runs_bound_the_fixed_part_of_a_run() {
 fn a_recorded_start_up_is_what_a_batch_saves() {
     let start_up = 900_000;
     let mut serial = Serial::new();
-    let spans = Spans {
-        run: 1_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 1_000_000, ..Spans::USUAL };
     let launches: Vec<LaunchId> = (0..8).map(|_| serial.launch(&spans, DIRNAME)).collect();
     for launch in &launches {
         serial.builder.row(*launch).work_cpu = Some(Nanos(spans.setup + spans.exec + spans.load + start_up));
@@ -104,9 +98,7 @@ fn work_that_stays_does_not_make_a_batch_uncertain() {
     // Most of each run is work. Since all launches are in one batch, its saving is well known.
     let mut serial = Serial::new();
     let run = 10_000_000;
-    let launches: Vec<LaunchId> = (0..8)
-        .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
-        .collect();
+    let launches: Vec<LaunchId> = (0..8).map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)).collect();
     let prediction = predict(&serial.finish(), &no_constants(), &[(Change::Batch(8), &launches)]);
     let [expected, least, _] = prediction.saving();
     let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + 350_000));
@@ -120,24 +112,16 @@ fn work_that_stays_does_not_make_a_batch_uncertain() {
 fn launch_in_shell(serial: &mut Serial) -> LaunchId {
     /// How long the shell works before its launch, and again after it, in nanoseconds.
     const SHELL_WORK: u64 = 200_000;
-    let spans = Spans {
-        run: Spans::USUAL.total() + 2 * SHELL_WORK,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: Spans::USUAL.total() + 2 * SHELL_WORK, ..Spans::USUAL };
     let shell = serial.launch(&spans, Some(("/bin/sh", &["sh", "-c", "cd lib; dirname path"])));
     let row = serial.builder.row(shell);
     let (exit, zombie) = (row.exit.unwrap().0, row.zombie.unwrap().0);
     let runs = row.first_run.unwrap().0;
-    let child = serial
-        .builder
-        .launch(shell, exit - spans.run + SHELL_WORK, &Spans::USUAL, DIRNAME);
+    let child = serial.builder.launch(shell, exit - spans.run + SHELL_WORK, &Spans::USUAL, DIRNAME);
     let row = serial.builder.row(child);
     row.parent_task = Some(TaskId(shell.0));
     let (made, ends, reaped) = (row.created.unwrap().0, row.zombie.unwrap().0, row.reaped.unwrap().0);
-    let of_shell = serial
-        .slices
-        .iter()
-        .position(|slice| *slice == ended(shell.0, runs, zombie));
+    let of_shell = serial.slices.iter().position(|slice| *slice == ended(shell.0, runs, zombie));
     let waker = Some(WakerRow::Task(TaskId(child.0)));
     serial.slices[of_shell.unwrap()] = slice(shell.0, runs, made, [ends - made, reaped - ends], WAIT4, waker);
     serial.slices.extend([

@@ -13,26 +13,16 @@ use crate::whatif::{LAUNCH, dirnames, no_constants, saved};
 #[test]
 fn less_knowledge_of_cpu_identification_widens_the_interval() {
     let (recorded, launches) = dirnames(20);
-    let row = |what, ns: f64| Calibration {
-        what,
-        ns,
-        low_ns: Some(0.98 * ns),
-        high_ns: Some(1.02 * ns),
-    };
+    let row = |what, ns: f64| Calibration { what, ns, low_ns: Some(0.98 * ns), high_ns: Some(1.02 * ns) };
     let margin = |rows: &[Calibration]| {
         let mut recording = recorded.0.clone();
         recording.calibration = rows.to_vec();
         let constants = Constants::of(&recording, &Forest::build(&recording));
-        predict(&recorded, &constants, &[(Change::Static, &launches)])
-            .saving_margin
-            .0
+        predict(&recorded, &constants, &[(Change::Static, &launches)]).saving_margin.0
     };
     let [one, all] = [row(Constant::Cpuid, 4_000.0), row(Constant::Identify, 160_000.0)];
     let (counted, timed, unknown) = (margin(&[one, all]), margin(&[one]), margin(&[]));
-    assert!(
-        counted < timed / 2 && counted < unknown / 2,
-        "{counted}, {timed}, {unknown}"
-    );
+    assert!(counted < timed / 2 && counted < unknown / 2, "{counted}, {timed}, {unknown}");
 }
 
 #[test]
@@ -44,12 +34,8 @@ fn faults_after_the_last_fork_belong_to_it_up_to_what_it_shared() {
         let row = serial.builder.row(ROOT);
         row.exit_faults = Some(faults);
         row.exit_rss_bytes = grown.map(|pages| (100 + pages) * 4096);
-        serial.builder.recording.calibration = vec![Calibration {
-            what: Constant::ReuseFault,
-            ns: 200.0,
-            low_ns: None,
-            high_ns: None,
-        }];
+        serial.builder.recording.calibration =
+            vec![Calibration { what: Constant::ReuseFault, ns: 200.0, low_ns: None, high_ns: None }];
         saved(&serial.finish(), &[(Change::Remove, &[launch])]) - LAUNCH
     };
     assert_eq!(removed(60, Some(0)), 12_000);
@@ -61,16 +47,9 @@ fn faults_after_the_last_fork_belong_to_it_up_to_what_it_shared() {
 fn the_overhead_of_recording_launches_is_not_part_of_predictions() {
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..3).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
-    let constant = |what, ns| Calibration {
-        what,
-        ns,
-        low_ns: None,
-        high_ns: None,
-    };
-    serial.builder.recording.calibration = vec![
-        constant(Constant::RecordedLaunch, 10_000.0),
-        constant(Constant::RecordedExec, 15_000.0),
-    ];
+    let constant = |what, ns| Calibration { what, ns, low_ns: None, high_ns: None };
+    serial.builder.recording.calibration =
+        vec![constant(Constant::RecordedLaunch, 10_000.0), constant(Constant::RecordedExec, 15_000.0)];
     let recorded = serial.finish();
     let unchanged = predict(&recorded, &no_constants(), &[]);
     let overhead = unchanged.wall.since(unchanged.unrecorded).0;

@@ -13,23 +13,14 @@ use crate::serial::{Serial, predict};
 
 #[test]
 fn work_done_in_process_keeps_no_launch() {
-    let (recorded, launches) = loop_of(
-        20,
-        &Spans {
-            run: 5_000_000,
-            ..Spans::USUAL
-        },
-    );
+    let (recorded, launches) = loop_of(20, &Spans { run: 5_000_000, ..Spans::USUAL });
     let predicted = predict(&recorded, &Default::default(), &[(Change::InProcess, &launches)]);
     let gone = 20 * (Spans::USUAL.total() - Spans::USUAL.run);
     let saving = predicted.wall.since(predicted.predicted).0;
     // The start-up of a program in machine code is estimated at half of its exec and load.
     let start_up = (Spans::USUAL.exec + Spans::USUAL.load) / 2;
     assert_eq!(saving, gone + 20 * start_up, "{predicted:?}");
-    assert!(
-        predicted.saving()[1].0 < gone,
-        "the start-up is uncertain: {predicted:?}"
-    );
+    assert!(predicted.saving()[1].0 < gone, "the start-up is uncertain: {predicted:?}");
 }
 
 #[test]
@@ -44,13 +35,7 @@ fn a_coprocess_starts_once() {
 
 #[test]
 fn another_program_runs_for_its_share_of_the_time() {
-    let (recorded, launches) = loop_of(
-        20,
-        &Spans {
-            run: 4_000_000,
-            ..Spans::USUAL
-        },
-    );
+    let (recorded, launches) = loop_of(20, &Spans { run: 4_000_000, ..Spans::USUAL });
     let halved = predict(&recorded, &Default::default(), &[(Change::Replace(500), &launches)]);
     assert_eq!(halved.wall.since(halved.predicted).0, 20 * 2_000_000);
     let doubled = predict(&recorded, &Default::default(), &[(Change::Replace(2000), &launches)]);
@@ -60,10 +45,7 @@ fn another_program_runs_for_its_share_of_the_time() {
 
 #[test]
 fn a_serial_loop_runs_several_jobs_at_a_time() {
-    let spans = Spans {
-        run: 9_000_000,
-        ..Spans::USUAL
-    };
+    let spans = Spans { run: 9_000_000, ..Spans::USUAL };
     let (recorded, launches) = loop_of(20, &spans);
     let saving = |jobs| {
         let predicted = predict(&recorded, &Default::default(), &[(Change::Jobs(jobs), &launches)]);

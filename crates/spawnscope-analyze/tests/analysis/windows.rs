@@ -24,14 +24,9 @@ fn machine() -> (Recording, Vec<SliceRow>) {
         serial.launch(&Spans::USUAL, Some(GIT));
     }
     let from = serial.now();
-    serial
-        .slices
-        .push(slice(1, from, from, [PAUSE, 0], CLOCK_NANOSLEEP, None));
+    serial.slices.push(slice(1, from, from, [PAUSE, 0], CLOCK_NANOSLEEP, None));
     serial.resume_shell_at(from + PAUSE);
-    let slow = Spans {
-        exec: 2_000_000,
-        ..Spans::USUAL
-    };
+    let slow = Spans { exec: 2_000_000, ..Spans::USUAL };
     for _ in 0..LAUNCHES {
         serial.launch(&slow, Some(GIT));
     }
@@ -66,11 +61,7 @@ fn explain(
 }
 
 fn launched(recording: &Recording) -> usize {
-    recording
-        .launches
-        .iter()
-        .filter(|row| row.origin == Origin::Launched)
-        .count()
+    recording.launches.iter().filter(|row| row.origin == Origin::Launched).count()
 }
 
 #[test]
@@ -78,11 +69,7 @@ fn a_pause_separates_episodes_and_the_busiest_comes_first() {
     let (recording, _) = machine();
     let found = episodes(&Forest::build(&recording));
     assert_eq!(found.len(), 2);
-    assert!(
-        found
-            .iter()
-            .all(|episode| episode.launches == LAUNCHES && episode.span.owner == ROOT)
-    );
+    assert!(found.iter().all(|episode| episode.launches == LAUNCHES && episode.span.owner == ROOT));
     assert!(found[0].tax > found[1].tax && found[0].span.from > found[1].span.to);
     assert_eq!(found[0].label, b"bash");
 }
@@ -98,10 +85,7 @@ fn an_episode_is_explained_like_a_command() {
     assert_eq!(causes.path.sum(), cut.info.wall.unwrap());
     assert!(causes.replay_error.abs() < 0.001, "{}", causes.replay_error);
     let share = causes.path.tax().0 as f64 / cut.info.wall.unwrap().0 as f64;
-    assert!(
-        share > 0.8,
-        "an episode without its pauses is mostly launching: {share}"
-    );
+    assert!(share > 0.8, "an episode without its pauses is mostly launching: {share}");
 }
 
 #[test]
@@ -114,21 +98,8 @@ fn the_whole_machine_has_no_critical_path() {
 fn a_span_cuts_launches_at_its_ends() {
     let machine = machine();
     // The span begins within the third launch and ends within the fifth.
-    let at = |id: u64| {
-        machine
-            .0
-            .launches
-            .iter()
-            .find(|row| row.id == LaunchId(id))
-            .unwrap()
-            .first_run
-            .unwrap()
-    };
-    let part = Part::Span {
-        from: Some(at(4)),
-        to: Some(at(6)),
-        pid: None,
-    };
+    let at = |id: u64| machine.0.launches.iter().find(|row| row.id == LaunchId(id)).unwrap().first_run.unwrap();
+    let part = Part::Span { from: Some(at(4)), to: Some(at(6)), pid: None };
     let (cut, causes) = explain(&machine, part).unwrap();
     let causes = causes.unwrap();
     assert_eq!(launched(&cut), 2, "the one that ran before is not a launch");
@@ -145,17 +116,10 @@ fn parts_that_do_not_exist_are_errors() {
     let machine = machine();
     let end = machine.0.info.last_event;
     let error = |part: Part| explain(&machine, part).map(|_| ()).unwrap_err();
-    let span = |from, to, pid| Part::Span {
-        from: Some(Nanos(from)),
-        to: Some(Nanos(to)),
-        pid,
-    };
+    let span = |from, to, pid| Part::Span { from: Some(Nanos(from)), to: Some(Nanos(to)), pid };
     assert_eq!(error(Part::Episode(3)), WindowError::NoEpisode { number: 3, count: 2 });
     assert_eq!(error(Part::Episode(0)), WindowError::NoEpisode { number: 0, count: 2 });
-    assert!(matches!(
-        error(span(end.0, end.0 + 5, None)),
-        WindowError::EmptySpan { .. }
-    ));
+    assert!(matches!(error(span(end.0, end.0 + 5, None)), WindowError::EmptySpan { .. }));
     assert_eq!(error(span(0, 9, Some(Pid(77)))), WindowError::NoProcess(Pid(77)));
     assert_eq!(error(span(0, 9, None)), WindowError::NoLaunches);
 }

@@ -90,11 +90,7 @@ fn version_details(version: (u32, u32)) -> Option<VersionDetails> {
         (5, 2 | 3) => ([8, 16], FNV_OFFSET),
         _ => return None,
     };
-    Some(VersionDetails {
-        array_offsets,
-        hash_start,
-        counts_from_zero: version < (5, 1),
-    })
+    Some(VersionDetails { array_offsets, hash_start, counts_from_zero: version < (5, 1) })
 }
 
 #[cfg(test)]

@@ -43,10 +43,7 @@ impl<'data> Elf<'data> {
         let found = exported.filter_map(|symbol| {
             let name = self.symbol_name(names, &symbol)?;
             let name = wanted.iter().find(|wanted| wanted.as_bytes() == name)?;
-            let symbol = Symbol {
-                address: symbol.address(),
-                bytes: symbol.size(),
-            };
+            let symbol = Symbol { address: symbol.address(), bytes: symbol.size() };
             Some((*name, symbol))
         });
         found.collect()
@@ -103,10 +100,7 @@ impl<'data> Elf<'data> {
     /// Returns the directories that the loader searches first for this file (RUNPATH, RPATH).
     pub(super) fn library_directories(&self) -> Vec<&'data [u8]> {
         let paths = self.dynamic_strings(&[DT_RUNPATH, DT_RPATH]);
-        paths
-            .into_iter()
-            .flat_map(|path| path.split(|&byte| byte == b':'))
-            .collect()
+        paths.into_iter().flat_map(|path| path.split(|&byte| byte == b':')).collect()
     }
 
     /// Returns the strings with these tags in the dynamic section.

@@ -48,10 +48,7 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let python = || python::layout(&program, file, process).map(Layout::Python);
     let perl = || perl::layout(&program).map(Layout::Perl);
     let make = || make::layout(&program).map(Layout::Make);
-    bash.or_else(python)
-        .or_else(perl)
-        .or_else(make)
-        .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
+    bash.or_else(python).or_else(perl).or_else(make).or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
 /// Returns the virtual address of the entry point in an executable file.
@@ -66,9 +63,7 @@ pub(super) fn has_dynamic_symbol(file: &File, imports: &[&str], exports: &[&str]
 
 /// Directories of the system's interpreters. They are searched even if they are not in PATH.
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
-const INTERPRETERS: [&str; 9] = [
-    "bash", "sh", "dash", "ash", "python3", "python", "perl", "make", "gmake",
-];
+const INTERPRETERS: [&str; 9] = ["bash", "sh", "dash", "ash", "python3", "python", "perl", "make", "gmake"];
 
 /// Returns the paths of executables that are likely to run a command's scripts. They may not exist. `command` is the file of the command.
 pub(super) fn likely_interpreters(command: Option<&Path>) -> Vec<PathBuf> {
@@ -76,9 +71,7 @@ pub(super) fn likely_interpreters(command: Option<&Path>) -> Vec<PathBuf> {
     let directories = DIRECTORIES.iter().map(PathBuf::from);
     let directories = directories.chain(std::env::split_paths(&search));
     let interpreters = directories.flat_map(|directory| INTERPRETERS.map(|name| directory.join(name)));
-    let own = command
-        .into_iter()
-        .flat_map(|file| [Some(file.to_owned()), named_interpreter(file)]);
+    let own = command.into_iter().flat_map(|file| [Some(file.to_owned()), named_interpreter(file)]);
     own.flatten().chain(interpreters).collect()
 }
 
@@ -113,12 +106,7 @@ mod tests {
     fn an_executable_is_not_recognized_as_an_interpreter_by_its_name() {
         let directory = tempfile::tempdir().unwrap();
         let bash = directory.path().join("bash");
-        for content in [
-            &b"#!/bin/bash\n"[..],
-            b"",
-            b"\x7fELF\x02\x01\x01",
-            &std::fs::read("/bin/true").unwrap(),
-        ] {
+        for content in [&b"#!/bin/bash\n"[..], b"", b"\x7fELF\x02\x01\x01", &std::fs::read("/bin/true").unwrap()] {
             std::fs::write(&bash, content).unwrap();
             assert!(layout_of(&File::open(&bash).unwrap(), None).is_none());
         }

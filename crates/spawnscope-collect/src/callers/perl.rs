@@ -20,10 +20,7 @@ const VALUES: u32 = 0x310;
 pub(super) fn layout(program: &Elf<'_>) -> Option<WirePerl> {
     let symbols = program.exports(&[KEY, REVISION, VERSION]);
     let number = |name: &str| {
-        let symbol = Symbol {
-            bytes: 1,
-            ..*symbols.get(name)?
-        };
+        let symbol = Symbol { bytes: 1, ..*symbols.get(name)? };
         program.bytes(symbol)?.first().copied()
     };
     let key = symbols.get(KEY)?.address;

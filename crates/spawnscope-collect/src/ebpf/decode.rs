@@ -62,10 +62,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
     let kind = match header.kind {
         KIND_LAUNCH => {
             let launch: WireLaunch = read(bytes)?.0;
-            events.push(event(
-                &header,
-                EventKind::Launched(decode_launched(&launch, page_bytes)),
-            ));
+            events.push(event(&header, EventKind::Launched(decode_launched(&launch, page_bytes))));
             let Some(chain) = chains.announced.remove(&launch.parent_task) else {
                 return Some(());
             };
@@ -99,9 +96,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
                 cpu: Some(Nanos(gone.cpu)),
             }
         }
-        KIND_REAPED => EventKind::Reaped {
-            pid: pid(read::<WireReaped>(bytes)?.0.pid),
-        },
+        KIND_REAPED => EventKind::Reaped { pid: pid(read::<WireReaped>(bytes)?.0.pid) },
         KIND_SLICE => EventKind::Slice(slice(&read(bytes)?.0)?),
         KIND_LAST_SEEN => EventKind::LastSeen(slice(&read(bytes)?.0)?),
         KIND_FILE_NAMED => {
@@ -134,9 +129,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
 /// kinds of records.
 pub(super) fn new_executable(bytes: &[u8]) -> Option<WireNewExecutable> {
     let header = read::<WireHeader>(bytes)?.0;
-    (header.kind == KIND_NEW_EXECUTABLE)
-        .then(|| read(bytes))?
-        .map(|(executable, _)| executable)
+    (header.kind == KIND_NEW_EXECUTABLE).then(|| read(bytes))?.map(|(executable, _)| executable)
 }
 
 fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Option<(T, &[u8])> {
@@ -144,12 +137,7 @@ fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Option<(T, &[u8
 }
 
 fn event(header: &WireHeader, kind: EventKind) -> Event {
-    Event {
-        at: Nanos(header.at),
-        launch: LaunchId(header.launch),
-        task: TaskId(header.task),
-        kind,
-    }
+    Event { at: Nanos(header.at), launch: LaunchId(header.launch), task: TaskId(header.task), kind }
 }
 
 fn observed(instant: u64) -> Option<Nanos> {
@@ -193,26 +181,16 @@ fn decode_launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
 }
 
 fn decode_thread_started(thread: &WireThread) -> EventKind {
-    EventKind::ThreadStarted {
-        tid: pid(thread.tid),
-        creator: TaskId(thread.creator),
-    }
+    EventKind::ThreadStarted { tid: pid(thread.tid), creator: TaskId(thread.creator) }
 }
 
 fn decode_adopted(adopted: &WireAdopted) -> EventKind {
-    EventKind::Adopted {
-        pid: pid(adopted.pid),
-        name: until_nul(&adopted.comm),
-    }
+    EventKind::Adopted { pid: pid(adopted.pid), name: until_nul(&adopted.comm) }
 }
 
 fn decode_exec_failed(failed: &WireExecFailed, rest: &[u8]) -> Option<EventKind> {
     let path = until_nul(rest.get(..failed.path_bytes as usize)?);
-    Some(EventKind::ExecFailed {
-        entered: Nanos(failed.entered),
-        path,
-        errno: failed.errno,
-    })
+    Some(EventKind::ExecFailed { entered: Nanos(failed.entered), path, errno: failed.errno })
 }
 
 fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
@@ -232,10 +210,8 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
         argv_bytes: executed.argv_total,
         cwd: (executed.cwd_complete != 0).then(|| join_components(cwd)),
         variables: allowed_variables(beginning, end),
-        closing: (executed.setup_closes != UNKNOWN_COUNT).then_some(Closing {
-            calls: executed.setup_closes,
-            span: Nanos(executed.setup_close_span),
-        }),
+        closing: (executed.setup_closes != UNKNOWN_COUNT)
+            .then_some(Closing { calls: executed.setup_closes, span: Nanos(executed.setup_close_span) }),
     })
 }
 
@@ -310,11 +286,7 @@ pub(super) fn path_of_components(innermost_first: &[u8], is_complete: bool) -> V
 
 fn decode_file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
     let path = path_of_components(rest.get(..named.path_bytes as usize)?, named.complete != 0);
-    Some(EventKind::FileNamed {
-        device: named.device,
-        inode: named.inode,
-        path,
-    })
+    Some(EventKind::FileNamed { device: named.device, inode: named.inode, path })
 }
 
 /// Returns what a thread waited for; `None` if it is unknown.
@@ -323,11 +295,7 @@ fn object(slice: &WireSlice) -> Option<Object> {
         OBJECT_ANONYMOUS => (anonymous_kind(slice.object_inode.to_ne_bytes()), 0),
         kind => (*ObjectKind::ALL.get(kind.checked_sub(1)? as usize)?, slice.object_inode),
     };
-    waker::was_waited_for(slice, kind).then_some(Object {
-        kind,
-        device: slice.object_device,
-        inode,
-    })
+    waker::was_waited_for(slice, kind).then_some(Object { kind, device: slice.object_device, inode })
 }
 
 /// Returns the kind of an anonymous inode, given the first eight bytes of its name in the kernel.
@@ -356,10 +324,7 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
         on: observed(slice.on),
         off: Nanos(slice.off),
         left,
-        syscall: u32::try_from(slice.syscall).ok().map(|number| Syscall {
-            number,
-            argument: slice.argument,
-        }),
+        syscall: u32::try_from(slice.syscall).ok().map(|number| Syscall { number, argument: slice.argument }),
         calls: Some(slice.calls),
         object,
         wake: waker::wake(slice, object.map(|object| object.kind)),

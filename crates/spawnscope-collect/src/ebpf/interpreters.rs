@@ -34,11 +34,7 @@ pub(super) fn likely_interpreters(settings: &Settings) -> Vec<(WireExecutable, L
 /// Returns the identity that the kernel uses for an open file. On some file systems, `stat` reports other numbers.
 fn executable(file: &File) -> Option<WireExecutable> {
     let found = file.metadata().ok()?;
-    found.is_file().then(|| WireExecutable {
-        inode: found.ino(),
-        device: kernel_device(found.dev()),
-        reserved: 0,
-    })
+    found.is_file().then(|| WireExecutable { inode: found.ino(), device: kernel_device(found.dev()), reserved: 0 })
 }
 
 /// The maps of executables and layouts.
@@ -114,10 +110,7 @@ struct Layouts<T> {
 
 impl<T: IntoBytes + Immutable + PartialEq> Layouts<T> {
     fn new(object: &Object, name: &str) -> Result<Layouts<T>, CollectError> {
-        Ok(Layouts {
-            map: map_handle(object, name)?,
-            stored: Vec::new(),
-        })
+        Ok(Layouts { map: map_handle(object, name)?, stored: Vec::new() })
     }
 
     /// Returns the slot of a layout, and stores the layout there if it is new; `None` if there is no free slot.

@@ -34,11 +34,7 @@ const PREEMPTION_OFF: &str = "preemption_off";
 /// Returns the names that the test variable lists as refused.
 fn simulated_refusals() -> Vec<String> {
     let names = std::env::var(REFUSE_VARIABLE).unwrap_or_default();
-    names
-        .split(',')
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect()
+    names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// Whether BPF programs may try to walk a process's mappings.
@@ -107,24 +103,15 @@ pub(super) fn load(request: &Request<'_>) -> Result<LoadedObject, CollectError> 
 impl Request<'_> {
     /// Loads a build. Retries until the kernel accepts the programs: each refusal names one program, which the next attempt omits.
     fn load_build(&self, build: &Aligned<[u8]>) -> Result<LoadedObject, CollectError> {
-        let mut refusals: Vec<Refusal> = simulated_refusals()
-            .iter()
-            .map(|name| Refusal::simulated(name))
-            .collect();
+        let mut refusals: Vec<Refusal> = simulated_refusals().iter().map(|name| Refusal::simulated(name)).collect();
         loop {
             let chosen = parts::choose(&refusals)?;
             refusal::take_messages();
-            let mut open = ObjectBuilder::default()
-                .open_memory(&build.0)
-                .map_err(|error| unsupported(&error))?;
+            let mut open = ObjectBuilder::default().open_memory(&build.0).map_err(|error| unsupported(&error))?;
             self.configure(&mut open, &chosen, &refusals)?;
             let error = match open.load() {
                 Ok(object) => {
-                    return Ok(LoadedObject {
-                        object,
-                        missing: parts::missing(&chosen, self.settings),
-                        refusals,
-                    });
+                    return Ok(LoadedObject { object, missing: parts::missing(&chosen, self.settings), refusals });
                 }
                 Err(error) => error,
             };
@@ -167,13 +154,11 @@ impl Request<'_> {
         let has_samples = self.settings.sample_period != 0;
         for mut map in open.maps_mut() {
             if map.name() == "events" || (map.name() == "stacks" && (self.settings.stacks != 0 || has_samples)) {
-                map.set_max_entries(self.buffer_bytes)
-                    .map_err(|error| unsupported(&error))?;
+                map.set_max_entries(self.buffer_bytes).map_err(|error| unsupported(&error))?;
             } else if map.name() == "waits" || map.name() == "sample_scratches" {
                 map.set_autocreate(has_samples).map_err(|error| unsupported(&error))?;
             } else if map.name() == "python_scratches" {
-                map.set_max_entries(self.settings.cpus)
-                    .map_err(|error| unsupported(&error))?;
+                map.set_max_entries(self.settings.cpus).map_err(|error| unsupported(&error))?;
             } else if map.name() == ".rodata.settings" {
                 fill(map.initial_value_mut(), self.settings.as_bytes())?;
             } else if map.name() == ".data.shared" {
@@ -220,9 +205,7 @@ fn unsupported_from_messages(error: &libbpf_rs::Error, messages: &str) -> Collec
 
 fn not_permitted() -> CollectError {
     let program = std::env::current_exe().map(|path| path.display().to_string());
-    CollectError::NotPermitted {
-        program: program.unwrap_or_else(|_| "spawnscope".to_owned()),
-    }
+    CollectError::NotPermitted { program: program.unwrap_or_else(|_| "spawnscope".to_owned()) }
 }
 
 #[cfg(test)]
@@ -234,9 +217,6 @@ mod tests {
         let denied = libbpf_rs::Error::from_raw_os_error(libc::EACCES);
         let log = "-- BEGIN PROG LOAD LOG --\nR1 pointer |= pointer prohibited\nprocessed 72 insns\n-- END PROG LOAD LOG --\n";
         assert!(!is_not_permitted(&denied, log));
-        assert!(is_not_permitted(
-            &denied,
-            "libbpf: prog 'on_fork': failed to load: -13\n"
-        ));
+        assert!(is_not_permitted(&denied, "libbpf: prog 'on_fork': failed to load: -13\n"));
     }
 }

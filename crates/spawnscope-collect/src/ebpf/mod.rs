@@ -109,32 +109,20 @@ impl EbpfCollector {
             let per_cpu_offsets = per_cpu_offsets.map_err(|error| thread_error(&error))?;
             let likely_interpreters = likely_interpreters.map_err(|error| thread_error(&error))?;
             let (scanner_code, per_cpu_offsets) = (scanner_code.join().ok().flatten(), per_cpu_offsets.join());
-            Ok((
-                scanner_code,
-                per_cpu_offsets.unwrap_or_default(),
-                likely_interpreters.join(),
-                loaded?,
-            ))
+            Ok((scanner_code, per_cpu_offsets.unwrap_or_default(), likely_interpreters.join(), loaded?))
         })?;
-        let LoadedObject {
-            object,
-            mut missing,
-            refusals,
-        } = loaded;
+        let LoadedObject { object, mut missing, refusals } = loaded;
         match scanner_code {
             Some(code) => set_variable(&object, ".data.scanner", code.as_bytes())?,
             None => missing.push(missing_scanner_code()),
         }
-        let by_symbol = object
-            .progs()
-            .any(|program| program.name() == "on_waking" && program.autoload());
+        let by_symbol = object.progs().any(|program| program.name() == "on_waking" && program.autoload());
         missing.extend(per_cpu_offsets.missing(by_symbol));
         if let Some(per_cpu_offsets) = per_cpu_offsets.offsets {
             set_variable(&object, ".data.offsets", per_cpu_offsets.as_bytes())?;
         }
-        let interpreters = settings
-            .script_lines
-            .then(|| Interpreters::new(&object, likely_interpreters.unwrap_or_default()));
+        let interpreters =
+            settings.script_lines.then(|| Interpreters::new(&object, likely_interpreters.unwrap_or_default()));
         let interpreters = interpreters.transpose()?;
         let collects_stacks = settings.stacks || settings.sample.is_some();
         let mapping_source = load::mapping_source();
@@ -145,10 +133,7 @@ impl EbpfCollector {
         let unwinder = unwinder.map_err(|error| thread_error(&error))?;
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
         let rings = Rings::open(&object, unwinder.as_ref())?;
-        rings
-            .drained()
-            .events
-            .extend(seeds::start_following(&object, follow, &settings.with)?);
+        rings.drained().events.extend(seeds::start_following(&object, follow, &settings.with)?);
         let (links, end_reporter) = attach_programs(&object, settings.sample, &mut missing)?;
         let recording = map_handle(&object, ".data.recording")?;
         set_recording(&recording, true)?;
@@ -225,10 +210,7 @@ impl Collector for EbpfCollector {
                 .map_err(|error| failed("read the counts of lost events", &error))?;
             let count_of_cpu = |count: &Vec<u8>| count.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count));
             let events = counts.iter().flatten().map(count_of_cpu).sum();
-            losses.push(Loss {
-                kind: name.to_owned(),
-                events,
-            });
+            losses.push(Loss { kind: name.to_owned(), events });
         }
         losses.push(Loss {
             kind: "program call that the kernel skipped".to_owned(),
@@ -236,28 +218,17 @@ impl Collector for EbpfCollector {
         });
         losses.push(Loss {
             kind: "call chain".to_owned(),
-            events: self
-                .unwinder
-                .as_ref()
-                .map_or(0, |unwinder| unwinder.borrow().lost_stacks()),
+            events: self.unwinder.as_ref().map_or(0, |unwinder| unwinder.borrow().lost_stacks()),
         });
-        losses.push(Loss {
-            kind: "final state of all threads".to_owned(),
-            events: u64::from(self.end_report_failed),
-        });
-        losses.push(Loss {
-            kind: "malformed record".to_owned(),
-            events: self.rings.drained().malformed,
-        });
+        losses.push(Loss { kind: "final state of all threads".to_owned(), events: u64::from(self.end_report_failed) });
+        losses.push(Loss { kind: "malformed record".to_owned(), events: self.rings.drained().malformed });
         losses.retain(|loss| loss.events > 0);
         Ok(losses)
     }
 
     fn terminal_used(&self) -> bool {
         let value = self.shared.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
-        value
-            .and_then(|value| load::read_shared(&value))
-            .is_none_or(|shared| shared.terminal_used != 0)
+        value.and_then(|value| load::read_shared(&value)).is_none_or(|shared| shared.terminal_used != 0)
     }
 
     fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError> {
@@ -308,17 +279,11 @@ fn attach_programs(
 }
 
 fn failed(action: &'static str, error: &libbpf_rs::Error) -> CollectError {
-    CollectError::Failed {
-        action,
-        detail: error.to_string(),
-    }
+    CollectError::Failed { action, detail: error.to_string() }
 }
 
 fn thread_error(error: &std::io::Error) -> CollectError {
-    CollectError::Failed {
-        action: "start a thread",
-        detail: error.to_string(),
-    }
+    CollectError::Failed { action: "start a thread", detail: error.to_string() }
 }
 
 fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'object>, CollectError> {
@@ -368,9 +333,7 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         page_bytes: rustix::param::page_size() as u32,
         preemptible: u32::from(load::can_be_preempted()),
         wakeup_bytes: u64::from(buffer_bytes / 4),
-        sample_period: settings
-            .sample
-            .map_or(0, |frequency| 1_000_000_000 / u64::from(frequency.max(1))),
+        sample_period: settings.sample.map_or(0, |frequency| 1_000_000_000 / u64::from(frequency.max(1))),
     })
 }
 

@@ -26,10 +26,7 @@ const fn complete(program: &'static str) -> Choice {
 }
 
 const fn fallback(program: &'static str, lacks: &'static str) -> Choice {
-    Choice {
-        program,
-        lacks: Some(lacks),
-    }
+    Choice { program, lacks: Some(lacks) }
 }
 
 const fn essential(choices: &'static [Choice]) -> Part {
@@ -37,10 +34,7 @@ const fn essential(choices: &'static [Choice]) -> Part {
 }
 
 const fn optional(choices: &'static [Choice], without: &'static str) -> Part {
-    Part {
-        choices,
-        without: Some(without),
-    }
+    Part { choices, without: Some(without) }
 }
 
 /// The program that puts the first threads into the map of tasks, in the build where that map is a hash.
@@ -53,10 +47,7 @@ const SAMPLE_PROGRAMS: [&str; 3] = ["on_switch_sample", "on_sys_exit_sample", "o
 const OBJECTS: &str = "what blocked threads wait for";
 
 const PARTS: [Part; 16] = [
-    optional(
-        &[complete("on_waking"), complete("on_waking_anywhere")],
-        "what woke a waiting thread",
-    ),
+    optional(&[complete("on_waking"), complete("on_waking_anywhere")], "what woke a waiting thread"),
     optional(
         &[
             complete("on_switch"),
@@ -66,22 +57,13 @@ const PARTS: [Part; 16] = [
         ],
         "queue, CPU time, slices, and the end of teardown",
     ),
-    optional(
-        &[complete("on_signal")],
-        "the exact end of teardown (the exiting process's last switch is used instead)",
-    ),
+    optional(&[complete("on_signal")], "the exact end of teardown (the exiting process's last switch is used instead)"),
     essential(&[complete("on_exec")]),
-    essential(&[
-        complete("on_fork"),
-        fallback("on_fork_without_lines", "the script lines that request launches"),
-    ]),
+    essential(&[complete("on_fork"), fallback("on_fork_without_lines", "the script lines that request launches")]),
     essential(&[complete("on_exit")]),
     essential(&[
         complete("on_sys_enter"),
-        fallback(
-            "on_sys_enter_without_lines",
-            "the lines of dash scripts that request launches",
-        ),
+        fallback("on_sys_enter_without_lines", "the lines of dash scripts that request launches"),
     ]),
     essential(&[complete("on_sys_exit")]),
     essential(&[complete("on_free")]),
@@ -90,10 +72,7 @@ const PARTS: [Part; 16] = [
     optional(&[complete(samples::PROGRAM)], "what threads do on-CPU"),
     optional(&[complete(SAMPLE_PROGRAMS[0])], "where threads wait"),
     optional(&[complete(SAMPLE_PROGRAMS[1])], "the user stacks of waiting threads"),
-    optional(
-        &[complete(SAMPLE_PROGRAMS[2])],
-        "the user stacks of threads that end soon after a sample",
-    ),
+    optional(&[complete(SAMPLE_PROGRAMS[2])], "the user stacks of threads that end soon after a sample"),
     optional(&[complete(last::PROGRAM)], last::WITHOUT),
 ];
 
@@ -138,10 +117,7 @@ pub(super) fn missing(chosen: &[Option<&'static str>], settings: &WireSettings) 
                 None => part.without,
                 Some(program) => part.choices.iter().find(|choice| choice.program == *program)?.lacks,
             };
-            Some(Missing {
-                what: part.choices[0].program.to_owned(),
-                effect: effect?.to_owned(),
-            })
+            Some(Missing { what: part.choices[0].program.to_owned(), effect: effect?.to_owned() })
         })
         .collect()
 }

@@ -42,21 +42,14 @@ impl Peer {
             return None;
         }
         let (wire, _) = WirePeerNamed::read_from_prefix(record).ok()?;
-        let (peer, own) = (
-            parse_ip(wire.family, wire.address),
-            parse_ip(wire.family, wire.own_address),
-        );
+        let (peer, own) = (parse_ip(wire.family, wire.address), parse_ip(wire.family, wire.own_address));
         let address = SocketAddr::new(peer, u16::from_be_bytes(wire.port));
         let protocol = match i32::from(wire.protocol) {
             libc::IPPROTO_TCP => Some(Protocol::Tcp),
             libc::IPPROTO_UDP => Some(Protocol::Udp),
             _ => None,
         };
-        let endpoint = |protocol| Endpoint {
-            network: wire.network,
-            protocol,
-            address,
-        };
+        let endpoint = |protocol| Endpoint { network: wire.network, protocol, address };
         Some(Peer {
             at: Nanos(header.at),
             launch: LaunchId(header.launch),
@@ -87,12 +80,7 @@ impl Peer {
     }
 
     fn event(&self, kind: EventKind) -> Event {
-        Event {
-            at: self.at,
-            launch: self.launch,
-            task: self.task,
-            kind,
-        }
+        Event { at: self.at, launch: self.launch, task: self.task, kind }
     }
 }
 
@@ -129,15 +117,8 @@ impl Peers {
     pub(super) fn start() -> io::Result<Peers> {
         let (questions, asked) = channel::<Endpoint>();
         let (answer, answers) = channel();
-        thread::Builder::new()
-            .name("peers".to_owned())
-            .spawn(move || answer_all(&asked, &answer))?;
-        Ok(Peers {
-            questions: Some(questions),
-            answers,
-            stored: HashMap::new(),
-            open_questions: 0,
-        })
+        thread::Builder::new().name("peers".to_owned()).spawn(move || answer_all(&asked, &answer))?;
+        Ok(Peers { questions: Some(questions), answers, stored: HashMap::new(), open_questions: 0 })
     }
 
     /// Asks which process listens at a peer's address, or adds the event if the answer is known.
@@ -153,10 +134,7 @@ impl Peers {
         if self.stored.len() >= MAX_STORED {
             self.stored.retain(|_, answer| matches!(answer, Answer::Pending(_)));
         }
-        let is_asked = self
-            .questions
-            .as_ref()
-            .is_some_and(|questions| questions.send(endpoint).is_ok());
+        let is_asked = self.questions.as_ref().is_some_and(|questions| questions.send(endpoint).is_ok());
         if is_asked {
             self.open_questions += 1;
             self.stored.insert(endpoint, Answer::Pending(vec![peer]));

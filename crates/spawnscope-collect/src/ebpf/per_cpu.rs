@@ -38,10 +38,7 @@ impl PerCpuOffsets {
             let symbols = File::open("/proc/kallsyms").ok()?;
             find_in_symbols(BufReader::with_capacity(1 << 16, symbols))
         });
-        PerCpuOffsets {
-            offsets: offsets.filter(|_| threads_have_run_queue(&types)),
-            has_symbol,
-        }
+        PerCpuOffsets { offsets: offsets.filter(|_| threads_have_run_queue(&types)), has_symbol }
     }
 
     /// Returns what is unknown if the count can be read neither at its offset nor by its symbol. `by_symbol`: the kernel accepted the
@@ -58,12 +55,7 @@ impl PerCpuOffsets {
 
 /// Returns the offsets of the variables from the run queue. `found` contains their names, with addresses or with offsets in a section.
 fn offsets_from_run_queue(found: &[(&str, i64)]) -> Option<WirePerCpuOffsets> {
-    let address = |name| {
-        found
-            .iter()
-            .find(|(each, _)| *each == name)
-            .map(|(_, address)| *address)
-    };
+    let address = |name| found.iter().find(|(each, _)| *each == name).map(|(_, address)| *address);
     let run_queue = address(RUN_QUEUE)?;
     let [count, current, both] = [PREEMPT_COUNT, CURRENT_TASK, BOTH]
         .map(|name| Some(address(name)? - run_queue).filter(|distance| *distance != 0));
@@ -78,17 +70,11 @@ fn offsets_from_run_queue(found: &[(&str, i64)]) -> Option<WirePerCpuOffsets> {
 /// Whether threads have a pointer to their run queue, to which the offsets are relative.
 fn threads_have_run_queue(types: &Btf<'_>) -> bool {
     let entity = types.type_by_name::<Struct<'_>>("sched_entity");
-    entity.is_some_and(|entity| {
-        entity
-            .iter()
-            .any(|member| member.name.is_some_and(|name| name == "cfs_rq"))
-    })
+    entity.is_some_and(|entity| entity.iter().any(|member| member.name.is_some_and(|name| name == "cfs_rq")))
 }
 
 fn known_name(name: &str) -> Option<&'static str> {
-    [RUN_QUEUE, PREEMPT_COUNT, CURRENT_TASK, BOTH]
-        .into_iter()
-        .find(|each| *each == name)
+    [RUN_QUEUE, PREEMPT_COUNT, CURRENT_TASK, BOTH].into_iter().find(|each| *each == name)
 }
 
 fn find_in_types(types: &Btf<'_>) -> Vec<(&'static str, i64)> {
@@ -127,12 +113,7 @@ mod tests {
     use super::*;
 
     fn known(preempt_count: i64, current_task: i64) -> Option<WirePerCpuOffsets> {
-        Some(WirePerCpuOffsets {
-            preempt_count,
-            current_task,
-            are_known: 1,
-            reserved: 0,
-        })
+        Some(WirePerCpuOffsets { preempt_count, current_task, are_known: 1, reserved: 0 })
     }
 
     #[test]
@@ -160,9 +141,6 @@ mod tests {
             "0000000000000000 A __preempt_count\n0000000000000000 A current_task\n0000000000000000 A runqueues\n";
         assert_eq!(find_in_symbols(hidden.as_bytes()), None);
         assert_eq!(find_in_symbols("000000000001fb40 A __preempt_count\n".as_bytes()), None);
-        assert_eq!(
-            offsets_from_run_queue(&[("runqueues", 64), ("__preempt_count", 8)]),
-            None
-        );
+        assert_eq!(offsets_from_run_queue(&[("runqueues", 64), ("__preempt_count", 8)]), None);
     }
 }

@@ -26,10 +26,7 @@ fn store_message(_: PrintLevel, message: String) {
 
 /// Returns the messages since the last call.
 pub(super) fn take_messages() -> String {
-    MESSAGES
-        .lock()
-        .map(|mut messages| std::mem::take(&mut *messages))
-        .unwrap_or_default()
+    MESSAGES.lock().map(|mut messages| std::mem::take(&mut *messages)).unwrap_or_default()
 }
 
 impl Refusal {
@@ -46,11 +43,7 @@ impl Refusal {
 
     /// Returns a refusal that a test requests.
     pub(super) fn simulated(program: &str) -> Refusal {
-        Refusal {
-            program: program.to_owned(),
-            reason: "a test refuses it".to_owned(),
-            log: Vec::new(),
-        }
+        Refusal { program: program.to_owned(), reason: "a test refuses it".to_owned(), log: Vec::new() }
     }
 }
 
@@ -67,11 +60,7 @@ fn refused_program(messages: &str) -> Option<String> {
 }
 
 fn verifier_log(messages: &str) -> Option<Vec<String>> {
-    let log = messages
-        .split("-- BEGIN PROG LOAD LOG --")
-        .nth(1)?
-        .split("-- END PROG LOAD LOG --")
-        .next()?;
+    let log = messages.split("-- BEGIN PROG LOAD LOG --").nth(1)?.split("-- END PROG LOAD LOG --").next()?;
     let lines = log.lines().map(str::trim_end).filter(|line| !line.is_empty());
     Some(lines.map(str::to_owned).collect())
 }

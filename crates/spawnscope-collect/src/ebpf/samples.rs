@@ -14,15 +14,12 @@ pub(super) const PROGRAM: &str = "on_sample";
 /// Makes the kernel call the program `frequency` times a second on each online CPU. If this fails, returns what is unknown.
 pub(super) fn attach(program: &ProgramMut<'_>, frequency: u32) -> std::result::Result<Vec<Link>, Missing> {
     let cpus = libbpf_rs::num_possible_cpus().unwrap_or(0);
-    let links: Result<Vec<Option<Link>>> = (0..cpus)
-        .map(|cpu| attach_to(program, frequency, i32::try_from(cpu).map_err(Error::other)?))
-        .collect();
-    links
-        .map(|links| links.into_iter().flatten().collect())
-        .map_err(|error| Missing {
-            what: format!("a clock for {frequency} samples per second ({error})"),
-            effect: "what threads do on-CPU".to_owned(),
-        })
+    let links: Result<Vec<Option<Link>>> =
+        (0..cpus).map(|cpu| attach_to(program, frequency, i32::try_from(cpu).map_err(Error::other)?)).collect();
+    links.map(|links| links.into_iter().flatten().collect()).map_err(|error| Missing {
+        what: format!("a clock for {frequency} samples per second ({error})"),
+        effect: "what threads do on-CPU".to_owned(),
+    })
 }
 
 /// Makes the kernel call the program on one CPU. Returns `None` if there is no such CPU, or if it is offline.

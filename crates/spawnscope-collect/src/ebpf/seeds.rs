@@ -53,12 +53,7 @@ pub(super) fn start_following(object: &Object, follow: Follow, with: &[Pid]) -> 
 /// Returns the event of a process that is already running.
 fn adopted(pid: Pid, launch: LaunchId) -> Event {
     let name = procfs::name(pid).unwrap_or_default();
-    Event {
-        at: now(),
-        launch,
-        task: TaskId(launch.0),
-        kind: EventKind::Adopted { pid, name },
-    }
+    Event { at: now(), launch, task: TaskId(launch.0), kind: EventKind::Adopted { pid, name } }
 }
 
 /// Returns the map entry of a daemon's main thread. If the thread is asleep, its wait starts now, so that the wake-up by the first request ends
@@ -83,9 +78,7 @@ pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()
         return set_entry_by_iterator(object, own_pid(), None);
     }
     let own = pidfd(own_pid()).map_err(|error| no_process(own_pid(), &error))?;
-    tasks
-        .delete(&own.as_raw_fd().to_ne_bytes())
-        .map_err(|error| failed("stop following the recorder", &error))
+    tasks.delete(&own.as_raw_fd().to_ne_bytes()).map_err(|error| failed("stop following the recorder", &error))
 }
 
 /// The launches that the recorder itself makes in order to measure the overhead (`as_followed`).
@@ -122,10 +115,7 @@ fn is_hash(tasks: &Map<'_>) -> bool {
 
 /// Makes the kernel set the hash entry of the thread `pid` to `task`, or, with `None`, remove the entry.
 fn set_entry_by_iterator(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), CollectError> {
-    let unable = |detail: String| CollectError::Failed {
-        action: "follow the first process",
-        detail,
-    };
+    let unable = |detail: String| CollectError::Failed { action: "follow the first process", detail };
     let mut seed = WireSeed::new_zeroed();
     (seed.pid, seed.remove) = (pid.0.unsigned_abs(), u32::from(task.is_none()));
     seed.task = task.unwrap_or_else(WireTask::new_zeroed);
@@ -169,10 +159,7 @@ fn insert_task(object: &Object, pid: Pid, task: WireTask) -> Result<(), CollectE
 
 fn no_process(pid: Pid, error: &std::io::Error) -> CollectError {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
-    let tgid = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Tgid:"))
-        .map(str::trim);
+    let tgid = status.lines().find_map(|line| line.strip_prefix("Tgid:")).map(str::trim);
     let reason = match tgid {
         Some(process) if process != pid.0.to_string() => {
             format!("it is a thread of process {process}; give {process} instead")

@@ -25,15 +25,8 @@ pub(super) fn decode(bytes: &[u8]) -> Option<StackInput> {
             let (wire, _) = WireImage::read_from_prefix(bytes).ok()?;
             let image = ImageId(wire.image);
             Some(match wire.pid {
-                0 => StackInput::ImageEnd {
-                    image,
-                    is_complete: wire.is_complete != 0,
-                },
-                process => StackInput::UnreadImage {
-                    image,
-                    pid: pid(process),
-                    start_stack: wire.start_stack,
-                },
+                0 => StackInput::ImageEnd { image, is_complete: wire.is_complete != 0 },
+                process => StackInput::UnreadImage { image, pid: pid(process), start_stack: wire.start_stack },
             })
         }
         KIND_SAMPLE => {
@@ -50,22 +43,13 @@ pub(super) fn decode(bytes: &[u8]) -> Option<StackInput> {
 fn decode_mapping(mapping: &WireMapping, rest: &[u8]) -> Option<StackInput> {
     let components = rest.get(..mapping.path_bytes as usize)?;
     let file = (mapping.inode != 0).then(|| MappedFile {
-        id: FileId {
-            device: mapping.device,
-            inode: mapping.inode,
-            modified: Some(mapping.modified),
-        },
+        id: FileId { device: mapping.device, inode: mapping.inode, modified: Some(mapping.modified) },
         path: path_of_components(components, mapping.complete != 0).into(),
     });
     Some(StackInput::Mapping {
         image: ImageId(mapping.image),
         pid: pid(mapping.pid),
-        mapping: Mapping {
-            start: mapping.start,
-            end: mapping.end,
-            offset: mapping.offset,
-            file,
-        },
+        mapping: Mapping { start: mapping.start, end: mapping.end, offset: mapping.offset, file },
     })
 }
 

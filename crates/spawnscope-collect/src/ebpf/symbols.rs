@@ -11,12 +11,7 @@ const WAITS_FOR_SCANNER: &str = "fanotify_handle_event";
 /// Returns the code in which a thread waits for a permission scanner. `None` if the kernel hides addresses (without CAP_SYSLOG, or with
 /// kernel.kptr_restrict=2) or has no such function.
 pub(super) fn scanner_code() -> Option<WireScannerCode> {
-    find(
-        BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms").ok()?),
-        WAITS_FOR_SCANNER,
-    )
-    .ok()
-    .flatten()
+    find(BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms").ok()?), WAITS_FOR_SCANNER).ok().flatten()
 }
 
 /// Returns a function's address and size. The function extends to the next symbol, since the kernel lists its symbols by address.
@@ -24,10 +19,7 @@ fn find(mut symbols: impl BufRead, name: &str) -> io::Result<Option<WireScannerC
     let mut line = String::new();
     let mut start = None;
     while symbols.read_line(&mut line)? > 0 {
-        let address = line
-            .split(' ')
-            .next()
-            .and_then(|word| u64::from_str_radix(word, 16).ok());
+        let address = line.split(' ').next().and_then(|word| u64::from_str_radix(word, 16).ok());
         match (start, address) {
             (Some(start), Some(address)) if address > start => {
                 let bytes = address - start;
@@ -66,10 +58,7 @@ mod tests {
             found(&format!("{before}ffff30 t wanted\nffff30 t alias\nffff90 t next\n")),
             Some((0x00ff_ff30, 0x60))
         );
-        assert_eq!(
-            found(&format!("{before}ffff30 t wanted.isra.0\nffff38 t unwanted\n")),
-            Some((0x00ff_ff30, 8))
-        );
+        assert_eq!(found(&format!("{before}ffff30 t wanted.isra.0\nffff38 t unwanted\n")), Some((0x00ff_ff30, 8)));
     }
 
     #[test]

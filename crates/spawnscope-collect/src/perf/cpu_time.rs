@@ -29,41 +29,22 @@ pub(super) struct CpuTime {
 impl CpuTime {
     /// Returns the state of the held command, which was not observed before.
     pub(super) fn unseen() -> CpuTime {
-        CpuTime {
-            state: State::Unseen,
-            used: Some(Nanos(0)),
-        }
+        CpuTime { state: State::Unseen, used: Some(Nanos(0)) }
     }
 
     /// Returns the state of a thread whose creation record was lost.
     pub(super) fn lost() -> CpuTime {
-        CpuTime {
-            used: None,
-            ..CpuTime::unseen()
-        }
+        CpuTime { used: None, ..CpuTime::unseen() }
     }
 
     /// Returns the state of a new thread.
     pub(super) fn created(at: Nanos) -> CpuTime {
-        CpuTime {
-            state: State::Off {
-                on: None,
-                since: at,
-                left: LeftCpu::Created,
-            },
-            used: Some(Nanos(0)),
-        }
+        CpuTime { state: State::Off { on: None, since: at, left: LeftCpu::Created }, used: Some(Nanos(0)) }
     }
 
     /// Whether the thread has not been on a CPU yet.
     pub(super) fn is_new(&self) -> bool {
-        matches!(
-            self.state,
-            State::Off {
-                left: LeftCpu::Created,
-                ..
-            }
-        )
+        matches!(self.state, State::Off { left: LeftCpu::Created, .. })
     }
 
     /// Call when the thread has got a CPU. Returns the slice that ends at this moment.
@@ -81,26 +62,14 @@ impl CpuTime {
 
     /// Call when the thread has left its CPU. The record says whether the thread was preempted, but not how it sleeps.
     pub(super) fn left_cpu(&mut self, at: Nanos, is_preempted: bool) {
-        let left = if is_preempted {
-            LeftCpu::Preempted
-        } else {
-            LeftCpu::Interruptible
-        };
-        self.state = State::Off {
-            on: self.stop(at),
-            since: at,
-            left,
-        };
+        let left = if is_preempted { LeftCpu::Preempted } else { LeftCpu::Interruptible };
+        self.state = State::Off { on: self.stop(at), since: at, left };
     }
 
     /// Call when the thread has ended. Returns its last slice.
     pub(super) fn ended(&mut self, at: Nanos) -> Slice {
         let on = self.stop(at);
-        self.state = State::Off {
-            on,
-            since: at,
-            left: LeftCpu::Ended,
-        };
+        self.state = State::Off { on, since: at, left: LeftCpu::Ended };
         slice(on, at, LeftCpu::Ended)
     }
 
@@ -140,15 +109,7 @@ impl CpuTime {
 }
 
 fn slice(on: Option<Nanos>, off: Nanos, left: LeftCpu) -> Slice {
-    Slice {
-        on,
-        off,
-        left,
-        syscall: None,
-        calls: None,
-        object: None,
-        wake: None,
-    }
+    Slice { on, off, left, syscall: None, calls: None, object: None, wake: None }
 }
 
 #[cfg(test)]
@@ -170,10 +131,7 @@ mod tests {
         thread.left_cpu(at(20), true);
         assert_eq!(thread.used_until(at(90)), Some(at(8)));
         let second = thread.got_cpu(at(25)).unwrap();
-        assert_eq!(
-            (second.on, second.off, second.left),
-            (Some(at(12)), at(20), LeftCpu::Preempted)
-        );
+        assert_eq!((second.on, second.off, second.left), (Some(at(12)), at(20), LeftCpu::Preempted));
         thread.left_cpu(at(26), false);
         assert_eq!(thread.last_seen(at(99)).unwrap().left, LeftCpu::Interruptible);
         thread.got_cpu(at(30));

@@ -40,11 +40,7 @@ impl FollowedProcesses {
     }
 
     fn report_end_of_unfollowed(&mut self, launch: LaunchId, at: Nanos) {
-        let gone = EventKind::Gone {
-            zombie: Some(at),
-            auto_reaped: false,
-            cpu: None,
-        };
+        let gone = EventKind::Gone { zombie: Some(at), auto_reaped: false, cpu: None };
         self.report(at, launch, TaskId(launch.0), gone);
     }
 
@@ -87,31 +83,21 @@ impl FollowedProcesses {
 
     fn report_exit(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: Exited, zombie: Option<Nanos>) {
         self.report(at, launch, task, EventKind::Exited(exited));
-        let gone = EventKind::Gone {
-            zombie,
-            auto_reaped: false,
-            cpu: None,
-        };
+        let gone = EventKind::Gone { zombie, auto_reaped: false, cpu: None };
         self.report(zombie.unwrap_or(at), launch, task, gone);
     }
 
     fn report_end_of_command(&mut self) {
         let Some(end) = self.command_end else { return };
         if let Some((at, task, exited)) = self.pending_exit.take() {
-            let exited = Exited {
-                wait_status: end.status,
-                ..exited
-            };
+            let exited = Exited { wait_status: end.status, ..exited };
             self.report_exit(at, ROOT, task, exited, Some(end.at));
         }
     }
 
     /// Handles a process whose perf events the kernel has removed right after its exec, because the program has privilege.
     fn unfollow(&mut self, at: Nanos, pid: Pid) {
-        let path = self
-            .processes
-            .get(&pid)
-            .and_then(|process| Some(process.image.as_ref()?.path()));
+        let path = self.processes.get(&pid).and_then(|process| Some(process.image.as_ref()?.path()));
         self.report_exec(at, pid);
         self.threads.retain(|_, thread| thread.process != pid);
         let Some(process) = self.processes.remove(&pid) else {

@@ -116,27 +116,14 @@ impl FollowedProcesses {
     }
 
     fn add_process(&mut self, pid: Pid, launch: LaunchId, cpu: CpuTime) {
-        let process = Process {
-            launch,
-            threads: 0,
-            first_run: None,
-            image: None,
-        };
+        let process = Process { launch, threads: 0, first_run: None, image: None };
         self.processes.insert(pid, process);
         self.add_thread(pid, pid, launch, TaskId(launch.0), cpu);
     }
 
     fn add_thread(&mut self, tid: Pid, process: Pid, launch: LaunchId, task: TaskId, cpu: CpuTime) {
-        let thread = Thread {
-            process,
-            launch,
-            task,
-            cpu,
-        };
-        if self
-            .threads
-            .insert(tid, thread)
-            .is_none_or(|before| before.process != process)
+        let thread = Thread { process, launch, task, cpu };
+        if self.threads.insert(tid, thread).is_none_or(|before| before.process != process)
             && let Some(process) = self.processes.get_mut(&process)
         {
             process.threads += 1;
@@ -164,10 +151,7 @@ impl FollowedProcesses {
         let id = self.new_id();
         if child == creator.0 {
             self.add_thread(tid, child, parent, TaskId(id), CpuTime::created(at));
-            let started = EventKind::ThreadStarted {
-                tid,
-                creator: parent_task,
-            };
+            let started = EventKind::ThreadStarted { tid, creator: parent_task };
             return self.report(at, parent, TaskId(id), started);
         }
         self.add_process(child, LaunchId(id), CpuTime::created(at));

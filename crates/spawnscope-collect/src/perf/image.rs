@@ -46,14 +46,7 @@ pub(super) enum Step {
 
 impl Image {
     pub(super) fn new(name: Vec<u8>, details: Option<ProgramDetails>) -> Image {
-        Image {
-            name,
-            details,
-            program: None,
-            loader: None,
-            returned: None,
-            is_reported: false,
-        }
+        Image { name, details, program: None, loader: None, returned: None, is_reported: false }
     }
 
     /// Whether nothing has been mapped since the exec.
@@ -63,22 +56,13 @@ impl Image {
 
     /// Handles a mapping of a file, or a change of its protection.
     pub(super) fn handle_mapping(&mut self, file: File, protection: u32, name: &[u8]) -> Step {
-        let new = || MappedFile {
-            file,
-            path: name.to_vec(),
-        };
+        let new = || MappedFile { file, path: name.to_vec() };
         if self.returned.is_some() {
             let is_protected = protection & libc::PROT_WRITE.cast_unsigned() == 0;
-            return if is_protected && self.ends_load(file) {
-                Step::Loaded
-            } else {
-                Step::Nothing
-            };
+            return if is_protected && self.ends_load(file) { Step::Loaded } else { Step::Nothing };
         }
         if name == VDSO {
-            return Step::Returns {
-                has_loader: self.loader.is_some(),
-            };
+            return Step::Returns { has_loader: self.loader.is_some() };
         }
         match &self.program {
             None => self.program = Some(new()),
@@ -150,10 +134,7 @@ mod tests {
         let program = (1, "/usr/bin/true");
         for (loader, last) in [("/lib64/ld-linux-x86-64.so.2", 2), ("/lib/ld-musl-x86_64.so.1", 1)] {
             let mut image = exec("true", &[program, program, (2, loader), (2, loader)]);
-            assert_eq!(
-                image.handle_mapping(file(0), READ, VDSO),
-                Step::Returns { has_loader: true }
-            );
+            assert_eq!(image.handle_mapping(file(0), READ, VDSO), Step::Returns { has_loader: true });
             image.returned = Some((Nanos(1), None));
             assert_eq!(image.handle_mapping(file(3), READ, b"/lib/libc.so.6"), Step::Nothing);
             assert_eq!(image.handle_mapping(file(last), WRITE, b""), Step::Nothing);
@@ -165,10 +146,7 @@ mod tests {
     #[test]
     fn a_program_without_loader_has_loaded_when_its_exec_returns() {
         let mut image = exec("tiny", &[(1, "/x/tiny")]);
-        assert_eq!(
-            image.handle_mapping(file(0), READ, VDSO),
-            Step::Returns { has_loader: false }
-        );
+        assert_eq!(image.handle_mapping(file(0), READ, VDSO), Step::Returns { has_loader: false });
         image.returned = Some((Nanos(1), None));
         assert_eq!(image.handle_mapping(file(1), READ, b"/x/tiny"), Step::Nothing);
     }
@@ -189,10 +167,7 @@ mod tests {
             });
             image.interpreter()
         };
-        assert_eq!(
-            interpreter("/bin/dash", b"/bin/sh\0/x/run\0"),
-            Some(b"/bin/sh".to_vec())
-        );
+        assert_eq!(interpreter("/bin/dash", b"/bin/sh\0/x/run\0"), Some(b"/bin/sh".to_vec()));
         assert_eq!(interpreter("/x/run", b"/x/run\0/x/run\0"), None);
         assert_eq!(interpreter("/bin/dash", b"run\0-x\0"), None);
     }
@@ -202,10 +177,7 @@ mod tests {
         let path = |name, mappings| String::from_utf8(exec(name, mappings).path()).unwrap();
         assert_eq!(path("true", &[(1, "/usr/bin/true")]), "/usr/bin/true");
         assert_eq!(path("sh", &[(1, "/usr/bin/dash")]), "sh");
-        assert_eq!(
-            path("a-very-long-nam", &[(1, "/x/a-very-long-name")]),
-            "/x/a-very-long-name"
-        );
+        assert_eq!(path("a-very-long-nam", &[(1, "/x/a-very-long-name")]), "/x/a-very-long-name");
         assert_eq!(path("a-very-lon", &[(1, "/x/a-very-long-name")]), "a-very-lon");
         assert_eq!(path("true", &[]), "true");
     }

@@ -33,12 +33,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new(can_sleep: bool) -> Pace {
-        Pace {
-            can_sleep,
-            sleep: None,
-            since: Instant::now(),
-            execs: 0,
-        }
+        Pace { can_sleep, sleep: None, since: Instant::now(), execs: 0 }
     }
 
     /// Returns how long to sleep before the next round, even if there are records; `None` to read as soon as there are records.

@@ -42,9 +42,7 @@ impl ProgramDetails {
         let argv_bytes = argv.len() as u64;
         argv.truncate(MAX_ARGUMENT_BYTES);
         let path = procfs::program(process).filter(|path| !path.is_empty());
-        let interpreter = path
-            .as_ref()
-            .and_then(|path| scripts::interpreter(process, &argv, path));
+        let interpreter = path.as_ref().and_then(|path| scripts::interpreter(process, &argv, path));
         Some(ProgramDetails {
             path,
             interpreter,
@@ -67,9 +65,9 @@ impl ProgramDetails {
         };
         let path_at = layout.path?;
         let path = until_nul(from(path_at)?)?;
-        let mut argv = layout.first_argument.map_or(Some(Vec::new()), |first| {
-            strings(from(first)?, usize::try_from(layout.arguments).ok()?)
-        })?;
+        let mut argv = layout
+            .first_argument
+            .map_or(Some(Vec::new()), |first| strings(from(first)?, usize::try_from(layout.arguments).ok()?))?;
         let argv_bytes = argv.len() as u64;
         argv.truncate(MAX_ARGUMENT_BYTES);
         let environment = layout.first_variable.and_then(|first| {
@@ -129,12 +127,7 @@ mod tests {
 
     fn details(content: &[u8], pointer: u64) -> Option<ProgramDetails> {
         let (at, pid) = (Nanos(5), Pid(1));
-        ProgramDetails::from_stack(&Stack {
-            at,
-            pid,
-            pointer,
-            content,
-        })
+        ProgramDetails::from_stack(&Stack { at, pid, pointer, content })
     }
 
     #[test]

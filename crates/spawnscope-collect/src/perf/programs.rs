@@ -17,16 +17,10 @@ impl FollowedProcesses {
         process.threads = 1;
         process.image = Some(image);
         let launch = process.launch;
-        let others: Vec<(Pid, Thread)> = self
-            .threads
-            .extract_if(|other, thread| thread.process == pid && *other != tid)
-            .collect();
+        let others: Vec<(Pid, Thread)> =
+            self.threads.extract_if(|other, thread| thread.process == pid && *other != tid).collect();
         for (_, other) in &others {
-            let gone = EventKind::Gone {
-                zombie: None,
-                auto_reaped: false,
-                cpu: None,
-            };
+            let gone = EventKind::Gone { zombie: None, auto_reaped: false, cpu: None };
             self.report(at, launch, other.task, gone);
         }
         // Before it wrote the record, the kernel gave the process's id to the thread that called exec.
@@ -108,11 +102,7 @@ impl FollowedProcesses {
         let launch = process.launch;
         let returned = process.image.take().and_then(|image| image.returned);
         if let Some((exec_returned, Some(cpu_at_return))) = returned {
-            let loaded = Loaded {
-                exec_returned,
-                cpu_at_return,
-                loader,
-            };
+            let loaded = Loaded { exec_returned, cpu_at_return, loader };
             self.report(at, launch, TaskId(launch.0), EventKind::Loaded(loaded));
         }
     }

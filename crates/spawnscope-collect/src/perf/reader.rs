@@ -115,10 +115,7 @@ impl Reader {
         if self.running.take_if(has_ended).is_some() {
             let at = clock::now();
             self.settling = Some(at);
-            self.followed.set_command_end(CommandEnd {
-                at,
-                status: status_of_ended(self.command),
-            });
+            self.followed.set_command_end(CommandEnd { at, status: status_of_ended(self.command) });
         }
     }
 
@@ -146,11 +143,7 @@ impl Reader {
             filled = ring.take(&mut self.bytes).max(filled);
             let waiting = &mut self.pending;
             self.malformed += parse(&self.bytes, &mut |record| {
-                let mut one = PendingRecord {
-                    record,
-                    details: None,
-                    has_copy: false,
-                };
+                let mut one = PendingRecord { record, details: None, has_copy: false };
                 execs += u32::from(one.is_exec());
                 one.read_process();
                 waiting.push(one);
@@ -184,12 +177,7 @@ impl Reader {
         let lost = counted.unwrap_or_default().max(self.followed.counts.lost);
         let losses = [("perf record", lost), ("malformed record", self.malformed)];
         let losses = losses.into_iter().filter(|(_, events)| *events > 0);
-        losses
-            .map(|(kind, events)| Loss {
-                kind: kind.to_owned(),
-                events,
-            })
-            .collect()
+        losses.map(|(kind, events)| Loss { kind: kind.to_owned(), events }).collect()
     }
 
     fn arguments_notice(&self) -> Option<String> {
@@ -273,16 +261,7 @@ mod tests {
         });
         let kind = RecordKind::Executed { name: Vec::new() };
         let (pid, at) = (Pid(pid), Nanos(at));
-        PendingRecord {
-            record: Record {
-                at,
-                pid,
-                tid: pid,
-                kind,
-            },
-            details,
-            has_copy: false,
-        }
+        PendingRecord { record: Record { at, pid, tid: pid, kind }, details, has_copy: false }
     }
 
     #[test]

@@ -34,11 +34,7 @@ impl Recording {
     }
 
     fn maps(&mut self, at: u64, pid: i32, inode: u64, name: &[u8]) -> &mut Recording {
-        let mapped = RecordKind::Mapped {
-            file: File { device: (8, 1), inode },
-            protection: 1,
-            name: name.to_vec(),
-        };
+        let mapped = RecordKind::Mapped { file: File { device: (8, 1), inode }, protection: 1, name: name.to_vec() };
         self.add(at, pid, pid, mapped)
     }
 
@@ -50,14 +46,10 @@ impl Recording {
 #[test]
 fn the_phases_and_the_program_of_a_launch_are_reported() {
     let mut recording = Recording::new();
-    recording
-        .forks(100, COMMAND, (CHILD, CHILD))
-        .add(130, CHILD, CHILD, RecordKind::GotCpu);
+    recording.forks(100, COMMAND, (CHILD, CHILD)).add(130, CHILD, CHILD, RecordKind::GotCpu);
     recording.executes(150, CHILD).maps(151, CHILD, 1, b"/bin/true");
     recording.maps(152, CHILD, 2, b"/lib/ld.so").maps(160, CHILD, 0, VDSO);
-    recording
-        .maps(180, CHILD, 2, b"/lib/ld.so")
-        .add(200, CHILD, CHILD, RecordKind::Exited);
+    recording.maps(180, CHILD, 2, b"/lib/ld.so").add(200, CHILD, CHILD, RecordKind::Exited);
     let kinds: Vec<&EventKind> = recording.events_of(2).map(|event| &event.kind).collect();
     let [
         EventKind::Launched(launched),
@@ -72,38 +64,20 @@ fn the_phases_and_the_program_of_a_launch_are_reported() {
         panic!("{kinds:?}");
     };
     assert_eq!((launched.parent, launched.mechanism), (ROOT, None));
-    assert_eq!(
-        (executed.first_run, executed.path.as_slice()),
-        (Some(Nanos(130)), &b"/bin/true"[..])
-    );
+    assert_eq!((executed.first_run, executed.path.as_slice()), (Some(Nanos(130)), &b"/bin/true"[..]));
     assert_eq!((executed.argv.len(), executed.argv_bytes, &executed.cwd), (0, 1, &None));
     assert_eq!((loaded.exec_returned, loaded.cpu_at_return), (Nanos(160), Nanos(30)));
-    let done = Loader::Done {
-        at: Nanos(180),
-        cpu: Nanos(50),
-        search: None,
-    };
+    let done = Loader::Done { at: Nanos(180), cpu: Nanos(50), search: None };
     assert_eq!(loaded.loader, done);
-    assert_eq!(
-        (exited.last_thread, exited.wait_status, exited.cpu),
-        (true, None, Some(Nanos(70)))
-    );
-    assert_eq!(
-        (recording.0.counts.programs, recording.0.counts.without_arguments),
-        (1, 1)
-    );
+    assert_eq!((exited.last_thread, exited.wait_status, exited.cpu), (true, None, Some(Nanos(70))));
+    assert_eq!((recording.0.counts.programs, recording.0.counts.without_arguments), (1, 1));
 }
 
 #[test]
 fn a_process_ends_with_its_last_thread_and_an_exec_ends_all_other_threads() {
     let mut recording = Recording::new();
-    recording
-        .forks(100, COMMAND, (20, 20))
-        .forks(110, 20, (20, 21))
-        .forks(111, 20, (20, 22));
-    recording
-        .add(120, 20, 20, RecordKind::Exited)
-        .add(121, 20, 21, RecordKind::Exited);
+    recording.forks(100, COMMAND, (20, 20)).forks(110, 20, (20, 21)).forks(111, 20, (20, 22));
+    recording.add(120, 20, 20, RecordKind::Exited).add(121, 20, 21, RecordKind::Exited);
     let ends = |recording: &Recording| {
         let exits = recording.events_of(2).filter_map(|event| match &event.kind {
             EventKind::Exited(exited) => Some((event.task, exited.last_thread)),
@@ -113,13 +87,9 @@ fn a_process_ends_with_its_last_thread_and_an_exec_ends_all_other_threads() {
     };
     assert_eq!(ends(&recording), [(TaskId(2), false), (TaskId(3), false)]);
     // Thread 22 calls exec, and becomes the first thread.
-    recording
-        .add(125, 20, 22, RecordKind::GotCpu)
-        .executes(130, 20)
-        .maps(131, 20, 1, b"/bin/true");
-    let gone = recording
-        .events_of(2)
-        .any(|event| event.task == TaskId(4) && matches!(event.kind, EventKind::Gone { .. }));
+    recording.add(125, 20, 22, RecordKind::GotCpu).executes(130, 20).maps(131, 20, 1, b"/bin/true");
+    let gone =
+        recording.events_of(2).any(|event| event.task == TaskId(4) && matches!(event.kind, EventKind::Gone { .. }));
     assert!(gone);
     recording.add(140, 20, 20, RecordKind::Exited);
     assert_eq!(ends(&recording).last(), Some(&(TaskId(2), true)));
@@ -127,10 +97,7 @@ fn a_process_ends_with_its_last_thread_and_an_exec_ends_all_other_threads() {
 
 #[test]
 fn the_exit_of_the_command_has_its_status_whichever_becomes_known_first() {
-    let end = CommandEnd {
-        at: Nanos(500),
-        status: Some(7 << 8),
-    };
+    let end = CommandEnd { at: Nanos(500), status: Some(7 << 8) };
     let status = |recording: &Recording| {
         recording.events_of(ROOT.0).find_map(|event| match &event.kind {
             EventKind::Exited(exited) => Some((event.at, exited.wait_status)),
@@ -154,49 +121,28 @@ fn the_exit_of_the_command_has_its_status_whichever_becomes_known_first() {
 #[test]
 fn a_process_that_exits_after_its_exec_without_a_mapping_runs_a_program_with_privilege() {
     let mut recording = Recording::new();
-    recording
-        .forks(100, COMMAND, (CHILD, CHILD))
-        .executes(150, CHILD)
-        .add(151, CHILD, CHILD, RecordKind::Exited);
-    assert!(
-        recording.0.notices[0].contains("true runs with privilege"),
-        "{:?}",
-        recording.0.notices
-    );
+    recording.forks(100, COMMAND, (CHILD, CHILD)).executes(150, CHILD).add(151, CHILD, CHILD, RecordKind::Exited);
+    assert!(recording.0.notices[0].contains("true runs with privilege"), "{:?}", recording.0.notices);
     let kinds: Vec<&EventKind> = recording.events_of(2).map(|event| &event.kind).collect();
     assert!(matches!(
         kinds[..],
-        [
-            EventKind::Launched(_),
-            EventKind::Executed(_),
-            EventKind::Gone { zombie: Some(_), .. }
-        ]
+        [EventKind::Launched(_), EventKind::Executed(_), EventKind::Gone { zombie: Some(_), .. }]
     ));
 }
 
 #[test]
 fn after_lost_records_processes_are_orphans_and_nothing_is_invented() {
     let mut recording = Recording::new();
-    recording
-        .add(90, COMMAND, COMMAND, RecordKind::Lost(5))
-        .add(100, 30, 31, RecordKind::GotCpu);
-    recording
-        .add(110, 30, 31, RecordKind::Exited)
-        .add(112, 30, 30, RecordKind::Exited);
+    recording.add(90, COMMAND, COMMAND, RecordKind::Lost(5)).add(100, 30, 31, RecordKind::GotCpu);
+    recording.add(110, 30, 31, RecordKind::Exited).add(112, 30, 30, RecordKind::Exited);
     assert_eq!(recording.0.counts.lost, 5);
     let exits = recording.events_of(2).filter_map(|event| match &event.kind {
         EventKind::Exited(exited) => Some((exited.last_thread, exited.cpu)),
         _ => None,
     });
     assert_eq!(exits.collect::<Vec<_>>(), [(false, None), (true, None)]);
-    assert!(
-        !recording
-            .events_of(2)
-            .any(|event| matches!(event.kind, EventKind::Launched(_)))
-    );
-    recording
-        .forks(120, COMMAND, (40, 40))
-        .add(130, 40, 40, RecordKind::GotCpu);
+    assert!(!recording.events_of(2).any(|event| matches!(event.kind, EventKind::Launched(_))));
+    recording.forks(120, COMMAND, (40, 40)).add(130, 40, 40, RecordKind::GotCpu);
     recording.0.finish(Nanos(200));
     let last = recording.events_of(4).last().expect("the running process");
     assert!(

@@ -95,11 +95,7 @@ impl Tracing {
             self.release_privileged(tid, thread, call, argv);
             return true;
         }
-        if let Some(setup) = self
-            .processes
-            .process(thread.launch)
-            .and_then(|process| process.setup.as_mut())
-        {
+        if let Some(setup) = self.processes.process(thread.launch).and_then(|process| process.setup.as_mut()) {
             setup.exec = Some(call);
         }
         false
@@ -109,10 +105,7 @@ impl Tracing {
     /// privilege.
     fn release_privileged(&mut self, pid: Pid, thread: Thread, call: ExecCall, argv: u64) {
         let (argv, argv_bytes) = arguments_passed(pid, argv);
-        let first_run = self
-            .processes
-            .process_of(pid)
-            .and_then(|process| process.first_run.take());
+        let first_run = self.processes.process_of(pid).and_then(|process| process.first_run.take());
         let name = String::from_utf8_lossy(&call.path).into_owned();
         self.notify(format!(
             "{name} would lose its privilege if it were traced: only its start and end are recorded, not what it launches (to record \
@@ -136,8 +129,5 @@ impl Tracing {
 }
 
 fn is_exec(number: u64) -> bool {
-    matches!(
-        libc::c_long::try_from(number),
-        Ok(libc::SYS_execve | libc::SYS_execveat)
-    )
+    matches!(libc::c_long::try_from(number), Ok(libc::SYS_execve | libc::SYS_execveat))
 }

@@ -27,10 +27,7 @@ impl Tracing {
             // The creator was killed. If there is a child, `adopt_early` starts it.
             return;
         };
-        let is_native = self
-            .processes
-            .process(parent.launch)
-            .is_none_or(|process| process.is_native);
+        let is_native = self.processes.process(parent.launch).is_none_or(|process| process.is_native);
         let call = is_native.then(|| clone_call(creator)).flatten();
         let is_thread = match call {
             Some(call) => call.flags & CLONE_THREAD != 0,
@@ -39,10 +36,7 @@ impl Tracing {
         if is_thread {
             self.add_thread(at, creator, child);
         } else {
-            let mut process = Process {
-                is_native,
-                ..Process::new(child)
-            };
+            let mut process = Process { is_native, ..Process::new(child) };
             if let Some(pid) = self.processes.process(parent.launch).map(|process| process.pid) {
                 let is_spawn = call.is_some_and(CloneCall::is_spawn);
                 self.waits.on_launch(pid, creator, child, is_spawn);
@@ -81,10 +75,7 @@ impl Tracing {
         let task = TaskId(self.new_id());
         self.processes.add_thread(tid, parent.launch, task);
         self.launchers.watch(tid);
-        let started = EventKind::ThreadStarted {
-            tid,
-            creator: parent.task,
-        };
+        let started = EventKind::ThreadStarted { tid, creator: parent.task };
         self.report(at, parent.launch, task, started);
     }
 
@@ -145,9 +136,7 @@ impl Tracing {
         };
         let stops_soon = process.setup.is_some();
         let creator_stopped = process.created.as_ref().map(|(at, _)| *at);
-        process.first_stop = counts_waits
-            .then(|| FirstStop::read(pid, creator_stopped, stops_soon))
-            .flatten();
+        process.first_stop = counts_waits.then(|| FirstStop::read(pid, creator_stopped, stops_soon)).flatten();
         process.first_run = (!counts_waits).then(clock::now);
         if let Some((at, _)) = &mut process.created
             && let Some(first_stop) = &process.first_stop
@@ -159,10 +148,7 @@ impl Tracing {
 
     /// Reports the creation of a process, unless it was reported before.
     pub(super) fn report_launched(&mut self, launch: LaunchId) {
-        let created = self
-            .processes
-            .process(launch)
-            .and_then(|process| process.created.take());
+        let created = self.processes.process(launch).and_then(|process| process.created.take());
         if let Some((at, launched)) = created {
             self.report(at, launch, TaskId(launch.0), EventKind::Launched(launched));
         }
@@ -200,11 +186,7 @@ fn clone_call(creator: Pid) -> Option<CloneCall> {
         }
         _ => (0, 0),
     };
-    Some(CloneCall {
-        number,
-        flags,
-        shares_stack: stack == 0,
-    })
+    Some(CloneCall { number, flags, shares_stack: stack == 0 })
 }
 
 /// Whether `tid` is a thread of the process of `creator`.

@@ -57,30 +57,21 @@ impl Image {
         // The kernel stores the strings one after another: arguments, variables, the file's name.
         let (start, end) = (layout.first_argument, layout.first_variable.unwrap_or(path_at));
         let argv_bytes = start.map_or(0, |start| end.saturating_sub(start));
-        let kept = usize::try_from(argv_bytes)
-            .unwrap_or(MAX_ARGUMENT_BYTES)
-            .min(MAX_ARGUMENT_BYTES);
+        let kept = usize::try_from(argv_bytes).unwrap_or(MAX_ARGUMENT_BYTES).min(MAX_ARGUMENT_BYTES);
         let environment = layout.first_variable.map(|first| {
             let bytes = usize::try_from(path_at.saturating_sub(first)).unwrap_or(usize::MAX);
             let read = from(first).and_then(|rest| rest.get(..bytes));
-            read.map_or_else(
-                || memory::read(process, first, bytes.min(MAX_ENVIRONMENT_BYTES)),
-                <[u8]>::to_vec,
-            )
+            read.map_or_else(|| memory::read(process, first, bytes.min(MAX_ENVIRONMENT_BYTES)), <[u8]>::to_vec)
         });
         let (entry_point, slot_offset) = layout.entry_point?;
         Some(Image {
-            path: from(path_at)
-                .and_then(until_nul)
-                .or_else(|| memory::read_string(process, path_at, MAX_PATH))?,
+            path: from(path_at).and_then(until_nul).or_else(|| memory::read_string(process, path_at, MAX_PATH))?,
             argv: start.map_or_else(Vec::new, |start| {
                 let read = from(start).and_then(|rest| rest.get(..kept));
                 read.map_or_else(|| memory::read(process, start, kept), <[u8]>::to_vec)
             }),
             argv_bytes,
-            variables: environment
-                .map(|bytes| variables::select_allowed(&bytes))
-                .unwrap_or_default(),
+            variables: environment.map(|bytes| variables::select_allowed(&bytes)).unwrap_or_default(),
             entry_point,
             entry_point_slot: stack + slot_offset,
             vdso: layout.vdso,

@@ -43,10 +43,7 @@ pub(super) struct Launchers {
 
 impl Launchers {
     pub(super) fn new(is_enabled: bool) -> Launchers {
-        Launchers {
-            is_enabled,
-            threads: HashMap::new(),
-        }
+        Launchers { is_enabled, threads: HashMap::new() }
     }
 
     /// Begins to trace the calls of a thread, from its next stop on.
@@ -56,10 +53,7 @@ impl Launchers {
 
     fn watch_for(&mut self, thread: Pid, stops_left: u32) {
         if self.is_enabled {
-            let calls = Calls {
-                stops_left,
-                current: None,
-            };
+            let calls = Calls { stops_left, current: None };
             self.threads.insert(thread, calls);
         }
     }
@@ -87,11 +81,8 @@ impl Launchers {
         let mut left = None;
         match stop {
             CallStop::Enters(number, arguments) => {
-                calls.current = libc::c_long::try_from(number).ok().map(|number| Call {
-                    number,
-                    arguments,
-                    entered: at,
-                });
+                calls.current =
+                    libc::c_long::try_from(number).ok().map(|number| Call { number, arguments, entered: at });
             }
             CallStop::Leaves(result) => left = call.map(|call| (call, result)),
             CallStop::Neither => {}
@@ -135,10 +126,7 @@ impl Tracing {
                 on: None,
                 off: call.entered,
                 left: LeftCpu::Interruptible,
-                syscall: number.map(|number| Syscall {
-                    number,
-                    argument: call.arguments[0],
-                }),
+                syscall: number.map(|number| Syscall { number, argument: call.arguments[0] }),
                 calls: None,
                 object: None,
                 wake: None,

@@ -126,53 +126,33 @@ impl PtraceCollector {
                 (Err(error), _) | (_, Err(error)) => drop(seized_sender.send(Err(error))),
             }
         };
-        std::thread::Builder::new()
-            .name("tracer".to_owned())
-            .spawn(run)
-            .map_err(failed)?;
+        std::thread::Builder::new().name("tracer".to_owned()).spawn(run).map_err(failed)?;
         let waker = match seized.recv() {
             Ok(Ok(waker)) => waker,
             Ok(Err(_)) => return Err(refused(command)),
             Err(_) => return Err(failed(io::Error::other("the tracing thread has ended"))),
         };
-        Ok(PtraceCollector {
-            missing: missing(settings),
-            shared,
-            waker,
-            detached,
-        })
+        Ok(PtraceCollector { missing: missing(settings), shared, waker, detached })
     }
 }
 
 fn refused(command: Pid) -> CollectError {
-    CollectError::Failed {
-        action: "trace the command",
-        detail: refusal::reason(command),
-    }
+    CollectError::Failed { action: "trace the command", detail: refusal::reason(command) }
 }
 
 fn failed(action: &'static str, error: &io::Error) -> CollectError {
-    CollectError::Failed {
-        action,
-        detail: error.to_string(),
-    }
+    CollectError::Failed { action, detail: error.to_string() }
 }
 
 /// Returns what ptrace cannot report, and what the settings exclude.
 fn missing(settings: &Settings) -> Vec<Missing> {
-    let missing = |what: &str, effect: &str| Missing {
-        what: what.to_owned(),
-        effect: effect.to_owned(),
-    };
+    let missing = |what: &str, effect: &str| Missing { what: what.to_owned(), effect: effect.to_owned() };
     let unknown = if settings.launcher_calls {
         "what ends waits, create and reap of threads that rarely launch"
     } else {
         "create, most reaps, what ends waits"
     };
-    let mut all = vec![
-        missing(Missing::SCHEDULER, unknown),
-        missing("the loader's system calls", "library search"),
-    ];
+    let mut all = vec![missing(Missing::SCHEDULER, unknown), missing("the loader's system calls", "library search")];
     if !waits::are_counted() {
         all.push(missing(Missing::FIRST_WAITS, "queue"));
     }

@@ -21,12 +21,7 @@ pub(super) struct Thread {
 
 impl Thread {
     fn new(launch: LaunchId, task: TaskId) -> Thread {
-        Thread {
-            launch,
-            task,
-            is_new: true,
-            has_exited: false,
-        }
+        Thread { launch, task, is_new: true, has_exited: false }
     }
 }
 
@@ -71,10 +66,7 @@ pub(super) struct Setup {
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup {
-            stops_left: 400,
-            exec: None,
-        }
+        Setup { stops_left: 400, exec: None }
     }
 }
 
@@ -121,8 +113,7 @@ impl Process {
             return None;
         };
         let number = libc::c_long::try_from(number).ok()?;
-        self.shell
-            .call_site_at_entry(self.pid, &self.program, number, arguments[0])
+        self.shell.call_site_at_entry(self.pid, &self.program, number, arguments[0])
     }
 
     /// Call when the process's program begins.
@@ -191,10 +182,7 @@ impl Processes {
     /// Removes a thread, and its process if it is the first thread, which ends last.
     pub(super) fn remove(&mut self, tid: Pid) -> Option<(Thread, Option<Process>)> {
         let thread = self.threads.remove(&tid)?;
-        let is_last = self
-            .processes
-            .get(&thread.launch)
-            .is_some_and(|process| process.pid == tid);
+        let is_last = self.processes.get(&thread.launch).is_some_and(|process| process.pid == tid);
         let process = is_last.then(|| self.processes.remove(&thread.launch)).flatten();
         Some((thread, process))
     }
@@ -209,9 +197,7 @@ impl Processes {
             return Vec::new();
         }
         let first = process.pid;
-        let others = self
-            .threads
-            .extract_if(|tid, thread| thread.launch == launch && *tid != first);
+        let others = self.threads.extract_if(|tid, thread| thread.launch == launch && *tid != first);
         others.map(|(_, thread)| thread).collect()
     }
 }

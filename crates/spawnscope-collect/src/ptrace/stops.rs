@@ -52,11 +52,7 @@ impl Tracing {
         self.waits.forget(pid);
         self.launchers.forget(pid);
         for other in self.processes.remove_other_threads(launch) {
-            let gone = EventKind::Gone {
-                zombie: None,
-                auto_reaped: false,
-                cpu: None,
-            };
+            let gone = EventKind::Gone { zombie: None, auto_reaped: false, cpu: None };
             self.report(at, launch, other.task, gone);
         }
         let info = CallInfo::read(pid).ok();
@@ -68,9 +64,8 @@ impl Tracing {
         process.is_native = native.is_some();
         process.loading = None;
         process.is_in_call = false;
-        process.program = image.as_ref().map_or(Program::Other, |image| Program::Unexamined {
-            entry_point: image.entry_point,
-        });
+        process.program =
+            image.as_ref().map_or(Program::Other, |image| Program::Unexamined { entry_point: image.entry_point });
         process.shell = Shell::default();
         // The thread that called exec is now the first thread.
         let call = process.setup.take().and_then(|setup| setup.exec);
@@ -113,11 +108,7 @@ impl Tracing {
             Some(image) if !image.has_loader => Loader::None,
             Some(image) => match set_detour(pid, image) {
                 Some(detour) => {
-                    let loading = Loading {
-                        detour,
-                        exec_returned,
-                        cpu_at_return,
-                    };
+                    let loading = Loading { detour, exec_returned, cpu_at_return };
                     if let Some(process) = self.processes.process(thread.launch) {
                         process.loading = Some(loading);
                     }
@@ -131,11 +122,7 @@ impl Tracing {
             process.begin_program();
         }
         self.launchers.watch(pid);
-        let loaded = Loaded {
-            exec_returned,
-            cpu_at_return,
-            loader,
-        };
+        let loaded = Loaded { exec_returned, cpu_at_return, loader };
         self.report(exec_returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
@@ -146,10 +133,7 @@ impl Tracing {
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
         };
-        let Some(loading) = process
-            .loading
-            .filter(|loading| loading.detour.is_reached_by(tid, signal))
-        else {
+        let Some(loading) = process.loading.filter(|loading| loading.detour.is_reached_by(tid, signal)) else {
             return false;
         };
         process.loading = None;
@@ -163,11 +147,7 @@ impl Tracing {
     }
 
     fn report_loaded(&mut self, at: Nanos, launch: LaunchId, task: TaskId, loading: &Loading, loader: Loader) {
-        let loaded = Loaded {
-            exec_returned: loading.exec_returned,
-            cpu_at_return: loading.cpu_at_return,
-            loader,
-        };
+        let loaded = Loaded { exec_returned: loading.exec_returned, cpu_at_return: loading.cpu_at_return, loader };
         self.report(at, launch, task, EventKind::Loaded(loaded));
     }
 
@@ -183,11 +163,7 @@ impl Tracing {
         let (last_thread, had_threads) = (process.thread_count == 0, process.had_threads);
         let (pid, first_run) = (process.pid, process.first_run.take());
         let loading = process.loading.filter(|_| last_thread);
-        let cpu = if had_threads {
-            cpu_of_thread(pid, tid)
-        } else {
-            clock::cpu_time_of(pid)
-        };
+        let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_time_of(pid) };
         if let Some(loading) = loading {
             self.report_loaded(at, thread.launch, thread.task, &loading, Loader::Unknown);
         }
@@ -238,11 +214,7 @@ impl Tracing {
             }
             self.report(at, thread.launch, thread.task, EventKind::Exited(exited));
         }
-        let gone = EventKind::Gone {
-            zombie: process.is_some().then_some(at),
-            auto_reaped: false,
-            cpu: None,
-        };
+        let gone = EventKind::Gone { zombie: process.is_some().then_some(at), auto_reaped: false, cpu: None };
         self.report(at, thread.launch, thread.task, gone);
         if process.is_some() && thread.launch == crate::ROOT {
             self.set_command_status(status);

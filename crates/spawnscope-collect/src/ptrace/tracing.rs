@@ -39,10 +39,7 @@ pub(super) struct TracedCalls {
 
 impl TracedCalls {
     pub(super) fn new(settings: &Settings) -> TracedCalls {
-        TracedCalls {
-            setup: settings.failed_execs,
-            launchers: settings.launcher_calls,
-        }
+        TracedCalls { setup: settings.failed_execs, launchers: settings.launcher_calls }
     }
 }
 
@@ -91,13 +88,7 @@ impl Tracing {
         tracer.seize(command, options)?;
         let mut processes = Processes::default();
         let setup = calls.setup.then(Setup::default);
-        processes.add_process(
-            ROOT,
-            Process {
-                setup,
-                ..Process::new(command)
-            },
-        );
+        processes.add_process(ROOT, Process { setup, ..Process::new(command) });
         if calls.setup {
             // A thread must be stopped before its system calls can be traced. The held command blocks in a read, which the kernel restarts.
             tracer.interrupt_all();
@@ -128,11 +119,7 @@ impl Tracing {
         while !self.is_over() {
             // Read this before the events, because what happened before the request belongs to the recording.
             let should_detach = self.shared.should_detach.load(Ordering::Acquire);
-            let event = if should_detach {
-                self.tracer.next_event()
-            } else {
-                self.await_event()
-            };
+            let event = if should_detach { self.tracer.next_event() } else { self.await_event() };
             let is_idle = event.is_none() && !self.wait();
             match event {
                 Some(Traced::Stopped(thread, stop)) => self.handle_stop(thread, stop),
@@ -212,10 +199,7 @@ impl Tracing {
             self.release(thread, stop);
             return;
         }
-        let traces_calls = self
-            .processes
-            .process_of(thread)
-            .is_some_and(|process| process.has_traced_calls());
+        let traces_calls = self.processes.process_of(thread).is_some_and(|process| process.has_traced_calls());
         let traces_calls = traces_calls || self.launchers.is_watched(thread);
         let how = match stop.transparent_resume() {
             Resume::Continue(signal) if traces_calls => Resume::ToSystemCall(signal),
@@ -243,11 +227,7 @@ impl Tracing {
     }
 
     fn report_end_of_untraced(&mut self, launch: LaunchId, at: Nanos) {
-        let gone = EventKind::Gone {
-            zombie: Some(at),
-            auto_reaped: false,
-            cpu: None,
-        };
+        let gone = EventKind::Gone { zombie: Some(at), auto_reaped: false, cpu: None };
         self.report(at, launch, TaskId(launch.0), gone);
     }
 }

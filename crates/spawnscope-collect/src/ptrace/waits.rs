@@ -130,13 +130,7 @@ impl Waits {
 
 impl LaunchingThread {
     fn new(schedstat: File, at_last_stop: Counters) -> LaunchingThread {
-        LaunchingThread {
-            schedstat,
-            at_last_stop,
-            vfork_children: HashMap::new(),
-            vfork_wait_ns: 0,
-            vfork_waits: 0,
-        }
+        LaunchingThread { schedstat, at_last_stop, vfork_children: HashMap::new(), vfork_wait_ns: 0, vfork_waits: 0 }
     }
 
     fn restart(&mut self, now: Counters) {
@@ -146,16 +140,10 @@ impl LaunchingThread {
     /// Returns the wait between the last stop and this one, if it was the only one apart from waits for vfork children.
     fn single_wait(&self, now: &Counters) -> Option<Slice> {
         // The thread gets a CPU once when the tracer resumes it, and once after each wait.
-        let arrivals = now
-            .arrivals
-            .checked_sub(self.at_last_stop.arrivals + self.vfork_waits)?;
+        let arrivals = now.arrivals.checked_sub(self.at_last_stop.arrivals + self.vfork_waits)?;
         let ran = now.ran.checked_sub(self.at_last_stop.ran)?;
         let delayed = now.delayed.checked_sub(self.at_last_stop.delayed)?;
-        let off = now
-            .at
-            .since(self.at_last_stop.at)
-            .0
-            .checked_sub(ran + delayed + self.vfork_wait_ns)?;
+        let off = now.at.since(self.at_last_stop.at).0.checked_sub(ran + delayed + self.vfork_wait_ns)?;
         if arrivals != 2 || off < MIN_OFF_NS {
             return None;
         }
@@ -179,19 +167,13 @@ fn read_counters(schedstat: &File) -> Option<Counters> {
     let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
     let mut numbers = text.split_ascii_whitespace().map(str::parse);
     let mut next = || numbers.next()?.ok();
-    Some(Counters {
-        ran: next()?,
-        delayed: next()?,
-        arrivals: next()?,
-        at: clock::now(),
-    })
+    Some(Counters { ran: next()?, delayed: next()?, arrivals: next()?, at: clock::now() })
 }
 
 /// Whether the kernel has these counters. Without CONFIG_SCHED_INFO they are zero.
 pub(super) fn are_counted() -> bool {
     let own = File::open("/proc/thread-self/schedstat").ok();
-    own.and_then(|own| read_counters(&own))
-        .is_some_and(|counters| counters.arrivals > 0)
+    own.and_then(|own| read_counters(&own)).is_some_and(|counters| counters.arrivals > 0)
 }
 
 /// The first stop of a new process. The process has waited for a CPU until this stop, and waits again when it is resumed, since its creator,
@@ -268,22 +250,12 @@ impl Tracing {
             // Its system calls are traced, so the call that reaps the child will be observed.
             return;
         }
-        let is_native = self
-            .processes
-            .process(thread.launch)
-            .is_some_and(|process| process.is_native);
-        let activity = if is_native {
-            activity(tid)
-        } else {
-            Activity::Interrupted
-        };
+        let is_native = self.processes.process(thread.launch).is_some_and(|process| process.is_native);
+        let activity = if is_native { activity(tid) } else { Activity::Interrupted };
         let wait = self.waits.wait_since_last_stop(tid);
         let at = wait.as_ref().map_or_else(clock::now, |(_, _, at)| *at);
         let slice = wait.and_then(|(slice, has_just_ended, _)| match activity {
-            Activity::Waiting(call, _) => Some(Slice {
-                syscall: Some(call),
-                ..slice
-            }),
+            Activity::Waiting(call, _) => Some(Slice { syscall: Some(call), ..slice }),
             Activity::Working => Some(slice).filter(|_| has_just_ended),
             Activity::Interrupted => None,
         });
@@ -335,12 +307,7 @@ mod tests {
     use super::*;
 
     fn counters(at: u64, ran: u64, delayed: u64, arrivals: u64) -> Counters {
-        Counters {
-            at: Nanos(at),
-            ran,
-            delayed,
-            arrivals,
-        }
+        Counters { at: Nanos(at), ran, delayed, arrivals }
     }
 
     fn watched() -> LaunchingThread {
@@ -350,9 +317,7 @@ mod tests {
 
     #[test]
     fn a_single_wait_is_the_time_neither_on_a_cpu_nor_in_the_run_queue() {
-        let slice = watched()
-            .single_wait(&counters(9_000_000, 800_000, 200_000, 9))
-            .unwrap();
+        let slice = watched().single_wait(&counters(9_000_000, 800_000, 200_000, 9)).unwrap();
         // 8 ms minus 0.3 ms of work and 0.2 ms in the run queue.
         assert_eq!((slice.off, slice.on), (Nanos(1_300_000), Some(Nanos(1_000_000))));
         assert_eq!(9_000_000 - slice.off.0 - 200_000, 7_500_000);
@@ -389,21 +354,12 @@ mod tests {
     fn the_first_run_follows_the_waits_before_and_after_the_first_stop() {
         let at_first_stop = counters(5_000_000, 20_000, 200_000, 1);
         // The creator's stop may be noticed before or after that of the process.
-        for (creator_stopped, created) in [
-            (None, 4_800_000),
-            (Some(4_300_000), 4_300_000),
-            (Some(4_900_000), 4_800_000),
-        ] {
-            assert_eq!(
-                creation_time(&at_first_stop, creator_stopped.map(Nanos)),
-                Nanos(created)
-            );
+        for (creator_stopped, created) in
+            [(None, 4_800_000), (Some(4_300_000), 4_300_000), (Some(4_900_000), 4_800_000)]
+        {
+            assert_eq!(creation_time(&at_first_stop, creator_stopped.map(Nanos)), Nanos(created));
         }
-        let first = FirstStop {
-            created: Nanos(4_800_000),
-            waited: Nanos(200_000),
-            schedstat: None,
-        };
+        let first = FirstStop { created: Nanos(4_800_000), waited: Nanos(200_000), schedstat: None };
         let second = counters(9_000_000, 30_000, 1_200_000, 2);
         assert_eq!(first.first_run_from(&second, false), Some(Nanos(6_000_000)));
         let preempted = counters(9_000_000, 30_000, 1_200_000, 3);

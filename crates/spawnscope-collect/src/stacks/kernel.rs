@@ -25,11 +25,7 @@ impl KernelNames {
     pub(super) fn frame(&self, address: u64, is_return: bool) -> Frame {
         let symbolizer = self.symbolizer.get_or_init(Symbolizer::new);
         // Do not use a kernel image on disk, because it may not be the running kernel.
-        let source = Source::Kernel(Kernel {
-            vmlinux: MaybeDefault::None,
-            debug_syms: false,
-            ..Kernel::default()
-        });
+        let source = Source::Kernel(Kernel { vmlinux: MaybeDefault::None, debug_syms: false, ..Kernel::default() });
         let input = Input::AbsAddr(address - u64::from(is_return && address > 0));
         let symbol = symbolizer.symbolize_single(&source, input);
         let symbol = symbol.ok().and_then(|symbolized| symbolized.into_sym());
@@ -54,10 +50,8 @@ mod tests {
     use super::*;
 
     fn frames(names: &[&str]) -> Vec<Frame> {
-        let frame = |name: &&str| Frame {
-            function: Some(name.as_bytes().to_vec()),
-            ..Frame::unknown(Language::Kernel)
-        };
+        let frame =
+            |name: &&str| Frame { function: Some(name.as_bytes().to_vec()), ..Frame::unknown(Language::Kernel) };
         names.iter().map(frame).collect()
     }
 

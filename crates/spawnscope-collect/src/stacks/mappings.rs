@@ -66,9 +66,7 @@ impl Image {
 
     /// Returns an image of mappings, which must be in ascending order.
     pub(super) fn with_mappings(mappings: Vec<Mapping>) -> Image {
-        Image {
-            mappings: mappings.into_iter().map(Rc::new).collect(),
-        }
+        Image { mappings: mappings.into_iter().map(Rc::new).collect() }
     }
 }
 
@@ -76,9 +74,7 @@ impl Image {
 pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Vec<Mapping>> {
     let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
     let mut mappings: Vec<Mapping> = maps.split(|&byte| byte == b'\n').filter_map(parse_mapping).collect();
-    mappings
-        .iter_mut()
-        .for_each(|mapping| files::add_modification_time(pid, mapping));
+    mappings.iter_mut().for_each(|mapping| files::add_modification_time(pid, mapping));
     // Check this last, so that an exec in the meantime is noticed.
     let is_same_program = stack_of_program(pid)? == start_stack;
     (is_same_program && !mappings.is_empty()).then_some(mappings)
@@ -136,10 +132,7 @@ mod tests {
         let file = read.file.unwrap();
         assert_eq!(&*file.path, b"/opt/a b");
         assert_eq!((file.id.device, file.id.inode), (0xfe << 20 | 1, 1234));
-        assert_eq!(
-            parse_mapping(b"7f00a000-7f00c000 r--p 00001000 fe:01 1234   /opt/a"),
-            None
-        );
+        assert_eq!(parse_mapping(b"7f00a000-7f00c000 r--p 00001000 fe:01 1234   /opt/a"), None);
         let made = parse_mapping(b"7f00a000-7f00c000 rwxp 00000000 00:00 0 ").unwrap();
         assert_eq!(made.file, None);
         assert_eq!(parse_mapping(b""), None);
@@ -147,12 +140,7 @@ mod tests {
 
     #[test]
     fn the_mapping_of_an_address_is_found() {
-        let at = |start| Mapping {
-            start,
-            end: start + 0x1000,
-            offset: 0,
-            file: None,
-        };
+        let at = |start| Mapping { start, end: start + 0x1000, offset: 0, file: None };
         let mut image = Image::with_mappings(vec![at(0x1000)]);
         image.add(at(0x4000));
         let start = |address| image.find(address).map(|mapping| mapping.start);

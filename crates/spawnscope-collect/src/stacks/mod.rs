@@ -146,14 +146,7 @@ impl Unwinder {
         let opener =
             named("opener").spawn(move || open(input, &opened_sender, Opener::new(mapping_source), &opener_counts))?;
         let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &worker_counts))?;
-        Ok(Unwinder {
-            sender: Some(sender),
-            events,
-            threads: vec![opener, worker],
-            counts,
-            stacks: 0,
-            chains: 0,
-        })
+        Ok(Unwinder { sender: Some(sender), events, threads: vec![opener, worker], counts, stacks: 0, chains: 0 })
     }
 
     /// Passes input to the threads, without blocking. A stack is lost if too many bytes are already waiting.
@@ -206,10 +199,7 @@ fn unwind(input: Receiver<StackInput>, events: &Sender<Event>, counts: &SharedCo
     for input in input {
         let (bytes, files) = (input.bytes(), input.files());
         // Sending may fail, as above.
-        worker
-            .process(input)
-            .into_iter()
-            .for_each(|event| drop(events.send(event)));
+        worker.process(input).into_iter().for_each(|event| drop(events.send(event)));
         counts.bytes.fetch_sub(bytes, Ordering::Relaxed);
         counts.files.fetch_sub(files, Ordering::Relaxed);
     }

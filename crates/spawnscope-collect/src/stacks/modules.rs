@@ -49,24 +49,15 @@ struct Segment {
 impl Module {
     /// Returns the virtual address of a file offset.
     pub(super) fn virtual_address(&self, offset: u64) -> Option<u64> {
-        let within = |segment: &Segment| {
-            offset
-                .checked_sub(segment.offset)
-                .filter(|offset| *offset < segment.bytes)
-        };
-        let (segment, offset) = self
-            .segments
-            .iter()
-            .find_map(|segment| Some((segment, within(segment)?)))?;
+        let within = |segment: &Segment| offset.checked_sub(segment.offset).filter(|offset| *offset < segment.bytes);
+        let (segment, offset) = self.segments.iter().find_map(|segment| Some((segment, within(segment)?)))?;
         segment.address.checked_add(offset)
     }
 
     /// Whether a call instruction ends at this file offset.
     pub(super) fn follows_call(&self, offset: u64) -> bool {
         let mut before = [0; CALL_BYTES];
-        let read = offset
-            .checked_sub(CALL_BYTES as u64)
-            .map(|start| self.file.read_exact_at(&mut before, start));
+        let read = offset.checked_sub(CALL_BYTES as u64).map(|start| self.file.read_exact_at(&mut before, start));
         matches!(read, Some(Ok(()))) && ends_with_call(&before)
     }
 
@@ -75,10 +66,7 @@ impl Module {
         let left = Cell::new(MAX_BYTES);
         let elf = ElfFile64::<Endianness, _>::parse(BoundedFile::new(&cache, &left)).ok()?;
         let endian = elf.endian();
-        let loaded = elf
-            .elf_program_headers()
-            .iter()
-            .filter(|header| header.p_type(endian) == elf::PT_LOAD);
+        let loaded = elf.elf_program_headers().iter().filter(|header| header.p_type(endian) == elf::PT_LOAD);
         let page = rustix::param::page_size() as u64;
         let segments = loaded.map(|header| Segment {
             offset: header.p_offset(endian),
@@ -91,10 +79,7 @@ impl Module {
             path,
             segments: segments.collect(),
             tables: Tables::read(&elf),
-            names: Names::new(
-                format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
-                elf.build_id().ok().flatten(),
-            ),
+            names: Names::new(format!("/proc/self/fd/{}", file.as_raw_fd()).into(), elf.build_id().ok().flatten()),
             file,
         })
     }
@@ -118,11 +103,7 @@ pub(super) struct Modules {
 
 impl Default for Modules {
     fn default() -> Modules {
-        Modules {
-            files: RecentMap::new(MAX_OPEN_FILES / 2),
-            modules: HashMap::new(),
-            last_id: 0,
-        }
+        Modules { files: RecentMap::new(MAX_OPEN_FILES / 2), modules: HashMap::new(), last_id: 0 }
     }
 }
 
@@ -226,9 +207,7 @@ mod tests {
             [head[0], head[1], head[2], 0]
         };
         let bytes = u64::from(blocks) * u64::from(BLOCK);
-        let head = [u64::from(elf::ELFCOMPRESS_ZSTD.0), bytes, 1]
-            .map(u64::to_le_bytes)
-            .concat();
+        let head = [u64::from(elf::ELFCOMPRESS_ZSTD.0), bytes, 1].map(u64::to_le_bytes).concat();
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, 0x38];
         [head, frame.to_vec(), (0..blocks).flat_map(block).collect()].concat()
     }
@@ -237,12 +216,7 @@ mod tests {
     fn a_section_is_decompressed_unless_it_would_become_huge() {
         let is_read = |blocks| {
             let data = compressed(blocks);
-            has_debug_frame(elf_file(
-                ".debug_frame",
-                elf::SHF_COMPRESSED.0,
-                data.len() as u64,
-                &data,
-            ))
+            has_debug_frame(elf_file(".debug_frame", elf::SHF_COMPRESSED.0, data.len() as u64, &data))
         };
         assert!(is_read(8));
         assert!(!is_read((MAX_BYTES >> 17) as u32 + 1));

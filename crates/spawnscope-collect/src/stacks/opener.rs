@@ -32,11 +32,7 @@ impl Opener {
     /// Passes the input on, preceded by the mappings and files that it needs.
     pub(super) fn forward(&mut self, input: StackInput, counts: &SharedCounts, pass_on: &impl Fn(StackInput)) {
         match input {
-            StackInput::UnreadImage {
-                image,
-                pid,
-                start_stack,
-            } => {
+            StackInput::UnreadImage { image, pid, start_stack } => {
                 self.ensure_image(image, pid, start_stack, counts, pass_on);
             }
             StackInput::Stack(stack) if self.needs_image_now(&stack) => self.forward_stack(stack, counts, pass_on),

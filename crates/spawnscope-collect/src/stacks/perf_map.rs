@@ -54,9 +54,7 @@ pub(super) struct PerfMaps {
 
 impl Default for PerfMaps {
     fn default() -> PerfMaps {
-        PerfMaps {
-            files: RecentMap::new(PROCESSES),
-        }
+        PerfMaps { files: RecentMap::new(PROCESSES) }
     }
 }
 
@@ -95,8 +93,7 @@ impl PerfMaps {
             return None;
         }
         let found = open().map(PerfMap::new);
-        self.files
-            .insert(owner, found.map_or(Lookup::Missing(lookups), Lookup::Found));
+        self.files.insert(owner, found.map_or(Lookup::Missing(lookups), Lookup::Found));
         match self.files.get(&owner)? {
             Lookup::Found(map) => map.name(address),
             Lookup::Missing(_) => None,
@@ -106,12 +103,7 @@ impl PerfMaps {
 
 impl PerfMap {
     fn new(file: File) -> PerfMap {
-        PerfMap {
-            file,
-            bytes: 0,
-            read_up_to: 0,
-            symbols: Symbols::new(),
-        }
+        PerfMap { file, bytes: 0, read_up_to: 0, symbols: Symbols::new() }
     }
 
     /// Returns the name of the code at an address. If it is unknown and the file has grown, reads the rest of the file.
@@ -191,10 +183,7 @@ mod tests {
     #[test]
     fn an_address_has_the_name_of_the_piece_of_code_that_contains_it() {
         let mut symbols = Symbols::new();
-        add(
-            &mut symbols,
-            b"2000 10 later\n1000 20 first of two\n1000 20 second of two\nbroken\n3000 8\n",
-        );
+        add(&mut symbols, b"2000 10 later\n1000 20 first of two\n1000 20 second of two\nbroken\n3000 8\n");
         let name = |address| find(&symbols, address);
         assert_eq!(name(0xfff), None);
         assert_eq!(name(0x101f).as_deref(), Some(b"second of two".as_slice()));

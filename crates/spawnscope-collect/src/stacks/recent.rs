@@ -14,11 +14,7 @@ pub(super) struct RecentMap<K, V> {
 
 impl<K: Hash + Eq, V> RecentMap<K, V> {
     pub(super) fn new(capacity: usize) -> RecentMap<K, V> {
-        RecentMap {
-            capacity,
-            used: HashMap::new(),
-            older: HashMap::new(),
-        }
+        RecentMap { capacity, used: HashMap::new(), older: HashMap::new() }
     }
 
     pub(super) fn get(&mut self, key: &K) -> Option<&mut V> {

@@ -27,26 +27,16 @@ pub(super) struct Names {
 impl Names {
     /// Prepares to find names in the file at `path`, which must remain accessible there.
     pub(super) fn new(path: PathBuf, build_id: Option<&[u8]>) -> Names {
-        Names {
-            paths: build_id.and_then(debug_file).into_iter().chain([path]).collect(),
-            symbolizer: OnceCell::new(),
-        }
+        Names { paths: build_id.and_then(debug_file).into_iter().chain([path]).collect(), symbolizer: OnceCell::new() }
     }
 
     /// Returns the frames at an address, from the innermost outwards, so that inlined functions come first. `address` is a virtual address
     /// in the ELF file; it is a return address if `is_return`. `module` is the path of the file as the process sees it.
     pub(super) fn frames(&self, module: &Arc<[u8]>, address: u64, is_return: bool) -> Vec<Frame> {
-        let plain = Frame {
-            module: Some(module.to_vec()),
-            address: Some(address),
-            ..Frame::unknown(Language::Native)
-        };
+        let plain = Frame { module: Some(module.to_vec()), address: Some(address), ..Frame::unknown(Language::Native) };
         let symbolizer = self.symbolizer.get_or_init(Symbolizer::new);
         let look_up = |path, debug_syms| {
-            let source = Source::Elf(Elf {
-                debug_syms,
-                ..Elf::new(path)
-            });
+            let source = Source::Elf(Elf { debug_syms, ..Elf::new(path) });
             let address = Input::VirtOffset(address - u64::from(is_return));
             let symbol = symbolizer.symbolize_single(&source, address).ok()?.into_sym()?;
             // Debug information gives no size for a function in several parts, but it gives a line.
@@ -66,9 +56,8 @@ impl Names {
             ..plain.clone()
         };
         let inlined = symbol.inlined.iter().rev();
-        let mut frames: Vec<_> = inlined
-            .map(|function| frame(&function.name, function.code_info.as_ref(), true))
-            .collect();
+        let mut frames: Vec<_> =
+            inlined.map(|function| frame(&function.name, function.code_info.as_ref(), true)).collect();
         frames.push(frame(&symbol.name, symbol.code_info.as_deref(), false));
         frames
     }
@@ -79,11 +68,7 @@ impl Names {
 fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
     let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let (first, rest) = build_id.split_at_checked(1)?;
-    let name = format!(
-        "/usr/lib/debug/.build-id/{}/{}.debug",
-        hexadecimal(first),
-        hexadecimal(rest)
-    );
+    let name = format!("/usr/lib/debug/.build-id/{}/{}.debug", hexadecimal(first), hexadecimal(rest));
     let found = read_elf_build_id(&name).ok()??;
     (*found == *build_id).then(|| name.into())
 }

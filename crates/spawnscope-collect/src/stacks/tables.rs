@@ -53,10 +53,7 @@ impl Tables {
             if section.compressed_file_range().ok()?.uncompressed_size > MAX_BYTES {
                 return None;
             }
-            Some(Section {
-                address: section.address(),
-                bytes: section.uncompressed_data().ok()?.into_owned(),
-            })
+            Some(Section { address: section.address(), bytes: section.uncompressed_data().ok()?.into_owned() })
         };
         let address = |name: &str| elf.section_by_name(name).map_or(0, |section| section.address());
         Tables {
@@ -86,19 +83,13 @@ impl Tables {
 
     /// Returns the rule for an address; `None` if the tables have no rule, or none that can be parsed.
     pub(super) fn rule(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
-        self.rule_in_eh_frame(address, context)
-            .or_else(|| self.rule_in_debug_frame(address, context))
+        self.rule_in_eh_frame(address, context).or_else(|| self.rule_in_debug_frame(address, context))
     }
 
     /// Calls `evaluate` with the section that contains the expressions of a rule.
     pub(super) fn with_expressions_of<T>(&self, rule: &Rule, evaluate: impl FnOnce(Slice<'_>) -> T) -> Option<T> {
-        let data = if rule.is_in_debug_frame {
-            &self.debug_frame
-        } else {
-            &self.eh_frame
-        };
-        data.as_ref()
-            .map(|data| evaluate(Slice::new(&data.bytes, LittleEndian)))
+        let data = if rule.is_in_debug_frame { &self.debug_frame } else { &self.eh_frame };
+        data.as_ref().map(|data| evaluate(Slice::new(&data.bytes, LittleEndian)))
     }
 
     fn rule_in_eh_frame(&self, address: u64, context: &mut UnwindContext<usize>) -> Option<Rule> {
@@ -118,10 +109,7 @@ impl Tables {
         let offset = last_entry_up_to(index, address)?;
         let entry = section.fde_from_offset(&self.bases, offset.into(), DebugFrame::cie_from_offset);
         let rule = rule_of_entry(&entry.ok()?, &section, &self.bases, address, context)?;
-        Some(Rule {
-            is_in_debug_frame: true,
-            ..rule
-        })
+        Some(Rule { is_in_debug_frame: true, ..rule })
     }
 
     /// Returns the offset of an entry, from the sorted table that the linker makes. After a header, the table has pairs of 32-bit addresses, of
@@ -181,10 +169,7 @@ fn rule_of_entry<'data, S: UnwindSection<Slice<'data>>>(
     let row = entry.unwind_info_for_address(section, bases, context, address).ok()?;
     Some(Rule {
         frame: row.cfa().clone(),
-        registers: row
-            .registers()
-            .map(|(register, rule)| (*register, rule.clone()))
-            .collect(),
+        registers: row.registers().map(|(register, rule)| (*register, rule.clone())).collect(),
         encoding: entry.cie().encoding(),
         is_signal: entry.is_signal_trampoline(),
         is_in_debug_frame: false,
@@ -240,11 +225,7 @@ mod tests {
             let byte = &mut data.as_mut().unwrap().bytes[index];
             let before = std::mem::replace(byte, noise);
             differences += usize::from(rule(&tables, &mut context) != right);
-            let data = if state >> 63 == 0 {
-                &mut tables.eh_frame
-            } else {
-                &mut tables.eh_frame_header
-            };
+            let data = if state >> 63 == 0 { &mut tables.eh_frame } else { &mut tables.eh_frame_header };
             data.as_mut().unwrap().bytes[index] = before;
         }
         assert!(differences > 1000, "only {differences} changes had an effect");

@@ -46,27 +46,16 @@ fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
 #[test]
 fn the_own_stack_is_walked_to_the_start_of_the_thread() {
     let chain = chain(&mut Worker::default(), stack_of_this_thread());
-    let names: Vec<_> = chain
-        .frames
-        .iter()
-        .filter_map(|frame| frame.function.as_deref())
-        .collect();
+    let names: Vec<_> = chain.frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
     let position = |part: &str| {
         let contains = |name: &&[u8]| String::from_utf8_lossy(name).contains(part);
         names.iter().position(contains)
     };
     let own = position("the_own_stack_is_walked_to_the_start_of_the_thread");
-    assert!(
-        position("stack_of_this_thread").is_some() && own > position("stack_of_this_thread"),
-        "{chain:#?}"
-    );
+    assert!(position("stack_of_this_thread").is_some() && own > position("stack_of_this_thread"), "{chain:#?}");
     assert!(!chain.is_truncated, "{chain:#?}");
     let is_here = |frame: &Frame| {
-        frame.line.is_some()
-            && frame
-                .file
-                .as_deref()
-                .is_some_and(|file| file.ends_with(b"stacks/tests.rs"))
+        frame.line.is_some() && frame.file.as_deref().is_some_and(|file| file.ends_with(b"stacks/tests.rs"))
     };
     assert!(chain.frames.iter().any(is_here), "{chain:#?}");
 }
@@ -78,10 +67,7 @@ fn the_chain_of_an_incomplete_copy_is_truncated() {
     let frames = chain(&mut worker, complete.clone()).frames.len();
     let mut before = 0;
     for bytes in [0, 64, 512, 1024] {
-        let part = CopiedStack {
-            bytes: complete.bytes[..bytes].to_vec(),
-            ..complete.clone()
-        };
+        let part = CopiedStack { bytes: complete.bytes[..bytes].to_vec(), ..complete.clone() };
         let part = chain(&mut worker, part);
         assert!(part.is_truncated && part.frames.len() < frames && part.frames.len() >= before);
         before = part.frames.len();
@@ -101,17 +87,11 @@ fn early_sample(stack: CopiedStack) -> StackInput {
         is_kernel_truncated: false,
         has_user_part: true,
     };
-    StackInput::Stack(Box::new(CopiedStack {
-        image: Some(image()),
-        sample: Some(sample),
-        ..stack
-    }))
+    StackInput::Stack(Box::new(CopiedStack { image: Some(image()), sample: Some(sample), ..stack }))
 }
 
 fn languages(event: &Event) -> (Vec<Language>, bool) {
-    let EventKind::Sampled(sampled) = &event.kind else {
-        panic!("{event:?}")
-    };
+    let EventKind::Sampled(sampled) = &event.kind else { panic!("{event:?}") };
     let languages = sampled.chain.frames.iter().map(|frame| frame.language);
     (languages.collect(), sampled.chain.is_truncated)
 }
@@ -127,10 +107,7 @@ fn a_sample_waits_for_its_image() {
         let image = image();
         assert_eq!(worker.process(StackInput::Mapping { image, pid, mapping }), []);
     }
-    let reported = |image| StackInput::ImageEnd {
-        image,
-        is_complete: true,
-    };
+    let reported = |image| StackInput::ImageEnd { image, is_complete: true };
     assert_eq!(worker.process(reported(ImageId(8))), [], "another image");
     let events = worker.process(reported(image()));
     let (languages, is_truncated) = languages(&events[0]);
@@ -141,27 +118,18 @@ fn a_sample_waits_for_its_image() {
 
 #[test]
 fn a_sample_without_its_image_is_still_emitted() {
-    let gone = CopiedStack {
-        pid: Pid(0),
-        ..stack_of_this_thread()
-    };
+    let gone = CopiedStack { pid: Pid(0), ..stack_of_this_thread() };
     let mut worker = Worker::default();
     let unreported = |worker: &mut Worker| {
         let image = image();
-        worker.process(StackInput::ImageEnd {
-            image,
-            is_complete: false,
-        })
+        worker.process(StackInput::ImageEnd { image, is_complete: false })
     };
     assert_eq!(worker.process(early_sample(gone.clone())), []);
     let mut events = unreported(&mut worker);
     assert_eq!(worker.process(early_sample(gone)), []);
     events.extend(worker.finish());
     let expected = (vec![Language::Kernel, Language::Native], true);
-    assert_eq!(
-        events.iter().map(languages).collect::<Vec<_>>(),
-        [expected.clone(), expected]
-    );
+    assert_eq!(events.iter().map(languages).collect::<Vec<_>>(), [expected.clone(), expected]);
 }
 
 #[test]
@@ -171,11 +139,7 @@ fn samples_do_not_wait_forever_for_a_process_that_makes_no_system_call() {
     let reported = |worker: &mut Worker| worker.process(early_sample(stack.clone()));
     let events: Vec<Event> = (0..1100).flat_map(|_| reported(&mut worker)).collect();
     assert!(!events.is_empty());
-    assert!(
-        !languages(&events[0]).1,
-        "the mappings were not read from /proc: {:#?}",
-        events[0]
-    );
+    assert!(!languages(&events[0]).1, "the mappings were not read from /proc: {:#?}", events[0]);
     assert_eq!(events.len() + worker.finish().len(), 1100);
 }
 
@@ -203,28 +167,15 @@ fn time_of_unwinding() {
     let mut worker = Worker::default();
     // Report the mappings as the BPF programs do, so that reading /proc is not measured.
     for mapping in mappings::read(stack.pid, stack.start_stack).unwrap() {
-        worker.process(StackInput::Mapping {
-            image: ImageId(1),
-            pid: stack.pid,
-            mapping,
-        });
+        worker.process(StackInput::Mapping { image: ImageId(1), pid: stack.pid, mapping });
     }
-    let reported = CopiedStack {
-        image: Some(ImageId(1)),
-        ..stack
-    };
+    let reported = CopiedStack { image: Some(ImageId(1)), ..stack };
     let start = Instant::now();
     let frames = chain(&mut worker, reported.clone()).frames.len();
     println!("the first stack: {:?}", start.elapsed());
     let start = Instant::now();
     for _ in 0..STACKS {
-        worker
-            .process(StackInput::Stack(Box::new(reported.clone())))
-            .pop()
-            .unwrap();
+        worker.process(StackInput::Stack(Box::new(reported.clone()))).pop().unwrap();
     }
-    println!(
-        "{STACKS} further stacks: {:?} each, with {frames} frames",
-        start.elapsed() / STACKS
-    );
+    println!("{STACKS} further stacks: {:?} each, with {frames} frames", start.elapsed() / STACKS);
 }

@@ -118,10 +118,7 @@ pub(super) struct Walker {
 
 impl Default for Walker {
     fn default() -> Walker {
-        Walker {
-            rules: RecentMap::new(RULES),
-            context: UnwindContext::new(),
-        }
+        Walker { rules: RecentMap::new(RULES), context: UnwindContext::new() }
     }
 }
 
@@ -151,9 +148,7 @@ impl Walker {
                 break;
             };
             let module = modules.get_or_open(memory.pid, mapping);
-            walked
-                .addresses
-                .push(locate(mapping, module.as_deref(), address, is_return));
+            walked.addresses.push(locate(mapping, module.as_deref(), address, is_return));
             let step = match (&module, &mapping.file) {
                 // A Go program that was stripped of its debug information has no tables, but uses frame pointers.
                 (Some(module), _) if module.tables.is_empty() => step_by_frame_pointer(&mut registers, memory),
@@ -195,9 +190,7 @@ impl Walker {
                 rule
             }
         };
-        rule.map_or(Step::Unknown, |rule| {
-            follow(&rule, &module.tables, registers, memory, last.is_return)
-        })
+        rule.map_or(Step::Unknown, |rule| follow(&rule, &module.tables, registers, memory, last.is_return))
     }
 }
 
@@ -211,11 +204,7 @@ fn locate(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: b
         (None, Some(file)) => (CodeOrigin::File(Arc::clone(&file.path)), offset),
         (None, None) => (CodeOrigin::Memory, address),
     };
-    CodeAddress {
-        code,
-        address,
-        is_return,
-    }
+    CodeAddress { code, address, is_return }
 }
 
 /// Follows a rule from a frame to its caller. `has_called`: this frame has called the previous one, so its own return address is no longer
@@ -229,12 +218,7 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
         None if RETURNS_BY_REGISTER => &RegisterRule::SameValue,
         None => return Step::Outermost,
     };
-    let evaluator = Evaluator {
-        rule,
-        tables,
-        registers,
-        memory,
-    };
+    let evaluator = Evaluator { rule, tables, registers, memory };
     let Some(frame) = evaluator.frame_start() else {
         return Step::Unknown;
     };
@@ -253,9 +237,7 @@ fn follow(rule: &Rule, tables: &Tables, registers: &mut Registers, memory: &Memo
         return Step::Unknown;
     }
     *registers = caller;
-    Step::Caller {
-        was_calling: !rule.is_signal,
-    }
+    Step::Caller { was_calling: !rule.is_signal }
 }
 
 /// Finds the caller by the frame pointer. Code generated at run time has no tables, but uses frame pointers, so that debuggers can unwind it.
@@ -264,10 +246,9 @@ fn step_by_frame_pointer(registers: &mut Registers, memory: &Memory) -> Step {
     let (Some(pointer), Some(stack)) = (registers.get(FRAME_POINTER), registers.get(STACK_POINTER)) else {
         return Step::Unknown;
     };
-    let (Some(saved), Some(returns_to)) = (
-        memory.read(pointer),
-        pointer.checked_add(8).and_then(|at| memory.read(at)).map(code_address),
-    ) else {
+    let (Some(saved), Some(returns_to)) =
+        (memory.read(pointer), pointer.checked_add(8).and_then(|at| memory.read(at)).map(code_address))
+    else {
         return Step::Unknown;
     };
     if pointer < stack || memory.image.find(returns_to.saturating_sub(1)).is_none() {
@@ -370,19 +351,8 @@ pub(crate) fn fuzz(file: &[u8], stack: &[u8]) {
         return;
     };
     let tables = Tables::read(&elf);
-    let image = Image::with_mappings(vec![Mapping {
-        start: 0,
-        end: START,
-        offset: 0,
-        file: None,
-    }]);
-    let memory = Memory {
-        pid: Pid(1),
-        image: &image,
-        stack,
-        start: START,
-        start_stack: START + stack.len() as u64,
-    };
+    let image = Image::with_mappings(vec![Mapping { start: 0, end: START, offset: 0, file: None }]);
+    let memory = Memory { pid: Pid(1), image: &image, stack, start: START, start_stack: START + stack.len() as u64 };
     let words = stack.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     let near_entry = (0..64).map(|offset| object::Object::entry(&elf).wrapping_add(offset));
     let mut context = UnwindContext::new();

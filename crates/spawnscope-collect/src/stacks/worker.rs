@@ -111,11 +111,7 @@ impl Worker {
             task: stack.task,
             kind: match &stack.sample {
                 None => EventKind::Called(chain),
-                Some(sample) => EventKind::Sampled(Sampled {
-                    span: sample.span,
-                    is_waiting: sample.is_waiting,
-                    chain,
-                }),
+                Some(sample) => EventKind::Sampled(Sampled { span: sample.span, is_waiting: sample.is_waiting, chain }),
             },
         })
     }
@@ -137,16 +133,9 @@ impl Worker {
         if is_waiting {
             kernel::remove_switch(&mut frames);
         }
-        let chain = Arc::new(Chain {
-            frames,
-            is_truncated: walked.is_truncated,
-        });
+        let chain = Arc::new(Chain { frames, is_truncated: walked.is_truncated });
         // Do not cache chains with generated code, because the code at an address may change.
-        if walked
-            .addresses
-            .iter()
-            .all(|address| address.code != CodeOrigin::Memory)
-        {
+        if walked.addresses.iter().all(|address| address.code != CodeOrigin::Memory) {
             self.chains.insert(key, Arc::clone(&chain));
         }
         Some(chain)
@@ -157,19 +146,12 @@ impl Worker {
         let Some(sample) = &stack.sample else {
             return self.walk_user_part(stack);
         };
-        let mut walked = WalkResult {
-            is_truncated: true,
-            ..WalkResult::default()
-        };
+        let mut walked = WalkResult { is_truncated: true, ..WalkResult::default() };
         if sample.has_user_part && !sample.is_kernel_truncated {
             walked = self.walk_user_part(stack);
             // The thread may be in code without a mapping in the image, such as the vDSO.
             if let (true, Some(address)) = (walked.addresses.is_empty(), stack.registers.next_instruction()) {
-                walked.addresses.push(CodeAddress {
-                    code: CodeOrigin::Memory,
-                    address,
-                    is_return: false,
-                });
+                walked.addresses.push(CodeAddress { code: CodeOrigin::Memory, address, is_return: false });
             }
         }
         let in_kernel = sample.kernel.iter().enumerate().map(|(depth, address)| CodeAddress {
@@ -183,10 +165,7 @@ impl Worker {
 
     fn walk_user_part(&mut self, stack: &CopiedStack) -> WalkResult {
         let Some(image) = self.image(stack) else {
-            return WalkResult {
-                is_truncated: true,
-                ..WalkResult::default()
-            };
+            return WalkResult { is_truncated: true, ..WalkResult::default() };
         };
         let memory = Memory {
             pid: stack.pid,
@@ -210,10 +189,7 @@ impl Worker {
             frames.extend_from_slice(known);
             return;
         }
-        let plain = Frame {
-            address: Some(at.address),
-            ..Frame::unknown(Language::Native)
-        };
+        let plain = Frame { address: Some(at.address), ..Frame::unknown(Language::Native) };
         match &at.code {
             CodeOrigin::Module(id) => {
                 let module = self.modules.get(*id);
@@ -224,10 +200,7 @@ impl Worker {
                 frames.extend_from_slice(&found);
                 self.frames_by_address.insert(at.clone(), found);
             }
-            CodeOrigin::File(path) => frames.push(Frame {
-                module: Some(path.to_vec()),
-                ..plain
-            }),
+            CodeOrigin::File(path) => frames.push(Frame { module: Some(path.to_vec()), ..plain }),
             CodeOrigin::Kernel => {
                 let frame = self.kernel.frame(at.address, at.is_return);
                 self.frames_by_address.insert(at.clone(), [frame.clone()].into());

@@ -80,15 +80,7 @@ impl Frame {
     /// Returns a frame of which only the language is known.
     #[must_use]
     pub fn unknown(language: Language) -> Frame {
-        Frame {
-            language,
-            function: None,
-            file: None,
-            line: None,
-            module: None,
-            address: None,
-            is_inlined: false,
-        }
+        Frame { language, function: None, file: None, line: None, module: None, address: None, is_inlined: false }
     }
 }
 

@@ -53,13 +53,8 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// Every mechanism, in the order of their numbers in a recording.
-    pub const ALL: [Mechanism; 5] = [
-        Mechanism::Fork,
-        Mechanism::Vfork,
-        Mechanism::PosixSpawn,
-        Mechanism::Clone,
-        Mechanism::Clone3,
-    ];
+    pub const ALL: [Mechanism; 5] =
+        [Mechanism::Fork, Mechanism::Vfork, Mechanism::PosixSpawn, Mechanism::Clone, Mechanism::Clone3];
 
     /// The name used in output and exports.
     #[must_use]
@@ -117,11 +112,7 @@ pub enum EventKind {
     Exited(Exited),
     /// A thread left the CPU for the last time. `zombie` is set for the thread whose exit made the whole process reapable.
     /// `auto_reaped` means that the kernel reaped it at that moment. `cpu` is the thread's total CPU time, if that was seen.
-    Gone {
-        zombie: Option<Nanos>,
-        auto_reaped: bool,
-        cpu: Option<Nanos>,
-    },
+    Gone { zombie: Option<Nanos>, auto_reaped: bool, cpu: Option<Nanos> },
     /// `launch` waited for a child and reaped it; `pid` is the child's id in the pid namespace of `launch`.
     Reaped { pid: Pid },
     /// A thread ran on a CPU, left it, and (unless it ended) is back on a CPU at `at`.
@@ -133,12 +124,7 @@ pub enum EventKind {
     /// wait is over.
     FileNamed { device: u32, inode: u64, path: Vec<u8> },
     /// The process at the other end of a socket that a thread waited for, found by its listening socket. May arrive after the wait's slice.
-    PeerFound {
-        device: u32,
-        inode: u64,
-        pid: Pid,
-        name: Vec<u8>,
-    },
+    PeerFound { device: u32, inode: u64, pid: Pid, name: Vec<u8> },
     /// The call chain in the parent that requested the event's launch. It is a script chain if the first frame's language is a script
     /// language, otherwise a chain in the parent's machine code. A launch has at most one event for each of the two chains, before or after
     /// `Launched`.

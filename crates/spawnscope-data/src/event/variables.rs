@@ -51,10 +51,7 @@ mod tests {
     fn only_complete_allowed_variables_are_kept() {
         let environment = b"CARGO_PKG_NAME=serde\0CARGO_REGISTRY_TOKEN=cio1\0xCARGO_PKG_NAME=no\0CARGO_PKG_NAME\0\
             npm_package_name=\0PYTEST_CURRENT_TEST=t.py::a[x=1] (call)\0npm_package_name=cut";
-        assert_eq!(
-            select_allowed(environment),
-            b"CARGO_PKG_NAME=serde\0PYTEST_CURRENT_TEST=t.py::a[x=1] (call)\0"
-        );
+        assert_eq!(select_allowed(environment), b"CARGO_PKG_NAME=serde\0PYTEST_CURRENT_TEST=t.py::a[x=1] (call)\0");
         for empty in [&b""[..], b"\0", b"\0\0", b"CARGO_PKG_NAME=x"] {
             assert_eq!(select_allowed(empty), b"");
         }

@@ -53,10 +53,7 @@ impl Label {
         if value.len() > Label::MAX_VALUE_BYTES {
             return Err(BadLabel::LongValue);
         }
-        Ok(Label {
-            key: key.to_owned(),
-            value: value.to_owned(),
-        })
+        Ok(Label { key: key.to_owned(), value: value.to_owned() })
     }
 }
 

@@ -44,9 +44,7 @@ impl ObjectRef {
     /// Returns the reference to the object at an index, or `None` if there are too many objects.
     #[must_use]
     pub fn new(kind: ObjectKind, index: usize) -> Option<ObjectRef> {
-        let index = u32::try_from(index)
-            .ok()
-            .filter(|index| (*index as usize) < Self::MAX_COUNT)?;
+        let index = u32::try_from(index).ok().filter(|index| (*index as usize) < Self::MAX_COUNT)?;
         NonZeroU32::new(index << Self::KIND_BITS | (kind as u32 + 1)).map(ObjectRef)
     }
 

@@ -60,10 +60,7 @@ impl Resamples {
             let draws = runs * RESAMPLES;
             (0..draws).map(|_| random.u32(0..runs as u32)).collect()
         };
-        Resamples {
-            drawn: [side(before), side(after)],
-            sizes: [before, after],
-        }
+        Resamples { drawn: [side(before), side(after)], sizes: [before, after] }
     }
 
     /// Returns the difference between the means, after minus before. `None` if a side has fewer than two values, or if a value is missing for
@@ -97,11 +94,7 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     let value = mean(values);
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let margin = student_quantile(degrees as f64) * (variance(values) / values.len() as f64).sqrt();
-    Some(Interval {
-        value,
-        low: value - margin,
-        high: value + margin,
-    })
+    Some(Interval { value, low: value - margin, high: value + margin })
 }
 
 /// Returns the mean; zero if there are no values.
@@ -173,9 +166,7 @@ mod tests {
             // The sum of twelve uniform numbers is nearly normal.
             let mut value = || (0..12).map(|_| random.f64()).sum::<f64>();
             let mut side = || (0..runs).map(|_| value()).collect::<Vec<f64>>();
-            let wrong = (0..400)
-                .filter(|_| !resamples.difference(&side(), &side()).unwrap().contains_zero())
-                .count();
+            let wrong = (0..400).filter(|_| !resamples.difference(&side(), &side()).unwrap().contains_zero()).count();
             assert!(wrong <= 32, "{wrong} of 400 with {runs} runs");
         }
     }

@@ -7,11 +7,7 @@ pub use difference::{Interval, Resamples, mean, mean_interval};
 /// Returns the median; `None` if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.into_iter().collect();
-    if values.is_empty() {
-        None
-    } else {
-        Some(quantile(values, 0.5))
-    }
+    if values.is_empty() { None } else { Some(quantile(values, 0.5)) }
 }
 
 /// Returns the value below which the fraction `share` of the values lies, interpolated between neighbours. Zero if there are no values.
@@ -46,11 +42,7 @@ pub fn trend(values: &[f64]) -> f64 {
 pub fn trend_deviations(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let variance = 2.0 * (2.0 * count + 5.0) / (9.0 * count * (count - 1.0));
-    if values.len() < 2 {
-        0.0
-    } else {
-        trend(values) / variance.sqrt()
-    }
+    if values.len() < 2 { 0.0 } else { trend(values) / variance.sqrt() }
 }
 
 /// Returns the median slope of all pairs of points, which a few outliers do not change. `None` if all `x` are equal.
@@ -86,10 +78,7 @@ mod tests {
 
     #[test]
     fn one_outlier_does_not_change_a_slope() {
-        assert_eq!(
-            theil_sen_slope(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 2.0, 4.0, 900.0, 8.0]),
-            Some(2.0)
-        );
+        assert_eq!(theil_sen_slope(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 2.0, 4.0, 900.0, 8.0]), Some(2.0));
         assert_eq!(theil_sen_slope(&[1.0, 1.0], &[0.0, 5.0]), None);
     }
 }

@@ -6,11 +6,8 @@ use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-pub(super) const CHECK: Check = Check {
-    id: "audit",
-    examines: "audit rules on execve and on all system calls",
-    run: Run::Reading(run),
-};
+pub(super) const CHECK: Check =
+    Check { id: "audit", examines: "audit rules on execve and on all system calls", run: Run::Reading(run) };
 
 /// The rules that are loaded at boot. augenrules generates this file from those in rules.d.
 const COMPILED_RULES: &str = "/etc/audit/audit.rules";
@@ -121,10 +118,7 @@ fn exec_finding(source: Source, rules: u64, first: &Rule) -> Finding {
 }
 
 fn stored_rules(machine: &Machine) -> String {
-    let fragments = machine
-        .names(FRAGMENT_DIRECTORY)
-        .into_iter()
-        .filter(|name| name.ends_with(".rules"));
+    let fragments = machine.names(FRAGMENT_DIRECTORY).into_iter().filter(|name| name.ends_with(".rules"));
     machine.text(COMPILED_RULES).unwrap_or_else(|| {
         let texts = fragments.filter_map(|name| machine.text(format!("{FRAGMENT_DIRECTORY}/{name}")));
         texts.collect::<Vec<_>>().join("\n")

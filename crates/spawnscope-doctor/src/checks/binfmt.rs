@@ -15,12 +15,8 @@ const DIRECTORY: &str = "/proc/sys/fs/binfmt_misc";
 /// Where Debian's `update-binfmts` stores its registrations, one file each.
 const DEBIAN_REGISTRY: &str = "/var/lib/binfmts";
 /// Where systemd reads its registrations. A file overrides files of the same name in later directories.
-const CONFIGURATION_DIRECTORIES: [&str; 4] = [
-    "/etc/binfmt.d",
-    "/run/binfmt.d",
-    "/usr/local/lib/binfmt.d",
-    "/usr/lib/binfmt.d",
-];
+const CONFIGURATION_DIRECTORIES: [&str; 4] =
+    ["/etc/binfmt.d", "/run/binfmt.d", "/usr/local/lib/binfmt.d", "/usr/lib/binfmt.d"];
 /// Bytes 18 and 19 of this machine's ELF files.
 const NATIVE_MACHINE: [u8; 2] = ELF_MACHINE.to_le_bytes();
 
@@ -29,10 +25,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if machine.text(format!("{DIRECTORY}/status")).as_deref() == Some("disabled") {
         return;
     }
-    let names = machine
-        .names(DIRECTORY)
-        .into_iter()
-        .filter(|name| name != "register" && name != "status");
+    let names = machine.names(DIRECTORY).into_iter().filter(|name| name != "register" && name != "status");
     let entries: Vec<Entry> = names.filter_map(|name| Entry::read(machine, name)).collect();
     for entry in &entries {
         entry.report(examination, findings);
@@ -71,18 +64,13 @@ impl Entry {
         if lines.next()? != "enabled" {
             return None;
         }
-        let value = |key: &str| {
-            text.lines()
-                .find_map(|line| line.strip_prefix(key))
-                .map(|value| value.trim().to_owned())
-        };
+        let value =
+            |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned());
         Some(Entry {
             name,
             interpreter: value("interpreter ")?,
             flags: value("flags:").unwrap_or_default(),
-            offset: value("offset ")
-                .and_then(|offset| offset.parse().ok())
-                .unwrap_or_default(),
+            offset: value("offset ").and_then(|offset| offset.parse().ok()).unwrap_or_default(),
             magic: value("magic ").map_or(Vec::new(), |digits| bytes(&digits)),
             mask: value("mask ").map_or(Vec::new(), |digits| bytes(&digits)),
         })
@@ -100,14 +88,14 @@ impl Entry {
                 .evidence(format!("{DIRECTORY}/{} names {}", self.name, self.interpreter))
                 .evidence("files of this type fail to execute with \"No such file or directory\", although they exist")
                 .fix("install the interpreter, or remove the registration:");
-            findings.add(with_removal(finding).fix_cost("an edit; without the interpreter, files of this type still do not execute"));
+            findings.add(
+                with_removal(finding)
+                    .fix_cost("an edit; without the interpreter, files of this type still do not execute"),
+            );
         }
         if self.matches_native_programs() {
             let finding = Finding::problem(format!("{} takes over native programs", self.name))
-                .evidence(format!(
-                    "{DIRECTORY}/{}: native programs are passed to {}",
-                    self.name, self.interpreter
-                ))
+                .evidence(format!("{DIRECTORY}/{}: native programs are passed to {}", self.name, self.interpreter))
                 .fix("unless it was registered on purpose, remove it:");
             findings.add(with_removal(finding).fix_cost("an edit"));
         }
@@ -118,10 +106,7 @@ impl Entry {
         let machine = examination.machine;
         let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into);
         let mut lines = vec![
-            format!(
-                "until the next boot, {}:",
-                examination.environment.where_settings_are_made()
-            ),
+            format!("until the next boot, {}:", examination.environment.where_settings_are_made()),
             format!("  echo -1 >{}", quoted(&format!("{DIRECTORY}/{}", self.name))),
         ];
         if machine.exists(format!("{DEBIAN_REGISTRY}/{}", self.name)) {
@@ -135,10 +120,7 @@ impl Entry {
             names.any(|name| name == self.name)
         };
         let files = CONFIGURATION_DIRECTORIES.iter().flat_map(|directory| {
-            let names = machine
-                .names(directory)
-                .into_iter()
-                .filter(|name| name.ends_with(".conf"));
+            let names = machine.names(directory).into_iter().filter(|name| name.ends_with(".conf"));
             names.map(move |name| format!("{directory}/{name}"))
         });
         for file in files.filter(registers) {
@@ -162,9 +144,7 @@ impl Entry {
         header[18..].copy_from_slice(&NATIVE_MACHINE);
         let fits = |(index, byte): (usize, &u8)| {
             let mask = self.mask.get(index).copied().unwrap_or(0xff);
-            header
-                .get(self.offset + index)
-                .is_some_and(|native| native & mask == byte & mask)
+            header.get(self.offset + index).is_some_and(|native| native & mask == byte & mask)
         };
         !self.magic.is_empty() && self.magic.iter().enumerate().all(fits)
     }
@@ -173,7 +153,5 @@ impl Entry {
 /// Decodes pairs of hexadecimal digits.
 fn bytes(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks_exact(2);
-    pairs
-        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
+    pairs.filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

@@ -65,9 +65,7 @@ fn forking_finding(minor: u32, evidence: &str) -> Finding {
     };
     Finding::problem(format!("this C library's {functions} fork"))
         .evidence(evidence)
-        .evidence(format!(
-            "each launch copies the parent's page tables; {since} the parent's memory until the exec"
-        ))
+        .evidence(format!("each launch copies the parent's page tables; {since} the parent's memory until the exec"))
         .fix("use a newer C library, or vfork and exec")
         .fix_cost("a newer system")
 }
@@ -82,9 +80,7 @@ pub(crate) fn version(machine: &Machine) -> Option<(&'static str, u32)> {
     let file = library_file(machine)?;
     let bytes = machine.bytes(file).ok()?;
     let banner = bytes.windows(BANNER.len()).position(|part| part == BANNER)?;
-    let digits = bytes[banner + BANNER.len()..]
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit());
+    let digits = bytes[banner + BANNER.len()..].iter().take_while(|byte| byte.is_ascii_digit());
     let digits: String = digits.map(|byte| char::from(*byte)).collect();
     Some((file, digits.parse().ok()?))
 }

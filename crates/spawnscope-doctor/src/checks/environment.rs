@@ -77,11 +77,7 @@ fn hypervisor_finding(name: &str, examination: &Examination<'_>) -> Finding {
     let (nesting, sentence) = examination.nesting().unzip();
     let is_nested = nesting == Some(Nesting::Nested);
     let fork = fork_ns_per_mebibyte(examination.measured).map(fork_time_sentence);
-    let inside = if is_nested {
-        ", most likely inside another one"
-    } else {
-        ""
-    };
+    let inside = if is_nested { ", most likely inside another one" } else { "" };
     Finding::note(format!("this is a virtual machine ({name}){inside}"))
         .evidence_if(sentence)
         .evidence(match fork {

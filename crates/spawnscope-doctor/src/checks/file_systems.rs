@@ -51,16 +51,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         let real = machine.canonical(&directory).unwrap_or_else(|| directory.clone());
         // A remote file system may take long to report its free space.
         let is_local = mount(&real).is_none_or(|mount| mount.remote_description().is_none());
-        if let Some(error) = machine
-            .check_writable(&directory)
-            .err()
-            .filter(|_| what == TEMPORARY && is_local)
-        {
-            findings.add(unwritable_finding(
-                &directory,
-                machine.variable("TMPDIR").is_some(),
-                &error,
-            ));
+        if let Some(error) = machine.check_writable(&directory).err().filter(|_| what == TEMPORARY && is_local) {
+            findings.add(unwritable_finding(&directory, machine.variable("TMPDIR").is_some(), &error));
             continue;
         }
         if let Some(mount) = mount(&real).filter(|_| what != HOME) {
@@ -75,9 +67,7 @@ const TEMPORARY: &str = "the directory for temporary files";
 const HOME: &str = "the home directory";
 
 fn unresponsive_finding(what: &str, directory: &Path, mount: Option<&Mount>) -> Finding {
-    let on = mount.map_or(String::new(), |mount| {
-        format!(", apparently on {} ({})", mount.point.display(), mount.kind)
-    });
+    let on = mount.map_or(String::new(), |mount| format!(", apparently on {} ({})", mount.point.display(), mount.kind));
     let waited = units::time(Nanos(DIRECTORY_TIMEOUT.as_nanos() as u64));
     Finding::problem(format!("{what} does not answer"))
         .evidence(format!("{}{on}: no answer within {waited}", directory.display()))
@@ -124,10 +114,9 @@ fn launch_delay(scan: &Scan) -> (Option<Effect>, String) {
         .map(|times| units::time(median(times.clone())));
     let evidence = match scan.stuck {
         Some(StuckOperation::Creation(time)) => format!("a file could not be created within {}", units::time(time)),
-        Some(StuckOperation::Launch(time)) => format!(
-            "the first launch of a tiny program there did not finish within {}",
-            units::time(time)
-        ),
+        Some(StuckOperation::Launch(time)) => {
+            format!("the first launch of a tiny program there did not finish within {}", units::time(time))
+        }
         None => format!("a tiny program there: first launch {first}, later launches {later}, from memory {memory}"),
     };
     (effect, evidence)
@@ -173,12 +162,7 @@ fn check_mount(what: &str, directory: &str, mount: &Mount, remote_scan: Option<&
 /// were given one by one.
 fn layers(mount: &Mount) -> usize {
     let options = mount.options.split(',');
-    let lists = options.filter_map(|option| {
-        option
-            .strip_prefix("lowerdir")?
-            .trim_start_matches('+')
-            .strip_prefix('=')
-    });
+    let lists = options.filter_map(|option| option.strip_prefix("lowerdir")?.trim_start_matches('+').strip_prefix('='));
     let layers = lists.flat_map(|list| list.split(':'));
     layers.filter(|layer| !layer.is_empty()).count()
 }

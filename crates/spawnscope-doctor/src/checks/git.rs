@@ -46,11 +46,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let Some(git) = examination.machine.program("git") else {
         return;
     };
-    let repository = Repository {
-        machine: examination.machine,
-        programs,
-        git,
-    };
+    let repository = Repository { machine: examination.machine, programs, git };
     let hooks = match repository.hooks_directory() {
         Ok(Some(hooks)) => examination.machine.working_directory().join(hooks),
         Ok(None) => return,
@@ -109,33 +105,18 @@ impl Repository<'_> {
             return Ok(Some(directory));
         }
         let message = self.run(&HOOKS_QUERY, Capture::Stderr)?.output;
-        let why = message
-            .lines()
-            .find(|line| line.starts_with("fatal: "))
-            .unwrap_or("it failed");
+        let why = message.lines().find(|line| line.starts_with("fatal: ")).unwrap_or("it failed");
         let is_outside = why.to_lowercase().contains("not a git repository (or any");
-        if is_outside {
-            Ok(None)
-        } else {
-            Err(Refusal::Message(why.to_owned()))
-        }
+        if is_outside { Ok(None) } else { Err(Refusal::Message(why.to_owned())) }
     }
 
     fn hooks(&self, directory: &Path, launch: Option<Nanos>, findings: &mut Findings) {
         let is_active = |name: &&str| self.machine.is_executable(directory.join(name));
-        let active: Vec<&str> = FREQUENT_HOOKS
-            .into_iter()
-            .chain(OTHER_HOOKS)
-            .filter(is_active)
-            .collect();
+        let active: Vec<&str> = FREQUENT_HOOKS.into_iter().chain(OTHER_HOOKS).filter(is_active).collect();
         if active.is_empty() {
             return;
         }
-        let frequent: Vec<&str> = active
-            .iter()
-            .copied()
-            .filter(|name| FREQUENT_HOOKS.contains(name))
-            .collect();
+        let frequent: Vec<&str> = active.iter().copied().filter(|name| FREQUENT_HOOKS.contains(name)).collect();
         let title = if frequent.is_empty() {
             format!("git runs hooks here: {}", active.join(", "))
         } else {
@@ -164,26 +145,17 @@ impl Repository<'_> {
         let has_builtin = build.contains("feature: fsmonitor--daemon");
         let status = |options: &[&str]| {
             let mut command = self.machine.command(&self.git);
-            command
-                .env("GIT_OPTIONAL_LOCKS", "0")
-                .args(options)
-                .args(["status", "--porcelain"]);
+            command.env("GIT_OPTIONAL_LOCKS", "0").args(options).args(["status", "--porcelain"]);
             command
         };
         const WITHOUT_MONITOR: [&str; 2] = ["-c", "core.fsmonitor=false"];
-        let without = self
-            .programs
-            .shortest(RUNS, || status(&WITHOUT_MONITOR))
-            .and_then(RunTime::complete);
+        let without = self.programs.shortest(RUNS, || status(&WITHOUT_MONITOR)).and_then(RunTime::complete);
         let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
         findings.add(monitor_finding(&setting, has_builtin, with.ok()));
         match (without, with) {
-            (Err(why), _) => hanging::report(
-                findings,
-                "git status without its monitor",
-                "git -c core.fsmonitor=false status",
-                why,
-            ),
+            (Err(why), _) => {
+                hanging::report(findings, "git status without its monitor", "git -c core.fsmonitor=false status", why)
+            }
             (_, Err(why)) => findings.add_not_examined(format!("`git status` with its monitor {why}")),
             _ => {}
         }
@@ -196,9 +168,7 @@ impl Repository<'_> {
         };
         let keys: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
         let name = |key: &str| {
-            key.strip_prefix("filter.")
-                .and_then(|key| key.rsplit_once('.'))
-                .map(|(name, _)| name.to_owned())
+            key.strip_prefix("filter.").and_then(|key| key.rsplit_once('.')).map(|(name, _)| name.to_owned())
         };
         let mut per_file: Vec<String> = keys
             .iter()

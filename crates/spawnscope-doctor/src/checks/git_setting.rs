@@ -38,12 +38,7 @@ impl Setting {
         let value = parts.next().filter(|value| !value.is_empty())?.to_owned();
         let origin = parts.next().map(str::to_owned);
         let scope = parts.next().map(str::to_owned);
-        Some(Setting {
-            key,
-            value,
-            scope,
-            origin,
-        })
+        Some(Setting { key, value, scope, origin })
     }
 
     /// Returns the command or edit that removes the setting.
@@ -51,11 +46,7 @@ impl Setting {
         let key = self.key;
         let unset = |of: &str| format!("`git config {of}--unset-all {key}`");
         let file = self.origin.as_deref().map(|origin| origin.strip_prefix("file:"));
-        let name = |file: &str| {
-            Path::new(file)
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned())
-        };
+        let name = |file: &str| Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
         // An included file has another name than the main file of its scope, and needs `--file`.
         match (self.scope.as_deref(), file) {
             (Some("local") | None, None | Some(Some(".git/config"))) => unset(""),
@@ -73,11 +64,7 @@ impl Setting {
 /// Quotes a file name for a shell, if necessary.
 fn quoted(file: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
-    if file.bytes().all(is_plain) {
-        file.to_owned()
-    } else {
-        format!("'{}'", file.replace('\'', r"'\''"))
-    }
+    if file.bytes().all(is_plain) { file.to_owned() } else { format!("'{}'", file.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -91,17 +78,11 @@ mod tests {
         assert_eq!(removal("local\0file:.git/config\0monitor\0"), unset(""));
         assert_eq!(removal("file:.git/config\0monitor\0"), unset(""));
         assert_eq!(removal("monitor\0"), unset(""));
-        assert_eq!(
-            removal("global\0file:/home/me/.gitconfig\0monitor\0"),
-            unset("--global ")
-        );
+        assert_eq!(removal("global\0file:/home/me/.gitconfig\0monitor\0"), unset("--global "));
         assert_eq!(removal("system\0file:/etc/gitconfig\0monitor\0"), unset("--system "));
         let worktree = "worktree\0file:/r/.git/worktrees/a/config.worktree\0monitor\0";
         assert_eq!(removal(worktree), unset("--worktree "));
-        assert_eq!(
-            removal("global\0file:/home/me/.git work\0m\0"),
-            unset("--file '/home/me/.git work' ")
-        );
+        assert_eq!(removal("global\0file:/home/me/.git work\0m\0"), unset("--file '/home/me/.git work' "));
         assert!(removal("command\0command line:\0monitor\0").contains("GIT_CONFIG_ variables"));
     }
 }

@@ -3,11 +3,8 @@
 use super::{Check, Run};
 use crate::{Examination, Finding, Findings};
 
-pub(super) const CHECK: Check = Check {
-    id: "governor",
-    examines: "the CPU frequency governor",
-    run: Run::Reading(run),
-};
+pub(super) const CHECK: Check =
+    Check { id: "governor", examines: "the CPU frequency governor", run: Run::Reading(run) };
 
 const DIRECTORY: &str = "/sys/devices/system/cpu";
 

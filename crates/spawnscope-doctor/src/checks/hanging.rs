@@ -20,15 +20,10 @@ pub(super) fn report(findings: &mut Findings, program: &str, command_line: &str,
 }
 
 fn hanging_finding(program: &str, command_line: &str, after: Nanos) -> Finding {
-    let took = RunTime {
-        time: after,
-        is_lower_bound: true,
-    };
+    let took = RunTime { time: after, is_lower_bound: true };
     let after = units::time(after);
     Finding::problem(format!("{program} does not finish within {after}"))
-        .evidence(format!(
-            "`{command_line}` was killed after {after}, although it has almost nothing to do"
-        ))
+        .evidence(format!("`{command_line}` was killed after {after}, although it has almost nothing to do"))
         .effect(took.effect("each launch of it"))
         .fix(format!(
             "see what it launches and waits for: `spawnscope record -- {command_line}`, `strace -f {command_line}`"

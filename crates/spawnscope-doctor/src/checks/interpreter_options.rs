@@ -62,12 +62,7 @@ impl OptionVariable {
         no_op_arguments: &'static [&'static str],
         loading_options: &'static [&'static str],
     ) -> OptionVariable {
-        OptionVariable {
-            name,
-            interpreter,
-            no_op_arguments,
-            loading_options,
-        }
+        OptionVariable { name, interpreter, no_op_arguments, loading_options }
     }
 
     fn measure(&self, machine: &Machine, programs: &Programs, program: &Path, value: &str, findings: &mut Findings) {
@@ -122,9 +117,7 @@ impl OptionVariable {
             .evidence(self.evidence(value))
             .evidence_if(times)
             .effect(more.map(|more| more.effect("each start of the interpreter")))
-            .fix(format!(
-                "set it only for the program that needs it: `{name}=... program`"
-            ))
+            .fix(format!("set it only for the program that needs it: `{name}=... program`"))
             .fix_cost("the code it loads, such as a debugger or an agent, is missing elsewhere")
     }
 
@@ -139,10 +132,6 @@ impl OptionVariable {
             return format!("{} has {words}, {which} known to load code", self.name);
         }
         let words: Vec<String> = loading.into_iter().chain(others).collect();
-        format!(
-            "{} loads code into each process, even into small helpers: {}",
-            self.name,
-            words.join(", ")
-        )
+        format!("{} loads code into each process, even into small helpers: {}", self.name, words.join(", "))
     }
 }

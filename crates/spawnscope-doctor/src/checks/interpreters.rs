@@ -22,12 +22,7 @@ const SLOW: Nanos = Nanos(20_000_000);
 /// At most this many slow modules are listed.
 const MAX_LISTED: usize = 3;
 /// Variables that make Python do more, or search more directories, at each start.
-const PYTHON_VARIABLES: [&str; 4] = [
-    "PYTHONPATH",
-    "PYTHONDEVMODE",
-    "PYTHONVERBOSE",
-    "PYTHONPROFILEIMPORTTIME",
-];
+const PYTHON_VARIABLES: [&str; 4] = ["PYTHONPATH", "PYTHONDEVMODE", "PYTHONVERBOSE", "PYTHONPROFILEIMPORTTIME"];
 /// With this variable, Python writes no caches of compiled modules. That matters only if caches are missing.
 const NO_CACHES_VARIABLE: &str = "PYTHONDONTWRITEBYTECODE";
 /// Python code that lists the cache files of the modules that are loaded at start.
@@ -60,10 +55,7 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
         command.args(options).args(["-c", "pass"]);
         command
     };
-    let bare = match programs
-        .shortest(RUNS, || with(&["-I", "-S"]))
-        .and_then(RunTime::complete)
-    {
+    let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(RunTime::complete) {
         Ok(bare) => bare,
         Err(why) => return hanging::report(findings, "python3", &line, why),
     };
@@ -74,11 +66,7 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
     if let Some(more) = full.beyond_noise(bare).filter(|more| more.time >= SLOW) {
         let table = programs.run(with(&["-X", "importtime"]), Capture::Stderr);
         let table = table.map(|ran| ran.output).unwrap_or_default();
-        let times = format!(
-            "`{} -c pass` takes {full}, with -I -S {}",
-            python.display(),
-            units::time(bare)
-        );
+        let times = format!("`{} -c pass` takes {full}, with -I -S {}", python.display(), units::time(bare));
         findings.add(
             slow_python_finding(more, &variables(machine))
                 .evidence(times)
@@ -90,12 +78,7 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
 
 /// Returns the variables that are set, with their values.
 fn variables(machine: &Machine) -> Vec<String> {
-    let assignment = |name: &&str| {
-        Some(format!(
-            "{name}={}",
-            values::without_secrets(&machine.variable_text(name)?)
-        ))
-    };
+    let assignment = |name: &&str| Some(format!("{name}={}", values::without_secrets(&machine.variable_text(name)?)));
     PYTHON_VARIABLES.iter().filter_map(assignment).collect()
 }
 
@@ -105,19 +88,13 @@ fn uncached_modules(machine: &Machine, programs: &Programs, python: &Path) -> Op
     let mut command = machine.command(python);
     let print = format!("print('\\n{ANSWER_PREFIX}' + str(sum(not os.path.exists(cached) for cached in caches)))");
     command.args(["-c", &format!("{LIST_CACHES}{print}")]);
-    let count: u64 = prefixed_answer(&programs.run(command, Capture::Stdout).ok()?.output)?
-        .parse()
-        .ok()?;
+    let count: u64 = prefixed_answer(&programs.run(command, Capture::Stdout).ok()?.output)?.parse().ok()?;
     let modules = units::counted(count, "module has no cache and is", "modules have no cache and are");
     (count > 0).then(|| format!("{NO_CACHES_VARIABLE} is set: {modules} compiled at each start"))
 }
 
 fn slow_python_finding(more: RunTime, variables: &[String]) -> Finding {
-    let what = if variables.is_empty() {
-        "site-packages"
-    } else {
-        "site-packages and its variables"
-    };
+    let what = if variables.is_empty() { "site-packages" } else { "site-packages and its variables" };
     Finding::problem(format!("Python spends {more} at each start on {what}"))
         .evidence_if((!variables.is_empty()).then(|| variables.join(", ")))
         .effect(more.effect("each start of Python"))
@@ -173,9 +150,6 @@ import time:      9000 |      12000 | slow_plugin
 import time:       200 |      99000 | site
 warning: something";
         let slowest_modules = slowest_modules(table).unwrap();
-        assert_eq!(
-            slowest_modules,
-            "the slowest modules: slow_plugin 9.00 ms, site 200 us, zipimport 100 us"
-        );
+        assert_eq!(slowest_modules, "the slowest modules: slow_plugin 9.00 ms, site 200 us, zipimport 100 us");
     }
 }

@@ -31,9 +31,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add_not_examined("what a fork costs for each MiB: it could not be measured");
         return;
     };
-    let (forking, others): (Vec<LargeProcess<'_>>, _) = largest(examination, ns_per_mebibyte)
-        .into_iter()
-        .partition(LargeProcess::is_known_to_fork_slowly);
+    let (forking, others): (Vec<LargeProcess<'_>>, _) =
+        largest(examination, ns_per_mebibyte).into_iter().partition(LargeProcess::is_known_to_fork_slowly);
     for large in &forking {
         let title = format!("{} forks for each command, and its forks are slow", large.process.name);
         let finding = Finding::problem(title)
@@ -123,10 +122,7 @@ fn largest<'p>(examination: &'p Examination<'_>, ns_per_mebibyte: f64) -> Vec<La
     let mut processes: Vec<&Process> = examination.processes.iter().collect();
     processes.sort_by_key(|process| std::cmp::Reverse(process.anonymous_bytes));
     let fork = |bytes: u64| Nanos((ns_per_mebibyte * bytes as f64 / f64::from(1 << 20)) as u64);
-    let slow = processes
-        .into_iter()
-        .take(MAX_REPORTED)
-        .filter(|process| fork(process.anonymous_bytes) >= MIN_REPORTED);
+    let slow = processes.into_iter().take(MAX_REPORTED).filter(|process| fork(process.anonymous_bytes) >= MIN_REPORTED);
     let largest = slow.map(|process| {
         let (least, most) = small_page_bytes(machine, process, until);
         LargeProcess {
@@ -134,9 +130,7 @@ fn largest<'p>(examination: &'p Examination<'_>, ns_per_mebibyte: f64) -> Vec<La
             max_fork: fork(most),
             min_fork: fork(least),
             children: children.get(&process.pid).copied().unwrap_or_default(),
-            is_forking: FORKING_PROGRAMS
-                .iter()
-                .any(|program| program_name(machine, process).starts_with(program)),
+            is_forking: FORKING_PROGRAMS.iter().any(|program| program_name(machine, process).starts_with(program)),
         }
     });
     largest.filter(|large| large.max_fork >= MIN_REPORTED).collect()

@@ -47,17 +47,11 @@ fn longest(cost: LaunchCost) -> Option<Nanos> {
 
 fn slow_launch_finding(cost: LaunchCost, most: Nanos) -> Option<Finding> {
     let parts = parts(cost);
-    let (name, cause, _) = parts
-        .iter()
-        .filter(|(.., time)| time.is_some())
-        .max_by_key(|(.., time)| *time)?;
+    let (name, cause, _) = parts.iter().filter(|(.., time)| time.is_some()).max_by_key(|(.., time)| *time)?;
     Some(
         Finding::problem(format!("one launch takes {}, most of it in {name}", units::time(most)))
             .evidence(sentence(&parts))
-            .evidence(format!(
-                "if a launch takes more than {}, something is wrong with the machine",
-                units::time(SLOW)
-            ))
+            .evidence(format!("if a launch takes more than {}, something is wrong with the machine", units::time(SLOW)))
             .effect(Effect::measured(most, "each launch"))
             .fix(*cause)
             .fix("`spawnscope record -- CMD` shows the phases of each launch of a command")
@@ -92,9 +86,7 @@ fn parts(cost: LaunchCost) -> [Part; 3] {
 }
 
 fn sentence(parts: &[Part]) -> String {
-    let parts: Vec<String> = parts
-        .iter()
-        .filter_map(|(name, _, time)| Some(format!("{name} {}", units::time((*time)?))))
-        .collect();
+    let parts: Vec<String> =
+        parts.iter().filter_map(|(name, _, time)| Some(format!("{name} {}", units::time((*time)?)))).collect();
     parts.join(", ")
 }

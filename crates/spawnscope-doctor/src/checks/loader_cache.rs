@@ -25,12 +25,8 @@ pub(super) const CHECK: Check = Check {
 const CACHE: &str = "/etc/ld.so.cache";
 const CONFIGURATION: &str = "/etc/ld.so.conf";
 /// Dynamic loaders of glibc. On a machine without one, no program uses the cache.
-const LOADERS: [&str; 4] = [
-    "/lib64/ld-linux-x86-64.so.2",
-    "/lib/ld-linux-aarch64.so.1",
-    "/lib/ld-linux-armhf.so.3",
-    "/lib64/ld64.so.2",
-];
+const LOADERS: [&str; 4] =
+    ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-linux-armhf.so.3", "/lib64/ld64.so.2"];
 /// Directories that the loader searches by default.
 const STANDARD_DIRECTORIES: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 /// At most this many libraries are listed.
@@ -92,15 +88,13 @@ fn unusable_cache_finding(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
     // If the loader searches only a few directories, the time can be within the noise.
     let longer = times.filter(|(with, without)| with > without);
     let search = longer.map(|(with, without)| Effect::measured(with.since(without), "each library of each launch"));
-    Finding::problem(format!(
-        "{CACHE} {how}: each program start searches directories for libraries"
-    ))
-    .evidence("the loader tries each default directory and its subdirectories for processor types")
-    .evidence_if(evidence)
-    .effect(search)
-    .fix("as root; for a container, when its image is built:")
-    .fix("  ldconfig && chmod 644 /etc/ld.so.cache")
-    .fix_cost("a second; in a container image, a layer of about 10 to 100 kB")
+    Finding::problem(format!("{CACHE} {how}: each program start searches directories for libraries"))
+        .evidence("the loader tries each default directory and its subdirectories for processor types")
+        .evidence_if(evidence)
+        .effect(search)
+        .fix("as root; for a container, when its image is built:")
+        .fix("  ldconfig && chmod 644 /etc/ld.so.cache")
+        .fix_cost("a second; in a container image, a layer of about 10 to 100 kB")
 }
 
 /// Libraries that are missing from the cache: files in the loader's directories that are newer than the cache.
@@ -114,18 +108,12 @@ struct MissingLibraries {
 
 impl MissingLibraries {
     fn find(machine: &Machine, until: Instant) -> MissingLibraries {
-        let mut missing = MissingLibraries {
-            libraries: BTreeMap::new(),
-            is_complete: true,
-            not_examined: Vec::new(),
-        };
+        let mut missing = MissingLibraries { libraries: BTreeMap::new(), is_complete: true, not_examined: Vec::new() };
         let (Ok(cache), Ok(metadata)) = (machine.bytes(CACHE), fs::metadata(machine.path(CACHE))) else {
             return missing;
         };
         let Some(known) = entries::names(&cache) else {
-            missing
-                .not_examined
-                .push(format!("the names in {CACHE}: it is truncated"));
+            missing.not_examined.push(format!("the names in {CACHE}: it is truncated"));
             return missing;
         };
         let made = (metadata.mtime(), metadata.mtime_nsec());
@@ -138,9 +126,7 @@ impl MissingLibraries {
         let configured = configured.map(|ConfiguredDirectory { directory, file }| (directory, is_newer(&file)));
         for (directory, is_newly_configured) in standard.into_iter().chain(configured) {
             if machine.is_left_out(&directory) {
-                missing
-                    .not_examined
-                    .push(format!("libraries in {directory}: it did not answer in time"));
+                missing.not_examined.push(format!("libraries in {directory}: it did not answer in time"));
                 continue;
             }
             let is_link = fs::symlink_metadata(machine.path(&directory)).is_ok_and(|directory| directory.is_symlink());
@@ -211,17 +197,12 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<ConfiguredDire
                 };
                 // A relative pattern is relative to the directory of the file.
                 let directory = format!("{}", Path::new(file).with_file_name(directory).display());
-                let names = machine
-                    .names(&directory)
-                    .into_iter()
-                    .filter(|name| name.ends_with(suffix));
+                let names = machine.names(&directory).into_iter().filter(|name| name.ends_with(suffix));
                 let files = names.map(|name| format!("{directory}/{name}"));
                 directories.extend(files.flat_map(|file| configured(machine, &file, depth + 1)));
             }
-            None if line.starts_with('/') => directories.push(ConfiguredDirectory {
-                directory: line.trim_end_matches('/').to_owned(),
-                file: file.to_owned(),
-            }),
+            None if line.starts_with('/') => directories
+                .push(ConfiguredDirectory { directory: line.trim_end_matches('/').to_owned(), file: file.to_owned() }),
             _ => {}
         }
     }
@@ -262,10 +243,6 @@ mod tests {
         let found = MissingLibraries::find(&machine, Instant::now() + Duration::from_secs(60));
         assert!(found.is_complete && found.not_examined.is_empty());
         let found = MissingLibraries::find(&machine, Instant::now());
-        assert!(
-            !found.is_complete && found.not_examined[0].contains("too many"),
-            "{:?}",
-            found.not_examined
-        );
+        assert!(!found.is_complete && found.not_examined[0].contains("too many"), "{:?}", found.not_examined);
     }
 }

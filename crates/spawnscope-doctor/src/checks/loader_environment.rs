@@ -36,9 +36,7 @@ pub(crate) fn is_loader_variable(name: &str) -> bool {
 
 /// Returns the variables that are set, with their values.
 pub(crate) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str, String)> {
-    VARIABLES
-        .iter()
-        .filter_map(|(name, _)| Some((*name, machine.variable_text(name)?)))
+    VARIABLES.iter().filter_map(|(name, _)| Some((*name, machine.variable_text(name)?)))
 }
 
 fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
@@ -51,10 +49,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let with = time_with_variables(examination.measured);
     let without = examination.measured.without_loader_variables;
     let more = with.zip(without).map(|(with, without)| with.excess_over(without));
-    let missing: Vec<String> = set
-        .iter()
-        .flat_map(|(name, value)| missing_paths(machine, name, value))
-        .collect();
+    let missing: Vec<String> = set.iter().flat_map(|(name, value)| missing_paths(machine, name, value)).collect();
     let faults = [
         (!missing.is_empty()).then(|| format!("missing: {}", missing.join(", "))),
         unloadable_libraries(machine, programs, &missing),
@@ -68,10 +63,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let mut finding = Finding::problem_if(matters, format!("{names} {changes} each start of a program"))
         .effect(more.map(|more| more.effect("each launch of a dynamic program")));
     for (name, value) in &set {
-        let meaning = VARIABLES
-            .iter()
-            .find(|(variable, _)| variable == name)
-            .map_or("", |(_, meaning)| *meaning);
+        let meaning = VARIABLES.iter().find(|(variable, _)| variable == name).map_or("", |(_, meaning)| *meaning);
         finding = finding.evidence(format!("{name}={}: {meaning}", values::without_secrets(value)));
     }
     for fault in faults {
@@ -94,9 +86,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
 /// Other loaders print other messages, which are ignored.
 fn unloadable_libraries(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
     LIBRARY_VARIABLES.iter().find_map(|name| machine.variable(name))?;
-    let ran = programs
-        .run(machine.command(machine.program("true")?), Capture::Stderr)
-        .ok()?;
+    let ran = programs.run(machine.command(machine.program("true")?), Capture::Stderr).ok()?;
     let mut refused: Vec<String> = ran
         .output
         .lines()
@@ -111,12 +101,8 @@ fn unloadable_libraries(machine: &Machine, programs: &Programs, missing: &[Strin
         .collect();
     refused.sort_unstable();
     refused.dedup();
-    (!refused.is_empty()).then(|| {
-        format!(
-            "cannot be loaded, as each program reports at its start: {}",
-            refused.join(", ")
-        )
-    })
+    (!refused.is_empty())
+        .then(|| format!("cannot be loaded, as each program reports at its start: {}", refused.join(", ")))
 }
 
 /// Returns evidence if LD_LIBRARY_PATH depends on the working directory. An empty entry means the working directory.
@@ -130,14 +116,8 @@ fn relative_directory(set: &[(&str, String)]) -> Option<String> {
 
 /// Returns the time of a dynamic program in the user's environment, which includes the variables.
 fn time_with_variables(measured: &Measured) -> Option<RunTime> {
-    let completed = measured.launch.exec_dynamic.map(|time| RunTime {
-        time,
-        is_lower_bound: false,
-    });
-    let abandoned = measured.exec_dynamic_abandoned_after.map(|time| RunTime {
-        time,
-        is_lower_bound: true,
-    });
+    let completed = measured.launch.exec_dynamic.map(|time| RunTime { time, is_lower_bound: false });
+    let abandoned = measured.exec_dynamic_abandoned_after.map(|time| RunTime { time, is_lower_bound: true });
     completed.or(abandoned)
 }
 
@@ -145,10 +125,8 @@ fn time_with_variables(measured: &Measured) -> Option<RunTime> {
 fn check_preload_file(machine: &Machine, findings: &mut Findings) {
     let text = machine.text(PRELOAD_FILE).unwrap_or_default();
     let lines = text.lines().filter_map(|line| line.split('#').next());
-    let named: Vec<&str> = lines
-        .flat_map(|line| line.split([' ', ':', '\t']))
-        .filter(|name| !name.is_empty())
-        .collect();
+    let named: Vec<&str> =
+        lines.flat_map(|line| line.split([' ', ':', '\t'])).filter(|name| !name.is_empty()).collect();
     if named.is_empty() {
         return;
     }

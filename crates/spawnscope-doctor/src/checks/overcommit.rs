@@ -23,10 +23,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if examination.environment.is_gvisor {
         return;
     }
-    let (Some(mode), Some(memory)) = (
-        machine.number("/proc/sys/vm/overcommit_memory"),
-        machine.text("/proc/meminfo"),
-    ) else {
+    let (Some(mode), Some(memory)) = (machine.number("/proc/sys/vm/overcommit_memory"), machine.text("/proc/meminfo"))
+    else {
         findings.add_not_examined("/proc/sys/vm/overcommit_memory and /proc/meminfo");
         return;
     };
@@ -135,12 +133,8 @@ fn limit(mode: u64, memory: &str) -> Limit {
         Some(value.parse::<u64>().ok()? * 1024)
     };
     let limit = match mode {
-        0 => bytes("MemTotal")
-            .zip(bytes("SwapTotal"))
-            .map(|(memory, swap)| memory + swap),
-        2 => bytes("CommitLimit")
-            .zip(bytes("Committed_AS"))
-            .map(|(limit, promised)| limit.saturating_sub(promised)),
+        0 => bytes("MemTotal").zip(bytes("SwapTotal")).map(|(memory, swap)| memory + swap),
+        2 => bytes("CommitLimit").zip(bytes("Committed_AS")).map(|(limit, promised)| limit.saturating_sub(promised)),
         _ => return Limit::None,
     };
     limit.map_or(Limit::Unknown, Limit::Bytes)

@@ -98,21 +98,13 @@ fn raise_user_limit(limit: u64, twice: u64, hard_limit: Option<u64>) -> Vec<Stri
 /// Returns how to raise `pids.max` of a control group. The limit of a systemd unit must be set through systemd, which would overwrite a
 /// direct change.
 fn raise_group_limit(root: &str, group: &str, twice: u64) -> Vec<String> {
-    let is_unit = |name: &&str| {
-        [".service", ".scope", ".slice"]
-            .iter()
-            .any(|suffix| name.ends_with(suffix))
-    };
+    let is_unit = |name: &&str| [".service", ".scope", ".slice"].iter().any(|suffix| name.ends_with(suffix));
     let raise = |line: String| vec!["raise it, as root or as its owner:".to_owned(), line];
     let Some(unit) = group.rsplit('/').next().filter(is_unit) else {
         return raise(format!("  echo {twice} >'{root}/{group}/pids.max'"));
     };
     // The units of a user's service manager are changed through that manager.
-    let option = if group.contains(".service/") && group.contains("user@") {
-        " --user"
-    } else {
-        ""
-    };
+    let option = if group.contains(".service/") && group.contains("user@") { " --user" } else { "" };
     raise(format!("  systemctl{option} set-property '{unit}' TasksMax={twice}"))
 }
 
@@ -121,11 +113,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let mut limits = group_limits(machine);
     if let Some(used) = tasks(machine) {
         // Since Linux 6.14, each pid namespace has its own limit.
-        let in_namespace = if is_in_initial_pid_namespace(machine) {
-            used
-        } else {
-            visible_tasks(machine, |_| true)
-        };
+        let in_namespace = if is_in_initial_pid_namespace(machine) { used } else { visible_tasks(machine, |_| true) };
         let machine_limits = [
             (LimitSource::PidMax, "/proc/sys/kernel/pid_max", in_namespace),
             (LimitSource::ThreadsMax, "/proc/sys/kernel/threads-max", used),
@@ -143,20 +131,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 }
 
 fn near_limit_finding(limit: &Limit, environment: &Environment) -> Finding {
-    let title = format!(
-        "{} is nearly reached: {} of {}",
-        limit.name(),
-        units::count(limit.used),
-        units::count(limit.limit)
-    );
+    let title =
+        format!("{} is nearly reached: {} of {}", limit.name(), units::count(limit.used), units::count(limit.limit));
     let finding = Finding::problem(title)
         .evidence("the limit counts processes and threads; beyond it, forks fail with \"Resource temporarily unavailable\"")
         .fix("list the programs with the most threads: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
         .fix("children that ended and were never reaped (state Z) count too: fix their parent");
     let raise = limit.raise(environment).into_iter();
-    raise
-        .fold(finding, Finding::fix)
-        .fix_cost("each additional task takes a few kilobytes of kernel memory")
+    raise.fold(finding, Finding::fix).fix_cost("each additional task takes a few kilobytes of kernel memory")
 }
 
 /// Returns the number of tasks of the whole machine, even inside a container: 345 in `0.1 0.2 0.3 2/345 6789`.
@@ -216,10 +198,7 @@ fn user_limit(machine: &Machine) -> Option<Limit> {
 
 /// Returns the number of tasks in the visible processes whose status `is_counted` accepts.
 fn visible_tasks(machine: &Machine, is_counted: impl Fn(&str) -> bool) -> u64 {
-    let pids = machine
-        .names("/proc")
-        .into_iter()
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let pids = machine.names("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let tasks = pids.filter_map(|pid| {
         let status = machine.text(format!("/proc/{pid}/status"))?;
         let threads = field(&status, "Threads")?.parse::<u64>().ok()?;

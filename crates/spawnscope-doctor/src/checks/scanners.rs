@@ -87,11 +87,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
     // A daemon that causes no delay may have its marks on other file systems.
     let matters = delay.is_some() || stuck.is_some();
-    let mut finding = Finding::problem_if(matters, title(&marks.names(), delay.as_ref(), stuck)).effect(
-        delay
-            .map(|delay| Effect::measured(delay.span, delay.affected))
-            .or(stuck.map(stuck_effect)),
-    );
+    let mut finding = Finding::problem_if(matters, title(&marks.names(), delay.as_ref(), stuck))
+        .effect(delay.map(|delay| Effect::measured(delay.span, delay.affected)).or(stuck.map(stuck_effect)));
     for line in suspects {
         finding = finding.evidence(line);
     }
@@ -108,10 +105,7 @@ fn suspects(examination: &Examination<'_>, marks: &PermissionMarks<'_>) -> Vec<S
     if !marks.holders.is_empty() {
         return marks.holders.iter().map(|process| holder_line(process)).collect();
     }
-    let known = examination
-        .processes
-        .iter()
-        .filter(|process| product(&process.name).is_some());
+    let known = examination.processes.iter().filter(|process| product(&process.name).is_some());
     known.map(known_line).collect()
 }
 
@@ -158,17 +152,9 @@ struct Delay {
 
 impl Delay {
     fn find(scan: &Scan, min_delay: Nanos) -> Option<Delay> {
-        let first = scan.first_delay(min_delay).map(|span| Delay {
-            span,
-            affected: "the first launch of each file",
-        });
+        let first = scan.first_delay(min_delay).map(|span| Delay { span, affected: "the first launch of each file" });
         // A scanner without a cache examines each launch.
-        first.or_else(|| {
-            scan.later_delay(min_delay).map(|span| Delay {
-                span,
-                affected: "each launch",
-            })
-        })
+        first.or_else(|| scan.later_delay(min_delay).map(|span| Delay { span, affected: "each launch" }))
     }
 }
 
@@ -178,28 +164,18 @@ fn stuck_effect(stuck: StuckOperation) -> Effect {
         StuckOperation::Creation(span) => (span, "each new file"),
         StuckOperation::Launch(span) => (span, "the first launch of each file"),
     };
-    Effect {
-        is_lower_bound: true,
-        ..Effect::measured(span, affected)
-    }
+    Effect { is_lower_bound: true, ..Effect::measured(span, affected) }
 }
 
 /// Returns the title of the finding. Only a process that holds marks is named as the cause.
 fn title(holders: &str, delay: Option<&Delay>, stuck: Option<StuckOperation>) -> String {
     match delay {
         Some(Delay { span, affected }) if holders.is_empty() => {
-            format!(
-                "{affected} takes {} longer: an unknown program scans the file",
-                units::time(*span)
-            )
+            format!("{affected} takes {} longer: an unknown program scans the file", units::time(*span))
         }
         Some(Delay { span, affected }) => format!("{holders} delays {affected} by {}", units::time(*span)),
         None if stuck.is_some() => {
-            let who = if holders.is_empty() {
-                "an unknown program"
-            } else {
-                holders
-            };
+            let who = if holders.is_empty() { "an unknown program" } else { holders };
             match stuck {
                 Some(StuckOperation::Creation(_)) => format!("new files cannot be written: {who} blocks them"),
                 _ => format!("the first launch of a file does not finish: {who} blocks it"),
@@ -240,22 +216,14 @@ fn times_sentence(scan: &Scan) -> Option<String> {
             Some(format!("{kind} {} to {}", units::time(least), units::time(most)))
         })
         .collect();
-    let without = if scan.is_disturbed {
-        ", not counting long waits for a CPU"
-    } else {
-        ""
-    };
+    let without = if scan.is_disturbed { ", not counting long waits for a CPU" } else { "" };
     (!ranges.is_empty()).then(|| format!("fresh copies of a tiny program: {}{without}", ranges.join(", ")))
 }
 
 fn queue_sentence(scan: &Scan, delay: Nanos) -> Option<String> {
     let files = scan.concurrent_launches.len();
     let last = scan.concurrent_launches.iter().max()?;
-    let min_delay = if scan.is_disturbed {
-        MIN_QUEUE_DELAY_WHEN_BUSY
-    } else {
-        MIN_QUEUE_DELAY
-    };
+    let min_delay = if scan.is_disturbed { MIN_QUEUE_DELAY_WHEN_BUSY } else { MIN_QUEUE_DELAY };
     if delay < min_delay {
         return None;
     }
@@ -279,12 +247,7 @@ fn with_fix(finding: Finding) -> Finding {
 
 fn hides_processes(machine: &Machine) -> bool {
     let mounts = mounts::all(machine);
-    let hides = |option: &str| {
-        matches!(
-            option.strip_prefix("hidepid="),
-            Some("2" | "4" | "invisible" | "ptraceable")
-        )
-    };
+    let hides = |option: &str| matches!(option.strip_prefix("hidepid="), Some("2" | "4" | "invisible" | "ptraceable"));
     !machine.is_privileged()
         && mounts::containing_mount(&mounts, Path::new("/proc"))
             .is_some_and(|mount| mount.options.split(',').any(hides))
@@ -306,10 +269,7 @@ struct PermissionMarks<'p> {
 impl PermissionMarks<'_> {
     fn find<'p>(machine: &Machine, processes: &'p [Process]) -> PermissionMarks<'p> {
         let until = Instant::now() + TIMEOUT;
-        let mut marks = PermissionMarks {
-            holders: Vec::new(),
-            incomplete: None,
-        };
+        let mut marks = PermissionMarks { holders: Vec::new(), incomplete: None };
         let (mut hidden, mut late) = (0, 0);
         for process in processes {
             if Instant::now() >= until {
@@ -326,9 +286,7 @@ impl PermissionMarks<'_> {
             marks.incomplete = Some(format!("the descriptors of {count}: not reached within {limit}"));
         } else if hidden > 0 {
             let count = units::counted(hidden, "other process", "other processes");
-            marks.incomplete = Some(format!(
-                "fanotify marks of {count}: only root can read their descriptors"
-            ));
+            marks.incomplete = Some(format!("fanotify marks of {count}: only root can read their descriptors"));
         }
         marks
     }
@@ -349,10 +307,7 @@ fn is_hidden(machine: &Machine, process: &Process) -> bool {
 }
 
 fn holds_permission_mark(machine: &Machine, process: &Process) -> bool {
-    let descriptors = fs::read_dir(machine.path(process.file("fd")))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let descriptors = fs::read_dir(machine.path(process.file("fd"))).into_iter().flatten().flatten();
     descriptors
         .filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:[fanotify]"))
         .filter_map(|entry| machine.text(process.file(&format!("fdinfo/{}", entry.file_name().to_string_lossy()))))
@@ -361,9 +316,6 @@ fn holds_permission_mark(machine: &Machine, process: &Process) -> bool {
 
 /// Returns the mask of a line such as `fanotify mnt_id:12 mflags:40 mask:3b ignored_mask:40000000`.
 fn mask(line: &str) -> Option<u64> {
-    let word = line
-        .strip_prefix("fanotify ")?
-        .split(' ')
-        .find_map(|word| word.strip_prefix("mask:"))?;
+    let word = line.strip_prefix("fanotify ")?.split(' ').find_map(|word| word.strip_prefix("mask:"))?;
     u64::from_str_radix(word, 16).ok()
 }

@@ -59,10 +59,7 @@ fn report_untried(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
     let directories = match untried_directories.len() {
         0 => return,
         few if few <= MAX_NAMED => names(&untried_directories),
-        many => format!(
-            "{many} directories of PATH, the first of them {}",
-            untried_directories[0].display()
-        ),
+        many => format!("{many} directories of PATH, the first of them {}", untried_directories[0].display()),
     };
     findings.add_not_examined(format!(
         "{directories}: not tried, for lack of time or of processes; left out of all checks"
@@ -83,18 +80,14 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
     );
     let finding = Finding::problem_if(count >= MIN_USELESS, title);
     let one = usual_lookup(examination);
-    let each = one.map_or(String::new(), |time| {
-        format!("; a look-up that finds nothing takes {}", units::time(time))
-    });
+    let each = one.map_or(String::new(), |time| format!("; a look-up that finds nothing takes {}", units::time(time)));
     let before = useless.count_before_last_useful();
     let lost = one.map(|one| Nanos(one.0 * before)).filter(|lost| lost.0 > 0);
     findings.add(
         useless
             .evidence()
             .fold(finding, Finding::evidence)
-            .evidence(format!(
-                "a search for a program in a later directory tries an exec in each of them{each}"
-            ))
+            .evidence(format!("a search for a program in a later directory tries an exec in each of them{each}"))
             .evidence_if(lost.map(|_| {
                 format!(
                     "{} the last useful directory: the effect is {}, without the cost of the execs",
@@ -104,7 +97,9 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
             }))
             .effect(lost.map(|lost| Effect::modelled(lost, "each search for a program in the last useful directory")))
             .fix("remove them where PATH is set: shell start-up files, /etc/environment, /etc/profile.d")
-            .fix_cost("an edit; if several files extend PATH, make each check first whether the directory is already in it"),
+            .fix_cost(
+                "an edit; if several files extend PATH, make each check first whether the directory is already in it",
+            ),
     );
 }
 
@@ -192,11 +187,7 @@ impl<'p> UselessDirectories<'p> {
 
     /// Returns how many useless entries precede the last useful directory.
     fn count_before_last_useful(&self) -> u64 {
-        let last = self
-            .is_useless
-            .iter()
-            .rposition(|is_useless| !is_useless)
-            .unwrap_or_default();
+        let last = self.is_useless.iter().rposition(|is_useless| !is_useless).unwrap_or_default();
         self.is_useless[..last].iter().filter(|is_useless| **is_useless).count() as u64
     }
 }
@@ -258,10 +249,7 @@ impl SlowDirectories {
         let waited = Nanos(DIRECTORY_TIMEOUT.as_nanos() as u64);
         let mut slow = SlowDirectories {
             evidence: Vec::new(),
-            lost: RunTime {
-                time: Nanos(0),
-                is_lower_bound: false,
-            },
+            lost: RunTime { time: Nanos(0), is_lower_bound: false },
             are_slow: false,
         };
         for (directory, time) in &examination.measured.lookups {
@@ -277,8 +265,7 @@ impl SlowDirectories {
             };
             let time = time.map_or_else(|| format!("no answer within {}", units::time(waited)), units::time);
             let remote = remote.map_or(String::new(), |remote| format!(", {remote}"));
-            slow.evidence
-                .push(format!("{}: {time} for a missing name{remote}", directory.display()));
+            slow.evidence.push(format!("{}: {time} for a missing name{remote}", directory.display()));
         }
         slow
     }

@@ -24,9 +24,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         return;
     }
     let filters = field(&status, "Seccomp_filters").and_then(|number| number.parse().ok());
-    let count = filters.map_or("seccomp filters".to_owned(), |count| {
-        units::counted(count, "seccomp filter", "seccomp filters")
-    });
+    let count = filters
+        .map_or("seccomp filters".to_owned(), |count| units::counted(count, "seccomp filter", "seccomp filters"));
     let call = examination.measured.system_call;
     // In gVisor a user-space program handles system calls, which is slow by itself.
     let is_slow = call.is_some_and(|call| call >= SLOW_CALL) && !examination.environment.is_gvisor;

@@ -3,11 +3,8 @@
 use super::{Check, Run};
 use crate::{Examination, Finding, Findings};
 
-pub(super) const CHECK: Check = Check {
-    id: "security-modules",
-    examines: "Linux security modules, and the IMA policy",
-    run: Run::Reading(run),
-};
+pub(super) const CHECK: Check =
+    Check { id: "security-modules", examines: "Linux security modules, and the IMA policy", run: Run::Reading(run) };
 
 const MODULES: &str = "/sys/kernel/security/lsm";
 /// Modules that check execs, and how they do so.
@@ -57,8 +54,5 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 /// Returns whether an IMA rule measures or appraises files that are executed.
 fn is_on_execs(rule: &str) -> bool {
     let is_active = rule.starts_with("measure ") || rule.starts_with("appraise ");
-    is_active
-        && rule
-            .split(' ')
-            .any(|word| matches!(word, "func=BPRM_CHECK" | "func=FILE_MMAP" | "func=MMAP_CHECK"))
+    is_active && rule.split(' ').any(|word| matches!(word, "func=BPRM_CHECK" | "func=FILE_MMAP" | "func=MMAP_CHECK"))
 }

@@ -41,11 +41,7 @@ const INTERACTIVE: [Shell; 2] = [
         arguments_without_files: &["--norc", "--noprofile", "-ic", "true"],
         files: "~/.bashrc and /etc/bash.bashrc",
     },
-    Shell {
-        name: "zsh",
-        arguments_without_files: &["-fic", "true"],
-        files: "~/.zshenv, ~/.zshrc, /etc/zsh",
-    },
+    Shell { name: "zsh", arguments_without_files: &["-fic", "true"], files: "~/.zshenv, ~/.zshrc, /etc/zsh" },
 ];
 
 /// A variable with the name of a file that a shell reads before its commands.
@@ -145,27 +141,17 @@ fn start_cost(
     with: impl Fn() -> Command,
     without: impl Fn() -> Command,
 ) -> Result<StartCost, UnknownCost> {
-    let bare = programs
-        .shortest(RUNS, &without)
-        .and_then(RunTime::complete)
-        .map_err(UnknownCost::Bare)?;
+    let bare = programs.shortest(RUNS, &without).and_then(RunTime::complete).map_err(UnknownCost::Bare)?;
     let full = programs.shortest(RUNS, &with).map_err(UnknownCost::Full)?;
     // The shell with files may hang and use up the time, so it comes last.
     let few = programs.count_launches(without());
     let all = few.and_then(|_| programs.count_launches(with()));
-    Ok(StartCost {
-        more: full.beyond_noise(bare),
-        launches: all.zip(few).and_then(|(all, few)| all.excess_over(few)),
-    })
+    Ok(StartCost { more: full.beyond_noise(bare), launches: all.zip(few).and_then(|(all, few)| all.excess_over(few)) })
 }
 
 /// Returns a clause that begins with `they_launch`, and ends with the number of processes that the start-up files launch.
 fn launches_text(start: &StartCost, they_launch: &str) -> String {
-    start
-        .launches
-        .map_or("launches could not be counted".to_owned(), |launches| {
-            format!("{they_launch} {launches}")
-        })
+    start.launches.map_or("launches could not be counted".to_owned(), |launches| format!("{they_launch} {launches}"))
 }
 
 fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &Path, findings: &mut Findings) {
@@ -175,11 +161,8 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
         command
     };
     let name = shell.name;
-    let start = match start_cost(
-        programs,
-        || command(&ARGUMENTS_WITH_FILES),
-        || command(shell.arguments_without_files),
-    ) {
+    let start = match start_cost(programs, || command(&ARGUMENTS_WITH_FILES), || command(shell.arguments_without_files))
+    {
         Ok(start) => start,
         Err(UnknownCost::Bare(why)) => {
             return hanging::report(
@@ -281,8 +264,6 @@ fn missing_file_finding(variable: &Variable, file: &StartFile) -> Finding {
     let (name, reader) = (variable.name, variable.reader);
     Finding::note(format!("{name} names a missing file"))
         .evidence(format!("{name}={file}: each {reader} tries to open it and fails"))
-        .fix(format!(
-            "unset {name}, or set it to the absolute path of an existing file"
-        ))
+        .fix(format!("unset {name}, or set it to the absolute path of an existing file"))
         .fix_cost("an edit where it is set")
 }

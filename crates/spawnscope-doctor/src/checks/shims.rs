@@ -29,12 +29,7 @@ struct Manager {
 
 impl Manager {
     const fn new(name: &'static str, directory: &'static str, shims: &'static str, variable: &'static str) -> Manager {
-        Manager {
-            name,
-            directory,
-            shims,
-            variable,
-        }
+        Manager { name, directory, shims, variable }
     }
 
     /// Returns whether a directory contains the manager's shims.
@@ -81,9 +76,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let machine = examination.machine;
     let mut seen: Vec<PathBuf> = Vec::new();
     for directory in machine.search_path() {
-        let known = MANAGERS
-            .iter()
-            .find(|manager| manager.has_shims_in(machine, &directory));
+        let known = MANAGERS.iter().find(|manager| manager.has_shims_in(machine, &directory));
         let Some(manager) = known.filter(|_| !seen.contains(&directory)) else {
             continue;
         };
@@ -106,14 +99,8 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
 /// Returns the program of the version manager itself.
 fn manager_program(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf> {
     let parent = directory.parent()?;
-    let candidates = [
-        parent.join("bin").join(manager),
-        parent.join("libexec").join(manager),
-        directory.join(manager),
-    ];
-    machine
-        .program(manager)
-        .or_else(|| candidates.into_iter().find(|file| machine.is_executable(file)))
+    let candidates = [parent.join("bin").join(manager), parent.join("libexec").join(manager), directory.join(manager)];
+    machine.program(manager).or_else(|| candidates.into_iter().find(|file| machine.is_executable(file)))
 }
 
 /// Returns a command that runs a manager or a shim, but lets it install nothing.
@@ -171,12 +158,7 @@ impl Shim {
                 // The version that is selected here may not be installed.
                 failed = failed.or(Some(line));
             } else if machine.is_executable(&real) && real != file {
-                return Ok(Some(Shim {
-                    manager,
-                    program,
-                    file,
-                    real,
-                }));
+                return Ok(Some(Shim { manager, program, file, real }));
             }
         }
         failed.map_or(Ok(None), |line| {
@@ -196,10 +178,7 @@ impl Shim {
         let (program, manager) = (self.program, self.manager);
         let line = |file: &Path| format!("{} {version}", file.display());
         // The shim may hang and use up the time, so it comes last.
-        let real = match programs
-            .shortest(RUNS, || command(&self.real))
-            .and_then(RunTime::complete)
-        {
+        let real = match programs.shortest(RUNS, || command(&self.real)).and_then(RunTime::complete) {
             Ok(real) => real,
             Err(why) => return hanging::report(findings, program, &line(&self.real), why),
         };

@@ -57,10 +57,7 @@ fn expand(machine: &Machine, value: &str) -> Option<String> {
         };
         let is_name = name.starts_with(|c: char| is_name_character(c) && !c.is_ascii_digit())
             && name.chars().all(is_name_character);
-        text += &machine
-            .variable_text(name)
-            .filter(|_| is_name)
-            .or_else(|| is_name.then(String::new))?;
+        text += &machine.variable_text(name).filter(|_| is_name).or_else(|| is_name.then(String::new))?;
         text += rest;
     }
     let is_plain = !text.starts_with('~') && !text.contains(['`', '\\', '"', '\'']);

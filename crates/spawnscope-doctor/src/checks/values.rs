@@ -23,10 +23,7 @@ pub(super) fn program(command: &str) -> String {
     let program = without_secrets(words.next().unwrap_or_default());
     match words.count() {
         0 => program,
-        others => format!(
-            "{program} with {}",
-            units::counted(others as u64, "argument", "arguments")
-        ),
+        others => format!("{program} with {}", units::counted(others as u64, "argument", "arguments")),
     }
 }
 
@@ -36,10 +33,7 @@ pub(super) fn loading_words(value: &str, options: &[&str]) -> (Vec<String>, usiz
     let (mut loading, mut others) = (Vec::new(), 0);
     while let Some(word) = words.next() {
         // The longest match counts, because one option may be a prefix of another.
-        let option = options
-            .iter()
-            .filter(|option| word.starts_with(*option))
-            .max_by_key(|option| option.len());
+        let option = options.iter().filter(|option| word.starts_with(*option)).max_by_key(|option| option.len());
         match option.map(|option| word.split_at(option.len())) {
             Some((option, "")) => loading.push(format!("{option} {}", file(words.next().unwrap_or_default()))),
             Some((option, rest)) => loading.push(format!("{option}{}", file_after_separator(rest))),
@@ -75,10 +69,7 @@ mod tests {
     fn only_options_that_load_code_are_shown() {
         let java = ["-javaagent", "-agentlib", "-agentpath"];
         let value = "-javaagent:/a.jar=user,hunter2 -Ddb.password=hunter2 -Xmx1g";
-        assert_eq!(
-            loading_words(value, &java),
-            (vec!["-javaagent:/a.jar=***".to_owned()], 2)
-        );
+        assert_eq!(loading_words(value, &java), (vec!["-javaagent:/a.jar=***".to_owned()], 2));
         let node = ["--require", "-r", "--import"];
         let value = "--require /opt/agent.js --import=https://me:hunter2@host/x.mjs --title hunter2";
         let shown = vec!["--require /opt/agent.js".to_owned(), "--import=https://***".to_owned()];

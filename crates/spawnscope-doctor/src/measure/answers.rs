@@ -43,10 +43,7 @@ impl Answers {
         let mut pending: Vec<PendingProbe> = Vec::new();
         let probes = probes(machine);
         let missing_directories = missing_directories::find(machine, &probes, MAX_PROCESSES, end);
-        for probe in probes
-            .into_iter()
-            .filter(|probe| !missing_directories.contains(&probe.directory))
-        {
+        for probe in probes.into_iter().filter(|probe| !missing_directories.contains(&probe.directory)) {
             let start = || (Instant::now() < end).then(|| probe.start(machine)).flatten();
             if pending.len() >= MAX_PROCESSES {
                 answers.add_results(std::mem::take(&mut pending), end);
@@ -58,11 +55,9 @@ impl Answers {
                 process = start();
             }
             match process {
-                Some(process) => pending.push(PendingProbe {
-                    until: Instant::now() + DIRECTORY_TIMEOUT,
-                    probe,
-                    process,
-                }),
+                Some(process) => {
+                    pending.push(PendingProbe { until: Instant::now() + DIRECTORY_TIMEOUT, probe, process })
+                }
                 None => answers.untried.push(probe.directory),
             }
         }

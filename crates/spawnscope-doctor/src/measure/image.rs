@@ -55,14 +55,7 @@ pub(super) fn execute_in_memory(file: c_int) -> ! {
     let none: [*const c_char; 1] = [ptr::null()];
     // SAFETY: the empty path selects the descriptor itself, and both lists end with NULL.
     unsafe {
-        libc::syscall(
-            libc::SYS_execveat,
-            file,
-            c"".as_ptr(),
-            none.as_ptr(),
-            none.as_ptr(),
-            libc::AT_EMPTY_PATH,
-        );
+        libc::syscall(libc::SYS_execveat, file, c"".as_ptr(), none.as_ptr(), none.as_ptr(), libc::AT_EMPTY_PATH);
         libc::_exit(127)
     }
 }

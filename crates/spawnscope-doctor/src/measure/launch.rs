@@ -57,12 +57,8 @@ const DYNAMIC: usize = 4;
 pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>) -> Launches {
     let content = static_program();
     let tiny = directory.and_then(|directory| directory.program(super::STATIC_PROGRAM, Some(machine)));
-    let [dynamic, plain, by_path] = [
-        Some(machine.clone()),
-        without_variables(machine),
-        without_search(machine),
-    ]
-    .map(|machine| dynamic_program(&machine?));
+    let [dynamic, plain, by_path] = [Some(machine.clone()), without_variables(machine), without_search(machine)]
+        .map(|machine| dynamic_program(&machine?));
     let mut kinds = [None; SERIES];
     kinds[FORK] = Some(Work::Exit);
     kinds[WITHOUT_VARIABLES] = plain.as_ref().map(Work::Execute);
@@ -121,21 +117,14 @@ fn launch_in_turn(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults
 /// Returns the machine without loader variables; `None` if none is set.
 fn without_variables(machine: &Machine) -> Option<Machine> {
     loader_environment::variables(machine).next()?;
-    Some(
-        machine
-            .clone()
-            .without_variables(loader_environment::is_loader_variable),
-    )
+    Some(machine.clone().without_variables(loader_environment::is_loader_variable))
 }
 
 /// Returns the machine with the C library in LD_PRELOAD, so that the loader need not search for it; `None` if the loader's cache is usable.
 fn without_search(machine: &Machine) -> Option<Machine> {
     loader_cache::why_unusable(machine)?;
     let library = c_library::library_file(machine)?;
-    machine
-        .variable("LD_PRELOAD")
-        .is_none()
-        .then(|| machine.clone().with_variable("LD_PRELOAD", library))
+    machine.variable("LD_PRELOAD").is_none().then(|| machine.clone().with_variable("LD_PRELOAD", library))
 }
 
 fn dynamic_program(machine: &Machine) -> Option<Image> {

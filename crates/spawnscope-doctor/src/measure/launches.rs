@@ -76,10 +76,7 @@ pub(super) fn launch_concurrently<const N: usize>(images: &[Image; N], ends: &Se
     }
     for _ in images {
         let Ok((_, 0)) = reap(-1) else { return None };
-        ends.add(LaunchTime {
-            took: now().since(began),
-            waited: Nanos(0),
-        });
+        ends.add(LaunchTime { took: now().since(began), waited: Nanos(0) });
     }
     Some(())
 }
@@ -139,10 +136,7 @@ impl Alarm {
                 tv_sec: limit.as_secs().cast_signed(),
                 tv_usec: i64::from(limit.subsec_micros()),
             },
-            it_interval: libc::timeval {
-                tv_sec: 0,
-                tv_usec: TICK_MICROSECONDS,
-            },
+            it_interval: libc::timeval { tv_sec: 0, tv_usec: TICK_MICROSECONDS },
         };
         // SAFETY: `timer` is valid for the call.
         unsafe { libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const timer, 0) };

@@ -53,9 +53,7 @@ pub(super) fn find(machine: &Machine, probes: &[Probe], few: usize, end: Instant
         let is_missing = |number: &usize| {
             results.missing_directories[number / 64].load(Ordering::Acquire) & (1 << (number % 64)) != 0
         };
-        let directories = (0..checked)
-            .filter(is_missing)
-            .map(|number| remaining[number].directory.clone());
+        let directories = (0..checked).filter(is_missing).map(|number| remaining[number].directory.clone());
         missing_directories.extend(directories);
         // The process stopped at the next directory, which hangs: skip it.
         remaining = remaining.get(checked + 1..).unwrap_or_default();
@@ -66,10 +64,7 @@ pub(super) fn find(machine: &Machine, probes: &[Probe], few: usize, end: Instant
 fn check(results: &SharedResults, paths: &[CString]) -> Option<()> {
     for (number, path) in paths.iter().enumerate() {
         if file_type(path) != Some(libc::S_IFDIR) {
-            results
-                .missing_directories
-                .get(number / 64)?
-                .fetch_or(1 << (number % 64), Ordering::AcqRel);
+            results.missing_directories.get(number / 64)?.fetch_or(1 << (number % 64), Ordering::AcqRel);
         }
         results.checked.store(number as u64 + 1, Ordering::Release);
     }

@@ -80,10 +80,8 @@ const TOTAL_TIMEOUT: Duration = CONSTANTS_TIMEOUT
     .saturating_add(temporary_directory::REMOVAL_TIMEOUT.saturating_mul(2))
     .saturating_add(isolated_child::KILL_TIMEOUT.saturating_mul(4));
 // The rest of the doctor's 5 s is for ending the last of the user's programs, for descriptors, and for audit rules.
-const _: () = assert!(
-    TOTAL_TIMEOUT.as_millis() <= programs::TOTAL_TIME.as_millis(),
-    "the doctor could take more than 5 s"
-);
+const _: () =
+    assert!(TOTAL_TIMEOUT.as_millis() <= programs::TOTAL_TIME.as_millis(), "the doctor could take more than 5 s");
 const _: () = assert!(scan::SEQUENTIAL_COPIES + scan::CONCURRENT_COPIES <= STATIC_PROGRAM);
 
 impl Measured {
@@ -93,15 +91,11 @@ impl Measured {
         let began = Instant::now();
         let constants = Calibrator::start_for(CONSTANTS_TIMEOUT).map(Calibrator::finish);
         let answers = Answers::collect(machine);
-        let machine = &machine
-            .clone()
-            .without_directories(answers.unresponsive.iter().chain(&answers.untried));
+        let machine = &machine.clone().without_directories(answers.unresponsive.iter().chain(&answers.untried));
         let UsableDirectories { local, remote } = UsableDirectories::find(machine);
         let directory = TemporaryDirectory::create(local.iter().chain(&remote).map(PathBuf::as_path));
         let launches = launch::measure(machine, directory.as_ref());
-        let scan = directory
-            .as_ref()
-            .and_then(|directory| scan::measure(directory, scan::TOTAL_TIMEOUT));
+        let scan = directory.as_ref().and_then(|directory| scan::measure(directory, scan::TOTAL_TIMEOUT));
         drop(directory);
         let remote_scan = || {
             scan::measure(
@@ -126,10 +120,7 @@ impl Measured {
             migration: steps::migration(machine),
             constants: constants.unwrap_or_default(),
         };
-        Measured {
-            took: began.elapsed(),
-            ..measured
-        }
+        Measured { took: began.elapsed(), ..measured }
     }
 
     /// Returns the lower bound of a constant in nanoseconds, or its median without a bound. A busy machine only adds time.

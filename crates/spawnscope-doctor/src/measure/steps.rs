@@ -26,10 +26,8 @@ pub(super) fn migration(machine: &Machine) -> Option<Nanos> {
     let groups = machine.text("/proc/self/cgroup")?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-    let file = roots
-        .iter()
-        .map(|root| machine.path(format!("{root}/{group}/cgroup.procs")))
-        .find(|file| file.exists())?;
+    let file =
+        roots.iter().map(|root| machine.path(format!("{root}/{group}/cgroup.procs"))).find(|file| file.exists())?;
     let move_process = |_| {
         let mut moved = Ok(());
         let time = timed(|| moved = fs::write(&file, "0"));

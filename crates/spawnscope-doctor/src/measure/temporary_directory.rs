@@ -63,10 +63,7 @@ impl TemporaryDirectory {
         drop(keeper_end);
         doctor_end.set_read_timeout(Some(limit)).ok()?;
         let is_created = doctor_end.read_exact(&mut [0]).is_ok();
-        let mut created = TemporaryDirectory {
-            path,
-            keeper: Some((child, doctor_end)),
-        };
+        let mut created = TemporaryDirectory { path, keeper: Some((child, doctor_end)) };
         if !is_created {
             // If the keeper creates the directory later, it notices the closed connection and removes the directory.
             if let Some((keeper, _)) = created.keeper.take() {
@@ -111,10 +108,7 @@ impl UsableDirectories {
     /// Finds the usable ones among the directory for temporary files and other usual directories.
     pub(super) fn find(machine: &Machine) -> UsableDirectories {
         let mounts = mounts::all(machine);
-        let mut usable = UsableDirectories {
-            local: Vec::new(),
-            remote: Vec::new(),
-        };
+        let mut usable = UsableDirectories { local: Vec::new(), remote: Vec::new() };
         for directory in candidates(machine) {
             let Some(directory) = machine.canonical(directory) else {
                 continue;

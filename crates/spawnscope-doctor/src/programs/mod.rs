@@ -83,10 +83,7 @@ pub(super) struct RunTime {
 impl RunTime {
     /// Returns how much longer this run time is than that of a program that ended.
     pub(super) fn excess_over(self, other: Nanos) -> RunTime {
-        RunTime {
-            time: self.time.since(other),
-            ..self
-        }
+        RunTime { time: self.time.since(other), ..self }
     }
 
     /// Returns the excess over `other`, if it exceeds the noise between runs of one program.
@@ -98,19 +95,12 @@ impl RunTime {
 
     /// Returns the time as an effect on `affected`.
     pub(super) fn effect(self, affected: &'static str) -> Effect {
-        Effect {
-            is_lower_bound: self.is_lower_bound,
-            ..Effect::measured(self.time, affected)
-        }
+        Effect { is_lower_bound: self.is_lower_bound, ..Effect::measured(self.time, affected) }
     }
 
     /// Returns the time, if the program ended on its own.
     pub(super) fn complete(self) -> Result<Nanos, RunError> {
-        if self.is_lower_bound {
-            Err(RunError::DidNotEnd(self.time))
-        } else {
-            Ok(self.time)
-        }
+        if self.is_lower_bound { Err(RunError::DidNotEnd(self.time)) } else { Ok(self.time) }
     }
 }
 
@@ -155,9 +145,7 @@ impl Programs {
     /// Gives a check its share of the time until `until`. `checks` checks, including this one, have yet to run.
     pub(super) fn for_check(until: Instant, checks: u32) -> Programs {
         let now = Instant::now();
-        Programs {
-            until: now + until.saturating_duration_since(now) / checks.max(1),
-        }
+        Programs { until: now + until.saturating_duration_since(now) / checks.max(1) }
     }
 
     /// Returns when the doctor's time ends; `spent` of it is used up.
@@ -178,10 +166,7 @@ impl Programs {
     pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<RunTime, RunError> {
         let mut shortest: Option<Nanos> = None;
         // A run may take twice as long as the shortest one.
-        let has_time = |run: Nanos| {
-            self.time_limit()
-                .is_ok_and(|limit| limit > Duration::from_nanos(run.0) * 2)
-        };
+        let has_time = |run: Nanos| self.time_limit().is_ok_and(|limit| limit > Duration::from_nanos(run.0) * 2);
         for _ in 0..runs {
             if shortest.is_some_and(|shortest| !has_time(shortest)) {
                 break;
@@ -192,19 +177,13 @@ impl Programs {
                 }
                 Outcome::Ended(_) => return Err(RunError::Failed),
                 Outcome::TookTooLong(ran) if shortest.is_none() => {
-                    return Ok(RunTime {
-                        time: ran.took,
-                        is_lower_bound: true,
-                    });
+                    return Ok(RunTime { time: ran.took, is_lower_bound: true });
                 }
                 Outcome::TookTooLong(_) => break,
             }
         }
         let time = shortest.ok_or(RunError::NoTime)?;
-        Ok(RunTime {
-            time,
-            is_lower_bound: false,
-        })
+        Ok(RunTime { time, is_lower_bound: false })
     }
 
     /// Counts the processes that a program and its descendants create within the time limit; `None` if the program cannot be traced or
@@ -230,11 +209,7 @@ impl Programs {
 
     fn remaining(&self) -> Result<Duration, RunError> {
         let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            Err(RunError::NoTime)
-        } else {
-            Ok(left)
-        }
+        if left.is_zero() { Err(RunError::NoTime) } else { Ok(left) }
     }
 }
 

@@ -46,11 +46,7 @@ impl ProgramSession {
     ) -> io::Result<ProgramSession> {
         // SAFETY: the supervisor is single-threaded, so its child may do anything.
         match unsafe { fork() }? {
-            ForkResult::Parent { child } => Ok(ProgramSession {
-                pid: child.as_raw(),
-                is_tracer,
-                status: None,
-            }),
+            ForkResult::Parent { child } => Ok(ProgramSession { pid: child.as_raw(), is_tracer, status: None }),
             ForkResult::Child => {
                 redirect_standard_streams(output, capture);
                 let status = body();
@@ -158,11 +154,7 @@ pub(super) fn run(
     let took = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
     session.end();
     let status = session.status.filter(|_| in_time);
-    let ran = RunResult {
-        took,
-        succeeded: status == Some(0),
-        output: String::from_utf8_lossy(&bytes).into_owned(),
-    };
+    let ran = RunResult { took, succeeded: status == Some(0), output: String::from_utf8_lossy(&bytes).into_owned() };
     Ok(match status {
         Some(_) => Outcome::Ended(ran),
         None => Outcome::TookTooLong(ran),
@@ -200,10 +192,7 @@ fn read_until_end(
 ) -> bool {
     let mut is_open = true;
     loop {
-        let mut watched = vec![
-            PollFd::new(process, PollFlags::IN),
-            PollFd::from_borrowed_fd(doctor, PollFlags::IN),
-        ];
+        let mut watched = vec![PollFd::new(process, PollFlags::IN), PollFd::from_borrowed_fd(doctor, PollFlags::IN)];
         if is_open {
             watched.push(PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN));
         }

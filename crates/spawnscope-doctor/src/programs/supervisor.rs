@@ -91,9 +91,9 @@ fn serve(command: &mut Command, time_limit: Duration, task: Task) -> io::Result<
             let _not_executed = command.exec();
             NOT_EXECUTED
         }),
-        Task::Count => program_session::run(doctor, time_limit, Capture::Stdout, true, || {
-            trace::report_launches(command)
-        }),
+        Task::Count => {
+            program_session::run(doctor, time_limit, Capture::Stdout, true, || trace::report_launches(command))
+        }
     }
 }
 

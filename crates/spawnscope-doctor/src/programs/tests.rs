@@ -23,23 +23,14 @@ fn no_program_is_started_when_the_time_for_it_is_up() {
     let program = || Command::new("true");
     assert_eq!(late.run(program(), Capture::Nothing).err(), Some(RunError::NoTime));
     assert_eq!(late.count_launches(program()), None);
-    assert!(
-        programs_with(LONG)
-            .run(program(), Capture::Nothing)
-            .is_ok_and(|ran| ran.succeeded)
-    );
+    assert!(programs_with(LONG).run(program(), Capture::Nothing).is_ok_and(|ran| ran.succeeded));
 }
 
 #[test]
 fn only_the_requested_output_is_read_and_its_size_is_limited() {
     let directory = tempfile::tempdir().unwrap();
     let both = "echo answer; echo warning >&2";
-    let output = |script: &str, capture| {
-        programs_with(LONG)
-            .run(shell(script, &directory), capture)
-            .unwrap()
-            .output
-    };
+    let output = |script: &str, capture| programs_with(LONG).run(shell(script, &directory), capture).unwrap().output;
     assert_eq!(output(both, Capture::Stdout), "answer\n");
     assert_eq!(output(both, Capture::Stderr), "warning\n");
     assert_eq!(output(both, Capture::Nothing), "");
@@ -53,9 +44,7 @@ fn a_program_that_takes_too_long_can_clean_up_before_it_is_killed() {
     // On a busy machine, the script may not reach its trap in time.
     best_of_three(|| {
         let directory = tempfile::tempdir().unwrap();
-        let took = programs_with(Duration::from_secs(1))
-            .shortest(3, || shell(script, &directory))
-            .unwrap();
+        let took = programs_with(Duration::from_secs(1)).shortest(3, || shell(script, &directory)).unwrap();
         assert!(took.is_lower_bound && took.time.0 >= 400_000_000, "{took}");
         let [began, lock] = ["began", "lock"].map(|name| directory.path().join(name).exists());
         ok_if(began && !lock, || format!("began: {began}, lock: {lock}"))
@@ -66,13 +55,9 @@ fn a_program_that_takes_too_long_can_clean_up_before_it_is_killed() {
 fn no_process_outlives_its_session_even_if_it_ignores_signals() {
     let directory = tempfile::tempdir().unwrap();
     let stubborn = "(trap '' TERM HUP; echo $$; while :; do sleep 60; done) & exec sleep 60";
-    programs_with(Duration::from_millis(200))
-        .shortest(1, || shell(stubborn, &directory))
-        .unwrap();
+    programs_with(Duration::from_millis(200)).shortest(1, || shell(stubborn, &directory)).unwrap();
     let left = "sleep 60 & echo $!";
-    let ran = programs_with(LONG)
-        .run(shell(left, &directory), Capture::Stdout)
-        .unwrap();
+    let ran = programs_with(LONG).run(shell(left, &directory), Capture::Stdout).unwrap();
     // The command line of a process that has ended, but was not reaped, is empty.
     let command_line = fs::read(format!("/proc/{}/cmdline", ran.output.trim()));
     assert!(command_line.unwrap_or_default().is_empty());
@@ -96,10 +81,7 @@ fn a_program_that_kills_its_supervisor_is_ended_by_the_doctor() {
 
 #[test]
 fn differences_within_the_noise_are_not_reported() {
-    let took = |time| RunTime {
-        time: Nanos(time),
-        is_lower_bound: false,
-    };
+    let took = |time| RunTime { time: Nanos(time), is_lower_bound: false };
     let excess = |time, other| took(time).beyond_noise(Nanos(other)).map(|excess| excess.time.0);
     assert_eq!(excess(1_302_000, 1_000_000), None);
     assert_eq!(excess(3_000_000, 1_000_000), Some(2_000_000));
@@ -112,9 +94,7 @@ fn a_background_job_that_ends_soon_is_not_killed() {
     // On a busy machine, the job may take longer than the grace period.
     best_of_three(|| {
         let directory = tempfile::tempdir().unwrap();
-        programs_with(LONG)
-            .run(shell(script, &directory), Capture::Nothing)
-            .unwrap();
+        programs_with(LONG).run(shell(script, &directory), Capture::Nothing).unwrap();
         ok_if(directory.path().join("done").exists(), || "not done".to_owned())
     });
     best_of_three(|| {
@@ -140,18 +120,10 @@ fn the_count_of_a_program_that_does_not_end_is_a_lower_bound() {
         let script = "(:); (:); sleep 60 & wait";
         let launches = programs_with(Duration::from_secs(2)).count_launches(shell(script, &directory));
         let counted = launches.map(|launches| launches.to_string());
-        ok_if(counted.as_deref() == Some("at least 3 processes"), || {
-            format!("{counted:?}")
-        })
+        ok_if(counted.as_deref() == Some("at least 3 processes"), || format!("{counted:?}"))
     });
-    let few = Launches {
-        number: 3,
-        is_lower_bound: false,
-    };
-    let truncated = |number| Launches {
-        number,
-        is_lower_bound: true,
-    };
+    let few = Launches { number: 3, is_lower_bound: false };
+    let truncated = |number| Launches { number, is_lower_bound: true };
     assert_eq!(truncated(5).excess_over(few), Some(truncated(2)));
     // A difference from a truncated count is unknown.
     assert_eq!(truncated(3).excess_over(few), None);

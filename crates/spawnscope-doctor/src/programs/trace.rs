@@ -81,14 +81,8 @@ fn follow(mut tracer: Tracer, root: Pid) -> bool {
 /// Returns whether a stop reports a new process, and not a new thread.
 fn is_new_process(stop: Stop) -> bool {
     match stop {
-        Stop::Created {
-            how: Creation::Fork | Creation::Vfork,
-            ..
-        } => true,
-        Stop::Created {
-            how: Creation::Clone,
-            child: Some(Pid(new)),
-        } => {
+        Stop::Created { how: Creation::Fork | Creation::Vfork, .. } => true,
+        Stop::Created { how: Creation::Clone, child: Some(Pid(new)) } => {
             // Only a process has its own id as Tgid; a new thread has that of its process.
             std::fs::read_to_string(format!("/proc/{new}/status"))
                 .is_ok_and(|status| processes::field(&status, "Tgid") == Some(new.to_string().as_str()))

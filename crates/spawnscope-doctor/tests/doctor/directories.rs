@@ -25,13 +25,8 @@ pub fn tree_with_mounts() -> Tree {
 }
 
 pub fn with_lookups(times: &[(&str, Option<u64>)]) -> Measured {
-    let times = times
-        .iter()
-        .map(|(directory, time)| (PathBuf::from(directory), time.map(Nanos)));
-    Measured {
-        lookups: times.collect(),
-        ..usual_measurements()
-    }
+    let times = times.iter().map(|(directory, time)| (PathBuf::from(directory), time.map(Nanos)));
+    Measured { lookups: times.collect(), ..usual_measurements() }
 }
 
 #[test]
@@ -54,13 +49,7 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
         &["9 of 10 directories"],
     );
     let relative = tree.machine().with_variable("PATH", "/usr/bin::bin");
-    expect_finding(
-        "search-path",
-        &relative,
-        &usual_measurements(),
-        Severity::Problem,
-        &["'', bin"],
-    );
+    expect_finding("search-path", &relative, &usual_measurements(), Severity::Problem, &["'', bin"]);
     let machine = tree.machine().with_variable("PATH", "/net/bin:/usr/bin");
     let slow = with_lookups(&[("/net/bin", Some(300_000)), ("/usr/bin", Some(900))]);
     let finding = expect_finding(
@@ -72,10 +61,7 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(300_000));
     // If all system calls are slow, the directory is not the cause.
-    let slow = Measured {
-        system_call: Some(Nanos(16_000)),
-        ..slow
-    };
+    let slow = Measured { system_call: Some(Nanos(16_000)), ..slow };
     expect_finding("search-path", &machine, &slow, Severity::Note, &["/net/bin: 300 us"]);
     let quick = with_lookups(&[("/net/bin", Some(2_000)), ("/usr/bin", Some(900))]);
     expect_finding("search-path", &machine, &quick, Severity::Note, &["/net/bin: 2.00 us"]);
@@ -93,11 +79,7 @@ fn a_short_and_local_path_has_no_findings() {
 #[test]
 fn remote_layered_and_noexec_file_systems_are_reported() {
     let tree = tree_with_mounts();
-    let machine = |directory: &str| {
-        tree.machine()
-            .in_directory(directory)
-            .with_variable("TMPDIR", "/var/tmp")
-    };
+    let machine = |directory: &str| tree.machine().in_directory(directory).with_variable("TMPDIR", "/var/tmp");
     expect_finding(
         "file-systems",
         &machine("/net/build"),
@@ -105,27 +87,12 @@ fn remote_layered_and_noexec_file_systems_are_reported() {
         Severity::Problem,
         &["the working directory", "nfs4"],
     );
-    expect_finding(
-        "file-systems",
-        &machine("/layers/x"),
-        &usual_measurements(),
-        Severity::Note,
-        &["50 layers"],
-    );
+    expect_finding("file-systems", &machine("/layers/x"), &usual_measurements(), Severity::Note, &["50 layers"]);
     let one_by_one = vec!["lowerdir+=/l"; 45].join(",");
     let newer = MOUNTS.replace("lowerdir=LOWER", &one_by_one);
     let newer = tree_with_mounts().file("proc/self/mountinfo", newer);
-    let inside = newer
-        .machine()
-        .in_directory("/layers/x")
-        .with_variable("TMPDIR", "/var/tmp");
-    expect_finding(
-        "file-systems",
-        &inside,
-        &usual_measurements(),
-        Severity::Note,
-        &["45 layers"],
-    );
+    let inside = newer.machine().in_directory("/layers/x").with_variable("TMPDIR", "/var/tmp");
+    expect_finding("file-systems", &inside, &usual_measurements(), Severity::Note, &["45 layers"]);
     expect_nothing("file-systems", &machine("/home/me"), &usual_measurements());
     let temporary = tree.machine().in_directory("/home/me");
     expect_finding(
@@ -135,10 +102,5 @@ fn remote_layered_and_noexec_file_systems_are_reported() {
         Severity::Note,
         &["refuses to execute", "noexec"],
     );
-    assert_eq!(
-        diagnose("file-systems", &Tree::new().machine(), &usual_measurements())
-            .not_examined
-            .len(),
-        1
-    );
+    assert_eq!(diagnose("file-systems", &Tree::new().machine(), &usual_measurements()).not_examined.len(), 1);
 }

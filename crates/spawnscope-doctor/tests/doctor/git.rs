@@ -22,9 +22,7 @@ fn repository() -> Tree {
 
 fn configure(tree: &Tree, key: &str, value: &str) {
     let mut git = Command::new("git");
-    git.args(["config", key, value])
-        .current_dir(tree.root())
-        .env("HOME", tree.root());
+    git.args(["config", key, value]).current_dir(tree.root()).env("HOME", tree.root());
     assert!(git.status().unwrap().success());
 }
 
@@ -36,24 +34,10 @@ fn hooks_of_a_repository_are_reported_and_frequent_ones_are_problems() {
         let file = format!(".git/hooks/{name}");
         tree.file(&file, "#!/bin/sh\n").mode(&file, 0o755)
     });
-    assert!(
-        diagnose("git", &installed_machine(&tree), &usual_measurements())
-            .findings
-            .is_empty()
-    );
-    let hooks = tree
-        .file(".git/hooks/pre-commit", "#!/bin/sh\n")
-        .mode(".git/hooks/pre-commit", 0o755);
-    expect_finding(
-        "git",
-        &installed_machine(&hooks),
-        &usual_measurements(),
-        Severity::Note,
-        &["pre-commit"],
-    );
-    let hooks = hooks
-        .file(".git/hooks/post-index-change", "#!/bin/sh\n")
-        .mode(".git/hooks/post-index-change", 0o755);
+    assert!(diagnose("git", &installed_machine(&tree), &usual_measurements()).findings.is_empty());
+    let hooks = tree.file(".git/hooks/pre-commit", "#!/bin/sh\n").mode(".git/hooks/pre-commit", 0o755);
+    expect_finding("git", &installed_machine(&hooks), &usual_measurements(), Severity::Note, &["pre-commit"]);
+    let hooks = hooks.file(".git/hooks/post-index-change", "#!/bin/sh\n").mode(".git/hooks/post-index-change", 0o755);
     expect_finding(
         "git",
         &installed_machine(&hooks),
@@ -65,9 +49,7 @@ fn hooks_of_a_repository_are_reported_and_frequent_ones_are_problems() {
 
 #[test]
 fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted() {
-    let tree = repository()
-        .file("monitor", "#!/bin/sh\n/bin/sleep 0.05\nexit 1\n")
-        .mode("monitor", 0o755);
+    let tree = repository().file("monitor", "#!/bin/sh\n/bin/sleep 0.05\nexit 1\n").mode("monitor", 0o755);
     configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
     let finding = find_problem_longer_than("git", &installed_machine(&tree), &["core.fsmonitor="], 40_000_000);
     assert!(finding.fix[0].contains("core.fsmonitor"), "{finding:?}");
@@ -89,10 +71,7 @@ fn the_fix_removes_a_monitor_from_the_file_that_sets_it() {
     let tree = repository();
     let monitor = tree.root().join("monitor");
     let global = format!("[core]\nfsmonitor = {}\n", monitor.display());
-    let tree = tree
-        .file("monitor", "#!/bin/sh\nexit 1\n")
-        .mode("monitor", 0o755)
-        .file(".gitconfig", global);
+    let tree = tree.file("monitor", "#!/bin/sh\nexit 1\n").mode("monitor", 0o755).file(".gitconfig", global);
     let finding = best_of_three(|| {
         let found = diagnose("git", &installed_machine(&tree), &usual_measurements()).findings;
         expect(found.len() == 1, &found)?;
@@ -104,15 +83,11 @@ fn the_fix_removes_a_monitor_from_the_file_that_sets_it() {
 
 #[test]
 fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
-    let tree = repository()
-        .file("monitor", "#!/bin/sh\nexit 1\n")
-        .mode("monitor", 0o755);
+    let tree = repository().file("monitor", "#!/bin/sh\nexit 1\n").mode("monitor", 0o755);
     configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
     let tree = tree.file("file", "text\n").file(".gitattributes", "file filter=slow\n");
     let mut git = Command::new("git");
-    git.args(["add", "file"])
-        .current_dir(tree.root())
-        .env("HOME", tree.root());
+    git.args(["add", "file"]).current_dir(tree.root()).env("HOME", tree.root());
     assert!(git.status().unwrap().success());
     configure(&tree, "filter.slow.clean", "sleep 60");
     // The size is unchanged, so that git must run the filter to see the change.
@@ -123,10 +98,7 @@ fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
             let is_it = |finding: &Finding| finding.severity == severity && finding.title.contains(words);
             found.iter().any(is_it)
         };
-        expect(
-            has(Severity::Problem, "git status without its monitor does not finish"),
-            &found,
-        )?;
+        expect(has(Severity::Problem, "git status without its monitor does not finish"), &found)?;
         expect(has(Severity::Note, "git launches a file-system monitor"), &found)
     });
 }
@@ -148,9 +120,6 @@ fn a_repository_that_git_refuses_is_not_examined() {
 fn a_fresh_repository_and_no_repository_have_no_findings() {
     for tree in [repository(), Tree::new()] {
         let diagnosis = diagnose("git", &installed_machine(&tree), &usual_measurements());
-        assert!(
-            diagnosis.findings.is_empty() && diagnosis.not_examined.is_empty(),
-            "{diagnosis:?}"
-        );
+        assert!(diagnosis.findings.is_empty() && diagnosis.not_examined.is_empty(), "{diagnosis:?}");
     }
 }

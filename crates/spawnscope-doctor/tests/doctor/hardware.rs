@@ -8,12 +8,7 @@ use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurem
 
 /// Measurements of a machine on which a CPUID instruction takes `ns`, and each program start has 43 of them.
 fn with_cpuid_time(ns: f64) -> Measured {
-    let constant = |what, ns| Calibration {
-        what,
-        ns,
-        low_ns: None,
-        high_ns: None,
-    };
+    let constant = |what, ns| Calibration { what, ns, low_ns: None, high_ns: None };
     let mut measured = usual_measurements();
     let replaced = [Constant::Cpuid, Constant::Identify];
     measured.constants.retain(|constant| !replaced.contains(&constant.what));
@@ -25,21 +20,9 @@ fn with_cpuid_time(ns: f64) -> Measured {
 #[test]
 fn slow_cpuid_instructions_are_a_note_and_very_slow_ones_a_problem() {
     let machine = Tree::new().machine();
-    let finding = expect_finding(
-        "cpuid",
-        &machine,
-        &with_cpuid_time(5_000.0),
-        Severity::Note,
-        &["5.00 us"],
-    );
+    let finding = expect_finding("cpuid", &machine, &with_cpuid_time(5_000.0), Severity::Note, &["5.00 us"]);
     assert_eq!(finding.effect.unwrap().span, Nanos(215_000));
-    expect_finding(
-        "cpuid",
-        &machine,
-        &with_cpuid_time(60_000.0),
-        Severity::Problem,
-        &["runs inside another"],
-    );
+    expect_finding("cpuid", &machine, &with_cpuid_time(60_000.0), Severity::Problem, &["runs inside another"]);
     expect_nothing("cpuid", &machine, &with_cpuid_time(30.0));
 }
 
@@ -49,16 +32,8 @@ fn the_number_of_cpuid_instructions_of_a_start_is_measured() {
     let mut more = with_cpuid_time(5_000.0);
     more.constants.retain(|constant| constant.what != Constant::Identify);
     let unknown = diagnose("cpuid", &machine, &more);
-    assert!(
-        unknown.findings.is_empty() && unknown.not_examined.len() == 1,
-        "{unknown:?}"
-    );
-    more.constants.push(Calibration {
-        what: Constant::Identify,
-        ns: 68.0 * 5_000.0,
-        low_ns: None,
-        high_ns: None,
-    });
+    assert!(unknown.findings.is_empty() && unknown.not_examined.len() == 1, "{unknown:?}");
+    more.constants.push(Calibration { what: Constant::Identify, ns: 68.0 * 5_000.0, low_ns: None, high_ns: None });
     let finding = expect_finding("cpuid", &machine, &more, Severity::Note, &["68 CPUID instructions"]);
     assert_eq!(finding.effect.unwrap().span, Nanos(340_000));
 }
@@ -86,16 +61,10 @@ fn governors_that_keep_the_processor_slow_are_reported() {
         Severity::Note,
         &["late"],
     );
-    for (governor, driver) in [
-        ("powersave", "intel_pstate"),
-        ("schedutil", "acpi-cpufreq"),
-        ("performance", "acpi-cpufreq"),
-    ] {
-        expect_nothing(
-            "governor",
-            &with_governor(governor, driver).machine(),
-            &usual_measurements(),
-        );
+    for (governor, driver) in
+        [("powersave", "intel_pstate"), ("schedutil", "acpi-cpufreq"), ("performance", "acpi-cpufreq")]
+    {
+        expect_nothing("governor", &with_governor(governor, driver).machine(), &usual_measurements());
     }
     expect_nothing("governor", &Tree::new().machine(), &usual_measurements());
     let guest = with_governor("powersave", "acpi-cpufreq").file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
@@ -109,13 +78,7 @@ fn environments_are_recognised_by_their_traces() {
         // The CPU flags in gVisor are those of the host, so they show the hypervisor below the host, which is not reported.
         let gvisor = Tree::new().file("proc/version", version);
         let gvisor = gvisor.file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
-        expect_finding(
-            "environment",
-            &gvisor.machine(),
-            &usual_measurements(),
-            Severity::Problem,
-            &["gVisor"],
-        );
+        expect_finding("environment", &gvisor.machine(), &usual_measurements(), Severity::Problem, &["gVisor"]);
     }
     let wsl = |release: &str| Tree::new().file("proc/sys/kernel/osrelease", release);
     expect_finding(
@@ -133,29 +96,11 @@ fn environments_are_recognised_by_their_traces() {
         &["WSL 2", "/mnt/c"],
     );
     let podman = Tree::new().file("run/.containerenv", "");
-    expect_finding(
-        "environment",
-        &podman.machine(),
-        &usual_measurements(),
-        Severity::Note,
-        &["podman"],
-    );
+    expect_finding("environment", &podman.machine(), &usual_measurements(), Severity::Note, &["podman"]);
     let found = Tree::new().file("proc/1/environ", "PATH=/bin\0container=systemd-nspawn\0");
-    expect_finding(
-        "environment",
-        &found.machine(),
-        &usual_measurements(),
-        Severity::Note,
-        &["systemd-nspawn"],
-    );
+    expect_finding("environment", &found.machine(), &usual_measurements(), Severity::Note, &["systemd-nspawn"]);
     let pod = Tree::new().file("proc/1/cgroup", "4:pids:/kubepods/besteffort/pod1\n");
-    expect_finding(
-        "environment",
-        &pod.machine(),
-        &usual_measurements(),
-        Severity::Note,
-        &["kubepods"],
-    );
+    expect_finding("environment", &pod.machine(), &usual_measurements(), Severity::Note, &["kubepods"]);
     let guest = Tree::new()
         .file("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lm\n")
         .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
@@ -171,12 +116,7 @@ fn environments_are_recognised_by_their_traces() {
 /// On other architectures than x86, /proc/cpuinfo does not show hypervisors.
 #[test]
 fn on_arm_a_hypervisor_is_recognised_by_the_firmware_or_is_unknown() {
-    let arm = || {
-        Tree::new().file(
-            "proc/cpuinfo",
-            "processor\t: 0\nFeatures\t: fp asimd cpuid\nCPU part\t: 0xd40\n",
-        )
-    };
+    let arm = || Tree::new().file("proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd cpuid\nCPU part\t: 0xd40\n");
     let board = |vendor: &str, product: &str| {
         arm()
             .file("sys/class/dmi/id/sys_vendor", format!("{vendor}\n"))
@@ -191,63 +131,31 @@ fn on_arm_a_hypervisor_is_recognised_by_the_firmware_or_is_unknown() {
         let tree = board(vendor, product);
         let named = format!("virtual machine ({vendor} {product})");
         let words = [named.as_str(), "nested virtualization: unknown"];
-        expect_finding(
-            "environment",
-            &tree.machine(),
-            &usual_measurements(),
-            Severity::Note,
-            &words,
-        );
-        assert!(
-            diagnose("environment", &tree.machine(), &usual_measurements())
-                .not_examined
-                .is_empty()
-        );
+        expect_finding("environment", &tree.machine(), &usual_measurements(), Severity::Note, &words);
+        assert!(diagnose("environment", &tree.machine(), &usual_measurements()).not_examined.is_empty());
     }
     for (file, text, name) in [
         ("proc/device-tree/hypervisor/compatible", "linux,kvm\0", "linux,kvm"),
-        (
-            "proc/device-tree/hypervisor/compatible",
-            "xen,xen-4.17\0xen,xen\0",
-            "xen,xen-4.17",
-        ),
+        ("proc/device-tree/hypervisor/compatible", "xen,xen-4.17\0xen,xen\0", "xen,xen-4.17"),
         ("proc/device-tree/compatible", "linux,dummy-virt\0", "linux,dummy-virt"),
         ("sys/hypervisor/type", "xen\n", "xen"),
     ] {
         let tree = arm().file(file, text);
         let named = format!("virtual machine ({name})");
-        expect_finding(
-            "environment",
-            &tree.machine(),
-            &usual_measurements(),
-            Severity::Note,
-            &[&named],
-        );
+        expect_finding("environment", &tree.machine(), &usual_measurements(), Severity::Note, &[&named]);
     }
-    expect_nothing(
-        "environment",
-        &board("Amazon EC2", "c7g.metal").machine(),
-        &usual_measurements(),
-    );
+    expect_nothing("environment", &board("Amazon EC2", "c7g.metal").machine(), &usual_measurements());
     let raspberry = arm().file("proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0");
     for tree in [arm(), board("Ampere", "Mt. Jade"), raspberry, Tree::new()] {
         let diagnosis = diagnose("environment", &tree.machine(), &usual_measurements());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        assert!(
-            diagnosis.not_examined[0]
-                .what
-                .contains("whether this is a virtual machine"),
-            "{diagnosis:?}"
-        );
+        assert!(diagnosis.not_examined[0].what.contains("whether this is a virtual machine"), "{diagnosis:?}");
     }
 }
 
 fn guest(flags: &str, product: &str) -> Tree {
     Tree::new()
-        .file(
-            "proc/cpuinfo",
-            format!("processor\t: 0\nflags\t\t: fpu hypervisor {flags}\n"),
-        )
+        .file("proc/cpuinfo", format!("processor\t: 0\nflags\t\t: fpu hypervisor {flags}\n"))
         .file("sys/class/dmi/id/sys_vendor", product)
 }
 
@@ -261,36 +169,19 @@ fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
     let plain = guest("lm", "QEMU\n");
     for ns in [8_000.0, 60_000.0] {
         let (is_nested, evidence) = examine_guest(&plain, &with_cpuid_time(ns));
-        assert!(
-            is_nested && evidence.contains("one hypervisor runs inside another, since"),
-            "{evidence}"
-        );
+        assert!(is_nested && evidence.contains("one hypervisor runs inside another, since"), "{evidence}");
     }
     for ns in [600.0, 2_500.0] {
         let (is_nested, evidence) = examine_guest(&plain, &with_cpuid_time(ns));
-        assert!(
-            !is_nested && evidence.contains("without another in between"),
-            "{evidence}"
-        );
+        assert!(!is_nested && evidence.contains("without another in between"), "{evidence}");
     }
-    let untimed = Measured {
-        constants: Vec::new(),
-        ..usual_measurements()
-    };
+    let untimed = Measured { constants: Vec::new(), ..usual_measurements() };
     for (tree, measured, why) in [
         (&plain, with_cpuid_time(4_300.0), "takes 4.30 us; at most 2.50 us"),
         (&plain, with_cpuid_time(60.0), "does not cause a VM exit"),
         (&plain, untimed, "could not be timed"),
-        (
-            &guest("tdx_guest", "QEMU\n"),
-            with_cpuid_time(20_000.0),
-            "encrypted memory (tdx_guest)",
-        ),
-        (
-            &guest("lm", "VirtualBox\n"),
-            with_cpuid_time(20_000.0),
-            "VirtualBox alone can be that slow",
-        ),
+        (&guest("tdx_guest", "QEMU\n"), with_cpuid_time(20_000.0), "encrypted memory (tdx_guest)"),
+        (&guest("lm", "VirtualBox\n"), with_cpuid_time(20_000.0), "VirtualBox alone can be that slow"),
     ] {
         let (is_nested, evidence) = examine_guest(tree, &measured);
         assert!(
@@ -303,11 +194,7 @@ fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
     busy.constants.last_mut().unwrap().low_ns = Some(1_000.0);
     assert!(examine_guest(&plain, &busy).1.contains("without another in between"));
     // The check `cpuid` reports the same sentences.
-    let evidence = |ns| {
-        diagnose("cpuid", &plain.machine(), &with_cpuid_time(ns)).findings[0]
-            .evidence
-            .join(" ")
-    };
+    let evidence = |ns| diagnose("cpuid", &plain.machine(), &with_cpuid_time(ns)).findings[0].evidence.join(" ");
     assert!(evidence(60_000.0).contains("one hypervisor runs inside another, since"));
     assert!(evidence(4_300.0).contains("nested virtualization: unknown"));
 }
@@ -323,13 +210,9 @@ fn all_checks_report_the_same_fork_time_per_mebibyte() {
 
 #[test]
 fn sentences_omit_unknown_times() {
-    let gvisor = Tree::new().file(
-        "proc/version",
-        "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016",
-    );
-    let guest = Tree::new()
-        .file("proc/cpuinfo", "flags\t\t: fpu hypervisor\n")
-        .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
+    let gvisor = Tree::new().file("proc/version", "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016");
+    let guest =
+        Tree::new().file("proc/cpuinfo", "flags\t\t: fpu hypervisor\n").file("sys/class/dmi/id/sys_vendor", "QEMU\n");
     for tree in [gvisor, guest] {
         let found = diagnose("environment", &tree.machine(), &Measured::default()).findings;
         let evidence = found[0].evidence.join(" ") + " ";
@@ -339,9 +222,7 @@ fn sentences_omit_unknown_times() {
 
 #[test]
 fn bare_metal_has_no_findings_even_if_its_image_was_built_for_containers() {
-    let bare = Tree::new()
-        .file("proc/cpuinfo", "flags\t: fpu vme\n")
-        .file("proc/version", "Linux version 6.1.0");
+    let bare = Tree::new().file("proc/cpuinfo", "flags\t: fpu vme\n").file("proc/version", "Linux version 6.1.0");
     expect_nothing("environment", &bare.machine(), &usual_measurements());
     assert_eq!(Environment::detect(&bare.machine()), Environment::default());
     let image = Tree::new()
@@ -356,14 +237,9 @@ fn bare_metal_has_no_findings_even_if_its_image_was_built_for_containers() {
 #[test]
 fn the_fix_for_huge_pages_in_a_container_is_on_the_host() {
     let parts = |tree: Tree| {
-        tree.process(10, 1, "server", 4096)
-            .file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]")
+        tree.process(10, 1, "server", 4096).file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]")
     };
-    let fix = |tree: &Tree| {
-        diagnose("large-parents", &tree.machine(), &usual_measurements()).findings[0]
-            .fix
-            .join(" ")
-    };
+    let fix = |tree: &Tree| diagnose("large-parents", &tree.machine(), &usual_measurements()).findings[0].fix.join(" ");
     assert!(fix(&parts(Tree::new())).contains("as root"));
     assert!(fix(&parts(Tree::new().file(".dockerenv", ""))).contains("on the host"));
 }

@@ -47,16 +47,10 @@ fn find_nothing_in_attempts(id: &str, machine: &Machine) {
 
 #[test]
 fn start_up_files_that_launch_are_reported_with_their_launches() {
-    let slow = Tree::new().file(
-        ".bashrc",
-        "for i in 1 2 3 4 5 6 7 8 9 10 11; do /bin/sleep 0.01; done\n",
-    );
+    let slow = Tree::new().file(".bashrc", "for i in 1 2 3 4 5 6 7 8 9 10 11; do /bin/sleep 0.01; done\n");
     let words = ["bash's start-up files", "they launch 11 processes"];
     find_problem_longer_than("shell-start", &installed_machine(&slow), &words, 100_000_000);
-    find_nothing_in_attempts(
-        "shell-start",
-        &installed_machine(&Tree::new().file(".bashrc", "alias ll='ls -l'\n")),
-    );
+    find_nothing_in_attempts("shell-start", &installed_machine(&Tree::new().file(".bashrc", "alias ll='ls -l'\n")));
 }
 
 #[test]
@@ -64,17 +58,9 @@ fn a_shell_that_does_not_end_is_reported_with_a_lower_bound() {
     // On a busy machine, there may be no time for the shell to clean up, or for the doctor to count.
     best_of_three(|| {
         let hanging = Tree::new().file(".bashrc", "touch began; trap 'touch ended' EXIT; /bin/sleep 60\n");
-        let words = [
-            "bash's start-up files take more than",
-            "they launch at least 2 processes",
-        ];
-        let finding = find_one(
-            "shell-start",
-            &installed_machine(&hanging),
-            &usual_measurements(),
-            Severity::Problem,
-            &words,
-        )?;
+        let words = ["bash's start-up files take more than", "they launch at least 2 processes"];
+        let finding =
+            find_one("shell-start", &installed_machine(&hanging), &usual_measurements(), Severity::Problem, &words)?;
         expect(has_longer_effect(&finding, 1_000_000_000), finding)?;
         let [began, ended] = ["began", "ended"].map(|name| hanging.root().join(name).exists());
         expect(began && ended, (began, ended))
@@ -84,10 +70,7 @@ fn a_shell_that_does_not_end_is_reported_with_a_lower_bound() {
 #[test]
 fn launches_of_slow_start_up_files_are_counted() {
     let launches = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do /bin/true; done";
-    for (seconds, words) in [
-        ("0.5", "they launch 13 processes"),
-        ("60", "they launch at least 13 processes"),
-    ] {
+    for (seconds, words) in [("0.5", "they launch 13 processes"), ("60", "they launch at least 13 processes")] {
         let slow = Tree::new().file(".bashrc", format!("{launches}; /bin/sleep {seconds}\n"));
         find_in_attempts("shell-start", &installed_machine(&slow), Severity::Problem, &[words]);
     }
@@ -100,10 +83,7 @@ fn bash_env_is_a_problem_only_if_its_file_launches_programs() {
     let words = ["BASH_ENV", "it launches 2 processes"];
     find_in_attempts("shell-start", &with("launching"), Severity::Problem, &words);
     let quiet = diagnose("shell-start", &with("quiet"), &usual_measurements()).findings;
-    assert!(
-        quiet.iter().all(|finding| finding.title.contains("BASH_ENV")),
-        "{quiet:?}"
-    );
+    assert!(quiet.iter().all(|finding| finding.title.contains("BASH_ENV")), "{quiet:?}");
     let posix = installed_machine(&tree).with_variable("ENV", "$HOME/quiet");
     find_in_attempts("shell-start", &posix, Severity::Note, &["ENV=$HOME/quiet"]);
 }
@@ -111,10 +91,7 @@ fn bash_env_is_a_problem_only_if_its_file_launches_programs() {
 #[test]
 fn a_variable_without_an_existing_start_up_file_is_at_most_a_note() {
     let tree = Tree::new();
-    find_nothing_in_attempts(
-        "shell-start",
-        &installed_machine(&tree).with_variable("ENV", "production"),
-    );
+    find_nothing_in_attempts("shell-start", &installed_machine(&tree).with_variable("ENV", "production"));
     let gone = installed_machine(&tree).with_variable("BASH_ENV", "/gone/profile?token=hunter2");
     let words = ["BASH_ENV names a missing file", "BASH_ENV=/gone/profile?token=***"];
     find_in_attempts("shell-start", &gone, Severity::Note, &words);
@@ -150,17 +127,11 @@ fn a_program_that_does_not_end_is_a_separate_problem() {
 #[test]
 fn a_start_up_file_that_kills_the_supervisor_leaves_no_process_behind() {
     best_of_three(|| {
-        let tree = Tree::new().file(
-            ".bashrc",
-            "trap '' HUP TERM\necho $$ >>shells\nkill -9 $PPID\n/bin/sleep 60\n",
-        );
+        let tree = Tree::new().file(".bashrc", "trap '' HUP TERM\necho $$ >>shells\nkill -9 $PPID\n/bin/sleep 60\n");
         let diagnosis = diagnose("shell-start", &installed_machine(&tree), &usual_measurements());
         expect(diagnosis.findings.is_empty(), &diagnosis)?;
         let not_examined = format!("{:?}", diagnosis.not_examined);
-        expect(
-            not_examined.contains("its supervising process was killed"),
-            not_examined,
-        )?;
+        expect(not_examined.contains("its supervising process was killed"), not_examined)?;
         let shells = std::fs::read_to_string(tree.root().join("shells")).unwrap();
         let runs = |pid: &&str| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
         assert_eq!(shells.lines().find(runs), None);
@@ -176,10 +147,7 @@ fn slow_site_packages_of_python_are_reported() {
     find_problem_longer_than("interpreters", &slow, &words, 90_000_000);
     find_nothing_in_attempts("interpreters", &installed_machine(&tree));
     // Output of a start-up module is not taken as Python's answer.
-    let chatty = Tree::new().file(
-        "slow/sitecustomize.py",
-        "import time\nprint('hello')\ntime.sleep(0.1)\n",
-    );
+    let chatty = Tree::new().file("slow/sitecustomize.py", "import time\nprint('hello')\ntime.sleep(0.1)\n");
     let chatty = installed_machine(&chatty).with_variable("PYTHONPATH", chatty.root().join("slow"));
     find_in_attempts("interpreters", &chatty, Severity::Problem, &["sitecustomize"]);
 }
@@ -192,26 +160,14 @@ fn slow_or_failing_interpreter_options_are_problems() {
         ("java", "[ -z \"$JAVA_TOOL_OPTIONS\" ]"),
         ("python3", "exit 1"),
     ]);
-    let node = machine
-        .clone()
-        .with_variable("NODE_OPTIONS", "--require /opt/agent.js --title hunter2");
+    let node = machine.clone().with_variable("NODE_OPTIONS", "--require /opt/agent.js --title hunter2");
     let words = ["NODE_OPTIONS", "loads code", "--require /opt/agent.js, 2 other words"];
     let finding = find_problem_longer_than("interpreters", &node, &words, 60_000_000);
     assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
     let quick = machine.clone().with_variable("PERL5OPT", "-d:Trace");
-    let finding = find_in_attempts(
-        "interpreters",
-        &quick,
-        Severity::Note,
-        &["PERL5OPT loads code", "-d:Trace"],
-    );
-    assert!(
-        !finding.title.contains("slower") || finding.effect.is_some(),
-        "{finding:?}"
-    );
-    let refused = machine
-        .clone()
-        .with_variable("JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=hunter2");
+    let finding = find_in_attempts("interpreters", &quick, Severity::Note, &["PERL5OPT loads code", "-d:Trace"]);
+    assert!(!finding.title.contains("slower") || finding.effect.is_some(), "{finding:?}");
+    let refused = machine.clone().with_variable("JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=hunter2");
     let words = ["java fails with JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=***"];
     find_in_attempts("interpreters", &refused, Severity::Problem, &words);
     // The interpreter that reads the options is not installed.
@@ -270,17 +226,10 @@ fn shims_are_timed_against_their_targets() {
     std::fs::rename(tree.root().join(".pyenv"), &elsewhere).unwrap();
     let unknown = installed_machine(&tree).with_variable("PATH", path("versions/shims"));
     assert!(diagnose("shims", &unknown, &usual_measurements()).findings.is_empty());
-    find_in_attempts(
-        "shims",
-        &unknown.with_variable("PYENV_ROOT", &elsewhere),
-        Severity::Problem,
-        &words,
-    );
+    find_in_attempts("shims", &unknown.with_variable("PYENV_ROOT", &elsewhere), Severity::Problem, &words);
     std::fs::rename(&elsewhere, tree.root().join(".pyenv")).unwrap();
-    let direct = installed_machine(&tree).with_variable(
-        "PATH",
-        path("real") + &format!(":{}", tree.root().join(".pyenv/shims").display()),
-    );
+    let direct = installed_machine(&tree)
+        .with_variable("PATH", path("real") + &format!(":{}", tree.root().join(".pyenv/shims").display()));
     assert!(diagnose("shims", &direct, &usual_measurements()).findings.is_empty());
 }
 
@@ -293,11 +242,7 @@ fn version_managers_are_kept_from_downloading_or_not_started() {
         .file(".cargo/bin/rustup", format!("#!/bin/sh\n{script}\n"))
         .mode(".cargo/bin/rustup", 0o755);
     let path = tree.root().join(".cargo/bin");
-    let diagnosis = diagnose(
-        "shims",
-        &installed_machine(&tree).with_variable("PATH", path),
-        &usual_measurements(),
-    );
+    let diagnosis = diagnose("shims", &installed_machine(&tree).with_variable("PATH", path), &usual_measurements());
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     assert_eq!(diagnosis.not_examined[0].what, "`rustup which cargo` failed");
     let asked = std::fs::read_to_string(tree.root().join("asked")).unwrap();
@@ -309,15 +254,8 @@ fn version_managers_are_kept_from_downloading_or_not_started() {
         .file(".volta/bin/volta", format!("#!/bin/sh\n{started}\n"))
         .mode(".volta/bin/volta", 0o755);
     let path = format!("{}:/usr/bin", tree.root().join(".volta/bin").display());
-    let diagnosis = diagnose(
-        "shims",
-        &installed_machine(&tree).with_variable("PATH", path),
-        &usual_measurements(),
-    );
-    assert!(
-        diagnosis.not_examined[0].what.contains("none was started"),
-        "{diagnosis:?}"
-    );
+    let diagnosis = diagnose("shims", &installed_machine(&tree).with_variable("PATH", path), &usual_measurements());
+    assert!(diagnosis.not_examined[0].what.contains("none was started"), "{diagnosis:?}");
     assert!(!tree.root().join("started").exists());
 }
 

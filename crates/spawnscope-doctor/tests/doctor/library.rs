@@ -10,10 +10,8 @@ pub fn library(soname: Option<&str>) -> Vec<u8> {
     let size = 16 * (named.len() as u64 + 2);
     let mut dynamic = named.to_vec();
     dynamic.extend([(5, base + entries + size), (0, 0)]);
-    let dynamic: Vec<u8> = dynamic
-        .iter()
-        .flat_map(|(tag, value)| [tag.to_ne_bytes(), value.to_ne_bytes()].concat())
-        .collect();
+    let dynamic: Vec<u8> =
+        dynamic.iter().flat_map(|(tag, value)| [tag.to_ne_bytes(), value.to_ne_bytes()].concat()).collect();
     let end = entries + size + strings.len() as u64;
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0".to_vec();
     file.extend(machine.to_ne_bytes());
@@ -24,11 +22,7 @@ pub fn library(soname: Option<&str>) -> Vec<u8> {
     // The program headers: a loaded segment with the whole file, and the dynamic section.
     for (kind, offset, size) in [(1_u32, 0, end), (2, entries, size)] {
         file.extend([kind, 4].map(u32::to_ne_bytes).concat());
-        file.extend(
-            [offset, base + offset, base + offset, size, size, 8]
-                .map(u64::to_ne_bytes)
-                .concat(),
-        );
+        file.extend([offset, base + offset, base + offset, size, size, 8].map(u64::to_ne_bytes).concat());
     }
     [file, dynamic, strings].concat()
 }

@@ -34,19 +34,10 @@ fn a_launch_of_more_than_50_ms_is_a_problem_and_its_longest_part_is_named() {
         Severity::Problem,
         &["most of it in the exec", "scanners"],
     );
-    expect_finding(
-        id,
-        &machine,
-        &with_launch_times(70, 71, 72),
-        Severity::Problem,
-        &["most of it in the fork"],
-    );
+    expect_finding(id, &machine, &with_launch_times(70, 71, 72), Severity::Problem, &["most of it in the fork"]);
     expect_nothing(id, &machine, &with_launch_times(1, 2, 49));
     let diagnosis = diagnose(id, &machine, &Measured::default());
-    assert!(
-        diagnosis.findings.is_empty() && diagnosis.not_examined.len() == 3,
-        "{diagnosis:?}"
-    );
+    assert!(diagnosis.findings.is_empty() && diagnosis.not_examined.len() == 3, "{diagnosis:?}");
 }
 
 #[test]
@@ -58,13 +49,7 @@ fn slow_launches_are_not_reported_if_some_launches_are_fast() {
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     assert!(diagnosis.not_examined[0].what.contains("too busy"), "{diagnosis:?}");
     measured.quickest = with_launch_times(1, 2, 90).launch;
-    expect_finding(
-        "launch-cost",
-        &machine,
-        &measured,
-        Severity::Problem,
-        &["the dynamic loader"],
-    );
+    expect_finding("launch-cost", &machine, &measured, Severity::Problem, &["the dynamic loader"]);
 }
 
 #[test]
@@ -73,9 +58,7 @@ fn a_part_without_a_measured_time_is_omitted() {
     measured.launch.exec_static = None;
     measured.launch.fork = Some(Nanos(55 * MS));
     let diagnosis = diagnose("launch-cost", &Tree::new().machine(), &measured);
-    let [finding] = &diagnosis.findings[..] else {
-        panic!("{diagnosis:?}")
-    };
+    let [finding] = &diagnosis.findings[..] else { panic!("{diagnosis:?}") };
     assert_eq!(finding.evidence[0], "the fork 55.0 ms");
 }
 
@@ -95,17 +78,8 @@ fn a_huge_limit_on_open_files_is_reported_with_the_time_of_a_loop() {
         &["1,048,576", "ulimit -S -n 1024"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(104_857_600));
-    let quick = Measured {
-        system_call: Some(Nanos(50)),
-        ..usual_measurements()
-    };
-    expect_finding(
-        "open-files",
-        &with_file_limit("131072").machine(),
-        &quick,
-        Severity::Note,
-        &["131,072"],
-    );
+    let quick = Measured { system_call: Some(Nanos(50)), ..usual_measurements() };
+    expect_finding("open-files", &with_file_limit("131072").machine(), &quick, Severity::Note, &["131,072"]);
     expect_finding(
         "open-files",
         &with_file_limit("unlimited").machine(),
@@ -135,11 +109,7 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
     expect_nothing("process-limits", &with_tasks(100).machine(), &usual_measurements());
     // A nested pid namespace has its own limit, and only its own tasks count.
     let inside = with_tasks(900).link("proc/self/ns/pid", "pid:[4026532300]");
-    expect_nothing(
-        "process-limits",
-        &inside.process(10, 1, "server", 1).machine(),
-        &usual_measurements(),
-    );
+    expect_nothing("process-limits", &inside.process(10, 1, "server", 1).machine(), &usual_measurements());
     let group = |current: &str| {
         with_tasks(100)
             .file("proc/self/cgroup", "0::/user/job\n")
@@ -153,11 +123,7 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
         &group("45\n").machine(),
         &usual_measurements(),
         Severity::Problem,
-        &[
-            "control group /user",
-            "45 of 50",
-            "  echo 100 >'/sys/fs/cgroup/user/pids.max'",
-        ],
+        &["control group /user", "45 of 50", "  echo 100 >'/sys/fs/cgroup/user/pids.max'"],
     );
     expect_nothing("process-limits", &group("10\n").machine(), &usual_measurements());
     let old = with_tasks(100)
@@ -176,15 +142,7 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
 #[test]
 fn the_fix_is_the_command_that_raises_the_nearly_reached_limit() {
     let fix = |tree: &Tree| {
-        expect_finding(
-            "process-limits",
-            &tree.machine(),
-            &usual_measurements(),
-            Severity::Problem,
-            &[],
-        )
-        .fix
-        .join("\n")
+        expect_finding("process-limits", &tree.machine(), &usual_measurements(), Severity::Problem, &[]).fix.join("\n")
     };
     let in_group = |group: &str| {
         let directory = format!("sys/fs/cgroup/{group}");
@@ -194,31 +152,17 @@ fn the_fix_is_the_command_that_raises_the_nearly_reached_limit() {
             .file(&format!("{directory}/pids.current"), "45\n")
     };
     let service = fix(&in_group("system.slice/build.service"));
-    assert!(
-        service.contains("  systemctl set-property 'build.service' TasksMax=100"),
-        "{service}"
-    );
-    let user_unit = fix(&in_group(
-        "user.slice/user-1000.slice/user@1000.service/app.slice/term.scope",
-    ));
-    assert!(
-        user_unit.contains("  systemctl --user set-property 'term.scope' TasksMax=100"),
-        "{user_unit}"
-    );
+    assert!(service.contains("  systemctl set-property 'build.service' TasksMax=100"), "{service}");
+    let user_unit = fix(&in_group("user.slice/user-1000.slice/user@1000.service/app.slice/term.scope"));
+    assert!(user_unit.contains("  systemctl --user set-property 'term.scope' TasksMax=100"), "{user_unit}");
     let manager = fix(&in_group("user.slice/user-1000.slice/user@1000.service"));
-    assert!(
-        manager.contains("systemctl set-property 'user@1000.service'"),
-        "{manager}"
-    );
+    assert!(manager.contains("systemctl set-property 'user@1000.service'"), "{manager}");
     let inside = fix(&in_group("").file(".dockerenv", ""));
     assert!(inside.contains("--pids-limit") && !inside.contains("echo"), "{inside}");
     let threads = fix(&with_tasks(900)
         .file("proc/sys/kernel/pid_max", "4194304\n")
         .file("proc/sys/kernel/threads-max", "1000\n"));
-    assert!(
-        threads.contains("  sysctl kernel.threads-max=2000") && !threads.contains("pid_max"),
-        "{threads}"
-    );
+    assert!(threads.contains("  sysctl kernel.threads-max=2000") && !threads.contains("pid_max"), "{threads}");
     let full = fix(&with_tasks(4_000_000)
         .file("proc/sys/kernel/pid_max", "4194304\n")
         .file("proc/sys/kernel/threads-max", "9999999\n"));
@@ -233,34 +177,16 @@ fn the_limit_of_a_user_counts_threads_and_does_not_apply_to_root() {
         with_tasks(100)
             .process(10, 1, "server", 1)
             .process(11, 1, "bash", 1)
-            .file(
-                "proc/self/status",
-                format!("Name:\tx\nUid:\t{user}\t{user}\t{user}\t{user}\n"),
-            )
-            .file(
-                "proc/self/limits",
-                format!("Max processes             {limit}      {hard}     processes\n"),
-            )
+            .file("proc/self/status", format!("Name:\tx\nUid:\t{user}\t{user}\t{user}\t{user}\n"))
+            .file("proc/self/limits", format!("Max processes             {limit}      {hard}     processes\n"))
     };
     let with_user_limit = |user, limit| with_user_limits(user, limit, limit);
     let fix = |limit: &str, hard: &str| {
         let tree = with_user_limits(1000, limit, hard);
         let machine = tree.machine();
-        expect_finding(
-            "process-limits",
-            &machine,
-            &usual_measurements(),
-            Severity::Problem,
-            &[],
-        )
-        .fix
-        .join("\n")
+        expect_finding("process-limits", &machine, &usual_measurements(), Severity::Problem, &[]).fix.join("\n")
     };
-    assert!(
-        fix("9", "unlimited").contains("  ulimit -S -u 18\n"),
-        "{}",
-        fix("9", "unlimited")
-    );
+    assert!(fix("9", "unlimited").contains("  ulimit -S -u 18\n"), "{}", fix("9", "unlimited"));
     assert!(fix("9", "12").contains("  ulimit -S -u 12\n"), "{}", fix("9", "12"));
     assert!(!fix("9", "9").contains("ulimit") && fix("9", "9").contains("limits.conf"));
     expect_finding(
@@ -270,33 +196,16 @@ fn the_limit_of_a_user_counts_threads_and_does_not_apply_to_root() {
         Severity::Problem,
         &["RLIMIT_NPROC of user 1000", "8 of 9"],
     );
-    expect_nothing(
-        "process-limits",
-        &with_user_limit(1000, "unlimited").machine(),
-        &usual_measurements(),
-    );
-    expect_nothing(
-        "process-limits",
-        &with_user_limit(0, "9").machine(),
-        &usual_measurements(),
-    );
+    expect_nothing("process-limits", &with_user_limit(1000, "unlimited").machine(), &usual_measurements());
+    expect_nothing("process-limits", &with_user_limit(0, "9").machine(), &usual_measurements());
 }
 
 #[test]
 fn control_groups_are_reported_by_version_and_cost_of_a_move() {
     let new = Tree::new().file("proc/self/cgroup", "0::/\n");
     expect_nothing("cgroups", &new.machine(), &usual_measurements());
-    let slow = Measured {
-        migration: Some(Nanos(9 * MS)),
-        ..usual_measurements()
-    };
-    expect_finding(
-        "cgroups",
-        &new.machine(),
-        &slow,
-        Severity::Problem,
-        &["9.00 ms", "CLONE_INTO_CGROUP"],
-    );
+    let slow = Measured { migration: Some(Nanos(9 * MS)), ..usual_measurements() };
+    expect_finding("cgroups", &new.machine(), &slow, Severity::Problem, &["9.00 ms", "CLONE_INTO_CGROUP"]);
     // The first hierarchy has two controllers.
     let groups = "5:net_cls,net_prio:/\n4:pids:/job\n3:memory:/\n1:name=systemd:/\n0::/\n";
     let old = Tree::new().file("proc/self/cgroup", groups);

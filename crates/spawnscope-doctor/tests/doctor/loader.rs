@@ -22,36 +22,15 @@ fn tree_with_cache(cache: &[u8]) -> Tree {
 #[test]
 fn a_missing_or_unusable_cache_is_a_problem() {
     let missing = Tree::new().file("lib64/ld-linux-x86-64.so.2", "");
-    let timed = |without: u64| Measured {
-        without_library_search: Some(Nanos(without)),
-        ..usual_measurements()
-    };
+    let timed = |without: u64| Measured { without_library_search: Some(Nanos(without)), ..usual_measurements() };
     let words = ["is missing", "ldconfig", "`true` takes 700 us, or 640 us"];
-    let finding = expect_finding(
-        "loader-cache",
-        &missing.machine(),
-        &timed(640_000),
-        Severity::Problem,
-        &words,
-    );
+    let finding = expect_finding("loader-cache", &missing.machine(), &timed(640_000), Severity::Problem, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(60_000));
     // The search is not slower, because its time is within the noise.
-    let finding = expect_finding(
-        "loader-cache",
-        &missing.machine(),
-        &timed(720_000),
-        Severity::Problem,
-        &[],
-    );
+    let finding = expect_finding("loader-cache", &missing.machine(), &timed(720_000), Severity::Problem, &[]);
     assert_eq!(finding.effect, None);
     let damaged = tree_with_cache(b"something else");
-    expect_finding(
-        "loader-cache",
-        &damaged.machine(),
-        &usual_measurements(),
-        Severity::Problem,
-        &["is not a cache"],
-    );
+    expect_finding("loader-cache", &damaged.machine(), &usual_measurements(), Severity::Problem, &["is not a cache"]);
     let private = tree_with_cache(&cache_with_libknown()).mode("etc/ld.so.cache", 0o600);
     expect_finding(
         "loader-cache",
@@ -69,10 +48,7 @@ fn libraries_newer_than_the_cache_are_noted() {
     // The cache is dated back, because file times have a limited resolution.
     let made = std::fs::metadata(tree.root().join("etc/ld.so.cache")).unwrap();
     let past = made.modified().unwrap() - std::time::Duration::from_secs(100);
-    let cache = std::fs::File::options()
-        .write(true)
-        .open(tree.root().join("etc/ld.so.cache"))
-        .unwrap();
+    let cache = std::fs::File::options().write(true).open(tree.root().join("etc/ld.so.cache")).unwrap();
     cache.set_modified(past).unwrap();
     expect_nothing("loader-cache", &tree.machine(), &usual_measurements());
     // The configuration names another directory after the cache was made; its libraries are older. The pauses are needed because file times
@@ -91,9 +67,7 @@ fn libraries_newer_than_the_cache_are_noted() {
     );
     cache.set_modified(past).unwrap();
     let tree = tree.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/lib/\n");
-    let tree = tree
-        .file("opt/lib/libnew.so.2", library(Some("libnew.so.2")))
-        .file("opt/lib/plugin.so", library(None));
+    let tree = tree.file("opt/lib/libnew.so.2", library(Some("libnew.so.2"))).file("opt/lib/plugin.so", library(None));
     expect_finding(
         "loader-cache",
         &tree.machine(),
@@ -135,13 +109,7 @@ fn libraries_are_looked_up_by_soname_in_each_format_of_the_cache() {
             .file("usr/lib/libmine.so.1.0", library(Some("other.so.0")))
             .link("usr/lib/libmine.so.1", "libmine.so.1.0");
         let words = ["1 library", "/usr/lib/libmine.so.1"];
-        expect_finding(
-            "loader-cache",
-            &tree.machine(),
-            &usual_measurements(),
-            Severity::Note,
-            &words,
-        );
+        expect_finding("loader-cache", &tree.machine(), &usual_measurements(), Severity::Note, &words);
     }
 }
 
@@ -152,17 +120,8 @@ fn directories_of_a_relative_include_are_examined_unless_they_do_not_answer() {
         .file("etc/ld.so.conf.d/own.conf", "/opt/lib\n")
         .file("opt/lib/libnew.so.2", library(None));
     let tree = with_old_cache(tree);
-    expect_finding(
-        "loader-cache",
-        &tree.machine(),
-        &usual_measurements(),
-        Severity::Note,
-        &["/opt/lib/libnew.so.2"],
-    );
-    let hung = Measured {
-        unresponsive: vec![PathBuf::from("/opt/lib")],
-        ..usual_measurements()
-    };
+    expect_finding("loader-cache", &tree.machine(), &usual_measurements(), Severity::Note, &["/opt/lib/libnew.so.2"]);
+    let hung = Measured { unresponsive: vec![PathBuf::from("/opt/lib")], ..usual_measurements() };
     let diagnosis = diagnose("loader-cache", &tree.machine(), &hung);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     assert!(diagnosis.not_examined[0].what.contains("/opt/lib"), "{diagnosis:?}");
@@ -182,51 +141,24 @@ fn a_truncated_cache_reports_no_libraries() {
 
 #[test]
 fn a_good_cache_and_a_machine_without_glibc_have_no_findings() {
-    expect_nothing(
-        "loader-cache",
-        &tree_with_cache(&cache_with_libknown()).machine(),
-        &usual_measurements(),
-    );
+    expect_nothing("loader-cache", &tree_with_cache(&cache_with_libknown()).machine(), &usual_measurements());
     let nix = Tree::new().file("lib64/ld-linux-x86-64.so.2", "").file("etc/NIXOS", "");
     expect_nothing("loader-cache", &nix.machine(), &usual_measurements());
-    expect_nothing(
-        "loader-cache",
-        &Tree::new().file("lib/ld-musl-x86_64.so.1", "").machine(),
-        &usual_measurements(),
-    );
+    expect_nothing("loader-cache", &Tree::new().file("lib/ld-musl-x86_64.so.1", "").machine(), &usual_measurements());
 }
 
 #[test]
 fn loader_variables_are_reported_with_their_cost() {
-    let measured = Measured {
-        without_loader_variables: Some(Nanos(500_000)),
-        ..usual_measurements()
-    };
+    let measured = Measured { without_loader_variables: Some(Nanos(500_000)), ..usual_measurements() };
     let tree = Tree::new().file("opt/spy.so", "");
     let machine = tree.machine().with_variable("LD_PRELOAD", "/opt/spy.so");
-    let finding = expect_finding(
-        "loader-environment",
-        &machine,
-        &measured,
-        Severity::Problem,
-        &["LD_PRELOAD=/opt/spy.so"],
-    );
+    let finding =
+        expect_finding("loader-environment", &machine, &measured, Severity::Problem, &["LD_PRELOAD=/opt/spy.so"]);
     assert_eq!(finding.effect.unwrap().span, Nanos(200_000));
-    let cheap = Measured {
-        without_loader_variables: Some(Nanos(690_000)),
-        ..usual_measurements()
-    };
+    let cheap = Measured { without_loader_variables: Some(Nanos(690_000)), ..usual_measurements() };
     expect_finding("loader-environment", &machine, &cheap, Severity::Note, &["LD_PRELOAD"]);
-    let dead = tree
-        .machine()
-        .with_variable("LD_LIBRARY_PATH", "/opt:/gone/lib:$ORIGIN/x");
-    expect_finding(
-        "loader-environment",
-        &dead,
-        &cheap,
-        Severity::Problem,
-        &["missing: /gone/lib"],
-    );
+    let dead = tree.machine().with_variable("LD_LIBRARY_PATH", "/opt:/gone/lib:$ORIGIN/x");
+    expect_finding("loader-environment", &dead, &cheap, Severity::Problem, &["missing: /gone/lib"]);
     for name in ["LD_AUDIT", "LD_BIND_NOW", "LD_DEBUG"] {
         expect_finding(
             "loader-environment",
@@ -243,22 +175,10 @@ fn errors_of_the_loader_are_quoted() {
     let machine = Machine::with_root("/").with_variable("PATH", "/usr/bin:/bin");
     let preload = machine.clone().with_variable("LD_PRELOAD", "libnothere.so /gone/x.so");
     let words = ["libnothere.so (cannot open shared object file)", "missing: /gone/x.so"];
-    let finding = expect_finding(
-        "loader-environment",
-        &preload,
-        &usual_measurements(),
-        Severity::Problem,
-        &words,
-    );
+    let finding = expect_finding("loader-environment", &preload, &usual_measurements(), Severity::Problem, &words);
     assert!(!format!("{finding:?}").contains("/gone/x.so ("), "{finding:?}");
     let audit = machine.with_variable("LD_AUDIT", "libnothere.so");
-    expect_finding(
-        "loader-environment",
-        &audit,
-        &usual_measurements(),
-        Severity::Problem,
-        &["libnothere.so ("],
-    );
+    expect_finding("loader-environment", &audit, &usual_measurements(), Severity::Problem, &["libnothere.so ("]);
 }
 
 #[test]
@@ -267,13 +187,7 @@ fn empty_entries_of_ld_library_path_are_problems_and_secrets_are_masked() {
     let machine = |value| tree.machine().with_variable("LD_LIBRARY_PATH", value);
     for value in ["/opt:", ":/opt", "/opt::/opt", "lib:/opt"] {
         let words = ["empty or relative entry"];
-        expect_finding(
-            "loader-environment",
-            &machine(value),
-            &usual_measurements(),
-            Severity::Problem,
-            &words,
-        );
+        expect_finding("loader-environment", &machine(value), &usual_measurements(), Severity::Problem, &words);
     }
     expect_finding(
         "loader-environment",
@@ -283,13 +197,8 @@ fn empty_entries_of_ld_library_path_are_problems_and_secrets_are_masked() {
         &["LD_LIBRARY_PATH=/opt:"],
     );
     let debug = tree.machine().with_variable("LD_DEBUG", "password=hunter2");
-    let finding = expect_finding(
-        "loader-environment",
-        &debug,
-        &usual_measurements(),
-        Severity::Note,
-        &["LD_DEBUG=password=***"],
-    );
+    let finding =
+        expect_finding("loader-environment", &debug, &usual_measurements(), Severity::Note, &["LD_DEBUG=password=***"]);
     assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
 }
 
@@ -301,18 +210,10 @@ fn a_library_in_ld_so_preload_is_a_problem_and_an_empty_variable_is_not() {
         &tree.machine(),
         &usual_measurements(),
         Severity::Problem,
-        &[
-            "ld.so.preload",
-            "it names /usr/lib/gone.so",
-            "missing: /usr/lib/gone.so",
-        ],
+        &["ld.so.preload", "it names /usr/lib/gone.so", "missing: /usr/lib/gone.so"],
     );
     let empty = Tree::new().file("etc/ld.so.preload", "# nothing here\n");
-    expect_nothing(
-        "loader-environment",
-        &empty.machine().with_variable("LD_PRELOAD", ""),
-        &usual_measurements(),
-    );
+    expect_nothing("loader-environment", &empty.machine().with_variable("LD_PRELOAD", ""), &usual_measurements());
 }
 
 fn tree_with_glibc(version: &str) -> Tree {
@@ -342,13 +243,7 @@ fn each_version_of_glibc_has_the_findings_for_its_way_to_launch() {
     assert_eq!(finding.effect.unwrap().span, Nanos(12_200));
     let found = diagnose("c-library", &tree_with_glibc("2.36").machine(), &usual_measurements()).findings;
     assert_eq!(found.len(), 2, "{found:?}");
-    expect_finding(
-        "c-library",
-        &tree_with_glibc("2.41").machine(),
-        &usual_measurements(),
-        Severity::Note,
-        &["popen"],
-    );
+    expect_finding("c-library", &tree_with_glibc("2.41").machine(), &usual_measurements(), Severity::Note, &["popen"]);
     expect_nothing("c-library", &tree_with_glibc("2.42").machine(), &usual_measurements());
     expect_nothing("c-library", &Tree::new().machine(), &usual_measurements());
 }
@@ -384,32 +279,16 @@ fn binfmt_entries_that_emulate_break_or_take_over_programs_are_reported() {
     }
     let gone = entry("/usr/bin/gone", magic);
     let found = diagnose("binfmt", &gone.machine(), &usual_measurements()).findings;
-    assert!(
-        found[0].title.contains("does not exist") && found[0].severity == Severity::Problem,
-        "{found:?}"
-    );
-    let fix = |tree: &Tree| {
-        diagnose("binfmt", &tree.machine(), &usual_measurements()).findings[0]
-            .fix
-            .join("\n")
-    };
+    assert!(found[0].title.contains("does not exist") && found[0].severity == Severity::Problem, "{found:?}");
+    let fix = |tree: &Tree| diagnose("binfmt", &tree.machine(), &usual_measurements()).findings[0].fix.join("\n");
     let now = "  echo -1 >/proc/sys/fs/binfmt_misc/qemu-aarch64";
     let only_now = fix(&gone);
-    assert!(
-        only_now.contains(now) && !only_now.contains("permanently"),
-        "{only_now}"
-    );
+    assert!(only_now.contains(now) && !only_now.contains("permanently"), "{only_now}");
     let debian = fix(&entry("/usr/bin/gone", magic).file("var/lib/binfmts/qemu-aarch64", "qemu\n"));
-    assert!(
-        debian.contains(now) && debian.contains("  update-binfmts --disable qemu-aarch64"),
-        "{debian}"
-    );
+    assert!(debian.contains(now) && debian.contains("  update-binfmts --disable qemu-aarch64"), "{debian}");
     let conf = |directory: &str| {
         let tree = entry("/usr/bin/gone", magic).file(&format!("{directory}/other.conf"), ":other:M::x::/bin/other:\n");
-        fix(&tree.file(
-            &format!("{directory}/qemu.conf"),
-            "# ours\n:qemu-aarch64:M::x::/usr/bin/gone:\n",
-        ))
+        fix(&tree.file(&format!("{directory}/qemu.conf"), "# ours\n:qemu-aarch64:M::x::/usr/bin/gone:\n"))
     };
     assert!(conf("etc/binfmt.d").ends_with("remove it from /etc/binfmt.d/qemu.conf"));
     let covered = conf("usr/lib/binfmt.d");

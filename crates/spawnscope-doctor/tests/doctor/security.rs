@@ -7,41 +7,23 @@ use spawnscope_doctor::{Measured, Severity};
 use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, scan, usual_measurements};
 
 fn tree_with_marks(name: &str, mask: &str) -> Tree {
-    Tree::new()
-        .process(7, 1, name, 1)
-        .link("proc/7/fd/3", "anon_inode:[fanotify]")
-        .file(
-            "proc/7/fdinfo/3",
-            format!(
-                "pos:\t0\nfanotify flags:5 event-flags:0\nfanotify mnt_id:12 mflags:0 mask:{mask} ignored_mask:0\n"
-            ),
-        )
+    Tree::new().process(7, 1, name, 1).link("proc/7/fd/3", "anon_inode:[fanotify]").file(
+        "proc/7/fdinfo/3",
+        format!("pos:\t0\nfanotify flags:5 event-flags:0\nfanotify mnt_id:12 mflags:0 mask:{mask} ignored_mask:0\n"),
+    )
 }
 
 fn with_slow_first_launches() -> Measured {
-    Measured {
-        scan: Some(scan(21, 1, &[20, 40, 60, 80, 100, 120])),
-        ..usual_measurements()
-    }
+    Measured { scan: Some(scan(21, 1, &[20, 40, 60, 80, 100, 120])), ..usual_measurements() }
 }
 
 #[test]
 fn holders_of_permission_marks_are_named_with_cost_and_queue() {
     let tree = tree_with_marks("guard", "10000");
     let words = ["guard (process 7)", "they queue", "leave protection on", "responsible"];
-    let finding = expect_finding(
-        "scanners",
-        &tree.machine(),
-        &with_slow_first_launches(),
-        Severity::Problem,
-        &words,
-    );
+    let finding = expect_finding("scanners", &tree.machine(), &with_slow_first_launches(), Severity::Problem, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
-    assert!(
-        finding.title.contains("guard delays the first launch"),
-        "{}",
-        finding.title
-    );
+    assert!(finding.title.contains("guard delays the first launch"), "{}", finding.title);
     for word in ["disable", "switch off", "uninstall"] {
         assert!(!format!("{finding:?}").contains(word), "{word}");
     }
@@ -49,26 +31,14 @@ fn holders_of_permission_marks_are_named_with_cost_and_queue() {
 
 #[test]
 fn a_scanner_with_many_threads_is_not_a_queue() {
-    let measured = Measured {
-        scan: Some(scan(21, 1, &[21, 21, 22, 22, 23, 24])),
-        ..usual_measurements()
-    };
+    let measured = Measured { scan: Some(scan(21, 1, &[21, 21, 22, 22, 23, 24])), ..usual_measurements() };
     let tree = tree_with_marks("clamonacc", "40000");
-    expect_finding(
-        "scanners",
-        &tree.machine(),
-        &measured,
-        Severity::Problem,
-        &["ClamAV", "do not queue"],
-    );
+    expect_finding("scanners", &tree.machine(), &measured, Severity::Problem, &["ClamAV", "do not queue"]);
 }
 
 #[test]
 fn a_scanner_without_a_cache_is_recognised_by_launches_from_memory() {
-    let measured = Measured {
-        scan: Some(scan(21, 21, &[20, 40, 60, 80, 100, 120])),
-        ..usual_measurements()
-    };
+    let measured = Measured { scan: Some(scan(21, 21, &[20, 40, 60, 80, 100, 120])), ..usual_measurements() };
     let tree = tree_with_marks("guard", "10000");
     let finding = expect_finding(
         "scanners",
@@ -83,20 +53,11 @@ fn a_scanner_without_a_cache_is_recognised_by_launches_from_memory() {
 #[test]
 fn a_first_launch_that_does_not_end_is_a_problem_even_without_a_known_scanner() {
     let measured = Measured {
-        scan: Some(Scan {
-            stuck: Some(StuckOperation::Launch(Nanos(800_000_000))),
-            ..Default::default()
-        }),
+        scan: Some(Scan { stuck: Some(StuckOperation::Launch(Nanos(800_000_000))), ..Default::default() }),
         ..usual_measurements()
     };
     let machine = Tree::new().machine();
-    let finding = expect_finding(
-        "scanners",
-        &machine,
-        &measured,
-        Severity::Problem,
-        &["did not finish within"],
-    );
+    let finding = expect_finding("scanners", &machine, &measured, Severity::Problem, &["did not finish within"]);
     assert!(finding.effect.is_some_and(|effect| effect.is_lower_bound));
     expect_finding(
         "scanners",
@@ -121,13 +82,7 @@ fn a_delay_without_a_daemon_is_reported_and_a_daemon_without_a_delay_is_a_note()
     for name in ["falcon-sensor", "falcon-sensor-b"] {
         let known = Tree::new().process(7, 1, name, 1);
         let words = ["CrowdStrike", "no delay was seen"];
-        expect_finding(
-            "scanners",
-            &known.machine(),
-            &usual_measurements(),
-            Severity::Note,
-            &words,
-        );
+        expect_finding("scanners", &known.machine(), &usual_measurements(), Severity::Note, &words);
     }
 }
 
@@ -136,20 +91,14 @@ fn on_a_busy_machine_only_longer_delays_count_as_a_scan_or_a_queue() {
     let measured = |first: u64, is_disturbed: bool| {
         let mut scan = scan(first, 1, &[40, 40, 40, 40, 40, 40]);
         scan.is_disturbed = is_disturbed;
-        Measured {
-            scan: Some(scan),
-            ..usual_measurements()
-        }
+        Measured { scan: Some(scan), ..usual_measurements() }
     };
     let machine = Tree::new().machine();
     let found = |measured: &Measured| diagnose("scanners", &machine, measured).findings;
     assert!(format!("{:?}", found(&measured(2, false))).contains("they queue"));
     assert!(found(&measured(2, true)).is_empty());
     let busy = format!("{:?}", found(&measured(5, true)));
-    assert!(
-        busy.contains("an unknown program scans the file") && !busy.contains("queue"),
-        "{busy}"
-    );
+    assert!(busy.contains("an unknown program scans the file") && !busy.contains("queue"), "{busy}");
     assert!(format!("{:?}", found(&measured(11, true))).contains("they queue"));
 }
 
@@ -161,16 +110,11 @@ fn too_few_launches_are_reported_as_not_examined() {
         scan.first_launches.truncate(count);
         scan.later_launches.truncate(count);
         scan.is_disturbed = is_disturbed;
-        Measured {
-            scan: Some(scan),
-            ..usual_measurements()
-        }
+        Measured { scan: Some(scan), ..usual_measurements() }
     };
-    for (measured, why) in [
-        (few(21, 1, true), "too busy"),
-        (few(21, 2, false), "too few"),
-        (few(5, 4, false), "too few"),
-    ] {
+    for (measured, why) in
+        [(few(21, 1, true), "too busy"), (few(21, 2, false), "too few"), (few(5, 4, false), "too few")]
+    {
         let diagnosis = diagnose("scanners", &machine, &measured);
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
@@ -178,54 +122,32 @@ fn too_few_launches_are_reported_as_not_examined() {
     for (from_memory, why) in [(1, "too few"), (0, "cannot execute files from memory")] {
         let mut scan = scan(1, 1, &[]);
         scan.memory_launches.truncate(from_memory);
-        let measured = Measured {
-            scan: Some(scan),
-            ..usual_measurements()
-        };
+        let measured = Measured { scan: Some(scan), ..usual_measurements() };
         let diagnosis = diagnose("scanners", &machine, &measured);
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
     }
     // For delays this long, two launches are enough, because there is no time for more.
-    expect_finding(
-        "scanners",
-        &machine,
-        &few(200, 2, false),
-        Severity::Problem,
-        &["200 ms to 200 ms"],
-    );
+    expect_finding("scanners", &machine, &few(200, 2, false), Severity::Problem, &["200 ms to 200 ms"]);
     let none = few(21, 0, true);
     let tree = tree_with_marks("guard", "10000");
     let diagnosis = diagnose("scanners", &tree.machine(), &none);
-    assert!(
-        !diagnosis.findings[0].evidence.join(" ").contains(" - "),
-        "{diagnosis:?}"
-    );
+    assert!(!diagnosis.findings[0].evidence.join(" ").contains(" - "), "{diagnosis:?}");
 }
 
 #[test]
 fn one_fast_first_launch_rules_out_a_scanner() {
     let mut scan = scan(21, 1, &[]);
     scan.first_launches[3] = scan.later_launches[0];
-    let measured = Measured {
-        scan: Some(scan),
-        ..usual_measurements()
-    };
+    let measured = Measured { scan: Some(scan), ..usual_measurements() };
     expect_nothing("scanners", &Tree::new().machine(), &measured);
 }
 
 #[test]
 fn notification_marks_delay_no_opens() {
     // FAN_OPEN, FAN_CLOSE and FAN_ONDIR, as an indexer uses them.
-    expect_nothing(
-        "scanners",
-        &tree_with_marks("indexer", "40000038").machine(),
-        &usual_measurements(),
-    );
-    let blind = Measured {
-        scan: None,
-        ..usual_measurements()
-    };
+    expect_nothing("scanners", &tree_with_marks("indexer", "40000038").machine(), &usual_measurements());
+    let blind = Measured { scan: None, ..usual_measurements() };
     let diagnosis = diagnose("scanners", &Tree::new().machine(), &blind);
     assert_eq!(diagnosis.not_examined.len(), 1, "{diagnosis:?}");
 }
@@ -238,10 +160,7 @@ fn a_process_that_has_just_ended_does_not_count_as_hidden() {
 
 #[test]
 fn hidden_processes_and_the_host_of_a_container_are_not_examined() {
-    let hidden = Tree::new().file(
-        "proc/self/mountinfo",
-        "1 0 0:1 / /proc rw - proc proc rw,hidepid=invisible\n",
-    );
+    let hidden = Tree::new().file("proc/self/mountinfo", "1 0 0:1 / /proc rw - proc proc rw,hidepid=invisible\n");
     let not_examined = diagnose("scanners", &hidden.machine(), &usual_measurements()).not_examined;
     assert!(not_examined[0].what.contains("other users"), "{not_examined:?}");
     let inside = Tree::new().file(".dockerenv", "");
@@ -258,10 +177,7 @@ fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
     let every = tree_with_rules("-D\n-b 8192\n-a always,exit -F arch=b64 -S all -F auid>=1000\n");
     let words = ["every system call", "-S all", "responsible"];
     let finding = expect_finding("audit", &every.machine(), &usual_measurements(), Severity::Note, &words);
-    assert!(
-        finding.effect.is_none() && finding.title.ends_with("once loaded"),
-        "{finding:?}"
-    );
+    assert!(finding.effect.is_none() && finding.title.ends_with("once loaded"), "{finding:?}");
     let execs =
         tree_with_rules("-a always,exit -F arch=b64 -S execve,execveat -k run\n-a exit,always -F arch=b32 -S execve\n");
     expect_finding(
@@ -272,13 +188,7 @@ fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
         &["2 audit rules record each exec"],
     );
     let opens = tree_with_rules("-a always,exit -F arch=b64 -S openat -k files\n");
-    expect_finding(
-        "audit",
-        &opens.machine(),
-        &usual_measurements(),
-        Severity::Note,
-        &["to system calls"],
-    );
+    expect_finding("audit", &opens.machine(), &usual_measurements(), Severity::Note, &["to system calls"]);
 }
 
 #[test]
@@ -295,26 +205,13 @@ fn watches_and_exclusions_are_not_reported() {
 #[test]
 fn seccomp_filters_are_counted_and_are_a_problem_if_calls_are_slow() {
     let tree = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\n");
-    expect_finding(
-        "seccomp",
-        &tree.machine(),
-        &usual_measurements(),
-        Severity::Note,
-        &["3 seccomp filters"],
-    );
-    let slow = Measured {
-        system_call: Some(Nanos(2_000)),
-        ..usual_measurements()
-    };
+    expect_finding("seccomp", &tree.machine(), &usual_measurements(), Severity::Note, &["3 seccomp filters"]);
+    let slow = Measured { system_call: Some(Nanos(2_000)), ..usual_measurements() };
     let words = ["leave them on", "takes 2.00 us", "is unknown"];
     let finding = expect_finding("seccomp", &tree.machine(), &slow, Severity::Problem, &words);
     assert_eq!(finding.effect, None);
     // Who decides on the filters depends on the environment.
-    let fix = |tree: &Tree| {
-        diagnose("seccomp", &tree.machine(), &usual_measurements()).findings[0]
-            .fix
-            .join(" ")
-    };
+    let fix = |tree: &Tree| diagnose("seccomp", &tree.machine(), &usual_measurements()).findings[0].fix.join(" ");
     assert!(fix(&tree).contains("the program that installed them") && !fix(&tree).contains("container"));
     let inside = tree.file(".dockerenv", "");
     assert!(fix(&inside).contains("the operator of this container"));
@@ -333,20 +230,8 @@ fn modules_that_check_execs_are_noted_and_ima_checksums_are_a_problem() {
         Severity::Note,
         &["apparmor, bpf", "leave them on"],
     );
-    expect_nothing(
-        "security-modules",
-        &modules("capability,landlock,yama").machine(),
-        &usual_measurements(),
-    );
-    let ima = modules("capability").file(
-        "sys/kernel/security/ima/policy",
-        "dont_measure fsmagic=0x9fa0\nmeasure func=BPRM_CHECK mask=MAY_EXEC\n",
-    );
-    expect_finding(
-        "security-modules",
-        &ima.machine(),
-        &usual_measurements(),
-        Severity::Problem,
-        &["func=BPRM_CHECK"],
-    );
+    expect_nothing("security-modules", &modules("capability,landlock,yama").machine(), &usual_measurements());
+    let ima = modules("capability")
+        .file("sys/kernel/security/ima/policy", "dont_measure fsmagic=0x9fa0\nmeasure func=BPRM_CHECK mask=MAY_EXEC\n");
+    expect_finding("security-modules", &ima.machine(), &usual_measurements(), Severity::Problem, &["func=BPRM_CHECK"]);
 }

@@ -31,19 +31,13 @@ fn a_directory_that_does_not_answer_is_reported_once_and_never_opened() {
     let machine = tree.machine().with_variable("PATH", "/net/gone:/usr/bin");
     let words = ["/net/gone: no answer within 300 ms", "a network file system"];
     let finding = expect_finding("search-path", &machine, &measured, Severity::Problem, &words);
-    assert!(
-        finding.effect.is_some_and(|effect| effect.is_lower_bound),
-        "{finding:?}"
-    );
+    assert!(finding.effect.is_some_and(|effect| effect.is_lower_bound), "{finding:?}");
     assert!(!finding.evidence.join(" ").contains("/usr/bin"), "{finding:?}");
 }
 
 #[test]
 fn an_untried_directory_is_not_examined() {
-    let measured = Measured {
-        untried: vec![PathBuf::from("/gone")],
-        ..usual_measurements()
-    };
+    let measured = Measured { untried: vec![PathBuf::from("/gone")], ..usual_measurements() };
     let tree = tree_with_mounts();
     let machine = tree.machine().with_variable("PATH", "/gone");
     let diagnosis = diagnose("search-path", &machine, &measured);
@@ -52,25 +46,17 @@ fn an_untried_directory_is_not_examined() {
     // The same holds for the home directory.
     let home = tree.machine().in_directory("/home/me").with_variable("HOME", "/gone");
     let not_examined = diagnose("file-systems", &home, &measured).not_examined;
-    assert!(
-        not_examined[0].what.contains("the home directory, /gone"),
-        "{not_examined:?}"
-    );
+    assert!(not_examined[0].what.contains("the home directory, /gone"), "{not_examined:?}");
 }
 
 #[test]
 fn many_untried_directories_are_one_entry() {
     let names: Vec<String> = (0..900).map(|number| format!("/gone/{number}")).collect();
-    let measured = Measured {
-        untried: names.iter().map(PathBuf::from).collect(),
-        ..usual_measurements()
-    };
+    let measured = Measured { untried: names.iter().map(PathBuf::from).collect(), ..usual_measurements() };
     let machine = tree_with_mounts().machine().with_variable("PATH", names.join(":"));
     let diagnosis = diagnose("search-path", &machine, &measured);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    let [not_examined] = &diagnosis.not_examined[..] else {
-        panic!("{diagnosis:?}")
-    };
+    let [not_examined] = &diagnosis.not_examined[..] else { panic!("{diagnosis:?}") };
     assert!(
         not_examined.what.contains("900 directories of PATH") && not_examined.what.contains("/gone/0"),
         "{not_examined:?}"
@@ -81,9 +67,7 @@ fn many_untried_directories_are_one_entry() {
 fn without_path_the_search_is_not_examined() {
     let diagnosis = diagnose("search-path", &tree_with_mounts().machine(), &usual_measurements());
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    let [not_examined] = &diagnosis.not_examined[..] else {
-        panic!("{diagnosis:?}")
-    };
+    let [not_examined] = &diagnosis.not_examined[..] else { panic!("{diagnosis:?}") };
     assert!(not_examined.what.contains("PATH is not set"), "{not_examined:?}");
 }
 
@@ -91,25 +75,16 @@ fn without_path_the_search_is_not_examined() {
 fn an_empty_path_is_the_working_directory() {
     let machine = tree_with_mounts().machine().with_variable("PATH", "");
     let diagnosis = diagnose("search-path", &machine, &usual_measurements());
-    let [finding] = &diagnosis.findings[..] else {
-        panic!("{diagnosis:?}")
-    };
+    let [finding] = &diagnosis.findings[..] else { panic!("{diagnosis:?}") };
     assert_eq!(finding.title, "PATH depends on the working directory");
-    assert!(
-        diagnosis.not_examined[0].what.contains("no absolute directory"),
-        "{diagnosis:?}"
-    );
+    assert!(diagnosis.not_examined[0].what.contains("no absolute directory"), "{diagnosis:?}");
 }
 
 #[test]
 fn link_loops_are_dead_and_links_to_an_earlier_directory_are_repetitions() {
     let tree = tree_with_mounts().link("circle", "circle").link("bin", "usr/bin");
     let machine = tree.machine().with_variable("PATH", "/circle:/usr/bin:/bin");
-    let words = [
-        "2 of 3 directories",
-        "a symlink loop: /circle",
-        "a symlink to an earlier one: /bin",
-    ];
+    let words = ["2 of 3 directories", "a symlink loop: /circle", "a symlink to an earlier one: /bin"];
     expect_finding("search-path", &machine, &usual_measurements(), Severity::Note, &words);
 }
 
@@ -118,17 +93,8 @@ fn a_few_of_many_dead_directories_are_named() {
     let names: Vec<String> = (0..3000).map(|number| format!("/gone/{number}")).collect();
     let tree = tree_with_mounts();
     let machine = tree.machine().with_variable("PATH", names.join(":") + ":/usr/bin");
-    let words = [
-        "3,000 of 3,001 directories",
-        "missing: /gone/0, /gone/1, /gone/2 and 2,997 more",
-    ];
-    expect_finding(
-        "search-path",
-        &machine,
-        &usual_measurements(),
-        Severity::Problem,
-        &words,
-    );
+    let words = ["3,000 of 3,001 directories", "missing: /gone/0, /gone/1, /gone/2 and 2,997 more"];
+    expect_finding("search-path", &machine, &usual_measurements(), Severity::Problem, &words);
 }
 
 #[test]
@@ -137,29 +103,18 @@ fn thousands_of_dead_directories_leave_time_to_try_the_last_one() {
     let machine = Machine::with_root("/").with_variable("PATH", names.join(":") + ":/usr/bin");
     best_of_three(|| {
         let measured = Measured::measure(&machine);
-        let is_tried = measured
-            .lookups
-            .iter()
-            .any(|(directory, time)| directory.ends_with("usr/bin") && time.is_some());
-        expect(
-            is_tried && measured.untried.is_empty(),
-            (measured.untried.len(), measured.lookups),
-        )
+        let is_tried =
+            measured.lookups.iter().any(|(directory, time)| directory.ends_with("usr/bin") && time.is_some());
+        expect(is_tried && measured.untried.is_empty(), (measured.untried.len(), measured.lookups))
     });
 }
 
 #[test]
 fn a_temporary_directory_that_does_not_answer_is_a_problem() {
     let tree = tree_with_mounts();
-    let machine = tree
-        .machine()
-        .in_directory("/home/me")
-        .with_variable("TMPDIR", "/net/tmp")
-        .with_variable("HOME", "/home/me");
-    let measured = Measured {
-        unresponsive: vec![PathBuf::from("/net/tmp")],
-        ..usual_measurements()
-    };
+    let machine =
+        tree.machine().in_directory("/home/me").with_variable("TMPDIR", "/net/tmp").with_variable("HOME", "/home/me");
+    let measured = Measured { unresponsive: vec![PathBuf::from("/net/tmp")], ..usual_measurements() };
     let words = ["the directory for temporary files does not answer", "nfs4"];
     expect_finding("file-systems", &machine, &measured, Severity::Problem, &words);
 }
@@ -169,25 +124,14 @@ fn a_useless_path_directory_is_reported_with_the_reason_and_the_lookup_time() {
     let tree = tree_with_mounts().file("usr/list", "");
     let machine = tree.machine().with_variable("PATH", "/usr/list:/gone:/usr/bin");
     let measured = with_lookups(&[("/usr/bin", Some(2_500))]);
-    let words = [
-        "missing: /gone",
-        "not a directory: /usr/list",
-        "finds nothing takes 2.50 us",
-        "2 of them precede",
-    ];
+    let words = ["missing: /gone", "not a directory: /usr/list", "finds nothing takes 2.50 us", "2 of them precede"];
     let finding = expect_finding("search-path", &machine, &measured, Severity::Note, &words);
     assert!(finding.title.contains("2 of 3 directories"), "{finding:?}");
     let effect = finding.effect.unwrap();
     assert_eq!((effect.span, effect.basis), (Nanos(5_000), Basis::Modelled));
     // Entries after the last useful directory only cost time in searches that find nothing.
     let after = tree.machine().with_variable("PATH", "/usr/bin:/usr/list:/gone");
-    let finding = expect_finding(
-        "search-path",
-        &after,
-        &measured,
-        Severity::Note,
-        &["2 of 3 directories"],
-    );
+    let finding = expect_finding("search-path", &after, &measured, Severity::Note, &["2 of 3 directories"]);
     assert_eq!(finding.effect, None);
 }
 
@@ -202,11 +146,7 @@ fn a_dead_and_repeated_directory_counts_once_for_each_entry() {
     let words = ["2 of 4 directories", "missing: /nope", "repeated: /nope"];
     let finding = finding_of("/nope:/nope:/usr/bin:/bin", &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(2_000));
-    let words = [
-        "6 of 8 directories",
-        "missing: /n1, /n2, /n3",
-        "repeated: /n1, /n2, /n3",
-    ];
+    let words = ["6 of 8 directories", "missing: /n1, /n2, /n3", "repeated: /n1, /n2, /n3"];
     let finding = finding_of("/n1:/n2:/n3:/n1:/n2:/n3:/usr/bin:/bin", &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(6_000));
     let gone = "/n1:/n2:/n3:/n4:".repeat(2) + "/usr/bin";
@@ -220,17 +160,10 @@ fn the_temporary_directory_may_be_a_link_or_a_relative_path() {
     let tree = tree_with_mounts().directory("net/tmp").link("scratch", "net/tmp");
     let machine = tree.machine().in_directory("/home/me");
     let temporary = "the directory for temporary files is on a network file system";
-    for (machine, directory) in [
-        (machine.clone(), "/scratch"),
-        (machine.in_directory("/net/tmp/.."), "tmp"),
-    ] {
+    for (machine, directory) in [(machine.clone(), "/scratch"), (machine.in_directory("/net/tmp/.."), "tmp")] {
         let machine = machine.with_variable("TMPDIR", directory);
         let diagnosis = diagnose("file-systems", &machine, &usual_measurements());
-        let titles: Vec<&str> = diagnosis
-            .findings
-            .iter()
-            .map(|finding| finding.title.as_str())
-            .collect();
+        let titles: Vec<&str> = diagnosis.findings.iter().map(|finding| finding.title.as_str()).collect();
         assert!(titles.contains(&temporary), "{directory}: {titles:?}");
     }
 }
@@ -239,23 +172,14 @@ fn the_temporary_directory_may_be_a_link_or_a_relative_path() {
 fn delays_of_a_remote_file_system_are_not_blamed_on_a_scanner() {
     let tree = tree_with_mounts();
     let machine = tree.machine().in_directory("/home/me").with_variable("TMPDIR", "/net");
-    let measured = Measured {
-        remote_scan: Some(scan(21, 11, &[])),
-        ..usual_measurements()
-    };
-    let words = [
-        "on a network file system",
-        "later launches 11.0 ms, from memory 1.00 ms",
-    ];
+    let measured = Measured { remote_scan: Some(scan(21, 11, &[])), ..usual_measurements() };
+    let words = ["on a network file system", "later launches 11.0 ms, from memory 1.00 ms"];
     let finding = expect_finding("file-systems", &machine, &measured, Severity::Problem, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(10_000_000));
     expect_nothing("scanners", &Tree::new().machine(), &measured);
     let only_remote = Measured { scan: None, ..measured };
     let diagnosis = diagnose("scanners", &Tree::new().machine(), &only_remote);
-    assert!(
-        diagnosis.findings.is_empty() && diagnosis.not_examined.len() == 1,
-        "{diagnosis:?}"
-    );
+    assert!(diagnosis.findings.is_empty() && diagnosis.not_examined.len() == 1, "{diagnosis:?}");
 }
 
 #[test]
@@ -263,26 +187,14 @@ fn permission_marks_without_a_delay_are_a_note() {
     let tree = Tree::new()
         .process(7, 1, "guard", 1)
         .link("proc/7/fd/3", "anon_inode:[fanotify]")
-        .file(
-            "proc/7/fdinfo/3",
-            "fanotify mnt_id:12 mflags:0 mask:10000 ignored_mask:0\n",
-        );
-    expect_finding(
-        "scanners",
-        &tree.machine(),
-        &usual_measurements(),
-        Severity::Note,
-        &["guard (process 7)"],
-    );
+        .file("proc/7/fdinfo/3", "fanotify mnt_id:12 mflags:0 mask:10000 ignored_mask:0\n");
+    expect_finding("scanners", &tree.machine(), &usual_measurements(), Severity::Note, &["guard (process 7)"]);
 }
 
 #[test]
 fn files_that_cannot_be_created_in_time_are_blamed_on_a_scanner() {
     let measured = Measured {
-        scan: Some(Scan {
-            stuck: Some(StuckOperation::Creation(Nanos(800_000_000))),
-            ..Scan::default()
-        }),
+        scan: Some(Scan { stuck: Some(StuckOperation::Creation(Nanos(800_000_000))), ..Scan::default() }),
         ..usual_measurements()
     };
     let words = ["new files cannot be written", "could not even be created within 800 ms"];
@@ -300,8 +212,6 @@ fn an_abandoned_launch_with_loader_variables_has_a_lower_bound() {
     };
     measured.launch.exec_dynamic = None;
     let words = ["more than 300 ms with LD_BIND_NOW, 1.00 ms without"];
-    let effect = expect_finding("loader-environment", &machine, &measured, Severity::Problem, &words)
-        .effect
-        .unwrap();
+    let effect = expect_finding("loader-environment", &machine, &measured, Severity::Problem, &words).effect.unwrap();
     assert!(effect.is_lower_bound && effect.span == Nanos(299_000_000), "{effect:?}");
 }

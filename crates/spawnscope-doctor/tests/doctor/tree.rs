@@ -16,9 +16,7 @@ pub struct Tree {
 
 impl Tree {
     pub fn new() -> Tree {
-        Tree {
-            directory: tempfile::tempdir().unwrap(),
-        }
+        Tree { directory: tempfile::tempdir().unwrap() }
     }
 
     pub fn root(&self) -> &Path {
@@ -124,12 +122,7 @@ pub fn find_one(
     expect(diagnosis.findings.len() == 1, &diagnosis)?;
     let finding = diagnosis.findings.into_iter().next().unwrap();
     expect(finding.severity == severity, &finding)?;
-    let text = format!(
-        "{} {} {}",
-        finding.title,
-        finding.evidence.join(" "),
-        finding.fix.join(" ")
-    );
+    let text = format!("{} {} {}", finding.title, finding.evidence.join(" "), finding.fix.join(" "));
     for word in words {
         expect(text.contains(word), (word, &finding))?;
     }
@@ -138,12 +131,7 @@ pub fn find_one(
 
 /// Returns measurements of a machine on which nothing is slow.
 pub fn usual_measurements() -> Measured {
-    let constant = |what, ns| Calibration {
-        what,
-        ns,
-        low_ns: None,
-        high_ns: None,
-    };
+    let constant = |what, ns| Calibration { what, ns, low_ns: None, high_ns: None };
     let mut measured = Measured {
         constants: vec![
             constant(Constant::PageCopy, 20_000.0),

@@ -57,18 +57,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 /// Returns the installed programs with their names, and adds a note on missing ones.
 fn installed_programs(outcome: &mut Outcome) -> Vec<(String, Program)> {
     let (mut found, mut absent) = (Vec::new(), Vec::new());
-    for (name, arguments) in [
-        ("true", [].as_slice()),
-        ("dash", &["-c", "true"]),
-        ("bash", &["-c", "true"]),
-    ] {
+    for (name, arguments) in [("true", [].as_slice()), ("dash", &["-c", "true"]), ("bash", &["-c", "true"])] {
         let Some(path) = find_program(name) else {
             absent.push(name);
             continue;
         };
-        let argv = [super::text(&path)]
-            .into_iter()
-            .chain(arguments.iter().map(|&text: &&str| text.to_owned()));
+        let argv = [super::text(&path)].into_iter().chain(arguments.iter().map(|&text: &&str| text.to_owned()));
         let label = format!("{name} {}", arguments.join(" "));
         found.push((label.trim().to_owned(), Program::new(argv)));
     }

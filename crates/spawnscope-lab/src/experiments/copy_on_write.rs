@@ -53,11 +53,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measurements>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (kind, pages) in [("small pages", Pages::Small), ("huge pages", Pages::Huge)] {
-        let setting = Setting {
-            memory_bytes: bytes,
-            pages,
-            ..Setting::default()
-        };
+        let setting = Setting { memory_bytes: bytes, pages, ..Setting::default() };
         match Worker::start(&setting).map(Rc::new) {
             Ok(worker) => cases.extend(mechanism_cases(&worker, (kind, bytes), program)),
             Err(error) => failed.push(Measurements::failed(vec![Value::from(kind), Value::from(bytes)], error)),
@@ -67,12 +63,7 @@ fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measu
 }
 
 fn mechanism_cases<'a>(worker: &Rc<Worker>, (kind, bytes): (&str, u64), program: Option<&Program>) -> Vec<Case<'a>> {
-    let executing = |mechanism| {
-        program.map(|program| Companion::Program {
-            mechanism,
-            program: program.clone(),
-        })
-    };
+    let executing = |mechanism| program.map(|program| Companion::Program { mechanism, program: program.clone() });
     let children = [
         ("fork, no exec", Some(Companion::Copy)),
         ("fork + exec", executing(Mechanism::ForkExec)),

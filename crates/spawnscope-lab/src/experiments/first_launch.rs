@@ -42,11 +42,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let mut outcome = Outcome::new("The first launch of fresh files against the second", columns);
     outcome.draw_bars(&["first_ns", "first_last_ns", "second_ns", "second_last_ns"]);
     let mut programs = vec![("tiny", context.tiny_path(), context.tiny().status)];
-    programs.extend(
-        find_program("true")
-            .and_then(|path| path.canonicalize().ok())
-            .map(|path| ("true", path, 0)),
-    );
+    programs.extend(find_program("true").and_then(|path| path.canonicalize().ok()).map(|path| ("true", path, 0)));
     if programs.len() == 1 {
         outcome.note("true not found: only the tiny program is launched");
     }
@@ -57,10 +53,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let files = cases.len();
     for count in smallest_and_largest(counts) {
         let keys = [Value::from("tiny, in memory"), Value::from(count as u64)];
-        let (paths, status) = (
-            vec![in_memory.path(); count * repetitions(count)],
-            context.tiny().status,
-        );
+        let (paths, status) = (vec![in_memory.path(); count * repetitions(count)], context.tiny().status);
         let worker = &worker;
         let run = move || first_and_second(worker, paths.chunks(count), status);
         cases.push(Case::with_fixed_work(keys, run).quiet_columns(MINIMUM_OFFSET));
@@ -153,10 +146,7 @@ fn first_and_second<'a>(
 ) -> Result<Vec<f64>, LabError> {
     let mut group_values = Vec::new();
     for copies in groups {
-        let request = Request::Concurrent {
-            paths: copies.iter().map(|path| super::text(path)).collect(),
-            status,
-        };
+        let request = Request::Concurrent { paths: copies.iter().map(|path| super::text(path)).collect(), status };
         let mut values = Vec::new();
         for _ in 0..2 {
             let walls = worker.request(&request)?;
@@ -165,11 +155,7 @@ fn first_and_second<'a>(
         }
         group_values.push(values);
     }
-    let column = |column: usize| {
-        group_values
-            .iter()
-            .filter_map(move |values| values.get(column).copied())
-    };
+    let column = |column: usize| group_values.iter().filter_map(move |values| values.get(column).copied());
     let medians = (0..MINIMUM_OFFSET).filter_map(|number| median(column(number)));
     let minima = (0..MINIMUM_OFFSET).filter_map(|number| column(number).reduce(f64::min));
     Ok(medians.chain(minima).collect())

@@ -24,17 +24,11 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         measure("wall_ns", "wall", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("A parent that grows by 1 MiB between launches", columns);
-    outcome.draw(
-        "parent_bytes",
-        "wall_ns",
-        &["mechanism"],
-        [Scale::Linear, Scale::Linear],
-    );
+    outcome.draw("parent_bytes", "wall_ns", &["mechanism"], [Scale::Linear, Scale::Linear]);
     let wanted = STEP_BYTES * context.pick(STEPS, QUICK_STEPS);
     let steps = context.size_for_each_parent(wanted, MECHANISMS.len() as u64, &mut outcome) / STEP_BYTES;
-    let mut measured: Vec<Measurements> = (0..=steps)
-        .flat_map(|step| MECHANISMS.map(|mechanism| empty_case(mechanism, step)))
-        .collect();
+    let mut measured: Vec<Measurements> =
+        (0..=steps).flat_map(|step| MECHANISMS.map(|mechanism| empty_case(mechanism, step))).collect();
     let began = Instant::now();
     for sweep in 0..MAX_SWEEPS {
         let is_over = began.elapsed() >= context.effort.time && sweep >= MIN_ROUNDS;
@@ -61,11 +55,7 @@ fn empty_case(mechanism: Mechanism, step: u64) -> Measurements {
 /// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for the forks of another. Returns false if the
 /// run must stop.
 fn run_sweep(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measurements]) -> Result<bool, LabError> {
-    let launch = |mechanism| Request::Launch {
-        mechanism,
-        program: context.tiny(),
-        count: 1,
-    };
+    let launch = |mechanism| Request::Launch { mechanism, program: context.tiny(), count: 1 };
     let mut parents = Vec::new();
     for mechanism in MECHANISMS {
         let parent = Worker::start(&Setting::default())?;

@@ -60,15 +60,10 @@ enum Linking {
 }
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
-    let keys = [
-        key("loading", "loading", Unit::Text),
-        key("count", "libraries or directories", Unit::Count),
-    ];
+    let keys = [key("loading", "loading", Unit::Text), key("count", "libraries or directories", Unit::Count)];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
-    let mut outcome = Outcome::new(
-        "Launches of a program with libraries, or with empty library directories to search",
-        columns,
-    );
+    let mut outcome =
+        Outcome::new("Launches of a program with libraries, or with empty library directories to search", columns);
     outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
     // The cases themselves, not the user's environment, must determine the search and the binding.
     let plain = Environment::without_loader_variables();
@@ -107,9 +102,8 @@ fn add_search_cases(
 ) -> Result<(), LabError> {
     let counts: &[usize] = context.pick(&DIRECTORIES, &QUICK_DIRECTORIES);
     for &count in counts {
-        let directories: Vec<PathBuf> = (0..count)
-            .map(|number| context.directory().join("loader").join(format!("empty{number}")))
-            .collect();
+        let directories: Vec<PathBuf> =
+            (0..count).map(|number| context.directory().join("loader").join(format!("empty{number}"))).collect();
         let made: Result<(), _> = directories.iter().try_for_each(fs::create_dir_all);
         made.map_err(LabError::doing("create directories"))?;
         let path: OsString =
@@ -142,9 +136,8 @@ fn add_library_cases(
     fs::create_dir_all(&root).map_err(LabError::doing("create a directory"))?;
     let library = compiler.compile(LIBRARY_SOURCE, &root.join("library.so"), &LIBRARY_OPTIONS)?;
     let one_directory = copy_library(&library, max_count, |number| root.join(format!("lib{number}.so")))?;
-    let separate_directories = copy_library(&library, max_count, |number| {
-        root.join(format!("f{number}/lib{number}.so"))
-    })?;
+    let separate_directories =
+        copy_library(&library, max_count, |number| root.join(format!("f{number}/lib{number}.so")))?;
     for &count in counts {
         let _ = context.report_progress(&format!("linking {count} libraries"), 0.0);
         let mut linked: Vec<(Linking, PathBuf)> = Vec::new();
@@ -155,12 +148,9 @@ fn add_library_cases(
             };
             let program = match linked.iter().find(|(other, _)| *other == linking) {
                 Some((_, path)) => path.clone(),
-                None => link(
-                    compiler,
-                    &root.join(format!("program{count}-{}", linked.len())),
-                    linking,
-                    &files[..count],
-                )?,
+                None => {
+                    link(compiler, &root.join(format!("program{count}-{}", linked.len())), linking, &files[..count])?
+                }
             };
             linked.push((linking, program.clone()));
             let keys = [Value::from(kind), Value::from(count as u64)];
@@ -189,10 +179,7 @@ fn copy_library(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -
 /// Links a program with libraries. The libraries have no SONAME, so the linker records the name under which each library was passed to
 /// it: the path, or with `-l:` the file name.
 fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf]) -> Result<PathBuf, LabError> {
-    let mut options = vec![
-        "-Wl,--no-as-needed,-z,lazy".to_owned(),
-        "-Wl,--allow-shlib-undefined".to_owned(),
-    ];
+    let mut options = vec!["-Wl,--no-as-needed,-z,lazy".to_owned(), "-Wl,--allow-shlib-undefined".to_owned()];
     for file in files {
         let directory = file.parent().unwrap_or(Path::new("/"));
         if linking == Linking::Absolute {

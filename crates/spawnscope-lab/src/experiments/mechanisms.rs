@@ -45,18 +45,12 @@ fn published_ratio(mechanism: Mechanism) -> Option<f64> {
 }
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
-    let columns = [key("mechanism", "mechanism", Unit::Text)]
-        .into_iter()
-        .chain(wall_and_call())
-        .chain([
-            measure("cpu_ns", "cpu", Unit::Nanos),
-            measure("user_ns", "user", Unit::Nanos),
-            measure("system_ns", "system", Unit::Nanos),
-        ]);
-    let mut outcome = Outcome::new(
-        "Launch mechanisms: a small parent, a tiny static child",
-        columns.collect(),
-    );
+    let columns = [key("mechanism", "mechanism", Unit::Text)].into_iter().chain(wall_and_call()).chain([
+        measure("cpu_ns", "cpu", Unit::Nanos),
+        measure("user_ns", "user", Unit::Nanos),
+        measure("system_ns", "system", Unit::Nanos),
+    ]);
+    let mut outcome = Outcome::new("Launch mechanisms: a small parent, a tiny static child", columns.collect());
     let mut cases = Vec::new();
     for mechanism in COMPARED {
         // Each mechanism has a worker of its own. After a fork, the parent pays for each page it writes, which would slow down other
@@ -123,24 +117,15 @@ fn clear_columns(outcome: &mut Outcome, columns: &[&str]) {
 }
 
 fn add_published(outcome: &mut Outcome) {
-    outcome.columns.push(Column {
-        is_published: true,
-        ..measure("published_ratio", "published", Unit::Ratio)
-    });
+    outcome.columns.push(Column { is_published: true, ..measure("published_ratio", "published", Unit::Ratio) });
     for row in &mut outcome.rows {
-        let mechanism = COMPARED
-            .into_iter()
-            .find(|mechanism| Value::from(mechanism.name()) == row.0[0].1);
-        let ratio = mechanism
-            .and_then(published_ratio)
-            .map_or(Value::Unknown, Value::Number);
+        let mechanism = COMPARED.into_iter().find(|mechanism| Value::from(mechanism.name()) == row.0[0].1);
+        let ratio = mechanism.and_then(published_ratio).map_or(Value::Unknown, Value::Number);
         row.0.push(("published_ratio".to_owned(), ratio));
     }
     // Narrow terminals omit the last columns.
-    let (last, first) = outcome
-        .columns
-        .drain(..)
-        .partition(|column| ["user_ns", "system_ns"].contains(&column.name.as_str()));
+    let (last, first) =
+        outcome.columns.drain(..).partition(|column| ["user_ns", "system_ns"].contains(&column.name.as_str()));
     outcome.columns = first;
     outcome.columns.extend::<Vec<Column>>(last);
 }

@@ -93,10 +93,7 @@ experiments! {
 
 /// Returns the columns of launch times from a worker: the wall, and the time inside the call.
 fn wall_and_call() -> [Column; 2] {
-    [
-        measure("wall_ns", "wall", Unit::Nanos),
-        measure("call_ns", "call", Unit::Nanos),
-    ]
+    [measure("wall_ns", "wall", Unit::Nanos), measure("call_ns", "call", Unit::Nanos)]
 }
 
 /// Returns a case that makes launches. The wall and the time inside the call must be within the wanted noise.
@@ -107,13 +104,7 @@ fn launches<'a>(
     program: &Program,
 ) -> Case<'a> {
     let (worker, program) = (Rc::clone(worker), program.clone());
-    let run = move |count| {
-        worker.request(&Request::Launch {
-            mechanism,
-            program: program.clone(),
-            count,
-        })
-    };
+    let run = move |count| worker.request(&Request::Launch { mechanism, program: program.clone(), count });
     Case::new(keys, run).quiet_columns(wall_and_call().len())
 }
 

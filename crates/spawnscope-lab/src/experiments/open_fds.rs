@@ -30,18 +30,10 @@ const MECHANISMS: [Mechanism; 9] = [
 ];
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
-    let keys = [
-        key("mechanism", "mechanism", Unit::Text),
-        key("open_files", "open files", Unit::Count),
-    ];
+    let keys = [key("mechanism", "mechanism", Unit::Text), key("open_files", "open files", Unit::Count)];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("Launches by the parent's number of open files", columns);
-    outcome.draw(
-        "open_files",
-        "wall_ns",
-        &["mechanism"],
-        [Scale::Logarithmic, Scale::Logarithmic],
-    );
+    outcome.draw("open_files", "wall_ns", &["mechanism"], [Scale::Logarithmic, Scale::Logarithmic]);
     let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
     let (cases, failed) = cases(context, counts);
     let mut measured = context.interleave(cases);
@@ -63,11 +55,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measurements>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for &open_files in counts {
-        let setting = Setting {
-            open_files,
-            files_limit: Some(FILE_LIMIT),
-            ..Setting::default()
-        };
+        let setting = Setting { open_files, files_limit: Some(FILE_LIMIT), ..Setting::default() };
         match Worker::start(&setting).map(Rc::new) {
             Ok(worker) => cases.extend(MECHANISMS.map(|mechanism| {
                 let keys = [Value::from(mechanism.name()), Value::from(open_files)];

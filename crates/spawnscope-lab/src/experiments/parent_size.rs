@@ -64,15 +64,8 @@ impl Launcher<'_> {
 }
 
 /// Published times: seconds for 1000 runs of /bin/true from bash, by the MB of memory in bash.
-const PUBLISHED_SECONDS: [(u64, f64); 7] = [
-    (0, 0.57),
-    (1, 0.65),
-    (10, 1.1),
-    (100, 3.2),
-    (250, 12.8),
-    (500, 23.8),
-    (1000, 45.2),
-];
+const PUBLISHED_SECONDS: [(u64, f64); 7] =
+    [(0, 0.57), (1, 0.65), (10, 1.1), (100, 3.2), (250, 12.8), (500, 23.8), (1000, 45.2)];
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
@@ -82,17 +75,10 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("Launches by the parent's memory", columns);
-    outcome.draw(
-        "parent_bytes",
-        "wall_ns",
-        &["mechanism", "memory"],
-        [Scale::Logarithmic, Scale::Logarithmic],
-    );
+    outcome.draw("parent_bytes", "wall_ns", &["mechanism", "memory"], [Scale::Logarithmic, Scale::Logarithmic]);
     outcome.add_published(
         "bash, published",
-        PUBLISHED_SECONDS
-            .iter()
-            .map(|(mb, seconds)| ((mb * MB) as f64, seconds * 1e6)),
+        PUBLISHED_SECONDS.iter().map(|(mb, seconds)| ((mb * MB) as f64, seconds * 1e6)),
     );
     let (bash, program) = (find_program("bash"), find_program("true"));
     let bash_and_program = bash.as_deref().zip(program.as_deref());
@@ -159,10 +145,7 @@ fn measure_in_passes(
     let parents = series.iter().map(|one| (sizes(one), one.launcher.fill_factor()));
     let mut passes = Passes::new(parents.collect());
     let weight = |sizes: &[Vec<u64>]| {
-        let cases = sizes
-            .iter()
-            .zip(series)
-            .map(|(sizes, one)| sizes.len() * one.launcher.cases_per_size());
+        let cases = sizes.iter().zip(series).map(|(sizes, one)| sizes.len() * one.launcher.cases_per_size());
         cases.sum::<usize>() as f64
     };
     let all = weight(&series.iter().map(sizes).collect::<Vec<_>>());
@@ -184,11 +167,7 @@ fn measure_in_passes(
              possible"
         ));
     }
-    let left_out: Vec<String> = passes
-        .left_out()
-        .into_iter()
-        .map(spawnscope_data::units::bytes)
-        .collect();
+    let left_out: Vec<String> = passes.left_out().into_iter().map(spawnscope_data::units::bytes).collect();
     if !left_out.is_empty() {
         outcome.note(format!("skipped, not enough memory: {}", left_out.join(", ")));
     }
@@ -206,11 +185,7 @@ fn start_pass<'a>(
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (one, sizes) in series.iter().zip(pass) {
         for &bytes in sizes {
-            let doing = format!(
-                "filling {} with {}",
-                one.parent_name(),
-                spawnscope_data::units::bytes(bytes)
-            );
+            let doing = format!("filling {} with {}", one.parent_name(), spawnscope_data::units::bytes(bytes));
             let may_continue = || context.report_progress(&doing, done);
             if !may_continue() {
                 return None;
@@ -279,11 +254,7 @@ impl Series<'_> {
 }
 
 fn start_worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
-    let setting = Setting {
-        memory_bytes,
-        pages,
-        ..Setting::default()
-    };
+    let setting = Setting { memory_bytes, pages, ..Setting::default() };
     // With this TMPDIR, the file is on the file system of the lab's directory.
     let environment = match pages {
         Pages::File => Environment::default().with("TMPDIR", context.directory()),

@@ -19,11 +19,7 @@ impl Passes {
     /// other.
     pub fn new(series: Vec<(Vec<u64>, u64)>) -> Passes {
         let (waiting, fill_factors) = series.into_iter().unzip();
-        Passes {
-            waiting,
-            fill_factors,
-            left_out: Vec::new(),
-        }
+        Passes { waiting, fill_factors, left_out: Vec::new() }
     }
 
     /// Returns the next pass: for each series, the sizes that fit together with those of the other series; `None` if no parent is left. A
@@ -68,9 +64,7 @@ fn count_fitting(sizes: &[u64], fill_factor: u64, free: u64) -> usize {
 
 /// Returns the memory that these parents need while the last and largest one is filled.
 fn needed_bytes(sizes: &[u64], fill_factor: u64) -> u64 {
-    let copies = sizes
-        .last()
-        .map_or(0, |largest| largest.saturating_mul(fill_factor - 1));
+    let copies = sizes.last().map_or(0, |largest| largest.saturating_mul(fill_factor - 1));
     sizes.iter().fold(copies, |sum, size| sum.saturating_add(*size))
 }
 
@@ -81,10 +75,7 @@ mod tests {
     use super::*;
 
     fn with_total(total: u64) -> AvailableMemory {
-        AvailableMemory {
-            total,
-            per_process: u64::MAX,
-        }
+        AvailableMemory { total, per_process: u64::MAX }
     }
 
     /// Returns all passes, and the sizes that do not fit.
@@ -114,16 +105,9 @@ mod tests {
     fn a_size_is_left_out_only_if_one_parent_does_not_fit() {
         let (found, left_out) = passes(&[&[0, 50, 60, 100, 200], &[100, 200]], with_total(110));
         let first_series = |sizes: &[u64]| vec![sizes.to_vec(), vec![]];
-        let expected = [
-            first_series(&[0, 50, 60]),
-            first_series(&[100]),
-            vec![vec![], vec![100]],
-        ];
+        let expected = [first_series(&[0, 50, 60]), first_series(&[100]), vec![vec![], vec![100]]];
         assert_eq!((found, left_out), (expected.into(), vec![200]));
-        let limited = AvailableMemory {
-            total: 500,
-            per_process: 60,
-        };
+        let limited = AvailableMemory { total: 500, per_process: 60 };
         assert_eq!(passes(&[&[0, 50, 100]], limited), (vec![vec![vec![0, 50]]], vec![100]));
         assert_eq!(passes(&[&[0, 1]], with_total(0)), (vec![vec![vec![0]]], vec![1]));
     }

@@ -23,16 +23,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         key("misses", "misses", Unit::Count),
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
-    let mut outcome = Outcome::new(
-        "A search in PATH, by the number of directories without the program",
-        columns,
-    );
-    outcome.draw(
-        "misses",
-        "wall_ns",
-        &["search", "folders"],
-        [Scale::Linear, Scale::Linear],
-    );
+    let mut outcome = Outcome::new("A search in PATH, by the number of directories without the program", columns);
+    outcome.draw("misses", "wall_ns", &["search", "folders"], [Scale::Linear, Scale::Linear]);
     let measured = context.interleave(cases(context)?);
     outcome.add(&measured);
     outcome.fit("misses", 1.0, "miss");
@@ -60,10 +52,7 @@ fn cases<'a>(context: &ExperimentContext<'_>) -> Result<Vec<Case<'a>>, LabError>
             }
             let path: OsString = std::env::join_paths(directories.into_iter().chain([context.directory().to_owned()]))
                 .map_err(|error| LabError::Unavailable(error.to_string()))?;
-            let worker = Rc::new(Worker::start_with(
-                &Setting::default(),
-                Environment::default().with("PATH", &path),
-            )?);
+            let worker = Rc::new(Worker::start_with(&Setting::default(), Environment::default().with("PATH", &path))?);
             let keys = |name: &str| [Value::from(name), Value::from(kind), Value::from(count as u64)];
             cases.push(launches(keys("posix_spawnp"), &worker, Mechanism::PosixSpawnp, &named));
             cases.push(launches(keys("vspawn"), &worker, Mechanism::Vspawn, &named));

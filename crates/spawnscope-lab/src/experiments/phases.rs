@@ -48,10 +48,7 @@ pub fn record_phases(directory: &Path, program: &Program) -> Result<[Option<Esti
         return Err(NoPhases::ThisCommand(reason(&output)));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let launches: Vec<Json> = text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect();
+    let launches: Vec<Json> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     warm_start_phases(&launches)
         .ok_or_else(|| NoPhases::ThisCommand("the recording lacks some of its starts".to_owned()))
 }
@@ -71,10 +68,7 @@ fn reason(output: &Output) -> String {
 /// Returns the phases of the shell's children, except for the first, which found cold caches; `None` if there are too few.
 fn warm_start_phases(launches: &[Json]) -> Option<[Option<Estimate>; 3]> {
     let shell = launches.iter().find(|launch| launch["parent"].is_null())?;
-    let starts: Vec<&Json> = launches
-        .iter()
-        .filter(|launch| launch["parent"] == shell["id"])
-        .collect();
+    let starts: Vec<&Json> = launches.iter().filter(|launch| launch["parent"] == shell["id"]).collect();
     let warm = starts.get(1..)?;
     if warm.len() < MIN_ROUNDS {
         return None;

@@ -74,11 +74,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let case = |(name, program): &(String, Program)| {
         let (worker, program) = (Rc::clone(&worker), program.clone());
         Case::new([Value::from(name.as_str())], move |count| {
-            let request = Request::Launch {
-                mechanism: Mechanism::VforkExec,
-                program: program.clone(),
-                count,
-            };
+            let request = Request::Launch { mechanism: Mechanism::VforkExec, program: program.clone(), count };
             worker.request(&request).map(|values| vec![values[WALL], values[CPU]])
         })
     };
@@ -110,9 +106,7 @@ fn interpreters(outcome: &mut Outcome) -> (Vec<(String, Program)>, Vec<&'static 
             if mark == SHIM && !visible.is_empty() {
                 continue;
             }
-            let argv = [super::text(&path)]
-                .into_iter()
-                .chain(arguments.iter().map(|&argument| argument.to_owned()));
+            let argv = [super::text(&path)].into_iter().chain(arguments.iter().map(|&argument| argument.to_owned()));
             found.push((format!("{} {mark}", label.trim()).trim().to_owned(), Program::new(argv)));
         }
     }
@@ -127,9 +121,7 @@ fn remove_duplicate_sh(found: &mut Vec<(String, Program)>) -> Option<String> {
     };
     let position = found.iter().position(|(name, _)| name == SH)?;
     let sh = file(&found[position].1)?;
-    let (same, _) = found
-        .iter()
-        .find(|(name, program)| name != SH && file(program) == Some(sh))?;
+    let (same, _) = found.iter().find(|(name, program)| name != SH && file(program) == Some(sh))?;
     let note = format!("{SH} is {same}");
     found.remove(position);
     Some(note)
@@ -147,10 +139,7 @@ fn resolve_shim(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'stat
         Some(real) => format!("starts {}", without_home(real)),
         None => "does not show what it starts".to_owned(),
     };
-    outcome.note(format!(
-        "{name} {SHIM}: {} is a script, which {target}",
-        without_home(&path)
-    ));
+    outcome.note(format!("{name} {SHIM}: {} is a script, which {target}", without_home(&path)));
     [(SHIM, path)].into_iter().chain(real.map(|real| ("", real))).collect()
 }
 
@@ -175,12 +164,7 @@ fn program_files(directory: &Path, found: &[(String, Program)]) -> BTreeMap<Stri
 /// Returns the interpreter that a script starts, as the interpreter itself reports it.
 fn shim_target(name: &str, script: &Path) -> Option<PathBuf> {
     let (_, query) = EXECUTABLE_QUERIES.iter().find(|(other, _)| *other == name)?;
-    let output = Command::new(script)
-        .args(query)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
+    let output = Command::new(script).args(query).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let path = String::from_utf8(output.stdout).ok()?;
     Some(PathBuf::from(path.trim()))
 }
@@ -241,10 +225,7 @@ const LANGUAGES: [Language; 3] = [
         name: "java, a class",
         compiler: "javac",
         options: &[],
-        source: (
-            "Hello.java",
-            "class Hello { public static void main(String[] arguments) {} }\n",
-        ),
+        source: ("Hello.java", "class Hello { public static void main(String[] arguments) {} }\n"),
         command: &["java", "Hello"],
     },
 ];
@@ -256,12 +237,8 @@ impl Language {
         let (source, text) = self.source;
         std::fs::write(directory.join(source), text)
             .map_err(|error| format!("its source cannot be written: {error}"))?;
-        let status = Command::new(compiler)
-            .args(self.options)
-            .arg(source)
-            .current_dir(directory)
-            .stderr(Stdio::null())
-            .status();
+        let status =
+            Command::new(compiler).args(self.options).arg(source).current_dir(directory).stderr(Stdio::null()).status();
         if !status.is_ok_and(|status| status.success()) {
             return Err("its compiler failed".to_owned());
         }
@@ -279,9 +256,7 @@ impl Language {
 /// Adds the phases of recorded starts, if recording is allowed.
 fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(String, Program)]) {
     let columns = PHASE_COLUMNS.into_iter().zip(PHASES);
-    outcome
-        .columns
-        .extend(columns.map(|(name, title)| measure(name, title, Unit::Nanos)));
+    outcome.columns.extend(columns.map(|(name, title)| measure(name, title, Unit::Nanos)));
     let mut recording_fails = false;
     for row in 0..outcome.rows.len() {
         let name = outcome.rows[row].0[0].1.clone();
@@ -296,11 +271,7 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
             }
             Some((_, Err(NoPhases::AnyCommand(reason)))) => {
                 recording_fails = true;
-                let root = if rustix::process::geteuid().is_root() {
-                    ""
-                } else {
-                    "; they need root"
-                };
+                let root = if rustix::process::geteuid().is_root() { "" } else { "; they need root" };
                 outcome.note(format!("exec, load and run are unknown{root}: {reason}"));
                 UNKNOWN
             }
@@ -337,10 +308,8 @@ mod tests {
         std::fs::hard_link(path("dash"), path("hard")).unwrap();
         symlink("busybox", path("other")).unwrap();
         let result = |sh: &str| {
-            let mut found = vec![
-                (SH.to_owned(), Program::new([path(sh)])),
-                ("dash".to_owned(), Program::new([path("dash")])),
-            ];
+            let mut found =
+                vec![(SH.to_owned(), Program::new([path(sh)])), ("dash".to_owned(), Program::new([path("dash")]))];
             (remove_duplicate_sh(&mut found), found.len())
         };
         assert_eq!(result("linked"), (Some("sh is dash".to_owned()), 1));

@@ -61,15 +61,9 @@ impl FastTimes {
             let mut values = measured.values(column + MINIMUM_OFFSET);
             values.sort_by(f64::total_cmp);
             let count = values.len();
-            values
-                .get(count / ROUNDS_PER_OUTLIER)
-                .copied()
-                .filter(|_| count >= MIN_ROUNDS)
+            values.get(count / ROUNDS_PER_OUTLIER).copied().filter(|_| count >= MIN_ROUNDS)
         };
-        Some(FastTimes {
-            watched: fast_time(watched)?,
-            unwatched: fast_time(unwatched)?,
-        })
+        Some(FastTimes { watched: fast_time(watched)?, unwatched: fast_time(unwatched)? })
     }
 
     fn ratio(&self) -> f64 {
@@ -109,10 +103,7 @@ mod tests {
         Measurements {
             keys: vec![Value::from("tiny"), Value::from(at_once)],
             // The medians over groups are disturbed, which must not matter.
-            rounds: rounds
-                .into_iter()
-                .map(|round| [[1e9; MINIMUM_OFFSET], round.map(|ms| ms * MS)].concat())
-                .collect(),
+            rounds: rounds.into_iter().map(|round| [[1e9; MINIMUM_OFFSET], round.map(|ms| ms * MS)].concat()).collect(),
             launches: None,
             failure: None,
         }
@@ -129,23 +120,15 @@ mod tests {
     #[test]
     fn scanners_of_launches_are_reported_with_their_queue() {
         let ends = [3.06, 5.39, 7.34, 14.8, 31.0];
-        let watched: Vec<Measurements> = (0..)
-            .zip(ends)
-            .map(|(power, last)| undisturbed(1 << power, 3.0, last))
-            .collect();
+        let watched: Vec<Measurements> =
+            (0..).zip(ends).map(|(power, last)| undisturbed(1 << power, 3.0, last)).collect();
         let note = every_launch_note(&watched, &in_memory()).unwrap();
         assert!(note.contains("takes 30.0 times as long as one from memory"), "{note}");
-        assert!(
-            note.contains("queue: of 16 at once, the last waits 10.3 times"),
-            "{note}"
-        );
+        assert!(note.contains("queue: of 16 at once, the last waits 10.3 times"), "{note}");
         let in_parallel = [undisturbed(1, 3.0, 3.0), undisturbed(16, 4.0, 9.0)];
         let note = every_launch_note(&in_parallel, &in_memory()).unwrap();
         assert!(note.contains("each time") && !note.contains("queue"), "{note}");
-        let only_at_first = [
-            measured(1, [[75.0, 75.0, 0.23, 0.23]; 6]),
-            measured(16, [[640.0, 1200.0, 0.9, 1.1]; 6]),
-        ];
+        let only_at_first = [measured(1, [[75.0, 75.0, 0.23, 0.23]; 6]), measured(16, [[640.0, 1200.0, 0.9, 1.1]; 6])];
         assert_eq!(every_launch_note(&only_at_first, &in_memory()), None, "cold caches");
         let unscanned = [undisturbed(1, 0.12, 0.12), undisturbed(16, 0.7, 1.4)];
         assert_eq!(every_launch_note(&unscanned, &in_memory()), None);
@@ -159,28 +142,14 @@ mod tests {
         let most = || undisturbed(16, 3.0, 31.0);
         for disturbed in 0..6 {
             // First without a scanner; then with one, while launches from memory are disturbed.
-            assert_eq!(
-                every_launch_note(&[six_rounds(disturbed), most()], &in_memory()),
-                None,
-                "{disturbed}"
-            );
+            assert_eq!(every_launch_note(&[six_rounds(disturbed), most()], &in_memory()), None, "{disturbed}");
             let unwatched = [six_rounds(disturbed), undisturbed(16, 0.6, 1.2)];
-            assert!(
-                every_launch_note(&[six_rounds(6), most()], &unwatched).is_some(),
-                "{disturbed}"
-            );
+            assert!(every_launch_note(&[six_rounds(6), most()], &unwatched).is_some(), "{disturbed}");
         }
         let two_fast = measured(1, rounds(20, 18));
-        assert!(
-            every_launch_note(&[two_fast, most()], &in_memory()).is_some(),
-            "of twenty"
-        );
+        assert!(every_launch_note(&[two_fast, most()], &in_memory()).is_some(), "of twenty");
         let interrupted = measured(1, rounds(5, 5));
-        assert_eq!(
-            every_launch_note(&[interrupted, most()], &in_memory()),
-            None,
-            "too few rounds"
-        );
+        assert_eq!(every_launch_note(&[interrupted, most()], &in_memory()), None, "too few rounds");
     }
 
     #[test]

@@ -24,10 +24,7 @@ const SHELLS: [(&str, &[&str]); 8] = [
 ];
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
-    let keys = [
-        key("shell", "shell", Unit::Text),
-        key("text", "its command", Unit::Text),
-    ];
+    let keys = [key("shell", "shell", Unit::Text), key("text", "its command", Unit::Text)];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("A tiny command with and without a shell", columns);
     let (cases, absent) = cases(context)?;
@@ -60,10 +57,7 @@ fn cases<'a>(context: &ExperimentContext<'_>) -> Result<(Vec<Case<'a>>, Vec<&'st
             continue;
         };
         // Some shells exec their last command instead of forking, others never do.
-        for (shown, text) in [
-            ("COMMAND", command.clone()),
-            ("COMMAND; exit $?", format!("{command}; exit $?")),
-        ] {
+        for (shown, text) in [("COMMAND", command.clone()), ("COMMAND; exit $?", format!("{command}; exit $?"))] {
             let argv = [&[path.as_str()], arguments, &["-c", text.as_str()]].concat();
             let program = Program::new(argv).with_status(context.tiny().status);
             let keys = [Value::from(name), Value::from(shown)];

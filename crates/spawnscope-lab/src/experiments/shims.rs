@@ -38,9 +38,7 @@ int main(int count, char **arguments) {
 "#;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
-    let columns = [key("wrapper", "wrapper", Unit::Text)]
-        .into_iter()
-        .chain(wall_and_call());
+    let columns = [key("wrapper", "wrapper", Unit::Text)].into_iter().chain(wall_and_call());
     let mut outcome = Outcome::new("A tiny program behind wrappers", columns.collect());
     let directory = context.directory().join("shims");
     fs::create_dir_all(&directory).map_err(LabError::doing("create a directory"))?;
@@ -81,11 +79,9 @@ fn chains(directory: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec
         chains.push(("env env env", vec![env.clone(), env.clone(), env, target.clone()]));
     }
     let quoted = shlex::try_quote(&target).map_err(|error| LabError::Unavailable(error.to_string()))?;
-    for (name, interpreter) in [
-        ("sh script", "/bin/sh"),
-        ("bash script", "/bin/bash"),
-        ("env bash script", "/usr/bin/env bash"),
-    ] {
+    for (name, interpreter) in
+        [("sh script", "/bin/sh"), ("bash script", "/bin/bash"), ("env bash script", "/usr/bin/env bash")]
+    {
         let text = format!("#!{interpreter}\nexec {quoted} \"$@\"\n");
         chains.push((name, vec![write_script(directory, name, &text)?]));
     }
@@ -116,11 +112,7 @@ fn write_manager(directory: &Path, target: &Path) -> Result<String, LabError> {
             .map_err(|error| LabError::Unavailable(error.to_string()))
     };
     let (root, manager) = (quote(directory)?, quote(&manager)?);
-    write_script(
-        directory,
-        "tool",
-        &format!("#!/bin/bash\nexport ROOT={root}\nexec {manager} exec tool \"$@\"\n"),
-    )
+    write_script(directory, "tool", &format!("#!/bin/bash\nexport ROOT={root}\nexec {manager} exec tool \"$@\"\n"))
 }
 
 fn compile_proxy(compiler: &Compiler, directory: &Path, target: &str) -> Result<String, LabError> {

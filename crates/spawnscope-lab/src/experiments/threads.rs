@@ -19,16 +19,10 @@ const MEASURED_COLUMNS: usize = 2;
 /// The minimum number of launches in each batch with the neighbour, the thread of `worker/stall.rs`.
 const MIN_STALLS: u32 = 5;
 /// Baselines without a launch: pauses as long as launches by these mechanisms.
-const PAUSES: [(&str, Mechanism); 2] = [
-    ("nothing, fork's time", Mechanism::ForkExec),
-    ("nothing, vfork's time", Mechanism::VforkExec),
-];
-const MECHANISMS: [Mechanism; 4] = [
-    Mechanism::ForkExec,
-    Mechanism::VforkExec,
-    Mechanism::PosixSpawn,
-    Mechanism::Vspawn,
-];
+const PAUSES: [(&str, Mechanism); 2] =
+    [("nothing, fork's time", Mechanism::ForkExec), ("nothing, vfork's time", Mechanism::VforkExec)];
+const MECHANISMS: [Mechanism; 4] =
+    [Mechanism::ForkExec, Mechanism::VforkExec, Mechanism::PosixSpawn, Mechanism::Vspawn];
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
@@ -46,11 +40,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let settings = counts.iter().map(|threads| (*threads, 0)).chain(large_parent);
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (threads, memory_bytes) in settings {
-        let setting = Setting {
-            threads,
-            memory_bytes,
-            ..Setting::default()
-        };
+        let setting = Setting { threads, memory_bytes, ..Setting::default() };
         let keys = |name: &str| vec![Value::from(name), Value::from(threads), Value::from(memory_bytes)];
         match Worker::start(&setting) {
             Ok(worker) => {
@@ -83,11 +73,7 @@ fn stall_case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, p
     let worker = Rc::clone(worker);
     let run = move |count: u32| {
         let program = || program.clone();
-        let alone = worker.request(&Request::Launch {
-            mechanism,
-            program: program(),
-            count,
-        })?;
+        let alone = worker.request(&Request::Launch { mechanism, program: program(), count })?;
         let with_neighbour = worker.request(&Request::Stall {
             mechanism,
             program: program(),
@@ -103,15 +89,9 @@ fn stall_case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, p
 fn baseline_case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
     let run = move |count: u32| {
-        let launched = worker.request(&Request::Launch {
-            mechanism,
-            program: program.clone(),
-            count,
-        })?;
-        let with_neighbour = worker.request(&Request::Idle {
-            pause_ns: launched[WALL],
-            count: count.max(MIN_STALLS),
-        })?;
+        let launched = worker.request(&Request::Launch { mechanism, program: program.clone(), count })?;
+        let with_neighbour =
+            worker.request(&Request::Idle { pause_ns: launched[WALL], count: count.max(MIN_STALLS) })?;
         Ok(vec![with_neighbour[WALL], with_neighbour[STALL]])
     };
     Case::new(keys, run).quiet_columns(MEASURED_COLUMNS)

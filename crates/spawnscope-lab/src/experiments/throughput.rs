@@ -29,19 +29,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         measure("launches_per_second", "launches per second", Unit::PerSecond),
     ];
     let mut outcome = Outcome::new("Launches per second of a tiny static child", columns);
-    outcome.draw(
-        "in_flight",
-        "launches_per_second",
-        &["mechanism", "threads"],
-        [Scale::Logarithmic, Scale::Linear],
-    );
+    outcome.draw("in_flight", "launches_per_second", &["mechanism", "threads"], [Scale::Logarithmic, Scale::Linear]);
     let levels: &[(u32, u32)] = context.pick(&CONCURRENCY_LEVELS, &QUICK_CONCURRENCY_LEVELS);
     let mut cases = Vec::new();
     for mechanism in mechanisms::COMPARED {
         let worker = Rc::new(Worker::start(&Setting::default())?);
-        let possible = levels
-            .iter()
-            .filter(|(_, in_flight)| *in_flight <= max_in_flight(mechanism));
+        let possible = levels.iter().filter(|(_, in_flight)| *in_flight <= max_in_flight(mechanism));
         cases.extend(possible.map(|level| case(context, &worker, mechanism, *level)));
     }
     let measured = context.interleave(cases);
@@ -78,11 +71,7 @@ fn case<'a>(
     mechanism: Mechanism,
     (threads, in_flight): (u32, u32),
 ) -> Case<'a> {
-    let keys = [
-        Value::from(mechanism.name()),
-        Value::from(u64::from(threads)),
-        Value::from(u64::from(in_flight)),
-    ];
+    let keys = [Value::from(mechanism.name()), Value::from(u64::from(threads)), Value::from(u64::from(in_flight))];
     let program = context.tiny_for(mechanism);
     let worker = Rc::clone(worker);
     Case::with_fixed_work(keys, move || {

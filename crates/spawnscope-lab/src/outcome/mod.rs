@@ -119,10 +119,7 @@ impl Outcome {
     /// Adds a published curve to the chart.
     pub fn add_published(&mut self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) {
         if let Some(chart) = &mut self.chart {
-            chart.published.push(PublishedCurve {
-                label: label.to_owned(),
-                points: points.into_iter().collect(),
-            });
+            chart.published.push(PublishedCurve { label: label.to_owned(), points: points.into_iter().collect() });
         }
     }
 
@@ -142,9 +139,7 @@ impl Outcome {
                 continue;
             }
             if case.rounds.len() < MIN_ROUNDS {
-                self.note(format!(
-                    "ended before {MIN_ROUNDS} rounds: intervals cover less than 95 %"
-                ));
+                self.note(format!("ended before {MIN_ROUNDS} rounds: intervals cover less than 95 %"));
             }
             if !case.has_results() {
                 continue;
@@ -153,9 +148,7 @@ impl Outcome {
             let keys = keys.map(|column| column.name.clone()).zip(case.keys.iter().cloned());
             let measures = self.columns.iter().filter(|column| !column.is_key).enumerate();
             let measures = measures.map(|(index, column)| (column.name.clone(), case.estimate(index).into()));
-            let launches = case
-                .launches
-                .map(|count| (LAUNCHES.to_owned(), Value::from(u64::from(count))));
+            let launches = case.launches.map(|count| (LAUNCHES.to_owned(), Value::from(u64::from(count))));
             let row = Row(keys.chain(measures).chain(launches).collect());
             self.rows.push(row);
         }
@@ -176,11 +169,7 @@ impl Outcome {
         let mut within_noise = Vec::new();
         for (row, case) in self.rows.iter_mut().zip(with_results) {
             let ratio = (base.failure.is_none()).then(|| case.ratio(base, column)).flatten();
-            if !std::ptr::eq(case, base)
-                && ratio
-                    .as_ref()
-                    .is_some_and(|ratio| ratio.low <= 1.0 && ratio.high >= 1.0)
-            {
+            if !std::ptr::eq(case, base) && ratio.as_ref().is_some_and(|ratio| ratio.low <= 1.0 && ratio.high >= 1.0) {
                 within_noise.push(case.label());
             }
             row.0.push((name.to_owned(), ratio.into()));

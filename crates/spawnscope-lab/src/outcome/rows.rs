@@ -139,20 +139,11 @@ impl From<Option<Estimate>> for Value {
 /// Returns a key column.
 #[must_use]
 pub fn key(name: &str, title: &str, unit: Unit) -> Column {
-    Column {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        unit,
-        is_key: true,
-        is_published: false,
-    }
+    Column { name: name.to_owned(), title: title.to_owned(), unit, is_key: true, is_published: false }
 }
 
 /// Returns a column of measurements.
 #[must_use]
 pub fn measure(name: &str, title: &str, unit: Unit) -> Column {
-    Column {
-        is_key: false,
-        ..key(name, title, unit)
-    }
+    Column { is_key: false, ..key(name, title, unit) }
 }

@@ -43,11 +43,7 @@ impl Ballast {
                 })
                 .map_err(LabError::doing("start a thread"))?;
         }
-        let mut ballast = Ballast {
-            setting: *setting,
-            memory: Vec::new(),
-            _files: files,
-        };
+        let mut ballast = Ballast { setting: *setting, memory: Vec::new(), _files: files };
         ballast.replace_memory()?;
         Ok(ballast)
     }
@@ -55,9 +51,7 @@ impl Ballast {
     /// Replaces the memory. Necessary after forks, which leave behind pages that are shared, or huge pages that were split.
     pub fn replace_memory(&mut self) -> Result<(), LabError> {
         self.memory.clear();
-        let Setting {
-            memory_bytes, pages, ..
-        } = self.setting;
+        let Setting { memory_bytes, pages, .. } = self.setting;
         if memory_bytes > 0 {
             self.memory.push(map_populated(memory_bytes as usize, pages)?);
             if pages == Pages::Huge {
@@ -91,10 +85,7 @@ fn limit_files(wanted: u64) -> Result<(), LabError> {
 }
 
 fn system_error(doing: &str, errno: nix::errno::Errno) -> LabError {
-    LabError::System {
-        doing: doing.to_owned(),
-        source: errno.into(),
-    }
+    LabError::System { doing: doing.to_owned(), source: errno.into() }
 }
 
 fn check_huge(bytes: u64) -> Result<(), LabError> {
@@ -108,9 +99,7 @@ fn check_huge(bytes: u64) -> Result<(), LabError> {
             spawnscope_data::units::bytes(kilobytes * 1024),
             spawnscope_data::units::bytes(bytes)
         ))),
-        None => Err(LabError::Unavailable(
-            "this kernel does not report memory in huge pages".to_owned(),
-        )),
+        None => Err(LabError::Unavailable("this kernel does not report memory in huge pages".to_owned())),
     }
 }
 

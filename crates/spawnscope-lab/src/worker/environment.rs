@@ -22,14 +22,10 @@ impl Environment {
     }
 
     fn without_loader_variables_among(names: impl Iterator<Item = OsString>) -> Environment {
-        let mut removed: Vec<OsString> = names
-            .filter(|name| name.as_encoded_bytes().starts_with(LOADER_PREFIX))
-            .collect();
+        let mut removed: Vec<OsString> =
+            names.filter(|name| name.as_encoded_bytes().starts_with(LOADER_PREFIX)).collect();
         removed.sort();
-        Environment {
-            removed,
-            set: Vec::new(),
-        }
+        Environment { removed, set: Vec::new() }
     }
 
     /// Adds a variable, or replaces its value.

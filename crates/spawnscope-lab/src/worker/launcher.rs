@@ -103,9 +103,7 @@ impl<'p> Launcher<'p> {
             Mechanism::PosixSpawn | Mechanism::PosixSpawnp => self.posix_spawn(mechanism, None).map(RunningChild::Pid),
             Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(mechanism),
             // SAFETY: the string is valid.
-            Mechanism::System => Ok(RunningChild::Ended(unsafe {
-                libc::system(self.shell_command.as_ptr())
-            })),
+            Mechanism::System => Ok(RunningChild::Ended(unsafe { libc::system(self.shell_command.as_ptr()) })),
             Mechanism::Popen => self.popen(),
             Mechanism::VspawnPrepared => self.prepared.spawn().map(RunningChild::Vspawn).map_err(to_io_error),
             Mechanism::Vspawn | Mechanism::VspawnCloseOthers => {

@@ -78,9 +78,6 @@ impl Mechanism {
     /// Returns whether the mechanism reads the child's output from a pipe.
     #[must_use]
     pub fn reads_output(self) -> bool {
-        matches!(
-            self,
-            Mechanism::PosixSpawnPipe | Mechanism::VspawnPipe | Mechanism::Popen
-        )
+        matches!(self, Mechanism::PosixSpawnPipe | Mechanism::VspawnPipe | Mechanism::Popen)
     }
 }

@@ -90,10 +90,7 @@ impl Worker {
             match process.read_reply() {
                 Some(reply) => return reply.map(|_| process),
                 // Ctrl-C arrived before the worker was in its own process group; try again.
-                None if process
-                    .child
-                    .wait()
-                    .is_ok_and(|status| status.signal() == Some(libc::SIGINT)) => {}
+                None if process.child.wait().is_ok_and(|status| status.signal() == Some(libc::SIGINT)) => {}
                 None => return Err(process.end()),
             }
         }
@@ -111,11 +108,7 @@ impl Worker {
             .spawn()
             .map_err(LabError::doing("start a worker"))?;
         match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => Ok(Process {
-                child,
-                input,
-                output: BufReader::new(output),
-            }),
+            (Some(input), Some(output)) => Ok(Process { child, input, output: BufReader::new(output) }),
             _ => Err(LabError::Invalid("no pipes to a worker".to_owned())),
         }
     }

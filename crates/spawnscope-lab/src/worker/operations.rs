@@ -17,25 +17,13 @@ use spawnscope_system::process::reap;
 /// Performs a request.
 pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
     match request {
-        Request::Launch {
-            mechanism,
-            program,
-            count,
-        } => launch(*mechanism, program, *count),
+        Request::Launch { mechanism, program, count } => launch(*mechanism, program, *count),
         Request::Grow { bytes } => ballast.grow(*bytes as usize).map(|()| Vec::new()),
-        Request::Stall {
-            mechanism,
-            program,
-            count,
-        } => stall(*mechanism, program, *count),
+        Request::Stall { mechanism, program, count } => stall(*mechanism, program, *count),
         Request::Idle { pause_ns, count } => idle(*pause_ns, *count),
-        Request::Throughput {
-            mechanism,
-            program,
-            threads,
-            in_flight,
-            count,
-        } => throughput(*mechanism, program, *threads as usize, *in_flight as usize, *count),
+        Request::Throughput { mechanism, program, threads, in_flight, count } => {
+            throughput(*mechanism, program, *threads as usize, *in_flight as usize, *count)
+        }
         Request::Concurrent { paths, status } => launch_concurrently(paths, *status),
         Request::Rewrite { child } => rewrite(child, ballast),
     }
@@ -55,13 +43,7 @@ fn launch(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64
     let per_launch = |spent: Duration| nanos(spent) / f64::from(count.max(1));
     let user = per_launch(after.0.saturating_sub(before.0));
     let system = per_launch(after.1.saturating_sub(before.1));
-    Ok(vec![
-        median(walls).unwrap_or_default(),
-        median(calls).unwrap_or_default(),
-        user + system,
-        user,
-        system,
-    ])
+    Ok(vec![median(walls).unwrap_or_default(), median(calls).unwrap_or_default(), user + system, user, system])
 }
 
 fn nanos(span: Duration) -> f64 {
@@ -88,15 +70,10 @@ fn cpu_time() -> (Duration, Duration) {
 /// Launches all files, and returns the time of each from its start until it was reaped. The children are detached, so that a delayed exec
 /// of one does not delay the start of the others.
 fn launch_concurrently(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
-    let programs: Vec<Program> = paths
-        .iter()
-        .map(|path| Program::new([path]).with_status(status))
-        .collect();
+    let programs: Vec<Program> = paths.iter().map(|path| Program::new([path]).with_status(status)).collect();
     let mechanism = Mechanism::VspawnDetached;
-    let mut launchers = programs
-        .iter()
-        .map(|program| Launcher::new(mechanism, program))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut launchers =
+        programs.iter().map(|program| Launcher::new(mechanism, program)).collect::<Result<Vec<_>, _>>()?;
     let mut running = Vec::new();
     let mut failure = None;
     for launcher in &mut launchers {

@@ -49,11 +49,7 @@ impl Program {
     #[must_use]
     pub fn new<A: AsRef<Path>>(argv: impl IntoIterator<Item = A>) -> Program {
         let text = |argument: A| argument.as_ref().display().to_string();
-        Program {
-            argv: argv.into_iter().map(text).collect(),
-            status: 0,
-            output: String::new(),
-        }
+        Program { argv: argv.into_iter().map(text).collect(), status: 0, output: String::new() }
     }
 
     /// Sets the expected exit status.

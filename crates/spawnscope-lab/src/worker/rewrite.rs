@@ -94,10 +94,7 @@ mod tests {
 
     #[test]
     fn the_closure_runs_after_the_programs_exec() {
-        let cat = Companion::Program {
-            mechanism: Mechanism::ForkExec,
-            program: Program::new(["/bin/cat"]),
-        };
+        let cat = Companion::Program { mechanism: Mechanism::ForkExec, program: Program::new(["/bin/cat"]) };
         for round in 0..20 {
             let mut found = String::new();
             while_child_lives(&cat, || found = child_name()).unwrap();
@@ -107,14 +104,9 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_executed_is_an_error() {
-        let missing = Companion::Program {
-            mechanism: Mechanism::ForkExec,
-            program: Program::new(["/nonexistent/program"]),
-        };
+        let missing =
+            Companion::Program { mechanism: Mechanism::ForkExec, program: Program::new(["/nonexistent/program"]) };
         let failed = while_child_lives(&missing, || ()).unwrap_err().to_string();
-        assert!(
-            failed.contains("ended with exit status 127 instead of exit status 0"),
-            "{failed}"
-        );
+        assert!(failed.contains("ended with exit status 127 instead of exit status 0"), "{failed}");
     }
 }

@@ -66,10 +66,7 @@ impl Pipes {
         dup2_stdin(&nothing)?;
         dup2_stdout(&nothing)?;
         dup2_stderr(&nothing)?;
-        Ok(Pipes {
-            input: BufReader::new(File::from(input)),
-            output: File::from(output),
-        })
+        Ok(Pipes { input: BufReader::new(File::from(input)), output: File::from(output) })
     }
 
     fn reply(&mut self, outcome: Result<Vec<f64>, LabError>) -> io::Result<()> {

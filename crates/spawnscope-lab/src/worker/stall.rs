@@ -35,8 +35,7 @@ impl Neighbour {
         while !self.must_end.load(Ordering::Relaxed) {
             map_and_unmap();
             let now = Instant::now();
-            self.longest_ns
-                .fetch_max((now - last).as_nanos() as u64, Ordering::Relaxed);
+            self.longest_ns.fetch_max((now - last).as_nanos() as u64, Ordering::Relaxed);
             self.turns.fetch_add(1, Ordering::Relaxed);
             last = now;
         }

@@ -101,15 +101,10 @@ pub fn throughput(
         let started: Vec<_> = (0..threads).map(start).collect();
         let dead = |_| Err(LabError::Invalid("a launching thread died".to_owned()));
         let joined = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(dead);
-        started
-            .into_iter()
-            .map(|thread| thread.map_err(LabError::doing("start a thread")).and_then(joined))
-            .collect()
+        started.into_iter().map(|thread| thread.map_err(LabError::doing("start a thread")).and_then(joined)).collect()
     });
     let spans = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(vec![
-        (launches_per_thread * threads) as f64 / first_start_to_last_end(&spans).as_secs_f64(),
-    ])
+    Ok(vec![(launches_per_thread * threads) as f64 / first_start_to_last_end(&spans).as_secs_f64()])
 }
 
 /// The start and the end of a thread's launches.
@@ -137,14 +132,8 @@ mod tests {
             began: now + Duration::from_millis(from),
             ended: now + Duration::from_millis(to),
         };
-        assert_eq!(
-            first_start_to_last_end(&[span(0, 10), span(10, 20)]),
-            Duration::from_millis(20)
-        );
-        assert_eq!(
-            first_start_to_last_end(&[span(3, 10), span(1, 12), span(2, 9)]),
-            Duration::from_millis(11)
-        );
+        assert_eq!(first_start_to_last_end(&[span(0, 10), span(10, 20)]), Duration::from_millis(20));
+        assert_eq!(first_start_to_last_end(&[span(3, 10), span(1, 12), span(2, 9)]), Duration::from_millis(11));
         assert_eq!(first_start_to_last_end(&[]), Duration::ZERO);
     }
 }

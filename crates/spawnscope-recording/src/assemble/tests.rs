@@ -20,12 +20,7 @@ fn assembler() -> Assembler {
 fn launches(events: &[Event]) -> BTreeMap<LaunchId, LaunchRow> {
     let mut assembler = assembler();
     events.iter().for_each(|event| assembler.apply(event));
-    assembler
-        .take_batch()
-        .launches
-        .into_iter()
-        .map(|row| (row.id, row))
-        .collect()
+    assembler.take_batch().launches.into_iter().map(|row| (row.id, row)).collect()
 }
 
 fn with_kind(mut event: Event, change: impl FnOnce(&mut EventKind)) -> Event {

@@ -38,20 +38,12 @@ pub(super) fn parse_invocation(executed: &Executed) -> Option<Invocation> {
             _ => {}
         }
     }
-    Some(Invocation {
-        directory: directory?,
-        file,
-        commands: Vec::new(),
-    })
+    Some(Invocation { directory: directory?, file, commands: Vec::new() })
 }
 
 /// Resolves a path against a directory. An absolute path is returned unchanged.
 pub(super) fn join(directory: &[u8], path: &[u8]) -> Vec<u8> {
-    if path.starts_with(b"/") {
-        path.to_vec()
-    } else {
-        [directory, b"/", path].concat()
-    }
+    if path.starts_with(b"/") { path.to_vec() } else { [directory, b"/", path].concat() }
 }
 
 /// Returns the options that have a value, as getopt finds them: `-C x`, `-Cx`, `-vC x`.

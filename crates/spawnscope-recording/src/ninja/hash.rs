@@ -35,10 +35,7 @@ impl Algorithm {
 impl Hashes {
     /// Hashes a command.
     pub(super) fn new(command: &[u8]) -> Hashes {
-        Hashes {
-            murmur: murmur_64a(command),
-            rapid: rapidhash_v1(command),
-        }
+        Hashes { murmur: murmur_64a(command), rapid: rapidhash_v1(command) }
     }
 
     /// Returns the hash by an algorithm.
@@ -98,11 +95,7 @@ mod tests {
     fn hashes_equal_those_of_ninja() {
         let text = format!(": {}", "abcdefghijklmnopqrstuvwxyz0123456789".repeat(4));
         for (length, murmur, rapid) in NINJA_HASHES {
-            assert_eq!(
-                Hashes::new(&text.as_bytes()[..length]),
-                Hashes { murmur, rapid },
-                "{length} bytes"
-            );
+            assert_eq!(Hashes::new(&text.as_bytes()[..length]), Hashes { murmur, rapid }, "{length} bytes");
         }
     }
 
@@ -111,10 +104,6 @@ mod tests {
         let algorithms = |versions: [u32; 3]| versions.map(Algorithm::for_version);
         let (murmur, rapid) = (Some(Algorithm::Murmur), Some(Algorithm::Rapid));
         assert_eq!(algorithms([5, 6, 7]), [murmur, murmur, rapid]);
-        assert_eq!(
-            algorithms([0, 4, 8]),
-            [None; 3],
-            "version 4 contained the commands themselves"
-        );
+        assert_eq!(algorithms([0, 4, 8]), [None; 3], "version 4 contained the commands themselves");
     }
 }

@@ -62,8 +62,7 @@ impl Invocations {
     pub(crate) fn end(&mut self, launch: LaunchId) {
         let invocation = self.running.remove(&launch);
         // Invocations without commands, which only print a version or have nothing to do, need no log.
-        self.ended
-            .extend(invocation.filter(|invocation| !invocation.commands.is_empty()));
+        self.ended.extend(invocation.filter(|invocation| !invocation.commands.is_empty()));
     }
 }
 
@@ -107,13 +106,7 @@ mod tests {
     #[test]
     fn a_ninja_without_commands_needs_no_log() {
         let mut invocations = Invocations::default();
-        executes(
-            &mut invocations,
-            NINJA,
-            LaunchId(1),
-            "/usr/bin/ninja",
-            "ninja --version",
-        );
+        executes(&mut invocations, NINJA, LaunchId(1), "/usr/bin/ninja", "ninja --version");
         invocations.end(NINJA);
         assert!(invocations.take_ended().is_empty());
     }
@@ -131,13 +124,7 @@ mod tests {
     fn memory_stays_bounded() {
         let mut invocations = Invocations::default();
         for number in 0..MAX_INVOCATIONS as u64 + 10 {
-            executes(
-                &mut invocations,
-                LaunchId(2 + number),
-                LaunchId(1),
-                "/usr/bin/ninja",
-                "ninja",
-            );
+            executes(&mut invocations, LaunchId(2 + number), LaunchId(1), "/usr/bin/ninja", "ninja");
         }
         assert_eq!(invocations.running.len(), MAX_INVOCATIONS);
         invocations.commands = MAX_COMMANDS;

@@ -101,10 +101,7 @@ fn build_edges(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&C
         let mut outputs: Vec<Vec<u8>> = outputs.into_iter().map(|(output, _)| output).collect();
         outputs.sort_unstable();
         outputs.truncate(MAX_OUTPUTS_OF_EDGE);
-        is_one_edge.then_some(Edge {
-            launch: command.launch,
-            outputs,
-        })
+        is_one_edge.then_some(Edge { launch: command.launch, outputs })
     });
     let mut edges: Vec<Edge> = edges.collect();
     edges.sort_unstable_by_key(|edge| edge.launch);
@@ -150,10 +147,8 @@ mod tests {
 
     /// Returns launches of these commands, with ids from 1 on.
     fn commands(texts: &[&str]) -> Vec<Command> {
-        let command = |(text, number): (&&str, u64)| Command {
-            launch: LaunchId(number),
-            hashes: Hashes::new(text.as_bytes()),
-        };
+        let command =
+            |(text, number): (&&str, u64)| Command { launch: LaunchId(number), hashes: Hashes::new(text.as_bytes()) };
         texts.iter().zip(1..).map(command).collect()
     }
 
@@ -202,11 +197,7 @@ mod tests {
         assert_eq!(found(&two_edges, &["true"]), []);
         let one_edge = [VERSION_5.to_owned(), line("0 5", "a", "true")].concat();
         assert_eq!(found(&one_edge, &["true"]), [(1, "a".into())]);
-        assert_eq!(
-            found(&one_edge, &["true", "true"]),
-            [],
-            "the edge may belong to either launch"
-        );
+        assert_eq!(found(&one_edge, &["true", "true"]), [], "the edge may belong to either launch");
     }
 
     #[test]
@@ -243,11 +234,7 @@ mod tests {
         log += &good;
         assert_eq!(found(&log, &["true"]), [(1, "a".into())]);
         log += &line("9 9", "a", "other")[..20];
-        assert_eq!(
-            found(&log, &["true"]),
-            [(1, "a".into())],
-            "an incomplete line is skipped"
-        );
+        assert_eq!(found(&log, &["true"]), [(1, "a".into())], "an incomplete line is skipped");
     }
 
     #[test]

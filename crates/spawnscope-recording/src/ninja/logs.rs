@@ -37,10 +37,7 @@ impl Default for Logs {
 impl Logs {
     /// Returns the edges of the commands of these invocations, as far as they are known.
     pub(crate) fn edges(&mut self, invocations: Vec<Invocation>) -> Vec<Edge> {
-        invocations
-            .into_iter()
-            .flat_map(|invocation| self.read(invocation))
-            .collect()
+        invocations.into_iter().flat_map(|invocation| self.read(invocation)).collect()
     }
 
     fn read(&mut self, invocation: Invocation) -> Vec<Edge> {
@@ -52,9 +49,8 @@ impl Logs {
         let (sender, receiver) = mpsc::channel();
         // The new thread inherits the file system ids of this thread, so under sudo it can read only what the user may read. If it hangs, it is
         // abandoned.
-        let reader = thread::Builder::new()
-            .name("ninja's log".into())
-            .spawn(move || drop(sender.send(edges(&invocation))));
+        let reader =
+            thread::Builder::new().name("ninja's log".into()).spawn(move || drop(sender.send(edges(&invocation))));
         let edges = reader.map(|_| receiver.recv_timeout(timeout));
         self.timeout = self.timeout.saturating_sub(begin.elapsed());
         // If there is no log, or if it cannot be read, the edges are unknown.
@@ -99,10 +95,7 @@ mod tests {
     use spawnscope_data::event::LaunchId;
 
     fn invocation(directory: &Path) -> Invocation {
-        let command = Command {
-            launch: LaunchId(7),
-            hashes: Hashes::new(b"true"),
-        };
+        let command = Command { launch: LaunchId(7), hashes: Hashes::new(b"true") };
         Invocation {
             directory: directory.as_os_str().as_bytes().to_vec(),
             file: b"build.ninja".to_vec(),
@@ -158,11 +151,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(".ninja_log"), log()).unwrap();
         let mut logs = Logs::default();
-        assert_eq!(
-            logs.edges(vec![invocation(directory.path()), invocation(directory.path())])
-                .len(),
-            2
-        );
+        assert_eq!(logs.edges(vec![invocation(directory.path()), invocation(directory.path())]).len(), 2);
         assert!(logs.timeout < TOTAL_TIMEOUT, "the time spent is subtracted");
         logs.timeout = Duration::ZERO;
         assert!(logs.edges(vec![invocation(directory.path())]).is_empty());

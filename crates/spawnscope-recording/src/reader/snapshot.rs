@@ -138,18 +138,10 @@ impl<'f> Snapshot<'f> {
             );
             Ok(())
         })?;
-        let machine = [
-            ("host", &recording.hostname),
-            ("kernel", &recording.kernel),
-            ("arch", &recording.arch),
-        ];
+        let machine = [("host", &recording.hostname), ("kernel", &recording.kernel), ("arch", &recording.arch)];
         for (key, value) in machine {
             let is_given = labels.iter().any(|label| label.key == key);
-            labels.extend(
-                Label::new(key, value)
-                    .ok()
-                    .filter(|label| !is_given && !label.value.is_empty()),
-            );
+            labels.extend(Label::new(key, value).ok().filter(|label| !is_given && !label.value.is_empty()));
         }
         labels.sort_unstable();
         Ok(labels)
@@ -174,10 +166,7 @@ impl<'f> Snapshot<'f> {
     fn compute_sum(&self, table: &Table) -> Result<TableSum, RecordError> {
         let failed = |source| RecordError::unreadable(&self.file.path, source);
         let version = self.file.opened.version;
-        let mut statement = self
-            .transaction
-            .prepare(&tables::select(table, version))
-            .map_err(failed)?;
+        let mut statement = self.transaction.prepare(&tables::select(table, version)).map_err(failed)?;
         let known = table.columns.iter().filter(|column| column.since <= version).count();
         let mut rows = statement.raw_query();
         let (mut sum, mut hasher, mut before) = (TableSum::default(), RowHasher::default(), None);
@@ -232,10 +221,7 @@ impl<'f> Snapshot<'f> {
             texts.push(text);
             Ok(())
         })?;
-        let texts_index = Index {
-            texts: Ids::new(ids),
-            ..Index::default()
-        };
+        let texts_index = Index { texts: Ids::new(ids), ..Index::default() };
         Ok((texts, texts_index))
     }
 
@@ -279,8 +265,7 @@ impl<'f> Snapshot<'f> {
         let mut rows = statement.raw_query();
         let mut ids = Vec::new();
         while let Some(row) = rows.next().map_err(failed)? {
-            self.check_order(table, ids.last().copied(), row.get(0).map_err(failed)?)
-                .map(|id| ids.push(id))?;
+            self.check_order(table, ids.last().copied(), row.get(0).map_err(failed)?).map(|id| ids.push(id))?;
         }
         Ok(ids)
     }
@@ -349,31 +334,21 @@ impl<'f> Snapshot<'f> {
     }
 
     fn corrupt(&self, detail: &str) -> RecordError {
-        RecordError::Corrupt {
-            path: self.file.path.clone(),
-            detail: detail.to_owned(),
-        }
+        RecordError::Corrupt { path: self.file.path.clone(), detail: detail.to_owned() }
     }
 
     fn bad_value(&self, bad: BadValue) -> RecordError {
         let BadValue { table, column, found } = bad;
-        RecordError::BadValue {
-            path: self.file.path.clone(),
-            table,
-            column,
-            found,
-        }
+        RecordError::BadValue { path: self.file.path.clone(), table, column, found }
     }
 }
 
 /// Checks that the caller of a chain is stored before the chain, which excludes cycles.
 fn check_caller(id: StackId, caller: Option<StackId>) -> Result<(), BadValue> {
     match caller {
-        Some(caller) if caller >= id => Err(BadValue {
-            table: "stack",
-            column: "caller",
-            found: "a reference to itself or a later row".to_owned(),
-        }),
+        Some(caller) if caller >= id => {
+            Err(BadValue { table: "stack", column: "caller", found: "a reference to itself or a later row".to_owned() })
+        }
         _ => Ok(()),
     }
 }

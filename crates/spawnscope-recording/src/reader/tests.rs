@@ -20,11 +20,7 @@ fn start_recorder(launches: u64, path: &Path) -> Recorder {
     let recorder = Recorder::create(path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     for number in 0..launches {
-        recorder.send(whole_life(
-            1_000 + number * 10_000,
-            spawnscope_data::event::LaunchId(2 + number),
-            200,
-        ));
+        recorder.send(whole_life(1_000 + number * 10_000, spawnscope_data::event::LaunchId(2 + number), 200));
     }
     recorder
 }
@@ -40,9 +36,7 @@ fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
 /// Changes a recording on purpose, as a program does that deletes the checksums.
 fn change(path: &Path, sql: &str) {
     let connection = Connection::open(path).unwrap();
-    connection
-        .execute_batch(&format!("DELETE FROM checksum; {sql}"))
-        .unwrap();
+    connection.execute_batch(&format!("DELETE FROM checksum; {sql}")).unwrap();
 }
 
 fn read_all(path: &Path) -> Result<Recording, RecordError> {
@@ -64,14 +58,9 @@ fn read_after(sql: &str) -> Result<Recording, RecordError> {
 
 #[test]
 fn a_file_that_does_not_exist_is_reported_as_missing() {
-    let error = RecordingFile::open(Path::new("/nonexistent/spawnscope.db"))
-        .err()
-        .unwrap();
+    let error = RecordingFile::open(Path::new("/nonexistent/spawnscope.db")).err().unwrap();
     assert!(matches!(error, RecordError::Missing { .. }));
-    assert!(
-        error.to_string().contains("no recording at /nonexistent/spawnscope.db"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("no recording at /nonexistent/spawnscope.db"), "{error}");
 }
 
 #[test]
@@ -84,35 +73,16 @@ fn a_file_that_is_not_a_recording_is_reported_as_such() {
         assert!(matches!(error, RecordError::NotARecording { .. }), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), content, "the file is unchanged");
     }
-    assert!(
-        matches!(
-            RecordingFile::open(directory.path()),
-            Err(RecordError::NotARecording { .. })
-        ),
-        "a directory"
-    );
+    assert!(matches!(RecordingFile::open(directory.path()), Err(RecordError::NotARecording { .. })), "a directory");
     let other = directory.path().join("other.db");
-    Connection::open(&other)
-        .unwrap()
-        .execute_batch("CREATE TABLE x (y)")
-        .unwrap();
-    assert!(
-        matches!(RecordingFile::open(&other), Err(RecordError::NotARecording { .. })),
-        "another database"
-    );
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE x (y)").unwrap();
+    assert!(matches!(RecordingFile::open(&other), Err(RecordError::NotARecording { .. })), "another database");
 }
 
 #[test]
 fn the_error_for_a_newer_version_names_both_versions() {
     let error = read_after("PRAGMA user_version = 13").unwrap_err();
-    assert!(matches!(
-        error,
-        RecordError::NewerVersion {
-            found: 13,
-            known: version::CURRENT,
-            ..
-        }
-    ));
+    assert!(matches!(error, RecordError::NewerVersion { found: 13, known: version::CURRENT, .. }));
     assert!(error.to_string().contains("update spawnscope"), "{error}");
 }
 
@@ -131,10 +101,7 @@ fn version_1_is_read_and_the_columns_of_later_versions_are_unknown() {
     assert_eq!((launch.setup_closes, launch.setup_close_span), (None, None));
     let exec = &recording.execs[1];
     assert_eq!(recording.texts.get(exec.path), b"/bin/true");
-    assert_eq!(
-        (exec.load_opens, exec.load_failed_opens, exec.load_cache),
-        (None, None, None)
-    );
+    assert_eq!((exec.load_opens, exec.load_failed_opens, exec.load_cache), (None, None, None));
     assert_eq!(recording.calibration, []);
     let mut slices = 0;
     file.slices(&mut |_| slices += 1).unwrap();
@@ -147,12 +114,7 @@ fn a_truncated_file_is_damaged() {
     let (_directory, path) = recording(1_000);
     let bytes = fs::metadata(&path).unwrap().len();
     for kept in [bytes / 2, bytes - 4_096, 5_000] {
-        OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_len(kept)
-            .unwrap();
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(kept).unwrap();
         let error = RecordingFile::open(&path).and_then(|file| file.read()).unwrap_err();
         assert!(matches!(error, RecordError::Corrupt { .. }), "{kept}: {error}");
         assert!(error.to_string().contains("spawnscope.db is damaged"), "{error}");
@@ -176,9 +138,7 @@ fn opening_waits_for_a_lock_and_then_reports_it() {
     let (_directory, path) = recording(3);
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let error = RecordingFile::open_within(&path, Duration::from_millis(50))
-        .err()
-        .unwrap();
+    let error = RecordingFile::open_within(&path, Duration::from_millis(50)).err().unwrap();
     assert!(matches!(error, RecordError::Locked { .. }), "{error}");
     let ending = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(100));
@@ -192,84 +152,27 @@ fn opening_waits_for_a_lock_and_then_reports_it() {
 fn the_error_for_an_invalid_value_names_its_table_and_column() {
     for (sql, expected) in [
         ("UPDATE launch SET origin = 9", "column origin of table launch holds 9"),
-        (
-            "UPDATE launch SET mechanism = 5",
-            "column mechanism of table launch holds 5",
-        ),
-        (
-            "UPDATE launch SET exit_ns = -1",
-            "column exit_ns of table launch holds -1",
-        ),
-        (
-            "UPDATE launch SET pid = 1 << 40",
-            "column pid of table launch holds 1099511627776",
-        ),
-        (
-            "UPDATE launch SET created_ns = 'noon'",
-            "column created_ns of table launch holds a value of type Text",
-        ),
-        (
-            "UPDATE launch SET name_text = 9999",
-            "column name_text of table launch holds 9999",
-        ),
-        (
-            "UPDATE exec SET path_text = 9999",
-            "column path_text of table exec holds 9999",
-        ),
-        (
-            "UPDATE exec SET has_loader = 2",
-            "column has_loader of table exec holds 2",
-        ),
-        (
-            "UPDATE failed_exec SET errno = 1.5",
-            "column errno of table failed_exec holds a value of type Real",
-        ),
+        ("UPDATE launch SET mechanism = 5", "column mechanism of table launch holds 5"),
+        ("UPDATE launch SET exit_ns = -1", "column exit_ns of table launch holds -1"),
+        ("UPDATE launch SET pid = 1 << 40", "column pid of table launch holds 1099511627776"),
+        ("UPDATE launch SET created_ns = 'noon'", "column created_ns of table launch holds a value of type Text"),
+        ("UPDATE launch SET name_text = 9999", "column name_text of table launch holds 9999"),
+        ("UPDATE exec SET path_text = 9999", "column path_text of table exec holds 9999"),
+        ("UPDATE exec SET has_loader = 2", "column has_loader of table exec holds 2"),
+        ("UPDATE failed_exec SET errno = 1.5", "column errno of table failed_exec holds a value of type Real"),
         ("UPDATE slice SET reason = 6", "column reason of table slice holds 6"),
-        (
-            "UPDATE slice SET object = 5000",
-            "column object of table slice holds 5000",
-        ),
-        (
-            "INSERT INTO object VALUES (5000, 15, 0, 0, NULL)",
-            "column kind of table object holds 15",
-        ),
-        (
-            "UPDATE slice SET waker = -1 << 63",
-            "column waker of table slice holds -9223372036854775808",
-        ),
-        (
-            "UPDATE slice SET argument = 'x'",
-            "column argument of table slice holds a value of type Text",
-        ),
-        (
-            "INSERT INTO thread VALUES (1, 1, NULL, 1 << 33, 0, 0, 0)",
-            "column tid of table thread holds 8589934592",
-        ),
-        (
-            "UPDATE recording SET scope = 'some'",
-            "column scope of table recording holds 'some'",
-        ),
+        ("UPDATE slice SET object = 5000", "column object of table slice holds 5000"),
+        ("INSERT INTO object VALUES (5000, 15, 0, 0, NULL)", "column kind of table object holds 15"),
+        ("UPDATE slice SET waker = -1 << 63", "column waker of table slice holds -9223372036854775808"),
+        ("UPDATE slice SET argument = 'x'", "column argument of table slice holds a value of type Text"),
+        ("INSERT INTO thread VALUES (1, 1, NULL, 1 << 33, 0, 0, 0)", "column tid of table thread holds 8589934592"),
+        ("UPDATE recording SET scope = 'some'", "column scope of table recording holds 'some'"),
         ("UPDATE recording SET arch = x'ff'", "column arch of table recording"),
-        (
-            "UPDATE text SET bytes = 5",
-            "column bytes of table text holds a value of type Integer",
-        ),
-        (
-            "UPDATE calibration SET what = 'luck'",
-            "column what of table calibration holds 'luck'",
-        ),
-        (
-            "UPDATE calibration SET ns = 9e999",
-            "column ns of table calibration holds inf",
-        ),
-        (
-            "UPDATE calibration SET low_ns = 'some'",
-            "column low_ns of table calibration holds a value of type Text",
-        ),
-        (
-            "INSERT INTO lost VALUES ('slice', -1)",
-            "column events of table lost holds -1",
-        ),
+        ("UPDATE text SET bytes = 5", "column bytes of table text holds a value of type Integer"),
+        ("UPDATE calibration SET what = 'luck'", "column what of table calibration holds 'luck'"),
+        ("UPDATE calibration SET ns = 9e999", "column ns of table calibration holds inf"),
+        ("UPDATE calibration SET low_ns = 'some'", "column low_ns of table calibration holds a value of type Text"),
+        ("INSERT INTO lost VALUES ('slice', -1)", "column events of table lost holds -1"),
     ] {
         let error = read_after(sql).unwrap_err();
         assert!(matches!(error, RecordError::BadValue { .. }), "{sql}: {error}");
@@ -297,20 +200,13 @@ fn checksums_of_an_earlier_version_are_compared() {
     downgrade(&path, 9);
     let sums = || -> i64 {
         let connection = Connection::open(&path).unwrap();
-        connection
-            .query_row("SELECT count(*) FROM checksum", [], |row| row.get(0))
-            .unwrap()
+        connection.query_row("SELECT count(*) FROM checksum", [], |row| row.get(0)).unwrap()
     };
     assert_eq!(sums(), 14);
     read_all(&path).unwrap();
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch("UPDATE launch SET pid = pid + 1").unwrap();
-    assert!(
-        read_all(&path)
-            .unwrap_err()
-            .to_string()
-            .contains("do not match their checksum")
-    );
+    assert!(read_all(&path).unwrap_err().to_string().contains("do not match their checksum"));
 }
 
 #[test]
@@ -332,11 +228,7 @@ fn labels_are_read_without_secrets_and_with_labels_for_the_machine() {
 
 #[test]
 fn a_missing_table_column_or_row_is_damage() {
-    for sql in [
-        "DROP TABLE exec",
-        "ALTER TABLE launch RENAME COLUMN exit_ns TO exit",
-        "DELETE FROM recording",
-    ] {
+    for sql in ["DROP TABLE exec", "ALTER TABLE launch RENAME COLUMN exit_ns TO exit", "DELETE FROM recording"] {
         let error = read_after(sql).unwrap_err();
         assert!(matches!(error, RecordError::Corrupt { .. }), "{sql}: {error}");
     }
@@ -371,35 +263,18 @@ fn wakers_threads_and_losses_are_read() {
     file.slices(&mut |row| slices.push(row)).unwrap();
     let Recording { texts, objects, .. } = file.read().unwrap();
     let object = slices[0].object.unwrap();
-    assert_eq!(
-        (object.kind(), objects[object.index()].inode),
-        (ObjectKind::Fifo, u64::MAX)
-    );
-    assert_eq!(
-        objects[object.index()].path.map(|path| texts.get(path)),
-        Some(b"k0".as_slice())
-    );
+    assert_eq!((object.kind(), objects[object.index()].inode), (ObjectKind::Fifo, u64::MAX));
+    assert_eq!(objects[object.index()].path.map(|path| texts.get(path)), Some(b"k0".as_slice()));
     assert_eq!(slices[1].object, None);
-    let Some(WakerRow::Other(Pid(7), Some(name))) = slices[0].waker else {
-        panic!("{:?}", slices[0])
-    };
+    let Some(WakerRow::Other(Pid(7), Some(name))) = slices[0].waker else { panic!("{:?}", slices[0]) };
     assert_eq!(texts.get(name), b"k0");
-    assert_eq!(
-        (slices[0].on_span, slices[0].wake_span),
-        (Some(Nanos(5)), Some(Nanos(7)))
-    );
+    assert_eq!((slices[0].on_span, slices[0].wake_span), (Some(Nanos(5)), Some(Nanos(7))));
     assert_eq!((slices[0].syscall, slices[0].argument), (Some(61), Some(u64::MAX)));
     assert_eq!((slices[1].waker, slices[1].off_span), (Some(WakerRow::Interrupt), None));
     assert_eq!(slices[2].waker, None);
-    assert_eq!(
-        slices.iter().map(|row| row.is_waker_certain).collect::<Vec<_>>(),
-        [Some(false), Some(true), None]
-    );
+    assert_eq!(slices.iter().map(|row| row.is_waker_certain).collect::<Vec<_>>(), [Some(false), Some(true), None]);
     let thread = &file.threads().unwrap()[0];
-    assert_eq!(
-        (thread.task, thread.creator, thread.tid, thread.ended),
-        (TaskId(8), None, Pid(300), None)
-    );
+    assert_eq!((thread.task, thread.creator, thread.tid, thread.ended), (TaskId(8), None, Pid(300), None));
 }
 
 #[test]

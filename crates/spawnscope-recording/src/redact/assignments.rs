@@ -43,10 +43,8 @@ const SCHEMES: [&str; 13] = [
 
 /// Finds the secrets in a text.
 pub(super) fn find(text: &[u8], ranges: &mut SecretRanges) {
-    let separators = text
-        .iter()
-        .enumerate()
-        .filter(|(_, byte)| matches!(byte, b'=' | b':' | b'>' | b'(' | b'\'' | b'"'));
+    let separators =
+        text.iter().enumerate().filter(|(_, byte)| matches!(byte, b'=' | b':' | b'>' | b'(' | b'\'' | b'"'));
     for (at, byte) in separators {
         // Does not search within a secret that was already found.
         if ranges.iter().next_back().is_some_and(|last| last.contains(&at)) {
@@ -108,9 +106,7 @@ fn find_colon_option(word: &[u8], ranges: &mut SecretRanges) -> bool {
 /// Whether a value looks generated because it contains letters and digits. Words and versions do not: `npm run token:reset`, `auth-token:1.2`.
 fn is_generated(value: &[u8]) -> bool {
     const MIN_LENGTH: usize = 6;
-    let is_one_word = value
-        .iter()
-        .all(|byte| byte.is_ascii_graphic() && !b"/.:,".contains(byte));
+    let is_one_word = value.iter().all(|byte| byte.is_ascii_graphic() && !b"/.:,".contains(byte));
     let has = |kind: fn(&u8) -> bool| value.iter().any(kind);
     value.len() >= MIN_LENGTH && is_one_word && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }
@@ -175,18 +171,8 @@ fn skip_closers(text: &[u8], end: usize) -> (usize, bool) {
 
 /// Returns the name before a separator, and whether the name is quoted. Spaces and quotes between them are skipped.
 fn name_before_separator(text: &[u8], separator: usize) -> (Range<usize>, bool) {
-    let separators = text[..separator]
-        .iter()
-        .rev()
-        .take_while(|byte| b"=:+?".contains(byte))
-        .count()
-        .min(1);
-    let spaces = text[..separator - separators]
-        .iter()
-        .rev()
-        .take_while(|byte| **byte == b' ')
-        .count()
-        .min(2);
+    let separators = text[..separator].iter().rev().take_while(|byte| b"=:+?".contains(byte)).count().min(1);
+    let spaces = text[..separator - separators].iter().rev().take_while(|byte| **byte == b' ').count().min(2);
     let (end, is_quoted) = skip_closers(text, separator - separators - spaces);
     (name_before(text, end), is_quoted)
 }
@@ -201,10 +187,7 @@ fn find_assignment(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     let preceding = name.start.checked_sub(1).map(|before| text[before]);
     let as_object = || judge_object(text, name.clone());
     let as_parameter = || judge_parameter(&text[name.clone()], preceding);
-    let Some(judged) = judge(&text[name.clone()], false)
-        .or_else(as_parameter)
-        .or_else(as_object)
-    else {
+    let Some(judged) = judge(&text[name.clone()], false).or_else(as_parameter).or_else(as_object) else {
         return;
     };
     let arrow = usize::from(after.first() == Some(&b'>'));
@@ -221,20 +204,13 @@ fn find_assignment(text: &[u8], at: usize, ranges: &mut SecretRanges) {
 
 /// Judges the name `data` in QEMU's option `-object secret,id=a,data=X`.
 fn judge_object(text: &[u8], name: Range<usize>) -> Option<SecretType> {
-    let word = text[..name.start]
-        .rsplit(u8::is_ascii_whitespace)
-        .next()
-        .unwrap_or_default();
+    let word = text[..name.start].rsplit(u8::is_ascii_whitespace).next().unwrap_or_default();
     (&text[name] == b"data" && word.starts_with(b"secret,")).then_some(SecretType::Secret)
 }
 
 /// Judges the name of a URL parameter.
 fn judge_parameter(name: &[u8], preceding: Option<u8>) -> Option<SecretType> {
-    let is_secret = || {
-        QUERY_NAMES
-            .iter()
-            .any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
-    };
+    let is_secret = || QUERY_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
     match preceding {
         Some(b'?' | b'&') if name.eq_ignore_ascii_case(b"code") => Some(SecretType::Key),
         Some(b'?' | b'&') if is_secret() => Some(SecretType::Secret),
@@ -273,11 +249,7 @@ fn find_colon_pair(text: &[u8], at: usize, ranges: &mut SecretRanges) {
         // A value of letters only, or of several words, is prose: `password: unchanged`.
         let word = text[value.clone()].trim_ascii_end();
         let is_word = !word.iter().any(u8::is_ascii_whitespace) && !word.iter().all(u8::is_ascii_alphabetic);
-        let judged = if judged == SecretType::Password {
-            judged
-        } else {
-            SecretType::Key
-        };
+        let judged = if judged == SecretType::Password { judged } else { SecretType::Key };
         if is_word {
             add(judged, value, text, ranges);
         }
@@ -384,9 +356,7 @@ fn find_clause(text: &[u8], at: usize, ranges: &mut SecretRanges) {
 }
 
 fn is_sql(text: &[u8]) -> bool {
-    [b"user".as_slice(), b"role", b"login"]
-        .iter()
-        .any(|word| contains(text, word))
+    [b"user".as_slice(), b"role", b"login"].iter().any(|word| contains(text, word))
 }
 
 /// Whether a text contains a word, regardless of case.
@@ -412,10 +382,7 @@ fn quoted(text: &[u8], start: usize) -> Option<Range<usize>> {
 }
 
 fn end_at(text: &[u8], start: usize, ends: impl Fn(&u8) -> bool) -> usize {
-    text[start..]
-        .iter()
-        .position(ends)
-        .map_or(text.len(), |length| start + length)
+    text[start..].iter().position(ends).map_or(text.len(), |length| start + length)
 }
 
 /// Returns where an unquoted value ends. This depends on the byte before its name, which shows how the values are separated.
@@ -434,7 +401,5 @@ fn end_of_unquoted(text: &[u8], start: usize, preceding: Option<u8>) -> usize {
         Some(b',') => b",\"'`;&|)",
         _ => b"\"'`;&|<>),}",
     };
-    end_at(text, start, |byte| {
-        byte.is_ascii_whitespace() || separators.contains(byte)
-    })
+    end_at(text, start, |byte| byte.is_ascii_whitespace() || separators.contains(byte))
 }

@@ -189,13 +189,10 @@ impl<'w> Walk<'w, '_> {
             }
             Some(OptionMatch::Rest(start, template)) => {
                 let part = secret_range(template, &argument[start..]);
-                part.into_iter()
-                    .for_each(|part| self.ranges.add(word.outer(start + part.start..start + part.end)));
+                part.into_iter().for_each(|part| self.ranges.add(word.outer(start + part.start..start + part.end)));
                 let mut within = SecretRanges::default();
                 find_parts(&argument[start..], &mut within);
-                within
-                    .iter()
-                    .for_each(|part| self.ranges.add(word.outer(start + part.start..start + part.end)));
+                within.iter().for_each(|part| self.ranges.add(word.outer(start + part.start..start + part.end)));
             }
             None => {
                 let password = self.is_login(at).then_some(Role::Template(Template::Whole));
@@ -208,15 +205,7 @@ impl<'w> Walk<'w, '_> {
     /// Whether the value of this option of an unknown program is a password, because another option names a user: `-u me -p X`. Ports, paths and
     /// mappings are not passwords.
     fn is_login(&self, at: usize) -> bool {
-        const USERS: [&[u8]; 7] = [
-            b"-u",
-            b"-U",
-            b"--user",
-            b"--username",
-            b"-user",
-            b"-username",
-            b"--login",
-        ];
+        const USERS: [&[u8]; 7] = [b"-u", b"-U", b"--user", b"--username", b"-user", b"-username", b"--login"];
         let word = |at: Option<usize>| at.and_then(|at| self.words.get(at)).map(|word| &*word.text);
         let is_user = |at: Option<usize>| word(at).is_some_and(|flag| USERS.contains(&flag));
         let is_flag = matches!(word(Some(at)), Some(b"-p" | b"-P"));
@@ -233,11 +222,8 @@ impl<'w> Walk<'w, '_> {
     fn role_of_next(&self, argument: &[u8]) -> Option<Role> {
         let is_in = |flags: &[&str]| flags.iter().any(|flag| flag.as_bytes() == argument);
         if let Some(program) = self.program {
-            let is_flag_of_positional = program
-                .positionals
-                .iter()
-                .filter_map(|item| item.flag)
-                .any(|flag| is_in(&[flag]));
+            let is_flag_of_positional =
+                program.positionals.iter().filter_map(|item| item.flag).any(|flag| is_in(&[flag]));
             if is_flag_of_positional || is_in(&program.bare) {
                 return None;
             }
@@ -256,13 +242,9 @@ impl<'w> Walk<'w, '_> {
                 Some(Role::Script)
             }
             _ => {
-                let named = (argument.len() > 2 && argument.iter().all(is_word))
-                    .then(|| names::judge_flag(argument))
-                    .flatten();
-                let takes_next = || {
-                    self.program
-                        .is_some_and(|program| options::takes_next(program, argument))
-                };
+                let named =
+                    (argument.len() > 2 && argument.iter().all(is_word)).then(|| names::judge_flag(argument)).flatten();
+                let takes_next = || self.program.is_some_and(|program| options::takes_next(program, argument));
                 named.map(Role::Named).or_else(|| takes_next().then_some(Role::Other))
             }
         }
@@ -293,13 +275,8 @@ impl<'w> Walk<'w, '_> {
             return false;
         };
         let verbs = self.verbs();
-        let matching = program
-            .carries
-            .iter()
-            .filter(|carries| occur_in_order(&carries.verbs, &verbs));
-        matching
-            .flat_map(|carries| &carries.separators)
-            .any(|word| word.as_bytes() == argument)
+        let matching = program.carries.iter().filter(|carries| occur_in_order(&carries.verbs, &verbs));
+        matching.flat_map(|carries| &carries.separators).any(|word| word.as_bytes() == argument)
     }
 
     /// Whether the command that this one runs begins with this argument, the last positional one so far.
@@ -345,9 +322,7 @@ impl<'w> Walk<'w, '_> {
         let length = item.verbs.len();
         let starts: Vec<usize> = match length {
             0 => vec![0],
-            _ => (length..=verbs.len())
-                .filter(|end| ends_with_verbs(&item.verbs, &verbs[..*end]))
-                .collect(),
+            _ => (length..=verbs.len()).filter(|end| ends_with_verbs(&item.verbs, &verbs[..*end])).collect(),
         };
         starts.into_iter().for_each(|start| self.apply_slots(item, start));
     }
@@ -356,10 +331,7 @@ impl<'w> Walk<'w, '_> {
     fn apply_slots(&mut self, item: &Positional, start: usize) {
         let mut secret_type = None;
         for (at, index) in self.positionals.iter().skip(start).enumerate() {
-            let slot = item
-                .slots
-                .get(at)
-                .or_else(|| item.slots.last().filter(|_| item.repeats));
+            let slot = item.slots.get(at).or_else(|| item.slots.last().filter(|_| item.repeats));
             let word = &self.words[*index];
             let part = match (slot, secret_type) {
                 (None, _) => return,
@@ -391,12 +363,7 @@ impl<'w> Walk<'w, '_> {
 
 fn ends_with_verbs(wanted: &[Vec<&'static str>], verbs: &[&[u8]]) -> bool {
     let start = verbs.len().checked_sub(wanted.len());
-    start.is_some_and(|start| {
-        wanted
-            .iter()
-            .zip(&verbs[start..])
-            .all(|(verb, word)| is_verb(verb, word))
-    })
+    start.is_some_and(|start| wanted.iter().zip(&verbs[start..]).all(|(verb, word)| is_verb(verb, word)))
 }
 
 /// Finds secrets within one argument.
@@ -434,9 +401,7 @@ fn inspect(
             found.add_relative(&text::find(text, depth + 1), 0);
         }
     }
-    found
-        .iter()
-        .for_each(|part| ranges.add(word.outer(start + part.start..start + part.end)));
+    found.iter().for_each(|part| ranges.add(word.outer(start + part.start..start + part.end)));
 }
 
 /// Returns the offset of the header in `-HX-Api-Key: X` and `--header=X-Api-Key: X`.

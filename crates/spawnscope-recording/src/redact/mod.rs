@@ -88,11 +88,7 @@ impl Redaction {
 }
 
 fn masked(bytes: &[u8], ranges: SecretRanges) -> Cow<'_, [u8]> {
-    if ranges.is_empty() {
-        Cow::Borrowed(bytes)
-    } else {
-        Cow::Owned(ranges.mask(bytes))
-    }
+    if ranges.is_empty() { Cow::Borrowed(bytes) } else { Cow::Owned(ranges.mask(bytes)) }
 }
 
 fn find_in_argv(argv: &[u8]) -> SecretRanges {

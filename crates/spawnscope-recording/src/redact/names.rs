@@ -35,11 +35,7 @@ struct Words {
 impl Words {
     fn split(name: &[u8]) -> Words {
         let name = &name[name.len().saturating_sub(MAX_NAME_BYTES)..];
-        let mut words = Words {
-            text: [0; MAX_NAME_BYTES],
-            bounds: [(0, 0); MAX_WORDS],
-            count: 0,
-        };
+        let mut words = Words { text: [0; MAX_NAME_BYTES], bounds: [(0, 0); MAX_WORDS], count: 0 };
         let mut start = 0;
         for (at, byte) in name.iter().enumerate() {
             words.text[at] = byte.to_ascii_lowercase();
@@ -141,16 +137,12 @@ pub(super) fn judge(name: &[u8]) -> Option<SecretType> {
     }
     match words.get(last) {
         b"key" => judge_key(name, &words, last, is_bare),
-        b"keys" => before
-            .filter(|word| is_among(word, SECRET_KEY_WORDS))
-            .map(|_| SecretType::Secret),
+        b"keys" => before.filter(|word| is_among(word, SECRET_KEY_WORDS)).map(|_| SecretType::Secret),
         b"pass" => {
             (is_bare && !before.is_some_and(|before| is_among(before, NO_PASS_WORDS))).then_some(SecretType::Password)
         }
         b"token" => (!before.is_some_and(|before| is_among(before, NO_TOKEN_WORDS))).then_some(SecretType::Secret),
-        b"pin" => before
-            .filter(|word| is_among(word, PIN_WORDS))
-            .map(|_| SecretType::Password),
+        b"pin" => before.filter(|word| is_among(word, PIN_WORDS)).map(|_| SecretType::Password),
         b"auth" | b"cred" | b"creds" | b"credential" | b"credentials" => is_bare.then_some(SecretType::Login),
         b"cookie" | b"otp" | b"totp" | b"bearer" => is_bare.then_some(SecretType::Secret),
         word if is_among(word, PASSWORDS) || is_glued_password(word) => Some(SecretType::Password),
@@ -177,11 +169,7 @@ fn judge_key(name: &[u8], words: &Words, at: usize, is_bare: bool) -> Option<Sec
     }
     // An environment variable such as `SENDGRID_KEY` is secret, unlike `key=value` and `--sort-key`.
     let is_variable = !name.iter().any(u8::is_ascii_lowercase) && !name.starts_with(b"-");
-    Some(if is_variable {
-        SecretType::Secret
-    } else {
-        SecretType::Key
-    })
+    Some(if is_variable { SecretType::Secret } else { SecretType::Key })
 }
 
 /// Whether an option is a switch, or acts on a stored secret: `--ask-pass`, `--export-secret-keys`.

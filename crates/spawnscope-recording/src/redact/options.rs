@@ -14,10 +14,7 @@ pub(super) enum OptionMatch<'t> {
 
 /// Returns the secret option that an argument matches.
 pub(super) fn find<'t>(program: &'t Program, argument: &[u8], verbs: &[&[u8]]) -> Option<OptionMatch<'t>> {
-    let possible = program
-        .options
-        .iter()
-        .filter(|option| occur_in_order(&option.verbs, verbs));
+    let possible = program.options.iter().filter(|option| occur_in_order(&option.verbs, verbs));
     // Exact matches take precedence over letters: `-pass` is not `-p`.
     let mut letters = None;
     for option in possible {
@@ -40,9 +37,7 @@ pub(super) fn occur_in_order(wanted: &[Verb], verbs: &[&[u8]]) -> bool {
 /// Whether a word is one of the alternatives of a verb.
 pub(super) fn is_verb(verb: &Verb, word: &[u8]) -> bool {
     let matches = |alternative: &&str| match alternative.strip_suffix('*') {
-        Some(start) => word
-            .get(..start.len())
-            .is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes())),
+        Some(start) => word.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes())),
         None => word.eq_ignore_ascii_case(alternative.as_bytes()),
     };
     verb.iter().any(matches)
@@ -81,9 +76,7 @@ fn match_cluster<'t>(program: &Program, option: &'t SecretOption, argument: &[u8
     let letter = short_letter(program, option)?;
     let letters = argument.strip_prefix(b"-").filter(|letters| letters.len() > 1)?;
     let at = letters.iter().position(|byte| *byte == letter)?;
-    let are_switches = letters[..at]
-        .iter()
-        .all(|byte| byte.is_ascii_alphanumeric() && !is_valued(program, *byte));
+    let are_switches = letters[..at].iter().all(|byte| byte.is_ascii_alphanumeric() && !is_valued(program, *byte));
     let rest = at + 2;
     match (are_switches && at > 0, rest == argument.len()) {
         (false, _) => None,
@@ -111,12 +104,7 @@ pub(super) fn takes_next(program: &Program, argument: &[u8]) -> bool {
 
 /// Returns the offset of the value in `--opt=value` if the table lists this option as not secret, otherwise 0.
 pub(super) fn value_start(program: &Program, argument: &[u8]) -> usize {
-    let value = |flag: &&str| {
-        argument
-            .strip_prefix(flag.as_bytes())?
-            .strip_prefix(b"=")
-            .map(|_| flag.len() + 1)
-    };
+    let value = |flag: &&str| argument.strip_prefix(flag.as_bytes())?.strip_prefix(b"=").map(|_| flag.len() + 1);
     program.valued.iter().find_map(value).unwrap_or(0)
 }
 

@@ -20,9 +20,7 @@ impl SecretRanges {
 
     /// Adds ranges that are relative to `offset`.
     pub(super) fn add_relative(&mut self, others: &SecretRanges, offset: usize) {
-        others
-            .iter()
-            .for_each(|range| self.add(offset + range.start..offset + range.end));
+        others.iter().for_each(|range| self.add(offset + range.start..offset + range.end));
     }
 
     /// Whether there are no ranges.

@@ -71,30 +71,18 @@ fn contains(letters: Letters, byte: u8) -> bool {
 
 /// Patterns of URLs that contain a secret, and of private keys: the part before the secret, and the secret itself.
 const ADDRESSES: &[(&str, &str)] = &[
-    (
-        r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/",
-        "[A-Za-z0-9_/-]+",
-    ),
-    (
-        r"discord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/[0-9]+/",
-        "[A-Za-z0-9_-]+",
-    ),
+    (r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/", "[A-Za-z0-9_/-]+"),
+    (r"discord(?:app)?\.com/api/(?:v[0-9]+/)?webhooks/[0-9]+/", "[A-Za-z0-9_-]+"),
     (r"webhook\.office\.com/webhookb2/", r#"[^\s"'\x00]+"#),
     (r"outlook\.office\.com/webhook/", r#"[^\s"'\x00]+"#),
     (r"logic\.azure\.com[^\s?]*\?", r#"[^\s"'\x00]+"#),
     (r"hooks\.zapier\.com/hooks/catch/", r#"[^\s"'\x00]+"#),
-    (
-        r"maker\.ifttt\.com/trigger/[^/\s]+/(?:json/)?with/key/",
-        "[A-Za-z0-9_-]+",
-    ),
+    (r"maker\.ifttt\.com/trigger/[^/\s]+/(?:json/)?with/key/", "[A-Za-z0-9_-]+"),
     (r"/bot(?:[0-9]+:)", "[A-Za-z0-9_-]+"),
     (r"chat\.googleapis\.com/v1/spaces/[^?\s]+\?", r#"[^\s"'\x00]+"#),
     (r"jdbc:oracle:[a-z]+:[^/\s@]+/", r#"[^@\s"']+"#),
     (r"hc-ping\.com/", "[A-Za-z0-9/-]+"),
-    (
-        r"open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/",
-        "[A-Za-z0-9-]+",
-    ),
+    (r"open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/", "[A-Za-z0-9-]+"),
     (r"api\.pushcut\.io/", "[A-Za-z0-9_-]+"),
     (r"-----BEGIN\ [A-Z0-9\ ]*PRIVATE\ KEY(?:\ BLOCK)?-----", r"[^\x00]*"),
 ];
@@ -145,9 +133,8 @@ pub(super) fn find(text: &[u8], is_truncated: bool, ranges: &mut SecretRanges) {
 
 /// Whether a match is a token. Some prefixes also begin ordinary words: `sk-learn-contrib-estimators`.
 fn is_token(found: &[u8]) -> bool {
-    const WORD_PREFIXES: [&[u8]; 10] = [
-        b"sk-", b"pypi-", b"s.", b"sl.", b"SG.", b"xai-", b"pplx-", b"tvly-", b"waka_", b"key-",
-    ];
+    const WORD_PREFIXES: [&[u8]; 10] =
+        [b"sk-", b"pypi-", b"s.", b"sl.", b"SG.", b"xai-", b"pplx-", b"tvly-", b"waka_", b"key-"];
     /// A piece of at least this length is not an ordinary word.
     const MIN_RANDOM_BYTES: usize = 20;
     let Some(start) = WORD_PREFIXES.iter().find(|start| found.starts_with(start)) else {
@@ -169,12 +156,9 @@ mod tests {
             find(text.as_bytes(), is_truncated, &mut ranges);
             !ranges.is_empty()
         };
-        for token in [
-            "ghp_abcdefghijklmnop",
-            "sk-abcdefghijklmnopqrstuvwxyz",
-            "sk-proj-abc123def456",
-            "eyJhbGciOiJI.eyJz.abc",
-        ] {
+        for token in
+            ["ghp_abcdefghijklmnop", "sk-abcdefghijklmnopqrstuvwxyz", "sk-proj-abc123def456", "eyJhbGciOiJI.eyJz.abc"]
+        {
             assert!(found(&format!("x {token} y"), false), "{token}");
         }
         assert!(!found("x ghp_0123", false), "too short for a token");

@@ -286,20 +286,13 @@ mod tests {
     fn words(text: &str) -> Vec<Vec<String>> {
         let script = parse(text.as_bytes());
         let word = |word: &Word| String::from_utf8_lossy(&word.text).into_owned();
-        script
-            .commands
-            .iter()
-            .map(|command| command.words.iter().map(word).collect())
-            .collect()
+        script.commands.iter().map(|command| command.words.iter().map(word).collect()).collect()
     }
 
     #[test]
     fn a_text_is_split_into_commands_and_words_as_by_a_shell() {
         assert_eq!(words("a 'b c' \"d\\\"e\" f\\ g"), [["a", "b c", "d\"e", "f g"]]);
-        assert_eq!(
-            words("a 2>/dev/null b&& c;d # e"),
-            [vec!["a", "b"], vec!["c"], vec!["d"]]
-        );
+        assert_eq!(words("a 2>/dev/null b&& c;d # e"), [vec!["a", "b"], vec!["c"], vec!["d"]]);
         assert_eq!(words("a $(b c) `d e`"), [["a", "$(b c)", "`d e`"]]);
         assert_eq!(words("x=$'a\\'b' \"$(c \"d\")\""), [["x=a'b", "$(c \"d\")"]]);
         assert_eq!(words("a <<< b c"), [["a", "c"]]);
@@ -310,12 +303,7 @@ mod tests {
         let text = "cat <<-'END' >x; b\nu:X\n\tEND\nc";
         let script = parse(text.as_bytes());
         assert_eq!(script.commands.len(), 3);
-        let document = script
-            .commands
-            .iter()
-            .flat_map(|command| &command.here_documents)
-            .next()
-            .unwrap();
+        let document = script.commands.iter().flat_map(|command| &command.here_documents).next().unwrap();
         assert_eq!(&text[document.clone()], "u:X\n");
     }
 

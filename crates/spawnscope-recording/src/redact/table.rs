@@ -129,16 +129,10 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
     if let Some(program) = TABLE.get(name) {
         return Some(program);
     }
-    const SUFFIXES: [&[u8]; 12] = [
-        b".exe", b".cmd", b".bat", b".sh", b".py", b".js", b".mjs", b".rb", b".pl", b".php", b".jar", b".bin",
-    ];
-    let stem = SUFFIXES
-        .iter()
-        .find_map(|suffix| name.strip_suffix(*suffix))
-        .unwrap_or(name);
-    let letters = stem
-        .iter()
-        .rposition(|byte| !byte.is_ascii_digit() && !b".-_".contains(byte))?;
+    const SUFFIXES: [&[u8]; 12] =
+        [b".exe", b".cmd", b".bat", b".sh", b".py", b".js", b".mjs", b".rb", b".pl", b".php", b".jar", b".bin"];
+    let stem = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(*suffix)).unwrap_or(name);
+    let letters = stem.iter().rposition(|byte| !byte.is_ascii_digit() && !b".-_".contains(byte))?;
     TABLE.get(stem).or_else(|| TABLE.get(&stem[..=letters]))
 }
 
@@ -152,10 +146,7 @@ pub(super) fn programs_with_secrets() -> Vec<&'static str> {
 
 fn parse(text: &'static str) -> HashMap<&'static [u8], Program> {
     let mut table: HashMap<&'static [u8], Program> = HashMap::new();
-    let lines = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     for line in lines {
         let (names, items) = line.split_once(": ").unwrap_or((line, ""));
         for name in names.split_whitespace() {
@@ -212,22 +203,12 @@ impl Program {
             [attached] if is_flag(attached) => {
                 // The item is `-pX`: the value is in the same argument.
                 let flag = attached.strip_suffix('X').unwrap_or(attached);
-                self.options.push(SecretOption {
-                    verbs,
-                    flag,
-                    values: Vec::new(),
-                    attached: Template::Whole,
-                });
+                self.options.push(SecretOption { verbs, flag, values: Vec::new(), attached: Template::Whole });
             }
             [flag, values @ ..] if is_flag(flag) => {
                 let values: Vec<Template> = values.iter().filter_map(|value| template(value)).collect();
                 let attached = values.first().copied().unwrap_or(Template::Whole);
-                self.options.push(SecretOption {
-                    verbs,
-                    flag,
-                    values,
-                    attached,
-                });
+                self.options.push(SecretOption { verbs, flag, values, attached });
             }
             slots => self.add_positional(verbs, None, slots, false),
         }
@@ -236,13 +217,7 @@ impl Program {
     fn add_positional(&mut self, verbs: Vec<Verb>, flag: Option<&'static str>, slots: &[&'static str], is_last: bool) {
         let repeats = slots.last().is_some_and(|slot| slot.ends_with("..."));
         let slots = slots.iter().filter_map(|slot| template(slot.trim_end_matches("...")));
-        self.positionals.push(Positional {
-            verbs,
-            flag,
-            slots: slots.collect(),
-            repeats,
-            is_last,
-        });
+        self.positionals.push(Positional { verbs, flag, slots: slots.collect(), repeats, is_last });
     }
 }
 

@@ -90,22 +90,10 @@ fn scripts_of_several_lines_are_masked() {
             "set -e\nexport TOKEN=abcd1234\nmysql -uroot -phunter2 <<END\nselect 1\nEND\n",
             "set -e\nexport TOKEN=***\nmysql -uroot -p*** <<END\nselect 1\nEND\n",
         ),
-        (
-            "chpasswd <<END\nme:hunter2\nyou:hunter3\nEND\n",
-            "chpasswd <<END\nme:***\nyou:***\nEND\n",
-        ),
-        (
-            "ssh host <<END\nmysql -phunter2\nEND",
-            "ssh host <<END\nmysql -p***\nEND",
-        ),
-        (
-            "x=$(vault login hunter2); `redis-cli -a hunter2 get x`",
-            "x=$(vault login ***); `redis-cli -a *** get x`",
-        ),
-        (
-            "if curl -u me:hunter2 host; then echo ok; fi",
-            "if curl -u me:*** host; then echo ok; fi",
-        ),
+        ("chpasswd <<END\nme:hunter2\nyou:hunter3\nEND\n", "chpasswd <<END\nme:***\nyou:***\nEND\n"),
+        ("ssh host <<END\nmysql -phunter2\nEND", "ssh host <<END\nmysql -p***\nEND"),
+        ("x=$(vault login hunter2); `redis-cli -a hunter2 get x`", "x=$(vault login ***); `redis-cli -a *** get x`"),
+        ("if curl -u me:hunter2 host; then echo ok; fi", "if curl -u me:*** host; then echo ok; fi"),
         ("cat <(curl -u me:hunter2 host)", "cat <(curl -u me:*** host)"),
     ] {
         assert_eq!(stored(&sh_arguments(text))[2], masked);
@@ -116,10 +104,7 @@ fn scripts_of_several_lines_are_masked() {
 fn masking_can_be_switched_off() {
     let argv = b"tool\0--password\0hunter2\0";
     assert!(matches!(Redaction::Keep.apply(argv), Cow::Borrowed(kept) if kept == argv));
-    assert!(matches!(
-        Redaction::Keep.apply_to_path(b"https://u:p@h"),
-        Cow::Borrowed(_)
-    ));
+    assert!(matches!(Redaction::Keep.apply_to_path(b"https://u:p@h"), Cow::Borrowed(_)));
 }
 
 #[test]
@@ -146,10 +131,7 @@ fn paths_and_messages_are_masked_by_form() {
         ("/srv/https:/hunter2@host", "/srv/https:/***@host"),
         ("/srv/npm:/scope@1.2.3", "/srv/npm:/scope@1.2.3"),
         ("mysql -uroot -phunter2", "mysql -uroot -p***"),
-        (
-            "failed to run 'tool --password=hunter2'",
-            "failed to run 'tool --password=***'",
-        ),
+        ("failed to run 'tool --password=hunter2'", "failed to run 'tool --password=***'"),
     ] {
         assert_eq!(Redaction::Mask.apply_to_text(path), masked);
     }
@@ -182,23 +164,14 @@ fn masking_is_measured() {
     );
     let start = std::time::Instant::now();
     drop(Redaction::Mask.apply(b"cc\0key\0"));
-    println!(
-        "first call, with table and patterns: {} us",
-        start.elapsed().as_micros()
-    );
+    println!("first call, with table and patterns: {} us", start.elapsed().as_micros());
     let without = compiler.replace("keyboard", "keybd").replace("key", "bay");
     for (name, line) in [
         ("compiler without a secret word", without.as_str()),
         ("short", "dirname /usr/share/doc/hello"),
         ("compiler", compiler.as_str()),
-        (
-            "secret",
-            "curl -fsSL -u me:hunter2 -H 'X-Api-Key: abcd1234' https://example.org/a?token=abcd1234",
-        ),
-        (
-            "script",
-            "sh -c 'set -e; for i in a b c; do mysql -uroot -phunter2 -e \"select 1\"; done'",
-        ),
+        ("secret", "curl -fsSL -u me:hunter2 -H 'X-Api-Key: abcd1234' https://example.org/a?token=abcd1234"),
+        ("script", "sh -c 'set -e; for i in a b c; do mysql -uroot -phunter2 -e \"select 1\"; done'"),
     ] {
         let argv: String = arguments(line).iter().flat_map(|argument| [argument, "\0"]).collect();
         let once = || {
@@ -231,10 +204,7 @@ fn a_value_is_masked_if_its_name_or_its_form_is_secret() {
         assert_eq!(stored(name, value), value, "{name}");
     }
     assert_eq!(stored("token", "abcdef123"), "***");
-    assert_eq!(
-        stored("mirror", "https://me:hunter2@example.org"),
-        "https://me:***@example.org"
-    );
+    assert_eq!(stored("mirror", "https://me:hunter2@example.org"), "https://me:***@example.org");
     assert_eq!(stored("note", "ghp_0123456789abcdefghijABCDEFGHIJ012345"), "***");
     assert_eq!(Redaction::Keep.apply_to_value("token", "abcdef123"), "abcdef123");
 }

@@ -53,9 +53,7 @@ fn find_input(
         let mut start = document.start;
         for content in text[document.clone()].split_inclusive(|byte| *byte == b'\n') {
             let found = secret_range(template, content.trim_ascii_end());
-            found
-                .into_iter()
-                .for_each(|part| ranges.add(start + part.start..start + part.end));
+            found.into_iter().for_each(|part| ranges.add(start + part.start..start + part.end));
             start += content.len();
         }
     }
@@ -71,9 +69,7 @@ fn is_secret_file(text: &[u8]) -> bool {
     };
     let before = before.trim_ascii_end();
     let before = before.strip_suffix(b"=").unwrap_or(before);
-    let start = before
-        .iter()
-        .rposition(|byte| !(byte.is_ascii_alphanumeric() || b"_-".contains(byte)));
+    let start = before.iter().rposition(|byte| !(byte.is_ascii_alphanumeric() || b"_-".contains(byte)));
     let option = &before[start.map_or(0, |start| start + 1)..];
     let name = [b"-file".as_slice(), b"_file", b"-fd", b"file"]
         .iter()
@@ -96,10 +92,7 @@ fn find_echoed(command: &Command<'_>, template: Template, ranges: &mut SecretRan
     };
     let is_format = |word: &Word| word.text.contains(&b'%') && arguments.len() > 1;
     let is_switch = |word: &Word| matches!(&*word.text, b"-n" | b"-e" | b"-ne" | b"-en" | b"--");
-    if matches!(
-        &*program.text,
-        b"echo" | b"printf" | b"yes" | b"/bin/echo" | b"/usr/bin/printf"
-    ) {
+    if matches!(&*program.text, b"echo" | b"printf" | b"yes" | b"/bin/echo" | b"/usr/bin/printf") {
         let secrets = arguments.iter().filter(|word| !is_format(word) && !is_switch(word));
         secrets.for_each(|word| add(word, template, ranges));
     }
@@ -107,9 +100,7 @@ fn find_echoed(command: &Command<'_>, template: Template, ranges: &mut SecretRan
 
 /// Adds the secret part of a word, without a newline at its end.
 fn add(word: &Word, template: Template, ranges: &mut SecretRanges) {
-    let stripped = [b"\\n".as_slice(), b"\n"]
-        .iter()
-        .find_map(|end| word.text.strip_suffix(*end));
+    let stripped = [b"\\n".as_slice(), b"\n"].iter().find_map(|end| word.text.strip_suffix(*end));
     if let Some(part) = secret_range(template, stripped.unwrap_or(&word.text)) {
         ranges.add(word.outer(part));
     }
@@ -132,9 +123,7 @@ fn find_sent_by_expect(text: &[u8], ranges: &mut SecretRanges) {
         at = send + SEND.len();
         if expects_password_prompt(&text[prompt_start..send]) {
             let rest = &text[at..];
-            let opens = rest
-                .iter()
-                .position(|byte| matches!(byte, b'"' | b'{' | b'\'' | b'\n' | b';'));
+            let opens = rest.iter().position(|byte| matches!(byte, b'"' | b'{' | b'\'' | b'\n' | b';'));
             let (Some(opens), Some(quote)) = (opens, opens.map(|opens| rest[opens])) else {
                 return;
             };
@@ -164,7 +153,5 @@ fn find_word(text: &[u8], word: &[u8]) -> Option<usize> {
 fn expects_password_prompt(text: &[u8]) -> bool {
     let has = |word: &[u8]| find_word(text, word).is_some();
     has(b"expect")
-        && [b"asswor".as_slice(), b"assphrase", b"PIN", b"oken", b"ecret", b" code"]
-            .iter()
-            .any(|word| has(word))
+        && [b"asswor".as_slice(), b"assphrase", b"PIN", b"oken", b"ecret", b" code"].iter().any(|word| has(word))
 }

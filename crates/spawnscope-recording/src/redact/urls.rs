@@ -8,18 +8,8 @@ use super::values::{is_plain, is_reference};
 /// Placeholders for a password. The user is then the token.
 const NO_PASSWORDS: [&str; 7] = ["", "x-oauth-basic", "x-oauth-token", "x", "X", "api_token", "unused"];
 /// Schemes of URLs in which a user without a password is often a token.
-const TOKEN_SCHEMES: [&str; 10] = [
-    "http",
-    "https",
-    "git+https",
-    "git+http",
-    "svn+https",
-    "hg+https",
-    "pip+https",
-    "dav",
-    "davs",
-    "wss",
-];
+const TOKEN_SCHEMES: [&str; 10] =
+    ["http", "https", "git+https", "git+http", "svn+https", "hg+https", "pip+https", "dav", "davs", "wss"];
 /// Users without a password that are not tokens.
 const USERS: [&str; 8] = ["git", "hg", "svn", "anonymous", "root", "admin", "user", "oauth2"];
 
@@ -43,26 +33,15 @@ const NO_USERS: [&str; 16] = [
     "principal",
 ];
 /// Words that are a user only if a port follows.
-const UNLIKELY_USERS: [&str; 9] = [
-    "user",
-    "group",
-    "member",
-    "assignee",
-    "author",
-    "committer",
-    "owner",
-    "reviewer",
-    "deleted",
-];
+const UNLIKELY_USERS: [&str; 9] =
+    ["user", "group", "member", "assignee", "author", "committer", "owner", "reviewer", "deleted"];
 
 /// Finds credentials in a path, whose double slashes may have been collapsed: `/srv/https:/user:X@host`.
 pub(super) fn find_in_path(path: &[u8], ranges: &mut SecretRanges) {
     find(path, ranges);
     for (at, _) in path.windows(2).enumerate().filter(|(_, window)| window == b":/") {
         let scheme = scheme_before(path, at);
-        let is_known = TOKEN_SCHEMES
-            .iter()
-            .any(|known| scheme.eq_ignore_ascii_case(known.as_bytes()));
+        let is_known = TOKEN_SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known.as_bytes()));
         if is_known && path.get(at + 2) != Some(&b'/') {
             find_login(path, at, at + 2, ranges);
         }
@@ -86,10 +65,7 @@ pub(super) fn find(text: &[u8], ranges: &mut SecretRanges) {
 /// Finds the credentials before the host of a URL whose scheme ends at `colon`. Returns where the URL ends.
 fn find_login(text: &[u8], colon: usize, start: usize, ranges: &mut SecretRanges) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>\\".contains(byte);
-    let end = text[start..]
-        .iter()
-        .position(ends)
-        .map_or(text.len(), |length| start + length);
+    let end = text[start..].iter().position(ends).map_or(text.len(), |length| start + length);
     if let Some(login) = login_before(text, start..end) {
         let scheme = scheme_before(text, colon);
         add_login(text, login, scheme, ranges);
@@ -129,9 +105,7 @@ fn scheme_before(text: &[u8], colon: usize) -> &[u8] {
 fn add_login(text: &[u8], login: Range<usize>, scheme: &[u8], ranges: &mut SecretRanges) {
     let Some(colon) = text[login.clone()].iter().position(|byte| *byte == b':') else {
         let user = &text[login.clone()];
-        let may_be_token = TOKEN_SCHEMES
-            .iter()
-            .any(|known| scheme.eq_ignore_ascii_case(known.as_bytes()));
+        let may_be_token = TOKEN_SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known.as_bytes()));
         let is_user = USERS.iter().any(|known| user.eq_ignore_ascii_case(known.as_bytes()));
         if may_be_token && !is_user && !is_plain(user) {
             ranges.add(login);
@@ -144,10 +118,7 @@ fn add_login(text: &[u8], login: Range<usize>, scheme: &[u8], ranges: &mut Secre
 /// Adds the secret in `user:X`, or in `X:` if the text after the colon is not a password.
 pub(super) fn add_pair(text: &[u8], pair: Range<usize>, colon: usize, ranges: &mut SecretRanges) {
     let (user, password) = (pair.start..colon, colon + 1..pair.end);
-    if NO_PASSWORDS
-        .iter()
-        .any(|none| text[password.clone()] == *none.as_bytes())
-    {
+    if NO_PASSWORDS.iter().any(|none| text[password.clone()] == *none.as_bytes()) {
         if !is_reference(&text[user.clone()]) {
             ranges.add(user);
         }
@@ -162,11 +133,7 @@ fn find_without_scheme(text: &[u8], ranges: &mut SecretRanges) {
     for word in text.split_inclusive(|byte| byte.is_ascii_whitespace() || b"\"'`=,;|&<>".contains(byte)) {
         let end = start + word.len();
         // `:pserver:` is the access method of a CVS server.
-        let method = if word.starts_with(b":pserver:") {
-            b":pserver:".len()
-        } else {
-            0
-        };
+        let method = if word.starts_with(b":pserver:") { b":pserver:".len() } else { 0 };
         let (login_start, word) = (start + method, &word[method..]);
         if let Some(at) = word.iter().rposition(|byte| *byte == b'@')
             && let Some(colon) = word[..at].iter().position(|byte| *byte == b':')
@@ -180,9 +147,7 @@ fn find_without_scheme(text: &[u8], ranges: &mut SecretRanges) {
 }
 
 fn is_login(user: &[u8], host: &[u8]) -> bool {
-    let is_word = user
-        .iter()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"_.-+%\\".contains(byte));
+    let is_word = user.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.-+%\\".contains(byte));
     let is_among = |names: &[&str]| names.iter().any(|name| user.eq_ignore_ascii_case(name.as_bytes()));
     let Host { is_name, has_port } = Host::parse(host);
     !user.is_empty() && is_word && !is_among(&NO_USERS) && (has_port || is_name && !is_among(&UNLIKELY_USERS))

@@ -95,29 +95,19 @@ pub(super) fn secret_part(secret_type: SecretType, value: &[u8]) -> Option<Range
 
 /// Whether a value is never secret, regardless of its name.
 pub(super) fn is_plain(value: &[u8]) -> bool {
-    PLACEHOLDERS
-        .iter()
-        .any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
+    PLACEHOLDERS.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
         || is_small_number(value)
         || is_reference(value)
         || value.ends_with(b":latest")
-        || REFERENCE_PREFIXES
-            .iter()
-            .any(|prefix| value.starts_with(prefix.as_bytes()))
+        || REFERENCE_PREFIXES.iter().any(|prefix| value.starts_with(prefix.as_bytes()))
 }
 
 /// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the secret.
 fn password_start(value: &[u8]) -> usize {
     const MAX_USER_BYTES: usize = 32;
-    let colon = value
-        .iter()
-        .position(|byte| *byte == b':')
-        .filter(|colon| (1..=MAX_USER_BYTES).contains(colon));
+    let colon = value.iter().position(|byte| *byte == b':').filter(|colon| (1..=MAX_USER_BYTES).contains(colon));
     let is_user = |user: &[u8]| {
-        !is_mixed(user)
-            && user
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"_.@\\-".contains(byte))
+        !is_mixed(user) && user.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.@\\-".contains(byte))
     };
     match colon {
         Some(colon) if is_user(&value[..colon]) && colon + 1 < value.len() => colon + 1,
@@ -131,9 +121,7 @@ fn is_small_number(value: &[u8]) -> bool {
 }
 
 fn is_scheme(value: &[u8]) -> bool {
-    SCHEMES
-        .iter()
-        .any(|scheme| value.eq_ignore_ascii_case(scheme.as_bytes()))
+    SCHEMES.iter().any(|scheme| value.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
 /// Whether a value consists only of references to variables and command outputs: `$TOKEN`, `${USER}:$(cat file)`, `%TOKEN%`.
@@ -164,10 +152,7 @@ fn reference_length(text: &[u8]) -> Option<usize> {
         [b'$', b'{', rest @ ..] => {
             let end = rest.iter().position(|byte| *byte == b'}')?;
             // Other characters may begin a default value, which may be a secret: `${TOKEN:-hunter2}`.
-            rest[..end]
-                .iter()
-                .all(|byte| is_name_byte(byte) || b"[]!@.".contains(byte))
-                .then_some(end + 3)
+            rest[..end].iter().all(|byte| is_name_byte(byte) || b"[]!@.".contains(byte)).then_some(end + 3)
         }
         [b'$', rest @ ..] => {
             let end = rest.iter().position(|byte| !is_name_byte(byte)).unwrap_or(rest.len());
@@ -231,23 +216,13 @@ fn looks_random(value: &[u8]) -> bool {
 fn is_random_piece(piece: &[u8]) -> bool {
     let has_letter = piece.iter().any(u8::is_ascii_alphabetic);
     let has_digit = piece.iter().any(u8::is_ascii_digit);
-    let is_known = WORDS_WITH_DIGITS
-        .iter()
-        .any(|known| piece.eq_ignore_ascii_case(known.as_bytes()));
+    let is_known = WORDS_WITH_DIGITS.iter().any(|known| piece.eq_ignore_ascii_case(known.as_bytes()));
     piece.len() >= MIN_KEY_LENGTH && has_letter && has_digit && !is_known
 }
 
 /// Words with digits that are not keys.
-const WORDS_WITH_DIGITS: [&str; 8] = [
-    "ed25519",
-    "rsa2048",
-    "rsa4096",
-    "sha256",
-    "sha512",
-    "aes256",
-    "aes128",
-    "curve25519",
-];
+const WORDS_WITH_DIGITS: [&str; 8] =
+    ["ed25519", "rsa2048", "rsa4096", "sha256", "sha512", "aes256", "aes128", "curve25519"];
 
 #[cfg(test)]
 mod tests {
@@ -255,15 +230,7 @@ mod tests {
 
     #[test]
     fn references_contain_no_secret_but_their_defaults_may() {
-        for reference in [
-            "$TOKEN",
-            "${TOKEN}",
-            "$(cat file)",
-            "`cat file`",
-            "$USER:$PASS",
-            "${a[1]}",
-            "%TOKEN%",
-        ] {
+        for reference in ["$TOKEN", "${TOKEN}", "$(cat file)", "`cat file`", "$USER:$PASS", "${a[1]}", "%TOKEN%"] {
             assert!(is_reference(reference.as_bytes()), "{reference}");
         }
         for literal in ["", "token", "${TOKEN:-hunter2}", "$TOKEN-x", "x$TOKEN", "$", "%%", "$("] {
@@ -273,36 +240,14 @@ mod tests {
 
     #[test]
     fn a_key_is_distinguished_from_a_path_and_a_word() {
-        for path in [
-            "/etc/ssl/key",
-            "./key",
-            "~/.ssh/id",
-            "server.key",
-            "id_rsa",
-            "$HOME/key",
-        ] {
+        for path in ["/etc/ssl/key", "./key", "~/.ssh/id", "server.key", "id_rsa", "$HOME/key"] {
             assert_eq!(secret_part(SecretType::Secret, path.as_bytes()), None, "{path}");
         }
-        for word in [
-            "name",
-            "2,3",
-            "v1-linux-amd64",
-            "ed25519",
-            "photo2020.jpg",
-            "{\"id\": 1}",
-        ] {
+        for word in ["name", "2,3", "v1-linux-amd64", "ed25519", "photo2020.jpg", "{\"id\": 1}"] {
             assert_eq!(secret_part(SecretType::Key, word.as_bytes()), None, "{word}");
         }
-        for key in [
-            "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-            "/JalrXUtnFEMI/K7MDENG/bPxRf",
-            "hunter22",
-        ] {
-            assert_eq!(
-                secret_part(SecretType::Secret, key.as_bytes()),
-                Some(0..key.len()),
-                "{key}"
-            );
+        for key in ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "/JalrXUtnFEMI/K7MDENG/bPxRf", "hunter22"] {
+            assert_eq!(secret_part(SecretType::Secret, key.as_bytes()), Some(0..key.len()), "{key}");
         }
         assert_eq!(secret_part(SecretType::Password, b"pass:hunter2"), Some(5..12));
     }

@@ -24,18 +24,12 @@ enum Origin {
 impl<'a> Word<'a> {
     /// Creates a word that appears unchanged in a text.
     pub(super) fn plain(text: &'a [u8], start: usize) -> Word<'a> {
-        Word {
-            text: Cow::Borrowed(text),
-            origin: Origin::Contiguous(start),
-        }
+        Word { text: Cow::Borrowed(text), origin: Origin::Contiguous(start) }
     }
 
     /// Creates a word that was quoted.
     pub(super) fn quoted(text: Vec<u8>, ranges: Vec<Range<usize>>) -> Word<'a> {
-        Word {
-            text: Cow::Owned(text),
-            origin: Origin::Ranges(ranges),
-        }
+        Word { text: Cow::Owned(text), origin: Origin::Ranges(ranges) }
     }
 
     /// Whether the word is written with quotes or escapes, so that its bytes differ from the surrounding text.
@@ -47,13 +41,12 @@ impl<'a> Word<'a> {
     pub(super) fn outer(&self, part: Range<usize>) -> Range<usize> {
         match &self.origin {
             Origin::Contiguous(start) => start + part.start..start + part.end,
-            Origin::Ranges(ranges) => match (
-                ranges.get(part.start),
-                part.end.checked_sub(1).and_then(|last| ranges.get(last)),
-            ) {
-                (Some(first), Some(last)) => first.start..last.end.max(first.start),
-                _ => 0..0,
-            },
+            Origin::Ranges(ranges) => {
+                match (ranges.get(part.start), part.end.checked_sub(1).and_then(|last| ranges.get(last))) {
+                    (Some(first), Some(last)) => first.start..last.end.max(first.start),
+                    _ => 0..0,
+                }
+            }
         }
     }
 }

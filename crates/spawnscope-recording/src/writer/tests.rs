@@ -42,11 +42,7 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// Returns the events of child `number` of the root.
 fn life(number: u64) -> Vec<Event> {
-    whole_life(
-        1_000_000 + number * 10_000,
-        LaunchId(2 + number),
-        1_000 + i32::try_from(number % 30_000).unwrap(),
-    )
+    whole_life(1_000_000 + number * 10_000, LaunchId(2 + number), 1_000 + i32::try_from(number % 30_000).unwrap())
 }
 
 #[test]
@@ -57,37 +53,14 @@ fn recorded_rows_are_read_back() {
     recorder.set_root(ROOT);
     recorder.send(life(0));
     recorder.send(vec![peer_found(4_000)]);
-    let lost = vec![
-        Loss {
-            kind: "slice".into(),
-            events: 3,
-        },
-        Loss {
-            kind: "slice".into(),
-            events: 4,
-        },
-    ];
+    let lost = vec![Loss { kind: "slice".into(), events: 3 }, Loss { kind: "slice".into(), events: 4 }];
     recorder.finish(Ending { lost, ..ending() }).unwrap();
 
     let file = RecordingFile::open(&directory.path()).unwrap();
-    let Recording {
-        info,
-        launches,
-        execs,
-        failed_execs,
-        objects,
-        peers,
-        edges,
-        frames,
-        stacks,
-        texts,
-        calibration,
-    } = file.read().unwrap();
+    let Recording { info, launches, execs, failed_execs, objects, peers, edges, frames, stacks, texts, calibration } =
+        file.read().unwrap();
     assert_eq!(calibration, header().calibration);
-    let found: Vec<_> = peers
-        .iter()
-        .map(|peer| (peer.device, peer.inode, peer.pid, texts.get(peer.name)))
-        .collect();
+    let found: Vec<_> = peers.iter().map(|peer| (peer.device, peer.inode, peer.pid, texts.get(peer.name))).collect();
     assert_eq!(found, [(8, 4_711, Pid(77), b"sccache".as_slice())]);
     assert!(edges.is_empty(), "no launch is by ninja");
     assert_eq!(info.version, env!("CARGO_PKG_VERSION"));
@@ -96,49 +69,22 @@ fn recorded_rows_are_read_back() {
         ("ebpf", Scope::Command, "x86_64", 2)
     );
     assert_eq!(info.command, [b"./unpack.sh".as_slice(), b"", b"--password=***"]);
-    assert_eq!(
-        (info.root, info.wall, info.ended.as_deref()),
-        (Some(ROOT), Some(Nanos(5_000)), Some("exited"))
-    );
-    assert_eq!(
-        (info.last_event, info.started_unix_ns),
-        (Nanos(1_001_400), header().started_unix_ns)
-    );
+    assert_eq!((info.root, info.wall, info.ended.as_deref()), (Some(ROOT), Some(Nanos(5_000)), Some("exited")));
+    assert_eq!((info.last_event, info.started_unix_ns), (Nanos(1_001_400), header().started_unix_ns));
     assert_eq!(info.missing, header().missing);
-    assert_eq!(
-        info.lost,
-        [Loss {
-            kind: "slice".into(),
-            events: 7
-        }]
-    );
+    assert_eq!(info.lost, [Loss { kind: "slice".into(), events: 7 }]);
     let origins: Vec<_> = launches.iter().map(|row| (row.id, row.origin, row.parent)).collect();
-    assert_eq!(
-        origins,
-        [
-            (ROOT, Origin::Command, None),
-            (LaunchId(2), Origin::Launched, Some(ROOT))
-        ]
-    );
+    assert_eq!(origins, [(ROOT, Origin::Command, None), (LaunchId(2), Origin::Launched, Some(ROOT))]);
     assert_eq!(launches[1].reaped, Some(Nanos(1_001_400)));
     let position = |frame: &FrameRow| (frame.line, frame.function.map(|name| texts.get(name)));
     assert_eq!(
         frames.iter().map(position).collect::<Vec<_>>(),
         [(Some(30), None), (Some(14), Some(b"relocate".as_slice()))]
     );
-    assert_eq!(
-        stacks.iter().map(|row| row.caller).collect::<Vec<_>>(),
-        [None, Some(StackId::from_index(0))]
-    );
-    assert_eq!(
-        (launches[1].script_stack, launches[1].native_stack),
-        (Some(StackId::from_index(1)), None)
-    );
+    assert_eq!(stacks.iter().map(|row| row.caller).collect::<Vec<_>>(), [None, Some(StackId::from_index(0))]);
+    assert_eq!((launches[1].script_stack, launches[1].native_stack), (Some(StackId::from_index(1)), None));
     assert_eq!(texts.get(execs[0].path), b"/usr/bin/dirname");
-    assert_eq!(
-        texts.get(execs[0].argv),
-        b"dirname\0--zero\0./usr/share/doc/000001000000\0"
-    );
+    assert_eq!(texts.get(execs[0].argv), b"dirname\0--zero\0./usr/share/doc/000001000000\0");
     assert_eq!(execs[0].cwd.map(|cwd| texts.get(cwd)), Some(b"/work".as_slice()));
     assert_eq!(failed_execs.iter().map(|row| row.errno).collect::<Vec<_>>(), [2, 2]);
     let mut slices = Vec::new();
@@ -146,18 +92,10 @@ fn recorded_rows_are_read_back() {
     assert_eq!(slices.len(), 8);
     assert_eq!((slices[1].argument, slices[1].calls), (Some(u64::MAX), Some(7)));
     assert!(slices.iter().all(|row| row.object == slices[0].object));
-    let fifo = ObjectRow {
-        kind: ObjectKind::Fifo,
-        device: 42,
-        inode: 4_242,
-        path: objects[0].path,
-    };
+    let fifo = ObjectRow { kind: ObjectKind::Fifo, device: 42, inode: 4_242, path: objects[0].path };
     assert_eq!(slices[0].object.map(|object| object.index()), Some(0));
     assert_eq!(objects, [fifo], "the same object is stored once");
-    assert_eq!(
-        objects[0].path.map(|path| texts.get(path)),
-        Some(b"/tmp/fifo".as_slice())
-    );
+    assert_eq!(objects[0].path.map(|path| texts.get(path)), Some(b"/tmp/fifo".as_slice()));
 }
 
 #[test]
@@ -183,11 +121,7 @@ fn a_recording_can_be_read_while_it_grows() {
     recorder.send(life(0));
     wait_until("the batch is written", || read(&directory.path()).launches.len() == 2);
     let info = read(&directory.path()).info;
-    assert_eq!(
-        (info.wall, info.ended),
-        (None, None),
-        "as if the recorder had been killed"
-    );
+    assert_eq!((info.wall, info.ended), (None, None), "as if the recorder had been killed");
     recorder.send(life(1));
     recorder.finish(ending()).unwrap();
     assert_eq!(read(&directory.path()).launches.len(), 3);
@@ -209,24 +143,12 @@ fn an_older_recording_is_kept() {
     for number in 0..3 {
         let recorder =
             Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
-        recorder.send(vec![event(
-            number,
-            ROOT,
-            EventKind::Released {
-                pid: spawnscope_data::event::Pid(100),
-            },
-        )]);
+        recorder.send(vec![event(number, ROOT, EventKind::Released { pid: spawnscope_data::event::Pid(100) })]);
         recorder.finish(ending()).unwrap();
     }
     let old = directory.0.path().join("spawnscope.db.old");
-    assert_eq!(
-        (read(&old).info.last_event, read(&directory.path()).info.last_event),
-        (Nanos(1), Nanos(2))
-    );
-    let mut names: Vec<_> = fs::read_dir(directory.0.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    assert_eq!((read(&old).info.last_event, read(&directory.path()).info.last_event), (Nanos(1), Nanos(2)));
+    let mut names: Vec<_> = fs::read_dir(directory.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["spawnscope.db", "spawnscope.db.old"], "there is no log");
 }
@@ -235,14 +157,11 @@ fn an_older_recording_is_kept() {
 fn a_foreign_file_is_not_replaced() {
     let directory = Directory::new();
     let foreign = Connection::open(directory.path()).unwrap();
-    foreign
-        .execute_batch("CREATE TABLE precious (x); PRAGMA application_id = 7;")
-        .unwrap();
+    foreign.execute_batch("CREATE TABLE precious (x); PRAGMA application_id = 7;").unwrap();
     drop(foreign);
     let before = fs::read(directory.path()).unwrap();
-    let error = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default())
-        .err()
-        .unwrap();
+    let error =
+        Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).err().unwrap();
     assert!(matches!(error, RecordError::InTheWay { .. }), "{error}");
     assert_eq!(fs::read(directory.path()).unwrap(), before);
 }
@@ -275,19 +194,12 @@ fn events_after_a_failure_are_counted() {
     let directory = Directory::new();
     let store = Store::create(&directory.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
     store.limit_pages(10);
-    let recorder = Recorder::start(
-        store,
-        Assembler::new(ORIGIN, Redaction::Mask),
-        &WriterOptions::default(),
-    )
-    .unwrap();
+    let recorder = Recorder::start(store, Assembler::new(ORIGIN, Redaction::Mask), &WriterOptions::default()).unwrap();
     let flood: Vec<Event> = (0..3_000).flat_map(life).collect();
     let events = flood.len() as u64;
     recorder.send(flood);
     recorder.send(life(4_000));
-    wait_until("all events are dropped", || {
-        recorder.dropped_events() == events + life(4_000).len() as u64
-    });
+    wait_until("all events are dropped", || recorder.dropped_events() == events + life(4_000).len() as u64);
 }
 
 #[test]
@@ -352,9 +264,7 @@ fn events_are_kept_while_another_program_holds_a_lock() {
     assert_eq!(read(&directory.path()).launches.len(), 0, "nothing is written yet");
     assert!(recorder.failure().is_none());
     drop(other);
-    wait_until("all launches are written", || {
-        read(&directory.path()).launches.len() == 21
-    });
+    wait_until("all launches are written", || read(&directory.path()).launches.len() == 21);
     assert_eq!(recorder.finish(ending()).unwrap(), FinishedFiles::Whole);
     assert_eq!(read(&directory.path()).info.lost, []);
 }
@@ -368,22 +278,14 @@ fn events_that_cannot_be_kept_while_a_lock_is_held_are_counted_as_lost() {
     let lives = 2 * MAX_BATCH_EVENTS as u64 / 10;
     (0..lives).for_each(|number| recorder.send(life(number)));
     let progress = Arc::clone(&recorder.progress);
-    wait_until("some events are lost", || {
-        progress.locked_out.load(Ordering::Relaxed) > 0
-    });
+    wait_until("some events are lost", || progress.locked_out.load(Ordering::Relaxed) > 0);
     drop(other);
     assert_eq!(recorder.finish(ending()).unwrap(), FinishedFiles::Whole);
     let recording = read(&directory.path());
     let lost = &recording.info.lost[0];
-    assert_eq!(
-        (lost.kind.as_str(), recording.info.ended.as_deref()),
-        (LOST_TO_A_LOCK, Some("exited"))
-    );
+    assert_eq!((lost.kind.as_str(), recording.info.ended.as_deref()), (LOST_TO_A_LOCK, Some("exited")));
     let events_of_a_life = life(0).len() as u64;
-    assert!(
-        lost.events > 0 && lost.events.is_multiple_of(events_of_a_life),
-        "{lost:?}"
-    );
+    assert!(lost.events > 0 && lost.events.is_multiple_of(events_of_a_life), "{lost:?}");
     let kept = recording.launches.len() as u64 - 1;
     assert_eq!(kept + lost.events / events_of_a_life, lives);
 }
@@ -393,17 +295,11 @@ fn samples_are_kept_with_their_stacks() {
     let directory = Directory::new();
     let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     // A wait is reported when it is over.
-    let events = vec![
-        released(),
-        sampled(900, 10, false, "path_openat"),
-        sampled(100, 700, true, "do_wait"),
-    ];
+    let events = vec![released(), sampled(900, 10, false, "path_openat"), sampled(100, 700, true, "do_wait")];
     recorder.send(events);
     recorder.finish(ending()).unwrap();
     let file = RecordingFile::open(&directory.path()).unwrap();
-    let Recording {
-        frames, stacks, texts, ..
-    } = file.read().unwrap();
+    let Recording { frames, stacks, texts, .. } = file.read().unwrap();
     let mut samples = Vec::new();
     file.samples(&mut |row| {
         let stack = stacks[row.stack.index() as usize];
@@ -413,9 +309,6 @@ fn samples_are_kept_with_their_stacks() {
         samples.push((row.task.0, row.at.0, row.span.0, row.is_waiting, function));
     })
     .unwrap();
-    let expected = [
-        (ROOT.0, 900, 10, false, "path_openat".to_owned()),
-        (ROOT.0, 100, 700, true, "do_wait".to_owned()),
-    ];
+    let expected = [(ROOT.0, 900, 10, false, "path_openat".to_owned()), (ROOT.0, 100, 700, true, "do_wait".to_owned())];
     assert_eq!(samples, expected);
 }

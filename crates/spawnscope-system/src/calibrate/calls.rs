@@ -90,28 +90,13 @@ mod tests {
 
     #[test]
     fn the_fastest_launches_are_compared_and_an_exec_counts_without_its_launch() {
-        let around = |time: f64| {
-            (0..15)
-                .map(|n| time + f64::from(n % 5) + if n > 7 { 1e6 } else { 0.0 })
-                .collect()
-        };
-        let times = |plain, executing| LaunchTimes {
-            plain: around(plain),
-            executing: around(executing),
-        };
+        let around = |time: f64| (0..15).map(|n| time + f64::from(n % 5) + if n > 7 { 1e6 } else { 0.0 }).collect();
+        let times = |plain, executing| LaunchTimes { plain: around(plain), executing: around(executing) };
         let found: Vec<_> = compare_launches(&times(30_000.0, 100_000.0), times(45_000.0, 135_000.0)).collect();
-        let near = |what, ns: f64| {
-            found
-                .iter()
-                .any(|row: &Calibration| row.what == what && (row.ns - ns).abs() < 5.0)
-        };
+        let near = |what, ns: f64| found.iter().any(|row: &Calibration| row.what == what && (row.ns - ns).abs() < 5.0);
         assert!(near(Constant::RecordedLaunch, 15_000.0), "{found:?}");
         assert!(near(Constant::RecordedExec, 20_000.0), "{found:?}");
         let faster = compare_launches(&times(30_000.0, 100_000.0), times(20_000.0, 90_000.0));
-        assert_eq!(
-            faster.count(),
-            0,
-            "unknown, because recording cannot make a launch faster"
-        );
+        assert_eq!(faster.count(), 0, "unknown, because recording cannot make a launch faster");
     }
 }

@@ -33,10 +33,7 @@ pub(super) struct LaunchTimes {
 
 impl Launcher {
     pub(super) fn new() -> io::Result<Launcher> {
-        Ok(Launcher {
-            stack: ChildStack::map()?,
-            program: in_memory(&tiny::program(0, ""))?,
-        })
+        Ok(Launcher { stack: ChildStack::map()?, program: in_memory(&tiny::program(0, ""))? })
     }
 
     /// Times launches without and with an exec in turn. Failed launches have no times: a machine may refuse to execute programs in memory.
@@ -44,9 +41,8 @@ impl Launcher {
         let blocked = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
         let program = self.program.as_raw_fd();
         let rounds = 0..ROUNDS;
-        let (plain, executing): (Vec<_>, Vec<_>) = rounds
-            .map(|_| (self.launch(exit_at_once, &program), self.launch(execute, &program)))
-            .unzip();
+        let (plain, executing): (Vec<_>, Vec<_>) =
+            rounds.map(|_| (self.launch(exit_at_once, &program), self.launch(execute, &program))).unzip();
         if let Ok(before) = blocked {
             let _ = before.thread_set_mask();
         }
@@ -61,10 +57,7 @@ impl Launcher {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK;
         let timer = LaunchTimer::begin();
         // SAFETY: the child only makes system calls, and this process waits for its exec or end. The descriptor outlives it.
-        let child = unsafe {
-            self.stack
-                .start(CloneCall::Clone { flags }, entry, std::ptr::from_ref(program).cast())
-        };
+        let child = unsafe { self.stack.start(CloneCall::Clone { flags }, entry, std::ptr::from_ref(program).cast()) };
         let (_, status) = reap(child.ok()?).ok()?;
         (status == 0).then(|| timer.end().wall.0 as f64)
     }
@@ -97,14 +90,7 @@ unsafe extern "C" fn execute(program: *const u8) -> ! {
     // SAFETY: the argument is a descriptor; the lists end with a null pointer.
     unsafe {
         let program = *program.cast::<RawFd>();
-        libc::syscall(
-            libc::SYS_execveat,
-            program,
-            c"".as_ptr(),
-            none.as_ptr(),
-            none.as_ptr(),
-            libc::AT_EMPTY_PATH,
-        );
+        libc::syscall(libc::SYS_execveat, program, c"".as_ptr(), none.as_ptr(), none.as_ptr(), libc::AT_EMPTY_PATH);
         libc::_exit(127)
     }
 }
@@ -122,11 +108,7 @@ mod tests {
         assert!(shortest(&times.plain) > 0.0);
         // A machine may refuse to execute programs in memory.
         if !times.executing.is_empty() {
-            assert!(
-                shortest(&times.executing) > shortest(&times.plain),
-                "{:?}",
-                times.executing
-            );
+            assert!(shortest(&times.executing) > shortest(&times.plain), "{:?}", times.executing);
         }
         let mask = SigSet::thread_get_mask().unwrap();
         assert!(!mask.contains(nix::sys::signal::SIGINT), "the signal mask is restored");

@@ -71,9 +71,7 @@ fn constants(results: &SharedResults) -> Vec<Calibration> {
         constant(Constant::VforkCreate, &vfork, |life| life.created),
         constant(Constant::VforkExit, &vfork, |life| life.reaped),
         per_mebibyte(Constant::PageCopy, &small, &large, |life| life.created),
-        per_mebibyte(Constant::PageFree, &small, &large, |life| {
-            life.reaped.since(life.created)
-        }),
+        per_mebibyte(Constant::PageFree, &small, &large, |life| life.reaped.since(life.created)),
         per_operation(Constant::CowFault, &results.faults, rounds::FAULTS),
         per_operation(Constant::ReuseFault, &results.reuses, rounds::FAULTS),
         per_operation(Constant::FailedOpen, &results.opens, rounds::OPENS),
@@ -90,10 +88,7 @@ fn constant(what: Constant, lives: &[Life], part: impl Fn(&Life) -> Nanos) -> Op
 
 /// Returns the time of one operation, if `count` operations were timed together.
 fn per_operation(what: Constant, times: &Times, count: u32) -> Option<Calibration> {
-    summarize(
-        what,
-        times.rows().map(|[time]| time as f64 / f64::from(count)).collect(),
-    )
+    summarize(what, times.rows().map(|[time]| time as f64 / f64::from(count)).collect())
 }
 
 /// Returns the time of all CPUID instructions when a program starts.

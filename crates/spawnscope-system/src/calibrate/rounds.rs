@@ -55,20 +55,11 @@ pub(super) fn measure(results: &SharedResults, last_round: Duration, last_needed
         pages.populate();
         pages.advise(libc::MADV_DONTFORK).ok()?;
     }
-    let bench = Bench {
-        results,
-        stack: ChildStack::map().ok()?,
-        few_pages,
-        many_pages,
-    };
+    let bench = Bench { results, stack: ChildStack::map().ok()?, few_pages, many_pages };
     bench.rounds(needed, |_| MIN_ROUNDS)?;
     #[cfg(target_arch = "x86_64")]
     // Takes 2 to 5 ms. Without a program to trace, the count is unknown, but the rest is not affected.
-    if let Some(count) = needed
-        .rounds(1)
-        .next()
-        .and_then(|_| identification::count(STARTED_PROGRAM))
-    {
+    if let Some(count) = needed.rounds(1).next().and_then(|_| identification::count(STARTED_PROGRAM)) {
         results.instructions_at_start.add([count.into()]);
     }
     bench.rounds(more, |max_rounds| max_rounds - MIN_ROUNDS)
@@ -127,10 +118,7 @@ impl Bench<'_> {
         reap(child.ok()?).ok()?;
         let reaped = timer.end().wall;
         let born = Nanos(self.results.born.load(Ordering::Relaxed));
-        Some(Life {
-            created: born.since(timer.began()),
-            reaped,
-        })
+        Some(Life { created: born.since(timer.began()), reaped })
     }
 
     /// Writes to pages that a running child shares. Then the child ends, and as many other pages that it has shared are written.
@@ -157,12 +145,8 @@ unsafe extern "C" fn exit_at_once(results: *const u8) -> ! {
 fn open_absent() {
     for _ in 0..OPENS {
         // SAFETY: the path is a string. Nothing is opened, since no library has this name.
-        let opened = unsafe {
-            libc::open(
-                c"/usr/lib/libabsent-of-spawnscope.so.0".as_ptr(),
-                libc::O_RDONLY | libc::O_CLOEXEC,
-            )
-        };
+        let opened =
+            unsafe { libc::open(c"/usr/lib/libabsent-of-spawnscope.so.0".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
         std::hint::black_box(opened);
     }
 }

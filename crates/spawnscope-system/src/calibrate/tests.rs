@@ -24,9 +24,7 @@ fn results(rounds: u64) -> SharedMapping<SharedResults> {
         results.large.add(life(300 + 100 * mebibytes, 600 + 150 * mebibytes));
         results.faults.add([1_000 * scale * u64::from(rounds::FAULTS)]);
         results.reuses.add([400 * scale * u64::from(rounds::FAULTS)]);
-        results
-            .identifications
-            .add([30 * scale * u64::from(rounds::IDENTIFICATIONS)]);
+        results.identifications.add([30 * scale * u64::from(rounds::IDENTIFICATIONS)]);
         results.opens.add([600 * scale * u64::from(rounds::OPENS)]);
     }
     results
@@ -52,10 +50,7 @@ fn constants_are_medians_with_their_quartiles() {
         (Constant::Cpuid, 60.0, 90.0, 120.0),
         (Constant::Identify, 3_000.0, 4_500.0, 6_000.0),
     ];
-    assert_eq!(
-        found,
-        expected.map(|(what, low, ns, high)| (what, Some(low), ns, Some(high)))
-    );
+    assert_eq!(found, expected.map(|(what, low, ns, high)| (what, Some(low), ns, Some(high))));
 }
 
 #[test]
@@ -67,10 +62,7 @@ fn constants_with_few_rounds_or_a_negative_median_are_unknown() {
     }
     let found = constants(&results);
     let names: Vec<_> = found.iter().map(|constant| constant.what.name()).collect();
-    assert!(
-        !names.contains(&"page_copy") && names.contains(&"page_free"),
-        "{found:?}"
-    );
+    assert!(!names.contains(&"page_copy") && names.contains(&"page_free"), "{found:?}");
     // `page_copy` is unknown, and the three `recorded_*` constants are measured elsewhere.
     assert_eq!(found.len(), Constant::ALL.len() - 4);
 }
@@ -103,9 +95,6 @@ fn the_needed_rounds_are_made_even_if_there_is_no_time_for_more() {
     let found = Calibrator::start_until(Duration::ZERO, Duration::from_secs(60));
     let found = found.unwrap().finish();
     for what in [Constant::PageCopy, Constant::ColdForkExit, Constant::ReuseFault] {
-        assert!(
-            found.iter().any(|constant| constant.what == what),
-            "{what:?}: {found:?}"
-        );
+        assert!(found.iter().any(|constant| constant.what == what), "{what:?}: {found:?}");
     }
 }

@@ -86,14 +86,7 @@ impl HeldCommand {
         };
         let pid = Pid(child.as_raw());
         let pidfd = pidfd(pid).map_err(|error| StartError::Failed(name.clone(), error))?;
-        Ok(HeldCommand {
-            name,
-            path,
-            pid,
-            pidfd,
-            go,
-            failure,
-        })
+        Ok(HeldCommand { name, path, pid, pidfd, go, failure })
     }
 
     /// The command's process id.
@@ -122,11 +115,7 @@ impl HeldCommand {
     /// If the process cannot be released. The command then never runs.
     pub fn release_without_waiting(self) -> Result<ReleasedCommand, StartError> {
         nix::unistd::write(&self.go, b"g").map_err(|error| StartError::Failed(self.name.clone(), error.into()))?;
-        Ok(ReleasedCommand {
-            name: self.name,
-            pidfd: self.pidfd,
-            failure: self.failure,
-        })
+        Ok(ReleasedCommand { name: self.name, pidfd: self.pidfd, failure: self.failure })
     }
 }
 
@@ -148,10 +137,7 @@ impl ReleasedCommand {
         let mut errno = [0u8; 4];
         // The exec closes the pipe: end of file means success.
         match nix::unistd::read(&self.failure, &mut errno) {
-            Ok(4) => Err(execution_failed(
-                self.name,
-                io::Error::from_raw_os_error(i32::from_ne_bytes(errno)),
-            )),
+            Ok(4) => Err(execution_failed(self.name, io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))),
             _ => Ok(self.pidfd),
         }
     }
@@ -196,15 +182,9 @@ mod tests {
         let file = directory.path().join("plain");
         std::fs::write(&file, "text").unwrap();
         assert!(matches!(start(&["/no/such/file"]), Err(StartError::NotFound(_))));
-        assert!(matches!(
-            start(&["no-such-command-anywhere"]),
-            Err(StartError::NotFound(_))
-        ));
+        assert!(matches!(start(&["no-such-command-anywhere"]), Err(StartError::NotFound(_))));
         assert!(matches!(start(&[""]), Err(StartError::NotFound(_))));
-        assert!(matches!(
-            start(&[file.to_str().unwrap()]),
-            Err(StartError::NotExecutable(..))
-        ));
+        assert!(matches!(start(&[file.to_str().unwrap()]), Err(StartError::NotExecutable(..))));
         assert!(matches!(start(&["/"]), Err(StartError::NotExecutable(..))));
         assert!(matches!(start(&["true", "a\0b"]), Err(StartError::Nul(_))));
     }
@@ -235,10 +215,7 @@ mod tests {
         let held = start(&["touch", file.to_str().unwrap()]).unwrap();
         let pid = nix::unistd::Pid::from_raw(held.pid().0);
         drop(held);
-        assert!(matches!(
-            nix::sys::wait::waitpid(pid, None),
-            Ok(nix::sys::wait::WaitStatus::Exited(_, 127))
-        ));
+        assert!(matches!(nix::sys::wait::waitpid(pid, None), Ok(nix::sys::wait::WaitStatus::Exited(_, 127))));
         assert!(!file.exists());
     }
 }

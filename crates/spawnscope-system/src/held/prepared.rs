@@ -58,10 +58,7 @@ impl PreparedCommand {
     ) -> Option<PreparedCommand> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).ok();
         let path = text(path.as_os_str())?;
-        let argv = command
-            .iter()
-            .map(|argument| text(argument))
-            .collect::<Option<Vec<_>>>()?;
+        let argv = command.iter().map(|argument| text(argument)).collect::<Option<Vec<_>>>()?;
         let mut shell_argv = vec![c"sh".to_owned(), path.clone()];
         shell_argv.extend(argv.iter().skip(1).cloned());
         Some(PreparedCommand {

@@ -67,10 +67,7 @@ impl ChildStack {
         ];
         let (number, arguments) = match call {
             CloneCall::Vfork => vfork_call(),
-            CloneCall::Clone { flags } => (
-                libc::SYS_clone,
-                [(flags | libc::SIGCHLD) as usize, self.0.end() as usize],
-            ),
+            CloneCall::Clone { flags } => (libc::SYS_clone, [(flags | libc::SIGCHLD) as usize, self.0.end() as usize]),
             CloneCall::Clone3 => (libc::SYS_clone3, [clone3.as_ptr() as usize, size_of_val(&clone3)]),
         };
         // SAFETY: the child has its own stack, or the parent waits and does not read below its stack pointer. The caller guarantees
@@ -154,12 +151,8 @@ mod tests {
     fn each_call_creates_a_child_that_runs_the_entry() {
         let stack = ChildStack::map().unwrap();
         let suspended = libc::CLONE_VM | libc::CLONE_VFORK;
-        let calls = [
-            CloneCall::Vfork,
-            CloneCall::Clone { flags: 0 },
-            CloneCall::Clone { flags: suspended },
-            CloneCall::Clone3,
-        ];
+        let calls =
+            [CloneCall::Vfork, CloneCall::Clone { flags: 0 }, CloneCall::Clone { flags: suspended }, CloneCall::Clone3];
         for (number, call) in calls.into_iter().enumerate() {
             let status = number as u8;
             // SAFETY: the child only exits, and is waited for.

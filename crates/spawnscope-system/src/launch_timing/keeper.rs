@@ -43,10 +43,7 @@ fn wait_for_close(connection: BorrowedFd<'_>) {
 
 /// Sleeps for `interval`, which must be less than a second. A caught signal ends the sleep early.
 pub fn pause(interval: Duration) {
-    let time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: interval.subsec_nanos().into(),
-    };
+    let time = libc::timespec { tv_sec: 0, tv_nsec: interval.subsec_nanos().into() };
     // SAFETY: only reads the time.
     unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }

@@ -63,11 +63,7 @@ impl Memory {
             return Err(io::Error::last_os_error());
         }
         let start = start.cast();
-        Ok(Memory {
-            start,
-            bytes,
-            mapping: (start, bytes),
-        })
+        Ok(Memory { start, bytes, mapping: (start, bytes) })
     }
 
     /// The address of the first byte.

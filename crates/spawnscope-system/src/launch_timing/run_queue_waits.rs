@@ -16,11 +16,7 @@ impl RunQueueWaits {
     /// Reads the time that this process has spent in the run queue so far.
     #[must_use]
     pub fn begin() -> RunQueueWaits {
-        RunQueueWaits(if proc_has_our_pids() {
-            second_number(c"/proc/self/schedstat")
-        } else {
-            None
-        })
+        RunQueueWaits(if proc_has_our_pids() { second_number(c"/proc/self/schedstat") } else { None })
     }
 
     /// Returns the run queue time of this process since `begin`, plus all the run queue time of the child, which must not have been reaped.
@@ -30,9 +26,7 @@ impl RunQueueWaits {
         let sum = || {
             let ours = second_number(c"/proc/self/schedstat")?.since(self.0?);
             let path = join([b"/proc/", digits(child, &mut [0; 10]), b"/schedstat"]);
-            Some(Nanos(
-                ours.0 + second_number(CStr::from_bytes_until_nul(&path).ok()?)?.0,
-            ))
+            Some(Nanos(ours.0 + second_number(CStr::from_bytes_until_nul(&path).ok()?)?.0))
         };
         sum().unwrap_or_default()
     }

@@ -32,10 +32,7 @@ impl LaunchTimer {
     /// Starts the timer. Call this right before the call that creates the child.
     #[must_use]
     pub fn begin() -> LaunchTimer {
-        LaunchTimer {
-            began: now(),
-            call: Nanos(0),
-        }
+        LaunchTimer { began: now(), call: Nanos(0) }
     }
 
     /// Records that the call has returned.
@@ -52,10 +49,7 @@ impl LaunchTimer {
     /// Stops the timer. Call this when the parent has reaped the child.
     #[must_use]
     pub fn end(self) -> LaunchTimes {
-        LaunchTimes {
-            call: self.call,
-            wall: now().since(self.began),
-        }
+        LaunchTimes { call: self.call, wall: now().since(self.began) }
     }
 }
 
@@ -93,9 +87,7 @@ mod tests {
         assert_eq!(Deadline::after(Duration::from_secs(60)).rounds(3).count(), 3);
         assert_eq!(Deadline::after(Duration::ZERO).rounds(3).count(), 0);
         let deadline = Deadline::after(Duration::from_millis(2));
-        let began = deadline
-            .rounds(usize::MAX)
-            .inspect(|_| std::thread::sleep(Duration::from_millis(1)));
+        let began = deadline.rounds(usize::MAX).inspect(|_| std::thread::sleep(Duration::from_millis(1)));
         assert!(began.count() <= 2);
     }
 

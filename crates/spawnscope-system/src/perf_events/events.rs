@@ -61,10 +61,7 @@ pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refusal> {
         match open_all(process, record_attributes(), pages * page_bytes) {
             Err(Refusal::Memory(_)) if pages > 1 => pages /= 2,
             records => {
-                return records.map(|records| Rings {
-                    records,
-                    stacks: Vec::new(),
-                });
+                return records.map(|records| Rings { records, stacks: Vec::new() });
             }
         }
     }

@@ -90,17 +90,14 @@ fn parse_one(record: &[u8]) -> Option<Record> {
     let misc = u32::from(u16::from_ne_bytes(number(record, 4)?));
     let (body, trailer) = record.split_at_checked(record.len().checked_sub(TRAILER_BYTES)?)?;
     let kind = match kind {
-        perf::PERF_RECORD_FORK => RecordKind::Forked {
-            pid: pid(body, 8)?,
-            tid: pid(body, 16)?,
-        },
-        perf::PERF_RECORD_COMM if misc & perf::PERF_RECORD_MISC_COMM_EXEC != 0 => RecordKind::Executed {
-            name: until_nul(body.get(16..)?),
-        },
+        perf::PERF_RECORD_FORK => RecordKind::Forked { pid: pid(body, 8)?, tid: pid(body, 16)? },
+        perf::PERF_RECORD_COMM if misc & perf::PERF_RECORD_MISC_COMM_EXEC != 0 => {
+            RecordKind::Executed { name: until_nul(body.get(16..)?) }
+        }
         perf::PERF_RECORD_MMAP2 => mapped(body)?,
-        perf::PERF_RECORD_SWITCH if misc & perf::PERF_RECORD_MISC_SWITCH_OUT != 0 => RecordKind::LeftCpu {
-            is_preempted: misc & perf::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
-        },
+        perf::PERF_RECORD_SWITCH if misc & perf::PERF_RECORD_MISC_SWITCH_OUT != 0 => {
+            RecordKind::LeftCpu { is_preempted: misc & perf::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0 }
+        }
         perf::PERF_RECORD_SWITCH => RecordKind::GotCpu,
         perf::PERF_RECORD_EXIT => RecordKind::Exited,
         perf::PERF_RECORD_LOST => RecordKind::Lost(u64::from_ne_bytes(number(body, 16)?)),
@@ -119,15 +116,8 @@ fn parse_one(record: &[u8]) -> Option<Record> {
 /// Parses the body of a mapping record. `None` for mappings without a file, except the vDSO.
 fn mapped(body: &[u8]) -> Option<RecordKind> {
     let name = until_nul(body.get(72..)?);
-    let file = File {
-        device: (word(body, 40)?, word(body, 44)?),
-        inode: u64::from_ne_bytes(number(body, 48)?),
-    };
-    (file.inode != 0 || name == VDSO).then_some(RecordKind::Mapped {
-        file,
-        protection: word(body, 64)?,
-        name,
-    })
+    let file = File { device: (word(body, 40)?, word(body, 44)?), inode: u64::from_ne_bytes(number(body, 48)?) };
+    (file.inode != 0 || name == VDSO).then_some(RecordKind::Mapped { file, protection: word(body, 64)?, name })
 }
 
 fn number<const BYTES: usize>(bytes: &[u8], at: usize) -> Option<[u8; BYTES]> {
@@ -153,21 +143,8 @@ mod tests {
     /// Returns a record written by thread 8 of process 7 at time 99.
     fn bytes(kind: u32, misc: u32, body: &[u8]) -> Vec<u8> {
         let size = (HEADER_BYTES + body.len() + TRAILER_BYTES) as u16;
-        let trailer = [
-            &7u32.to_ne_bytes()[..],
-            &8u32.to_ne_bytes(),
-            &99u64.to_ne_bytes(),
-            &[0; 8],
-        ]
-        .concat();
-        [
-            &kind.to_ne_bytes()[..],
-            &(misc as u16).to_ne_bytes(),
-            &size.to_ne_bytes(),
-            body,
-            &trailer,
-        ]
-        .concat()
+        let trailer = [&7u32.to_ne_bytes()[..], &8u32.to_ne_bytes(), &99u64.to_ne_bytes(), &[0; 8]].concat();
+        [&kind.to_ne_bytes()[..], &(misc as u16).to_ne_bytes(), &size.to_ne_bytes(), body, &trailer].concat()
     }
 
     fn words(words: &[u32]) -> Vec<u8> {
@@ -192,34 +169,19 @@ mod tests {
         let all = [
             bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0])),
             bytes(perf::PERF_RECORD_COMM, 0, b"\x07\0\0\0\x07\0\0\0renamed\0"),
-            bytes(
-                perf::PERF_RECORD_COMM,
-                perf::PERF_RECORD_MISC_COMM_EXEC,
-                b"\x07\0\0\0\x07\0\0\0true\0\0\0\0",
-            ),
+            bytes(perf::PERF_RECORD_COMM, perf::PERF_RECORD_MISC_COMM_EXEC, b"\x07\0\0\0\x07\0\0\0true\0\0\0\0"),
             mapping(44, b"/bin/true\0"),
             mapping(0, b"//anon\0\0"),
             mapping(0, b"[vdso]\0\0"),
             bytes(perf::PERF_RECORD_SWITCH, 0, &[]),
             bytes(perf::PERF_RECORD_SWITCH, perf::PERF_RECORD_MISC_SWITCH_OUT, &[]),
-            bytes(
-                perf::PERF_RECORD_LOST,
-                0,
-                &[0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0],
-            ),
+            bytes(perf::PERF_RECORD_LOST, 0, &[0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]),
             bytes(perf::PERF_RECORD_EXIT, 0, &words(&[7, 1, 8, 1, 0, 0])),
         ];
         let file = |inode| File { device: (8, 1), inode };
-        let mapped = |inode, name: &[u8]| RecordKind::Mapped {
-            file: file(inode),
-            protection: 5,
-            name: name.to_vec(),
-        };
+        let mapped = |inode, name: &[u8]| RecordKind::Mapped { file: file(inode), protection: 5, name: name.to_vec() };
         let expected = [
-            RecordKind::Forked {
-                pid: Pid(20),
-                tid: Pid(21),
-            },
+            RecordKind::Forked { pid: Pid(20), tid: Pid(21) },
             RecordKind::Executed { name: b"true".to_vec() },
             mapped(44, b"/bin/true"),
             mapped(0, b"[vdso]"),

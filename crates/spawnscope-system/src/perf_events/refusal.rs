@@ -72,10 +72,7 @@ mod tests {
         for (errno, level) in [(libc::EACCES, 4), (libc::EPERM, 3)] {
             let reason = reason(errno, Some(level));
             assert!(reason.contains(&format!("perf_event_paranoid is {level}")), "{reason}");
-            assert!(
-                reason.contains("perf_event_paranoid=2") && reason.contains("CAP_PERFMON"),
-                "{reason}"
-            );
+            assert!(reason.contains("perf_event_paranoid=2") && reason.contains("CAP_PERFMON"), "{reason}");
         }
         for paranoid in [Some(2), Some(-1), None] {
             assert!(reason(libc::EPERM, paranoid).contains("container"), "{paranoid:?}");
@@ -89,10 +86,7 @@ mod tests {
     fn the_reason_for_refused_memory_names_the_limits() {
         let refused = Refusal::Memory(io::Error::from_raw_os_error(libc::EPERM));
         let reason = refused.reason_with(Some(2), Some(516));
-        assert!(
-            reason.contains("perf_event_mlock_kb is 516") && reason.contains("ulimit -l"),
-            "{reason}"
-        );
+        assert!(reason.contains("perf_event_mlock_kb is 516") && reason.contains("ulimit -l"), "{reason}");
         assert!(refused.reason_with(None, None).contains("perf_event_mlock_kb;"));
     }
 }

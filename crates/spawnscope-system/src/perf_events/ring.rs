@@ -84,13 +84,9 @@ impl Ring {
             )
         };
         match NonNull::new(start.cast()) {
-            Some(header) if start != libc::MAP_FAILED => Ok(Ring {
-                event,
-                header,
-                page_bytes,
-                data_bytes,
-                counts_lost,
-            }),
+            Some(header) if start != libc::MAP_FAILED => {
+                Ok(Ring { event, header, page_bytes, data_bytes, counts_lost })
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -106,10 +102,7 @@ impl Ring {
         // SAFETY: the page is mapped while the ring lives. The kernel also accesses these two numbers atomically.
         let (head, tail) = unsafe {
             let header = self.header.as_ptr();
-            (
-                AtomicU64::from_ptr(&raw mut (*header).data_head),
-                AtomicU64::from_ptr(&raw mut (*header).data_tail),
-            )
+            (AtomicU64::from_ptr(&raw mut (*header).data_head), AtomicU64::from_ptr(&raw mut (*header).data_tail))
         };
         let (from, to) = (tail.load(Ordering::Relaxed), head.load(Ordering::Acquire));
         let length = (to.wrapping_sub(from) as usize).min(self.data_bytes);
@@ -131,9 +124,7 @@ impl Ring {
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         let mut values = [0u8; 16];
-        let length = rustix::io::read(&self.event, &mut values)
-            .ok()
-            .filter(|_| self.counts_lost)?;
+        let length = rustix::io::read(&self.event, &mut values).ok().filter(|_| self.counts_lost)?;
         let (_, lost) = values.get(..length)?.split_at_checked(8)?;
         lost.first_chunk().map(|lost| u64::from_ne_bytes(*lost))
     }

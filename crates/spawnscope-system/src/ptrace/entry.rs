@@ -59,12 +59,7 @@ impl EntryDetour {
             poke(thread, start + (index * WORD_BYTES) as u64, u64::from_ne_bytes(*word))?;
         }
         poke(thread, slot, start)?;
-        Ok(EntryDetour {
-            start,
-            end: start + code.len() as u64,
-            slot,
-            entry_point,
-        })
+        Ok(EntryDetour { start, end: start + code.len() as u64, slot, entry_point })
     }
 
     /// Whether a thread that has stopped by `signal` is in the detour, which means that the loader is done.
@@ -83,16 +78,8 @@ impl EntryDetour {
 /// Returns the offset from the vDSO's start at which the last page of the vDSO has `length` unused bytes; `None` if it has fewer.
 fn free_offset(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     let header = memory::read(process, vdso, SECTION_HEADER_SIZE + 4);
-    let word = header
-        .get(SECTION_HEADERS..)?
-        .first_chunk()
-        .map(|word| u64::from_le_bytes(*word))?;
-    let half = |at: usize| {
-        header
-            .get(at..)?
-            .first_chunk()
-            .map(|half| u64::from(u16::from_le_bytes(*half)))
-    };
+    let word = header.get(SECTION_HEADERS..)?.first_chunk().map(|word| u64::from_le_bytes(*word))?;
+    let half = |at: usize| header.get(at..)?.first_chunk().map(|half| u64::from(u16::from_le_bytes(*half)));
     let end = word + half(SECTION_HEADER_SIZE)? * half(SECTION_HEADER_SIZE + 2)?;
     let start = end.next_multiple_of(WORD_BYTES as u64 * 2);
     // A vDSO that fills its last page has no unused bytes.

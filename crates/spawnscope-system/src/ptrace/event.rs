@@ -79,10 +79,7 @@ impl Stop {
     fn decode(status: i32, message: impl FnOnce() -> Option<u64>) -> Stop {
         let signal = libc::WSTOPSIG(status);
         let pid = |message: Option<u64>| message.and_then(|pid| i32::try_from(pid).ok()).map(Pid);
-        let created = |how, message| Stop::Created {
-            how,
-            child: pid(message),
-        };
+        let created = |how, message| Stop::Created { how, child: pid(message) };
         match status >> 16 {
             0 if signal == libc::SIGTRAP | SYSTEM_CALL_BIT => Stop::SystemCall,
             0 => Stop::Signal(signal),
@@ -91,9 +88,7 @@ impl Stop {
             libc::PTRACE_EVENT_FORK => created(Creation::Fork, message()),
             libc::PTRACE_EVENT_VFORK => created(Creation::Vfork, message()),
             libc::PTRACE_EVENT_CLONE => created(Creation::Clone, message()),
-            libc::PTRACE_EVENT_EXEC => Stop::Exec {
-                former_thread: pid(message()),
-            },
+            libc::PTRACE_EVENT_EXEC => Stop::Exec { former_thread: pid(message()) },
             libc::PTRACE_EVENT_EXIT => Stop::Exiting(message().map(|status| status as i32)),
             other => Stop::Other(other),
         }
@@ -138,36 +133,12 @@ mod tests {
             (stopped(32, 0), Stop::Signal(32)),
             (stopped(libc::SIGSTOP, 0), Stop::Signal(libc::SIGSTOP)),
             (stopped(libc::SIGTRAP | 0x80, 0), Stop::SystemCall),
-            (
-                stopped(libc::SIGTSTP, libc::PTRACE_EVENT_STOP),
-                Stop::Group(libc::SIGTSTP),
-            ),
+            (stopped(libc::SIGTSTP, libc::PTRACE_EVENT_STOP), Stop::Group(libc::SIGTSTP)),
             (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_STOP), Stop::Interrupted),
-            (
-                stopped(libc::SIGTRAP, libc::PTRACE_EVENT_FORK),
-                Stop::Created {
-                    how: Creation::Fork,
-                    child,
-                },
-            ),
-            (
-                stopped(libc::SIGTRAP, libc::PTRACE_EVENT_VFORK),
-                Stop::Created {
-                    how: Creation::Vfork,
-                    child,
-                },
-            ),
-            (
-                stopped(libc::SIGTRAP, libc::PTRACE_EVENT_CLONE),
-                Stop::Created {
-                    how: Creation::Clone,
-                    child,
-                },
-            ),
-            (
-                stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXEC),
-                Stop::Exec { former_thread: child },
-            ),
+            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_FORK), Stop::Created { how: Creation::Fork, child }),
+            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_VFORK), Stop::Created { how: Creation::Vfork, child }),
+            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_CLONE), Stop::Created { how: Creation::Clone, child }),
+            (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXEC), Stop::Exec { former_thread: child }),
             (stopped(libc::SIGTRAP, libc::PTRACE_EVENT_EXIT), Stop::Exiting(Some(7))),
             (stopped(libc::SIGTRAP, 100), Stop::Other(100)),
         ];

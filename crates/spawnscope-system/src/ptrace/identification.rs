@@ -84,13 +84,7 @@ struct CpuidCounter {
 
 impl CpuidCounter {
     fn new(child: Pid) -> CpuidCounter {
-        CpuidCounter {
-            child,
-            addresses: [0; MAX_INSTRUCTIONS],
-            replaced: 0,
-            executed: 0,
-            mapping_bytes: None,
-        }
+        CpuidCounter { child, addresses: [0; MAX_INSTRUCTIONS], replaced: 0, executed: 0, mapping_bytes: None }
     }
 
     /// Handles the stops of the child until it ends. Returns the number of executed CPUID instructions.
@@ -234,11 +228,7 @@ mod tests {
         }
         let counted = count(c"/bin/true").expect("a dynamic program that may be traced");
         assert!((10..200).contains(&counted), "{counted}");
-        assert_eq!(
-            count(c"/bin/true"),
-            Some(counted),
-            "the number is a property of the machine"
-        );
+        assert_eq!(count(c"/bin/true"), Some(counted), "the number is a property of the machine");
     }
 
     #[test]

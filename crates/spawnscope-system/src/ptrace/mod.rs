@@ -144,9 +144,7 @@ impl Tracer {
         self.threads.insert(thread);
         match stop {
             Stop::Created { child, .. } => self.threads.extend(child),
-            Stop::Exec {
-                former_thread: Some(former),
-            } if former != thread => {
+            Stop::Exec { former_thread: Some(former) } if former != thread => {
                 self.threads.remove(&former);
             }
             _ => {}

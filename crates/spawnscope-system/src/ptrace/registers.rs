@@ -78,17 +78,10 @@ impl Registers {
 
     /// Writes the registers to the stopped thread. Fails if it was killed.
     pub(super) fn write(&mut self, thread: Pid) -> io::Result<()> {
-        let mut buffer = libc::iovec {
-            iov_base: (&raw mut self.0).cast(),
-            iov_len: size_of_val(&self.0),
-        };
+        let mut buffer = libc::iovec { iov_base: (&raw mut self.0).cast(), iov_len: size_of_val(&self.0) };
         // SAFETY: the request reads `iov_len` bytes from the registers.
         let result = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, thread.0, NT_PRSTATUS, &raw mut buffer) };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 
@@ -115,10 +108,7 @@ impl Registers {
         /// Type of register set for PTRACE_GETREGSET: the register TPIDR_EL0 (`linux/elf.h`).
         const NT_ARM_TLS: usize = 0x401;
         let mut pointer = 0u64;
-        let mut buffer = libc::iovec {
-            iov_base: (&raw mut pointer).cast(),
-            iov_len: size_of::<u64>(),
-        };
+        let mut buffer = libc::iovec { iov_base: (&raw mut pointer).cast(), iov_len: size_of::<u64>() };
         // SAFETY: the request writes at most `iov_len` bytes to `pointer`.
         let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_ARM_TLS, &raw mut buffer) };
         (result == 0).then_some(pointer)
@@ -144,10 +134,7 @@ impl Registers {
         /// Type of register set for PTRACE_GETREGSET: the number of the current system call, or -1.
         const NT_ARM_SYSTEM_CALL: usize = 0x404;
         let mut number = -1i32;
-        let mut buffer = libc::iovec {
-            iov_base: (&raw mut number).cast(),
-            iov_len: size_of::<i32>(),
-        };
+        let mut buffer = libc::iovec { iov_base: (&raw mut number).cast(), iov_len: size_of::<i32>() };
         // SAFETY: the request writes at most `iov_len` bytes to `number`.
         let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_ARM_SYSTEM_CALL, &raw mut buffer) };
         (result == 0 && number >= 0).then(|| (libc::c_long::from(number), 0, self.0.regs[0].cast_signed()))
@@ -167,17 +154,10 @@ impl Registers {
 }
 
 fn read(thread: Pid, registers: *mut libc::user_regs_struct) -> io::Result<()> {
-    let mut buffer = libc::iovec {
-        iov_base: registers.cast(),
-        iov_len: size_of::<libc::user_regs_struct>(),
-    };
+    let mut buffer = libc::iovec { iov_base: registers.cast(), iov_len: size_of::<libc::user_regs_struct>() };
     // SAFETY: the request writes at most `iov_len` bytes to `registers`.
     let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_PRSTATUS, &raw mut buffer) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Whether a stopped thread enters or leaves a system call.

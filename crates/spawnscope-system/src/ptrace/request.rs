@@ -77,11 +77,7 @@ pub(super) fn message(thread: Pid) -> Option<u64> {
 pub(super) fn poke(thread: Pid, address: u64, word: u64) -> io::Result<()> {
     // SAFETY: the request does not access our memory.
     let result = unsafe { libc::ptrace(libc::PTRACE_POKEDATA, thread.0, address, word) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The type of a request's number, which depends on the C library.
@@ -94,9 +90,5 @@ type Request = libc::c_uint;
 fn request(request: Request, thread: Pid, data: c_int) -> io::Result<()> {
     // SAFETY: with these requests, the kernel does not access our memory.
     let result = unsafe { libc::ptrace(request, thread.0, 0usize, data as usize) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

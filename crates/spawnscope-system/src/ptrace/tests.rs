@@ -81,14 +81,7 @@ fn a_launch_is_reported_as_a_creation_an_exec_and_an_end() {
         _ => None,
     });
     let child = child.unwrap();
-    let exec = |thread| {
-        Event::Stopped(
-            thread,
-            Stop::Exec {
-                former_thread: Some(thread),
-            },
-        )
-    };
+    let exec = |thread| Event::Stopped(thread, Stop::Exec { former_thread: Some(thread) });
     let exiting = |thread, status| Event::Stopped(thread, Stop::Exiting(Some(status)));
     for expected in [
         exec(traced.shell),
@@ -99,11 +92,7 @@ fn a_launch_is_reported_as_a_creation_an_exec_and_an_end() {
         exiting(traced.shell, 3 << 8),
         Event::Ended(traced.shell, 3 << 8),
     ] {
-        assert_eq!(
-            events.iter().filter(|event| **event == expected).count(),
-            1,
-            "{expected:?}, {events:?}"
-        );
+        assert_eq!(events.iter().filter(|event| **event == expected).count(), 1, "{expected:?}, {events:?}");
     }
     assert!(traced.tracer.threads.is_empty() && !traced.tracer.has_children());
 }
@@ -135,9 +124,7 @@ fn a_stopped_process_stays_stopped_until_it_is_continued() {
 #[test]
 fn system_calls_are_reported_on_request() {
     let mut traced = TracedShell::start("exit 0", Options::EXEC | Options::SYSTEM_CALLS);
-    let exec = Stop::Exec {
-        former_thread: Some(traced.shell),
-    };
+    let exec = Stop::Exec { former_thread: Some(traced.shell) };
     traced.run_to(exec);
     traced.tracer.resume(traced.shell, Resume::ToSystemCall(0));
     assert_eq!(traced.next(), Event::Stopped(traced.shell, Stop::SystemCall));
@@ -169,11 +156,7 @@ fn detached_processes_continue_untraced() {
         std::thread::sleep(Duration::from_millis(1));
     }
     kill(nix::unistd::Pid::from_raw(child.0), Signal::SIGKILL).unwrap();
-    assert_eq!(
-        traced.next(),
-        Event::Ended(shell, 1 << 8),
-        "the child belongs to the shell alone"
-    );
+    assert_eq!(traced.next(), Event::Ended(shell, 1 << 8), "the child belongs to the shell alone");
 }
 
 #[test]

@@ -32,8 +32,5 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
             arguments.window.with_file(output::typed_name(file)).as_deref(),
         )
     };
-    anstream::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .context("failed to write the advice")
+    anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the advice")
 }

@@ -410,23 +410,12 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 const MIN_RING_BYTES: u64 = 16_000_000;
 
 fn parse_ring_size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u32, u64); 6] = [
-        ("MB", 2, 1000),
-        ("GB", 3, 1000),
-        ("TB", 4, 1000),
-        ("MiB", 2, 1024),
-        ("GiB", 3, 1024),
-        ("TiB", 4, 1024),
-    ];
+    const UNITS: [(&str, u32, u64); 6] =
+        [("MB", 2, 1000), ("GB", 3, 1000), ("TB", 4, 1000), ("MiB", 2, 1024), ("GiB", 3, 1024), ("TiB", 4, 1024)];
     let parts = UNITS.iter().find_map(|unit| Some((text.strip_suffix(unit.0)?, unit)));
     let (number, (_, power, base)) = parts.ok_or_else(|| "needs a unit: 500MB, 1GB, 2GiB".to_owned())?;
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "not a whole number with a unit".to_owned())?;
-    let bytes = base
-        .pow(*power)
-        .checked_mul(number)
-        .ok_or_else(|| "too large".to_owned())?;
+    let number: u64 = number.parse().map_err(|_| "not a whole number with a unit".to_owned())?;
+    let bytes = base.pow(*power).checked_mul(number).ok_or_else(|| "too large".to_owned())?;
     if bytes < MIN_RING_BYTES {
         return Err("must be at least 16MB".to_owned());
     }
@@ -454,9 +443,7 @@ mod tests {
     #[test]
     fn options_after_the_command_belong_to_the_command() {
         let arguments = Arguments::try_parse_from(["spawnscope", "record", "-q", "ls", "-a", "--json"]).unwrap();
-        let Verb::Record(record) = arguments.verb else {
-            panic!("not record")
-        };
+        let Verb::Record(record) = arguments.verb else { panic!("not record") };
         assert_eq!(record.command, ["ls", "-a", "--json"]);
         assert!(record.quiet && record.json.is_none() && !record.all);
     }

@@ -55,10 +55,7 @@ impl CarriedProcesses {
 
     /// Whether an event is late: its thread ended before the start of the recording that would store the event.
     pub fn is_late(&self, event: &Event) -> bool {
-        if matches!(
-            event.kind,
-            EventKind::Launched(_) | EventKind::Adopted { .. } | EventKind::ThreadStarted { .. }
-        ) {
+        if matches!(event.kind, EventKind::Launched(_) | EventKind::Adopted { .. } | EventKind::ThreadStarted { .. }) {
             return false;
         }
         let is_main_thread = event.task.0 == event.launch.0;
@@ -73,10 +70,7 @@ impl CarriedProcesses {
         self.0.retain(|_, process| process.pid.0 == 0 || exists(process.pid));
         let mut processes: Vec<_> = self.0.iter().collect();
         processes.sort_unstable_by_key(|(id, _)| **id);
-        processes
-            .iter()
-            .flat_map(|(id, process)| process.adoption(**id, at))
-            .collect()
+        processes.iter().flat_map(|(id, process)| process.adoption(**id, at)).collect()
     }
 
     fn insert(&mut self, id: LaunchId, pid: Pid, name: Vec<u8>) {
@@ -88,17 +82,12 @@ impl CarriedProcesses {
 impl CarriedProcess {
     fn adoption(&self, launch: LaunchId, at: Nanos) -> Vec<Event> {
         let event = |task, kind| Event { at, launch, task, kind };
-        let adopted = EventKind::Adopted {
-            pid: self.pid,
-            name: self.name.clone(),
-        };
+        let adopted = EventKind::Adopted { pid: self.pid, name: self.name.clone() };
         let threads = self.threads.iter().map(|(task, &(tid, creator))| {
             let started = EventKind::ThreadStarted { tid, creator };
             event(*task, started)
         });
-        std::iter::once(event(TaskId(launch.0), adopted))
-            .chain(threads)
-            .collect()
+        std::iter::once(event(TaskId(launch.0), adopted)).chain(threads).collect()
     }
 }
 
@@ -107,12 +96,7 @@ mod tests {
     use super::*;
 
     fn event(launch: u64, task: u64, kind: EventKind) -> Event {
-        Event {
-            at: Nanos(5),
-            launch: LaunchId(launch),
-            task: TaskId(task),
-            kind,
-        }
+        Event { at: Nanos(5), launch: LaunchId(launch), task: TaskId(task), kind }
     }
 
     fn adopted(name: &str) -> EventKind {
@@ -123,20 +107,13 @@ mod tests {
     }
 
     fn gone(is_last_thread: bool) -> EventKind {
-        EventKind::Gone {
-            zombie: is_last_thread.then_some(Nanos(4)),
-            auto_reaped: false,
-            cpu: None,
-        }
+        EventKind::Gone { zombie: is_last_thread.then_some(Nanos(4)), auto_reaped: false, cpu: None }
     }
 
     #[test]
     fn the_next_recording_begins_with_the_running_processes_and_threads() {
         let mut carried = CarriedProcesses::default();
-        let thread = || EventKind::ThreadStarted {
-            tid: Pid(0),
-            creator: TaskId(1),
-        };
+        let thread = || EventKind::ThreadStarted { tid: Pid(0), creator: TaskId(1) };
         carried.update(&event(1, 1, adopted("server")));
         carried.update(&event(1, 7, thread()));
         carried.update(&event(1, 8, thread()));

@@ -72,10 +72,7 @@ fn attach_fallback(
     };
     match attach_perf(follow, settings) {
         Ok(collector) => {
-            let remedy = format!(
-                "{remedy}; ptrace would record some of them, but failed: {:#}",
-                ptrace.root_cause()
-            );
+            let remedy = format!("{remedy}; ptrace would record some of them, but failed: {:#}", ptrace.root_cause());
             Ok(announce(options, collector, &remedy))
         }
         Err(perf) => Err(perf.context(format!("{ptrace:#}")).context(format!("failed to {ebpf}"))),
@@ -136,17 +133,9 @@ fn attach_perf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>
 /// Prints the name of the collector, what it does not record, and how to record that too.
 fn announce(options: AttachOptions, collector: Box<dyn Collector>, remedy: &str) -> Box<dyn Collector> {
     if !options.is_quiet {
-        let unknown: Vec<&str> = collector
-            .missing()
-            .iter()
-            .map(|missing| missing.effect.as_str())
-            .collect();
+        let unknown: Vec<&str> = collector.missing().iter().map(|missing| missing.effect.as_str()).collect();
         let lines = [
-            format!(
-                "{PREFIX}collecting with {}; unknown: {}",
-                collector.name(),
-                unknown.join(", ")
-            ),
+            format!("{PREFIX}collecting with {}; unknown: {}", collector.name(), unknown.join(", ")),
             format!("to record these too: {remedy}"),
         ];
         let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, NOTICE_WIDTH)).collect();
@@ -180,10 +169,7 @@ fn describe(options: AttachOptions, error: CollectError) -> anyhow::Error {
 
 /// Prints which BPF program the kernel refused, and the end of the verifier's log.
 fn print_refusal(refusal: &Refusal) {
-    let mut text = format!(
-        "this kernel refuses the BPF program {}: {}",
-        refusal.program, refusal.reason
-    );
+    let mut text = format!("this kernel refuses the BPF program {}: {}", refusal.program, refusal.reason);
     for line in &refusal.log {
         text.push_str("\n  ");
         text.push_str(line);

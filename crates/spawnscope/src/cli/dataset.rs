@@ -42,10 +42,7 @@ pub fn temporary_directory() -> Result<TempDir> {
 /// When the path exists and is not a directory.
 pub fn check_root(root: &Path) -> Result<()> {
     if root.exists() && !root.is_dir() {
-        bail!(
-            "{} is not a directory: name the directory of a dataset with -o",
-            root.display()
-        );
+        bail!("{} is not a directory: name the directory of a dataset with -o", root.display());
     }
     Ok(())
 }
@@ -106,8 +103,7 @@ impl DatasetFiles {
         let caller = identity::caller()?;
         let _owner_guard = act_as_caller(&self.root, caller.as_ref())?;
         let path = self.path(Table::Runs);
-        path.try_exists()
-            .with_context(|| format!("failed to look for {}", path.display()))
+        path.try_exists().with_context(|| format!("failed to look for {}", path.display()))
     }
 
     /// Writes all tables.
@@ -121,8 +117,7 @@ impl DatasetFiles {
             // Only the calling thread takes on the ids of the owner.
             let _owner_guard = act_as_caller(&self.root, caller.as_ref())?;
             let path = self.path(table);
-            self.write_table(dataset, table, &path)
-                .with_context(|| format!("failed to write {}", path.display()))
+            self.write_table(dataset, table, &path).with_context(|| format!("failed to write {}", path.display()))
         };
         let Some((last, others)) = dataset.tables().split_last() else {
             return Ok(());
@@ -137,10 +132,7 @@ impl DatasetFiles {
         let directory = self.root.join(table.name()).join(&self.partition);
         DirBuilder::new().recursive(true).mode(0o777).create(&directory)?;
         let prefix = format!(".{}.", self.run);
-        let mut file = tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(".tmp")
-            .tempfile_in(&directory)?;
+        let mut file = tempfile::Builder::new().prefix(&prefix).suffix(".tmp").tempfile_in(&directory)?;
         let mut out = BufWriter::new(file.as_file_mut());
         dataset.write(table, &mut out)?;
         out.flush()?;
@@ -153,9 +145,7 @@ impl DatasetFiles {
 
     /// Makes file names durable: syncs a directory, and each directory above it up to the parent of the dataset.
     fn sync_directories(&self, directory: &Path) -> io::Result<()> {
-        let within = directory
-            .ancestors()
-            .take_while(|directory| directory.starts_with(&self.root));
+        let within = directory.ancestors().take_while(|directory| directory.starts_with(&self.root));
         for directory in within.filter(|directory| !directory.as_os_str().is_empty()) {
             File::open(directory)?.sync_all()?;
         }
@@ -246,11 +236,7 @@ mod tests {
         let [one, other] = ["a", "b"].map(|end| encode_job(&format!("{}{end}", "/\u{e4}x".repeat(300))));
         assert!(one.len() <= 200 && one != other, "{one}");
         let whole = encode_job("/\u{e4}x");
-        assert_eq!(
-            one.rsplit_once('-').unwrap().0,
-            whole.repeat(18),
-            "cut between characters"
-        );
+        assert_eq!(one.rsplit_once('-').unwrap().0, whole.repeat(18), "cut between characters");
         assert!(encode_job(&"x".repeat(1_024)).len() <= 200);
     }
 }

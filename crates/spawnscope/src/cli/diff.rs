@@ -25,11 +25,7 @@ const TITLE_COLUMNS: usize = 100;
 /// # Errors
 /// When a recording cannot be read or the result cannot be written.
 pub fn run(arguments: &DiffArguments) -> Result<()> {
-    let weight = arguments
-        .flame
-        .as_ref()
-        .or(arguments.output.as_ref())
-        .map(|_| arguments.weight.weight());
+    let weight = arguments.flame.as_ref().or(arguments.output.as_ref()).map(|_| arguments.weight.weight());
     let sides = arguments.sides()?;
     let [before, after] = [0, 1].map(|side| read_all(sides[side], weight));
     let ((before, stacks_before), (after, stacks_after)) = (before?, after?);
@@ -69,12 +65,7 @@ fn read_all(files: &[PathBuf], weight: Option<Weight>) -> Result<(Vec<Run>, Vec<
 /// When it cannot be read.
 pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
     with_timelines(file, Part::Whole, |input| {
-        let Input {
-            recording,
-            forest,
-            timelines,
-            ..
-        } = input;
+        let Input { recording, forest, timelines, .. } = input;
         output::print_contradictions(file, &input.contradictions);
         let wall = Parameters::of(recording).map(|parameters| parameters.wall);
         let path = wall.and_then(|wall| critical_path(forest, timelines, wall));
@@ -82,11 +73,7 @@ pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
         let Some(weight) = weight else {
             return Ok((run, String::new()));
         };
-        let options = FlameOptions {
-            weight,
-            stacking: Stacking::Tree,
-            phase: None,
-        };
+        let options = FlameOptions { weight, stacking: Stacking::Tree, phase: None };
         let found = flame(forest, path.as_ref(), |name| recording.texts.get(name), options);
         let found = found.with_context(|| file.display().to_string())?;
         Ok((run, folded(&found)))

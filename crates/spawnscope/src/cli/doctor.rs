@@ -19,11 +19,7 @@ use crate::present::doctor;
 pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let width = output::width(&io::stdout());
     if arguments.list {
-        let listed = if arguments.json {
-            doctor::list_json(&checks::ALL)
-        } else {
-            doctor::list(&checks::ALL, width)
-        };
+        let listed = if arguments.json { doctor::list_json(&checks::ALL) } else { doctor::list(&checks::ALL, width) };
         print(&listed)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -38,26 +34,15 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     #[cfg(feature = "parquet")]
     let destination = arguments.output.as_deref().map(Destination::check).transpose()?;
     let diagnosis = examine(&machine, &Measured::measure(&machine), &wanted);
-    let text = if arguments.json {
-        doctor::json(&diagnosis)
-    } else {
-        doctor::render(&diagnosis, arguments.all, width)
-    };
+    let text = if arguments.json { doctor::json(&diagnosis) } else { doctor::render(&diagnosis, arguments.all, width) };
     print(&text)?;
     #[cfg(feature = "parquet")]
     if let Some(destination) = destination {
         destination.add(&diagnosis, arguments.host.as_deref())?;
     }
-    Ok(if diagnosis.has_problems() {
-        ExitCode::from(exit::PROBLEMS)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if diagnosis.has_problems() { ExitCode::from(exit::PROBLEMS) } else { ExitCode::SUCCESS })
 }
 
 fn print(text: &str) -> Result<()> {
-    anstream::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .context("failed to write the findings")
+    anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the findings")
 }

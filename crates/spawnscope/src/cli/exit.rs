@@ -46,11 +46,8 @@ pub fn status_of_failure(error: &anyhow::Error) -> ExitCode {
 /// Returns the exit status for a command that ended with this status of wait(2).
 #[must_use]
 pub fn status_of_command(wait_status: i32) -> ExitCode {
-    let status = if libc::WIFSIGNALED(wait_status) {
-        128 + libc::WTERMSIG(wait_status)
-    } else {
-        libc::WEXITSTATUS(wait_status)
-    };
+    let status =
+        if libc::WIFSIGNALED(wait_status) { 128 + libc::WTERMSIG(wait_status) } else { libc::WEXITSTATUS(wait_status) };
     ExitCode::from(u8::try_from(status).unwrap_or(FAILED))
 }
 

@@ -107,12 +107,7 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
         return Ok(());
     }
     with_timelines_of(&file, Part::Whole, |input| {
-        let Input {
-            recording,
-            forest,
-            timelines,
-            ..
-        } = input;
+        let Input { recording, forest, timelines, .. } = input;
         output::print_contradictions(path, &input.contradictions);
         let ((waits, labels), (report, path)) = parallel::join(
             || {
@@ -143,12 +138,7 @@ type WriteTrace = fn(&mut dyn Write, &perfetto::Contents<'_, '_>) -> io::Result<
 fn write_trace(arguments: &ExportArguments, write_format: WriteTrace) -> Result<()> {
     let path = &arguments.recording.file;
     with_timelines(path, Part::Whole, |input| {
-        let Input {
-            recording,
-            forest,
-            timelines,
-            ..
-        } = input;
+        let Input { recording, forest, timelines, .. } = input;
         output::print_contradictions(path, &input.contradictions);
         let ((critical_path, waits_of_parents), report) = parallel::join(
             || {

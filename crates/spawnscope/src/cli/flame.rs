@@ -126,16 +126,10 @@ fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
         Some(path) => {
             output_file::write(path, drawn)?;
             if arguments.output.is_none() {
-                output::print_message(&format!(
-                    "wrote {}: open it in a browser",
-                    output::escape_line(path.display())
-                ));
+                output::print_message(&format!("wrote {}: open it in a browser", output::escape_line(path.display())));
             }
             Ok(())
         }
-        None => io::stdout()
-            .lock()
-            .write_all(drawn)
-            .context("failed to write the flame graph"),
+        None => io::stdout().lock().write_all(drawn).context("failed to write the flame graph"),
     }
 }

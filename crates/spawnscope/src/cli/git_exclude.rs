@@ -22,11 +22,7 @@ pub const SEVERAL_RUNS_PATTERN: &str = "spawnscope.[0-9]*.db*";
 /// # Errors
 /// When the list cannot be read or written.
 pub fn add_default_recording(directory: &Path, pattern: &str) -> io::Result<Option<PathBuf>> {
-    let Some(git) = directory
-        .ancestors()
-        .map(|above| above.join(".git"))
-        .find(|git| is_own_directory(git))
-    else {
+    let Some(git) = directory.ancestors().map(|above| above.join(".git")).find(|git| is_own_directory(git)) else {
         return Ok(None);
     };
     let list = git.join("info").join("exclude");
@@ -42,11 +38,7 @@ pub fn add_default_recording(directory: &Path, pattern: &str) -> io::Result<Opti
     if text.split(|byte| *byte == b'\n').any(|line| line == pattern.as_bytes()) {
         return Ok(None);
     }
-    let line_end = if text.is_empty() || text.ends_with(b"\n") {
-        ""
-    } else {
-        "\n"
-    };
+    let line_end = if text.is_empty() || text.ends_with(b"\n") { "" } else { "\n" };
     file.write_all(format!("{line_end}{pattern}\n").as_bytes())?;
     Ok(Some(list))
 }
@@ -60,11 +52,7 @@ fn is_own_directory(git: &Path) -> bool {
 
 fn open(list: &Path) -> io::Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    OpenOptions::new()
-        .read(true)
-        .append(true)
-        .custom_flags(flags)
-        .open(list)
+    OpenOptions::new().read(true).append(true).custom_flags(flags).open(list)
 }
 
 #[cfg(test)]
@@ -86,16 +74,10 @@ mod tests {
         let (directory, below) = repository();
         let list = directory.path().join(".git/info/exclude");
         fs::write(&list, "*.o").unwrap();
-        assert_eq!(
-            add_default_recording(&below, ONE_RUN_PATTERN).unwrap().as_deref(),
-            Some(list.as_path())
-        );
+        assert_eq!(add_default_recording(&below, ONE_RUN_PATTERN).unwrap().as_deref(), Some(list.as_path()));
         assert_eq!(add_default_recording(directory.path(), ONE_RUN_PATTERN).unwrap(), None);
         assert!(add_default_recording(&below, SEVERAL_RUNS_PATTERN).unwrap().is_some());
-        assert_eq!(
-            fs::read_to_string(&list).unwrap(),
-            "*.o\nspawnscope.db*\nspawnscope.[0-9]*.db*\n"
-        );
+        assert_eq!(fs::read_to_string(&list).unwrap(), "*.o\nspawnscope.db*\nspawnscope.[0-9]*.db*\n");
     }
 
     #[test]
@@ -103,10 +85,7 @@ mod tests {
         let (directory, below) = repository();
         let list = directory.path().join(".git/info/exclude");
         assert_eq!(add_default_recording(&below, ONE_RUN_PATTERN).unwrap(), None);
-        assert!(
-            !list.exists(),
-            "git creates the list; if it is missing, the user has deleted it"
-        );
+        assert!(!list.exists(), "git creates the list; if it is missing, the user has deleted it");
         let other = directory.path().join("other");
         fs::write(&other, "").unwrap();
         symlink(&other, &list).unwrap();

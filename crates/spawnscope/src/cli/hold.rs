@@ -31,10 +31,7 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
         command: &arguments.command,
         identity: decision.identity,
         selector: arguments.pattern.as_ref().map(selector).transpose()?,
-        run: arguments.run.as_deref().map(|text| Run {
-            text,
-            grace: arguments.grace,
-        }),
+        run: arguments.run.as_deref().map(|text| Run { text, grace: arguments.grace }),
     };
     let mut print = |notice| print_message(&message_for(arguments, &notice));
     match hold::run(request, &signals, &mut print) {
@@ -47,12 +44,7 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
 
 fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
     match notice {
-        Notice::Stopped {
-            pid: Pid(pid),
-            arguments,
-            continued_by,
-            needs_root,
-        } => {
+        Notice::Stopped { pid: Pid(pid), arguments, continued_by, needs_root } => {
             let sudo = if *needs_root { "sudo " } else { "" };
             format!(
                 "process {pid} is stopped before its first instruction: {}{}",
@@ -66,10 +58,7 @@ fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
             ATTACH_TIMEOUT.as_secs()
         ),
         Notice::EndedBeforeAttach(Pid(pid), status) => {
-            format!(
-                "the --run command ended ({}): continuing process {pid}",
-                outcome(*status)
-            )
+            format!("the --run command ended ({}): continuing process {pid}", outcome(*status))
         }
         Notice::ToolNotStarted(Pid(pid), why) => {
             format!("failed to start the --run command ({why}): continuing process {pid}")
@@ -131,14 +120,9 @@ fn outcome(status: i32) -> String {
 
 /// Formats a command line with its secrets masked, as in a recording.
 fn command_line(arguments: &[Vec<u8>]) -> String {
-    let argv: Vec<u8> = arguments
-        .iter()
-        .flat_map(|argument| [argument, &b"\0"[..]].concat())
-        .collect();
+    let argv: Vec<u8> = arguments.iter().flat_map(|argument| [argument, &b"\0"[..]].concat()).collect();
     let masked = Redaction::Mask.apply(&argv);
-    let shown = masked
-        .split_inclusive(|byte| *byte == 0)
-        .map(|argument| &argument[..argument.len() - 1]);
+    let shown = masked.split_inclusive(|byte| *byte == 0).map(|argument| &argument[..argument.len() - 1]);
     text::command_line(shown, Some(width(&std::io::stderr())))
 }
 
@@ -151,9 +135,7 @@ mod tests {
 
     fn message(command: &[&str], notice: &Notice) -> String {
         let words_typed = ["spawnscope", "hold"].iter().chain(command);
-        let Verb::Hold(arguments) = Arguments::try_parse_from(words_typed).unwrap().verb else {
-            panic!("not hold")
-        };
+        let Verb::Hold(arguments) = Arguments::try_parse_from(words_typed).unwrap().verb else { panic!("not hold") };
         message_for(&arguments, notice)
     }
 
@@ -166,16 +148,10 @@ mod tests {
             needs_root,
         };
         let plain = message(&["true"], &stopped(false));
-        assert!(
-            plain.contains("\n  gdb -p 7 ") && plain.contains("\n  strace -f -p 7\n"),
-            "{plain}"
-        );
+        assert!(plain.contains("\n  gdb -p 7 ") && plain.contains("\n  strace -f -p 7\n"), "{plain}");
         assert!(plain.contains("kill -CONT 7") && !plain.contains('\x1b'), "{plain}");
         let restricted = message(&["true"], &stopped(true));
-        assert!(
-            restricted.contains("\n  sudo gdb -p 7 ") && restricted.contains("\n  sudo strace"),
-            "{restricted}"
-        );
+        assert!(restricted.contains("\n  sudo gdb -p 7 ") && restricted.contains("\n  sudo strace"), "{restricted}");
         assert!(restricted.contains("\n  perf record"), "{restricted}");
     }
 
@@ -183,9 +159,7 @@ mod tests {
     fn secrets_of_the_held_process_are_not_shown() {
         let stopped = Notice::Stopped {
             pid: Pid(7),
-            arguments: ["mysql", "-uroot", "-phunter2"]
-                .map(|word| word.as_bytes().to_vec())
-                .to_vec(),
+            arguments: ["mysql", "-uroot", "-phunter2"].map(|word| word.as_bytes().to_vec()).to_vec(),
             continued_by: ContinuedBy::RunCommand,
             needs_root: false,
         };
@@ -198,9 +172,6 @@ mod tests {
         let none = message(&["--match", "a *", "true"], &Notice::NoMatch { count: 0 });
         assert_eq!(none, "no launch matched 'a *': nothing was held");
         let few = message(&["--match", "a", "--nth", "3", "true"], &Notice::NoMatch { count: 2 });
-        assert_eq!(
-            few,
-            "--nth 3 was given, but only 2 launches matched a: nothing was held"
-        );
+        assert_eq!(few, "--nth 3 was given, but only 2 launches matched a: nothing was held");
     }
 }

@@ -59,10 +59,7 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
     })?;
     write(path, &page)?;
     if arguments.output.is_none() {
-        output::print_message(&format!(
-            "wrote {}: open it in a browser",
-            output::escape_line(path.display())
-        ));
+        output::print_message(&format!("wrote {}: open it in a browser", output::escape_line(path.display())));
     }
     if arguments.open {
         viewer::open(path)?;
@@ -159,11 +156,7 @@ fn predict_removals(context: &RuleContext<'_, '_>, dependence: &[Dependence]) ->
 /// Computes the flame graphs that the recording has data for.
 fn flames<'a>(recording: &'a Recording, forest: &Forest<'a>, path: Option<&CriticalPath>) -> Vec<Flame<'a>> {
     let drawn = |stacking, weight| {
-        let options = FlameOptions {
-            weight,
-            stacking,
-            phase: None,
-        };
+        let options = FlameOptions { weight, stacking, phase: None };
         flame(forest, path, |name| recording.texts.get(name), options).ok()
     };
     let both = [Stacking::Tree, Stacking::Caller].map(|stacking| {

@@ -41,10 +41,7 @@ pub fn decide(choice: Choice<'_>) -> Result<Decision> {
         }
         let identity = look_up(name)?;
         let notice = Some(format!("the command runs as {name}"));
-        return Ok(Decision {
-            identity: Some(identity),
-            notice,
-        });
+        return Ok(Decision { identity: Some(identity), notice });
     }
     if choice.as_root {
         if !is_root {
@@ -54,10 +51,7 @@ pub fn decide(choice: Choice<'_>) -> Result<Decision> {
     }
     if let Some(Caller { identity, name }) = caller()? {
         let notice = format!("the command runs as {name}, who called sudo (--as-root runs it as root)");
-        return Ok(Decision {
-            identity: Some(identity),
-            notice: Some(notice),
-        });
+        return Ok(Decision { identity: Some(identity), notice: Some(notice) });
     }
     let notice = sudo_user().filter(|_| is_root).map(|(uid, _)| {
         format!(
@@ -93,20 +87,14 @@ pub fn caller() -> Result<Option<Caller>> {
         return Ok(None);
     };
     let user = User::from_uid(uid).with_context(|| format!("failed to look up user {uid}, named by SUDO_UID"))?;
-    let name = user
-        .as_ref()
-        .map_or_else(|| format!("user {uid}"), |user| user.name.clone());
+    let name = user.as_ref().map_or_else(|| format!("user {uid}"), |user| user.name.clone());
     let identity = identity(uid, gid, user)?;
     Ok(Some(Caller { identity, name }))
 }
 
 /// Returns the owner for files that belong to a command with this identity.
 pub fn owner(identity: &Identity) -> Owner {
-    Owner {
-        uid: identity.uid,
-        gid: identity.gid,
-        groups: identity.groups.clone(),
-    }
+    Owner { uid: identity.uid, gid: identity.gid, groups: identity.groups.clone() }
 }
 
 /// Reads the user from SUDO_UID and SUDO_GID. Returns `None` if they are not set or name root.
@@ -137,25 +125,12 @@ fn look_up(name: &str) -> Result<Identity> {
 
 fn identity(uid: Uid, gid: Gid, user: Option<User>) -> Result<Identity> {
     let Some(user) = user else {
-        return Ok(Identity {
-            uid,
-            gid,
-            groups: vec![gid],
-            environment: Vec::new(),
-        });
+        return Ok(Identity { uid, gid, groups: vec![gid], environment: Vec::new() });
     };
     let name = CString::new(user.name.clone()).context("failed to read the user's name")?;
     let groups = getgrouplist(&name, gid).with_context(|| format!("failed to look up the groups of {}", user.name))?;
-    let environment = [
-        ("HOME", user.dir.into_os_string()),
-        ("USER", user.name.clone().into()),
-        ("LOGNAME", user.name.into()),
-    ];
+    let environment =
+        [("HOME", user.dir.into_os_string()), ("USER", user.name.clone().into()), ("LOGNAME", user.name.into())];
     let environment = environment.map(|(name, value)| (OsString::from(name), value)).to_vec();
-    Ok(Identity {
-        uid,
-        gid,
-        groups,
-        environment,
-    })
+    Ok(Identity { uid, gid, groups, environment })
 }

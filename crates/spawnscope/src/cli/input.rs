@@ -49,8 +49,7 @@ pub fn replace_standard_input(files: Vec<&mut PathBuf>) -> Result<()> {
         )
     };
     let mut copy = tempfile::tempfile_in(&directory).with_context(copy_failure)?;
-    copy.set_permissions(Permissions::from_mode(0o600))
-        .with_context(copy_failure)?;
+    copy.set_permissions(Permissions::from_mode(0o600)).with_context(copy_failure)?;
     let mut input = stdin_without_buffer().context("failed to read standard input")?;
     io::copy(&mut input.by_ref().take(CHECKED_BYTES), &mut copy).with_context(copy_failure)?;
     if !is_recording(&descriptor_path(&copy)) {

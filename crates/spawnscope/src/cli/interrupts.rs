@@ -19,11 +19,7 @@ pub struct Interrupts {
 impl Interrupts {
     /// Counts an interrupt. Returns whether the recorder must exit.
     pub fn press(&mut self, now: Instant) -> bool {
-        if self
-            .presses
-            .last()
-            .is_some_and(|&last| now.duration_since(last) < MIN_PRESS_INTERVAL)
-        {
+        if self.presses.last().is_some_and(|&last| now.duration_since(last) < MIN_PRESS_INTERVAL) {
             return false;
         }
         self.presses.retain(|&press| now.duration_since(press) <= MAX_TIME);

@@ -40,9 +40,7 @@ pub fn write_pages(directory: &Path) -> Result<()> {
 }
 
 fn write_page(command: &Command, name: &str, directory: &Path) -> Result<()> {
-    let page = Man::new(command.clone())
-        .title(name.to_uppercase())
-        .manual("Spawnscope");
+    let page = Man::new(command.clone()).title(name.to_uppercase()).manual("Spawnscope");
     let mut text = Vec::new();
     render(&page, command, &mut text).context("failed to render a man page")?;
     let path = directory.join(format!("{name}.1"));
@@ -81,39 +79,19 @@ fn render(page: &Man, command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
 fn write_synopsis(command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let mut parts = vec![format!("\\fB{}\\fR", escape_roff(name))];
-    let options = command
-        .get_arguments()
-        .filter(|argument| !argument.is_positional() && !argument.is_hide_set());
+    let options = command.get_arguments().filter(|argument| !argument.is_positional() && !argument.is_hide_set());
     for option in options {
         let short = option.get_short().map(|short| format!("\\fB\\-{short}\\fR"));
-        let long = option
-            .get_long()
-            .map(|long| format!("\\fB{}\\fR", escape_roff(&format!("--{long}"))));
+        let long = option.get_long().map(|long| format!("\\fB{}\\fR", escape_roff(&format!("--{long}"))));
         let names: Vec<String> = short.into_iter().chain(long).collect();
-        let value = if option.get_action().takes_values() {
-            values(option)
-        } else {
-            String::new()
-        };
+        let value = if option.get_action().takes_values() { values(option) } else { String::new() };
         let names = format!("{}{value}", names.join("|"));
-        parts.push(if option.is_required_set() {
-            names
-        } else {
-            format!("[{names}]")
-        });
+        parts.push(if option.is_required_set() { names } else { format!("[{names}]") });
     }
     for argument in command.get_positionals() {
-        let several = if argument.get_num_args().is_some_and(|count| count.max_values() > 1) {
-            "..."
-        } else {
-            ""
-        };
+        let several = if argument.get_num_args().is_some_and(|count| count.max_values() > 1) { "..." } else { "" };
         let name = format!("{}{several}", placeholders(argument));
-        parts.push(if argument.is_required_set() {
-            name
-        } else {
-            format!("[{name}]")
-        });
+        parts.push(if argument.is_required_set() { name } else { format!("[{name}]") });
     }
     if command.get_subcommands().any(|verb| !verb.is_hide_set()) {
         parts.push("\\fICOMMAND\\fR".to_owned());
@@ -134,19 +112,13 @@ fn values(option: &Arg) -> String {
 
 fn placeholders(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default();
-    let names: Vec<String> = names
-        .iter()
-        .map(|name| format!("\\fI{}\\fR", escape_roff(name)))
-        .collect();
+    let names: Vec<String> = names.iter().map(|name| format!("\\fI{}\\fR", escape_roff(name))).collect();
     names.join(" ")
 }
 
 /// Writes lines verbatim, without the indentation of the help text: the section macro indents them.
 fn write_lines(heading: &str, lines: &str, text: &mut Vec<u8>) -> io::Result<()> {
-    let lines: Vec<&str> = lines
-        .lines()
-        .map(|line| line.strip_prefix("  ").unwrap_or(line))
-        .collect();
+    let lines: Vec<&str> = lines.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
     writeln!(text, ".SH {heading}\n.nf\n{}\n.fi", escape_roff(&lines.join("\n")))
 }
 
@@ -201,10 +173,7 @@ pub fn print_completions(shell: Shell) -> Result<()> {
 fn fish_positionals(command: &Command) -> String {
     let mut lines = String::new();
     for verb in command.get_subcommands() {
-        for values in verb
-            .get_positionals()
-            .filter_map(|argument| argument.get_value_parser().possible_values())
-        {
+        for values in verb.get_positionals().filter_map(|argument| argument.get_value_parser().possible_values()) {
             let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
             lines.push_str(&format!(
                 "complete -c spawnscope -n \"__fish_spawnscope_using_subcommand {}\" -f -a \"{}\"\n",
@@ -224,12 +193,7 @@ mod tests {
     fn the_overhead_equals_that_in_the_readme() {
         let readme = include_str!("../../../../README.md");
         let joined = OVERHEAD.replace('\n', " ");
-        for figure in [
-            "189 ms (quartiles 172 to 202)",
-            "334 bytes",
-            "1,000 x /bin/true",
-            "2 shared virtual CPUs",
-        ] {
+        for figure in ["189 ms (quartiles 172 to 202)", "334 bytes", "1,000 x /bin/true", "2 shared virtual CPUs"] {
             assert!(joined.contains(figure) && readme.contains(figure), "{figure}");
         }
         for (figure, row) in [

@@ -28,16 +28,10 @@ impl MetricsFile {
     /// # Errors
     /// When its directory cannot be written to, or the path is a recording or not a regular file.
     pub fn check(path: &Path, owner: Option<&Owner>) -> Result<MetricsFile> {
-        let file = MetricsFile {
-            path: path.to_owned(),
-            owner: owner.cloned(),
-        };
+        let file = MetricsFile { path: path.to_owned(), owner: owner.cloned() };
         let _owner_guard = file.act_as_owner()?;
         if is_recording(path) {
-            bail!(
-                "--metrics {} would replace a recording: name another file",
-                path.display()
-            );
+            bail!("--metrics {} would replace a recording: name another file", path.display());
         }
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
             bail!(
@@ -56,10 +50,7 @@ impl MetricsFile {
 
     fn act_as_owner(&self) -> Result<Option<crate::owner::OwnerGuard>> {
         act_as(self.owner.as_ref()).with_context(|| {
-            format!(
-                "failed to switch to the ids of the user who called sudo, for {}",
-                self.path.display()
-            )
+            format!("failed to switch to the ids of the user who called sudo, for {}", self.path.display())
         })
     }
 
@@ -94,9 +85,7 @@ impl MetricsFile {
         let file = self.create_temporary()?;
         let failed = || format!("failed to write metrics to {}", self.path.display());
         let mut out = BufWriter::new(file.as_file());
-        prometheus::write(&mut out, snapshot)
-            .and_then(|()| out.flush())
-            .with_context(failed)?;
+        prometheus::write(&mut out, snapshot).and_then(|()| out.flush()).with_context(failed)?;
         drop(out);
         file.persist(&self.path).with_context(failed)?;
         Ok(())
@@ -125,12 +114,7 @@ mod tests {
     }
 
     fn replace(file: &MetricsFile, started: u64) -> Result<()> {
-        file.replace(&Snapshot {
-            launches: &LaunchMetrics::new(2),
-            started,
-            running: 0,
-            recorder: &state(),
-        })
+        file.replace(&Snapshot { launches: &LaunchMetrics::new(2), started, running: 0, recorder: &state() })
     }
 
     fn names(directory: &Path) -> Vec<std::ffi::OsString> {
@@ -162,11 +146,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("link.prom");
         symlink("elsewhere", &link).unwrap();
-        for path in [
-            link.as_path(),
-            directory.path(),
-            &directory.path().join("missing/x.prom"),
-        ] {
+        for path in [link.as_path(), directory.path(), &directory.path().join("missing/x.prom")] {
             assert!(MetricsFile::check(path, None).is_err(), "{}", path.display());
         }
         let file = MetricsFile::check(&directory.path().join("spawnscope.txt"), None).unwrap();

@@ -32,13 +32,7 @@ const MIN_WIDTH: usize = 40;
 /// Returns the columns of the stream's terminal. If the stream is not a terminal, returns `COLUMNS`, or 80 if that is not set.
 #[must_use]
 pub fn width(stream: &impl AsFd) -> usize {
-    let from_variable = || {
-        env::var("COLUMNS")
-            .ok()?
-            .parse()
-            .ok()
-            .filter(|columns| ACCEPTED_WIDTHS.contains(columns))
-    };
+    let from_variable = || env::var("COLUMNS").ok()?.parse().ok().filter(|columns| ACCEPTED_WIDTHS.contains(columns));
     let width = terminal_width(stream).or_else(from_variable);
     width.unwrap_or(DEFAULT_WIDTH).max(MIN_WIDTH)
 }
@@ -67,11 +61,7 @@ pub fn typed_name(file: &Path) -> Option<String> {
     let is_default = file == Path::new(DEFAULT_FILE);
     // A name that begins with a hyphen would be parsed as an option.
     let is_option = file.as_os_str().as_bytes().starts_with(b"-");
-    let file = if is_option {
-        Path::new(".").join(file)
-    } else {
-        file.to_path_buf()
-    };
+    let file = if is_option { Path::new(".").join(file) } else { file.to_path_buf() };
     (!is_default).then(|| text::quote(file.as_os_str().as_bytes()))
 }
 
@@ -94,9 +84,8 @@ pub fn print_usage_error(error: &clap::Error) {
     let shown = typed.iter().map(|argument| text::escape(argument.as_encoded_bytes()));
     let mut escaped_error = Arguments::try_parse_from(shown).err();
     let is_help = typed.get(1).is_some_and(|verb| verb == "help");
-    if let Some(escaped_error) = escaped_error
-        .as_mut()
-        .filter(|escaped_error| escaped_error.kind() == ErrorKind::InvalidSubcommand && !is_help)
+    if let Some(escaped_error) =
+        escaped_error.as_mut().filter(|escaped_error| escaped_error.kind() == ErrorKind::InvalidSubcommand && !is_help)
     {
         let command = text::command_line(typed.iter().skip(1).map(|argument| argument.as_bytes()), None);
         suggest_record(escaped_error, &command);

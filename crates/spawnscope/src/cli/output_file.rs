@@ -35,10 +35,7 @@ impl OutputFile {
         let caller = identity::caller()?;
         let _owner_guard = act_as_caller(path, caller.as_ref())?;
         if is_recording(path) {
-            bail!(
-                "{} is a recording, and writing to it would destroy it: name another file with -o",
-                path.display()
-            );
+            bail!("{} is a recording, and writing to it would destroy it: name another file with -o", path.display());
         }
         let opened = match named_descriptor(path) {
             Some(fd) => duplicate(fd).map(OutputFile::Stream),
@@ -88,12 +85,7 @@ pub fn remove(path: &Path) -> Result<()> {
 /// When the ids of the thread cannot be changed.
 pub fn act_as_caller(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
     let guard = act_as(caller.map(Caller::owner).as_ref());
-    guard.with_context(|| {
-        format!(
-            "failed to switch to the ids of the user who called sudo, for {}",
-            path.display()
-        )
-    })
+    guard.with_context(|| format!("failed to switch to the ids of the user who called sudo, for {}", path.display()))
 }
 
 fn open(path: &Path) -> io::Result<OutputFile> {
@@ -119,9 +111,7 @@ fn named_descriptor(path: &Path) -> Option<RawFd> {
     let number = match named {
         "/dev/stdout" => "1",
         "/dev/stderr" => "2",
-        _ => ["/dev/fd/", "/proc/self/fd/"]
-            .iter()
-            .find_map(|directory| named.strip_prefix(directory))?,
+        _ => ["/dev/fd/", "/proc/self/fd/"].iter().find_map(|directory| named.strip_prefix(directory))?,
     };
     number.parse().ok().filter(|fd| *fd >= 0)
 }
@@ -203,20 +193,14 @@ mod tests {
             assert!(format!("{error:#}").contains("Bad file descriptor"), "{error:#}");
             // SAFETY: this changes only a flag of a descriptor that this test owns.
             assert_eq!(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) }, 0);
-            OutputFile::create(Path::new(&path))
-                .unwrap()
-                .write_all(b"text")
-                .unwrap();
+            OutputFile::create(Path::new(&path)).unwrap().write_all(b"text").unwrap();
             // SAFETY: as above.
             assert_eq!(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }, 0);
             let mut text = [0; 4];
             end.read_exact(&mut text).unwrap();
             assert_eq!(&text, b"text");
         }
-        OutputFile::create(Path::new("/dev/null"))
-            .unwrap()
-            .write_all(b"text")
-            .unwrap();
+        OutputFile::create(Path::new("/dev/null")).unwrap().write_all(b"text").unwrap();
         assert!(OutputFile::create(Path::new("/dev/fd/999999")).is_err());
     }
 }

@@ -36,10 +36,7 @@ impl Progress {
     /// Creates the spinner if `wanted`. It appears after `SPINNER_DELAY`.
     #[must_use]
     pub fn new(wanted: bool) -> Progress {
-        Progress {
-            spinner: wanted.then(ProgressBar::hidden),
-            started: Instant::now(),
-        }
+        Progress { spinner: wanted.then(ProgressBar::hidden), started: Instant::now() }
     }
 
     /// Draws the next frame. `terminal_used` returns whether a followed process has used the terminal.

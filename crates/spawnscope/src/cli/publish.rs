@@ -52,9 +52,7 @@ impl Destinations {
         let path = arguments.metrics.as_deref();
         let file = path.map(|path| check_file(arguments, path)).transpose()?;
         let endpoint = arguments.otlp.as_ref();
-        let endpoint = endpoint
-            .map(|address| Endpoint::from_option(address.as_deref()))
-            .transpose()?;
+        let endpoint = endpoint.map(|address| Endpoint::from_option(address.as_deref())).transpose()?;
         Ok((file.is_some() || endpoint.is_some()).then(|| Destinations {
             file,
             endpoint,
@@ -94,9 +92,7 @@ impl Destinations {
             }),
         };
         let thread = thread::Builder::new().name("metrics".into());
-        let thread = thread
-            .spawn(move || publishing.run())
-            .context("failed to start a thread for metrics")?;
+        let thread = thread.spawn(move || publishing.run()).context("failed to start a thread for metrics")?;
         Ok((Publisher { thread, lost }, follower))
     }
 }
@@ -109,10 +105,7 @@ fn check_file(arguments: &RecordArguments, path: &Path) -> Result<MetricsFile> {
     let owner = identity::caller()?.map(|caller| caller.owner());
     let file = MetricsFile::check(path, owner.as_ref())?;
     if file.is_ignored() && !arguments.quiet {
-        print_message(&format!(
-            "node_exporter reads only files whose names end in .prom, not {}",
-            path.display()
-        ));
+        print_message(&format!("node_exporter reads only files whose names end in .prom, not {}", path.display()));
     }
     Ok(file)
 }
@@ -126,9 +119,7 @@ fn source(header: &Header) -> Source {
     let command = header.command.first().filter(|_| is_command);
     let command = command.map(|file| text::escape(base_name(file)));
     Source {
-        service: variable("OTEL_SERVICE_NAME")
-            .or(command)
-            .unwrap_or_else(|| "spawnscope".to_owned()),
+        service: variable("OTEL_SERVICE_NAME").or(command).unwrap_or_else(|| "spawnscope".to_owned()),
         host: header.hostname.clone(),
         context: inherited.unwrap_or_else(|| TraceContext::for_recording(header.started_unix_ns, &header.command)),
         is_command,
@@ -143,10 +134,7 @@ impl Publisher {
         for loss in lost {
             *by_kind.entry(&loss.kind).or_default() += loss.events;
         }
-        let sum = |(kind, events): (&str, u64)| Loss {
-            kind: kind.to_owned(),
-            events,
-        };
+        let sum = |(kind, events): (&str, u64)| Loss { kind: kind.to_owned(), events };
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = by_kind.into_iter().map(sum).collect();
     }
 
@@ -156,9 +144,7 @@ impl Publisher {
     /// # Errors
     /// When the file could not be written at the end.
     pub fn finish(self) -> Result<()> {
-        self.thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
@@ -246,9 +232,7 @@ impl PublishingThread {
         if let Some(remote) = &self.remote {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-            remote
-                .sender
-                .queue_metrics(live::metrics(&remote.source, &snapshot, now));
+            remote.sender.queue_metrics(live::metrics(&remote.source, &snapshot, now));
         }
         self.file.as_ref().map_or(Ok(()), |file| file.replace(&snapshot))
     }

@@ -90,15 +90,9 @@ pub fn record_watched(
         }
     })?;
     let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal, memory_plan)?;
-    let options = WriterOptions {
-        owner: identity.as_ref().map(identity::owner),
-        memory: memory_plan.memory,
-    };
+    let options = WriterOptions { owner: identity.as_ref().map(identity::owner), memory: memory_plan.memory };
     let followed = held.as_ref().map(HeldCommand::pid).or(arguments.pid.map(Pid));
-    let header = Header {
-        calibration,
-        ..header(arguments, collector.as_ref(), followed)?
-    };
+    let header = Header { calibration, ..header(arguments, collector.as_ref(), followed)? };
     let ring = open_ring(arguments, options.owner.as_ref())?;
     let file = ring.as_ref().map_or_else(|| arguments.output.clone(), Ring::current);
     let recorder = create_recorder(arguments, &file, &header, &options)?;
@@ -115,12 +109,7 @@ pub fn record_watched(
         watcher.begin()?;
     }
     let owner = options.owner.clone();
-    let settings = RecordingSettings {
-        header,
-        redaction: redaction(arguments),
-        options,
-        follower,
-    };
+    let settings = RecordingSettings { header, redaction: redaction(arguments), options, follower };
     let mut recordings = Recordings::new(recorder, &file, started, ring, settings);
     let mut session = Session {
         collector: collector.as_mut(),
@@ -143,11 +132,7 @@ pub fn record_watched(
     }
     // The collector's buffers are not needed any more, and the report needs memory.
     drop(collector);
-    let end = End {
-        outcome: &outcome,
-        json,
-        publisher,
-    };
+    let end = End { outcome: &outcome, json, publisher };
     finish(arguments, recordings.into_last(), end, owner.as_ref())
 }
 
@@ -161,10 +146,7 @@ fn json_file(arguments: &RecordArguments) -> Result<Option<File>> {
 
 fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> {
     let decision = identity::decide(arguments.identity.choice())?;
-    if let Some(notice) = decision
-        .notice
-        .filter(|_| !arguments.quiet && !arguments.command.is_empty())
-    {
+    if let Some(notice) = decision.notice.filter(|_| !arguments.quiet && !arguments.command.is_empty()) {
         print_message(&notice);
     }
     Ok(decision.identity)
@@ -256,11 +238,7 @@ fn create_recorder(
 }
 
 fn redaction(arguments: &RecordArguments) -> Redaction {
-    if arguments.no_redact {
-        Redaction::Keep
-    } else {
-        Redaction::Mask
-    }
+    if arguments.no_redact { Redaction::Keep } else { Redaction::Mask }
 }
 
 /// Opens the ring of `--keep`, and deletes old recordings that exceed its size.
@@ -289,10 +267,7 @@ fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
     if let Ok(Some(list)) = changed
         && !arguments.quiet
     {
-        print_message(&format!(
-            "added {pattern} to {}, so that git ignores the recording",
-            list.display()
-        ));
+        print_message(&format!("added {pattern} to {}, so that git ignores the recording", list.display()));
     }
 }
 
@@ -308,13 +283,8 @@ fn print_missing(collector: &dyn Collector, quiet: bool) {
 fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Option<Pid>) -> Result<Header> {
     let machine = rustix::system::uname();
     let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
-    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN)
-        .ok()
-        .flatten()
-        .unwrap_or(1);
-    let cwd = std::env::current_dir()
-        .map(|path| path.as_os_str().as_bytes().to_vec())
-        .unwrap_or_default();
+    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN).ok().flatten().unwrap_or(1);
+    let cwd = std::env::current_dir().map(|path| path.as_os_str().as_bytes().to_vec()).unwrap_or_default();
     Ok(Header {
         collector: collector.name().to_owned(),
         scope: match (arguments.all, arguments.pid) {
@@ -322,11 +292,7 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Opti
             (false, Some(_)) => Scope::Process,
             (false, None) => Scope::Command,
         },
-        command: arguments
-            .command
-            .iter()
-            .map(|argument| argument.as_bytes().to_vec())
-            .collect(),
+        command: arguments.command.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
         cwd,
         kernel: text(machine.release()),
         arch: text(machine.machine()),
@@ -355,18 +321,10 @@ fn release(
         let process = process.context("the process ended before it could be followed")?;
         return Ok((recorder, process, None, started));
     };
-    let command = Command {
-        pid: held.pid(),
-        launch: ROOT,
-    };
+    let command = Command { pid: held.pid(), launch: ROOT };
     recorder.set_root(ROOT);
     let kind = EventKind::Released { pid: command.pid };
-    recorder.send(vec![Event {
-        at: started,
-        launch: ROOT,
-        task: TaskId(ROOT.0),
-        kind,
-    }]);
+    recorder.send(vec![Event { at: started, launch: ROOT, task: TaskId(ROOT.0), kind }]);
     match held.release() {
         Ok(process) => Ok((recorder, Some(process), Some(command), started)),
         Err(error) => {
@@ -386,20 +344,10 @@ struct End<'a> {
 /// Closes the recording, prints the report, and returns the command's exit status. Failures of spawnscope are printed but do not replace
 /// the command's status.
 fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner: Option<&Owner>) -> Result<ExitCode> {
-    let End {
-        outcome,
-        json,
-        publisher,
-    } = end;
-    let arguments = &RecordArguments {
-        output: last.file.clone(),
-        ..arguments.clone()
-    };
+    let End { outcome, json, publisher } = end;
+    let arguments = &RecordArguments { output: last.file.clone(), ..arguments.clone() };
     let recorded_until = outcome.recorded_until.unwrap_or_else(clock::now);
-    let ended = outcome
-        .collector_failure
-        .as_ref()
-        .map(|error| format!("failed: {error}"));
+    let ended = outcome.collector_failure.as_ref().map(|error| format!("failed: {error}"));
     let lost = last.lost(&outcome.lost);
     let written = last.recorder.finish(Ending {
         wall: Some(recorded_until.since(last.started)),
@@ -440,10 +388,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
                 1 => " (1 earlier recording is kept)".to_owned(),
                 many => format!(" ({} earlier recordings are kept)", units::count(many as u64)),
             };
-            print_message(&format!(
-                "recorded {launches} to {}{earlier}{ended}",
-                arguments.output.display()
-            ));
+            print_message(&format!("recorded {launches} to {}{earlier}{ended}", arguments.output.display()));
         }
     }
     Ok(match (outcome.wait_status, failed) {

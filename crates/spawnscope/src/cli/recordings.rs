@@ -58,9 +58,7 @@ impl Rotation {
     /// Updates the carried processes. Drops events that belong to the previous recording: the last slice of a thread may arrive after the event
     /// of the thread's end.
     fn drop_late(&mut self, events: &mut Vec<Event>) {
-        let is_new = self
-            .rotated_at
-            .is_some_and(|rotated_at| rotated_at.elapsed() < LATE_EVENTS_TIME);
+        let is_new = self.rotated_at.is_some_and(|rotated_at| rotated_at.elapsed() < LATE_EVENTS_TIME);
         events.retain(|event| {
             let is_late = is_new && self.carried.is_late(event);
             self.late += u64::from(is_late);
@@ -156,9 +154,7 @@ impl Recordings {
             lost: add_late(lost_since(lost, &self.lost_before), std::mem::take(&mut rotation.late)),
         };
         // The rows of the next recording must reach a follower after those of this one.
-        ended
-            .finish(ending)
-            .with_context(|| format!("failed to finish {}", self.file.display()))?;
+        ended.finish(ending).with_context(|| format!("failed to finish {}", self.file.display()))?;
         if let Some(follower) = &mut rotation.settings.follower {
             *follower = follower.for_next_recording(started_unix_ns);
             self.recorder.follow(follower.clone());
@@ -195,11 +191,7 @@ impl LastRecording {
 impl RecordingSettings {
     /// Creates the next recording. Also returns its start time, in nanoseconds since 1970.
     fn create(&self, file: &Path, origin: Nanos) -> Result<(Recorder, i64)> {
-        let header = Header {
-            origin,
-            started_unix_ns: unix_ns_now()?,
-            ..self.header.clone()
-        };
+        let header = Header { origin, started_unix_ns: unix_ns_now()?, ..self.header.clone() };
         let recorder = Recorder::create(file, &header, self.redaction, &self.options);
         let recorder = recorder.context("failed to create the next recording")?;
         Ok((recorder, header.started_unix_ns))
@@ -219,27 +211,17 @@ pub fn unix_ns_now() -> Result<i64> {
 /// Adds the late events, which no recording contains, to the lost events.
 fn add_late(mut lost: Vec<Loss>, late: u64) -> Vec<Loss> {
     if late > 0 {
-        lost.push(Loss {
-            kind: "late event at a rotation".to_owned(),
-            events: late,
-        });
+        lost.push(Loss { kind: "late event at a rotation".to_owned(), events: late });
     }
     lost
 }
 
 /// Returns the events lost since the counts in `before`, by kind.
 fn lost_since(lost: &[Loss], before: &[Loss]) -> Vec<Loss> {
-    let earlier = |kind: &str| {
-        before
-            .iter()
-            .filter(|loss| loss.kind == kind)
-            .map(|loss| loss.events)
-            .sum()
-    };
-    let kinds = lost.iter().map(|loss| Loss {
-        kind: loss.kind.clone(),
-        events: loss.events.saturating_sub(earlier(&loss.kind)),
-    });
+    let earlier = |kind: &str| before.iter().filter(|loss| loss.kind == kind).map(|loss| loss.events).sum();
+    let kinds = lost
+        .iter()
+        .map(|loss| Loss { kind: loss.kind.clone(), events: loss.events.saturating_sub(earlier(&loss.kind)) });
     kinds.filter(|loss| loss.events > 0).collect()
 }
 
@@ -249,19 +231,9 @@ mod tests {
 
     #[test]
     fn each_recording_has_the_losses_of_its_time() {
-        let loss = |kind: &str, events| Loss {
-            kind: kind.to_owned(),
-            events,
-        };
+        let loss = |kind: &str, events| Loss { kind: kind.to_owned(), events };
         let before = [loss("ring buffer", 5), loss("call chain", 1)];
-        let now = [
-            loss("ring buffer", 7),
-            loss("call chain", 1),
-            loss("malformed record", 2),
-        ];
-        assert_eq!(
-            lost_since(&now, &before),
-            [loss("ring buffer", 2), loss("malformed record", 2)]
-        );
+        let now = [loss("ring buffer", 7), loss("call chain", 1), loss("malformed record", 2)];
+        assert_eq!(lost_since(&now, &before), [loss("ring buffer", 2), loss("malformed record", 2)]);
     }
 }

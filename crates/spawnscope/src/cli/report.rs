@@ -68,10 +68,7 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json: Opt
     }
     if let Some(out) = out {
         let width = output::width(&io::stderr());
-        print(
-            &summary::render(&report, width, output::typed_name(file).as_deref()),
-            out,
-        )?;
+        print(&summary::render(&report, width, output::typed_name(file).as_deref()), out)?;
     }
     Ok(report.all.count)
 }
@@ -91,12 +88,7 @@ fn read_with_busiest_episode(path: &Path, part: Part, group_by: GroupBy) -> Resu
 /// When the recording cannot be read or does not have that part.
 pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
     with_timelines(path, part, |input| {
-        let Input {
-            recording,
-            forest,
-            timelines,
-            ..
-        } = input;
+        let Input { recording, forest, timelines, .. } = input;
         // Only reports need the waits, and on a large recording they take a second.
         let (waits, mut report) = parallel::join(
             || attributed_waits(recording, forest, timelines),
@@ -107,11 +99,7 @@ pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
         );
         debug_assert!(
             !input.contradictions.0.is_empty()
-                || waits_fit(
-                    &waits,
-                    recording.info.last_event.max(report.wall),
-                    timelines.threads.len()
-                ),
+                || waits_fit(&waits, recording.info.last_event.max(report.wall), timelines.threads.len()),
             "the threads wait longer than the wall"
         );
         report.waits = waits;

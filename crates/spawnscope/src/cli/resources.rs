@@ -52,10 +52,7 @@ pub struct MemoryPlan {
 /// When recording needs more than the limits allow.
 pub fn check(arguments: &RecordArguments, notify: impl FnOnce(&str)) -> Result<MemoryPlan> {
     raise_open_files_limit(arguments)?;
-    let usual = MemoryPlan {
-        buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB),
-        memory: Memory::Plenty,
-    };
+    let usual = MemoryPlan { buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB), memory: Memory::Plenty };
     let Some(limit) = group_limit() else { return Ok(usual) };
     let Some(plan) = first_fitting(arguments, limit.left, usual) else {
         bail!(
@@ -97,10 +94,8 @@ fn first_fitting(arguments: &RecordArguments, left: u64, usual: MemoryPlan) -> O
     let fits = |plan: &MemoryPlan| required_memory(arguments, *plan) <= left;
     let halves = std::iter::successors(Some(usual.buffer_kib), |kib| Some(kib / 2));
     let least = arguments.buffer.unwrap_or(MIN_BUFFER_KIB);
-    let scarce = halves.take_while(|kib| *kib >= least).map(|buffer_kib| MemoryPlan {
-        buffer_kib,
-        memory: Memory::Scarce,
-    });
+    let scarce =
+        halves.take_while(|kib| *kib >= least).map(|buffer_kib| MemoryPlan { buffer_kib, memory: Memory::Scarce });
     std::iter::once(usual).chain(scarce).find(fits)
 }
 
@@ -108,10 +103,7 @@ fn first_fitting(arguments: &RecordArguments, left: u64, usual: MemoryPlan) -> O
 fn minimum_memory(arguments: &RecordArguments) -> u64 {
     required_memory(
         arguments,
-        MemoryPlan {
-            buffer_kib: arguments.buffer.unwrap_or(MIN_BUFFER_KIB),
-            memory: Memory::Scarce,
-        },
+        MemoryPlan { buffer_kib: arguments.buffer.unwrap_or(MIN_BUFFER_KIB), memory: Memory::Scarce },
     )
 }
 
@@ -128,9 +120,7 @@ fn required_memory(arguments: &RecordArguments, plan: MemoryPlan) -> u64 {
 /// Raises the soft limit on open files if necessary. This affects only the recorder: the command's process already exists.
 fn raise_open_files_limit(arguments: &RecordArguments) -> Result<()> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("failed to look up the limit on open files")?;
-    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF)
-        .ok()
-        .flatten();
+    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF).ok().flatten();
     let cpus = cpus.and_then(|cpus| u64::try_from(cpus).ok()).unwrap_or(1);
     let need = DESCRIPTORS + arguments.sample.map_or(0, |_| DESCRIPTORS_PER_CPU * cpus);
     if soft >= need {
@@ -163,10 +153,7 @@ mod tests {
 
     fn fitting_in(typed: &[&str], mib: u64) -> Option<(u32, Memory)> {
         let arguments = arguments(typed);
-        let usual = MemoryPlan {
-            buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB),
-            memory: Memory::Plenty,
-        };
+        let usual = MemoryPlan { buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB), memory: Memory::Plenty };
         first_fitting(&arguments, mib * MIB, usual).map(|plan| (plan.buffer_kib, plan.memory))
     }
 
@@ -183,18 +170,10 @@ mod tests {
 
     #[test]
     fn the_memory_that_the_error_asks_for_is_enough() {
-        for typed in [
-            &["-a"][..],
-            &["-a", "--stacks"],
-            &["-a", "--sample", "99"],
-            &["-a", "--buffer", "9000"],
-        ] {
+        for typed in [&["-a"][..], &["-a", "--stacks"], &["-a", "--sample", "99"], &["-a", "--buffer", "9000"]] {
             let arguments = arguments(typed);
             let mib = minimum_memory(&arguments).div_ceil(MIB);
-            assert!(
-                fitting_in(typed, mib).is_some() && fitting_in(typed, mib - 2).is_none(),
-                "{typed:?}"
-            );
+            assert!(fitting_in(typed, mib).is_some() && fitting_in(typed, mib - 2).is_none(), "{typed:?}");
         }
     }
 }

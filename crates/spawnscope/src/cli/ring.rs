@@ -111,11 +111,7 @@ impl Ring {
     /// Returns the number in a file name. `None` if this is not a name that the ring gives to its files.
     fn number_in(&self, name: &OsString) -> Option<u32> {
         let path = Path::new(name);
-        let stem = if self.output.extension().is_some() {
-            Path::new(path.file_stem()?)
-        } else {
-            path
-        };
+        let stem = if self.output.extension().is_some() { Path::new(path.file_stem()?) } else { path };
         let number = stem.extension()?.to_str()?.parse().ok()?;
         (numbered_file(&self.output, number).file_name()? == name).then_some(number)
     }
@@ -164,9 +160,7 @@ mod tests {
 
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort_unstable();
         names
     }
@@ -186,15 +180,7 @@ mod tests {
         let ring = Ring::open(&at("ring.db"), 4_000_000).unwrap();
         assert_eq!(ring.current(), at("ring.12.db"));
         assert_eq!(ring.trim().unwrap(), 2);
-        let left = [
-            "other.1.db",
-            "ring.03.db",
-            "ring.1.db",
-            "ring.10.db",
-            "ring.11.db",
-            "ring.3.db.old",
-            "ring.x.db",
-        ];
+        let left = ["other.1.db", "ring.03.db", "ring.1.db", "ring.10.db", "ring.11.db", "ring.3.db.old", "ring.x.db"];
         assert_eq!(names(directory.path()), left);
     }
 

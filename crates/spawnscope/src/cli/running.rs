@@ -57,21 +57,12 @@ mod tests {
     use crate::event::Nanos;
 
     fn gone(launch: u64, task: u64, zombie: Option<Nanos>) -> Event {
-        let kind = EventKind::Gone {
-            zombie,
-            auto_reaped: false,
-            cpu: Some(Nanos(1)),
-        };
+        let kind = EventKind::Gone { zombie, auto_reaped: false, cpu: Some(Nanos(1)) };
         event(launch, task, kind)
     }
 
     fn event(launch: u64, task: u64, kind: EventKind) -> Event {
-        Event {
-            at: Nanos(5),
-            launch: LaunchId(launch),
-            task: TaskId(task),
-            kind,
-        }
+        Event { at: Nanos(5), launch: LaunchId(launch), task: TaskId(task), kind }
     }
 
     #[test]
@@ -91,9 +82,7 @@ mod tests {
         let mut running = RunningProcesses::default();
         // Above the largest pid that Linux assigns.
         running.processes.insert(LaunchId(2), Pid(1 << 23));
-        running
-            .processes
-            .insert(LaunchId(3), Pid(std::process::id().cast_signed()));
+        running.processes.insert(LaunchId(3), Pid(std::process::id().cast_signed()));
         running.forget_missing();
         assert_eq!(running.processes.keys().collect::<Vec<_>>(), [&LaunchId(3)]);
     }

@@ -20,17 +20,11 @@ pub fn record(
     record_once: impl Fn(&RecordArguments) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     for run in 1..=runs {
-        let run_arguments = RecordArguments {
-            output: numbered_file(&arguments.output, run),
-            quiet: true,
-            ..arguments.clone()
-        };
+        let run_arguments =
+            RecordArguments { output: numbered_file(&arguments.output, run), quiet: true, ..arguments.clone() };
         let status = record_once(&run_arguments)?;
         if !arguments.quiet {
-            print_message(&format!(
-                "recorded run {run} of {runs} to {}",
-                escape_line(run_arguments.output.display())
-            ));
+            print_message(&format!("recorded run {run} of {runs} to {}", escape_line(run_arguments.output.display())));
         }
         if status != ExitCode::SUCCESS {
             if run < runs && !arguments.quiet {

@@ -194,14 +194,9 @@ impl Session<'_> {
         if is_recording {
             fds.push(readable(self.collector.readiness()));
         }
-        let until_deadline = self
-            .deadline
-            .map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let until_deadline = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let interval = until_deadline.map_or(max_time, |left| left.min(max_time));
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(interval.subsec_nanos()),
-        };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(interval.subsec_nanos()) };
         match poll(&mut fds, is_recording.then_some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("failed to wait for events"),
@@ -249,8 +244,7 @@ impl Session<'_> {
             self.recordings.send(events);
         }
         let collector = &self.collector;
-        self.progress
-            .tick(self.recordings.launches_so_far(), || collector.terminal_used());
+        self.progress.tick(self.recordings.launches_so_far(), || collector.terminal_used());
         has_more
     }
 
@@ -293,11 +287,7 @@ impl Session<'_> {
         };
         self.stop_collecting(outcome);
         if let Some(failure) = failure {
-            let command = if self.command.is_some() {
-                "; the command is not affected"
-            } else {
-                ""
-            };
+            let command = if self.command.is_some() { "; the command is not affected" } else { "" };
             print_message(&format!("the recording ends early: {}{command}", escape_line(failure)));
             outcome.has_failed = true;
         }
@@ -312,10 +302,7 @@ impl Session<'_> {
         while self.move_events(outcome) {}
         self.progress.clear();
         let notices = self.collector.notices();
-        notices
-            .iter()
-            .filter(|_| !self.is_quiet)
-            .for_each(|notice| print_message(notice));
+        notices.iter().filter(|_| !self.is_quiet).for_each(|notice| print_message(notice));
         let is_cut = self.waits_for_all && self.running.process_count() > 0;
         outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));
         match self.collector.losses() {

@@ -15,13 +15,9 @@ mod tests {
 
     #[test]
     fn mistyped_names_are_similar_and_other_words_are_not() {
-        for (typed, name) in [
-            ("reprot", "report"),
-            ("recrod", "record"),
-            ("tpo", "top"),
-            ("diffs", "diff"),
-            ("expert", "export"),
-        ] {
+        for (typed, name) in
+            [("reprot", "report"), ("recrod", "record"), ("tpo", "top"), ("diffs", "diff"), ("expert", "export")]
+        {
             assert!(is_similar(typed, name), "{typed} {name}");
         }
         for (typed, name) in [("nosuch", "bench"), ("make", "tree"), ("cargo", "record"), ("", "top")] {

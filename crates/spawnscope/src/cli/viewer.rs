@@ -20,9 +20,7 @@ pub fn open(path: &Path) -> Result<()> {
         bail!("a browser is not started as root: open {} yourself", path.display());
     }
     // A name that begins with a hyphen would be parsed as an option.
-    let path = path
-        .canonicalize()
-        .with_context(|| format!("failed to find {}", path.display()))?;
+    let path = path.canonicalize().with_context(|| format!("failed to find {}", path.display()))?;
     let status = Command::new(OPENER).arg(&path).stdin(Stdio::null()).status();
     let status = status.with_context(|| format!("failed to run {OPENER}: open {} yourself", path.display()))?;
     if !status.success() {

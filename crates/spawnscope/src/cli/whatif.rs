@@ -36,10 +36,7 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
     } else {
         whatif::render(&whatif_report, output::width(&io::stdout()))
     };
-    anstream::stdout()
-        .lock()
-        .write_all(text.as_bytes())
-        .context("failed to write the prediction")
+    anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the prediction")
 }
 
 /// Adds to an error the commands that list what can be selected. They name the recording as the user typed it.
@@ -128,11 +125,7 @@ fn parse_batch(text: &str) -> Result<(&str, u32)> {
 fn parse_replacement(text: &str) -> Result<(&str, u32)> {
     let wrong = || anyhow!("--replace `{text}`: give SEL=RATIO, where RATIO is from 0 to 1000, for example gzip=0.3");
     let (selection, ratio) = text.rsplit_once('=').ok_or_else(wrong)?;
-    let ratio: f64 = ratio
-        .parse()
-        .ok()
-        .filter(|ratio| (0.0..=1000.0).contains(ratio))
-        .ok_or_else(wrong)?;
+    let ratio: f64 = ratio.parse().ok().filter(|ratio| (0.0..=1000.0).contains(ratio)).ok_or_else(wrong)?;
     Ok((selection, (ratio * 1000.0).round() as u32))
 }
 

@@ -17,9 +17,7 @@ pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let own_processes: HashSet<Pid> = procfs::tree(Pid(std::process::id().cast_signed()))
-        .into_iter()
-        .collect();
+    let own_processes: HashSet<Pid> = procfs::tree(Pid(std::process::id().cast_signed())).into_iter().collect();
     let mut found = BTreeSet::new();
     for text in wanted {
         let named: Vec<Pid> = match text.parse() {
@@ -50,10 +48,6 @@ fn check_exists(pid: Pid) -> Result<Pid> {
 /// Whether a process has this name. Its names are that of its main thread, which the kernel cuts to 15 bytes, and the base name of its first
 /// argument.
 fn has_name(pid: Pid, wanted: &[u8]) -> bool {
-    let by_argument = || {
-        procfs::arguments(pid)
-            .first()
-            .is_some_and(|first| base_name(first) == wanted)
-    };
+    let by_argument = || procfs::arguments(pid).first().is_some_and(|first| base_name(first) == wanted);
     procfs::name(pid).is_some_and(|name| name == wanted) || by_argument()
 }

@@ -90,11 +90,7 @@ fn print_numbered_title(page: &mut Page, number: usize, advice: &Advice) {
     let title = text::escape(advice.finding.title.as_bytes());
     let width = page.width().saturating_sub(5);
     for (index, line) in text::wrap(&title, width).into_iter().enumerate() {
-        let number = if index == 0 {
-            format!("  {number}. ")
-        } else {
-            " ".repeat(5)
-        };
+        let number = if index == 0 { format!("  {number}. ") } else { " ".repeat(5) };
         page.line([plain(number), styled(TITLE, line)]);
     }
 }
@@ -149,11 +145,7 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     if !numbers.is_empty() {
         let numbers = numbers.join(", ");
-        page.sentence(
-            5,
-            QUIET,
-            &format!("shares launches with {numbers}: the savings do not add up"),
-        );
+        page.sentence(5, QUIET, &format!("shares launches with {numbers}: the savings do not add up"));
     }
     if !finding.whatif.is_empty() {
         let whatif = text::escape(finding.whatif.as_bytes());
@@ -190,11 +182,7 @@ pub(super) fn combined_saving(advices: &AdviceList) -> Option<String> {
         2 => "1 and 2".to_owned(),
         several => format!("1 to {}", several.min(MAX_IN_REPORT)),
     };
-    let others = if advices.worth.len() > MAX_IN_REPORT {
-        "; the others are not included"
-    } else {
-        ""
-    };
+    let others = if advices.worth.len() > MAX_IN_REPORT { "; the others are not included" } else { "" };
     Some(format!("{numbers} together save {expected} ({low} to {high}){others}"))
 }
 
@@ -205,11 +193,7 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
     }
     if !all {
         let findings = units::counted(count, "finding is", "findings are");
-        page.sentence(
-            2,
-            QUIET,
-            &format!("{findings} not worth fixing or too uncertain; see `--all`"),
-        );
+        page.sentence(2, QUIET, &format!("{findings} not worth fixing or too uncertain; see `--all`"));
         return;
     }
     let mut previous = None;
@@ -293,12 +277,7 @@ fn object(advice: &Advice) -> Map<String, Value> {
     object.insert("saving_ns".into(), nanos(Some(expected)));
     object.insert("saving_low_ns".into(), nanos(Some(low)));
     object.insert("saving_high_ns".into(), nanos(Some(high)));
-    let evidence: Vec<String> = finding
-        .evidence
-        .iter()
-        .cloned()
-        .chain(example_call_site(finding))
-        .collect();
+    let evidence: Vec<String> = finding.evidence.iter().cloned().chain(example_call_site(finding)).collect();
     object.insert("evidence".into(), evidence.join(". ").into());
     insert_arguments(&mut object, "example", finding.example.iter().map(Vec::as_slice));
     callers::insert_counts(&mut object, &advice.callers);

@@ -54,16 +54,9 @@ pub(super) fn print_rows(page: &mut Page, report: &Report, groups: &[Group]) {
         let facts = facts(group, report);
         let width = page.width().saturating_sub(2);
         if text::width(&label) + 2 + text::width(&facts) <= width {
-            page.line([
-                plain("  "),
-                styled(style, format!("{label}:")),
-                plain(format!(" {facts}")),
-            ]);
+            page.line([plain("  "), styled(style, format!("{label}:")), plain(format!(" {facts}"))]);
         } else {
-            page.line([
-                plain("  "),
-                styled(style, format!("{}:", text::truncate(&label, width.saturating_sub(1)))),
-            ]);
+            page.line([plain("  "), styled(style, format!("{}:", text::truncate(&label, width.saturating_sub(1))))]);
             page.sentence(6, PLAIN, &facts);
         }
     }

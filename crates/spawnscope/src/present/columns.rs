@@ -40,9 +40,7 @@ impl<'c> Columns<'c> {
 
     /// Whether the column with this title fits.
     pub(super) fn has(&self, title: &str) -> bool {
-        self.fitting
-            .iter()
-            .any(|(position, _)| self.columns[*position].title == title)
+        self.fitting.iter().any(|(position, _)| self.columns[*position].title == title)
     }
 
     /// Returns the total width of the columns that fit.

@@ -58,16 +58,10 @@ pub(super) fn print_critical_path(page: &mut Page, report: &Report) {
     }
     page.heading("Where the wall time goes: the critical path");
     print_parts(page, &report.where_the_wall_went, report.wall);
-    page.sentence(
-        2,
-        QUIET,
-        "each moment counts once, for the activity that delayed the end",
-    );
+    page.sentence(2, QUIET, "each moment counts once, for the activity that delayed the end");
     if let Some(error) = report.replay_error {
-        let error = format!(
-            "replay error: {} (simulated wall compared with the recorded wall)",
-            units::signed_percent(error)
-        );
+        let error =
+            format!("replay error: {} (simulated wall compared with the recorded wall)", units::signed_percent(error));
         page.sentence(2, QUIET, &error);
     }
     if report.is_reconstructed {

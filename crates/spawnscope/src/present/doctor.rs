@@ -20,12 +20,7 @@ const ID_WIDTH: usize = 20;
 #[must_use]
 pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
     let mut page = Page::of_width(width);
-    let with_severity = |severity| {
-        diagnosis
-            .findings
-            .iter()
-            .filter(move |finding| finding.severity == severity)
-    };
+    let with_severity = |severity| diagnosis.findings.iter().filter(move |finding| finding.severity == severity);
     let notes = with_severity(Severity::Note).count() as u64;
     print_summary(&mut page, diagnosis);
     for (number, finding) in (1..).zip(with_severity(Severity::Problem)) {
@@ -114,16 +109,8 @@ fn print_finding(page: &mut Page, mark: &str, finding: &Finding) {
             print_marked(page, &format!("{indent}-> "), PLAIN, line);
         }
     }
-    page.sentence(
-        INDENT,
-        QUIET,
-        &format!("cost of the fix: {}", text::escape(finding.fix_cost.as_bytes())),
-    );
-    page.sentence(
-        INDENT,
-        QUIET,
-        &format!("checked ({}): {}", finding.check, finding.examined),
-    );
+    page.sentence(INDENT, QUIET, &format!("cost of the fix: {}", text::escape(finding.fix_cost.as_bytes())));
+    page.sentence(INDENT, QUIET, &format!("checked ({}): {}", finding.check, finding.examined));
 }
 
 /// Prints a sentence after a mark. Continuation lines are aligned with the first.
@@ -131,11 +118,7 @@ fn print_marked(page: &mut Page, mark: &str, style: Style, sentence: &str) {
     let indent = text::width(mark);
     let lines = text::wrap(&text::escape(sentence.as_bytes()), page.width().saturating_sub(indent));
     for (index, line) in lines.into_iter().enumerate() {
-        let before = if index == 0 {
-            mark.to_owned()
-        } else {
-            " ".repeat(indent)
-        };
+        let before = if index == 0 { mark.to_owned() } else { " ".repeat(indent) };
         page.line([plain(before), styled(style, line)]);
     }
 }
@@ -143,11 +126,7 @@ fn print_marked(page: &mut Page, mark: &str, style: Style, sentence: &str) {
 fn cost(effect: Effect) -> String {
     let more_than = if effect.is_lower_bound { "more than " } else { "" };
     let span = units::time(effect.span);
-    format!(
-        "effect: {more_than}{span} for {} ({})",
-        effect.affected,
-        effect.basis.name()
-    )
+    format!("effect: {more_than}{span} for {} ({})", effect.affected, effect.basis.name())
 }
 
 /// Renders a list of the checks and of what each examines.

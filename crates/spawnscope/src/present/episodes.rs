@@ -18,12 +18,8 @@ const MAX_EPISODES: usize = 5;
 const NAME_WIDTH: usize = 12;
 /// Width of the number of an episode, in columns.
 const NUMBER_WIDTH: usize = 5;
-const FIGURES: [Column; 4] = [
-    column("start", 11, 4),
-    column("length", 11, 3),
-    column("launches", 10, 1),
-    column("tax", 11, 2),
-];
+const FIGURES: [Column; 4] =
+    [column("start", 11, 4), column("length", 11, 3), column("launches", 10, 1), column("tax", 11, 2)];
 
 const fn column(title: &'static str, width: usize, priority: u8) -> Column {
     Column { title, width, priority }

@@ -16,21 +16,9 @@ const MAX_FAULTS: usize = 8;
 const NAME_WIDTH: usize = 16;
 /// The columns of the tables of directories and programs that caused misses.
 const FIGURES: [Column; 3] = [
-    Column {
-        title: "misses",
-        width: 10,
-        priority: 3,
-    },
-    Column {
-        title: "searches",
-        width: 10,
-        priority: 1,
-    },
-    Column {
-        title: "time",
-        width: 11,
-        priority: 2,
-    },
+    Column { title: "misses", width: 10, priority: 3 },
+    Column { title: "searches", width: 10, priority: 1 },
+    Column { title: "time", width: 11, priority: 2 },
 ];
 /// Maximum number of parents that the drift section lists.
 const MAX_DRIFTS: usize = 5;
@@ -58,18 +46,10 @@ pub(super) fn print_path_searches(page: &mut Page, report: &Report) {
     page.heading("PATH search");
     let searches = units::counted(found.searches, "search", "searches");
     let misses = units::counted(found.misses, "miss", "misses");
-    page.sentence(
-        2,
-        PLAIN,
-        &format!("{searches} with {misses} took {}", units::time(found.cost)),
-    );
+    page.sentence(2, PLAIN, &format!("{searches} with {misses} took {}", units::time(found.cost)));
     let missed = Faults {
         title: "missed in",
-        names: found
-            .directories
-            .iter()
-            .map(|fault| text::escape(&fault.name))
-            .collect(),
+        names: found.directories.iter().map(|fault| text::escape(&fault.name)).collect(),
         faults: &found.directories,
     };
     let never_launched = Faults {
@@ -124,11 +104,7 @@ impl Faults<'_> {
 }
 
 fn fault_figures(fault: &Fault) -> Vec<String> {
-    vec![
-        units::count(fault.misses),
-        units::count(fault.searches),
-        units::time(fault.cost),
-    ]
+    vec![units::count(fault.misses), units::count(fault.searches), units::time(fault.cost)]
 }
 
 /// Prints failed execs that were not part of a PATH search, by errno.
@@ -160,10 +136,7 @@ pub(super) fn print_drifts(page: &mut Page, report: &Report) {
         print_drift(page, drift);
     }
     if let Some(more) = report.drifts.len().checked_sub(MAX_DRIFTS).filter(|more| *more > 0) {
-        page.line([styled(
-            QUIET,
-            format!("  … {}", units::counted(more as u64, "more parent", "more parents")),
-        )]);
+        page.line([styled(QUIET, format!("  … {}", units::counted(more as u64, "more parent", "more parents")))]);
     }
 }
 
@@ -200,15 +173,8 @@ fn drift_cause(drift: &Drift) -> String {
     let part = if rise.share >= 0.5 { "most" } else { "the largest part" };
     let phase = rise.phase.name();
     let is_memory_known = drift.segments.iter().all(|segment| segment.parent_rss_bytes.is_some());
-    let memory = if is_memory_known {
-        ""
-    } else {
-        "; the parent's memory is unknown"
-    };
-    format!(
-        "{part} of the rise is in {phase}: {}{memory}",
-        words::phase_causes(rise.phase)
-    )
+    let memory = if is_memory_known { "" } else { "; the parent's memory is unknown" };
+    format!("{part} of the rise is in {phase}: {}{memory}", words::phase_causes(rise.phase))
 }
 
 fn sparkline(costs: impl Iterator<Item = Nanos> + Clone) -> String {
@@ -248,11 +214,7 @@ fn list_most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
     let named: Vec<String> = commands.iter().take(MAX_NAMED).map(label).collect();
     match commands.len().saturating_sub(MAX_NAMED) {
         0 => named.join(", "),
-        more => format!(
-            "{} and {}",
-            named.join(", "),
-            units::counted(more as u64, "other command", "other commands")
-        ),
+        more => format!("{} and {}", named.join(", "), units::counted(more as u64, "other command", "other commands")),
     }
 }
 
@@ -272,10 +234,7 @@ fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
     sentences.extend(unusual_end(report));
     if report.all.orphans > 0 {
         let orphans = units::counted(report.all.orphans, "launch", "launches");
-        sentences.push((
-            PLAIN,
-            format!("{orphans} whose creation was not recorded: create and queue are unknown"),
-        ));
+        sentences.push((PLAIN, format!("{orphans} whose creation was not recorded: create and queue are unknown")));
     }
     if report.all.unfinished > 0 {
         let launches = units::counted(report.all.unfinished, "launch", "launches");
@@ -294,10 +253,7 @@ fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
 }
 
 fn lost_events(report: &Report) -> Option<String> {
-    let kinds = report
-        .lost
-        .iter()
-        .map(|loss| format!("{} {}", units::count(loss.events), loss.kind));
+    let kinds = report.lost.iter().map(|loss| format!("{} {}", units::count(loss.events), loss.kind));
     let kinds = text::escape(kinds.collect::<Vec<_>>().join(", ").as_bytes());
     let events = units::counted(report.lost_events(), "event", "events");
     let sentence = format!("lost: {events} ({kinds}), so launches, phases or waits are missing");
@@ -307,14 +263,10 @@ fn lost_events(report: &Report) -> Option<String> {
 /// Describes the end of the recording, unless it ended as planned.
 fn unusual_end(report: &Report) -> Option<(anstyle::Style, String)> {
     Some(match report.ended.as_deref() {
-        None if report.is_live => (
-            PLAIN,
-            "still being recorded: figures include everything up to the last batch".to_owned(),
-        ),
-        None => (
-            WARNING,
-            "the recorder did not finish: the recording ends with the last stored batch".to_owned(),
-        ),
+        None if report.is_live => {
+            (PLAIN, "still being recorded: figures include everything up to the last batch".to_owned())
+        }
+        None => (WARNING, "the recorder did not finish: the recording ends with the last stored batch".to_owned()),
         Some(why) if why.starts_with("failed") => (WARNING, format!("the recording {}", text::escape(why.as_bytes()))),
         Some("interrupted") => (PLAIN, "the recording was interrupted".to_owned()),
         Some(_) => return None,
@@ -334,9 +286,5 @@ pub(super) fn print_repeats(page: &mut Page, report: &Report) {
         let line = text::abridge(&text::escape(&repeat.label), available);
         page.line([plain(format!("  {count} x{total}   {line}"))]);
     }
-    page.sentence(
-        2,
-        QUIET,
-        "the same arguments in the same directory; the time is summed over the launches",
-    );
+    page.sentence(2, QUIET, "the same arguments in the same directory; the time is summed over the launches");
 }

@@ -36,14 +36,7 @@ fn value(report: &Report) -> Value {
     let mut object = Map::new();
     object.insert("schema_version".into(), json!(SCHEMA_VERSION));
     let command = text::command_line(report.command.iter().map(Vec::as_slice), None);
-    object.insert(
-        "command".into(),
-        if report.command.is_empty() {
-            Value::Null
-        } else {
-            command.into()
-        },
-    );
+    object.insert("command".into(), if report.command.is_empty() { Value::Null } else { command.into() });
     insert_arguments(&mut object, "argv", report.command.iter().map(Vec::as_slice));
     let rest = json!({
         "wall_ns": report.wall.0,
@@ -310,11 +303,7 @@ fn phases_unknown(sums: &PhaseSums) -> Value {
 }
 
 fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
-    Phase::ALL
-        .into_iter()
-        .map(|phase| (phase.name().to_owned(), value_of(phase)))
-        .collect::<Map<_, _>>()
-        .into()
+    Phase::ALL.into_iter().map(|phase| (phase.name().to_owned(), value_of(phase))).collect::<Map<_, _>>().into()
 }
 
 /// Returns a duration or an instant in nanoseconds, `null` if unknown.
@@ -336,15 +325,10 @@ pub(super) fn insert_arguments<'a>(
     key: &str,
     arguments: impl Iterator<Item = &'a [u8]> + Clone,
 ) {
-    let texts = arguments
-        .clone()
-        .map(|argument| Value::from(String::from_utf8_lossy(argument)));
+    let texts = arguments.clone().map(|argument| Value::from(String::from_utf8_lossy(argument)));
     object.insert(key.to_owned(), texts.collect());
     if arguments.clone().any(|argument| std::str::from_utf8(argument).is_err()) {
-        object.insert(
-            format!("{key}_hex"),
-            arguments.map(|argument| Value::from(hex(argument))).collect(),
-        );
+        object.insert(format!("{key}_hex"), arguments.map(|argument| Value::from(hex(argument))).collect());
     }
 }
 

@@ -101,16 +101,10 @@ const BY_COMMAND: [(&str, &str, Counter); 3] = [
         "Launches that ended and were reaped, by command: (sh) is a fork of sh that executed no program.",
         |row| row.launches,
     ),
-    (
-        "launch_failures_total",
-        "Launches that exited with a status other than 0 or were killed by a signal.",
-        |row| row.failures,
-    ),
-    (
-        "forks_without_exec_total",
-        "Launches that ended without executing a program.",
-        |row| row.forks_without_exec,
-    ),
+    ("launch_failures_total", "Launches that exited with a status other than 0 or were killed by a signal.", |row| {
+        row.failures
+    }),
+    ("forks_without_exec_total", "Launches that ended without executing a program.", |row| row.forks_without_exec),
 ];
 
 /// Returns the value of the label `command` of a launch.
@@ -123,14 +117,7 @@ pub fn command_label(launch: &EndedLaunch) -> String {
 #[must_use]
 pub fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
     let mut families = recorder_families(snapshot.recorder);
-    families.extend(
-        snapshot
-            .recorder
-            .undelivered
-            .map(delivery_families)
-            .into_iter()
-            .flatten(),
-    );
+    families.extend(snapshot.recorder.undelivered.map(delivery_families).into_iter().flatten());
     families.push(Family::single(
         "launches_started_total",
         "Launches that began, all commands.",
@@ -185,17 +172,13 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
             "recorder_start_time_seconds",
             "When the recording began, in seconds since 1970-01-01 UTC.",
             MetricType::Gauge,
-            (recorder.started_unix_ns / 1_000_000_000)
-                .try_into()
-                .unwrap_or_default(),
+            (recorder.started_unix_ns / 1_000_000_000).try_into().unwrap_or_default(),
         ),
         Family {
             name: "lost_events_total",
             help: "Events that did not reach the recording, by kind. If there is no line, none was lost.",
             kind: MetricType::Counter,
-            series: lost
-                .map(|loss| Series::count(vec![("kind", loss.kind.as_str())], loss.events))
-                .collect(),
+            series: lost.map(|loss| Series::count(vec![("kind", loss.kind.as_str())], loss.events)).collect(),
         },
         Family::single(
             "skipped_launches_total",
@@ -248,20 +231,12 @@ impl Family<'_> {
     }
 
     fn single(name: &'static str, help: &'static str, kind: MetricType, value: u64) -> Self {
-        Family {
-            name,
-            help,
-            kind,
-            series: vec![Series::count(Vec::new(), value)],
-        }
+        Family { name, help, kind, series: vec![Series::count(Vec::new(), value)] }
     }
 }
 
 impl<'a> Series<'a> {
     fn count(labels: Vec<(&'static str, &'a str)>, count: u64) -> Series<'a> {
-        Series {
-            labels,
-            value: Value::Count(count),
-        }
+        Series { labels, value: Value::Count(count) }
     }
 }

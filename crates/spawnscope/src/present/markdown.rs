@@ -11,18 +11,10 @@ pub(super) fn code_cell(escaped: &str) -> String {
 /// Formats escaped text as code, in which no markup is interpreted. The fence is longer than any run of backticks in the text.
 #[must_use]
 pub(super) fn code(escaped: &str) -> String {
-    let longest = escaped
-        .split(|character| character != '`')
-        .map(str::len)
-        .max()
-        .unwrap_or_default();
+    let longest = escaped.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
     // A space separates backticks at the ends from the fence. Markdown removes the space.
-    let space = if escaped.starts_with('`') || escaped.ends_with('`') || escaped.is_empty() {
-        " "
-    } else {
-        ""
-    };
+    let space = if escaped.starts_with('`') || escaped.ends_with('`') || escaped.is_empty() { " " } else { "" };
     format!("{fence}{space}{escaped}{space}{fence}")
 }
 

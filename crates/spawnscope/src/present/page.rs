@@ -23,10 +23,7 @@ pub(super) fn plain(text: impl Into<String>) -> Span {
 }
 
 pub(super) fn styled(style: Style, text: impl Into<String>) -> Span {
-    Span {
-        text: text.into(),
-        style,
-    }
+    Span { text: text.into(), style }
 }
 
 /// A page under construction.
@@ -37,10 +34,7 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn of_width(width: usize) -> Page {
-        Page {
-            width,
-            text: String::new(),
-        }
+        Page { width, text: String::new() }
     }
 
     /// Returns the maximum width of a line, in columns.

@@ -34,15 +34,9 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
     // The heading of the table and the empty line before it take two lines.
     let used_lines = above.lines().count() + below.lines().count() + 2;
     let available = LINES.saturating_sub(used_lines).clamp(1, MAX_COMMANDS + 1);
-    let has_dependence = report
-        .groups
-        .iter()
-        .take(available)
-        .any(|group| group.depends.is_some());
+    let has_dependence = report.groups.iter().take(available).any(|group| group.depends.is_some());
     let has_legend = has_dependence && available > MIN_COMMANDS.min(report.groups.len());
-    let rows = (available - usize::from(has_legend))
-        .min(MAX_COMMANDS)
-        .min(report.groups.len());
+    let rows = (available - usize::from(has_legend)).min(MAX_COMMANDS).min(report.groups.len());
     let mut page = Page::of_width(width);
     if rows > 0 {
         page.line([]);
@@ -105,11 +99,7 @@ pub(super) fn totals(report: &Report) -> String {
         units::counted(all.count, "launch", "launches"),
     ];
     if all.forks_without_exec > 0 {
-        totals.push(units::counted(
-            all.forks_without_exec,
-            "fork without exec",
-            "forks without exec",
-        ));
+        totals.push(units::counted(all.forks_without_exec, "fork without exec", "forks without exec"));
     }
     if all.failed_execs > 0 {
         totals.push(units::counted(all.failed_execs, "failed exec", "failed execs"));
@@ -126,18 +116,12 @@ fn tax_and_critical(report: &Report) -> Vec<String> {
     let least = if is_tax_partial(report) { "at least " } else { "" };
     let Some(critical) = report.all.critical_tax else {
         let unknown = (!report.sees_scheduler).then(|| "how much of it is on the critical path is unknown".to_owned());
-        return [format!("launch tax {least}{tax}")]
-            .into_iter()
-            .chain(unknown)
-            .collect();
+        return [format!("launch tax {least}{tax}")].into_iter().chain(unknown).collect();
     };
     let critical = units::time(critical);
     if report.is_reconstructed {
         // The second time may be larger than the first one.
-        vec![
-            format!("launch tax {least}{tax} without unknown phases"),
-            format!("{critical} critical with them"),
-        ]
+        vec![format!("launch tax {least}{tax} without unknown phases"), format!("{critical} critical with them")]
     } else {
         vec![format!("launch tax {least}{tax} ({critical} critical)")]
     }
@@ -212,11 +196,7 @@ fn has_same_launches(one: &Advice, other: &Advice) -> bool {
 
 fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
-    let AdviceList {
-        worth: advices,
-        not_worth,
-        ..
-    } = &episodes::report_to_explain(report).advices;
+    let AdviceList { worth: advices, not_worth, .. } = &episodes::report_to_explain(report).advices;
     // The verdict has the first one.
     let others = distinct_advice(advices).split_off(advices.len().min(1));
     if !others.is_empty() {

@@ -30,11 +30,7 @@ pub const DEFAULT_TOP: usize = 15;
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Options {
-            width: 80,
-            top: Some(DEFAULT_TOP),
-            file: None,
-        }
+        Options { width: 80, top: Some(DEFAULT_TOP), file: None }
     }
 }
 
@@ -42,11 +38,7 @@ impl Options<'_> {
     /// Options that show all rows.
     #[must_use]
     pub fn all(width: usize) -> Self {
-        Options {
-            width,
-            top: None,
-            ..Options::default()
-        }
+        Options { width, top: None, ..Options::default() }
     }
 }
 
@@ -96,12 +88,8 @@ pub(super) const SHORT_LEGEND: &str = "depends: saved without these launches; cr
 const DEPENDS_LEGEND: &str = "depends: how much shorter the wall would be without these launches and their waits";
 
 /// The columns of the legend of phases.
-const PHASE_FIGURES: [Column; 4] = [
-    column("total", 12, 4),
-    column("share", 12, 3),
-    column("mean", 12, 2),
-    column("cpu", 12, 1),
-];
+const PHASE_FIGURES: [Column; 4] =
+    [column("total", 12, 4), column("share", 12, 3), column("mean", 12, 2), column("cpu", 12, 1)];
 
 const fn column(title: &'static str, width: usize, priority: u8) -> Column {
     Column { title, width, priority }
@@ -150,10 +138,7 @@ pub(super) fn argument(file: Option<&str>) -> String {
 fn print_headline(page: &mut Page, report: &Report) {
     page.line([styled(TITLE, title(report, page.width()))]);
     let cpus = summary::cpus(report);
-    page.line([styled(
-        QUIET,
-        format!("  {cpus}, recorded with {}", text::escape(report.collector.as_bytes())),
-    )]);
+    page.line([styled(QUIET, format!("  {cpus}, recorded with {}", text::escape(report.collector.as_bytes())))]);
     page.line([]);
     if let Some(sentences) = verdict::sentences(report) {
         sentences.iter().for_each(|sentence| page.sentence(2, TITLE, sentence));
@@ -189,13 +174,7 @@ fn print_headline(page: &mut Page, report: &Report) {
     }
     if report.lost_events() > 0 {
         let events = units::count(report.lost_events());
-        print_styled_fact(
-            page,
-            [WARNING; 2],
-            "events lost",
-            &events,
-            "counts and times are too low",
-        );
+        print_styled_fact(page, [WARNING; 2], "events lost", &events, "counts and times are too low");
     }
 }
 
@@ -282,11 +261,7 @@ fn print_legend(page: &mut Page, report: &Report) {
             plain(format!(" {:<9}{}", phase.name(), columns.row(figures))),
         ]);
     }
-    page.sentence(
-        2,
-        QUIET,
-        "run includes time spent waiting for children; its CPU time does not",
-    );
+    page.sentence(2, QUIET, "run includes time spent waiting for children; its CPU time does not");
 }
 
 fn phase_figures(report: &Report, phase: Phase) -> Vec<String> {
@@ -308,10 +283,8 @@ fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
         return Vec::new();
     }
     let exact = |time: &Nanos| u128::from(time.0) * width as u128;
-    let mut cells: Vec<(Phase, usize)> = times
-        .iter()
-        .map(|(phase, time)| (*phase, (exact(time) / total) as usize))
-        .collect();
+    let mut cells: Vec<(Phase, usize)> =
+        times.iter().map(|(phase, time)| (*phase, (exact(time) / total) as usize)).collect();
     let mut by_remainder: Vec<usize> = (0..times.len()).collect();
     by_remainder.sort_by_key(|index| std::cmp::Reverse(exact(&times[*index].1) % total));
     let left_over = width - cells.iter().map(|(_, cells)| cells).sum::<usize>();
@@ -376,16 +349,9 @@ pub(super) fn print_table(page: &mut Page, groups: &[Group], column: &str) -> bo
     let columns = Columns::fit(available, &figures, &rows);
     let name_width = columns.name_width(page.width(), text::widest(&names, column));
     let titles = columns.titles();
-    page.line([styled(
-        QUIET,
-        format!("  {}{titles}", text::pad_right(column, name_width)),
-    )]);
+    page.line([styled(QUIET, format!("  {}{titles}", text::pad_right(column, name_width)))]);
     for (name, figures) in names.iter().zip(&rows) {
-        let name = if column == ARGUMENTS {
-            text::abridge(name, name_width)
-        } else {
-            name.clone()
-        };
+        let name = if column == ARGUMENTS { text::abridge(name, name_width) } else { name.clone() };
         let name = text::pad_right(&name, name_width);
         page.line([plain(format!("  {name}{}", columns.row(figures)))]);
     }
@@ -408,12 +374,7 @@ fn print_groups_legend(page: &mut Page, report: &Report, shown: &[Group]) {
 fn group_figures(group: &Group) -> Vec<String> {
     let sums = &group.sums;
     let largest = sums.phases.largest().map(|(phase, time)| {
-        let total = sums
-            .phases
-            .iter()
-            .filter_map(|(_, sum)| sum.time)
-            .map(|time| time.0)
-            .sum();
+        let total = sums.phases.iter().filter_map(|(_, sum)| sum.time).map(|time| time.0).sum();
         format!("{} {}", phase.name(), units::percent(time, Nanos(total)))
     });
     vec![

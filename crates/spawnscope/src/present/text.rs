@@ -42,9 +42,7 @@ pub fn escape(bytes: &[u8]) -> String {
 /// Quotes one argument for a shell. Uses `$'...'` if it contains characters that cannot be shown.
 #[must_use]
 pub fn quote(argument: &[u8]) -> String {
-    let plain = std::str::from_utf8(argument)
-        .ok()
-        .filter(|text| !text.chars().any(is_hidden));
+    let plain = std::str::from_utf8(argument).ok().filter(|text| !text.chars().any(is_hidden));
     if let Some(quoted) = plain.and_then(|text| shlex::try_quote(text).ok()) {
         return quoted.into_owned();
     }
@@ -76,10 +74,7 @@ pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_lim
 /// Returns as much of an argument as `width_limit` columns can show, so that a megabyte is not quoted to show 80 columns.
 fn shown_beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
     // A character has at most four bytes, and zero-width characters are rare enough to ignore.
-    let Some(needed) = width_limit
-        .map(|limit| 4 * limit + 8)
-        .filter(|needed| *needed < argument.len())
-    else {
+    let Some(needed) = width_limit.map(|limit| 4 * limit + 8).filter(|needed| *needed < argument.len()) else {
         return argument;
     };
     let is_continuation = |position: &usize| argument[*position] & 0xc0 == 0x80;
@@ -211,9 +206,7 @@ fn split_at_breaks(text: &str) -> Vec<&str> {
 fn must_stay_together(piece: &str, next: &str) -> bool {
     let unit = next.trim_end_matches([',', ';', ':', '.', ')']);
     let last = piece.rsplit(' ').next().unwrap_or_default();
-    let is_figure = last
-        .trim_start_matches('(')
-        .starts_with(|first: char| first.is_ascii_digit());
+    let is_figure = last.trim_start_matches('(').starts_with(|first: char| first.is_ascii_digit());
     (is_figure && UNITS.contains(&unit)) || (last == "x" && piece != last)
 }
 
@@ -222,10 +215,7 @@ fn columns(character: char) -> usize {
 }
 
 fn is_hidden(character: char) -> bool {
-    character.is_control()
-        || HIDDEN_RANGES
-            .iter()
-            .any(|(first, last)| (*first..=*last).contains(&character))
+    character.is_control() || HIDDEN_RANGES.iter().any(|(first, last)| (*first..=*last).contains(&character))
 }
 
 fn push_escaped(shown: &mut String, bytes: &[u8], needs_backslash: impl Fn(char) -> bool) {
@@ -317,11 +307,7 @@ mod tests {
         assert_eq!(width(&command_line([b"echo".as_slice(), &huge], Some(40))), 40);
         assert_eq!(command_line([b"echo".as_slice(), b"a b"], None), "echo 'a b'");
         let wide = "x日".repeat(100);
-        assert_eq!(
-            command_line([wide.as_bytes()], Some(7)),
-            "'x日x…",
-            "the text is not cut inside a character"
-        );
+        assert_eq!(command_line([wide.as_bytes()], Some(7)), "'x日x…", "the text is not cut inside a character");
     }
 
     proptest! {

@@ -41,19 +41,11 @@ pub fn write_view(
 ) -> io::Result<()> {
     let is_shown = |orphan: &usize| options.shown.is_none_or(|shown| shown[*orphan]);
     let has_orphans = forest.orphans.iter().any(is_shown);
-    let writer = TreeWriter {
-        forest,
-        view: TreeView::new(forest, options),
-        path,
-        width,
-    };
+    let writer = TreeWriter { forest, view: TreeView::new(forest, options), path, width };
     // The roots of the main tree are at the margin, without a branch.
     writer.write_subtrees(out, &forest.roots, 1)?;
     if has_orphans {
-        writeln!(
-            out,
-            "{WARNING}[processes whose parent or creation was not recorded]{WARNING:#}"
-        )?;
+        writeln!(out, "{WARNING}[processes whose parent or creation was not recorded]{WARNING:#}")?;
         writer.write_subtrees(out, &forest.orphans, 0)?;
     }
     Ok(())
@@ -111,9 +103,7 @@ impl TreeWriter<'_, '_> {
         let used = text::width(branch) + pid.len() + 1 + text::width(&facts);
         let program_limit = width.map(|width| {
             let available = width.saturating_sub(used);
-            available
-                .saturating_sub(PHASES_WIDTH)
-                .max(MIN_PROGRAM_WIDTH.min(available))
+            available.saturating_sub(PHASES_WIDTH).max(MIN_PROGRAM_WIDTH.min(available))
         });
         let mut program = words::program(launch, program_limit);
         if let Some(limit) = program_limit {
@@ -145,11 +135,7 @@ fn is_failure(outcome: Outcome) -> bool {
 fn draw_branch(finished_levels: &[bool], width: Option<usize>) -> String {
     let max_levels = width.map_or(MAX_LEVELS, |width| width / 8);
     let omitted = finished_levels.len().saturating_sub(max_levels);
-    let mut drawn = if omitted > 0 {
-        format!("+{omitted} ")
-    } else {
-        String::new()
-    };
+    let mut drawn = if omitted > 0 { format!("+{omitted} ") } else { String::new() };
     if let Some((is_last, above)) = finished_levels[omitted..].split_last() {
         for is_finished in above {
             drawn.push_str(if *is_finished { "   " } else { "│  " });
@@ -178,16 +164,8 @@ fn list_failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<Str
     let max_notes = width.map_or(MAX_FAILED_EXECS, |_| 1);
     let note = |(failed, times): &(&FailedExec<'_>, u64)| {
         let path = text::escape(failed.path);
-        let path = if width.is_some() {
-            text::truncate(&path, FAILED_PATH_WIDTH)
-        } else {
-            path
-        };
-        let times = if *times > 1 {
-            format!("{} x ", units::count(*times))
-        } else {
-            String::new()
-        };
+        let path = if width.is_some() { text::truncate(&path, FAILED_PATH_WIDTH) } else { path };
+        let times = if *times > 1 { format!("{} x ", units::count(*times)) } else { String::new() };
         format!("{times}{} {path}", words::errno_name(failed.errno))
     };
     let mut notes: Vec<String> = distinct.iter().take(max_notes).map(note).collect();
@@ -198,11 +176,8 @@ fn list_failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<Str
 
 /// Lists the phases that took time, longest first, as many as fit.
 fn list_phases(launch: &Launch<'_>, width_limit: Option<usize>) -> String {
-    let mut spent: Vec<(Phase, Nanos)> = launch
-        .phases
-        .iter()
-        .filter_map(|(phase, time)| Some((phase, time.filter(|time| time.0 > 0)?)))
-        .collect();
+    let mut spent: Vec<(Phase, Nanos)> =
+        launch.phases.iter().filter_map(|(phase, time)| Some((phase, time.filter(|time| time.0 > 0)?))).collect();
     spent.sort_by_key(|(phase, time)| (std::cmp::Reverse(*time), *phase));
     let mut shown = String::new();
     for (phase, time) in spent {

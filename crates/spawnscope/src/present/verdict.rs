@@ -74,11 +74,7 @@ fn principal_sentences(report: &Report) -> Option<Vec<String>> {
     let culprit = culprit(&report.dependence, report.advices.unrecorded);
     let depends = culprit.map(|culprit| depends_sentence(culprit, report));
     let share = units::percent(*time, report.wall);
-    let nothing = if has_nothing_to_report(report) {
-        format!("{NOTHING}: ")
-    } else {
-        String::new()
-    };
+    let nothing = if has_nothing_to_report(report) { format!("{NOTHING}: ") } else { String::new() };
     Some(match largest {
         Spent::Tax => [launch_tax_sentence(report)].into_iter().chain(depends).collect(),
         Spent::Run => {
@@ -165,7 +161,8 @@ fn launch_tax_sentence(report: &Report) -> String {
     let share = units::percent(tax, report.wall);
     let is_principal = matches!(report.where_the_wall_went.first(), Some((Spent::Tax, _)));
     let largest = largest_part(report).filter(|_| is_principal || is_notable(tax, report));
-    let parts = largest.map_or_else(String::new, |largest| format!(" ({}{}; {largest})", units::time(tax), queue_part(report)));
+    let parts =
+        largest.map_or_else(String::new, |largest| format!(" ({}{}; {largest})", units::time(tax), queue_part(report)));
     format!("Starting and ending programs takes {share} of the wall{parts}.")
 }
 
@@ -191,9 +188,8 @@ fn best_fix_sentence(best: &Advice, report: &Report) -> String {
 /// Formats the row of the table with the largest tax on the critical path, such as `mv: 333 ms`.
 fn largest_part(report: &Report) -> Option<String> {
     let groups = report.groups.iter().filter(|group| group.label != THE_RECORDER);
-    let largest = groups
-        .filter(|group| group.sums.critical_tax > Some(Nanos(0)))
-        .max_by_key(|group| group.sums.critical_tax)?;
+    let largest =
+        groups.filter(|group| group.sums.critical_tax > Some(Nanos(0))).max_by_key(|group| group.sums.critical_tax)?;
     let by = match report.group_by {
         GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand | GroupBy::Label(_) => "",
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => "by ",

@@ -46,17 +46,9 @@ pub(super) fn print_waits(page: &mut Page, report: &Report) {
         }
     }
     if let Some(more) = shown.len().checked_sub(MAX_ENTRIES).filter(|more| *more > 0) {
-        page.sentence(
-            2,
-            QUIET,
-            &format!("… {} more, in `report --json`", units::count(more as u64)),
-        );
+        page.sentence(2, QUIET, &format!("… {} more, in `report --json`", units::count(more as u64)));
     }
-    if shown
-        .iter()
-        .take(MAX_ENTRIES)
-        .any(|waits| !list_parts(&waits.parts).is_empty())
-    {
+    if shown.iter().take(MAX_ENTRIES).any(|waits| !list_parts(&waits.parts).is_empty()) {
         page.sentence(2, QUIET, "after the colon: what the awaited programs did meanwhile");
     }
     page.sentence(2, QUIET, "waits overlap: they do not add up to the wall");
@@ -68,18 +60,12 @@ pub(super) fn print_waits(page: &mut Page, report: &Report) {
 pub(super) fn sentence(waits: &AttributedWaits) -> String {
     let command = short_name(&waits.command);
     let total = time(waits.parts.total());
-    let call = waits
-        .syscall
-        .map(|call| format!(" in {}", syscalls::name_or_number(call)));
+    let call = waits.syscall.map(|call| format!(" in {}", syscalls::name_or_number(call)));
     let object = waits.object.as_ref().and_then(describe_object).unwrap_or_default();
     // Data through a pipe comes *from* a process; without an object, the wait is *for* its end.
     let word = if object.is_empty() { "for" } else { "from" };
     let targets = list_targets(&waits.targets);
-    format!(
-        "{command} waited {total}{}{object} {word} {targets}{}",
-        call.unwrap_or_default(),
-        list_parts(&waits.parts)
-    )
+    format!("{command} waited {total}{}{object} {word} {targets}{}", call.unwrap_or_default(), list_parts(&waits.parts))
 }
 
 fn describe_object(object: &AttributedObject) -> Option<String> {
@@ -127,11 +113,7 @@ fn target_name(each: &WaitTargets) -> String {
             let through = through.as_ref().map(|through| format!(" via {}", short_name(through)));
             let count = units::count(each.count);
             let name = short_name(command);
-            let space = if text::width(&name) > TIED_NAME_WIDTH {
-                ' '
-            } else {
-                NO_BREAK_SPACE
-            };
+            let space = if text::width(&name) > TIED_NAME_WIDTH { ' ' } else { NO_BREAK_SPACE };
             format!("{count}{NO_BREAK_SPACE}x{space}{name}{}", through.unwrap_or_default())
         }
         WaitTarget::Process(name) => named("process", name),

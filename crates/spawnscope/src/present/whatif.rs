@@ -22,18 +22,8 @@ const TITLE_OF_NAMES: &str = "program";
 /// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 11;
 /// The columns of the table of programs on the critical path.
-const FIGURES: [Column; 2] = [
-    Column {
-        title: "critical",
-        width: 13,
-        priority: 2,
-    },
-    Column {
-        title: "tax",
-        width: 13,
-        priority: 1,
-    },
-];
+const FIGURES: [Column; 2] =
+    [Column { title: "critical", width: 13, priority: 2 }, Column { title: "tax", width: 13, priority: 1 }];
 
 /// Renders the prediction as text.
 #[must_use]
@@ -44,11 +34,7 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
         page.sentence(0, TITLE, &text::escape(change.text.as_bytes()));
         page.sentence(
             2,
-            if change.launches == 0 && change.selected > 0 {
-                FINDING
-            } else {
-                QUIET
-            },
+            if change.launches == 0 && change.selected > 0 { FINDING } else { QUIET },
             &describe_effect(change),
         );
     }
@@ -78,11 +64,8 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
 }
 
 fn print_time(page: &mut Page, style: Style, name: &str, time: Nanos, note: &str) {
-    let beginning = [
-        plain(format!("  {name:<10}")),
-        styled(style, text::pad_left(&units::time(time), 10)),
-        plain("   "),
-    ];
+    let beginning =
+        [plain(format!("  {name:<10}")), styled(style, text::pad_left(&units::time(time), 10)), plain("   ")];
     page.hanging(beginning, PLAIN, note);
 }
 
@@ -95,10 +78,7 @@ fn overhead_note(prediction: &Prediction) -> String {
     if !has_visible_overhead(prediction.wall, prediction.unrecorded) {
         return String::new();
     }
-    format!(
-        "about {} without recording overhead",
-        units::time(prediction.unrecorded)
-    )
+    format!("about {} without recording overhead", units::time(prediction.unrecorded))
 }
 
 /// Whether the overhead of recording is large enough to mention.
@@ -108,28 +88,17 @@ pub(super) fn has_visible_overhead(wall: Nanos, unrecorded: Nanos) -> bool {
 
 /// Returns the name of the wall that savings are a share of: the wall without the overhead of recording.
 pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
-    if has_visible_overhead(wall, unrecorded) {
-        "the wall without recording overhead"
-    } else {
-        "the wall"
-    }
+    if has_visible_overhead(wall, unrecorded) { "the wall without recording overhead" } else { "the wall" }
 }
 
 fn describe_effect(change: &ChangeEffect) -> String {
     match (change.selected, change.launches) {
         (0, _) => "applies to the whole recording".to_owned(),
-        (selected, 0) => format!(
-            "selects {}, but changes nothing",
-            units::counted(selected, "launch", "launches")
-        ),
+        (selected, 0) => format!("selects {}, but changes nothing", units::counted(selected, "launch", "launches")),
         (selected, changed) if selected == changed => {
             format!("changes {}", units::counted(changed, "launch", "launches"))
         }
-        (selected, changed) => format!(
-            "changes {} of {} launches",
-            units::count(changed),
-            units::count(selected)
-        ),
+        (selected, changed) => format!("changes {} of {} launches", units::count(changed), units::count(selected)),
     }
 }
 
@@ -143,27 +112,17 @@ fn print_saving(page: &mut Page, prediction: &Prediction) {
         return print_time(page, PLAIN, "added", more, &note);
     }
     let [saved, low, high] = prediction.saving();
-    let note = format!(
-        "{} of {name}; {}",
-        units::percent(saved, wall),
-        format_interval(low, high)
-    );
+    let note = format!("{} of {name}; {}", units::percent(saved, wall), format_interval(low, high));
     print_time(page, PLAIN, "saved", saved, &note);
 }
 
 fn print_critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
     page.heading("The critical path with these changes");
-    critical::print_parts(
-        page,
-        &whatif_report.where_the_wall_went,
-        whatif_report.prediction.predicted,
-    );
+    critical::print_parts(page, &whatif_report.where_the_wall_went, whatif_report.prediction.predicted);
     page.line([]);
     let shown = &whatif_report.critical_after[..whatif_report.critical_after.len().min(MAX_PROGRAMS)];
-    let rows: Vec<Vec<String>> = shown
-        .iter()
-        .map(|program| vec![units::time(program.critical), units::time(program.tax)])
-        .collect();
+    let rows: Vec<Vec<String>> =
+        shown.iter().map(|program| vec![units::time(program.critical), units::time(program.tax)]).collect();
     let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &rows);
     let names: Vec<String> = shown.iter().map(|program| text::escape(&program.label)).collect();
     let name_width = columns.name_width(page.width(), text::widest(&names, TITLE_OF_NAMES));

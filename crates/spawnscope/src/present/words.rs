@@ -21,14 +21,8 @@ pub(super) fn outcome(outcome: Outcome) -> String {
         Outcome::Running => "running".to_owned(),
         Outcome::Code(0) => String::new(),
         Outcome::Code(code) => format!("exit {code}"),
-        Outcome::Signal {
-            number,
-            core_dumped: true,
-        } => format!("{} (core dumped)", signal_name(number)),
-        Outcome::Signal {
-            number,
-            core_dumped: false,
-        } => signal_name(number),
+        Outcome::Signal { number, core_dumped: true } => format!("{} (core dumped)", signal_name(number)),
+        Outcome::Signal { number, core_dumped: false } => signal_name(number),
         Outcome::Unknown => "exit -".to_owned(),
     }
 }

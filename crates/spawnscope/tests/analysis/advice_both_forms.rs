@@ -33,13 +33,7 @@ const BASH: &str = "/bin/bash";
 const DASH: &str = "/bin/dash";
 
 fn new_call<'c>(shell: &'c str, argv: &'c [&'c str], texts: &'c [&'c str]) -> Call<'c> {
-    Call {
-        shell,
-        argv,
-        is_fed: false,
-        texts,
-        described: &[],
-    }
+    Call { shell, argv, is_fed: false, texts, described: &[] }
 }
 
 /// Returns the code in the script, its replacement, and the described differences.
@@ -69,12 +63,7 @@ fn script(before: &str, after: &str) -> String {
     let second = match (is_word, substitution) {
         (true, _) => format!("y={after}; z=\"{after}\"; [ \"$y\" = \"$z\" ] || y=\"not in quotes: $z\""),
         (false, Some(_)) => {
-            let beginnings = [
-                ("mapfile", "n"),
-                ("b=", "b"),
-                ("printf -v", "t"),
-                ("IFS= read -r x", "x"),
-            ];
+            let beginnings = [("mapfile", "n"), ("b=", "b"), ("printf -v", "t"), ("IFS= read -r x", "x")];
             let set = beginnings.iter().find(|(beginning, _)| after.starts_with(beginning));
             let variable = set.map_or("y", |(_, variable)| variable);
             format!("{after}; y=${variable}")
@@ -105,12 +94,7 @@ fn answers(call: &Call<'_>, script: &str) -> Vec<(String, String)> {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let printed: Vec<&str> = text.split_terminator('\0').collect();
-    assert_eq!(
-        printed.len(),
-        2 * call.texts.len(),
-        "{:?}: {script}\n{printed:?}",
-        call.argv
-    );
+    assert_eq!(printed.len(), 2 * call.texts.len(), "{:?}: {script}\n{printed:?}", call.argv);
     let pairs = printed.chunks(2);
     pairs.map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
 }
@@ -121,9 +105,7 @@ fn is_described(text: &str, [first, second]: [&str; 2], limits: &str, described:
     first == second.trim_end_matches('\n') && limits.contains("newlines at the end")
         || text.contains('\n') && limits.contains("one line")
         || echo && limits.contains("what echo interprets")
-        || described
-            .iter()
-            .any(|(special, words)| *special == text && limits.contains(words))
+        || described.iter().any(|(special, words)| *special == text && limits.contains(words))
 }
 
 fn assert_differs_only_where_described(call: &Call<'_>) {
@@ -211,10 +193,7 @@ fn an_expansion_does_what_sed_does() {
 fn an_expansion_does_what_tr_does() {
     let letters = [("émile", "LC_ALL=C"), ("aé", "LC_ALL=C")];
     for argv in [["tr", "a-z", "A-Z"], ["tr", "[:lower:]", "[:upper:]"]] {
-        assert_differs_only_where_described(&Call {
-            described: &letters,
-            ..new_call(BASH, &argv, &TEXTS)
-        });
+        assert_differs_only_where_described(&Call { described: &letters, ..new_call(BASH, &argv, &TEXTS) });
     }
     for argv in [
         ["tr", "A-Z", "a-z"],
@@ -241,10 +220,8 @@ fn an_expansion_does_what_cut_does() {
         .flat_map(|delimiter| ["1", "2"].map(|field| format!("-d{delimiter} -f{field}")))
         .collect();
     let delimited = |delimiter: char| {
-        [
-            "a", "a:b", ":a", "a:", "a:b:c", "a::c", "::", " a: b :c", "a\n", "a:b\nc:d",
-        ]
-        .map(|text| text.replace(':', &delimiter.to_string()))
+        ["a", "a:b", ":a", "a:", "a:b:c", "a::c", "::", " a: b :c", "a\n", "a:b\nc:d"]
+            .map(|text| text.replace(':', &delimiter.to_string()))
     };
     for shell in [BASH, DASH] {
         for options in &option_pairs {
@@ -284,13 +261,8 @@ fn an_expansion_does_what_dirname_and_basename_do() {
     for shell in [BASH, DASH] {
         let paths: Vec<&str> = PATHS.into_iter().filter(|path| !path.starts_with('-')).collect();
         let bare = ["", "a", ".a", "a.c", ".c", "a.c.c", "a\n"].map(|path| (path, "without a slash"));
-        let others = [
-            ("/", "/name"),
-            ("/a", "/name"),
-            ("a/", "at the end"),
-            ("/a/b/", "at the end"),
-            ("a//b", "in a row"),
-        ];
+        let others =
+            [("/", "/name"), ("/a", "/name"), ("a/", "at the end"), ("/a/b/", "at the end"), ("a//b", "in a row")];
         assert_differs_only_where_described(&Call {
             described: &[&bare[..], &others].concat(),
             ..new_call(shell, &["dirname", "a/b"], &paths)
@@ -305,11 +277,7 @@ fn an_expansion_does_what_dirname_and_basename_do() {
             described: &slashes,
             ..new_call(shell, &["basename", "a/b"], &paths)
         });
-        let suffix = [
-            &slashes[..],
-            &[(".c", "is the whole name"), ("d/.c", "is the whole name")],
-        ]
-        .concat();
+        let suffix = [&slashes[..], &[(".c", "is the whole name"), ("d/.c", "is the whole name")]].concat();
         assert_differs_only_where_described(&Call {
             described: &suffix,
             ..new_call(shell, &["basename", "a/b.c", ".c"], &paths)
@@ -324,10 +292,7 @@ fn an_expansion_does_what_cat_and_wc_do() {
     assert_differs_only_where_described(&new_call(BASH, &["cat", "file"], &[&files[..], &lines].concat()));
     assert_differs_only_where_described(&new_call(DASH, &["cat", "file"], &[&files[..], &lines].concat()));
     assert_differs_only_where_described(&Call {
-        described: &[
-            ("a", "last line without a newline"),
-            ("a\nb", "last line without a newline"),
-        ],
+        described: &[("a", "last line without a newline"), ("a\nb", "last line without a newline")],
         ..new_call(BASH, &["wc", "-l"], &["", "a", "a\n", "a\nb", "a\nb\n", "\n"])
     });
 }
@@ -335,10 +300,7 @@ fn an_expansion_does_what_cat_and_wc_do() {
 #[test]
 fn searching_and_counting_in_a_variable_do_what_grep_and_wc_do() {
     fn fed<'c>(shell: &'c str, argv: &'c [&'c str]) -> Call<'c> {
-        Call {
-            is_fed: true,
-            ..new_call(shell, argv, &TEXTS)
-        }
+        Call { is_fed: true, ..new_call(shell, argv, &TEXTS) }
     }
     for pattern in ["a", "a b", "%", "#", "a:b", "~", "&", "!"] {
         for shell in [BASH, DASH] {
@@ -364,10 +326,7 @@ fn searching_and_counting_in_a_variable_do_what_grep_and_wc_do() {
     }
     assert_differs_only_where_described(&fed(BASH, &["wc", "-m"]));
     let more = [("émile", "counts characters"), ("aé", "counts characters")];
-    assert_differs_only_where_described(&Call {
-        described: &more,
-        ..fed(BASH, &["wc", "-c"])
-    });
+    assert_differs_only_where_described(&Call { described: &more, ..fed(BASH, &["wc", "-c"]) });
 }
 
 #[test]
@@ -395,25 +354,12 @@ fn arithmetic_and_comparisons_do_what_expr_does() {
         let texts = ["a|b", "a|a", "Xa b|Xa b", "X|X", "X*|Xa"];
         assert_differs_only_where_described(&new_call(DASH, &["expr", "Xa", operator, "Xb"], &texts));
     }
-    assert_differs_only_where_described(&new_call(
-        BASH,
-        &["expr", "length", "abc"],
-        &["", "a", "a b", "é", "a\n"],
-    ));
+    assert_differs_only_where_described(&new_call(BASH, &["expr", "length", "abc"], &["", "a", "a b", "é", "a\n"]));
 }
 
 #[test]
 fn bash_formats_a_date_as_date_does() {
-    for format in [
-        "+%Y-%m-%d",
-        "+%F",
-        "+%y%j",
-        "+week %V of %G",
-        "+%-d.%_m.%Y",
-        "+%A %B %Z",
-        "+100%%",
-        "+today",
-    ] {
+    for format in ["+%Y-%m-%d", "+%F", "+%y%j", "+week %V of %G", "+%-d.%_m.%Y", "+%A %B %Z", "+100%%", "+today"] {
         // Midnight may pass between the two forms, so they may differ once.
         let argv = ["date", format];
         let compare =

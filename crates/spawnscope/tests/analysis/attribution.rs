@@ -98,16 +98,10 @@ fn waits_below_a_millisecond_are_not_in_the_report() {
 fn a_fifo_is_shown_by_its_path_and_a_pipe_without_its_number() {
     let (mut builder, git) = with_git();
     let path = Some(b"/tmp/a\x1bfifo".as_slice());
-    for (kind, path, shown) in [
-        (ObjectKind::Pipe, None, "a pipe"),
-        (ObjectKind::Fifo, path, "/tmp/a\\x1bfifo"),
-    ] {
+    for (kind, path, shown) in [(ObjectKind::Pipe, None, "a pipe"), (ObjectKind::Fifo, path, "/tmp/a\\x1bfifo")] {
         let object = object(&mut builder, kind, path);
         let mut found = report(&builder.recording, GroupBy::Command);
-        let wait = SliceRow {
-            object,
-            ..slice(1, 0, 1_130_000, [1_100_000, 0], READ, woken_by(git))
-        };
+        let wait = SliceRow { object, ..slice(1, 0, 1_130_000, [1_100_000, 0], READ, woken_by(git)) };
         found.waits = attribution(&builder.recording, &[wait]);
         let text = whole_table(&found, 120);
         assert_contains(&text, [&format!("in read on {shown} from 1 x git:")]);

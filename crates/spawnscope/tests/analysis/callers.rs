@@ -22,10 +22,7 @@ fn launches_by_recipe(script: &str, lines: &[u32]) -> Recording {
     let mut builder = Builder::command("/bin/sh", &["sh", "-c", script], 1_000_000_000);
     for (at, line) in (1_000_000..).step_by(2_000_000).zip(lines) {
         let launch = builder.launch(ROOT, at, &Spans::USUAL, DIRNAME);
-        let frame = FrameRow {
-            file: None,
-            ..builder.line(Language::Dash, "", *line, "")
-        };
+        let frame = FrameRow { file: None, ..builder.line(Language::Dash, "", *line, "") };
         builder.set_call_chain(launch, &[frame]);
     }
     builder.recording
@@ -42,19 +39,11 @@ fn a_script_without_a_file_is_labelled_by_its_text() {
         let label = |launch| String::from_utf8(callers.call_site_of(launch).unwrap().label()).unwrap();
         (1..5).map(label).collect()
     };
-    let expected = [
-        "sh -c 'dirname \"$p\"'",
-        "sh -c 'mv a b' line 3",
-        &format!("sh -c '{}…' line 4", &long[..48]),
-        "sh line 9",
-    ];
+    let expected =
+        ["sh -c 'dirname \"$p\"'", "sh -c 'mv a b' line 3", &format!("sh -c '{}…' line 4", &long[..48]), "sh line 9"];
     assert_eq!(labels(Detail::Line), expected);
     assert_eq!(labels(Detail::Function), [expected[0]; 4]);
-    let wanted = FlameOptions {
-        weight: Weight::Count,
-        stacking: Stacking::Caller,
-        phase: None,
-    };
+    let wanted = FlameOptions { weight: Weight::Count, stacking: Stacking::Caller, phase: None };
     let drawn = folded(&flame(&forest, None, |_| b"", wanted).unwrap());
     let first = "sh;-c 'dirname \"$p\"';dirname 1\n";
     assert_contains(&drawn, [first, "sh;-c:3 'mv a b';dirname 1\n"]);

@@ -15,19 +15,9 @@ use crate::serial::{Serial, timelines};
 use crate::texts::assert_contains;
 
 const WALL: u64 = 100_000_000;
-const TREE: FlameOptions = FlameOptions {
-    weight: Weight::Wall,
-    stacking: Stacking::Tree,
-    phase: None,
-};
-const CALLER: FlameOptions = FlameOptions {
-    stacking: Stacking::Caller,
-    ..TREE
-};
-const COUNT_BY_CALLER: FlameOptions = FlameOptions {
-    weight: Weight::Count,
-    ..CALLER
-};
+const TREE: FlameOptions = FlameOptions { weight: Weight::Wall, stacking: Stacking::Tree, phase: None };
+const CALLER: FlameOptions = FlameOptions { stacking: Stacking::Caller, ..TREE };
+const COUNT_BY_CALLER: FlameOptions = FlameOptions { weight: Weight::Count, ..CALLER };
 const GIT: Option<(&str, &[&str])> = Some(("/usr/bin/git", &["git", "status"]));
 
 fn stacked<'a>(
@@ -101,10 +91,7 @@ fn no_time_is_counted_twice_if_a_child_outlives_its_parent() {
 #[test]
 fn tax_excludes_run_and_a_phase_excludes_all_others() {
     let recording = building().recording;
-    let wanted = FlameOptions {
-        weight: Weight::Tax,
-        ..TREE
-    };
+    let wanted = FlameOptions { weight: Weight::Tax, ..TREE };
     let tax = folded_of(&recording, wanted);
     assert!(!tax.contains(";run "), "{tax}");
     assert_eq!(weight_of(&tax, "make;sh;git;exec"), 600);
@@ -117,11 +104,7 @@ fn tax_excludes_run_and_a_phase_excludes_all_others() {
 #[test]
 fn launches_are_counted_by_stack() {
     let counted = |phase| {
-        let wanted = FlameOptions {
-            weight: Weight::Count,
-            phase,
-            ..TREE
-        };
+        let wanted = FlameOptions { weight: Weight::Count, phase, ..TREE };
         folded_of(&building().recording, wanted)
     };
     assert_eq!(counted(None), "make 1\nmake;sh 1\nmake;sh;git 2\n");
@@ -142,11 +125,7 @@ fn the_critical_path_sums_to_the_wall() {
     let wall = recording.info.wall.unwrap();
     let path = critical_path(&forest, &timelines, wall).unwrap();
     for stacking in [Stacking::Tree, Stacking::Caller] {
-        let wanted = FlameOptions {
-            weight: Weight::Critical,
-            stacking,
-            phase: None,
-        };
+        let wanted = FlameOptions { weight: Weight::Critical, stacking, phase: None };
         let found = stacked(&recording, &forest, Some(&path), wanted).unwrap();
         assert_eq!(Nanos(found.total), wall);
         let folded = folded(&found);
@@ -167,19 +146,13 @@ fn callers_are_drawn_between_parent_and_child() {
     builder.set_call_chain(child, &[inner, outer]);
     let helper = builder.launch(child, 2_500_000, &Spans::USUAL, Some(("/usr/lib/helper", &["helper"])));
     for address in [0x10, 0x20] {
-        let frames = [
-            builder.code("/usr/bin/git", "start_command", address),
-            builder.code("/usr/bin/git", "", 0x99),
-        ];
+        let frames = [builder.code("/usr/bin/git", "start_command", address), builder.code("/usr/bin/git", "", 0x99)];
         builder.set_call_chain(helper, &frames);
     }
     let folded = folded_of(&builder.recording, COUNT_BY_CALLER);
     let chain = "bash;unpack.sh:30;relocate unpack.sh:14;(bash)";
     // The callers of a forked copy are below the copy.
-    for stack in [
-        format!("{chain};git"),
-        format!("{chain};git;git+0x99;start_command;helper"),
-    ] {
+    for stack in [format!("{chain};git"), format!("{chain};git;git+0x99;start_command;helper")] {
         assert_eq!(weight_of(&folded, &stack), 1, "{stack} in {folded}");
     }
     assert_eq!(sum(&folded), 4);
@@ -204,17 +177,10 @@ fn calls_of_one_function_are_one_box_and_lost_callers_are_marked() {
 fn flame_graphs_without_data_are_errors() {
     let mut recording = building().recording;
     let forest = Forest::build(&recording);
-    let critical = FlameOptions {
-        weight: Weight::Critical,
-        ..TREE
-    };
+    let critical = FlameOptions { weight: Weight::Critical, ..TREE };
     let refused = stacked(&recording, &forest, None, critical);
     assert_eq!(refused.unwrap_err(), FlameError::NoPath);
-    let nothing = FlameOptions {
-        weight: Weight::Tax,
-        phase: Some(Phase::Run),
-        ..TREE
-    };
+    let nothing = FlameOptions { weight: Weight::Tax, phase: Some(Phase::Run), ..TREE };
     let refused = stacked(&recording, &forest, None, nothing).unwrap_err();
     assert!(refused.to_string().contains("`run`"), "{refused}");
     recording.launches.clear();
@@ -230,10 +196,7 @@ fn very_deep_chains_are_cut() {
     for number in 0..20_000 {
         parent = builder.launch(parent, number * 1_000, &Spans::USUAL, GIT);
     }
-    let counted = FlameOptions {
-        weight: Weight::Count,
-        ..TREE
-    };
+    let counted = FlameOptions { weight: Weight::Count, ..TREE };
     let forest = Forest::build(&builder.recording);
     let found = stacked(&builder.recording, &forest, None, counted).unwrap();
     assert_eq!((found.nodes.len() as u32, found.total), (MAX_LEVELS + 1, 20_001));
@@ -269,15 +232,7 @@ fn a_program_with_the_name_of_a_phase_has_another_colour() {
     builder.launch(ROOT, 10_000_000, &Spans::USUAL, Some(("/opt/load", &["load"])));
     let svg = svg_of(&builder.recording, TREE);
     let boxes = svg.split("<title>load (").skip(1);
-    let fill = |rest: &'_ str| {
-        rest.split("fill=\"")
-            .nth(1)
-            .unwrap()
-            .split('"')
-            .next()
-            .unwrap()
-            .to_owned()
-    };
+    let fill = |rest: &'_ str| rest.split("fill=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let fills: Vec<String> = boxes.map(fill).collect();
     assert_eq!(fills.len(), 3, "two phases and a program");
     let of_phases = fills.iter().filter(|fill| *fill == "rgb(95,196,201)");

@@ -14,10 +14,7 @@ use crate::printed::{by_command, plain, styled_tree, table_of};
 pub(crate) fn unpacking() -> Recording {
     let mut builder = Builder::command("/usr/bin/bash", &["bash", "unpack.sh", "a list.txt"], 2_000_000_000);
     for number in 0..24u64 {
-        let spans = Spans {
-            create: 120_000 + number * 60_000,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create: 120_000 + number * 60_000, ..Spans::USUAL };
         let path = format!("usr/share/doc/{number}/readme");
         let at = 2_000_000 + number * 20_000_000;
         let fork = builder.launch(ROOT, at, &spans, None);
@@ -36,20 +33,14 @@ pub(crate) fn unpacking() -> Recording {
         row.parent_rss_bytes.get_or_insert(32_000_000);
     }
     let info = &mut builder.recording.info;
-    info.lost = vec![Loss {
-        kind: "slice".to_owned(),
-        events: 17,
-    }];
+    info.lost = vec![Loss { kind: "slice".to_owned(), events: 17 }];
     let (what, effect) = ("sched_prepare_exec".to_owned(), "the files of failed execs".to_owned());
     info.missing = vec![Missing { what, effect }];
     builder.recording
 }
 
 fn add_unusual_ends(builder: &mut Builder) {
-    let usual = Spans {
-        create: 1_600_000,
-        ..Spans::USUAL
-    };
+    let usual = Spans { create: 1_600_000, ..Spans::USUAL };
     let running = |run| Spans { run, ..usual };
     let env = Some(("/usr/bin/env", &["env", "tool"][..]));
     let python = builder.launch(ROOT, 900_000_000, &running(90_000_000), env);
@@ -71,29 +62,18 @@ fn add_unusual_ends(builder: &mut Builder) {
     builder.leave_running(daemon);
     let orphan = LaunchId(1000);
     let ended = (Some(Nanos(1_800_000_000)), Some(Nanos(1_800_100_000)));
-    let row = LaunchRow {
-        exit: ended.0,
-        zombie: ended.1,
-        wait_status: Some(0),
-        ..blank(orphan, None, Origin::Orphan)
-    };
+    let row = LaunchRow { exit: ended.0, zombie: ended.1, wait_status: Some(0), ..blank(orphan, None, Origin::Orphan) };
     builder.recording.launches.push(row);
     let at = [1_790_000_000, 1_791_000_000, 1_792_000_000];
     builder.exec_at(orphan, b"/usr/bin/lost", &[b"lost"], at);
     let name = Some(builder.text(b"systemd"));
-    let existed = LaunchRow {
-        name,
-        created: Some(Nanos(0)),
-        ..blank(LaunchId(1001), None, Origin::Existed)
-    };
+    let existed = LaunchRow { name, created: Some(Nanos(0)), ..blank(LaunchId(1001), None, Origin::Existed) };
     builder.recording.launches.push(existed);
 }
 
 #[track_caller]
 pub(crate) fn assert_golden(text: &str, golden: snapbox::Data) {
-    snapbox::Assert::new()
-        .action_env("SNAPSHOTS")
-        .eq(text.to_owned().into_data().raw(), golden.raw());
+    snapbox::Assert::new().action_env("SNAPSHOTS").eq(text.to_owned().into_data().raw(), golden.raw());
 }
 
 #[test]
@@ -106,11 +86,7 @@ fn report_for_the_terminal() {
 
 #[test]
 fn report_by_parent() {
-    let options = table::Options {
-        width: 100,
-        top: Some(2),
-        ..table::Options::default()
-    };
+    let options = table::Options { width: 100, top: Some(2), ..table::Options::default() };
     let text = plain(&table::render(&report(&unpacking(), GroupBy::Parent), &options));
     assert_golden(&text, snapbox::file!["../golden/report_by_parent.txt"]);
 }
@@ -146,12 +122,7 @@ fn launches_as_ndjson() {
     let mut recording = unpacking();
     recording.launches.retain(|row| row.id.0 <= 3 || row.id.0 >= 50);
     let path = recording.texts.push(b"/tmp/a \xfffifo");
-    recording.objects.push(ObjectRow {
-        kind: ObjectKind::Fifo,
-        device: 8 << 20 | 1,
-        inode: 4242,
-        path: Some(path),
-    });
+    recording.objects.push(ObjectRow { kind: ObjectKind::Fifo, device: 8 << 20 | 1, inode: 4242, path: Some(path) });
     let forest = Forest::build(&recording);
     let waited = SliceRow {
         task: TaskId(ROOT.0),

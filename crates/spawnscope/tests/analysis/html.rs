@@ -25,11 +25,7 @@ const MIB: usize = 1 << 20;
 fn page(recording: &Recording) -> String {
     let forest = Forest::build(recording);
     let report = report(recording, GroupBy::Command);
-    let wanted = FlameOptions {
-        weight: Weight::Wall,
-        stacking: Stacking::Tree,
-        phase: None,
-    };
+    let wanted = FlameOptions { weight: Weight::Wall, stacking: Stacking::Tree, phase: None };
     let tables = [GroupBy::Command, GroupBy::Line, GroupBy::Arguments, GroupBy::Parent]
         .map(|by| (by, groups(&forest, None, by)));
     let contents = Contents {
@@ -43,9 +39,7 @@ fn page(recording: &Recording) -> String {
         run_queue: &[],
         concurrency: None,
         removals: &[],
-        flames: &flame(&forest, None, |name| recording.texts.get(name), wanted)
-            .into_iter()
-            .collect::<Vec<_>>(),
+        flames: &flame(&forest, None, |name| recording.texts.get(name), wanted).into_iter().collect::<Vec<_>>(),
         file: Some("ci.db"),
     };
     render(&contents).unwrap()
@@ -105,9 +99,7 @@ fn the_frame_can_be_read_without_scripts() {
     for (text, name) in [(style, "STYLE"), (script, "SCRIPT"), (data(&page), "DATA")] {
         frame = frame.replace(text, name);
     }
-    let frame = frame
-        .replace(policy, "POLICY")
-        .replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    let frame = frame.replace(policy, "POLICY").replace(env!("CARGO_PKG_VERSION"), "VERSION");
     assert_golden(&frame, snapbox::file!["../golden/report.html": Text]);
 }
 
@@ -148,9 +140,7 @@ fn build(launches: u64) -> Recording {
     builder.row(ROOT).script_stack = None;
     let mut random = 12_345u64;
     let mut next = |limit: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % limit
     };
     for number in 1..launches {

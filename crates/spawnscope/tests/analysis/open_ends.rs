@@ -65,9 +65,7 @@ fn an_unfinished_wait_is_listed_with_the_childs_own_waits() {
     let slices = [&[waits][..], &sleeping_child(2)].concat();
     let mut found = report(&builder.recording, &slices);
     found.waits = attribution(&builder.recording, &slices);
-    let [wait] = &found.waits[..] else {
-        panic!("{:?}", found.waits)
-    };
+    let [wait] = &found.waits[..] else { panic!("{:?}", found.waits) };
     assert_eq!(wait.parts.total(), Nanos(WALL - 1_500_000));
     let asleep = sleeping_child(2)[1].off.0;
     assert_eq!(wait.parts.run_waiting, Nanos(WALL - asleep));

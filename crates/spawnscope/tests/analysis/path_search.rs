@@ -21,12 +21,8 @@ fn permission_denied_takes_precedence_over_a_missing_file() {
 
 #[test]
 fn failed_execs_outside_of_searches_are_grouped_by_errno() {
-    let recording = failing(&[
-        ("/opt/data", libc::ENOEXEC),
-        ("./a", libc::EACCES),
-        ("./b", libc::EACCES),
-        ("./b", libc::EACCES),
-    ]);
+    let recording =
+        failing(&[("/opt/data", libc::ENOEXEC), ("./a", libc::EACCES), ("./b", libc::EACCES), ("./b", libc::EACCES)]);
     let text = table_of(&by_command(&recording));
     let denied = "\n  3 x EACCES (permission denied): ./b and 1 other file\n";
     let not_executable = "\n  1 x ENOEXEC (not an executable format): /opt/data\n";

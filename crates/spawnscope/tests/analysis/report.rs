@@ -135,9 +135,7 @@ fn the_setup_of_the_command_is_neither_known_nor_counted_as_unknown() {
 fn counts(report: &Report) -> Vec<String> {
     let groups = report.groups.iter();
     let label = |group: &Group| String::from_utf8_lossy(&group.label).into_owned();
-    let mut counts: Vec<String> = groups
-        .map(|group| format!("{}: {}", label(group), group.sums.count))
-        .collect();
+    let mut counts: Vec<String> = groups.map(|group| format!("{}: {}", label(group), group.sums.count)).collect();
     counts.sort_unstable();
     counts
 }
@@ -221,11 +219,7 @@ fn a_live_recording_is_not_called_cut_off() {
 fn wide_figures() -> Report {
     let mut builder = Builder::command("/bin/bash", &["bash"], 40_000_000_000_000_000);
     for number in 0..1_100 {
-        let spans = Spans {
-            create: 987_600_000_000,
-            run: 40_000_000_000_000,
-            ..Spans::USUAL
-        };
+        let spans = Spans { create: 987_600_000_000, run: 40_000_000_000_000, ..Spans::USUAL };
         let id = builder.launch(ROOT, number * 1_000_000, &spans, TRUE);
         builder.failed_exec_at(id, "/usr/local/bin/true", libc::ENOENT, number * 1_000_000);
     }
@@ -296,10 +290,7 @@ fn the_wall_of_a_recording_that_was_cut_off_ends_at_its_last_event() {
 #[test]
 fn lost_events_are_always_printed() {
     let mut builder = bash();
-    let lost = [("launch", 3), ("slice", 1_200)].map(|(kind, events)| Loss {
-        kind: kind.to_owned(),
-        events,
-    });
+    let lost = [("launch", 3), ("slice", 1_200)].map(|(kind, events)| Loss { kind: kind.to_owned(), events });
     builder.recording.info.lost = lost.to_vec();
     let text = table_of(&by_command(&builder.recording));
     assert!(text.contains("1,203 events (3 launch, 1,200 slice)"), "{text}");
@@ -325,11 +316,7 @@ fn rows_beyond_the_top_are_summed_in_one_line() {
         builder.launch(ROOT, number * 2_000_000, &Spans::USUAL, Some((&program, &["p"])));
     }
     let found = by_command(&builder.recording);
-    let options = table::Options {
-        width: 80,
-        top: Some(5),
-        file: Some("'a b.db'"),
-    };
+    let options = table::Options { width: 80, top: Some(5), file: Some("'a b.db'") };
     let text = plain(&table::render(&found, &options));
     assert!(text.contains("… 26 more rows: 26 launches"), "{text}");
     let command = "  spawnscope report --by command --top 0 'a b.db'";

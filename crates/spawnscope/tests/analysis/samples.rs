@@ -11,34 +11,16 @@ use spawnscope::record::reader::{Origin, Recording, SampleRow, StackId, ThreadRo
 
 use crate::builder::{Builder, ROOT, Spans, blank};
 
-const ON_CPU: FlameOptions = FlameOptions {
-    weight: Weight::OnCpu,
-    stacking: Stacking::Tree,
-    phase: None,
-};
+const ON_CPU: FlameOptions = FlameOptions { weight: Weight::OnCpu, stacking: Stacking::Tree, phase: None };
 const THREAD: TaskId = TaskId(500);
 const START: u64 = 10_000_000;
 
 fn thread_of(launch: LaunchId) -> ThreadRow {
-    ThreadRow {
-        task: THREAD,
-        launch,
-        creator: None,
-        tid: Pid(500),
-        created: Nanos(START),
-        ended: None,
-        cpu: None,
-    }
+    ThreadRow { task: THREAD, launch, creator: None, tid: Pid(500), created: Nanos(START), ended: None, cpu: None }
 }
 
 fn sample(task: TaskId, at: u64, stack: StackId) -> SampleRow {
-    SampleRow {
-        task,
-        at: Nanos(at),
-        span: Nanos(1_000_000),
-        is_waiting: false,
-        stack,
-    }
+    SampleRow { task, at: Nanos(at), span: Nanos(1_000_000), is_waiting: false, stack }
 }
 
 /// Returns a recording in which make runs git, the launch of git, and a stack of a git function that calls the kernel.
@@ -70,11 +52,7 @@ fn a_sample_is_in_the_phase_of_its_own_launch_at_that_instant() {
     ] {
         let rows = [sample(TaskId(git.0), at, stack)];
         let found = assigned(&builder.recording, &rows, &[]);
-        assert_eq!(
-            found.iter().map(|sample| sample.phase).collect::<Vec<_>>(),
-            [phase],
-            "{at}"
-        );
+        assert_eq!(found.iter().map(|sample| sample.phase).collect::<Vec<_>>(), [phase], "{at}");
     }
 }
 
@@ -108,24 +86,13 @@ fn waits_and_work_are_separate_graphs_and_a_function_is_one_box() {
     elsewhere.line = Some(7);
     let second = builder.set_call_chain(git, &[elsewhere]);
     let run = START + Spans::USUAL.total() - 100_000;
-    let wait = SampleRow {
-        is_waiting: true,
-        ..sample(TaskId(git.0), run, first)
-    };
-    let rows = [
-        wait,
-        sample(TaskId(git.0), run, second),
-        sample(TaskId(git.0), run, first),
-    ];
+    let wait = SampleRow { is_waiting: true, ..sample(TaskId(git.0), run, first) };
+    let rows = [wait, sample(TaskId(git.0), run, second), sample(TaskId(git.0), run, first)];
     let recording = builder.recording;
     let forest = Forest::build(&recording);
     let samples = assign_phases(&forest, &[], &rows);
     let drawn = |weight, stacking| {
-        let wanted = FlameOptions {
-            weight,
-            stacking,
-            ..ON_CPU
-        };
+        let wanted = FlameOptions { weight, stacking, ..ON_CPU };
         folded(&sampled(&forest, &samples, wanted).unwrap())
     };
     let kernel = "make;git;run;read_index;path_openat_[k] 1000\n";
@@ -143,10 +110,7 @@ fn without_samples_the_error_explains_how_to_record_them() {
     assert_eq!(refused, FlameError::NoSamples);
     assert!(refused.to_string().contains("--sample"));
     let samples = assign_phases(&forest, &[], &[sample(TaskId(git.0), START + 1, stack)]);
-    let waits = FlameOptions {
-        weight: Weight::OffCpu,
-        ..ON_CPU
-    };
+    let waits = FlameOptions { weight: Weight::OffCpu, ..ON_CPU };
     let refused = sampled(&forest, &samples, waits).unwrap_err();
     assert!(refused.to_string().contains("is of a wait"), "{refused}");
 }

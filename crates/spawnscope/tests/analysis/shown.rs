@@ -128,11 +128,7 @@ fn a_prediction_is_complete_at_every_width() {
         let text = plain(&whatif::render(&whatif_report, width));
         let fits = text.lines().all(|line| line.chars().count() <= width);
         assert!(fits && !text.contains('…'), "{width}:\n{text}");
-        let parts = [
-            "of the wall; between ",
-            "waiting for a timer",
-            "launching (all phases but run)",
-        ];
+        let parts = ["of the wall; between ", "waiting for a timer", "launching (all phases but run)"];
         assert_contains(&joined(&text), parts);
     }
 }
@@ -156,21 +152,13 @@ fn a_saving_has_the_same_interval_in_every_output() {
 #[test]
 fn a_saving_has_the_same_share_of_the_unrecorded_wall_in_every_output() {
     let (mut recording, mut slices) = looping();
-    recording.calibration.push(Calibration {
-        what: Constant::RecordedCall,
-        ns: 250.0,
-        low_ns: None,
-        high_ns: None,
-    });
+    recording.calibration.push(Calibration { what: Constant::RecordedCall, ns: 250.0, low_ns: None, high_ns: None });
     slices.iter_mut().for_each(|slice| slice.calls = Some(400));
     let recorded = (recording, slices);
     let whatif_report = without_dirname(&recorded).unwrap();
     let prediction = &whatif_report.prediction;
     let hundredth = prediction.wall.0 / 100;
-    assert!(
-        prediction.wall.0 > prediction.unrecorded.0 + hundredth,
-        "{prediction:?}"
-    );
+    assert!(prediction.wall.0 > prediction.unrecorded.0 + hundredth, "{prediction:?}");
     let found = report(&recorded, GroupBy::Command);
     let base = units::time(prediction.unrecorded);
     let share = units::percent(prediction.saving()[0], prediction.unrecorded);
@@ -180,10 +168,7 @@ fn a_saving_has_the_same_share_of_the_unrecorded_wall_in_every_output() {
     let output = joined(&advice::render(&found, false, 80, None));
     assert_contains(&output, [&share]);
     let output = joined(&table::render(&found, &table::Options::default()));
-    assert_contains(
-        &output,
-        [&share, &format!("of the {base} that the command takes unrecorded")],
-    );
+    assert_contains(&output, [&share, &format!("of the {base} that the command takes unrecorded")]);
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["unrecorded_ns"].as_u64(), Some(prediction.unrecorded.0));
 }

@@ -59,15 +59,15 @@ fn the_verdict_names_the_wrapper_that_has_a_larger_time_in_the_table() {
     report.dependence[0].launched_through = Some(wrapper.label.clone());
     assert_contains(&verdict::verdict(&report).unwrap(), ["of the wall depends on 41 x git. "]);
     report.dependence.insert(0, wrapper);
-    assert_contains(&verdict::verdict(&report).unwrap(), ["of the wall depends on 41 x git (launched through xargs). "]);
+    assert_contains(
+        &verdict::verdict(&report).unwrap(),
+        ["of the wall depends on 41 x git (launched through xargs). "],
+    );
 }
 
 #[test]
 fn a_launch_tax_that_is_mostly_a_wait_for_a_cpu_says_so() {
-    let queued = Spans {
-        queue: 5_000_000,
-        ..Spans::USUAL
-    };
+    let queued = Spans { queue: 5_000_000, ..Spans::USUAL };
     for (spans, is_queued) in [(&queued, true), (&Spans::USUAL, false)] {
         let mut serial = Serial::new();
         for _ in 0..20 {

@@ -116,10 +116,7 @@ fn one_of_several_recordings_comes_from_standard_input() {
     let path = path.as_str();
     let cases: [[&[&str]; 2]; 3] = [
         [&["diff", "-", path], &["diff", path, path]],
-        [
-            &["check", "--max-launches", "1", "-"],
-            &["check", "--max-launches", "1", path],
-        ],
+        [&["check", "--max-launches", "1", "-"], &["check", "--max-launches", "1", path]],
         [&["check", "--against", "-", path], &["check", "--against", path, path]],
     ];
     for [piped, named] in cases {

@@ -25,9 +25,7 @@ fn findings_of_the_doctor_are_rows_of_their_own_table() {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let written: Vec<PathBuf> = files(&dataset).into_iter().collect();
-    let [file] = written.as_slice() else {
-        panic!("{written:?}")
-    };
+    let [file] = written.as_slice() else { panic!("{written:?}") };
     let relative = file.strip_prefix(&dataset).unwrap().to_str().unwrap();
     assert!(relative.starts_with("doctor/date=2"), "{relative}");
     assert!(relative.contains("/job=__HIVE_DEFAULT_PARTITION__/"), "{relative}");

@@ -25,9 +25,7 @@ pub fn documented(guide: &str, table: Table) -> String {
 /// Returns all files below a directory.
 pub fn files(directory: &Path) -> BTreeSet<PathBuf> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| if path.is_dir() { files(&path) } else { [path].into() })
-        .collect()
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { [path].into() }).collect()
 }
 
 pub fn rows(file: &Path) -> Vec<BTreeMap<String, Field>> {

@@ -89,9 +89,7 @@ fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
         let path = sample.file(table.name());
         let within = path.strip_prefix(sample.dataset()).unwrap();
         let parts: Vec<&str> = within.iter().map(|part| part.to_str().unwrap()).collect();
-        let [directory, date, job, name] = parts.as_slice() else {
-            panic!("{within:?}")
-        };
+        let [directory, date, job, name] = parts.as_slice() else { panic!("{within:?}") };
         assert_eq!((*directory, *job), (table.name(), "job=unit%20%2F%20linux"));
         assert_eq!(*date, "date=2023-11-14");
         let run = name.strip_suffix(".parquet").unwrap();
@@ -313,10 +311,7 @@ fn a_dataset_in_a_store_is_pushed_by_spawnscope_fleet() {
     let failed = export(&add_fleet_program(sample.directory.path(), 7));
     let message = String::from_utf8(failed.stderr).unwrap();
     assert_eq!(failed.status.code(), Some(125), "{message}");
-    assert!(
-        message.contains("failed to add all files to s3://builds/fleet"),
-        "{message}"
-    );
+    assert!(message.contains("failed to add all files to s3://builds/fleet"), "{message}");
     let output = run_doctor("s3://builds/fleet", &[], &add_fleet_program(sample.directory.path(), 0));
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let received = fs::read_to_string(sample.directory.path().join("received")).unwrap();

@@ -41,8 +41,7 @@ pub fn program_commands(program: &str, line: &str) -> Vec<Vec<String>> {
         let before = words.iter().take_while(is_before).count();
         words[before..].to_vec()
     });
-    bare.filter(|words| words.first().is_some_and(|word| word == program))
-        .collect()
+    bare.filter(|words| words.first().is_some_and(|word| word == program)).collect()
 }
 
 /// Parses a command as the program does. Help and the version count as parsed.
@@ -107,11 +106,7 @@ fn sql_in_documents_runs_on_a_recording() {
 
 #[test]
 fn wrong_commands_are_rejected() {
-    let is_right = |line: &str| {
-        program_commands("spawnscope", line)
-            .iter()
-            .all(|words| parse(words).is_ok())
-    };
+    let is_right = |line: &str| program_commands("spawnscope", line).iter().all(|words| parse(words).is_ok());
     for right in [
         "sudo spawnscope record -p PID",
         "X=1 spawnscope report --json | jq",
@@ -129,13 +124,9 @@ fn wrong_commands_are_rejected() {
     ] {
         assert!(!is_right(wrong), "{wrong}");
     }
-    let text = |lines: &[&str]| Block {
-        lines: lines.iter().map(|line| (*line).to_owned()).collect(),
-        ..Block::default()
-    };
-    let found: Vec<String> = command_lines(&text(&["$ one", "output", "$ two |", "three"]))
-        .into_iter()
-        .map(|(_, line)| line)
-        .collect();
+    let text =
+        |lines: &[&str]| Block { lines: lines.iter().map(|line| (*line).to_owned()).collect(), ..Block::default() };
+    let found: Vec<String> =
+        command_lines(&text(&["$ one", "output", "$ two |", "three"])).into_iter().map(|(_, line)| line).collect();
     assert_eq!(found, ["one", "two |three"]);
 }

@@ -10,9 +10,7 @@ fn targets(line: &str) -> Vec<String> {
     let outside: Vec<&str> = line.split('`').step_by(2).collect();
     let line = outside.join("``");
     let links = line.split("](").skip(1);
-    links
-        .filter_map(|rest| rest.split_once(')').map(|(target, _)| target.to_owned()))
-        .collect()
+    links.filter_map(|rest| rest.split_once(')').map(|(target, _)| target.to_owned())).collect()
 }
 
 /// Returns the anchors of a page, as forges and mdBook derive them from headings.
@@ -27,11 +25,7 @@ fn anchors(page: &Page) -> HashSet<String> {
     let mut unique = |anchor: String| {
         let count = counts.entry(anchor.clone()).or_default();
         *count += 1;
-        if *count == 1 {
-            anchor
-        } else {
-            format!("{anchor}-{}", *count - 1)
-        }
+        if *count == 1 { anchor } else { format!("{anchor}-{}", *count - 1) }
     };
     headings.map(|(_, line)| unique(anchor(line))).collect()
 }
@@ -54,9 +48,7 @@ fn problem(page: &Page, target: &str, anchors: &HashMap<PathBuf, HashSet<String>
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
-    let (file, anchor) = target
-        .split_once('#')
-        .map_or((target, None), |(file, anchor)| (file, Some(anchor)));
+    let (file, anchor) = target.split_once('#').map_or((target, None), |(file, anchor)| (file, Some(anchor)));
     let path = match file {
         "" => page.path.clone(),
         file => joined(page.path.parent().unwrap(), file),
@@ -109,25 +101,12 @@ fn the_book_has_every_page_once() {
 
 #[test]
 fn wrong_links_and_anchors_are_rejected() {
-    let page = |text: &str| Page {
-        path: "docs/guide/lab.md".into(),
-        text: text.to_owned(),
-    };
+    let page = |text: &str| Page { path: "docs/guide/lab.md".into(), text: text.to_owned() };
     let here = page("# One: `two`, three_4\n\n# Same\n\n# Same\n\n    # code\n");
     let anchors = anchors(&here);
-    assert_eq!(
-        anchors,
-        ["one-two-three_4", "same", "same-1"].map(str::to_owned).into(),
-        "headings"
-    );
+    assert_eq!(anchors, ["one-two-three_4", "same", "same-1"].map(str::to_owned).into(), "headings");
     let all = HashMap::from([(here.path.clone(), anchors)]);
-    for right in [
-        "#same-1",
-        "lab.md#same",
-        "../../README.md",
-        "https://example.org/x",
-        "../images",
-    ] {
+    for right in ["#same-1", "lab.md#same", "../../README.md", "https://example.org/x", "../images"] {
         assert_eq!(problem(&here, right, &all), None, "{right}");
     }
     for wrong in ["#other", "lab.md#same-2", "README.md", "../../README.md#x"] {

@@ -26,10 +26,7 @@ pub struct Block {
 }
 
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Returns all documents except CHANGELOG.md, which also names files and options that no longer exist.
@@ -73,16 +70,10 @@ impl Page {
         let mut lines = self.text.lines().zip(1..).peekable();
         while let Some((text, line)) = lines.next() {
             let follows_text = prose.last().is_some_and(|(_, before)| !before.trim().is_empty());
-            let mut block = Block {
-                line,
-                comment: comment_above(&prose),
-                lines: Vec::new(),
-            };
+            let mut block = Block { line, comment: comment_above(&prose), lines: Vec::new() };
             if text.starts_with("```") {
                 block.line += 1;
-                let inside = lines
-                    .by_ref()
-                    .map_while(|(text, _)| (!text.starts_with("```")).then_some(text));
+                let inside = lines.by_ref().map_while(|(text, _)| (!text.starts_with("```")).then_some(text));
                 block.lines.extend(inside.map(str::to_owned));
                 blocks.push(block);
             } else if text.starts_with(INDENT) && !follows_text {
@@ -115,20 +106,9 @@ fn comment_above(prose: &[(usize, &str)]) -> Option<String> {
 #[test]
 fn blocks_are_found_with_their_comments() {
     let text = "Text\n    of a paragraph\n\n<!-- a comment -->\n\n    $ one\n\n      two\n\nText\n```sh\nthree\n```\n";
-    let page = Page {
-        path: PathBuf::new(),
-        text: text.to_owned(),
-    };
+    let page = Page { path: PathBuf::new(), text: text.to_owned() };
     let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
-    let indented = Block {
-        line: 6,
-        comment: Some("a comment".to_owned()),
-        lines: lines(&["$ one", "", "  two"]),
-    };
-    let fenced = Block {
-        line: 12,
-        comment: None,
-        lines: lines(&["three"]),
-    };
+    let indented = Block { line: 6, comment: Some("a comment".to_owned()), lines: lines(&["$ one", "", "  two"]) };
+    let fenced = Block { line: 12, comment: None, lines: lines(&["three"]) };
     assert_eq!(page.blocks(), [indented, fenced]);
 }

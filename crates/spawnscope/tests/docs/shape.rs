@@ -70,10 +70,7 @@ pub fn matches(shown: &str, printed: &str) -> bool {
         return false;
     };
     for part in middle {
-        let Some(at) = rest
-            .windows(part.len().max(1))
-            .position(|words| words == part.as_slice())
-        else {
+        let Some(at) = rest.windows(part.len().max(1)).position(|words| words == part.as_slice()) else {
             return false;
         };
         rest = &rest[at + part.len()..];

@@ -82,10 +82,7 @@ impl Splitter {
 #[test]
 fn lines_are_split_as_by_a_shell() {
     let line = "sudo a 'b c'\"d\" $(e f) 2>g | h >i --j; k\\ l # m";
-    assert_eq!(
-        commands(line),
-        [vec!["sudo", "a", "b cd", "1"], vec!["h", "--j"], vec!["k l"]]
-    );
+    assert_eq!(commands(line), [vec!["sudo", "a", "b cd", "1"], vec!["h", "--j"], vec!["k l"]]);
     assert_eq!(commands("a 2>&1 >/dev/null b#c"), [["a", "b#c"]]);
     assert_eq!(commands("# only a comment"), Vec::<Vec<String>>::new());
 }

@@ -28,9 +28,7 @@ pub struct Recording {
 impl Recording {
     /// Makes a recording from its rows in `tests/recordings`.
     pub fn from_rows(name: &str) -> Recording {
-        let recording = Recording {
-            directory: tempfile::tempdir().unwrap(),
-        };
+        let recording = Recording { directory: tempfile::tempdir().unwrap() };
         let rows = Path::new("crates/spawnscope/tests/recordings").join(name);
         let rows = std::fs::read_to_string(root().join(rows)).unwrap();
         create_recording(&recording.file(), &rows);

@@ -2,12 +2,7 @@
 //! remove the launches that it claims to remove, `whatif` must accept the change, and `advise` must find the cause. This test times nothing:
 //! `benchmarks/fixes.py` measures the accuracy of the predictions. `pair.rs` describes the files of a pair.
 
-#[expect(
-    dead_code,
-    unused_imports,
-    unused_macros,
-    reason = "shared with the live tests, which use the rest"
-)]
+#[expect(dead_code, unused_imports, unused_macros, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -30,12 +25,8 @@ const MAX_WALL_RATIO: f64 = 1.05;
 
 /// Runs a test for each pair.
 fn main() -> ExitCode {
-    let test = |name: String| LiveTest {
-        needs: needs_of(&name),
-        name: name.leak(),
-        run: check,
-        location: (file!(), line!()),
-    };
+    let test =
+        |name: String| LiveTest { needs: needs_of(&name), name: name.leak(), run: check, location: (file!(), line!()) };
     support::run_all(Pair::names().into_iter().map(test).collect())
 }
 
@@ -64,10 +55,7 @@ fn check(name: &str) {
     let pair = Pair::build(name);
     let mut before = pair.record(Variant::Before);
     let after = pair.record(Variant::After);
-    assert!(
-        before.output == after.output,
-        "`after` does not print what `before` prints: it does not do the same work"
-    );
+    assert!(before.output == after.output, "`after` does not print what `before` prints: it does not do the same work");
     Truth::read(&pair).check(&launches(&before.file), &launches(&after.file));
     let max_ratio = if NEAR_ZERO.contains(&name) { MAX_WALL_RATIO } else { 1.0 };
     // On a busy machine, the replay error can exceed a small saving.
@@ -97,10 +85,7 @@ fn advice(recording: &std::path::Path) -> Vec<String> {
 /// Returns the recorded and the predicted wall.
 fn prediction(pair: &Pair, recording: &std::path::Path) -> (f64, f64) {
     let flags = pair.text("whatif");
-    let words: Vec<&str> = ["whatif", "--json"]
-        .into_iter()
-        .chain(flags.split_whitespace())
-        .collect();
+    let words: Vec<&str> = ["whatif", "--json"].into_iter().chain(flags.split_whitespace()).collect();
     let prediction = read(&words, recording).json();
     let number = |key: &str| {
         let value = prediction[key].as_f64();

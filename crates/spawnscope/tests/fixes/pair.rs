@@ -90,21 +90,13 @@ impl Pair {
         }
         let mut command = record.command([self.program(variant.name())]);
         let finished = run(self.in_working_directory(&mut command)).expect_code(0);
-        Recorded {
-            output: finished.stdout,
-            file: record.file(),
-            _record: record,
-        }
+        Recorded { output: finished.stdout, file: record.file(), _record: record }
     }
 
     /// Returns the path of a variant: a program that `build` created takes precedence over a script.
     fn program(&self, name: &str) -> PathBuf {
         let built = self.work.path().join(name);
-        if built.exists() {
-            built
-        } else {
-            self.directory.join(name)
-        }
+        if built.exists() { built } else { self.directory.join(name) }
     }
 
     /// Runs a script of the pair, if there is one of this name.
@@ -116,9 +108,6 @@ impl Pair {
     }
 
     fn in_working_directory<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command
-            .current_dir(self.work.path())
-            .env("PATH", PATH)
-            .env("LC_ALL", "C")
+        command.current_dir(self.work.path()).env("PATH", PATH).env("LC_ALL", "C")
     }
 }

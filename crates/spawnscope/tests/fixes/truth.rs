@@ -30,13 +30,7 @@ impl Truth {
             .iter()
             .filter(|line| counts(line) != (line.before, line.after))
             .map(|line| {
-                format!(
-                    "{} should change from {} to {}, but is {:?}",
-                    line.key,
-                    line.before,
-                    line.after,
-                    counts(line)
-                )
+                format!("{} should change from {} to {}, but is {:?}", line.key, line.before, line.after, counts(line))
             })
             .collect();
         assert!(wrong.is_empty(), "{}", wrong.join("; "));
@@ -45,15 +39,9 @@ impl Truth {
 
 fn parse_line(text: &str) -> Line {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let &[key, before, after] = words.as_slice() else {
-        panic!("a line of `truth` is KEY BEFORE AFTER, not `{text}`")
-    };
+    let &[key, before, after] = words.as_slice() else { panic!("a line of `truth` is KEY BEFORE AFTER, not `{text}`") };
     let number = |word: &str| word.parse().unwrap_or_else(|error| panic!("{word}: {error}"));
-    Line {
-        key: key.to_owned(),
-        before: number(before),
-        after: number(after),
-    }
+    Line { key: key.to_owned(), before: number(before), after: number(after) }
 }
 
 fn count(key: &str, launches: &Launches) -> usize {

@@ -43,16 +43,9 @@ fn gdb_finds_a_held_process_at_the_entry_of_its_loader() {
 /// Returns the address where a process starts: in its loader, if it has one.
 fn entry(pid: Pid) -> u64 {
     let words = std::fs::read(format!("/proc/{pid}/auxv")).expect("our own process");
-    let words: Vec<u64> = words
-        .chunks_exact(8)
-        .map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")))
-        .collect();
-    let value = |kind| {
-        words
-            .chunks_exact(2)
-            .find(|entry| entry[0] == kind)
-            .map(|entry| entry[1])
-    };
+    let words: Vec<u64> =
+        words.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect();
+    let value = |kind| words.chunks_exact(2).find(|entry| entry[0] == kind).map(|entry| entry[1]);
     let Some(base) = value(AT_BASE).filter(|base| *base != 0) else {
         return value(AT_ENTRY).expect("an entry");
     };
@@ -73,13 +66,7 @@ fn entry(pid: Pid) -> u64 {
 fn gdb_stops_at_main_of_a_held_process() {
     let (running, pid) = hold([path("run_base")]);
     let kill_command = format!("shell kill -CONT {pid}");
-    let commands = [
-        "handle SIGCONT nostop noprint",
-        "break main",
-        &kill_command,
-        "continue",
-        "info symbol $pc",
-    ];
+    let commands = ["handle SIGCONT nostop noprint", "break main", &kill_command, "continue", "info symbol $pc"];
     let output = gdb(pid, &commands).output();
     assert!(output.lines().any(|line| line.starts_with("main")), "{output}");
     running.finish().expect_code(0);
@@ -91,14 +78,9 @@ fn strace_sees_the_first_system_call_of_a_held_process() {
     // The only system call of `tiny` is its exit.
     let (running, pid) = hold([path("tiny")]);
     let strace = Running::start(Command::new("strace").args(["-f", "-p", &pid.to_string()]));
-    await_some("strace", || {
-        (tracer(pid) == i32::try_from(strace.child.id()).ok()).then_some(())
-    });
+    await_some("strace", || (tracer(pid) == i32::try_from(strace.child.id()).ok()).then_some(()));
     send(pid, Signal::SIGCONT);
     let output = strace.finish().expect_code(0).errors();
-    assert!(
-        output.contains("exit_group(0)") || output.contains("exit(0)"),
-        "{output}"
-    );
+    assert!(output.contains("exit_group(0)") || output.contains("exit(0)"), "{output}");
     running.finish().expect_code(0);
 }

@@ -38,9 +38,7 @@ fn a_command_that_cannot_run_has_the_exit_status_that_a_shell_gives() {
     for flags in [&[][..], &["--match", "*"]] {
         let hold = |program: &str| run_hold(flags.iter().copied().chain([program]));
         let path = file.to_str().expect("text");
-        hold("no-such-command-anywhere")
-            .expect_code(127)
-            .expect_errors(["not found"]);
+        hold("no-such-command-anywhere").expect_code(127).expect_errors(["not found"]);
         let permissions = std::os::unix::fs::PermissionsExt::from_mode;
         fs::set_permissions(&file, permissions(0o644)).expect("chmod");
         hold(path).expect_code(126);
@@ -48,9 +46,7 @@ fn a_command_that_cannot_run_has_the_exit_status_that_a_shell_gives() {
         hold(path).expect_code(126).expect_errors(["interpreter"]);
     }
     run_hold([""; 0]).expect_code(125).expect_errors(["give a command"]);
-    run_hold(["--match", "[", "true"])
-        .expect_code(125)
-        .expect_errors(["'['"]);
+    run_hold(["--match", "[", "true"]).expect_code(125).expect_errors(["'['"]);
     run_hold(["--nth", "2", "true"]).expect_code(125);
     run_hold(["--match", "a", "--nth", "0", "true"]).expect_code(125);
 }

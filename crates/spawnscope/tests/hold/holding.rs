@@ -41,11 +41,7 @@ pub fn await_held(running: &Running) -> Pid {
         let (_, rest) = errors.split_once(HINT)?;
         rest.split_once('`')?.0.parse().ok().map(Pid::from_raw)
     });
-    assert_eq!(
-        (state(pid), tracer(pid)),
-        (Some('T'), Some(0)),
-        "{pid} must be stopped without a tracer"
-    );
+    assert_eq!((state(pid), tracer(pid)), (Some('T'), Some(0)), "{pid} must be stopped without a tracer");
     pid
 }
 
@@ -76,9 +72,7 @@ fn status(pid: Pid, key: &str) -> Option<String> {
 }
 
 pub fn await_end(pid: Pid) {
-    await_some("the end of the process", || {
-        matches!(state(pid), None | Some('Z')).then_some(())
-    });
+    await_some("the end of the process", || matches!(state(pid), None | Some('Z')).then_some(()));
 }
 
 /// Returns the arguments of a process, joined by spaces.

@@ -65,9 +65,7 @@ fn every_way_to_launch_is_counted_once() {
     for nth in ["300", "1009"] {
         let (running, pid) = hold(with_nth(nth));
         let parent = parent(pid);
-        await_some("the release of its parent", || {
-            (tracer(parent) == Some(0)).then_some(())
-        });
+        await_some("the release of its parent", || (tracer(parent) == Some(0)).then_some(()));
         send(pid, Signal::SIGCONT);
         let truth = Truth::new(&running.finish().expect_code(0).stdout);
         assert_eq!(truth.one("vfork"), 197);
@@ -136,10 +134,7 @@ fn other_processes_continue_unharmed_while_one_is_held() {
     let running = Running::start(command.arg(script("held_neighbours.sh")).arg(path("tiny")));
     let pid = await_held(&running);
     await_some("the trap of the busy process", || {
-        String::from_utf8_lossy(&running.stdout_so_far())
-            .into_owned()
-            .contains("ready")
-            .then_some(())
+        String::from_utf8_lossy(&running.stdout_so_far()).into_owned().contains("ready").then_some(())
     });
     let truth = String::from_utf8_lossy(&running.stdout_so_far()).into_owned();
     let neighbour = |key: &str| {
@@ -148,15 +143,10 @@ fn other_processes_continue_unharmed_while_one_is_held() {
     };
     let (stopped, busy) = (neighbour("stopped"), neighbour("busy"));
     await_some("the release of all processes", || {
-        [parent(pid), stopped, busy]
-            .iter()
-            .all(|pid| tracer(*pid) == Some(0))
-            .then_some(())
+        [parent(pid), stopped, busy].iter().all(|pid| tracer(*pid) == Some(0)).then_some(())
     });
     // `hold` may detach from this process just before the process stops itself. A SIGCONT before that stop would be lost.
-    await_some("the stop of the stopped process", || {
-        (state(stopped) == Some('T')).then_some(())
-    });
+    await_some("the stop of the stopped process", || (state(stopped) == Some('T')).then_some(()));
     send(busy, Signal::SIGUSR1);
     send(stopped, Signal::SIGCONT);
     send(pid, Signal::SIGCONT);

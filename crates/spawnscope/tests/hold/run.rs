@@ -34,9 +34,7 @@ fn temporary_file() -> (tempfile::TempDir, String) {
 #[needs(Ptrace, Strace, Cc)]
 fn strace_run_by_hold_misses_nothing() {
     let (_directory, file) = temporary_file();
-    let errors = hold_run(&format!("strace -o {file} -p {{pid}}"), "tiny")
-        .expect_code(0)
-        .errors();
+    let errors = hold_run(&format!("strace -o {file} -p {{pid}}"), "tiny").expect_code(0).errors();
     assert!(errors.contains("attached: continuing process"), "{errors}");
     let log = fs::read_to_string(&file).expect("a log");
     assert!(log.contains("exit_group(0)") || log.contains("exit(0)"), "{log}");
@@ -46,9 +44,7 @@ fn strace_run_by_hold_misses_nothing() {
 #[needs(Ptrace, Perf, Cc)]
 fn perf_run_by_hold_samples_from_the_start() {
     let (_directory, file) = temporary_file();
-    let errors = hold_run(&format!("perf record -o {file} -p {{pid}}"), "run_long")
-        .expect_code(0)
-        .errors();
+    let errors = hold_run(&format!("perf record -o {file} -p {{pid}}"), "run_long").expect_code(0).errors();
     assert!(errors.contains("attached: continuing process"), "{errors}");
     let report = run(std::process::Command::new("perf").args(["report", "--stdio", "-i", &file])).expect_code(0);
     assert!(report.output().contains("run_long"), "{}", report.output());
@@ -69,14 +65,11 @@ fn gdb_run_by_hold_stops_at_main() {
 #[apply(live_test)]
 #[needs(Ptrace)]
 fn a_run_command_that_fails_is_reported_and_the_process_continues() {
-    for (tool, how) in [
-        ("exit 3", "exit status 3"),
-        ("kill -TERM $$", "SIGTERM"),
-        ("no-such-tool {pid}", "exit status 127"),
-    ] {
-        let finished = Running::start(&mut hold_command(["--run", tool, "sh", "-c", "echo ran; exit 5"]))
-            .finish()
-            .expect_code(5);
+    for (tool, how) in
+        [("exit 3", "exit status 3"), ("kill -TERM $$", "SIGTERM"), ("no-such-tool {pid}", "exit status 127")]
+    {
+        let finished =
+            Running::start(&mut hold_command(["--run", tool, "sh", "-c", "echo ran; exit 5"])).finish().expect_code(5);
         let errors = finished.errors();
         assert!(errors.contains(&format!("the --run command ended ({how})")), "{errors}");
         assert_eq!(finished.output(), "ran\n");
@@ -114,9 +107,8 @@ fn a_run_command_that_ignores_the_interrupt_is_terminated() {
 #[apply(live_test)]
 #[needs(Ptrace, Strace, Cc)]
 fn a_run_command_that_ignores_both_signals_is_left_running() {
-    let errors = hold_run("trap '' INT TERM; strace -o /dev/null -p {pid}; exec sleep 60", "tiny")
-        .expect_code(0)
-        .errors();
+    let errors =
+        hold_run("trap '' INT TERM; strace -o /dev/null -p {pid}; exec sleep 60", "tiny").expect_code(0).errors();
     let (before, _) = errors.split_once(" is left running").expect("a notice");
     let (_, pid) = before.rsplit_once(' ').expect("a pid");
     let pid = Pid::from_raw(pid.parse().expect("a pid"));
@@ -141,9 +133,7 @@ fn the_end_of_a_matched_launch_ends_its_run_command() {
     let script = "sleep 0; echo after; exit 6";
     let tool = "strace -o /dev/null -p {pid}; sleep 60";
     let flags = ["--match", "sleep 0", "--grace", "0.2", "--run", tool];
-    let finished = Running::start(&mut hold_command(flags.iter().chain(&["sh", "-c", script])))
-        .finish()
-        .expect_code(6);
+    let finished = Running::start(&mut hold_command(flags.iter().chain(&["sh", "-c", script]))).finish().expect_code(6);
     finished.expect_errors(["sending SIGINT"]);
     assert_eq!(finished.output(), "after\n");
 }

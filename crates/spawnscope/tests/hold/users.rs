@@ -45,15 +45,9 @@ fn an_ordinary_user_holds_a_launch() {
 fn a_program_that_loses_its_privilege_is_reported() {
     for mode in [0o4755, 0o2755] {
         let directory = public_directory(mode);
-        let finished = hold(&directory, &["--match", "nothing*", "sh", "-c", "./own; ./own; exit 3"])
-            .finish()
-            .expect_code(3);
-        assert_eq!(
-            finished.errors().matches("without that privilege").count(),
-            1,
-            "{}",
-            finished.errors()
-        );
+        let finished =
+            hold(&directory, &["--match", "nothing*", "sh", "-c", "./own; ./own; exit 3"]).finish().expect_code(3);
+        assert_eq!(finished.errors().matches("without that privilege").count(), 1, "{}", finished.errors());
     }
 }
 

@@ -10,10 +10,7 @@ use crate::support::run::{Finished, SPAWNSCOPE, run};
 pub const BRIEF: [&str; 4] = ["bench", "--quick", "--seconds", "0.01"];
 
 /// The stored report that the guide describes.
-pub const STORED: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../benchmarks/runs/2026-11-22-vm/lab.json"
-);
+pub const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benchmarks/runs/2026-11-22-vm/lab.json");
 
 /// Returns a `bench` command with these arguments, to which more can be added.
 pub fn bench_command(arguments: &[&str]) -> Command {

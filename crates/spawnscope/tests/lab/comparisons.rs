@@ -168,9 +168,7 @@ fn a_page_never_overwrites_a_report() {
 #[apply(live_test)]
 fn a_series_that_bends_is_reported_as_not_linear() {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/loader_report.json");
-    let printed = spawnscope(["bench", "--compare", stored, "--with", stored, "--markdown"])
-        .expect_code(0)
-        .output();
+    let printed = spawnscope(["bench", "--compare", stored, "--with", stored, "--markdown"]).expect_code(0).output();
     for text in [
         "a folder each, lazy: 100 us per library or directory with 10, 476 us with 300: not linear (the slope changes)",
         "true, LD_LIBRARY_PATH: 35.8 us per library or directory (29.1 to 40.8), from 750 us",
@@ -226,10 +224,7 @@ fn a_file_that_is_not_a_report_is_refused() {
     };
     for content in ["", "[]", "{\"schema_version\": 1}", "no JSON"] {
         let message = compare(content);
-        assert!(
-            message.contains("is not a report of `bench --json`"),
-            "{content}: {message}"
-        );
+        assert!(message.contains("is not a report of `bench --json`"), "{content}: {message}");
     }
     assert!(compare("{\"schema_version\": 9}").contains("is a report with schema_version 9, not 1"));
 }

@@ -23,9 +23,7 @@ fn loader_variables_are_removed_for_launched_programs() {
     symlink("/usr/bin/true", directory.path().join("true")).expect("a link");
     let mut command = bench_command(&["--json", "loader", "child-kind"]);
     command.env("PATH", directory.path()).env("LD_BIND_NOW", "1");
-    command
-        .env("LD_DEBUG", "files")
-        .env("LD_DEBUG_OUTPUT", written.join("by"));
+    command.env("LD_DEBUG", "files").env("LD_DEBUG_OUTPUT", written.join("by"));
     let report = run(&mut command).expect_code(0).json();
     let [loader, kinds] = [0, 1].map(|number| &report["experiments"][number]);
     assert_eq!(rows(loader).len(), 4, "{loader}");
@@ -40,10 +38,7 @@ fn loader_variables_are_removed_for_launched_programs() {
         String::from_utf8_lossy(&std::fs::read(path).expect("its content")).into_owned()
     });
     let files: Vec<String> = files.collect();
-    assert!(
-        cfg!(not(target_env = "gnu")) || !files.is_empty(),
-        "bench itself keeps the variables"
-    );
+    assert!(cfg!(not(target_env = "gnu")) || !files.is_empty(), "bench itself keeps the variables");
     let by_true = format!("transferring control: {}/true", directory.path().display());
     assert!(!files.iter().any(|text| text.contains(&by_true)), "{files:?}");
 }

@@ -10,10 +10,7 @@ use crate::support::{apply, live_test};
 /// Returns the values of a key column. Also checks that each measurement is an estimate with an interval.
 fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
     let text = notes(experiment);
-    assert!(
-        !text.contains("invalid measurement") && !text.contains("failed to"),
-        "{text}"
-    );
+    assert!(!text.contains("invalid measurement") && !text.contains("failed to"), "{text}");
     let columns = experiment["columns"].as_array().expect("columns");
     assert_stored_columns(experiment);
     for row in rows(experiment) {
@@ -63,10 +60,7 @@ fn mechanisms_has_every_way_to_create_a_process() {
     let experiment = run_experiment("mechanisms");
     let found = keys(&experiment, "mechanism");
     assert_eq!(found.len(), 14, "{found:?}");
-    assert_all(
-        &found,
-        &["fork + _exit", "clone3", "popen", "vspawn, pipe", "vspawn, detached"],
-    );
+    assert_all(&found, &["fork + _exit", "clone3", "popen", "vspawn, pipe", "vspawn, detached"]);
     let are_unknown = notes(&experiment).contains("user and system are unknown");
     for row in rows(&experiment) {
         assert!(lower_bound(row, "cpu_ns") > 0.0, "{row}");
@@ -93,27 +87,18 @@ fn mechanisms_has_every_way_to_create_a_process() {
 fn parent_size_shows_that_fork_copies_page_tables() {
     let experiment = run_experiment("parent-size");
     let found = keys(&experiment, "mechanism");
-    assert_all(
-        &found,
-        &["fork + exec", "posix_spawn, pipe", "vspawn, detached", "bash runs true"],
-    );
+    assert_all(&found, &["fork + exec", "posix_spawn, pipe", "vspawn, detached", "bash runs true"]);
     assert_eq!(found.len(), 15, "every mechanism, and bash: {found:?}");
     let text = notes(&experiment);
     for memory in ["huge pages", "a file's"] {
         let has_rows = rows(&experiment).iter().any(|row| row["memory"] == memory);
-        assert!(
-            has_rows || text.contains(&format!("{memory}, ")),
-            "neither rows nor a note about {memory}: {text}"
-        );
+        assert!(has_rows || text.contains(&format!("{memory}, ")), "neither rows nor a note about {memory}: {text}");
     }
     assert!(text.contains("huge pages and file pages: only forks"), "{text}");
     let forks = rows_with(&experiment, &[("mechanism", "fork + _exit"), ("memory", "")]);
     let sizes: Vec<f64> = forks.iter().filter_map(|row| row["parent_bytes"].as_f64()).collect();
     assert_eq!(sizes, [0.0, 16e6, 32e6, 64e6]);
-    assert!(
-        lower_bound(forks[3], "wall_ns") > lower_bound(forks[0], "wall_ns"),
-        "page tables are copied"
-    );
+    assert!(lower_bound(forks[3], "wall_ns") > lower_bound(forks[0], "wall_ns"), "page tables are copied");
     // On a very busy machine there may be no slope; then a note says so.
     for name in ["fork + _exit", "fork + exec"] {
         let fits = experiment["fits"].as_array().expect("fits");
@@ -162,10 +147,7 @@ fn threads_has_walls_and_stalls() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn child_kind_has_compiled_children() {
-    assert_all(
-        &keys(&run_experiment("child-kind"), "child"),
-        &["no library", "C, dynamic, pie", "true"],
-    );
+    assert_all(&keys(&run_experiment("child-kind"), "child"), &["no library", "C, dynamic, pie", "true"]);
 }
 
 #[apply(live_test)]
@@ -183,10 +165,7 @@ fn loader_has_libraries_and_searches() {
 #[apply(live_test)]
 fn first_launch_has_the_first_and_the_second_launch() {
     let experiment = run_experiment("first-launch");
-    assert_all(
-        &keys(&experiment, "program"),
-        &["tiny", "true", "true, out of the cache", "tiny, in memory"],
-    );
+    assert_all(&keys(&experiment, "program"), &["tiny", "true", "true, out of the cache", "tiny, in memory"]);
     for row in rows(&experiment) {
         let [first, last] = ["first_ns", "first_last_ns"].map(|column| lower_bound(row, column));
         assert!(last >= first, "{row}");
@@ -205,10 +184,7 @@ fn shell_has_a_row_for_each_installed_shell() {
 fn path_search_has_misses_of_both_kinds() {
     let experiment = run_experiment("path-search");
     assert_all(&keys(&experiment, "search"), &["posix_spawnp", "vspawn", "sh"]);
-    assert_eq!(
-        keys(&experiment, "folders"),
-        ["empty", "missing"].map(str::to_owned).into()
-    );
+    assert_eq!(keys(&experiment, "folders"), ["empty", "missing"].map(str::to_owned).into());
 }
 
 #[apply(live_test)]
@@ -227,11 +203,7 @@ fn runtimes_has_the_shell_and_its_phases() {
     assert_all(&keys(&experiment, "runtime"), &["bash", "python3", "python3 -I -S"]);
     let is_sh = |row: &Value| row["runtime"] == "sh";
     let text = notes(&experiment);
-    assert_ne!(
-        rows(&experiment).iter().any(is_sh),
-        text.contains("sh is "),
-        "sh has either a row or a note: {text}"
-    );
+    assert_ne!(rows(&experiment).iter().any(is_sh), text.contains("sh is "), "sh has either a row or a note: {text}");
     let python = experiment["files"]["python3"].as_str().expect("its file");
     assert!(python.contains("python3"), "{python}");
     for runtime in ["bash", "python3"] {

@@ -91,9 +91,7 @@ fn csv_has_a_line_for_each_measurement_with_its_keys() {
     );
     let column = |name: &str| lines[0].iter().position(|title| title == name).expect("a column");
     let lines_of = |experiment: &str, measure: &str| -> Vec<&Vec<String>> {
-        let found = lines
-            .iter()
-            .filter(|line| line[0] == experiment && line[column("measure")] == measure);
+        let found = lines.iter().filter(|line| line[0] == experiment && line[column("measure")] == measure);
         found.collect()
     };
     let walls = lines_of("shims", "wall_ns");
@@ -145,10 +143,7 @@ fn the_page_is_well_formed_and_has_plots() {
     }
     // The page and each plot.
     assert_eq!(page.matches("prefers-color-scheme:dark").count(), 5);
-    for title in [
-        "Launches by the parent's memory",
-        "A tiny command with and without a shell",
-    ] {
+    for title in ["Launches by the parent's memory", "A tiny command with and without a shell"] {
         assert_eq!(page.matches(title).count(), 1, "{title}");
     }
     for text in [

@@ -21,22 +21,14 @@ fn run_with_programs(experiments: &[&str], programs: &[&str]) -> Value {
     for program in programs {
         symlink(format!("/usr/bin/{program}"), directory.path().join(program)).expect("a link");
     }
-    let finished = run(bench_command(&["--json"])
-        .args(experiments)
-        .env("PATH", directory.path()));
+    let finished = run(bench_command(&["--json"]).args(experiments).env("PATH", directory.path()));
     finished.expect_code(0).json()
 }
 
 #[apply(live_test)]
 fn without_a_compiler_the_rest_is_measured() {
-    let report = run_with_programs(
-        &["child-kind", "loader", "shims"],
-        &["true", "bash", "cat", "env", "basename"],
-    );
-    assert!(
-        notes(&report["experiments"][0]).contains("not installed: dash"),
-        "{report}"
-    );
+    let report = run_with_programs(&["child-kind", "loader", "shims"], &["true", "bash", "cat", "env", "basename"]);
+    assert!(notes(&report["experiments"][0]).contains("not installed: dash"), "{report}");
     for experiment in report["experiments"].as_array().expect("experiments") {
         let text = notes(experiment);
         assert!(text.contains("no cc found") || text.contains("no C compiler"), "{text}");
@@ -180,11 +172,7 @@ fn notes_under_a_scanner() -> String {
     const SCAN_NS: f64 = 20e6;
     let directory = tempfile::tempdir().expect("a directory");
     let mut command = Command::new(workloads::path("scans_new_files"));
-    command
-        .arg(directory.path())
-        .arg(SPAWNSCOPE)
-        .args(BRIEF)
-        .args(["--json", "first-launch"]);
+    command.arg(directory.path()).arg(SPAWNSCOPE).args(BRIEF).args(["--json", "first-launch"]);
     let experiment = only_experiment(&run(&mut command).expect_code(0).json());
     for row in rows(&experiment).iter().filter(|row| row["program"] == "tiny") {
         let at_once = row["at_once"].as_f64().expect("a number");
@@ -369,10 +357,7 @@ fn a_terminal_without_a_width_is_not_a_reason_to_fail() {
 #[needs(Setpriv)]
 fn without_privilege_phases_are_unknown_and_a_note_says_that_they_need_root() {
     let mut command = as_nobody();
-    command
-        .arg(SPAWNSCOPE)
-        .args(BRIEF)
-        .args(["--json", "runtimes", "open-fds"]);
+    command.arg(SPAWNSCOPE).args(BRIEF).args(["--json", "runtimes", "open-fds"]);
     let report = run(command.env("HOME", "/nonexistent")).expect_code(0).json();
     let experiments = report["experiments"].as_array().expect("experiments");
     assert!(rows(&experiments[0]).iter().all(|row| row["exec_ns"].is_null()));

@@ -32,8 +32,6 @@ fn a_terminal_that_only_prints_is_not_drawn_on() {
 fn no_word_of_the_progress_is_cut_on_a_narrow_terminal() {
     let screen = screen_of("stty cols 40 && TERM=xterm exec \"$@\"");
     assert!(screen.contains("1/1 shell ["), "{screen}");
-    let cut = screen
-        .match_indices("of a")
-        .filter(|(at, _)| !screen[*at..].starts_with("of about "));
+    let cut = screen.match_indices("of a").filter(|(at, _)| !screen[*at..].starts_with("of about "));
     assert_eq!(cut.count(), 0, "{screen}");
 }

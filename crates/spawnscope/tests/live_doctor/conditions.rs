@@ -35,11 +35,7 @@ fn an_invalid_loader_cache_is_a_problem() {
     examine_after(missing, "loader-cache").expect("problem", &words);
     let sound = examine_after("true", "loader-cache");
     let mut findings = sound.findings().iter();
-    assert!(
-        findings.all(|finding| finding["severity"] == "note"),
-        "{:?}",
-        sound.findings()
-    );
+    assert!(findings.all(|finding| finding["severity"] == "note"), "{:?}", sound.findings());
 }
 
 /// In unpacked container images, all libraries are newer than the cache.

@@ -28,9 +28,7 @@ pub fn examine(launcher: impl IntoIterator<Item = impl AsRef<OsStr>>, check: &st
 pub fn examine_after(mount: &str, check: &str) -> Examination {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = format!("set -e; {mount}; shift; exec \"$@\"");
-    let words = ["unshare", "--mount", "sh", "-c", &script, "sh"]
-        .map(OsStr::new)
-        .into_iter();
+    let words = ["unshare", "--mount", "sh", "-c", &script, "sh"].map(OsStr::new).into_iter();
     examine(words.chain([directory.path().as_os_str()]), check)
 }
 
@@ -40,10 +38,7 @@ impl Examination {
         let json = serde_json::from_slice(&finished.stdout)
             .unwrap_or_else(|error| panic!("{error}; status {code}: {}", finished.errors()));
         let examination = Examination { json, code };
-        let problems = examination
-            .findings()
-            .iter()
-            .any(|finding| finding["severity"] == "problem");
+        let problems = examination.findings().iter().any(|finding| finding["severity"] == "problem");
         assert_eq!(code, i32::from(problems), "{:#}", examination.json);
         examination
     }
@@ -55,9 +50,7 @@ impl Examination {
     /// Returns the first finding with this severity that contains all these words.
     #[track_caller]
     pub fn expect(&self, severity: &str, words: &[&str]) -> &Value {
-        let found = self
-            .findings_with(words)
-            .find(|finding| finding["severity"] == severity);
+        let found = self.findings_with(words).find(|finding| finding["severity"] == severity);
         found.unwrap_or_else(|| panic!("no {severity} with {words:?} in {:#}", self.json))
     }
 

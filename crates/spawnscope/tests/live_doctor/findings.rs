@@ -7,10 +7,7 @@ use crate::support::attempts::ok_if;
 
 /// Returns the first finding with this severity whose title, evidence and fix contain all these words.
 pub fn find(examination: &Examination, severity: &str, words: &[&str]) -> Result<Value, String> {
-    let finding = examination
-        .findings_with(words)
-        .find(|finding| finding["severity"] == severity)
-        .cloned();
+    let finding = examination.findings_with(words).find(|finding| finding["severity"] == severity).cloned();
     finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", describe(examination)))
 }
 
@@ -22,16 +19,10 @@ pub fn check_silence(examination: &Examination) -> Result<(), String> {
 /// Checks that these launches were timed.
 pub fn check_timed(examination: &Examination, what: &[&str]) -> Result<(), String> {
     let untimed: Vec<_> = what.iter().filter(|what| examination.cost(what).is_none()).collect();
-    ok_if(untimed.is_empty(), || {
-        format!("{untimed:?} was not timed: {}", describe(examination))
-    })
+    ok_if(untimed.is_empty(), || format!("{untimed:?} was not timed: {}", describe(examination)))
 }
 
 /// Returns the complete output, for messages.
 pub fn describe(examination: &Examination) -> String {
-    format!(
-        "{}, unseen: {}",
-        Value::from(examination.findings()),
-        examination.unseen()
-    )
+    format!("{}, unseen: {}", Value::from(examination.findings()), examination.unseen())
 }

@@ -46,11 +46,7 @@ fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
     // On a busy machine, the doctor may not get as far as trying the directory.
     best_of_three(|| {
         let examination = check_with_delay(directory.path(), "-1", &["env", &path], "search-path");
-        let finding = find(
-            &examination,
-            "problem",
-            &["PATH has 1 directory", &hung, "no answer within"],
-        )?;
+        let finding = find(&examination, "problem", &["PATH has 1 directory", &hung, "no answer within"])?;
         assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
         ok_if(examination.findings().len() == 1, || describe(&examination))
     });
@@ -75,9 +71,7 @@ fn only_the_slow_directory_of_path_is_called_slow() {
         let examination = check_with_delay(directory.path(), "30000", &["env", &path], "search-path");
         let finding = find(&examination, "problem", &["PATH has 1 directory", "(FUSE)"])?;
         let is_slow = finding["effect_ns"].as_u64() >= Some(30_000_000);
-        ok_if(is_slow && !finding["evidence"].to_string().contains("/sbin"), || {
-            describe(&examination)
-        })
+        ok_if(is_slow && !finding["evidence"].to_string().contains("/sbin"), || describe(&examination))
     });
 }
 
@@ -86,22 +80,12 @@ fn only_the_slow_directory_of_path_is_called_slow() {
 fn a_slow_file_system_for_temporary_files_is_not_a_scanner() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let temporary = format!("TMPDIR={}", directory.path().display());
-    let words = [
-        "unshare",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--mount-proc",
-        "env",
-        &temporary,
-    ];
+    let words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "env", &temporary];
     // Within the doctor's time for such a file system, a busy machine launches too few programs there for a conclusion.
     best_of_three(|| {
         let examination = check_with_delay(directory.path(), "3000", &words, "file-systems");
         let finding = find(&examination, "problem", &["temporary files", "(FUSE)", "from memory"])?;
-        ok_if(finding["effect_ns"].as_u64() >= Some(3_000_000), || {
-            describe(&examination)
-        })
+        ok_if(finding["effect_ns"].as_u64() >= Some(3_000_000), || describe(&examination))
     });
     best_of_three(|| check_silence(&check_with_delay(directory.path(), "3000", &words, "scanners")));
 }
@@ -111,10 +95,7 @@ fn a_slow_file_system_for_temporary_files_is_not_a_scanner() {
 fn a_scanner_that_blocks_opens_does_not_delay_the_doctor() {
     for (scanner, words) in [
         ("holds_opens", &["test-scanner"][..]),
-        (
-            "holds_opens_for_ever",
-            &["test-scanner", "could not even be created within"],
-        ),
+        ("holds_opens_for_ever", &["test-scanner", "could not even be created within"]),
     ] {
         let scanner = path(scanner);
         best_of_three(|| {
@@ -164,9 +145,7 @@ fn the_doctor_leaves_no_program_whatever_signal_ends_it() {
         assert_eq!(doctor.finish().code(), 128 + signal as i32);
         // A process that has ended may not have been reaped.
         let command_line = || std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        await_some("the end of what the doctor left", || {
-            command_line().is_empty().then_some(())
-        });
+        await_some("the end of what the doctor left", || command_line().is_empty().then_some(()));
     }
 }
 
@@ -215,18 +194,13 @@ fn a_path_of_many_directories_does_not_delay_the_doctor() {
         let examination = in_time(|| examine(["/usr/bin/env", &path], "search-path"));
         find(&examination, "problem", &["useless", "missing: /nowhere/0"])?;
         let is_tried = !examination.unseen().contains("/usr/bin");
-        ok_if(is_tried && !has_title_with(&examination, &["slow"]), || {
-            describe(&examination)
-        })
+        ok_if(is_tried && !has_title_with(&examination, &["slow"]), || describe(&examination))
     });
 }
 
 /// Whether a finding's title contains one of these words.
 fn has_title_with(examination: &Examination, words: &[&str]) -> bool {
-    let mut titles = examination
-        .findings()
-        .iter()
-        .filter_map(|finding| finding["title"].as_str());
+    let mut titles = examination.findings().iter().filter_map(|finding| finding["title"].as_str());
     titles.any(|title| words.iter().any(|word| title.contains(word)))
 }
 

@@ -22,12 +22,7 @@ const NEW_NAMESPACES: [&str; 6] = ["unshare", "--mount", "--pid", "--fork", "--k
 #[needs(Fanotify, PidNs)]
 fn a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue() {
     let program = path("scans_new_files");
-    let words = [
-        "test-scanner",
-        "delays the first launch of each file",
-        "they queue",
-        "leave protection on",
-    ];
+    let words = ["test-scanner", "delays the first launch of each file", "they queue", "leave protection on"];
     best_of_three(|| {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let scanned = [program.as_os_str(), directory.path().as_os_str()];
@@ -64,14 +59,7 @@ fn unprivileged_command(directory: &Path, doctor: &Path) -> Command {
         .args(&NEW_NAMESPACES[1..])
         .arg(path("scans_new_files"))
         .arg(directory)
-        .args([
-            "/usr/bin/setpriv",
-            "--reuid",
-            "65534",
-            "--regid",
-            "65534",
-            "--clear-groups",
-        ])
+        .args(["/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"])
         .arg(doctor)
         .args(["doctor", "--json", "scanners"])
         .current_dir("/");
@@ -88,9 +76,7 @@ fn a_recording_of_a_build_under_a_scanner_shows_new_programs_waiting_in_exec() {
     let through = [program.to_str(), directory.path().to_str()].map(|word| word.expect("paths are text"));
     let record = Record::new().through(&through);
     let tiny = path("tiny");
-    record
-        .run(["sh", "-c", &build, tiny.to_str().expect("paths are text")])
-        .expect_code(0);
+    record.run(["sh", "-c", &build, tiny.to_str().expect("paths are text")]).expect_code(0);
     let launches = launches(&record.file());
     let fresh = launches.all(|launch| launch.command().starts_with("fresh"));
     assert_eq!(fresh.len() as i64, PROGRAMS);
@@ -110,8 +96,6 @@ fn without_a_scanner_new_files_are_launched_as_quickly_as_others() {
     best_of_three(|| {
         let examination = examine(&launcher, "scanners");
         check_silence(&examination)?;
-        ok_if(!examination.unseen().contains("could not be timed"), || {
-            examination.unseen()
-        })
+        ok_if(!examination.unseen().contains("could not be timed"), || examination.unseen())
     });
 }

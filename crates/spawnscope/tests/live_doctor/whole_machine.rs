@@ -26,12 +26,7 @@ fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
     format("\\xfe", "/bin/true").expect("note", &["for 1 other architecture", "qemu-test"]);
     let missing = format("\\xfe", "/gone/emulator");
     missing.expect("problem", &["qemu-test does not exist", "/gone/emulator"]);
-    assert_eq!(
-        missing.findings().len(),
-        1,
-        "nothing is emulated: {:?}",
-        missing.findings()
-    );
+    assert_eq!(missing.findings().len(), 1, "nothing is emulated: {:?}", missing.findings());
 }
 
 /// Audit rules would affect the whole machine, so the test adds none.
@@ -53,17 +48,11 @@ fn gvisor_and_wsl_are_recognised_and_no_advice_requires_root_of_the_host() {
              echo '{release}' >\"$1/release\"; mount --bind \"$1/release\" /proc/sys/kernel/osrelease"
         )
     };
-    let gvisor = pretend(
-        "Linux version 4.19.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016",
-        "4.19.0-gvisor",
-    );
+    let gvisor = pretend("Linux version 4.19.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016", "4.19.0-gvisor");
     examine_after(&gvisor, "environment").expect("problem", &["gVisor"]);
     let first = pretend("Linux version 4.4.0-19041-Microsoft", "4.4.0-19041-Microsoft");
     examine_after(&first, "environment").expect("problem", &["WSL 1", "--set-version"]);
-    let second = pretend(
-        "Linux version 5.15.153.1-microsoft-standard-WSL2",
-        "5.15.153.1-microsoft-standard-WSL2",
-    );
+    let second = pretend("Linux version 5.15.153.1-microsoft-standard-WSL2", "5.15.153.1-microsoft-standard-WSL2");
     examine_after(&second, "environment").expect("note", &["WSL 2", "/mnt/c"]);
     let found = examine_after(&gvisor, "cgroups");
     let as_root = |finding: &Value| finding["fix"].to_string().contains("as root");
@@ -110,10 +99,8 @@ fn a_large_parent_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_
     let strict = "set -e; t=$(mktemp -d); echo 2 >$t/mode; mount --bind $t/mode /proc/sys/vm/overcommit_memory; \
                   sed '/^CommitLimit/s/ *[0-9]* kB/ 800000 kB/; /^Committed_AS/s/ *[0-9]* kB/ 600000 kB/' /proc/meminfo >$t/memory; \
                   mount --bind $t/memory /proc/meminfo; \"$@\" || code=$?; rm -r $t 2>/dev/null || true; exit ${code:-0}";
-    check_with_parent("400", strict, "overcommit").expect(
-        "problem",
-        &["a fork of large_parent", "can be committed", "posix_spawn"],
-    );
+    check_with_parent("400", strict, "overcommit")
+        .expect("problem", &["a fork of large_parent", "can be committed", "posix_spawn"]);
     check_with_parent("1", strict, "overcommit").expect_silence();
 }
 

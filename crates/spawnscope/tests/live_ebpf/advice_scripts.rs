@@ -14,10 +14,7 @@ fn advice_replaces_a_dirname_loop_with_an_expansion() {
     let dirname = advice_of_rule(&findings, "builtin").expect("advice about dirname");
     assert!(dirname["count"].as_u64().expect("a count") > 100, "{dirname}");
     assert!(text(dirname, "fix").contains("${p%/*}"), "{dirname}");
-    assert!(
-        advice_of_rule(&findings, "bare-forks").is_none(),
-        "the forks became dirname: {findings:?}"
-    );
+    assert!(advice_of_rule(&findings, "bare-forks").is_none(), "the forks became dirname: {findings:?}");
 }
 
 #[apply(live_test)]
@@ -73,10 +70,7 @@ fn text(advice: &Value, key: &str) -> String {
 fn advice_skips_a_wrapper_script() {
     let record = Record::new();
     let path = |name: &str| record.directory().join(name);
-    let script = format!(
-        "#!/bin/sh\nTOOL_HOME=/x\nexport TOOL_HOME\nexec {}\n",
-        path("real").display()
-    );
+    let script = format!("#!/bin/sh\nTOOL_HOME=/x\nexport TOOL_HOME\nexec {}\n", path("real").display());
     for (name, script) in [("tool", script.as_str()), ("real", "#!/bin/sh\n:\n")] {
         std::fs::write(path(name), script).expect("a script");
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);

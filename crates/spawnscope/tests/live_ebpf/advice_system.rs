@@ -64,12 +64,7 @@ fn loops_of_closes_are_reported_and_single_calls_are_not() {
     let record = Record::new();
     record.run(command).expect_code(0);
     // Of the five ways in which `closing` closes descriptors, two are loops of closes: with and without a break.
-    expect(
-        &recording::advice(&record.file()),
-        "close-loop",
-        2,
-        "close_range(3, ~0U",
-    );
+    expect(&recording::advice(&record.file()), "close-loop", 2, "close_range(3, ~0U");
 }
 
 #[apply(live_test)]
@@ -110,9 +105,7 @@ fn a_polling_parent_gets_advice_to_wait() {
         expect(&findings, "late-reaping", 8, "waitpid($pid, 0)");
         let wait = format!("for (1..8) {{ {launch} waitpid $pid, 0 }}");
         let waiting = advice(&["perl", "-e", &wait]);
-        ok_if(advice_of_rule(&waiting, "late-reaping").is_none(), || {
-            format!("{waiting:#?}")
-        })
+        ok_if(advice_of_rule(&waiting, "late-reaping").is_none(), || format!("{waiting:#?}"))
     });
 }
 

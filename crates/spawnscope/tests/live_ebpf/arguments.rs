@@ -15,17 +15,12 @@ fn a_megabyte_of_arguments_is_recorded_and_cut() {
     // One argument may be 128 KiB long at most (MAX_ARG_STRLEN).
     let arguments = (0..9).map(|_| OsString::from("x".repeat(120_000)));
     let record = Record::new();
-    record
-        .run([path("tiny").into()].into_iter().chain(arguments))
-        .expect_code(0);
+    record.run([path("tiny").into()].into_iter().chain(arguments)).expect_code(0);
     let launches = launches(&record.file());
     let exec = &launches.root().json()["execs"][0];
     assert_eq!(exec["argv_cut"], true);
     let kept = launches.root().arguments();
-    assert!(
-        kept.len() > 1 && kept[1].starts_with("xxxx"),
-        "the first bytes are kept"
-    );
+    assert!(kept.len() > 1 && kept[1].starts_with("xxxx"), "the first bytes are kept");
     read(&["tree"], &record.file());
 }
 
@@ -33,25 +28,13 @@ fn a_megabyte_of_arguments_is_recorded_and_cut() {
 #[needs(Ebpf, Cc)]
 fn arguments_of_any_bytes_are_kept() {
     let tiny = path("tiny");
-    let strange = [
-        tiny.as_os_str(),
-        "two\nlines".as_ref(),
-        OsStr::from_bytes(b"\xff\xfe!"),
-        "".as_ref(),
-        "end".as_ref(),
-    ];
+    let strange =
+        [tiny.as_os_str(), "two\nlines".as_ref(), OsStr::from_bytes(b"\xff\xfe!"), "".as_ref(), "end".as_ref()];
     let record = Record::new();
     record.run(strange).expect_code(0);
     let launches = launches(&record.file());
-    assert_eq!(
-        launches.root().arguments()[1..],
-        ["two\nlines", "\u{fffd}\u{fffd}!", "", "end"]
-    );
-    assert_eq!(
-        launches.root().json()["execs"][0]["argv_hex"][2],
-        "fffe21",
-        "nothing is lost"
-    );
+    assert_eq!(launches.root().arguments()[1..], ["two\nlines", "\u{fffd}\u{fffd}!", "", "end"]);
+    assert_eq!(launches.root().json()["execs"][0]["argv_hex"][2], "fffe21", "nothing is lost");
 }
 
 /// There are escape sequences in arguments and in the name of a program. No listing may print them.
@@ -67,11 +50,7 @@ fn no_control_sequence_reaches_the_terminal() {
     let finished = record.run(traced).expect_code(0);
 
     let listing = |verb: &str| read(&[verb], &record.file()).output();
-    for (name, text) in [
-        ("record", finished.errors()),
-        ("report", listing("report")),
-        ("tree", listing("tree")),
-    ] {
+    for (name, text) in [("record", finished.errors()), ("report", listing("report")), ("tree", listing("tree"))] {
         let raw = text.chars().find(|&character| {
             let moves_cursor = character.is_control() && character != '\n';
             let reorders = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -90,10 +69,7 @@ fn secrets_are_masked_by_default() {
     let masked = Record::new();
     masked.run(command).expect_code(0);
     let bytes = fs::read(masked.file()).expect("the recording");
-    assert!(
-        !bytes.windows(7).any(|window| window == b"hunter2"),
-        "the secret is in the file"
-    );
+    assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "the secret is in the file");
     assert_eq!(launches(&masked.file()).root().arguments()[2], "--verbose");
 
     let plain = Record::new().flags(&["--no-redact"]);

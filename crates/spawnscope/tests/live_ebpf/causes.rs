@@ -37,9 +37,7 @@ fn record_and_report(script: &str) -> serde_json::Value {
 fn assert_replay(script: &str) {
     best_of_three(|| {
         let error = record_and_report(script)["replay_error"].as_f64().expect("a number");
-        ok_if(error.abs() <= MAX_ERROR, || {
-            format!("off by {error} of the wall: {script}")
-        })
+        ok_if(error.abs() <= MAX_ERROR, || format!("off by {error} of the wall: {script}"))
     });
 }
 

@@ -32,10 +32,7 @@ fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {
     let before = fs::read(record.file()).expect("a recording");
     let finished = record.run([&script]).expect_code(126);
     finished.expect_errors(["interpreter"]);
-    assert!(
-        fs::read(record.file()).expect("a recording") == before,
-        "the earlier recording is restored"
-    );
+    assert!(fs::read(record.file()).expect("a recording") == before, "the earlier recording is restored");
 }
 
 #[apply(live_test)]
@@ -78,10 +75,7 @@ fn try_duration(sleep_seconds: u32) -> Result<(), String> {
     assert!(wall >= 300_000_000, "{wall}");
     assert_eq!(report["ended"], "duration");
     let launches = report["launches"].as_u64();
-    ok_if(
-        launches == Some(2) && wall < u64::from(sleep_seconds) * 800_000_000,
-        || format!("{launches:?} in {wall}"),
-    )
+    ok_if(launches == Some(2) && wall < u64::from(sleep_seconds) * 800_000_000, || format!("{launches:?} in {wall}"))
 }
 
 /// Returns how much of the wall was spent on this, in nanoseconds.
@@ -103,15 +97,10 @@ fn assert_open_wait_is_a_timer(command: &[&str]) {
             let nanos = |key: &str| report[key].as_u64().expect("nanoseconds");
             let tax_is_plausible = nanos("critical_tax_ns") <= nanos("launch_tax_ns") + 1_000_000;
             let path = &report["critical_path"];
-            assert!(
-                tax_is_plausible && ns_spent(&report, "unknown") < nanos("wall_ns") / 10,
-                "{path}"
-            );
+            assert!(tax_is_plausible && ns_spent(&report, "unknown") < nanos("wall_ns") / 10, "{path}");
             let error = report["replay_error"].as_f64().expect("a number");
             let slept = ns_spent(&report, "timer");
-            ok_if(slept > 200_000_000 && error.abs() < 0.05, || {
-                format!("off by {error}: {path}")
-            })
+            ok_if(slept > 200_000_000 && error.abs() < 0.05, || format!("off by {error}: {path}"))
         });
     }
 }
@@ -125,9 +114,7 @@ fn work_that_outlasts_the_duration_is_attributed_to_run() {
         record.run(["sh", "-c", script]).expect_code(0);
         let report = report(&record.file());
         let worked = ns_spent(&report, "run") + ns_spent(&report, "run_queue");
-        ok_if(worked > 400_000_000, || {
-            format!("worked {worked}: {}", report["critical_path"])
-        })
+        ok_if(worked > 400_000_000, || format!("worked {worked}: {}", report["critical_path"]))
     });
 }
 
@@ -144,11 +131,7 @@ fn what_threads_did_last_is_reported_as_unknown_if_the_kernel_refuses_the_bpf_pr
     let (unknown, tax) = (ns_spent(&report, "unknown"), ns_spent(&report, "launch_tax"));
     // Another process of the machine can have the CPU when the command starts.
     let queued = ns_spent(&report, "run_queue");
-    assert!(
-        unknown > 400_000_000 && tax < 100_000_000 && queued < 100_000_000,
-        "{}",
-        report["critical_path"]
-    );
+    assert!(unknown > 400_000_000 && tax < 100_000_000 && queued < 100_000_000, "{}", report["critical_path"]);
     let words = ["whatif", "--cpus", "8"].map(OsStr::new).into_iter();
     let whatif = spawnscope(words.chain([record.file().as_os_str()]));
     whatif.expect_code(125).expect_errors(["no prediction"]);
@@ -201,12 +184,7 @@ fn standard_input_and_output_pass_unchanged() {
     input.write_all(&bytes).expect("the command reads");
     drop(input);
     let finished = running.finish().expect_code(0);
-    assert!(
-        finished.stdout == bytes,
-        "{} of {} bytes came back",
-        finished.stdout.len(),
-        bytes.len()
-    );
+    assert!(finished.stdout == bytes, "{} of {} bytes came back", finished.stdout.len(), bytes.len());
 }
 
 #[apply(live_test)]
@@ -250,9 +228,7 @@ fn git_ignores_a_default_recording() {
     fs::write(&list, "").expect("a list");
     let recorded = || {
         let mut command = Command::new(SPAWNSCOPE);
-        run(command.args(["record", "--", "true"]).current_dir(directory))
-            .expect_code(0)
-            .errors()
+        run(command.args(["record", "--", "true"]).current_dir(directory)).expect_code(0).errors()
     };
     assert!(recorded().contains("added spawnscope.db* to"));
     assert!(!recorded().contains("added spawnscope.db* to"));

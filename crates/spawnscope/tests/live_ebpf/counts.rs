@@ -50,11 +50,7 @@ fn each_mechanism_is_distinguished_and_counted() {
         *counted.entry(child.mechanism()).or_default() += 1;
     }
     for mechanism in ["fork", "vfork", "posix_spawn", "clone", "clone3"] {
-        assert_eq!(
-            counted.remove(mechanism),
-            Some(truth.one(mechanism)),
-            "launches by {mechanism}"
-        );
+        assert_eq!(counted.remove(mechanism), Some(truth.one(mechanism)), "launches by {mechanism}");
     }
     assert!(counted.is_empty(), "unexpected mechanisms: {counted:?}");
 }

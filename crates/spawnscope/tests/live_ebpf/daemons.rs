@@ -92,10 +92,7 @@ fn what_a_daemon_launches_for_the_command_is_recorded() {
         assert_eq!(daemon_launches.len(), 2, "--with {with}");
         let is_child_of_command =
             |launch: &&Launch| launch.parent().is_none() || launch.parent() == Some(launches.root().id());
-        assert!(
-            !daemon_launches.iter().any(is_child_of_command),
-            "its parent is the daemon"
-        );
+        assert!(!daemon_launches.iter().any(is_child_of_command), "its parent is the daemon");
         // The client waits for the daemon, and the daemon for the programs that it launches.
         let report = report(&record.file());
         let sleep = row_of(&report, "sleep");

@@ -208,9 +208,7 @@ fn without_file(shell: &Shell) {
     let tiny = word("tiny");
     let chain = |script: &str, label: &str| {
         let record = Record::new();
-        shell
-            .record(&record, &["-c", &script.replace("@t", &tiny)])
-            .expect_code(0);
+        shell.record(&record, &["-c", &script.replace("@t", &tiny)]).expect_code(0);
         chain_of(&labelled_chains(&record.file()), label).to_owned()
     };
     // Busybox may count these lines from 0.

@@ -17,10 +17,9 @@ fn two_engines_read_what_was_recorded() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let dataset = directory.path().join("fleet");
     let mut expected = Vec::new();
-    for (job, script) in [
-        ("a / b", "for n in 1 2 3; do /bin/true; done; ls / | wc -l"),
-        ("nightly", "(exit 3); /bin/true"),
-    ] {
+    for (job, script) in
+        [("a / b", "for n in 1 2 3; do /bin/true; done; ls / | wc -l"), ("nightly", "(exit 3); /bin/true")]
+    {
         let record = Record::new().flags(&["-q", "--label", &format!("job={job}")]);
         record.run(["sh", "-c", script]).expect_code(0);
         let output = dataset.to_str().expect("characters");

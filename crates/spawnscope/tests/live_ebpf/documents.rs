@@ -17,9 +17,5 @@ fn record_ends_with_the_line_that_the_readme_shows() {
     let finished = Record::new().run(["bash", "-c", "true & wait"]).expect_code(0);
     let errors = finished.errors();
     let printed = errors.lines().last().expect("a line");
-    assert!(
-        shape::matches(shown[0], printed),
-        "{} is shown, {printed} printed",
-        shown[0]
-    );
+    assert!(shape::matches(shown[0], printed), "{} is shown, {printed} printed", shown[0]);
 }

@@ -68,9 +68,8 @@ fn assert_children_are_critical(command: &[&str]) {
         let (total, critical) = (number(bash, "total_ns"), number(bash, "critical_ns"));
         let saved = number(&whatif, "unrecorded_ns") - number(&whatif, "predicted_ns");
         let are_most_critical = critical.min(saved) >= MIN_SHARE * total;
-        ok_if(
-            are_most_critical && (critical - saved).abs() <= MAX_DIFFERENCE * critical.max(saved),
-            || format!("of {total} ns, {critical} are critical, and removal saves {saved}"),
-        )
+        ok_if(are_most_critical && (critical - saved).abs() <= MAX_DIFFERENCE * critical.max(saved), || {
+            format!("of {total} ns, {critical} are critical, and removal saves {saved}")
+        })
     });
 }

@@ -144,9 +144,7 @@ fn try_stopped_child() -> Result<(), String> {
     // The stop is part of run.
     assert!(run_ns >= truth.one("stopped_ns"), "run took {run_ns} ns");
     let reap_ns = child.phase_ns("reap").expect("reap is known");
-    ok_if(reap_ns < 20_000_000, || {
-        format!("the last wait reaps the child at once, not after {reap_ns} ns")
-    })
+    ok_if(reap_ns < 20_000_000, || format!("the last wait reaps the child at once, not after {reap_ns} ns"))
 }
 
 fn kill_process(pid: i64) {

@@ -80,16 +80,15 @@ fn slow_interrupts_only_reach_the_command_however_many() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn no_signal_ends_the_recorder_and_each_reaches_the_command() {
-    for signal in [
-        "HUP", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "XFSZ", "PWR", "IO", "STKFLT", "RTMIN", "RTMAX",
-    ] {
+    for signal in
+        ["HUP", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "XFSZ", "PWR", "IO", "STKFLT", "RTMIN", "RTMAX"]
+    {
         let record = Record::new().flags(&["-q"]);
         let script = format!("trap 'echo got; exit 9' {signal}; echo ready; while :; do sleep 0.05; done");
         let running = Running::start(&mut record.command(["bash", "-c", &script]));
         await_some("a trap", || running.stdout_so_far().ends_with(b"ready\n").then_some(()));
-        let sent = std::process::Command::new("bash")
-            .args(["-c", &format!("kill -{signal} {}", running.pid())])
-            .status();
+        let sent =
+            std::process::Command::new("bash").args(["-c", &format!("kill -{signal} {}", running.pid())]).status();
         assert!(sent.expect("bash").success(), "{signal}");
         let finished = running.finish().expect_code(9);
         assert_eq!(finished.output(), "ready\ngot\n", "{signal}");
@@ -148,9 +147,7 @@ fn a_killed_recorder_leaves_its_recording_and_the_command() {
     );
     let traced = ["sh", "-c", &script, &word("storm"), &word("tiny")];
     let running = Running::start(&mut record.command(traced));
-    await_some("the command's first half", || {
-        running.stdout_so_far().ends_with(b"ready\n").then_some(())
-    });
+    await_some("the command's first half", || running.stdout_so_far().ends_with(b"ready\n").then_some(()));
     kill(running.pid(), Signal::SIGKILL).expect("the recorder runs");
     running.finish().expect_code(128 + 9);
 

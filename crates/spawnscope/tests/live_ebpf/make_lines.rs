@@ -118,10 +118,7 @@ fn one_script(make: &Shell) {
 
 fn recursive_makes(make: &Shell) {
     let files = [
-        (
-            "Makefile",
-            "include parts/part.mk\n.DEFAULT_GOAL := all\nall: part\n\t$(MAKE) -C below\n\t@t top\n",
-        ),
+        ("Makefile", "include parts/part.mk\n.DEFAULT_GOAL := all\nall: part\n\t$(MAKE) -C below\n\t@t top\n"),
         ("parts/part.mk", "part:\n\t@t included\n"),
         ("below/GNUmakefile", "all:\n\t@t under\n\t@$(MAKE) -f more.mk\n"),
         ("below/more.mk", "\nall:\n\t@t deep\n"),

@@ -71,10 +71,7 @@ fn metrics_agree_with_the_report() {
             let labels = [("command", command), ("phase", phase)];
             let seconds = samples.value("spawnscope_phase_seconds_sum", &labels).unwrap_or(0.0);
             let reported = time.as_f64().unwrap_or(0.0) / 1e9;
-            assert!(
-                (seconds - reported).abs() < 1e-8,
-                "{command} {phase}: {seconds} {reported}"
-            );
+            assert!((seconds - reported).abs() < 1e-8, "{command} {phase}: {seconds} {reported}");
         }
     }
     let total = |name: &str| samples.value(name, &[]);
@@ -115,13 +112,7 @@ fn assert_dashboard_names_metrics(metrics: &str) {
 fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
     let record = Record::new();
     let directory = record.directory().to_owned();
-    let hostile = [
-        "a\"} 1\nevil 2",
-        "back\\slash",
-        "\u{1b}[2J",
-        "lines\r\nmore",
-        "{command=\"x\"}",
-    ];
+    let hostile = ["a\"} 1\nevil 2", "back\\slash", "\u{1b}[2J", "lines\r\nmore", "{command=\"x\"}"];
     for name in hostile {
         std::fs::copy(path("tiny"), directory.join(name)).expect("a copy");
     }
@@ -131,9 +122,7 @@ fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
     let names = hostile.map(|name| directory.join(name));
     let script = "for i in 1 2 3; do for program; do \"$program\"; done; done";
     let words = ["sh", "-c", script, "sh"].map(std::ffi::OsString::from);
-    record
-        .run(words.into_iter().chain(names.into_iter().map(Into::into)))
-        .expect_code(0);
+    record.run(words.into_iter().chain(names.into_iter().map(Into::into))).expect_code(0);
 
     let samples = Samples::read(&file);
     let commands = samples.commands();
@@ -176,10 +165,7 @@ fn the_file_exists_while_the_recording_is_in_progress() {
 fn a_bad_file_is_an_error_before_the_command_starts() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let marker = directory.path().join("ran");
-    for (file, why) in [
-        ("missing/x.prom", "failed to create a file next to"),
-        (".", "must be a regular file"),
-    ] {
+    for (file, why) in [("missing/x.prom", "failed to create a file next to"), (".", "must be a regular file")] {
         let file = directory.path().join(file);
         let words = ["record", "-o", "/dev/null/none", "--metrics"].map(std::ffi::OsString::from);
         let rest = ["--".into(), "touch".into(), marker.clone().into_os_string()];

@@ -26,13 +26,7 @@ live_test! {
 }
 
 /// Runs a command without the files in /etc.
-const WITHOUT_CACHE: [&str; 5] = [
-    "unshare",
-    "--mount",
-    "sh",
-    "-c",
-    "mount -t tmpfs none /etc && exec \"$0\" \"$@\"",
-];
+const WITHOUT_CACHE: [&str; 5] = ["unshare", "--mount", "sh", "-c", "mount -t tmpfs none /etc && exec \"$0\" \"$@\""];
 
 /// Compiles these libraries (name, source and flags) and a program that is linked with them.
 fn compile(compiler: &str, libraries: &[(&str, &str, &[&str])], program: &str) -> TempDir {
@@ -68,9 +62,7 @@ fn assert_load_ends_before_constructors(compiler: &str, launcher: &[&str]) {
         let end = end.expect("the end of a load");
         let gap = truth.one("constructor_began") - end;
         assert!(gap > 0, "it ended {} ns after the constructors began", -gap);
-        ok_if(gap < MAX_GAP_NS, || {
-            format!("{gap} ns from the end to the constructors")
-        })
+        ok_if(gap < MAX_GAP_NS, || format!("{gap} ns from the end to the constructors"))
     });
 }
 

@@ -150,9 +150,7 @@ fn edges_by_ninja(directory: &Path) -> BTreeMap<String, Option<String>> {
         outputs.entry(fields[4]).or_default().insert(fields[3]);
         hashes.insert(fields[3], fields[4]);
     }
-    let listed = run(Command::new("ninja")
-        .current_dir(directory)
-        .args(["-t", "compdb", "run", "copy", "respond"]));
+    let listed = run(Command::new("ninja").current_dir(directory).args(["-t", "compdb", "run", "copy", "respond"]));
     let listed = listed.expect_code(0).json();
     let mut edges = BTreeMap::new();
     for edge in listed.as_array().expect("edges") {

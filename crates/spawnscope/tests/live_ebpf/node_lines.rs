@@ -69,11 +69,7 @@ if (isMainThread) {
 }
 ";
     let chains = record(&[("main 1.mjs", script)], "main 1.mjs");
-    for (label, chain) in [
-        ("sync", "main 1.mjs:4"),
-        ("async", "main 1.mjs:5"),
-        ("worker", "main 1.mjs:8"),
-    ] {
+    for (label, chain) in [("sync", "main 1.mjs:4"), ("async", "main 1.mjs:5"), ("worker", "main 1.mjs:8")] {
         assert!(chain_of(&chains, label).starts_with(chain), "{label}: {chains:#?}");
     }
 }
@@ -102,9 +98,7 @@ process.exitCode = 3;
     let options = format!("--require={}", own.display());
     let alone = run(Command::new(NODE).arg(&file).env("NODE_OPTIONS", &options));
     let record = Record::new().flags(&["--node-lines", "--quiet"]);
-    let recorded = run(record
-        .command([NODE.as_ref(), file.as_os_str()])
-        .env("NODE_OPTIONS", &options));
+    let recorded = run(record.command([NODE.as_ref(), file.as_os_str()]).env("NODE_OPTIONS", &options));
     assert_eq!((alone.code(), recorded.code()), (3, 3), "{}", recorded.errors());
     let output = alone.output();
     let is_complete = output.contains("said\ntrue 3 own\n") && output.ends_with("0 loaded\n");

@@ -95,12 +95,7 @@ fn serve(mut stream: TcpStream, received: &Mutex<Vec<Request>>, answer: fn(usize
         let status = {
             let mut received = received.lock().expect("no panic");
             let status = answer(received.len());
-            received.push(Request {
-                path,
-                headers,
-                body,
-                status: status.unwrap_or(0),
-            });
+            received.push(Request { path, headers, body, status: status.unwrap_or(0) });
             status
         };
         let Some(status) = status else {
@@ -170,10 +165,7 @@ fn assert_metrics_agree(metrics: &HashMap<String, HashMap<String, f64>>, report:
         for (phase, time) in row["phases"].as_object().expect("phases") {
             let seconds = value("spawnscope_phase_seconds", &format!("{command} {phase}")).unwrap_or(0.0);
             let reported = time.as_f64().unwrap_or(0.0) / 1e9;
-            assert!(
-                (seconds - reported).abs() < 1e-8,
-                "{command} {phase}: {seconds} {reported}"
-            );
+            assert!((seconds - reported).abs() < 1e-8, "{command} {phase}: {seconds} {reported}");
         }
     }
     let launches = value("spawnscope_launches_started_total", "");

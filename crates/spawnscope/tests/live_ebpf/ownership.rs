@@ -107,11 +107,8 @@ fn a_recording_that_is_swapped_for_a_link_changes_no_file_of_root() {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let nobody = Owner {
-                uid: Uid::from_raw(NOBODY),
-                gid: Gid::from_raw(NOBODY),
-                groups: vec![Gid::from_raw(NOBODY)],
-            };
+            let nobody =
+                Owner { uid: Uid::from_raw(NOBODY), gid: Gid::from_raw(NOBODY), groups: vec![Gid::from_raw(NOBODY)] };
             let _acting = nobody.act().expect("the ids of nobody");
             let [link, file] = ["link", "spawnscope.db"].map(|name| fixture.user(name));
             while !is_over.load(Ordering::Relaxed) {
@@ -136,9 +133,8 @@ fn all_files_for_the_caller_of_sudo_are_created_as_that_user() {
     let fixture = Fixture::new();
     fixture.sudo("record -q -- true").expect_code(0);
     let listed = fixture.sudo("record -q -- stat -c '%n %u %g %a' spawnscope.db spawnscope.db-wal spawnscope.db-shm");
-    let expected: Vec<_> = ["", "-wal", "-shm"]
-        .map(|suffix| format!("spawnscope.db{suffix} {NOBODY} {NOBODY} 600"))
-        .into();
+    let expected: Vec<_> =
+        ["", "-wal", "-shm"].map(|suffix| format!("spawnscope.db{suffix} {NOBODY} {NOBODY} 600")).into();
     let output = listed.output();
     assert_eq!(output.lines().collect::<Vec<_>>(), expected, "{}", listed.errors());
     for name in ["spawnscope.db", "spawnscope.db.old"] {

@@ -108,10 +108,7 @@ deep(50);
     let loaded = chain_of(&recorded, "loaded").strip_prefix("Relocate.pm:5 < main.sh:3 BEGIN < ");
     assert!(matches!(loaded, Some("main.sh:3" | "...")), "{recorded:#?}");
     let library = chain_of(&recorded, "library");
-    assert!(
-        library.starts_with("Open3.pm:") && library.ends_with(" < main.sh:17"),
-        "{library}"
-    );
+    assert!(library.starts_with("Open3.pm:") && library.ends_with(" < main.sh:17"), "{library}");
     let deep = ["main.sh:19 deep"; 32].join(" < ") + " < ...";
     assert_eq!(chain_of(&recorded, "deep"), deep);
 }
@@ -128,11 +125,7 @@ eval q{
 made();
 eval qq{#line 7 \"template.pl\"\\nsystem '@t', 'named'};
 ";
-    let truth = [
-        ("text", "main.sh:1"),
-        ("made", "main.sh:8"),
-        ("named", "template.pl:7 < main.sh:9"),
-    ];
+    let truth = [("text", "main.sh:1"), ("made", "main.sh:8"), ("named", "template.pl:7 < main.sh:9")];
     shell.expect(script, &[], &truth);
 }
 

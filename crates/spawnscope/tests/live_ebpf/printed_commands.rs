@@ -24,10 +24,8 @@ fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
     let record = Record::new();
     let script = record.directory().join("it's mine.sh");
     fs::write(&script, SCRIPT).expect("a script");
-    let finished = run(record
-        .command(["bash".as_ref(), script.as_os_str()])
-        .current_dir(record.directory()))
-    .expect_code(0);
+    let finished =
+        run(record.command(["bash".as_ref(), script.as_os_str()]).current_dir(record.directory())).expect_code(0);
     let errors = finished.errors();
     let ends = errors.ends_with("; the command exited with status 0\n");
     assert!(ends && errors.lines().count() <= 25, "{errors}");
@@ -55,8 +53,7 @@ fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
 /// Returns the command in a printed line, if there is one.
 fn command(line: &str) -> Option<&str> {
     let line = line.trim_start();
-    line.strip_prefix("try: ")
-        .or_else(|| line.starts_with("spawnscope ").then_some(line))
+    line.strip_prefix("try: ").or_else(|| line.starts_with("spawnscope ").then_some(line))
 }
 
 fn run_as_printed(line: &str, directory: &Path) {

@@ -78,10 +78,7 @@ impl Chains {
         });
         let collected = collected.collect();
         let is_truncated = frames.is_truncated();
-        Some(CallChain {
-            frames: collected,
-            is_truncated,
-        })
+        Some(CallChain { frames: collected, is_truncated })
     }
 
     /// Returns the number of Python frames in the recording.
@@ -128,9 +125,7 @@ fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<Pytho
     let file = workload().as_os_str().as_bytes().escape_ascii().to_string();
     let modules = (!module.is_empty()).then_some(("", module));
     let frames = functions.iter().copied().chain(modules);
-    frames
-        .map(|(function, mark)| frame(python.name(function), &file, marked_line(mark)))
-        .collect()
+    frames.map(|(function, mark)| frame(python.name(function), &file, marked_line(mark))).collect()
 }
 
 #[apply(live_test)]
@@ -175,29 +170,19 @@ const SHAPES: &[Shape] = &[
     ("method", &[("Builder.method", "method")], "main: method"),
     (
         "nested",
-        &[
-            ("Builder.decorated.<locals>.inner", "nested: inner"),
-            ("Builder.decorated", "nested: outer"),
-        ],
+        &[("Builder.decorated.<locals>.inner", "nested: inner"), ("Builder.decorated", "nested: outer")],
         "main: nested",
     ),
     ("over lines", &[("over_lines", "over lines")], "main: over lines"),
     (
         "generator expression",
         &[
-            (
-                "generator_expression.<locals>.<genexpr>",
-                "generator expression: inside",
-            ),
+            ("generator_expression.<locals>.<genexpr>", "generator expression: inside"),
             ("generator_expression", "generator expression: outside"),
         ],
         "main: generator expression",
     ),
-    (
-        "generator",
-        &[("generator", "generator: inside"), ("consume", "generator: outside")],
-        "main: generator",
-    ),
+    ("generator", &[("generator", "generator: inside"), ("consume", "generator: outside")], "main: generator"),
     ("coroutine", &[("coroutine", "coroutine")], "main: coroutine"),
     ("os.fork", &[("forking", "os.fork")], "main: os.fork"),
     ("os.system", &[("system", "os.system")], "main: os.system"),
@@ -205,33 +190,15 @@ const SHAPES: &[Shape] = &[
     ("shell", &[("shell", "shell")], "main: shell"),
     ("os.popen", &[("piped", "os.popen")], "main: os.popen"),
     ("preexec_fn", &[("with_hook", "preexec_fn")], "main: preexec_fn"),
-    (
-        "in preexec_fn",
-        &[("hook", "in preexec_fn: hook"), ("with_hook", "preexec_fn")],
-        "main: preexec_fn",
-    ),
-    (
-        "behind threads",
-        &[("behind_threads", "behind threads")],
-        "main: behind threads",
-    ),
+    ("in preexec_fn", &[("hook", "in preexec_fn: hook"), ("with_hook", "preexec_fn")], "main: preexec_fn"),
+    ("behind threads", &[("behind_threads", "behind threads")], "main: behind threads"),
     (
         "multiprocessing",
-        &[
-            ("process", "multiprocessing: inside"),
-            ("forked_process", "multiprocessing: outside"),
-        ],
+        &[("process", "multiprocessing: inside"), ("forked_process", "multiprocessing: outside")],
         "main: multiprocessing",
     ),
     ("handler", &[("with_handlers", "handler")], "main: handler"),
-    (
-        "enter",
-        &[
-            ("Manager.__enter__", "enter: inside"),
-            ("managed", "enter, leave: outside"),
-        ],
-        "main: managed",
-    ),
+    ("enter", &[("Manager.__enter__", "enter: inside"), ("managed", "enter, leave: outside")], "main: managed"),
     ("partial", &[], "partial"),
     ("lambda", &[("<lambda>", "lambda")], "lambda"),
     ("module", &[], "module"),
@@ -267,17 +234,10 @@ fn assert_compiled(python: &Python, chains: &Chains) {
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
 fn a_launch_through_the_library_of_python_has_its_frames() {
-    const FORKS: [(&str, &str); 3] = [
-        ("Popen._execute_child", "fork_exec("),
-        ("Popen.__init__", "self._execute_child("),
-        ("run", "with Popen("),
-    ];
-    const SPAWNS: [(&str, &str); 4] = [
-        ("Popen._posix_spawn", "os.posix_spawn("),
-        ("Popen._execute_child", "self._posix_spawn("),
-        FORKS[1],
-        FORKS[2],
-    ];
+    const FORKS: [(&str, &str); 3] =
+        [("Popen._execute_child", "fork_exec("), ("Popen.__init__", "self._execute_child("), ("run", "with Popen(")];
+    const SPAWNS: [(&str, &str); 4] =
+        [("Popen._posix_spawn", "os.posix_spawn("), ("Popen._execute_child", "self._posix_spawn("), FORKS[1], FORKS[2]];
     for python in interpreters() {
         let call_chain = record_script(&python).call_chain("function").expect("a chain");
         let spawns = call_chain.frames[0].0 == python.name(SPAWNS[0].0);
@@ -361,9 +321,7 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
         // The chain is right or unknown.
         assert!(call_chain(number).is_none_or(|own| own == expected));
     }
-    ok_if(call_chain(launches - 1).is_some(), || {
-        format!("not recognised in {launches} launches")
-    })
+    ok_if(call_chain(launches - 1).is_some(), || format!("not recognised in {launches} launches"))
 }
 
 /// The program is a shell that calls itself python3.

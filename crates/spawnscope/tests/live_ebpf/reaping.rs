@@ -34,9 +34,7 @@ fn the_end_of_a_traced_thread_does_not_end_its_process() {
     let program = "import threading, time\nt = threading.Thread(target=int)\nt.start()\nt.join()\ntime.sleep(0.3)";
     let record = Record::new();
     let strace = ["strace", "-f", "-o", "/dev/null"].into_iter();
-    record
-        .run(strace.chain(["/usr/bin/python3", "-c", program]))
-        .expect_code(0);
+    record.run(strace.chain(["/usr/bin/python3", "-c", program])).expect_code(0);
     let launches = launches(&record.file());
     let is_python = |program: &&str| program.starts_with("python3");
     let traced = launches.only(|launch| launch.programs().first().is_some_and(is_python));

@@ -100,8 +100,6 @@ fn a_refused_essential_program_is_named_with_the_reason() {
         assert_eq!(text.contains("collecting with ptrace"), code == 0, "{text}");
     }
     let record = Record::new().flags(&["--verbose"]);
-    let text = run_with_refusals("on_switch", &record, &["true"])
-        .expect_code(0)
-        .message();
+    let text = run_with_refusals("on_switch", &record, &["true"]).expect_code(0).message();
     assert_contains(&text, ["refuses the BPF program on_switch: a test refuses it"]);
 }

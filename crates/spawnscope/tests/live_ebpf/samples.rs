@@ -64,8 +64,7 @@ fn samples_name_the_function_that_works() {
         let (spinning, all) = working_weights(&record);
         assert!(spinning * 10 >= all * 8, "{spinning} of {all}");
         let file = RecordingFile::open(&record.file()).expect("the recording");
-        file.samples(&mut |row| assert_ne!(row.task.0, 0, "no sample is of the recorder"))
-            .expect("its samples");
+        file.samples(&mut |row| assert_ne!(row.task.0, 0, "no sample is of the recorder")).expect("its samples");
     }
 }
 
@@ -135,18 +134,11 @@ fn a_wait_inside_execve_has_kernel_frames() {
 fn try_scanned() -> Result<(), String> {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let record = Record::new().flags(&["--sample", "999"]);
-    let words = [
-        path("long_exec"),
-        "long".into(),
-        path("tiny"),
-        mount_point.path().into(),
-    ];
+    let words = [path("long_exec"), "long".into(), path("tiny"), mount_point.path().into()];
     record.run(words).expect_code(0);
     let waits = stacks(&record, &["--off-cpu", "--phase", "exec"]);
     let (scanned, all) = weights(&waits, &["long_exec", "exec", "fanotify_handle_event_[k]"]);
-    ok_if(scanned >= 7 * 20_000 && scanned * 10 >= all * 9, || {
-        format!("{waits:#?}")
-    })
+    ok_if(scanned >= 7 * 20_000 && scanned * 10 >= all * 9, || format!("{waits:#?}"))
 }
 
 #[apply(live_test)]

@@ -51,12 +51,7 @@ fn closes_before_an_exec_are_counted_and_timed() {
     let truth = Truth::new(&record.run(command).expect_code(0).stdout);
     let launches = launches(&record.file());
     let amounts = truth.all("amount_ns");
-    let methods = [
-        ("one_by_one", CLOSES),
-        ("at_once", 1),
-        ("with_a_break", 1 + CLOSES),
-        ("nothing", 0),
-    ];
+    let methods = [("one_by_one", CLOSES), ("at_once", 1), ("with_a_break", 1 + CLOSES), ("nothing", 0)];
     for ((method, closes), amount) in methods.into_iter().zip(amounts) {
         let child = launches.with_pid(truth.one(method)).json();
         assert_eq!(child["setup_closes"], closes, "{method}");

@@ -79,9 +79,7 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
         // The chain is unknown or right.
         assert!(["", chain].contains(&chain_of(&chains, name)), "{chains:?}");
     }
-    ok_if(!chain_of(&chains, "late").is_empty(), || {
-        format!("not recognised within {sleeps} s")
-    })
+    ok_if(!chain_of(&chains, "late").is_empty(), || format!("not recognised within {sleeps} s"))
 }
 
 #[apply(live_test)]

@@ -180,9 +180,8 @@ fn line_of(mark: &str) -> Option<u32> {
 fn expect_lines(chain: &Chain, program: &str) {
     let is_own = |frame: &&OwnedFrame| frame.module.as_deref() == Some(program);
     let own = chain.frames.iter().filter(is_own);
-    let frames: Vec<_> = own
-        .map(|frame| (frame.function.as_deref().unwrap_or("?"), frame.line, frame.is_inlined))
-        .collect();
+    let frames: Vec<_> =
+        own.map(|frame| (frame.function.as_deref().unwrap_or("?"), frame.line, frame.is_inlined)).collect();
     let expected = [
         ("inner", line_of("vfork"), false),
         ("middle", line_of("middle"), true),
@@ -247,11 +246,7 @@ fn a_stripped_program_has_addresses_and_no_names() {
 fn a_chain_in_a_thread_ends_at_the_start_of_the_thread() {
     for mechanism in ["vfork", "posix_spawn", "fork"] {
         let chain = chain_of(&path("callers"), &["thread", mechanism]);
-        assert_eq!(
-            chain.names_in("callers"),
-            ["inner", "outer", "thread_body"],
-            "{chain:#?}"
-        );
+        assert_eq!(chain.names_in("callers"), ["inner", "outer", "thread_body"], "{chain:#?}");
         assert!(!chain.is_truncated, "{mechanism}: {chain:#?}");
     }
 }

@@ -80,9 +80,7 @@ fn the_perl_of_every_suite_has_its_lines() {
         let perl = Shell::in_root(root, "/usr/bin/perl");
         let printed = perl.run(&["-e", "print $]"]).expect_code(0).output();
         println!("{}: perl {printed}", root.suite);
-        let minor = printed
-            .split_once('.')
-            .and_then(|(_, rest)| rest.get(..3)?.parse().ok());
+        let minor = printed.split_once('.').and_then(|(_, rest)| rest.get(..3)?.parse().ok());
         if minor.is_some_and(|minor: u32| minor <= LATEST_PERL) {
             perl_lines::SHAPES.iter().for_each(|shape| shape(&perl));
         } else {

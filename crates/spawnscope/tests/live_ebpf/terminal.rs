@@ -27,11 +27,7 @@ fn an_interactive_command_owns_its_terminal() {
     let screen = run_dialogue(&Record::new());
     let text = String::from_utf8_lossy(&screen);
     assert!(text.contains("dialogue"), "the report follows: {text}");
-    assert_eq!(
-        text.matches("\x1b[?25l").count(),
-        text.matches("\x1b[?25h").count(),
-        "the cursor is shown again"
-    );
+    assert_eq!(text.matches("\x1b[?25l").count(), text.matches("\x1b[?25h").count(), "the cursor is shown again");
 }
 
 /// The pauses are long enough for a spinner to appear: before a line, within a line, and within a line of another program.

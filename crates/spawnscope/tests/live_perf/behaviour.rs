@@ -28,9 +28,7 @@ fn a_report_without_losses_mentions_none() {
 #[apply(live_test)]
 fn every_analysis_accepts_a_recording_by_perf() {
     let record = Record::new();
-    record
-        .run(["sh", "-c", "sleep 0.1 & /bin/true; (:); wait"])
-        .expect_code(0);
+    record.run(["sh", "-c", "sleep 0.1 & /bin/true; (:); wait"]).expect_code(0);
     let lossy = Record::new().flags(&["--buffer", "4", "-q"]);
     lossy.run(["sh", "-c", STORM]).expect_code(0);
     let page = record.directory().join("page.html");
@@ -51,12 +49,7 @@ fn every_analysis_accepts_a_recording_by_perf() {
             let errors = read(words, &file).errors();
             assert!(!errors.contains("panicked"), "{words:?}: {errors}");
         }
-        let finished = spawnscope(
-            ["whatif", "--remove", "true"]
-                .map(OsStr::new)
-                .iter()
-                .chain([&file.as_os_str()]),
-        );
+        let finished = spawnscope(["whatif", "--remove", "true"].map(OsStr::new).iter().chain([&file.as_os_str()]));
         assert!(!finished.errors().contains("panicked"), "{}", finished.errors());
     }
 }
@@ -75,9 +68,7 @@ fn after_the_duration_the_command_continues_and_its_processes_are_unfinished() {
 #[apply(live_test)]
 fn descendants_that_outlive_the_command_are_recorded_to_their_end_on_request() {
     let record = Record::new().flags(&["-q", "--wait-for-all"]);
-    record
-        .run(["sh", "-c", "sh -c 'sleep 0.4; exit 0' & exit 0"])
-        .expect_code(0);
+    record.run(["sh", "-c", "sh -c 'sleep 0.4; exit 0' & exit 0"]).expect_code(0);
     let wall = report(&record.file())["wall_ns"].as_u64();
     assert!(wall.is_some_and(|wall| wall >= 400_000_000), "{wall:?}");
 }

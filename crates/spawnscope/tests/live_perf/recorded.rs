@@ -81,10 +81,7 @@ fn most_arguments_of_short_programs_are_known_and_none_are_wrong() {
         known += 1;
         assert_eq!(launch.arguments(), ["/bin/true".to_owned(), number.to_string()]);
         // If the process ended before the path was read, the path is that of the mapped file, with the symbolic link resolved.
-        assert!(
-            ["/bin/true", "/usr/bin/true"].iter().any(|path| exec["path"] == *path),
-            "{exec}"
-        );
+        assert!(["/bin/true", "/usr/bin/true"].iter().any(|path| exec["path"] == *path), "{exec}");
     }
     assert!(known >= 1000, "{known} of 2000 are known");
 }
@@ -92,9 +89,7 @@ fn most_arguments_of_short_programs_are_known_and_none_are_wrong() {
 #[apply(live_test)]
 fn a_chain_of_execs_is_one_launch_with_the_arguments_of_each_program_or_none() {
     let record = Record::new().flags(&["-q"]);
-    record
-        .run(["sh", "-c", "sh -c 'exec env env sleep 0.2'; :"])
-        .expect_code(0);
+    record.run(["sh", "-c", "sh -c 'exec env env sleep 0.2'; :"]).expect_code(0);
     let all = launches(&record.file());
     let chain = all.only(|launch| launch.command() == "sleep");
     assert_eq!(chain.programs(), ["sh", "env", "env", "sleep"]);

@@ -9,23 +9,13 @@ use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 /// Creates namespaces like those of a rootless container, in which the user is root and the command is a child of process 1.
-const ROOTLESS: [&str; 6] = [
-    "unshare",
-    "--user",
-    "--map-root-user",
-    "--pid",
-    "--fork",
-    "--mount-proc",
-];
+const ROOTLESS: [&str; 6] = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
 
 /// Runs the program through launchers, as the user of the test.
 fn run_as_root(directory: &PublicDirectory, launchers: &[&str], words: &[&str]) -> Finished {
     let program = directory.path().join("spawnscope").display().to_string();
     let all = [launchers, &[&program], words].concat();
-    run(Command::new(all[0])
-        .args(&all[1..])
-        .current_dir(directory.path())
-        .env_remove("LD_LIBRARY_PATH"))
+    run(Command::new(all[0]).args(&all[1..]).current_dir(directory.path()).env_remove("LD_LIBRARY_PATH"))
 }
 
 /// Returns the launches of the recording that was made in the directory.
@@ -39,11 +29,8 @@ fn launches(directory: &PublicDirectory) -> Launches {
 fn assert_records_by_ptrace(is_ordinary: bool, launchers: &[&str]) {
     let directory = PublicDirectory::new();
     let words = ["record", "--", "sh", "-c", "ls / | wc -l; exit 4"];
-    let finished = if is_ordinary {
-        directory.run(launchers, &words)
-    } else {
-        run_as_root(&directory, launchers, &words)
-    };
+    let finished =
+        if is_ordinary { directory.run(launchers, &words) } else { run_as_root(&directory, launchers, &words) };
     let collector = "collecting with ptrace; unknown: create, most reaps";
     let line = finished.expect_code(4).message();
     assert_contains(&line, [collector, "to record these too: ", "recorded 3 launches"]);

@@ -12,21 +12,11 @@ fn shape(all: &Launches, launch: &Launch) -> String {
     let below = all.children_of(launch);
     let below: Vec<String> = below.into_iter().map(|child| shape(all, child)).collect();
     let programs = launch.programs();
-    let arguments = if programs.is_empty() {
-        Vec::new()
-    } else {
-        launch.arguments()
-    };
+    let arguments = if programs.is_empty() { Vec::new() } else { launch.arguments() };
     let line = format!("{:?}", (programs, arguments, launch.exit_code(), launch.failed_execs()));
     let mechanism = &launch.json()["mechanism"];
-    let directory = launch.json()["execs"]
-        .as_array()
-        .and_then(|execs| execs.last()?.get("cwd").cloned());
-    format!(
-        "{line} {mechanism} {directory:?} {:?} [{}]",
-        launch.exit_signal(),
-        below.join(", ")
-    )
+    let directory = launch.json()["execs"].as_array().and_then(|execs| execs.last()?.get("cwd").cloned());
+    format!("{line} {mechanism} {directory:?} {:?} [{}]", launch.exit_signal(), below.join(", "))
 }
 
 #[apply(live_test)]
@@ -80,11 +70,9 @@ for i in 1 2; do /bin/true \"loop$i\"; done
     let python = "import os, subprocess\ndef f():\n    subprocess.run(['/bin/true', 'f'])\nf()\nos.system('/bin/true shell')\n\
                   if os.fork() == 0:\n    os._exit(0)\nos.wait()\n";
     let directory = tempfile::tempdir().expect("a temporary directory");
-    for (program, name, text) in [
-        ("bash", "s.sh", script),
-        ("dash", "s.sh", script),
-        ("/usr/bin/python3", "p.py", python),
-    ] {
+    for (program, name, text) in
+        [("bash", "s.sh", script), ("dash", "s.sh", script), ("/usr/bin/python3", "p.py", python)]
+    {
         let file = directory.path().join(name);
         std::fs::write(&file, text).expect("a script");
         assert_same_lines(&[program, &file.display().to_string()]);
@@ -190,21 +178,14 @@ fn running_processes_need_ebpf() {
 #[apply(live_test)]
 fn labels_are_stored_and_other_variables_are_not() {
     let labels = ["runner=large", "token=hunter2", "run=mine"];
-    let record = Record::new()
-        .flags(&["-q"])
-        .flags(&labels.map(|label| ["--label", label]).concat());
+    let record = Record::new().flags(&["-q"]).flags(&labels.map(|label| ["--label", label]).concat());
     let mut command = record.command(["true"]);
     command.env("GITHUB_ACTIONS", "true").env("GITHUB_SHA", "c0ffee");
     command.env("GITHUB_RUN_ID", "7").env("GITHUB_TOKEN", "never-stored");
     run(&mut command).expect_code(0);
     let labels = &report(&record.file())["labels"];
-    for (key, value) in [
-        ("ci", "github"),
-        ("commit", "c0ffee"),
-        ("run", "mine"),
-        ("runner", "large"),
-        ("token", "***"),
-    ] {
+    for (key, value) in [("ci", "github"), ("commit", "c0ffee"), ("run", "mine"), ("runner", "large"), ("token", "***")]
+    {
         assert_eq!(labels[key], value, "{labels}");
     }
     let host = rustix::system::uname();

@@ -30,11 +30,7 @@ impl BuildResult {
             })
             .collect();
         files.sort_unstable();
-        BuildResult {
-            code: finished.code(),
-            output,
-            files,
-        }
+        BuildResult { code: finished.code(), output, files }
     }
 }
 
@@ -53,10 +49,7 @@ fn assert_builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
     let expected = run(Command::new(command[0]).args(&command[1..]).current_dir(plain.path()));
     let record = Record::new().flags(&["-q"]);
     let found = run(record.command(command).current_dir(recorded.path()));
-    let results = (
-        BuildResult::read(&expected, plain.path()),
-        BuildResult::read(&found, recorded.path()),
-    );
+    let results = (BuildResult::read(&expected, plain.path()), BuildResult::read(&found, recorded.path()));
     assert_eq!(results.0, results.1, "{}", found.errors());
     assert!(!results.0.files.is_empty(), "the build has a result");
     record
@@ -81,10 +74,7 @@ fn a_build_by_ninja_is_the_same() {
 #[apply(live_test)]
 fn a_build_by_make_that_fails_in_one_step_is_the_same() {
     let makefile = "all: $(patsubst %,%.out,1 2 3 4 5 6 7 8 9) bad.out\n%.out:\n\t@echo $* $(shell echo of a shell) | tr a-z A-Z > $@\nbad.out:\n\t@echo bad; exit 7\n";
-    assert_builds_the_same(
-        &[("Makefile", makefile)],
-        &["make", "-j3", "-k", "--no-print-directory"],
-    );
+    assert_builds_the_same(&[("Makefile", makefile)], &["make", "-j3", "-k", "--no-print-directory"]);
 }
 
 /// As in Bazel's linux-sandbox, each step is process 1 or 2 of namespaces of its own, with its own mounts and no network.
@@ -152,10 +142,7 @@ int main(void)
 }
 ";
     let makefile = "seizes.out: seizes\n\t@./seizes > $@\nseizes: seizes.c\n\t@cc -o $@ $<\n";
-    assert_builds_the_same(
-        &[("seizes.c", program), ("Makefile", makefile)],
-        &["make", "--no-print-directory"],
-    );
+    assert_builds_the_same(&[("seizes.c", program), ("Makefile", makefile)], &["make", "--no-print-directory"]);
 }
 
 /// A child that asks to be traced is recognized by its call, whatever its program.

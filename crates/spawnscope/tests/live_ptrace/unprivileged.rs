@@ -10,9 +10,7 @@ use crate::support::{apply, live_test};
 #[needs(Setpriv)]
 fn record_needs_no_privilege_and_says_what_is_unknown() {
     let public = PublicDirectory::new();
-    let finished = public
-        .run(&[], &["record", "--", "sh", "-c", "ls / | wc -l; exit 4"])
-        .expect_code(4);
+    let finished = public.run(&[], &["record", "--", "sh", "-c", "ls / | wc -l; exit 4"]).expect_code(4);
     let errors = finished.errors();
     finished.expect_errors(["collecting with ptrace; unknown: ", "sudo", "recorded 3 launches"]);
     assert!(!errors.contains("replay error"), "{errors}");
@@ -37,9 +35,7 @@ fn a_set_user_id_program_keeps_its_privilege() {
     fs::copy("/usr/bin/id", &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
     let plain = run(as_nobody().arg(&program).arg("-u"));
-    let finished = public
-        .run(&[], &["record", "--", "sh", "-c", "./whoami -u; :"])
-        .expect_code(0);
+    let finished = public.run(&[], &["record", "--", "sh", "-c", "./whoami -u; :"]).expect_code(0);
     assert_eq!(finished.output(), plain.output());
     if plain.output() == "0\n" {
         finished.expect_errors(["would lose its privilege if it were traced"]);

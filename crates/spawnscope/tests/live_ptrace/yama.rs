@@ -76,10 +76,7 @@ fn at_level_2_ordinary_users_may_not_trace_and_perf_is_used() {
 #[needs(Yama, Setpriv, Disposable)]
 fn at_level_3_no_user_may_trace() {
     fs::write(LEVEL, "3").expect("the highest level");
-    for finished in [
-        Record::new().run(["true"]),
-        record_as_nobody(&["--collector", "ptrace"]),
-    ] {
+    for finished in [Record::new().run(["true"]), record_as_nobody(&["--collector", "ptrace"])] {
         let reason = "ptrace_scope is 3: tracing is disabled until the next boot";
         assert_contains(&finished.expect_code(125).message(), [reason]);
     }

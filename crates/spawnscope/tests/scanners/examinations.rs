@@ -17,12 +17,7 @@ fn the_doctor_names_fapolicyd_by_its_marks() {
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn the_doctor_names_clamonacc_by_its_marks_with_its_product() {
     let examination = examine_under("clamonacc");
-    examination.expect_any(&[
-        "clamonacc",
-        "ClamAV on-access",
-        "holds fanotify permission marks",
-        "responsible",
-    ]);
+    examination.expect_any(&["clamonacc", "ClamAV on-access", "holds fanotify permission marks", "responsible"]);
 }
 
 /// Runs the doctor while this scanner watches the temporary directory.

@@ -11,9 +11,7 @@ use crate::support::{apply, live_test};
 fn first_launch_reports_a_scanner_that_checks_each_launch() {
     best_of_three(|| {
         let notes = first_launch_notes();
-        ok_if(notes.contains("a scanner examines every executable each time"), || {
-            notes.clone()
-        })
+        ok_if(notes.contains("a scanner examines every executable each time"), || notes.clone())
     });
 }
 

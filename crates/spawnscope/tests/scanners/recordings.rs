@@ -22,9 +22,7 @@ fn advice(scanned: &ScannedDirectory, directory: &str) -> (Record, Vec<Value>) {
     let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
     let record = Record::new().through(&launcher);
     let (tiny, fresh) = (word("tiny"), FRESH.to_string());
-    record
-        .run(["bash", "-c", BUILD, &tiny, directory, &fresh])
-        .expect_code(0);
+    record.run(["bash", "-c", BUILD, &tiny, directory, &fresh]).expect_code(0);
     let printed = recording::advice(&record.file());
     (record, printed)
 }
@@ -53,9 +51,7 @@ fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
 fn assert_waits_in_exec(record: &Record, scanned: &ScannedDirectory) {
     const EXECVE: u64 = 59;
     let printed = read(&["export", "--format", "ndjson"], &record.file()).output();
-    let launches = printed
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let launches = printed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let is_fresh = |launch: &Value| {
         let path = launch["execs"][0]["path"].as_str();
         path.is_some_and(|path| Path::new(path).starts_with(scanned.watched()))

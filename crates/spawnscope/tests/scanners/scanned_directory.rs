@@ -51,19 +51,8 @@ impl ScannedDirectory {
         let daemons = scanner_daemons();
         let daemons = daemons.to_str().expect("a path of characters");
         let directory = self.directory.path().to_str().expect("a path of characters");
-        let namespaces = [
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "--mount-proc",
-            "--propagation",
-            "private",
-        ];
+        let namespaces = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"];
         let words = ["unshare"].into_iter().chain(namespaces);
-        words
-            .chain([script, self.scanner, daemons, directory])
-            .map(str::to_owned)
-            .collect()
+        words.chain([script, self.scanner, daemons, directory]).map(str::to_owned).collect()
     }
 }

@@ -35,11 +35,7 @@ pub fn with_growing_lengths<T>(mut attempt: impl FnMut(u32) -> Result<T, String>
 
 /// Returns how often a race is tried: `usual` times, or once if `SPAWNSCOPE_TEST_ONCE` is set, as in guests whose clock counts instructions.
 pub fn rounds(usual: usize) -> usize {
-    if std::env::var_os("SPAWNSCOPE_TEST_ONCE").is_some() {
-        1
-    } else {
-        usual
-    }
+    if std::env::var_os("SPAWNSCOPE_TEST_ONCE").is_some() { 1 } else { usual }
 }
 
 /// Returns `Ok` if the condition holds, otherwise the description of the failure.

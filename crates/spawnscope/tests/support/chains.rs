@@ -51,24 +51,16 @@ pub struct Shell {
 impl Shell {
     /// Returns a shell of this machine.
     pub fn installed(program: impl Into<PathBuf>) -> Shell {
-        Shell {
-            program: program.into(),
-            root: None,
-        }
+        Shell { program: program.into(), root: None }
     }
 
     /// Returns a shell that is installed in a root directory and runs there.
     pub fn in_root(root: Root, program: impl Into<PathBuf>) -> Shell {
-        Shell {
-            program: program.into(),
-            root: Some(root),
-        }
+        Shell { program: program.into(), root: Some(root) }
     }
 
     pub fn run(&self, arguments: &[&str]) -> Finished {
-        let words = [self.program.as_os_str()]
-            .into_iter()
-            .chain(arguments.iter().map(OsStr::new));
+        let words = [self.program.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new));
         match self.root {
             Some(root) => root.run(words),
             None => run(Command::new(&self.program).args(arguments)),
@@ -131,9 +123,7 @@ fn location(frame: &Frame<'_>) -> String {
     let base_name = |file: &[u8]| text(file.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
     let file = frame.file.map_or("?".to_owned(), base_name);
     let line = frame.line.map_or("?".to_owned(), |line| line.to_string());
-    let function = frame
-        .function
-        .map_or(String::new(), |function| format!(" {}", text(function)));
+    let function = frame.function.map_or(String::new(), |function| format!(" {}", text(function)));
     format!("{file}:{line}{function}")
 }
 

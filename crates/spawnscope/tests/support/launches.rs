@@ -56,9 +56,7 @@ impl Launch {
     pub fn programs(&self) -> Vec<&str> {
         let execs = self.0["execs"].as_array().expect("execs").iter();
         let paths = execs.map(|exec| exec["path"].as_str().expect("a path"));
-        paths
-            .map(|path| path.rsplit('/').next().expect("a base name"))
-            .collect()
+        paths.map(|path| path.rsplit('/').next().expect("a base name")).collect()
     }
 
     /// Returns the arguments of the last successful exec.
@@ -73,9 +71,7 @@ impl Launch {
     pub fn failed_execs(&self) -> Vec<(String, i64)> {
         let failed = self.0["failed_execs"].as_array().expect("failed execs");
         let path = |exec: &Value| exec["path"].as_str().expect("a path").to_owned();
-        let pairs = failed
-            .iter()
-            .map(|exec| (path(exec), exec["errno"].as_i64().expect("errno")));
+        let pairs = failed.iter().map(|exec| (path(exec), exec["errno"].as_i64().expect("errno")));
         pairs.collect()
     }
 

@@ -173,9 +173,7 @@ impl Need {
             Need::PerfEvents => check_perf_events(),
             Need::PerfLevels => check_can_be_set("/proc/sys/kernel/perf_event_paranoid"),
             Need::Yama => check_can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
-            Need::Disposable => std::env::var(DISPOSABLE)
-                .map(drop)
-                .map_err(|_| format!("{DISPOSABLE} is not set")),
+            Need::Disposable => std::env::var(DISPOSABLE).map(drop).map_err(|_| format!("{DISPOSABLE} is not set")),
             Need::Ninja => check_runs("ninja --version"),
             Need::Scanners => check_is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
             Need::Roots => check_is_complete(&roots::directory(), "scripts/interpreter-roots.sh"),
@@ -188,11 +186,7 @@ fn is_required(need: Need) -> Result<bool, String> {
     let Ok(names) = std::env::var(REQUIRE) else {
         return Ok(false);
     };
-    let names: Vec<&str> = names
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
+    let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let known = |name: &str| OTHER_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
     match names.iter().find(|name| !known(name)) {
         Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is not a need of any test")),
@@ -205,11 +199,7 @@ pub fn first_unmet(needs: &[Need]) -> Result<Option<String>, String> {
     for need in needs {
         if let Err(reason) = need.check() {
             let message = format!("needs {}: {reason}", need.name());
-            return if is_required(*need)? {
-                Err(message)
-            } else {
-                Ok(Some(message))
-            };
+            return if is_required(*need)? { Err(message) } else { Ok(Some(message)) };
         }
     }
     Ok(None)
@@ -273,23 +263,15 @@ fn check_make() -> Result<(), String> {
 
 /// Tries to trace a process that the tracing thread did not start.
 fn check_ptrace() -> Result<(), String> {
-    let mut stranger = Command::new("sleep")
-        .arg("60")
-        .spawn()
-        .map_err(|error| format!("sleep: {error}"))?;
+    let mut stranger = Command::new("sleep").arg("60").spawn().map_err(|error| format!("sleep: {error}"))?;
     let pid = stranger.id();
     // SAFETY: the request touches none of our memory. The thread does nothing else, and its end detaches from the process.
-    let seized = std::thread::spawn(
-        move || match unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0usize, 0usize) } {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        },
-    );
+    let seized = std::thread::spawn(move || match unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0usize, 0usize) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    });
     let seized = seized.join().map_err(|_| "the tracing thread panicked")?;
-    stranger
-        .kill()
-        .and_then(|()| stranger.wait())
-        .map_err(|error| error.to_string())?;
+    stranger.kill().and_then(|()| stranger.wait()).map_err(|error| error.to_string())?;
     seized.map_err(|error| format!("PTRACE_SEIZE: {error}"))?;
     match std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope") {
         Ok(scope) if scope.trim() != "0" && !nix::unistd::geteuid().is_root() => {
@@ -336,9 +318,7 @@ fn check_fuse() -> Result<(), String> {
 
 /// Checks that a script has completed a directory.
 fn check_is_complete(directory: &Path, script: &str) -> Result<(), String> {
-    ok_if(directory.join("complete").exists(), || {
-        format!("{} is not complete: run {script}", directory.display())
-    })
+    ok_if(directory.join("complete").exists(), || format!("{} is not complete: run {script}", directory.display()))
 }
 
 /// Checks for x86-64 only, where no further package is needed to compile 32-bit programs.

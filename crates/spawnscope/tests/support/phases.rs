@@ -40,15 +40,8 @@ impl Measurement {
         let truth = Truth::new(&finished.stdout);
         let launches = launches(&record.file());
         let phases_of = |launch: &Launch| PHASES.map(|phase| launch.phase_ns(phase));
-        let phases = truth
-            .all("child")
-            .into_iter()
-            .map(|pid| phases_of(launches.with_pid(pid)))
-            .collect();
-        Measurement {
-            phases,
-            amounts: truth.all("amount_ns"),
-        }
+        let phases = truth.all("child").into_iter().map(|pid| phases_of(launches.with_pid(pid))).collect();
+        Measurement { phases, amounts: truth.all("amount_ns") }
     }
 
     /// Returns the median of a phase, or `None` if it is unknown for all children. With ptrace, some phases are known only for some of the
@@ -57,11 +50,7 @@ impl Measurement {
         let known: Vec<i64> = self.phases.iter().filter_map(|phases| phases[phase]).collect();
         let all = known.len() == self.phases.len();
         let may_be_unknown = uses_ptrace() && ["reap", "queue", "setup"].contains(&PHASES[phase]);
-        assert!(
-            all || known.is_empty() || may_be_unknown,
-            "{} is unknown for some",
-            PHASES[phase]
-        );
+        assert!(all || known.is_empty() || may_be_unknown, "{} is unknown for some", PHASES[phase]);
         (!known.is_empty()).then(|| median(known))
     }
 
@@ -70,9 +59,7 @@ impl Measurement {
         // A base workload with nothing to measure prints no amounts.
         let amounts = self.amounts.iter().copied().chain(std::iter::repeat(0));
         let pairs = self.phases.iter().zip(amounts);
-        let excess: Vec<i64> = pairs
-            .filter_map(|(phases, amount)| Some(phases[phase]? - amount))
-            .collect();
+        let excess: Vec<i64> = pairs.filter_map(|(phases, amount)| Some(phases[phase]? - amount)).collect();
         assert_eq!(excess.len(), self.phases.len(), "{} is unknown for some", PHASES[phase]);
         median(excess)
     }
@@ -115,10 +102,7 @@ pub fn assert_only_this_phase_grows(flags: &[&str], long_phase: &str, base: &[Os
 fn measure(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString]) -> Result<(), String> {
     let (base, long) = (Measurement::record(flags, base), Measurement::record(flags, long));
     assert_eq!(long.phases.len(), long.amounts.len(), "an amount for each child");
-    let index = PHASES
-        .iter()
-        .position(|phase| *phase == long_phase)
-        .expect("one of the phases");
+    let index = PHASES.iter().position(|phase| *phase == long_phase).expect("one of the phases");
 
     let amount = median(long.amounts.clone());
     let tolerance = MIN_TOLERANCE_NS.max(amount / 20);
@@ -137,9 +121,7 @@ fn measure(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString
         );
         let growth = long.zip(base).map_or(0, |(long, base)| long - base);
         if growth > MAX_GROWTH_OF_OTHERS_NS {
-            return Err(format!(
-                "{name} grew by {growth} ns, though only {long_phase} was made longer"
-            ));
+            return Err(format!("{name} grew by {growth} ns, though only {long_phase} was made longer"));
         }
     }
     Ok(())

@@ -27,32 +27,20 @@ struct Workload {
 
 /// A loop of shells.
 const LOOP: Workload = Workload {
-    command: &[
-        "sh",
-        "-c",
-        "i=0; while [ $i -lt 40 ]; do sh -c /bin/true; i=$((i+1)); done; :",
-    ],
+    command: &["sh", "-c", "i=0; while [ $i -lt 40 ]; do sh -c /bin/true; i=$((i+1)); done; :"],
     changes: &[&["--remove", "true"], &["--remove", "sh"], &["--no-shell"]],
 };
 /// Pipelines whose output a shell reads.
 const PIPELINE: Workload = Workload {
-    command: &[
-        "bash",
-        "-c",
-        "for i in 1 2 3 4 5; do x=$(seq 20000 | sort -n | wc -l); done; :",
-    ],
+    command: &["bash", "-c", "for i in 1 2 3 4 5; do x=$(seq 20000 | sort -n | wc -l); done; :"],
     changes: &[&["--remove", "seq"], &["--remove", "sort"], &["--remove", "wc"]],
 };
 /// A build with two jobs. Its makefile is in the directory of the recording.
-const BUILD: Workload = Workload {
-    command: &["make", "-s", "-j2", "-f"],
-    changes: &[&["--remove", "true"], &["--remove", "sh"]],
-};
+const BUILD: Workload =
+    Workload { command: &["make", "-s", "-j2", "-f"], changes: &[&["--remove", "true"], &["--remove", "sh"]] };
 /// A Python program that launches by vfork.
-const SUBPROCESS: Workload = Workload {
-    command: &["/usr/bin/python3", "-S", "-c", PYTHON],
-    changes: &[&["--remove", "ls"]],
-};
+const SUBPROCESS: Workload =
+    Workload { command: &["/usr/bin/python3", "-S", "-c", PYTHON], changes: &[&["--remove", "ls"]] };
 /// A program that launches by posix_spawn, in system() of the C library.
 const SYSTEM: Workload = Workload {
     command: &["awk", "BEGIN { for (i = 0; i < 60; i++) system(\": \" i) }"],
@@ -89,16 +77,11 @@ fn assert_intervals_contain_predictions(workload: &Workload) {
             let exact = predict(&exact.file(), change);
             let partial = predict(&partial.file(), change);
             assert_eq!(partial["collector"], collector());
-            assert!(
-                exact["unknown_waits"].is_null() && partial["unknown_waits"].is_object(),
-                "{partial}"
-            );
+            assert!(exact["unknown_waits"].is_null() && partial["unknown_waits"].is_object(), "{partial}");
             let [expected, ..] = shares(&exact);
             let [_, low, high] = shares(&partial);
             let range = low - RUN_DIFFERENCE..=high + RUN_DIFFERENCE;
-            ok_if(range.contains(&expected), || {
-                format!("{change:?}: {expected} is not in {range:?}")
-            })?;
+            ok_if(range.contains(&expected), || format!("{change:?}: {expected} is not in {range:?}"))?;
             let error = partial["replay_error"].as_f64().expect("a replay");
             ok_if(error.abs() < 0.3, || format!("replay error {error}"))?;
         }

@@ -26,12 +26,7 @@ impl Session {
     /// Starts a command as the leader of a session whose controlling terminal is a new pseudo-terminal. `setsid --ctty` does in its own
     /// process what would need unsafe code in ours.
     pub fn start(command: &Command) -> Session {
-        let size = Winsize {
-            ws_row: 24,
-            ws_col: 80,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).expect("a pseudo-terminal");
         // If the program inherited the keyboard's side, it would never see the terminal hang up.
         for side in [&pty.master, &pty.slave] {
@@ -39,33 +34,18 @@ impl Session {
         }
         let side = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
         let mut leader = Command::new("setsid");
-        leader
-            .arg("--ctty")
-            .arg("--wait")
-            .arg(command.get_program())
-            .args(command.get_args());
+        leader.arg("--ctty").arg("--wait").arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => leader.env(name, value),
                 None => leader.env_remove(name),
             };
         }
-        let child = leader
-            .stdin(side())
-            .stdout(side())
-            .stderr(side())
-            .spawn()
-            .expect("setsid runs");
+        let child = leader.stdin(side()).stdout(side()).stderr(side()).spawn().expect("setsid runs");
         let keyboard = File::from(pty.master);
         let screen_bytes = Arc::default();
         let watcher = watch(keyboard.try_clone().expect("a descriptor"), Arc::clone(&screen_bytes));
-        Session {
-            keyboard,
-            terminal: pty.slave,
-            child,
-            watcher,
-            screen_bytes,
-        }
+        Session { keyboard, terminal: pty.slave, child, watcher, screen_bytes }
     }
 
     pub fn settings(&self) -> Termios {
@@ -84,16 +64,10 @@ impl Session {
     /// Waits until the screen shows these bytes.
     #[track_caller]
     pub fn await_output(&self, wanted: &[u8]) {
-        await_some(
-            &format!("{:?} on the terminal", String::from_utf8_lossy(wanted)),
-            || {
-                let screen_bytes = self.screen_so_far();
-                screen_bytes
-                    .windows(wanted.len())
-                    .any(|bytes| bytes == wanted)
-                    .then_some(())
-            },
-        );
+        await_some(&format!("{:?} on the terminal", String::from_utf8_lossy(wanted)), || {
+            let screen_bytes = self.screen_so_far();
+            screen_bytes.windows(wanted.len()).any(|bytes| bytes == wanted).then_some(())
+        });
     }
 
     /// Waits until the program ends. Returns its status and all output on the screen.
@@ -118,10 +92,7 @@ fn watch(mut screen: File, screen_bytes: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> 
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = screen.read(&mut buffer) {
-            screen_bytes
-                .lock()
-                .expect("the test does not panic here")
-                .extend_from_slice(&buffer[..length]);
+            screen_bytes.lock().expect("the test does not panic here").extend_from_slice(&buffer[..length]);
         }
     })
 }

@@ -24,21 +24,12 @@ pub struct Python {
 
 impl Python {
     pub fn new(program: &Path, root: Option<Root>) -> Option<Python> {
-        let words = [
-            program.as_os_str(),
-            "-c".as_ref(),
-            "import sys; print(sys.version_info[1])".as_ref(),
-        ];
+        let words = [program.as_os_str(), "-c".as_ref(), "import sys; print(sys.version_info[1])".as_ref()];
         let printed = match root {
             Some(root) => root.run(words),
             None => run(Command::new(words[0]).args(&words[1..])),
         };
-        let minor = printed
-            .output()
-            .trim()
-            .parse()
-            .ok()
-            .filter(|&minor| minor >= FIRST_MINOR)?;
+        let minor = printed.output().trim().parse().ok().filter(|&minor| minor >= FIRST_MINOR)?;
         let program = program.to_owned();
         Some(Python { program, root, minor })
     }
@@ -78,43 +69,30 @@ fn build_linked_with_library_of(root: Root) -> PathBuf {
     const MAIN: &str =
         "int Py_BytesMain(int, char **);\nint main(int n, char **words) { return Py_BytesMain(n, words); }";
     let directory = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    let libraries = root.list(&directory, |name| {
-        name.starts_with("libpython3.") && name.ends_with(".so.1.0")
-    });
-    let library = root
-        .path()
-        .join(libraries[0].strip_prefix("/").expect("a path in the root"));
+    let libraries = root.list(&directory, |name| name.starts_with("libpython3.") && name.ends_with(".so.1.0"));
+    let library = root.path().join(libraries[0].strip_prefix("/").expect("a path in the root"));
     let program = workloads::directory().join(format!("python-of-{}", root.suite));
     let source = program.with_extension("c");
     fs::write(&source, MAIN).expect("a source");
     let mut compiler = Command::new("cc");
     // The library may need a newer C library than this machine has.
-    compiler
-        .arg("-Wl,--unresolved-symbols=ignore-in-shared-libs")
-        .args([&source, &library]);
+    compiler.arg("-Wl,--unresolved-symbols=ignore-in-shared-libs").args([&source, &library]);
     run(compiler.arg("-o").arg(&program)).expect_code(0);
     program
 }
 
 /// Returns the interpreters of the Debian suites.
 pub fn suite_interpreters() -> Vec<Python> {
-    let is_python = |name: &str| {
-        name.strip_prefix("python3.")
-            .is_some_and(|minor| minor.parse::<u32>().is_ok())
-    };
+    let is_python = |name: &str| name.strip_prefix("python3.").is_some_and(|minor| minor.parse::<u32>().is_ok());
     let found = Root::all().into_iter().flat_map(|root| {
         let programs = root.list("usr/bin", is_python);
-        programs
-            .into_iter()
-            .map(move |program| Python::new(&program, Some(root)))
+        programs.into_iter().map(move |program| Python::new(&program, Some(root)))
     });
     // A program that is compiled here needs a newer C library than that of bullseye.
     let with_newer_libc = Root::all().into_iter().filter(|root| root.suite != "bullseye");
     let linked = with_newer_libc.map(|root| Python::new(&build_linked_with_library_of(root), Some(root)));
     let found = found.chain(linked);
-    found
-        .map(|python| python.expect("an interpreter of 3.9 or later"))
-        .collect()
+    found.map(|python| python.expect("an interpreter of 3.9 or later")).collect()
 }
 
 /// Returns all interpreters of this machine.
@@ -124,19 +102,14 @@ pub fn interpreters() -> Vec<Python> {
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
     };
     let is_python = |path: &PathBuf| {
-        let minor = path
-            .file_name()
-            .and_then(|name| name.to_str()?.strip_prefix("python3."));
+        let minor = path.file_name().and_then(|name| name.to_str()?.strip_prefix("python3."));
         minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let listed_paths = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
     let pyenv_versions = std::env::var_os("HOME").map(|home| listed(PathBuf::from(home).join(".pyenv/versions")));
     let directories = pyenv_versions.into_iter().flatten().map(|version| version.join("bin"));
-    let in_directories = directories
-        .chain(std::env::split_paths(&path))
-        .flat_map(listed)
-        .filter(is_python);
+    let in_directories = directories.chain(std::env::split_paths(&path)).flat_map(listed).filter(is_python);
     let mut seen = HashSet::new();
     in_directories
         .chain(std::env::split_paths(&listed_paths))

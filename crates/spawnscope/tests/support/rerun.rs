@@ -50,10 +50,7 @@ pub fn run_up_to_three_times(name: &'static str, test: impl FnOnce()) {
         sleep(pause);
         eprintln!("repeating `{name}` in a new process");
         if passes_in_a_new_process(name) {
-            PASSED_WHEN_REPEATED
-                .lock()
-                .expect("no test panicked with it")
-                .push(name);
+            PASSED_WHEN_REPEATED.lock().expect("no test panicked with it").push(name);
             return;
         }
     }
@@ -74,20 +71,14 @@ pub fn verdict(conclusion: &Conclusion) -> ExitCode {
     }
     let run = usize::try_from(conclusion.num_passed + conclusion.num_failed).expect("fits");
     let count = passed_when_repeated.len();
-    eprintln!(
-        "passed only when repeated, {count} of {run}: {}",
-        passed_when_repeated.join(", ")
-    );
+    eprintln!("passed only when repeated, {count} of {run}: {}", passed_when_repeated.join(", "));
     let are_too_many = count > run.div_ceil(REPEATABLE_ONE_IN);
     if are_too_many {
         eprintln!("that is more than one in {REPEATABLE_ONE_IN}, which load alone does not explain: the suite fails");
     }
     let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
     // All tests are examined, so that one run reports every race.
-    let races = passed_when_repeated
-        .iter()
-        .filter(|name| is_ci && has_race(name))
-        .count();
+    let races = passed_when_repeated.iter().filter(|name| is_ci && has_race(name)).count();
     if are_too_many || races > 0 {
         return ExitCode::FAILURE;
     }
@@ -97,11 +88,7 @@ pub fn verdict(conclusion: &Conclusion) -> ExitCode {
 fn has_race(name: &str) -> bool {
     let (runs, failures) = run_alone(|| passes_in_a_new_process(name));
     let is_race = failures >= FAILURES_OF_A_RACE;
-    let consequence = if is_race {
-        ", so it has a race: the suite fails"
-    } else {
-        ""
-    };
+    let consequence = if is_race { ", so it has a race: the suite fails" } else { "" };
     eprintln!("`{name}` failed {failures} of {runs} runs on its own{consequence}");
     is_race
 }

@@ -66,9 +66,7 @@ pub struct Finished {
 impl Finished {
     /// Returns the exit status as a shell reports it.
     pub fn code(&self) -> i32 {
-        self.status
-            .code()
-            .unwrap_or_else(|| 128 + self.status.signal().expect("ended by a signal"))
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().expect("ended by a signal"))
     }
 
     pub fn errors(&self) -> String {
@@ -147,11 +145,7 @@ impl Running {
             let output = self.stdout_so_far();
             output.contains(&b'\n').then_some(output)
         });
-        String::from_utf8_lossy(&output)
-            .lines()
-            .next()
-            .expect("a line")
-            .to_owned()
+        String::from_utf8_lossy(&output).lines().next().expect("a line").to_owned()
     }
 
     pub fn finish(self) -> Finished {
@@ -160,11 +154,7 @@ impl Running {
 
     pub fn finish_within(mut self, deadline: Duration) -> Finished {
         let status = await_exit(&mut self.child, deadline);
-        Finished {
-            status,
-            stdout: self.written_so_far("stdout"),
-            stderr: self.written_so_far("stderr"),
-        }
+        Finished { status, stdout: self.written_so_far("stdout"), stderr: self.written_so_far("stderr") }
     }
 }
 
@@ -203,21 +193,11 @@ fn await_exit(child: &mut Child, deadline: Duration) -> ExitStatus {
 
 /// Returns the running descendants of a process. A killed recorder leaves its command running.
 fn descendants(pid: u32) -> Vec<Pid> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-    let children: Vec<u32> = lists
-        .flat_map(|list| {
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    let own = children
-        .iter()
-        .filter_map(|pid| Some(Pid::from_raw(i32::try_from(*pid).ok()?)));
+    let children: Vec<u32> =
+        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+    let own = children.iter().filter_map(|pid| Some(Pid::from_raw(i32::try_from(*pid).ok()?)));
     own.chain(children.iter().flat_map(|pid| descendants(*pid))).collect()
 }
 
@@ -280,10 +260,7 @@ impl Record {
         let mut words: Vec<OsString> = self.launcher.clone();
         words.extend([SPAWNSCOPE, "record", "-o"].map(OsString::from));
         words.push(self.file().into());
-        if let Some(collector) = COLLECTOR
-            .get()
-            .filter(|_| self.flags.iter().all(|flag| flag != "--collector"))
-        {
+        if let Some(collector) = COLLECTOR.get().filter(|_| self.flags.iter().all(|flag| flag != "--collector")) {
             words.extend(["--collector", collector].map(OsString::from));
         }
         words.extend(self.flags.iter().cloned());

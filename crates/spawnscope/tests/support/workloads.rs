@@ -42,85 +42,37 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("libfirst.so", "library.c", "-DNAME=first -shared -fPIC"),
     ("libsecond.so", "library.c", "-DNAME=second -shared -fPIC"),
     ("libthird.so", "library.c", "-DNAME=third -shared -fPIC"),
-    (
-        "needs_libraries",
-        "needs_libraries.c",
-        "-Wl,--no-as-needed -L. -lfirst -lsecond -lthird",
-    ),
+    ("needs_libraries", "needs_libraries.c", "-Wl,--no-as-needed -L. -lfirst -lsecond -lthird"),
     ("ways_to_reap", "ways_to_reap.c", ""),
     ("scanned", "scanned.c", ""),
-    (
-        "scans_new_files",
-        "scans_new_files.c",
-        "-DEVENTS=FAN_OPEN_EXEC_PERM -DSCAN_MS=20",
-    ),
-    (
-        "holds_opens",
-        "scans_new_files.c",
-        "-DEVENTS=FAN_OPEN_PERM -DSCAN_MS=600",
-    ),
+    ("scans_new_files", "scans_new_files.c", "-DEVENTS=FAN_OPEN_EXEC_PERM -DSCAN_MS=20"),
+    ("holds_opens", "scans_new_files.c", "-DEVENTS=FAN_OPEN_PERM -DSCAN_MS=600"),
     // This scanner takes longer than any test waits.
-    (
-        "holds_opens_for_ever",
-        "scans_new_files.c",
-        "-DEVENTS=FAN_OPEN_PERM -DSCAN_MS=50000",
-    ),
+    ("holds_opens_for_ever", "scans_new_files.c", "-DEVENTS=FAN_OPEN_PERM -DSCAN_MS=50000"),
     ("file_system", "file_system.c", ""),
     ("libslow.so", "slow_library.c", "-shared -fPIC"),
     ("filtered", "filtered.c", ""),
     ("without_close_range", "filtered.c", "-DREFUSED=SYS_close_range"),
     ("without_ptrace", "filtered.c", "-DREFUSED=SYS_ptrace"),
     ("without_perf", "filtered.c", "-DREFUSED=SYS_perf_event_open"),
-    (
-        "perf_denied",
-        "filtered.c",
-        "-DREFUSED=SYS_perf_event_open -DERROR=EACCES",
-    ),
+    ("perf_denied", "filtered.c", "-DREFUSED=SYS_perf_event_open -DERROR=EACCES"),
     ("like_docker", "filtered.c", "-DLIKE_DOCKER"),
     ("large_parent", "large_parent.c", ""),
     #[cfg(target_arch = "x86_64")]
-    (
-        "calls_32_bit",
-        "calls_32_bit.c",
-        "-m32 -nostdlib -static -fno-pic -fno-stack-protector -O1",
-    ),
+    ("calls_32_bit", "calls_32_bit.c", "-m32 -nostdlib -static -fno-pic -fno-stack-protector -O1"),
     ("wait_on_pipe", "wait_on_pipe.c", ""),
     // In older C libraries, message queues are in a separate library.
     ("timed_waits", "timed_waits.c", "-lrt"),
     ("sampled", "sampled.c", "-O2 -fomit-frame-pointer"),
     // Every kind of executable, all without frame pointers.
     ("callers", "callers.c", "-O2 -fomit-frame-pointer"),
-    (
-        "callers_debug",
-        "callers.c",
-        "-O2 -fomit-frame-pointer -g -Wl,--build-id",
-    ),
-    (
-        "callers_static",
-        "callers.c",
-        "-O2 -fomit-frame-pointer -static -DSTATIC",
-    ),
-    (
-        "callers_fixed",
-        "callers.c",
-        "-O2 -fomit-frame-pointer -fno-pie -no-pie",
-    ),
+    ("callers_debug", "callers.c", "-O2 -fomit-frame-pointer -g -Wl,--build-id"),
+    ("callers_static", "callers.c", "-O2 -fomit-frame-pointer -static -DSTATIC"),
+    ("callers_fixed", "callers.c", "-O2 -fomit-frame-pointer -fno-pie -no-pie"),
     ("callers_stripped", "callers.c", "-O2 -fomit-frame-pointer -s"),
-    (
-        "callers_other",
-        "callers.c",
-        "-O2 -fomit-frame-pointer -Dinner=wrong -Douter=also_wrong",
-    ),
-    (
-        "libfirst_back.so",
-        "calls_back.c",
-        "-DNAME=first_calls_back -shared -fPIC",
-    ),
-    (
-        "libsecond_back.so",
-        "calls_back.c",
-        "-DNAME=second_calls_back -shared -fPIC",
-    ),
+    ("callers_other", "callers.c", "-O2 -fomit-frame-pointer -Dinner=wrong -Douter=also_wrong"),
+    ("libfirst_back.so", "calls_back.c", "-DNAME=first_calls_back -shared -fPIC"),
+    ("libsecond_back.so", "calls_back.c", "-DNAME=second_calls_back -shared -fPIC"),
 ];
 
 static COMPILED: OnceLock<PathBuf> = OnceLock::new();

@@ -23,10 +23,7 @@ pub fn libraries() -> &'static Path {
         // This program is in PROFILE/deps.
         let this_program = std::env::current_exe().expect("a program has a path");
         let profile = this_program.ancestors().nth(2).expect("cargo's directories").to_owned();
-        assert!(
-            profile.join("libvspawn.so").exists() && profile.join("libvspawn.a").exists(),
-            "{profile:?}"
-        );
+        assert!(profile.join("libvspawn.so").exists() && profile.join("libvspawn.a").exists(), "{profile:?}");
         profile
     })
 }
@@ -35,12 +32,7 @@ pub fn libraries() -> &'static Path {
 pub fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = [&output.stdout[..], &output.stderr[..]].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert!(
-        output.status.success(),
-        "{command:?}: {}\n{}",
-        output.status,
-        text.concat()
-    );
+    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, text.concat());
     output
 }
 
@@ -71,14 +63,11 @@ impl Program {
         cc.arg(Path::new(CRATE).join(format!("tests/c/{name}.c")));
         cc.arg("-o").arg(directory.path().join("program"));
         match link {
-            Link::Static => cc
-                .arg(libraries.join("libvspawn.a"))
-                .args(["-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"]),
+            Link::Static => cc.arg(libraries.join("libvspawn.a")).args(["-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"]),
             Link::Shared => cc.arg("-L").arg(directory.path()).arg("-lvspawn"),
-            Link::Sanitized => cc
-                .args(["-fsanitize=address", "-fno-omit-frame-pointer", "-L"])
-                .arg(directory.path())
-                .arg("-lvspawn"),
+            Link::Sanitized => {
+                cc.args(["-fsanitize=address", "-fno-omit-frame-pointer", "-L"]).arg(directory.path()).arg("-lvspawn")
+            }
         };
         run(&mut cc);
         Program { directory }
@@ -95,9 +84,7 @@ impl Program {
                 command
             }
         };
-        command
-            .env("LD_LIBRARY_PATH", self.directory.path())
-            .stdin(std::process::Stdio::null());
+        command.env("LD_LIBRARY_PATH", self.directory.path()).stdin(std::process::Stdio::null());
         command
     }
 }

@@ -59,12 +59,8 @@ fn popen_noshell_behaves_like_the_shell_or_refuses() {
     run_with_all_links("noshell");
 }
 
-const VALGRIND: [&str; 4] = [
-    "valgrind",
-    "--leak-check=full",
-    "--show-leak-kinds=definite,possible,indirect",
-    "--error-exitcode=99",
-];
+const VALGRIND: [&str; 4] =
+    ["valgrind", "--leak-check=full", "--show-leak-kinds=definite,possible,indirect", "--error-exitcode=99"];
 
 /// valgrind refuses clone3 and replaces clone(VM, VFORK) by a fork, so that the child runs in a copy of the parent's memory. The parent
 /// then does not learn of a failed exec. Therefore, only spawns that succeed run under valgrind.
@@ -91,10 +87,7 @@ fn the_headers_compile_as_cpp() {
     )
     .expect("a file");
     let include = Path::new(CRATE).join("include");
-    run(Command::new("cc")
-        .args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"])
-        .arg(include)
-        .arg(source));
+    run(Command::new("cc").args(["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"]).arg(include).arg(source));
 }
 
 #[test]
@@ -102,11 +95,8 @@ fn an_installed_library_is_found_by_pkg_config_and_runs() {
     let directory = tempfile::tempdir().expect("a directory");
     let (prefix, program) = (directory.path().join("usr"), directory.path().join("program"));
     let mut make = Command::new("make");
-    make.arg("-C")
-        .arg(Path::new(CRATE).join("../.."))
-        .arg("install-library");
-    make.arg(format!("PREFIX={}", prefix.display()))
-        .arg(format!("LIBRARY_FROM={}", libraries().display()));
+    make.arg("-C").arg(Path::new(CRATE).join("../..")).arg("install-library");
+    make.arg(format!("PREFIX={}", prefix.display())).arg(format!("LIBRARY_FROM={}", libraries().display()));
     run(make.env_remove("MAKEFLAGS").env_remove("DESTDIR"));
     let flags = |extra: &[&str]| {
         let mut pkg_config = Command::new("pkg-config");
@@ -117,11 +107,7 @@ fn an_installed_library_is_found_by_pkg_config_and_runs() {
     };
     let source = Path::new(CRATE).join("tests/c/streams.c");
     let mut cc = Command::new("cc");
-    cc.args(["-std=c11", "-pthread", "-Wno-unused"])
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .args(flags(&[]));
+    cc.args(["-std=c11", "-pthread", "-Wno-unused"]).arg(&source).arg("-o").arg(&program).args(flags(&[]));
     run(&mut cc);
     let mut installed = Command::new(&program);
     run(installed.arg("3").env("LD_LIBRARY_PATH", prefix.join("lib")));
@@ -129,11 +115,7 @@ fn an_installed_library_is_found_by_pkg_config_and_runs() {
     // Without the shared library, the flags from pkg-config are enough for a static link.
     std::fs::remove_file(prefix.join("lib/libvspawn.so")).expect("it was installed");
     let mut cc = Command::new("cc");
-    cc.args(["-std=c11", "-pthread"])
-        .arg(&source)
-        .arg("-o")
-        .arg(&program)
-        .args(flags(&["--static"]));
+    cc.args(["-std=c11", "-pthread"]).arg(&source).arg("-o").arg(&program).args(flags(&["--static"]));
     run(&mut cc);
     run(Command::new(&program).arg("3").env_remove("LD_LIBRARY_PATH"));
 }

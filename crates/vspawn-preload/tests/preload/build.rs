@@ -25,11 +25,7 @@ pub fn library() -> &'static Path {
         succeed(&mut cargo);
         // This program is in PROFILE/deps.
         let this_program = std::env::current_exe().expect("a program has a path");
-        let library = this_program
-            .ancestors()
-            .nth(2)
-            .expect("cargo's directories")
-            .join("libvspawn_preload.so");
+        let library = this_program.ancestors().nth(2).expect("cargo's directories").join("libvspawn_preload.so");
         assert!(library.exists(), "{library:?}");
         library
     })
@@ -86,11 +82,7 @@ const CONTENTS: [&str; 7] = ["probe", "launch", "script", "plain", "lost", "dire
 
 impl Setting {
     pub fn new(function: &'static str, shell: &'static str) -> Setting {
-        Setting {
-            function,
-            shell,
-            variables: BTreeMap::new(),
-        }
+        Setting { function, shell, variables: BTreeMap::new() }
     }
 
     pub fn with(mut self, name: &str, value: &str) -> Setting {
@@ -127,10 +119,7 @@ impl Directory {
     pub fn run(&self, setting: &Setting, texts: &[&[u8]], with_library: bool) -> Result {
         let mut input = tempfile::tempfile().expect("a file");
         for text in texts {
-            input
-                .write_all(text)
-                .and_then(|()| input.write_all(b"\0"))
-                .expect("a file");
+            input.write_all(text).and_then(|()| input.write_all(b"\0")).expect("a file");
         }
         input.rewind().expect("a file");
         let output = Command::new("/usr/bin/timeout")
@@ -172,9 +161,7 @@ impl Directory {
     pub fn compare(&self, setting: &Setting, texts: &[&[u8]]) -> u64 {
         let page = self.path().join("counters");
         std::fs::write(&page, [0; 4096]).expect("a file");
-        let counted = setting
-            .clone()
-            .with("SPAWNSCOPE_ACCEL_EXPLAIN", page.to_str().expect("a path"));
+        let counted = setting.clone().with("SPAWNSCOPE_ACCEL_EXPLAIN", page.to_str().expect("a path"));
         let format_result = |result: &Result| format!("{}\n{}\n{:#?}", result.output, result.errors, result.files);
         let (without, with) = (self.run(&counted, texts, false), self.run(&counted, texts, true));
         if without != with {
@@ -189,10 +176,7 @@ impl Directory {
                     setting.variables
                 );
             }
-            panic!(
-                "{:?}: the results differ only if all texts run together: {without:?} {with:?}",
-                setting.variables
-            );
+            panic!("{:?}: the results differ only if all texts run together: {without:?} {with:?}", setting.variables);
         }
         let counters = std::fs::read(&page).expect("a file");
         u64::from_ne_bytes(counters[..8].try_into().expect("eight bytes"))

@@ -96,11 +96,7 @@ fn accepted_texts_are_split_into_the_words_that_both_shells_see() {
         for shell in [&["dash"][..], &["bash"], &["bash", "--posix"]] {
             let printed = output_of(shell, &script);
             if printed != expected {
-                let same = printed
-                    .iter()
-                    .zip(&expected)
-                    .take_while(|(one, other)| one == other)
-                    .count();
+                let same = printed.iter().zip(&expected).take_while(|(one, other)| one == other).count();
                 let text = texts.iter().rev().find(|(_, start)| *start <= same);
                 panic!("{shell:?} reads {text:?} differently");
             }
@@ -111,29 +107,16 @@ fn accepted_texts_are_split_into_the_words_that_both_shells_see() {
 fn output_of(shell: &[&str], script: &[u8]) -> Vec<u8> {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(script).expect("a file");
-    let output = Command::new("timeout")
-        .arg("300")
-        .args(shell)
-        .arg(file.path())
-        .stdin(Stdio::null())
-        .output()
-        .expect("a shell");
-    assert!(
-        output.status.success() && output.stderr.is_empty(),
-        "{:?}",
-        output.stderr
-    );
+    let output =
+        Command::new("timeout").arg("300").args(shell).arg(file.path()).stdin(Stdio::null()).output().expect("a shell");
+    assert!(output.status.success() && output.stderr.is_empty(), "{:?}", output.stderr);
     output.stdout
 }
 
 /// Returns whether a text writes only below its directory, and starts nothing that continues after the text has ended. Excludes the shell's
 /// pid, too, which differs from run to run.
 fn is_harmless(text: &str) -> bool {
-    let rest = text
-        .replace("/dev/null ", "")
-        .replace("missing/x", "")
-        .replace("./pr", "")
-        .replace("./plain", "");
+    let rest = text.replace("/dev/null ", "").replace("missing/x", "").replace("./pr", "").replace("./plain", "");
     !text.contains("$$")
         && !text.replace("2>&1", "").replace(">&2", "").contains('&')
         && (!text.contains('>') || !rest.contains(['/', '$', '`', '~']))
@@ -164,9 +147,7 @@ fn random_texts_have_the_same_result_with_and_without_the_library() {
             .collect();
         let texts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
         let shell = *random.choice(&["/bin/dash", "/bin/bash"]).expect("shells");
-        let function = *random
-            .choice(&["execve", "execl", "posix_spawn", "vfork", "system"])
-            .expect("functions");
+        let function = *random.choice(&["execve", "execl", "posix_spawn", "vfork", "system"]).expect("functions");
         let setting = Setting::new(function, shell).with("SHLVL", "1");
         skipped += directory.compare(&setting, &texts);
     }

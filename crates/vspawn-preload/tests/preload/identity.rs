@@ -79,14 +79,7 @@ fn expansions_globs_and_tildes_keep_the_shell() {
 
 #[test]
 fn operators_keep_the_shell() {
-    assert_kept(&[
-        b"probe; probe",
-        b"probe && probe",
-        b"probe | cat",
-        b"(probe)",
-        b"probe\nprobe",
-        b"! probe",
-    ]);
+    assert_kept(&[b"probe; probe", b"probe && probe", b"probe | cat", b"(probe)", b"probe\nprobe", b"! probe"]);
 }
 
 #[test]
@@ -126,10 +119,7 @@ fn builtins_and_reserved_words_keep_the_shell() {
 
 #[test]
 fn every_builtin_of_the_installed_shells_is_known() {
-    let listed = Command::new("bash")
-        .args(["-c", "compgen -b; compgen -k"])
-        .output()
-        .expect("bash");
+    let listed = Command::new("bash").args(["-c", "compgen -b; compgen -k"]).output().expect("bash");
     let names = String::from_utf8(listed.stdout).expect("text");
     assert!(names.lines().count() > 60);
     for name in names.lines() {
@@ -142,10 +132,7 @@ fn every_builtin_of_the_installed_shells_is_known() {
         let Some(name) = is_name.then(|| String::from_utf8_lossy(word).into_owned()) else {
             continue;
         };
-        let output = Command::new("dash")
-            .args(["-c", "PATH=; command -V \"$1\"", "sh", &name])
-            .output()
-            .expect("dash");
+        let output = Command::new("dash").args(["-c", "PATH=; command -V \"$1\"", "sh", &name]).output().expect("dash");
         let is_builtin = String::from_utf8_lossy(&output.stdout).contains("shell");
         assert!(!is_builtin || crate::names::belongs_to_shell(word), "{name}");
     }
@@ -169,22 +156,14 @@ fn callers_of_popen_and_system_see_a_commands_signal_as_with_the_shell() {
     for function in ["system", "popen", "popen-w", "popen-fclose"] {
         for signal in ["1", "2", "6", "9", "11", "13", "15", "34"] {
             let setting = Setting::new(function, "/bin/sh").with("PROBE_SIGNAL", signal);
-            assert_eq!(
-                directory.compare(&setting, &[b"probe"]),
-                expected_skips(function),
-                "{function} {signal}"
-            );
+            assert_eq!(directory.compare(&setting, &[b"probe"]), expected_skips(function), "{function} {signal}");
         }
     }
 }
 
 /// Returns how many shells a function skips. `popen` is tested while another stream is open, whose `cat` is a text of its own.
 fn expected_skips(function: &str) -> u64 {
-    if matches!(function, "popen" | "popen-fclose") {
-        2
-    } else {
-        1
-    }
+    if matches!(function, "popen" | "popen-fclose") { 2 } else { 1 }
 }
 
 #[test]
@@ -199,9 +178,7 @@ fn after_an_exec_a_signal_status_is_the_commands_own_unless_strict() {
     let strict = setting.with("SPAWNSCOPE_ACCEL_STRICT", "1");
     assert_eq!(directory.compare(&strict, &[b"probe"]), 0);
     // bash executes its command without a fork.
-    let bash = Setting::new("execve", "/bin/bash")
-        .with("PROBE_SIGNAL", "9")
-        .with("SPAWNSCOPE_ACCEL_STRICT", "1");
+    let bash = Setting::new("execve", "/bin/bash").with("PROBE_SIGNAL", "9").with("SPAWNSCOPE_ACCEL_STRICT", "1");
     assert_eq!(directory.compare(&bash, &[b"probe"]), 1);
 }
 
@@ -226,26 +203,15 @@ fn every_hooked_function_skips_the_shell() {
             directory.compare(&setting, &[b"probe $HOME", b"missing", b"script", b"echo a"]);
         }
         for function in ["execl-more", "spawn-chdir"] {
-            assert_eq!(
-                directory.compare(&Setting::new(function, shell), &[b"probe \"$0$1$7\""]),
-                0,
-                "{function}"
-            );
+            assert_eq!(directory.compare(&Setting::new(function, shell), &[b"probe \"$0$1$7\""]), 0, "{function}");
         }
         // The library does not know in which directory the child will be.
         assert_eq!(directory.compare(&Setting::new("spawn-chdir", shell), &[b"probe"]), 0);
     }
     for function in ["system", "popen", "popen-w", "popen-fclose"] {
         let setting = Setting::new(function, "/bin/sh");
-        assert_eq!(
-            directory.compare(&setting, &[b"probe 'a b'"]),
-            expected_skips(function),
-            "{function}"
-        );
-        directory.compare(
-            &setting,
-            &[b"probe $HOME", b"missing", b"script", b"echo a", b"exit 3", b"(", b""],
-        );
+        assert_eq!(directory.compare(&setting, &[b"probe 'a b'"]), expected_skips(function), "{function}");
+        directory.compare(&setting, &[b"probe $HOME", b"missing", b"script", b"echo a", b"exit 3", b"(", b""]);
     }
 }
 
@@ -321,11 +287,7 @@ fn invalid_names_of_variables_are_dropped_like_dash_and_keep_bash() {
     let directory = Directory::new();
     for name in ["A.B", "1x", "a-b", "a b", "BASH.x"] {
         let change = |shell| Setting::new("execve", shell).with(name, "1").with("C", "2");
-        assert_eq!(
-            directory.compare(&change("/bin/dash"), &[b"probe"]),
-            1,
-            "dash drops {name}"
-        );
+        assert_eq!(directory.compare(&change("/bin/dash"), &[b"probe"]), 1, "dash drops {name}");
         assert_eq!(directory.compare(&change("/bin/bash"), &[b"probe"]), 0, "{name}");
     }
 }
@@ -382,10 +344,7 @@ fn many_variables_are_passed_on_in_the_shells_order() {
             if random.bool() {
                 setting = setting.with("IFS", " \t\n");
             }
-            setting
-                .variables
-                .entry("SHLVL".into())
-                .and_modify(|level| "3".clone_into(level));
+            setting.variables.entry("SHLVL".into()).and_modify(|level| "3".clone_into(level));
             assert_eq!(directory.compare(&setting, &[b"probe"]), 1, "{:?}", setting.variables);
         }
     }
@@ -450,17 +409,10 @@ fn the_library_can_be_switched_off_for_a_child() {
 #[test]
 fn the_installed_library_is_small_and_needs_only_libc() {
     let installed = installed_library();
-    let listed = Command::new("readelf")
-        .arg("-d")
-        .arg(&installed)
-        .output()
-        .expect("readelf");
+    let listed = Command::new("readelf").arg("-d").arg(&installed).output().expect("readelf");
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let needed: Vec<_> = text.lines().filter(|line| line.contains("(NEEDED)")).collect();
-    assert!(
-        matches!(needed[..], [libc] if libc.contains("[libc.so.6]")),
-        "{needed:?}"
-    );
+    assert!(matches!(needed[..], [libc] if libc.contains("[libc.so.6]")), "{needed:?}");
     let size = std::fs::metadata(&installed).expect("the library").len();
     assert!(size < 100_000, "{size} bytes");
 }
@@ -469,19 +421,9 @@ fn the_installed_library_is_small_and_needs_only_libc() {
 fn installed_library() -> std::path::PathBuf {
     crate::build::succeed(
         Command::new(env!("CARGO"))
-            .args([
-                "build",
-                "--locked",
-                "--offline",
-                "--profile",
-                "preload",
-                "--manifest-path",
-            ])
+            .args(["build", "--locked", "--offline", "--profile", "preload", "--manifest-path"])
             .arg(std::path::Path::new(crate::build::CRATE).join("Cargo.toml")),
     );
-    let directory = library()
-        .parent()
-        .and_then(std::path::Path::parent)
-        .expect("cargo's directories");
+    let directory = library().parent().and_then(std::path::Path::parent).expect("cargo's directories");
     directory.join("preload/libvspawn_preload.so")
 }

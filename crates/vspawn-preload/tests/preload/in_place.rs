@@ -51,10 +51,7 @@ fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) ->
         errors: String::from_utf8_lossy(&output.stderr).into_owned(),
         files,
     };
-    (
-        outcome,
-        u64::from_ne_bytes(counters[80..88].try_into().expect("eight bytes")),
-    )
+    (outcome, u64::from_ne_bytes(counters[80..88].try_into().expect("eight bytes")))
 }
 
 fn list_files(root: &Path, directory: &Path, files: &mut BTreeMap<String, (u32, u64, String)>) {
@@ -86,10 +83,7 @@ fn compare(commands: &[String], shell: &str, variables: &[(&str, &str)]) -> u64 
     assert_eq!(none, 0);
     let lines = with_programs.output.lines().zip(without.output.lines());
     if let Some(at) = lines.clone().position(|(one, other)| one != other) {
-        panic!(
-            "{shell}: output line {at}: {:?}\nof {commands:?}",
-            lines.clone().nth(at)
-        );
+        panic!("{shell}: output line {at}: {:?}\nof {commands:?}", lines.clone().nth(at));
     }
     assert_eq!(with_programs, without, "{shell}: {commands:?}");
     count

@@ -14,9 +14,7 @@ use crate::differential::number_from_environment;
 use crate::text::{Destination, Mode, Words};
 
 /// Ways to launch a program for which the library carries out all plain redirections.
-const FUNCTIONS: [&str; 8] = [
-    "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "vfork",
-];
+const FUNCTIONS: [&str; 8] = ["execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "vfork"];
 /// Texts with plain redirections.
 const PLAIN: [&[u8]; 12] = [
     b"probe a >out",
@@ -53,9 +51,7 @@ fn the_exec_functions_carry_redirections_out() {
         assert_skipped(function, &PLAIN, |setting| setting);
     }
     for mask in ["077", "0", "027"] {
-        assert_skipped("execve", &[b"probe >out 2>>err"], |setting| {
-            setting.with("LAUNCH_UMASK", mask)
-        });
+        assert_skipped("execve", &[b"probe >out 2>>err"], |setting| setting.with("LAUNCH_UMASK", mask));
     }
 }
 
@@ -90,11 +86,7 @@ fn system_and_popen_carry_redirections_out_if_the_shells_message_is_known() {
                 if !signal.is_empty() {
                     setting = setting.with("PROBE_SIGNAL", signal);
                 }
-                assert_eq!(
-                    directory.compare(&setting, &[text.as_bytes()]),
-                    1,
-                    "{function} {text} {signal}"
-                );
+                assert_eq!(directory.compare(&setting, &[text.as_bytes()]), 1, "{function} {text} {signal}");
             }
         }
         for text in ["probe 2>&1", "probe 2>out", "probe >out 2>&1"] {
@@ -128,13 +120,9 @@ fn redirections_that_cannot_be_opened_are_left_to_the_shell() {
     );
     // These fail only when they are tried.
     let directory = Directory::new();
-    for text in [
-        &b"script >out"[..],
-        b"lost >out 2>err",
-        b"./script >>out",
-        b"plain >out",
-        b"probe >first >missing/x 2>second",
-    ] {
+    for text in
+        [&b"script >out"[..], b"lost >out 2>err", b"./script >>out", b"plain >out", b"probe >first >missing/x 2>second"]
+    {
         directory.compare(&Setting::new("execve", "/bin/dash"), &[text]);
         directory.compare(&Setting::new("system", "/bin/sh"), &[text]);
     }
@@ -242,9 +230,7 @@ fn accepted_redirections_are_those_that_dash_reads() {
         let mut expected = Vec::new();
         let mut texts = Vec::new();
         while texts.len() < 20_000.min(usize::try_from(remaining).expect("a count")) {
-            let pieces: String = (0..random.usize(1..7))
-                .map(|_| *random.choice(PIECES).expect("pieces"))
-                .collect();
+            let pieces: String = (0..random.usize(1..7)).map(|_| *random.choice(PIECES).expect("pieces")).collect();
             let text = format!("p{pieces}");
             let is_accepted = words.read(text.as_bytes()).is_ok() && words.get(0) == b"p";
             if !is_accepted || words.redirections().is_empty() {
@@ -288,34 +274,20 @@ fn contents(directory: &Path) -> BTreeMap<OsString, Vec<u8>> {
 
 /// Creates a directory in memory, because file systems on disks are slow here: they write an emptied file back at once.
 fn memory_directory() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .expect("a directory")
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
 
 /// Does what the shell function does, with the redirections as the parser returned them. Returns `false` without doing anything if a file
 /// to read is missing, since the library then leaves the text to the shell.
 fn emulate_function(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
-    let is_missing = |name| {
-        !directory
-            .join(std::str::from_utf8(words.name(name)).expect("text"))
-            .exists()
-    };
+    let is_missing = |name| !directory.join(std::str::from_utf8(words.name(name)).expect("text")).exists();
     let mut redirections = words.redirections().iter();
     if redirections
         .any(|redirection| matches!(redirection.destination, Destination::File { name, mode: Mode::Read } if is_missing(name)))
     {
         return false;
     }
-    let null = || {
-        Rc::new(
-            File::options()
-                .read(true)
-                .write(true)
-                .open("/dev/null")
-                .expect("a file"),
-        )
-    };
+    let null = || Rc::new(File::options().read(true).write(true).open("/dev/null").expect("a file"));
     let mut descriptors = [null(), null(), null()];
     for redirection in words.redirections() {
         let file = match redirection.destination {
@@ -328,9 +300,7 @@ fn emulate_function(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> b
                     Mode::Write => options.write(true).create(true).truncate(true),
                     Mode::Append => options.append(true).create(true),
                 };
-                let file = options
-                    .open(directory.join(name))
-                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+                let file = options.open(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
                 Rc::new(file)
             }
         };

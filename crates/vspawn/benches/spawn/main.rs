@@ -30,14 +30,8 @@ struct Options {
 }
 
 fn parse_options() -> Options {
-    let mut options = Options {
-        child: String::new(),
-        rounds: 100,
-        parent_mb: 0,
-        open_files: 0,
-        in_flight: 0,
-        only: None,
-    };
+    let mut options =
+        Options { child: String::new(), rounds: 100, parent_mb: 0, open_files: 0, in_flight: 0, only: None };
     let mut args = std::env::args().skip(1);
     while let Some(flag) = args.next() {
         if flag == "--bench" {
@@ -54,10 +48,7 @@ fn parse_options() -> Options {
             _ => panic!("unknown option {flag}"),
         }
     }
-    assert!(
-        !options.child.is_empty(),
-        "--child PATH is required: a program that exits immediately"
-    );
+    assert!(!options.child.is_empty(), "--child PATH is required: a program that exits immediately");
     options
 }
 
@@ -65,19 +56,14 @@ fn main() {
     let options = parse_options();
     // `vec![1; _]` writes every page, so that all of this memory is resident and has page tables.
     let ballast: Vec<u8> = vec![1; options.parent_mb << 20];
-    let files: Vec<File> = (0..options.open_files)
-        .map(|_| File::open("/dev/null").unwrap())
-        .collect();
+    let files: Vec<File> = (0..options.open_files).map(|_| File::open("/dev/null").unwrap()).collect();
     let mut fixture = Fixture::new(&options.child);
     if options.in_flight > 0 {
         measure_in_flight(&mut fixture, &options);
     } else {
         measure_interleaved(&mut fixture, &options);
     }
-    assert_eq!(
-        (ballast.len(), files.len()),
-        (options.parent_mb << 20, options.open_files)
-    );
+    assert_eq!((ballast.len(), files.len()), (options.parent_mb << 20, options.open_files));
 }
 
 /// The times of one mechanism.
@@ -99,11 +85,7 @@ fn measure_interleaved(fixture: &mut Fixture, options: &Options) {
         Some(only) => only.iter().any(|other| other == name),
         None => name != "fork_exec",
     };
-    let selected: Vec<(&str, Mechanism)> = MECHANISMS
-        .iter()
-        .copied()
-        .filter(|(name, _)| is_selected(name))
-        .collect();
+    let selected: Vec<(&str, Mechanism)> = MECHANISMS.iter().copied().filter(|(name, _)| is_selected(name)).collect();
     let mut samples: Vec<Samples> = selected.iter().map(|_| Samples::default()).collect();
     for _ in 0..3 {
         for (_, mechanism) in &selected {
@@ -128,11 +110,7 @@ fn measure_interleaved(fixture: &mut Fixture, options: &Options) {
             samples.system += system - cpu.1;
         }
     }
-    let rows: Vec<String> = selected
-        .iter()
-        .zip(&samples)
-        .map(|((name, _), samples)| samples.json(name))
-        .collect();
+    let rows: Vec<String> = selected.iter().zip(&samples).map(|((name, _), samples)| samples.json(name)).collect();
     println!("{{{}}}", rows.join(","));
 }
 

@@ -137,14 +137,7 @@ fn spawn_posix(path: &CStr, output: Option<i32>) -> i32 {
             libc::posix_spawn_file_actions_adddup2(&raw mut actions, fd, 1);
         }
         let (argv, envp) = (argv.as_ptr(), environ);
-        let result = libc::posix_spawn(
-            &raw mut pid,
-            path.as_ptr(),
-            &raw const actions,
-            std::ptr::null(),
-            argv,
-            envp,
-        );
+        let result = libc::posix_spawn(&raw mut pid, path.as_ptr(), &raw const actions, std::ptr::null(), argv, envp);
         libc::posix_spawn_file_actions_destroy(&raw mut actions);
         result
     };

@@ -38,10 +38,7 @@ impl<'a> Exchange<'a> {
 
     pub(super) fn without_limits(mut child: Child) -> Exchange<'a> {
         let stream = |fd: Option<OwnedFd>| Stream { fd, bytes: Vec::new() };
-        let outputs = [
-            stream(child.stdout.take().map(OwnedFd::from)),
-            stream(child.stderr.take().map(OwnedFd::from)),
-        ];
+        let outputs = [stream(child.stdout.take().map(OwnedFd::from)), stream(child.stderr.take().map(OwnedFd::from))];
         Exchange {
             stdin: child.stdin.take().map(OwnedFd::from),
             child,
@@ -73,12 +70,7 @@ impl<'a> Exchange<'a> {
             stream.bytes.truncate(self.limit);
             stream.bytes
         });
-        Ok(Captured {
-            status,
-            stdout,
-            stderr,
-            cut: stopped_by,
-        })
+        Ok(Captured { status, stdout, stderr, cut: stopped_by })
     }
 
     /// Writes and reads the streams that are ready, until all of them have ended. Returns an error for the timeout or the limit if
@@ -115,16 +107,11 @@ impl<'a> Exchange<'a> {
     }
 
     fn remaining_time(&self) -> Option<Duration> {
-        self.deadline
-            .map(|deadline| deadline.saturating_duration_since(Instant::now()))
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     fn wait_for_any(&self) -> Result<(), Errno> {
-        let poll = |fd: &OwnedFd, events| libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events,
-            revents: 0,
-        };
+        let poll = |fd: &OwnedFd, events| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
         let reads = self.outputs.iter().filter_map(|stream| stream.fd.as_ref());
         let mut polls: Vec<_> = reads.map(|fd| poll(fd, libc::POLLIN)).collect();
         polls.extend(self.stdin.as_ref().map(|fd| poll(fd, libc::POLLOUT)));
@@ -172,11 +159,7 @@ impl<'a> Exchange<'a> {
     fn timed_out(&self) -> Error {
         let pid = self.child.id();
         let timeout = self.timeout.unwrap_or_default();
-        Error::new(
-            Stage::Timeout,
-            libc::ETIMEDOUT,
-            format!("run process {pid} within {timeout:?}"),
-        )
+        Error::new(Stage::Timeout, libc::ETIMEDOUT, format!("run process {pid} within {timeout:?}"))
     }
 
     fn too_large(&self) -> Error {
@@ -223,12 +206,6 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: integers.
     unsafe {
         let flags = syscall!(SYS_fcntl, fd.as_raw_fd(), libc::F_GETFL)?;
-        syscall!(
-            SYS_fcntl,
-            fd.as_raw_fd(),
-            libc::F_SETFL,
-            flags | libc::O_NONBLOCK as usize
-        )
-        .map(drop)
+        syscall!(SYS_fcntl, fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK as usize).map(drop)
     }
 }

@@ -57,12 +57,7 @@ pub struct Captured {
 
 impl<'a> Capture<'a> {
     pub(crate) fn new(command: &'a Command) -> Capture<'a> {
-        Capture {
-            command,
-            input: None,
-            limit: usize::MAX,
-            timeout: None,
-        }
+        Capture { command, input: None, limit: usize::MAX, timeout: None }
     }
 
     /// Sets the bytes that are written to the child's standard input, which is closed afterwards.
@@ -121,11 +116,7 @@ impl<'a> Capture<'a> {
         let captured = self.run_to_any_end()?;
         match captured.cut {
             Some(error) => Err(error),
-            None => Ok(Output {
-                status: captured.status,
-                stdout: captured.stdout,
-                stderr: captured.stderr,
-            }),
+            None => Ok(Output { status: captured.status, stdout: captured.stdout, stderr: captured.stderr }),
         }
     }
 
@@ -176,11 +167,7 @@ impl Child {
     pub fn wait_with_output(mut self) -> Result<Output, Error> {
         drop(self.stdin.take());
         let captured = Exchange::without_limits(self).finish()?;
-        Ok(Output {
-            status: captured.status,
-            stdout: captured.stdout,
-            stderr: captured.stderr,
-        })
+        Ok(Output { status: captured.status, stdout: captured.stdout, stderr: captured.stderr })
     }
 }
 

@@ -31,10 +31,7 @@ async fn status() {
 async fn many() {
     let wait = |code: i32| async move {
         let mut command = Command::new("/bin/sh");
-        let mut child = command
-            .args(["-c", &format!("sleep 0.0{code}; exit {code}")])
-            .spawn_nowait()
-            .unwrap();
+        let mut child = command.args(["-c", &format!("sleep 0.0{code}; exit {code}")]).spawn_nowait().unwrap();
         assert_eq!(child.wait_async().await.unwrap().code(), Some(code));
     };
     let (a, b, c, d) = tokio::join!(wait(1), wait(5), wait(3), wait(4));
@@ -42,11 +39,7 @@ async fn many() {
 }
 
 async fn cancelled() {
-    let mut child = Command::new("/bin/sleep")
-        .arg("1000")
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = Command::new("/bin/sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
     for _ in 0..20 {
         let waited = tokio::time::timeout(Duration::from_millis(2), child.wait_async()).await;
         assert!(waited.is_err());

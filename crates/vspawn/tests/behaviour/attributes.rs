@@ -9,23 +9,14 @@ use crate::support::needs::Need;
 use crate::support::{Test, run_alone, test};
 
 pub fn tests() -> Vec<Test> {
-    let in_mounts: &[&str] = &[
-        "unshare",
-        "--mount",
-        "sh",
-        "-c",
-        "mount -t cgroup2 none /mnt && exec \"$0\"",
-    ];
+    let in_mounts: &[&str] = &["unshare", "--mount", "sh", "-c", "mount -t cgroup2 none /mnt && exec \"$0\""];
     vec![
         test("arguments_and_variables_reach_the_child", arguments),
         test("directory_and_umask_change_only_in_the_child", directory),
         test("limits_and_niceness_change_only_in_the_child", limits),
         test("a_child_has_the_requested_group_or_session", groups),
         test("a_new_session_gets_the_requested_controlling_terminal", terminal),
-        test(
-            "a_child_gets_its_death_signal_when_the_spawning_thread_ends",
-            parent_death,
-        ),
+        test("a_child_gets_its_death_signal_when_the_spawning_thread_ends", parent_death),
         test("a_forked_child_runs_a_function_on_a_large_stack", pre_exec),
         test("an_error_of_the_pre_exec_function_is_reported", pre_exec_fails),
         test("a_child_is_created_in_its_cgroup", move || {
@@ -50,20 +41,10 @@ fn shell(script: &str) -> Command {
 
 fn arguments() {
     let mut command = shell("printf '%s|' \"$0\" \"$@\" \"$A\" \"$B\" \"${HOME-none}\"");
-    command
-        .args(["zero", "", "two words", "\u{e4}"])
-        .env("A", "1")
-        .envs([("B", "x=y")])
-        .env_remove("HOME");
+    command.args(["zero", "", "two words", "\u{e4}"]).env("A", "1").envs([("B", "x=y")]).env_remove("HOME");
     assert_eq!(stdout_of(&mut command), "zero||two words|\u{e4}|1|x=y|none|");
-    assert_eq!(
-        stdout_of(Command::new("/usr/bin/env").env_clear().env("ONLY", "this")),
-        "ONLY=this\n"
-    );
-    assert_eq!(
-        stdout_of(Command::new("/bin/sh").arg0("name").args(["-c", "echo $0"])),
-        "name\n"
-    );
+    assert_eq!(stdout_of(Command::new("/usr/bin/env").env_clear().env("ONLY", "this")), "ONLY=this\n");
+    assert_eq!(stdout_of(Command::new("/bin/sh").arg0("name").args(["-c", "echo $0"])), "name\n");
 }
 
 fn directory() {
@@ -78,40 +59,22 @@ fn directory() {
 fn limits() {
     let ours = stdout_of(&mut shell("ulimit -n; ulimit -c; nice"));
     let mut command = shell("ulimit -Sn; ulimit -Hn; ulimit -Sc; nice");
-    command
-        .resource_limit(libc::RLIMIT_NOFILE, 33, 44)
-        .resource_limit(libc::RLIMIT_CORE, 0, 0)
-        .nice(5);
+    command.resource_limit(libc::RLIMIT_NOFILE, 33, 44).resource_limit(libc::RLIMIT_CORE, 0, 0).nice(5);
     let niceness: i32 = stdout_of(&mut shell("nice")).trim().parse().unwrap();
-    assert_eq!(
-        stdout_of(&mut command),
-        format!("33\n44\n0\n{}\n", (niceness + 5).min(19))
-    );
+    assert_eq!(stdout_of(&mut command), format!("33\n44\n0\n{}\n", (niceness + 5).min(19)));
     assert_eq!(stdout_of(&mut shell("ulimit -n; ulimit -c; nice")), ours);
     let error = shell("").resource_limit(1000, 1, 1).spawn().unwrap_err();
-    assert_eq!(
-        (error.stage(), error.raw_os_error()),
-        (Stage::ResourceLimit, libc::EINVAL)
-    );
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::ResourceLimit, libc::EINVAL));
     let error = shell("").resource_limit(libc::RLIMIT_CORE, 2, 1).spawn().unwrap_err();
-    assert_eq!(
-        (error.stage(), error.raw_os_error()),
-        (Stage::ResourceLimit, libc::EINVAL)
-    );
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::ResourceLimit, libc::EINVAL));
 }
 
 /// Runs `cat` on its own `stat` file. Returns its pid, process group and session.
 fn ids(command: &mut Command) -> (i32, i32, i32) {
     let stat = stdout_of(command.args(["/proc/self/stat"]));
     let pid = stat.split(' ').next().unwrap().parse().unwrap();
-    let fields: Vec<i32> = stat
-        .rsplit(')')
-        .next()
-        .unwrap()
-        .split_whitespace()
-        .skip(2)
-        .map_while(|n| n.parse().ok())
-        .collect();
+    let fields: Vec<i32> =
+        stat.rsplit(')').next().unwrap().split_whitespace().skip(2).map_while(|n| n.parse().ok()).collect();
     (pid, fields[0], fields[1])
 }
 
@@ -137,30 +100,16 @@ fn terminal() {
     // SAFETY: stores two new descriptors, which have no other owner.
     let (_master, terminal) = unsafe {
         let null = std::ptr::null_mut();
-        assert_eq!(
-            libc::openpty(
-                &raw mut master,
-                &raw mut terminal,
-                null,
-                std::ptr::null(),
-                std::ptr::null()
-            ),
-            0
-        );
+        assert_eq!(libc::openpty(&raw mut master, &raw mut terminal, null, std::ptr::null(), std::ptr::null()), 0);
         (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(terminal))
     };
     for close_others in [false, true] {
         let mut command = shell("test -c /dev/tty && : < /dev/tty && ps -o tty= -p $$ || echo none");
-        command
-            .controlling_terminal(terminal.as_raw_fd())
-            .close_others(close_others);
+        command.controlling_terminal(terminal.as_raw_fd()).close_others(close_others);
         assert!(stdout_of(&mut command).starts_with("pts/"), "{close_others}");
     }
     let error = shell("").controlling_terminal(0).spawn().unwrap_err();
-    assert_eq!(
-        (error.stage(), error.raw_os_error()),
-        (Stage::ControllingTerminal, libc::ENOTTY)
-    );
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::ControllingTerminal, libc::ENOTTY));
 }
 
 fn parent_death() {
@@ -170,15 +119,9 @@ fn parent_death() {
     });
     let mut child = spawned.join().unwrap();
     let status = child.wait().unwrap();
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&status),
-        Some(libc::SIGTERM)
-    );
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGTERM));
     let error = shell("").parent_death_signal(1000).spawn().unwrap_err();
-    assert_eq!(
-        (error.stage(), error.raw_os_error()),
-        (Stage::ParentDeath, libc::EINVAL)
-    );
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::ParentDeath, libc::EINVAL));
 }
 
 /// The function uses more stack than a child that shares memory has.
@@ -211,19 +154,12 @@ fn cgroup() {
     let group = TempDir::new_in("/mnt").unwrap();
     let name = group.path().file_name().unwrap().to_str().unwrap().to_owned();
     let mut command = Command::new("/bin/cat");
-    command
-        .arg("/proc/self/cgroup")
-        .cgroup(std::fs::File::open(group.path()).unwrap());
+    command.arg("/proc/self/cgroup").cgroup(std::fs::File::open(group.path()).unwrap());
     let cgroups = stdout_of(&mut command);
-    let is_in_group = cgroups
-        .lines()
-        .any(|line| line.starts_with("0::") && line.ends_with(&name));
+    let is_in_group = cgroups.lines().any(|line| line.starts_with("0::") && line.ends_with(&name));
     assert!(is_in_group, "{cgroups}");
     let path = group.keep();
     std::fs::remove_dir(&path).unwrap();
-    let error = Command::new("/bin/true")
-        .cgroup(std::fs::File::open("/tmp").unwrap())
-        .spawn()
-        .unwrap_err();
+    let error = Command::new("/bin/true").cgroup(std::fs::File::open("/tmp").unwrap()).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, libc::EBADF));
 }

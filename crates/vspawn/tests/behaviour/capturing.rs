@@ -11,25 +11,13 @@ pub fn tests() -> Vec<Test> {
         test("output_and_error_are_captured_separately", separate_outputs),
         test("large_input_and_output_do_not_block_each_other", large_data),
         test("it_is_no_error_if_a_child_does_not_read_its_input", unread_input),
-        test(
-            "with_sigpipe_at_its_default_an_unread_input_does_not_kill_the_parent",
-            sigpipe_default,
-        )
-        .changes_its_process(),
+        test("with_sigpipe_at_its_default_an_unread_input_does_not_kill_the_parent", sigpipe_default)
+            .changes_its_process(),
         test("an_output_above_the_limit_is_truncated_and_its_child_killed", limit),
         test("a_child_is_killed_at_the_timeout", timeout),
-        test(
-            "a_grandchild_that_keeps_the_pipe_open_does_not_delay_the_timeout",
-            grandchild,
-        ),
-        test(
-            "the_timeout_applies_to_a_child_that_has_closed_its_streams",
-            closed_streams,
-        ),
-        test(
-            "streams_that_the_command_sets_are_not_captured",
-            streams_set_by_the_command,
-        ),
+        test("a_grandchild_that_keeps_the_pipe_open_does_not_delay_the_timeout", grandchild),
+        test("the_timeout_applies_to_a_child_that_has_closed_its_streams", closed_streams),
+        test("streams_that_the_command_sets_are_not_captured", streams_set_by_the_command),
         test("without_input_a_child_reads_an_empty_input", no_input),
     ]
 }
@@ -45,10 +33,7 @@ fn shell(script: &str) -> Command {
 
 fn separate_outputs() {
     let output = shell("echo out; echo err >&2; exit 3").output().unwrap();
-    assert_eq!(
-        (output.stdout.as_slice(), output.stderr.as_slice()),
-        (&b"out\n"[..], &b"err\n"[..])
-    );
+    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
     assert_eq!(output.status.code(), Some(3));
 }
 
@@ -61,26 +46,11 @@ fn large_data() {
 fn unread_input() {
     let input = vec![0; 2_000_000];
     let output = shell("echo done; exit 5").capture().input(&input).run().unwrap();
-    assert_eq!(
-        (output.stdout.as_slice(), output.status.code()),
-        (&b"done\n"[..], Some(5))
-    );
+    assert_eq!((output.stdout.as_slice(), output.status.code()), (&b"done\n"[..], Some(5)));
     // This child reads a little, and leaves more unread than a pipe holds.
-    let output = shell("head -c 10 > /dev/null; exec 0<&-; sleep 0.05")
-        .capture()
-        .input(&input)
-        .run()
-        .unwrap();
+    let output = shell("head -c 10 > /dev/null; exec 0<&-; sleep 0.05").capture().input(&input).run().unwrap();
     assert!(output.status.success());
-    assert!(
-        Command::new("/bin/cat")
-            .capture()
-            .input(b"")
-            .run()
-            .unwrap()
-            .stdout
-            .is_empty()
-    );
+    assert!(Command::new("/bin/cat").capture().input(b"").run().unwrap().stdout.is_empty());
 }
 
 fn sigpipe_default() {
@@ -118,11 +88,7 @@ fn timeout() {
 fn grandchild() {
     // If the child has its own group, the grandchild is killed with it. Otherwise, the test has to kill it.
     let script = "sleep 1000 & echo $!; exec sleep 1000";
-    let captured = shell(script)
-        .process_group(0)
-        .capture()
-        .timeout(Duration::from_millis(200))
-        .run_to_any_end();
+    let captured = shell(script).process_group(0).capture().timeout(Duration::from_millis(200)).run_to_any_end();
     assert!(captured.unwrap().timed_out());
     let captured = shell(script).capture().timeout(SHELL_TIMEOUT).run_to_any_end().unwrap();
     assert!(captured.timed_out());
@@ -132,20 +98,13 @@ fn grandchild() {
 
 fn closed_streams() {
     let command = shell("exec >&- 2>&-; exec sleep 1000");
-    let captured = command
-        .capture()
-        .timeout(Duration::from_millis(200))
-        .run_to_any_end()
-        .unwrap();
+    let captured = command.capture().timeout(Duration::from_millis(200)).run_to_any_end().unwrap();
     assert!(captured.timed_out() && !captured.status.success());
 }
 
 fn streams_set_by_the_command() {
     let output = shell("echo out; echo err >&2").stderr(Stdio::null()).output().unwrap();
-    assert_eq!(
-        (output.stdout.as_slice(), output.stderr.as_slice()),
-        (&b"out\n"[..], &b""[..])
-    );
+    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"out\n"[..], &b""[..]));
 }
 
 fn no_input() {

@@ -55,18 +55,10 @@ fn directory() {
 fn parent_death() {
     let spawned = std::thread::spawn(|| {
         let mut command = Command::new("/bin/sleep");
-        command
-            .arg("1000")
-            .uid(61234)
-            .parent_death_signal(libc::SIGTERM)
-            .spawn()
-            .unwrap()
+        command.arg("1000").uid(61234).parent_death_signal(libc::SIGTERM).spawn().unwrap()
     });
     let status = spawned.join().unwrap().wait().unwrap();
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&status),
-        Some(libc::SIGTERM)
-    );
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGTERM));
 }
 
 fn root() {
@@ -74,11 +66,7 @@ fn root() {
     std::fs::create_dir(directory.path().join("inner")).unwrap();
     // The directory is looked up in the new root.
     let mut command = Command::new("/program");
-    let error = command
-        .chroot(directory.path())
-        .current_dir("/inner")
-        .spawn()
-        .unwrap_err();
+    let error = command.chroot(directory.path()).current_dir("/inner").spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
     let error = command.current_dir("/tmp").spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::ENOENT));
@@ -87,10 +75,7 @@ fn root() {
     // The child does not keep the parent's working directory either. Otherwise, the relative paths below would start there.
     std::fs::copy("/bin/true", directory.path().join("here")).unwrap();
     std::env::set_current_dir(directory.path().join("inner")).unwrap();
-    let error = Command::new("../here")
-        .chroot(directory.path().join("inner"))
-        .spawn()
-        .unwrap_err();
+    let error = Command::new("../here").chroot(directory.path().join("inner")).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
     assert!(Command::new("bin/true").chroot("/").status().unwrap().success());
 }

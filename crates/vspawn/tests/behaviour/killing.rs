@@ -13,11 +13,7 @@ pub fn tests() -> Vec<Test> {
     vec![
         test("a_child_gets_the_signal_that_was_sent", signal),
         test("killing_a_group_also_kills_grandchildren", group),
-        test(
-            "a_group_can_be_signalled_after_its_leader_was_waited_for",
-            group_after_leader,
-        )
-        .needs(&[Need::PidfdGroup]),
+        test("a_group_can_be_signalled_after_its_leader_was_waited_for", group_after_leader).needs(&[Need::PidfdGroup]),
         test("signalling_a_group_without_members_fails_with_esrch", ended_group).needs(&[Need::PidfdGroup]),
         test("without_its_own_group_a_child_cannot_be_signalled_as_a_group", no_group),
         test("killing_a_tree_kills_all_descendants", tree),

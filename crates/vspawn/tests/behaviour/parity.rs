@@ -56,10 +56,7 @@ fn not_replaced() {
 
 fn outputs() {
     let mut command = shell("cat; printf error >&2; head -c 300000 /dev/zero; exit 3");
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.as_ref().unwrap().write_all(b"input").unwrap();
     assert!(child.try_wait().unwrap().is_none());
@@ -67,24 +64,11 @@ fn outputs() {
     assert_eq!(output.status.code(), Some(3));
     assert_eq!((output.stdout.len(), &output.stdout[..5]), (300_005, &b"input"[..]));
     assert_eq!(output.stderr, b"error");
-    assert_eq!(
-        shell("exit 4")
-            .spawn()
-            .unwrap()
-            .wait_with_output()
-            .unwrap()
-            .status
-            .code(),
-        Some(4)
-    );
+    assert_eq!(shell("exit 4").spawn().unwrap().wait_with_output().unwrap().status.code(), Some(4));
 }
 
 fn shared_ends() {
-    let mut child = Command::new("/bin/cat")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = Command::new("/bin/cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let stdin = child.stdin.take().unwrap().into_raw_fd();
     // SAFETY: `into_raw_fd` has just given up the ownership.
     let stdin = ChildStdin::from(unsafe { std::os::fd::OwnedFd::from_raw_fd(stdin) });
@@ -104,10 +88,7 @@ fn shared_readers() {
     let mut reader = stdout;
     reader.read_exact(&mut begin).unwrap();
     // The second reader continues where the first one has stopped.
-    assert_eq!(
-        (&begin, std::io::read_to_string(stdout).unwrap()),
-        (b"out", "put".to_owned())
-    );
+    assert_eq!((&begin, std::io::read_to_string(stdout).unwrap()), (b"out", "put".to_owned()));
     assert_eq!(std::io::read_to_string(stderr).unwrap(), "error");
     assert!(child.wait().unwrap().success());
 }
@@ -146,16 +127,10 @@ fn failed_actions() {
     let missing = error_of(shell("").close(9).open(5, "/nowhere", libc::O_RDONLY, 0));
     assert_eq!(missing, at(libc::ENOENT, "open /nowhere as 5"));
     assert_eq!(error_of(shell("").dup(77, 1)), at(libc::EBADF, "dup 77 to 1"));
-    assert_eq!(
-        error_of(shell("").fchdir(77)),
-        at(libc::EBADF, "chdir to the directory at descriptor 77")
-    );
+    assert_eq!(error_of(shell("").fchdir(77)), at(libc::EBADF, "chdir to the directory at descriptor 77"));
     let terminal = error_of(shell("").stdin(Stdio::null()).foreground(0));
     assert_eq!((terminal.0, terminal.1), (Stage::FileAction, libc::ENOTTY));
-    assert_eq!(
-        error_of(shell("").close(-1)),
-        (Stage::Prepare, libc::EBADF, "close -1".to_owned())
-    );
+    assert_eq!(error_of(shell("").close(-1)), (Stage::Prepare, libc::EBADF, "close -1".to_owned()));
 }
 
 /// Like glibc's tst-spawn3: when RLIMIT_NOFILE is reached, closing a descriptor and opening a file at its number need no free number.
@@ -164,9 +139,7 @@ fn full_table() {
     let directory = TempDir::new().unwrap();
     let mut command = shell("echo text; exit 5");
     let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
-    command
-        .close(1)
-        .open(1, directory.path().join("out"), libc::O_WRONLY | libc::O_CREAT, 0o600);
+    command.close(1).open(1, directory.path().join("out"), libc::O_WRONLY | libc::O_CREAT, 0o600);
     assert_eq!(command.close_from(3).status().unwrap().code(), Some(5));
     drop(held);
     assert_eq!(std::fs::read_to_string(directory.path().join("out")).unwrap(), "text\n");
@@ -184,22 +157,11 @@ fn scheduling() {
     assert_eq!(field(&mut cat(), "Cpus_allowed_list"), ours);
     assert_eq!(field(cat().no_new_privileges(true), "NoNewPrivs"), "1");
     assert_eq!(field(&mut cat(), "NoNewPrivs"), "0");
-    let policy = stdout_of(
-        Command::new("/bin/cat")
-            .scheduler(libc::SCHED_BATCH, 0)
-            .arg("/proc/self/stat"),
-    );
+    let policy = stdout_of(Command::new("/bin/cat").scheduler(libc::SCHED_BATCH, 0).arg("/proc/self/stat"));
     let after_name = policy.rsplit_once(')').unwrap().1;
-    assert_eq!(
-        after_name.split_whitespace().nth(38),
-        Some("3"),
-        "the 41st field: {policy}"
-    );
+    assert_eq!(after_name.split_whitespace().nth(38), Some("3"), "the 41st field: {policy}");
     let error = cat().scheduler(77, 0).spawn().unwrap_err();
-    assert_eq!(
-        (error.stage(), error.action()),
-        (Stage::Scheduler, "set scheduling policy 77 with priority 0")
-    );
+    assert_eq!((error.stage(), error.action()), (Stage::Scheduler, "set scheduling policy 77 with priority 0"));
     let error = cat().affinity([60_000]).spawn().unwrap_err();
     assert_eq!((error.stage(), error.action()), (Stage::Scheduler, "set the CPUs"));
 }

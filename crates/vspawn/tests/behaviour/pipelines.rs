@@ -9,10 +9,7 @@ use crate::support::{Test, test};
 pub fn tests() -> Vec<Test> {
     vec![
         test("a_pipeline_passes_data_on_and_returns_each_status", statuses),
-        test(
-            "if_a_command_fails_to_start_the_earlier_ones_are_killed_and_waited_for",
-            failure,
-        ),
+        test("if_a_command_fails_to_start_the_earlier_ones_are_killed_and_waited_for", failure),
         test("a_pipeline_ends_when_its_last_command_stops_reading", ends_early),
         test("a_pipelines_input_may_be_piped", piped_input),
         test("an_empty_pipeline_is_refused", empty),
@@ -26,32 +23,21 @@ fn shell(script: &str) -> Command {
 }
 
 fn statuses() {
-    let pipeline = Pipeline::new()
-        .then(shell("echo b; echo a; exit 3"))
-        .then(shell("sort; exit 4"))
-        .then(Command::new("cat"));
+    let pipeline =
+        Pipeline::new().then(shell("echo b; echo a; exit 3")).then(shell("sort; exit 4")).then(Command::new("cat"));
     let (statuses, output) = pipeline.output().unwrap();
     assert_eq!(output, b"a\nb\n");
-    assert_eq!(
-        statuses.iter().map(|status| status.code().unwrap()).collect::<Vec<_>>(),
-        [3, 4, 0]
-    );
+    assert_eq!(statuses.iter().map(|status| status.code().unwrap()).collect::<Vec<_>>(), [3, 4, 0]);
 }
 
 fn failure() {
     for position in 0..4 {
         let command = |index| {
-            if index == position {
-                Command::new("/nowhere")
-            } else {
-                Command::new("/bin/cat")
-            }
+            if index == position { Command::new("/nowhere") } else { Command::new("/bin/cat") }
         };
         let mut first = command(0);
         first.stdin(Stdio::piped());
-        let pipeline = (1..4).fold(Pipeline::new().then(first), |pipeline, index| {
-            pipeline.then(command(index))
-        });
+        let pipeline = (1..4).fold(Pipeline::new().then(first), |pipeline, index| pipeline.then(command(index)));
         let error = pipeline.spawn().unwrap_err();
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
         assert_eq!(pipeline.output().unwrap_err(), error);
@@ -59,15 +45,10 @@ fn failure() {
 }
 
 fn ends_early() {
-    let pipeline = Pipeline::new()
-        .then(shell("exec cat /dev/zero"))
-        .then(shell("head -c 10"));
+    let pipeline = Pipeline::new().then(shell("exec cat /dev/zero")).then(shell("head -c 10"));
     let (statuses, output) = pipeline.output().unwrap();
     assert_eq!(output, [0; 10]);
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&statuses[0]),
-        Some(libc::SIGPIPE)
-    );
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&statuses[0]), Some(libc::SIGPIPE));
     assert!(statuses[1].success());
 }
 

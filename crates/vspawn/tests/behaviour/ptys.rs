@@ -36,20 +36,15 @@ fn read(pty: &mut Pty) -> String {
 fn controlling() {
     let mut pty = Pty::open(Size::new(24, 80)).unwrap();
     // `stat` shows that the child leads its session, and that the pseudo-terminal is its controlling terminal.
-    let mut child = pty
-        .spawn(shell("echo to the terminal >/dev/tty; cat /proc/$$/stat; tty").close_others(true))
-        .unwrap();
+    let mut child =
+        pty.spawn(shell("echo to the terminal >/dev/tty; cat /proc/$$/stat; tty").close_others(true)).unwrap();
     let output = read(&mut pty);
     assert!(child.wait().unwrap().success());
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!(lines[0], "to the terminal");
     let stat: Vec<&str> = lines[1].rsplit_once(')').unwrap().1.split_whitespace().collect();
     let id = child.id().to_string();
-    assert_eq!(
-        (stat[2], stat[3], stat[5]),
-        (&*id, &*id, &*id),
-        "group, session, foreground group"
-    );
+    assert_eq!((stat[2], stat[3], stat[5]), (&*id, &*id, &*id), "group, session, foreground group");
     assert_ne!(stat[4], "0", "the controlling terminal");
     assert!(lines[2].starts_with("/dev/pts/"));
 }
@@ -58,9 +53,7 @@ fn sizes() {
     let mut pty = Pty::open(Size::new(7, 33)).unwrap();
     assert_eq!(pty.size().unwrap(), Size::new(7, 33));
     let mut child = pty
-        .spawn(shell(
-            "stty size; trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.01; done",
-        ))
+        .spawn(shell("stty size; trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.01; done"))
         .unwrap();
     let mut output = String::new();
     while !output.contains("ready") {
@@ -76,9 +69,7 @@ fn sizes() {
 
 fn typed() {
     let mut pty = Pty::open(Size::new(24, 80)).unwrap();
-    let mut child = pty
-        .spawn(shell("stty -echo; echo ready; read line; echo got $line; exec cat"))
-        .unwrap();
+    let mut child = pty.spawn(shell("stty -echo; echo ready; read line; echo got $line; exec cat")).unwrap();
     let mut ready = [0; 7];
     pty.read_exact(&mut ready).unwrap();
     let mut writer = pty.try_clone().unwrap();
@@ -114,11 +105,7 @@ fn refused() {
     let (open, spawn) = (Pty::open(Size::new(1, 1)), pty.spawn(Command::new("/bin/true")));
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, limit);
     for error in [open.map(drop).unwrap_err(), spawn.map(drop).unwrap_err()] {
-        assert_eq!(
-            (error.stage(), error.raw_os_error()),
-            (Stage::Pty, libc::EMFILE),
-            "{error}"
-        );
+        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Pty, libc::EMFILE), "{error}");
     }
 }
 
@@ -128,9 +115,7 @@ fn asynchronous() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.unwrap().block_on(async {
         let pty = Pty::open(Size::new(24, 80)).unwrap();
-        let mut child = pty
-            .spawn(shell("stty -echo; echo ready; read line; echo got $line"))
-            .unwrap();
+        let mut child = pty.spawn(shell("stty -echo; echo ready; read line; echo got $line")).unwrap();
         let mut pty = vspawn::pty::AsyncPty::new(pty).unwrap();
         pty.read_exact(&mut [0; 7]).await.unwrap();
         pty.get_ref().resize(Size::new(1, 2)).unwrap();

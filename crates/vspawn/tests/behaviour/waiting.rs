@@ -30,10 +30,7 @@ fn statuses() {
     assert_eq!(shell("exit 0").status().unwrap().code(), Some(0));
     assert_eq!(shell("exit 255").status().unwrap().code(), Some(255));
     for signal in [libc::SIGKILL, libc::SIGTERM, libc::SIGUSR1] {
-        assert_eq!(
-            shell(&format!("kill -{signal} $$")).status().unwrap().signal(),
-            Some(signal)
-        );
+        assert_eq!(shell(&format!("kill -{signal} $$")).status().unwrap().signal(), Some(signal));
     }
     let mut dumps = shell("kill -ABRT $$");
     let status = dumps.resource_limit(libc::RLIMIT_CORE, 0, 0).status().unwrap();
@@ -44,12 +41,7 @@ fn running() {
     let mut command = Command::new("/bin/cat");
     for detached in [false, true] {
         command.stdin(Stdio::piped()).stdout(Stdio::null());
-        let mut child = if detached {
-            command.spawn_nowait()
-        } else {
-            command.spawn()
-        }
-        .unwrap();
+        let mut child = if detached { command.spawn_nowait() } else { command.spawn() }.unwrap();
         assert_eq!(child.try_wait().unwrap(), None);
         assert_eq!(child.wait_timeout(Duration::from_millis(10)).unwrap(), None);
         assert_eq!(child.wait_timeout(Duration::ZERO).unwrap(), None);
@@ -75,14 +67,8 @@ fn closes_input() {
 
 fn others() {
     // Other children of the same process: one has ended, one is running.
-    let mut ended = std::process::Command::new("/bin/sh")
-        .args(["-c", "exit 4"])
-        .spawn()
-        .unwrap();
-    let mut running = std::process::Command::new("/bin/cat")
-        .stdin(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut ended = std::process::Command::new("/bin/sh").args(["-c", "exit 4"]).spawn().unwrap();
+    let mut running = std::process::Command::new("/bin/cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
     for _ in 0..50 {
         assert!(Command::new("/bin/true").status().unwrap().success());
         assert!(Command::new("/nowhere").spawn().is_err());

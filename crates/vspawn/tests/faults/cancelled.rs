@@ -87,11 +87,7 @@ fn cancelled(asynchronous: bool) {
         let mut byte = 0u8;
         // SAFETY: one byte each, in the forked child.
         unsafe {
-            libc::write(
-                std::os::fd::AsRawFd::as_raw_fd(&hook_writer),
-                (&raw const byte).cast(),
-                1,
-            );
+            libc::write(std::os::fd::AsRawFd::as_raw_fd(&hook_writer), (&raw const byte).cast(), 1);
             libc::read(std::os::fd::AsRawFd::as_raw_fd(&reader), (&raw mut byte).cast(), 1);
         }
         Ok(())
@@ -103,11 +99,7 @@ fn cancelled(asynchronous: bool) {
     let mut key = 0;
     // SAFETY: stores a key; the function stays valid.
     assert_eq!(unsafe { pthread_key_create(&raw mut key, Some(record_mask)) }, 0);
-    let mut spawner = Spawner {
-        prepared,
-        asynchronous,
-        key,
-    };
+    let mut spawner = Spawner { prepared, asynchronous, key };
 
     for _ in 0..10 {
         let files = crate::support::state::open_files();
@@ -117,10 +109,7 @@ fn cancelled(asynchronous: bool) {
             let run: extern "C" fn(*mut c_void) -> *mut c_void =
                 std::mem::transmute(spawn_forever as extern "C-unwind" fn(*mut c_void) -> *mut c_void);
             let argument = (&raw mut spawner).cast();
-            assert_eq!(
-                libc::pthread_create(&raw mut thread, std::ptr::null(), run, argument),
-                0
-            );
+            assert_eq!(libc::pthread_create(&raw mut thread, std::ptr::null(), run, argument), 0);
         }
         kernel::read_byte(&hook_reader);
         // SAFETY: the thread was not joined yet.

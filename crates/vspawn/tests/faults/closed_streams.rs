@@ -13,10 +13,7 @@ use crate::support::{Test, helper, kernel, test};
 pub fn tests() -> Vec<Test> {
     (0..8u32)
         .map(|closed| {
-            let numbers: String = (0..3)
-                .filter(|fd| closed & (1 << fd) != 0)
-                .map(|fd| format!("{fd}_"))
-                .collect();
+            let numbers: String = (0..3).filter(|fd| closed & (1 << fd) != 0).map(|fd| format!("{fd}_")).collect();
             let numbers = if closed == 0 { "nothing_" } else { &numbers };
             let name = format!("with_{numbers}closed_each_stream_of_a_child_is_as_requested");
             test(name, move || check(closed)).needs(&[Need::Cc])
@@ -71,11 +68,7 @@ fn check_streams(requested: [Request; 3], close_others: bool, directory: &std::p
     let inherited = |fd: i32| before.get(&fd).cloned();
     let mut command = Command::new(helper::path());
     let [stdin, stdout, stderr] = requested.map(Request::stdio);
-    command
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr)
-        .close_others(close_others);
+    command.stdin(stdin).stdout(stdout).stderr(stderr).close_others(close_others);
     let found = helper::run_and_list_descriptors(&mut command, &directory.join("report"));
     for (fd, request) in (0..).zip(requested) {
         let found = found.get(&fd);
@@ -85,10 +78,7 @@ fn check_streams(requested: [Request; 3], close_others: bool, directory: &std::p
             Request::Piped => assert!(found.unwrap().starts_with("pipe:"), "{fd} of {requested:?}"),
         }
     }
-    let others: Vec<_> = found
-        .keys()
-        .filter(|fd| **fd > 2 && (close_others || **fd >= 50))
-        .collect();
+    let others: Vec<_> = found.keys().filter(|fd| **fd > 2 && (close_others || **fd >= 50)).collect();
     assert!(others.is_empty(), "{others:?}");
     assert_eq!(before, open_files());
 }
@@ -99,16 +89,9 @@ fn check_contents(requested: [Request; 3], close_others: bool) {
         return;
     }
     let mut command = Command::new("/bin/sh");
-    command.args([
-        "-c",
-        "read line; echo \"out $line\"; [ ! -p /dev/fd/2 ] || echo \"err $line\" >&2",
-    ]);
+    command.args(["-c", "read line; echo \"out $line\"; [ ! -p /dev/fd/2 ] || echo \"err $line\" >&2"]);
     let [stdin, stdout, stderr] = requested.map(Request::stdio);
-    command
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr)
-        .close_others(close_others);
+    command.stdin(stdin).stdout(stdout).stderr(stderr).close_others(close_others);
     let mut child = command.spawn().unwrap();
     let sent = if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(b"hello\n").unwrap();

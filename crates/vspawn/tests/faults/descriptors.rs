@@ -22,21 +22,12 @@ pub fn tests() -> Vec<Test> {
     let mut tests = vec![
         with_helper("swaps_cycles_and_chains_of_descriptors_are_placed_correctly", shapes),
         with_helper("a_source_may_be_a_pipes_target", source_is_a_pipes_target),
-        test(
-            "a_closed_source_number_is_not_reused_by_the_spawn_itself",
-            closed_number,
-        ),
+        test("a_closed_source_number_is_not_reused_by_the_spawn_itself", closed_number),
         with_helper("high_target_numbers_work", far_above),
         with_helper("a_swap_up_to_the_limit_of_open_files_uses_the_gaps", swap_at_the_limit),
         with_helper("random_maps_are_placed_correctly", random),
-        with_helper(
-            "others_are_closed_with_a_source_too_high_to_share_the_table",
-            high_source,
-        ),
-        with_helper(
-            "others_are_closed_under_a_low_limit_without_close_range",
-            low_limit_without_close_range,
-        ),
+        with_helper("others_are_closed_with_a_source_too_high_to_share_the_table", high_source),
+        with_helper("others_are_closed_under_a_low_limit_without_close_range", low_limit_without_close_range),
         with_helper("others_are_closed_in_another_root_without_close_range", other_root).needs(&[Need::Root]),
         with_helper("without_close_others_inheritable_descriptors_are_inherited", inherited),
         test("a_target_above_the_limit_is_reported", above_the_limit),
@@ -45,14 +36,8 @@ pub fn tests() -> Vec<Test> {
         ("close_range", &[]),
         ("unshare_refused_with_einval", &[(libc::CLOSE_RANGE_UNSHARE, EINVAL)]),
         ("unshare_refused_with_enomem", &[(libc::CLOSE_RANGE_UNSHARE, ENOMEM)]),
-        (
-            "close_range_refused_with_enosys",
-            &[(libc::CLOSE_RANGE_UNSHARE, ENOSYS), (0, ENOSYS)],
-        ),
-        (
-            "close_range_refused_with_eperm",
-            &[(libc::CLOSE_RANGE_UNSHARE, EPERM), (0, EPERM)],
-        ),
+        ("close_range_refused_with_enosys", &[(libc::CLOSE_RANGE_UNSHARE, ENOSYS), (0, ENOSYS)]),
+        ("close_range_refused_with_eperm", &[(libc::CLOSE_RANGE_UNSHARE, EPERM), (0, EPERM)]),
     ];
     for (how, refused) in closers {
         let name = format!("close_others_keeps_only_requested_descriptors_with_{how}");
@@ -71,10 +56,7 @@ fn files(directory: &Path, count: usize, least: i32) -> Vec<OwnedFd> {
 }
 
 fn path_of(fd: i32) -> String {
-    std::fs::read_link(format!("/proc/self/fd/{fd}"))
-        .unwrap()
-        .display()
-        .to_string()
+    std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap().display().to_string()
 }
 
 /// Gives the child exactly the descriptor `source`, which the test keeps. The caller must forget the command.
@@ -111,10 +93,7 @@ fn check_all(map: &[(i32, i32)], directory: &Path) {
 fn shapes() {
     let directory = TempDir::new().unwrap();
     let files = files(directory.path(), 4, 10);
-    assert_eq!(
-        files.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>(),
-        [10, 11, 12, 13]
-    );
+    assert_eq!(files.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>(), [10, 11, 12, 13]);
     let shapes: &[&[(i32, i32)]] = &[
         &[],
         &[(10, 10)],
@@ -142,10 +121,7 @@ fn source_is_a_pipes_target() {
     for close_others in [false, true] {
         let mut command = Command::new(helper::path());
         lend(&mut command, 5, 1);
-        command
-            .stdout(Stdio::piped())
-            .stdin(Stdio::piped())
-            .close_others(close_others);
+        command.stdout(Stdio::piped()).stdin(Stdio::piped()).close_others(close_others);
         let found = helper::run_and_list_descriptors(&mut command, &directory.path().join("report"));
         std::mem::forget(command);
         assert_eq!(found[&5], wanted);
@@ -187,11 +163,7 @@ fn random() {
     let _files = files(directory.path(), 8, 10);
     let target = prop_oneof![4 => 0..22i32, 1 => 900..1100i32];
     let maps = proptest::collection::btree_map(target, 10..18i32, 0..14);
-    let mut runner = TestRunner::new(Config {
-        cases: 300,
-        failure_persistence: None,
-        ..Config::default()
-    });
+    let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&(maps, any::<bool>(), any::<bool>()), |(map, close_others, fork)| {
         let map: Vec<(i32, i32)> = map.into_iter().map(|(target, source)| (source, target)).collect();
         let mechanism = if fork { Mechanism::Fork } else { Mechanism::Share };
@@ -206,18 +178,11 @@ fn others_closed(refused: &[(u32, i32)]) {
     let directory = TempDir::new().unwrap();
     let _files = files(directory.path(), 3, 10);
     let inheritable = open_inheritable(&[5, 6, 20, 21, 300, 1500, 3000]);
-    let rules: Vec<_> = refused
-        .iter()
-        .map(|(flags, errno)| (call(libc::SYS_close_range).with(2, *flags), *errno))
-        .collect();
+    let rules: Vec<_> =
+        refused.iter().map(|(flags, errno)| (call(libc::SYS_close_range).with(2, *flags), *errno)).collect();
     refuse(&rules);
     for mechanism in [Mechanism::Share, Mechanism::Fork] {
-        for map in [
-            &[][..],
-            &[(10, 12), (12, 10)],
-            &[(11, 5)],
-            &[(10, 7), (11, 22), (12, 1000)],
-        ] {
+        for map in [&[][..], &[(10, 12), (12, 10)], &[(11, 5)], &[(10, 7), (11, 22), (12, 1000)]] {
             check(map, true, mechanism, directory.path());
         }
     }
@@ -241,11 +206,7 @@ fn high_source() {
     let directory = TempDir::new().unwrap();
     let inheritable = open_inheritable(&[5, 6, 700, 1500, 3000]);
     let _files = files(directory.path(), 2, 2000);
-    for map in [
-        &[(2000, 3)][..],
-        &[(2001, 2000), (2000, 2001)],
-        &[(2000, 0), (2001, 900)],
-    ] {
+    for map in [&[(2000, 3)][..], &[(2001, 2000), (2000, 2001)], &[(2000, 0), (2001, 900)]] {
         check(map, true, Mechanism::Share, directory.path());
     }
     inheritable.into_iter().for_each(kernel::close);
@@ -256,20 +217,11 @@ fn low_limit_without_close_range() {
     let inheritable = open_inheritable(&[5, 6, 20]);
     refuse(&[(call(libc::SYS_close_range), ENOSYS)]);
     let mut plain = Command::new("/bin/true");
-    plain
-        .close_others(true)
-        .resource_limit(libc::RLIMIT_NOFILE, 3, 3)
-        .stdin(Stdio::null());
+    plain.close_others(true).resource_limit(libc::RLIMIT_NOFILE, 3, 3).stdin(Stdio::null());
     // With this limit, a dynamic program cannot open its library, but it was started.
     assert_eq!(plain.status().unwrap().code(), Some(127));
     let mut low = Command::new("/bin/true");
-    assert!(
-        low.close_others(true)
-            .resource_limit(libc::RLIMIT_NOFILE, 4, 4)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(low.close_others(true).resource_limit(libc::RLIMIT_NOFILE, 4, 4).status().unwrap().success());
     inheritable.into_iter().for_each(kernel::close);
 }
 
@@ -277,11 +229,7 @@ fn other_root() {
     let directory = TempDir::new().unwrap();
     refuse(&[(call(libc::SYS_close_range), ENOSYS)]);
     // The new root contains neither /proc nor the program. The exec fails, so the closing worked: it precedes the chroot.
-    let error = Command::new("/program")
-        .close_others(true)
-        .chroot(directory.path())
-        .spawn()
-        .unwrap_err();
+    let error = Command::new("/program").close_others(true).chroot(directory.path()).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
 }
 

@@ -14,10 +14,7 @@ use crate::support::{Test, kernel, run_alone, test};
 pub fn tests() -> Vec<Test> {
     vec![
         test("a_full_descriptor_table_is_reported_for_each_pipe", full_table),
-        test(
-            "without_a_free_descriptor_a_child_is_started_waited_for_and_killed",
-            no_number_left,
-        ),
+        test("without_a_free_descriptor_a_child_is_started_waited_for_and_killed", no_number_left),
         test("a_lack_of_memory_for_the_childs_stack_is_reported", no_memory),
         test("a_childs_own_memory_limit_applies_to_its_exec", childs_limit),
         test("the_limit_of_processes_is_reported_as_a_failed_clone", process_limit).needs(&[Need::Setpriv]),
@@ -35,27 +32,16 @@ fn fill_table(free: usize) -> Vec<OwnedFd> {
 fn full_table() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 100);
     let mut command = Command::new("/bin/true");
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let prepared = command.prepare().unwrap();
     for free in 0..6 {
         let held = fill_table(free);
         let before = open_files();
         let error = prepared.spawn().unwrap_err();
-        assert_eq!(
-            (error.stage(), error.raw_os_error()),
-            (Stage::Pipe, EMFILE),
-            "{free} free"
-        );
+        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Pipe, EMFILE), "{free} free");
         assert_eq!(before, open_files(), "{free} free");
         let error = prepared.spawn_nowait().unwrap_err();
-        assert_eq!(
-            (error.stage(), error.raw_os_error()),
-            (Stage::Pipe, EMFILE),
-            "{free} free"
-        );
+        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Pipe, EMFILE), "{free} free");
         assert_eq!(before, open_files(), "{free} free");
         drop(held);
     }
@@ -116,9 +102,7 @@ fn no_memory() {
 }
 
 fn childs_limit() {
-    let spawned = Command::new("/bin/true")
-        .resource_limit(libc::RLIMIT_STACK, 0, 0)
-        .spawn();
+    let spawned = Command::new("/bin/true").resource_limit(libc::RLIMIT_STACK, 0, 0).spawn();
     // Either the arguments do not fit, or the new program fails. The parent is never affected.
     match spawned {
         Err(error) => {
@@ -127,9 +111,7 @@ fn childs_limit() {
         }
         Ok(mut child) => assert!(!child.wait().unwrap().success()),
     }
-    let spawned = Command::new("/bin/true")
-        .resource_limit(libc::RLIMIT_AS, 4096, 4096)
-        .spawn();
+    let spawned = Command::new("/bin/true").resource_limit(libc::RLIMIT_AS, 4096, 4096).spawn();
     if let Ok(mut child) = spawned {
         assert!(!child.wait().unwrap().success());
     }
@@ -137,11 +119,7 @@ fn childs_limit() {
 
 /// Runs the test as another user, since the limit does not apply to root.
 fn process_limit() {
-    run_alone(
-        &["setpriv", "--reuid", "61234", "--clear-groups"],
-        "at_the_limit_of_processes",
-    )
-    .unwrap();
+    run_alone(&["setpriv", "--reuid", "61234", "--clear-groups"], "at_the_limit_of_processes").unwrap();
 }
 
 fn at_the_process_limit() {

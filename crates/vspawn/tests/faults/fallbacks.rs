@@ -16,20 +16,11 @@ use crate::support::{Test, kernel, test};
 pub fn tests() -> Vec<Test> {
     let refusals = [("enosys", ENOSYS), ("eperm", EPERM), ("einval", EINVAL)];
     let mut tests = vec![
-        test(
-            "with_clone3_handlers_are_cleared_and_ignored_signals_stay_ignored",
-            || {
-                dispositions(None);
-            },
-        ),
-        test(
-            "a_detached_start_shares_a_large_table_until_its_child_has_its_own",
-            large_table,
-        ),
-        test(
-            "without_pidfds_a_forked_child_is_waited_for_and_killed_by_its_pid",
-            no_pidfds,
-        ),
+        test("with_clone3_handlers_are_cleared_and_ignored_signals_stay_ignored", || {
+            dispositions(None);
+        }),
+        test("a_detached_start_shares_a_large_table_until_its_child_has_its_own", large_table),
+        test("without_pidfds_a_forked_child_is_waited_for_and_killed_by_its_pid", no_pidfds),
         test("the_pid_is_used_if_a_filter_refuses_calls_with_a_pidfd", useless_pidfds),
         test("a_cgroup_without_clone3_is_an_error", cgroup_without_clone3),
     ];
@@ -78,10 +69,7 @@ fn dispositions(clone3_refused: Option<i32>) {
         assert_eq!(signal_sets(&mut cat()), [0, ours | others, 0]);
         assert_eq!(signal_sets(cat().inherit_sigpipe()), [0, ours | others | pipe, 0]);
         let default = &[libc::SIGHUP, libc::SIGTERM];
-        assert_eq!(
-            signal_sets(cat().default_signals(default)),
-            [0, others | ours & !bit(libc::SIGHUP), 0]
-        );
+        assert_eq!(signal_sets(cat().default_signals(default)), [0, others | ours & !bit(libc::SIGHUP), 0]);
         let ignored = signal_sets(cat().ignored_signals(&[libc::SIGUSR1]));
         assert_eq!(ignored, [0, ours | others | bit(libc::SIGUSR1), 0]);
         let blocked = signal_sets(cat().blocked_signals(&[libc::SIGUSR2, 64]));
@@ -109,10 +97,7 @@ fn cgroup_without_clone3() {
         refuse(&[(call(libc::SYS_clone3), errno)]);
         let error = command.spawn().unwrap_err();
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, errno));
-        assert_eq!(
-            error.action(),
-            "create a process in a cgroup: clone3 is refused, and clone has no option for it"
-        );
+        assert_eq!(error.action(), "create a process in a cgroup: clone3 is refused, and clone has no option for it");
     }
 }
 
@@ -120,25 +105,13 @@ fn cgroup_without_clone3() {
 fn large_table() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 4096);
     let copying = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
-    refuse(&[
-        (call(libc::SYS_clone3), ENOSYS),
-        (call(libc::SYS_clone).with(0, copying as u32), libc::EDOM),
-    ]);
+    refuse(&[(call(libc::SYS_clone3), ENOSYS), (call(libc::SYS_clone).with(0, copying as u32), libc::EDOM)]);
     let error = Command::new("/bin/true").close_others(true).spawn_nowait().unwrap_err();
-    assert_eq!(
-        (error.stage(), error.raw_os_error()),
-        (Stage::Clone, libc::EDOM),
-        "a small table is copied"
-    );
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, libc::EDOM), "a small table is copied");
     let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).take(2000).collect();
     let mut child = Command::new("/bin/true").close_others(true).spawn_nowait().unwrap();
     assert!(child.wait().unwrap().success());
-    let error = Command::new("/nowhere")
-        .close_others(true)
-        .spawn_nowait()
-        .unwrap()
-        .wait()
-        .unwrap_err();
+    let error = Command::new("/nowhere").close_others(true).spawn_nowait().unwrap().wait().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
     assert_eq!(
         held.iter().filter(|fd| kernel::is_open(fd.as_raw_fd())).count(),
@@ -164,11 +137,7 @@ fn no_pidfds() {
     assert_eq!(forked("/bin/echo").arg("x").output().unwrap().stdout, b"x\n");
     let error = forked("/nowhere").close_others(true).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-    let mut child = forked("/bin/sh")
-        .args(["-c", "sleep 1000 & wait"])
-        .process_group(0)
-        .spawn()
-        .unwrap();
+    let mut child = forked("/bin/sh").args(["-c", "sleep 1000 & wait"]).process_group(0).spawn().unwrap();
     assert!(child.pidfd().is_none());
     assert_eq!(child.wait_timeout(Duration::from_millis(50)).unwrap(), None);
     assert_eq!(child.kill_tree().unwrap(), 1);

@@ -16,33 +16,14 @@ use crate::support::{Test, kernel, test};
 pub fn tests() -> Vec<Test> {
     let tests = vec![
         test("a_child_stopped_before_its_exec_starts_when_continued", stopped),
-        test(
-            "a_detached_child_stopped_before_its_exec_does_not_stop_the_parent",
-            stopped_detached,
-        ),
+        test("a_detached_child_stopped_before_its_exec_does_not_stop_the_parent", stopped_detached),
         test("a_child_killed_before_its_exec_is_reported_as_killed", killed),
-        test(
-            "a_detached_child_that_is_held_is_neither_started_nor_ended",
-            held_detached,
-        ),
-        test(
-            "children_dropped_before_their_exec_keep_their_memory_until_they_leave_it",
-            dropped,
-        ),
-        test(
-            "a_process_forked_before_a_childs_exec_does_not_wait_for_it_forever",
-            forked_meanwhile,
-        ),
-        test(
-            "a_change_of_user_does_not_wait_for_another_threads_exec",
-            change_of_user,
-        )
-        .needs(&[Need::Root, Need::Realtime]),
-        test(
-            "a_process_forked_during_a_change_of_user_is_dumpable",
-            forked_during_change,
-        )
-        .needs(&[Need::Root]),
+        test("a_detached_child_that_is_held_is_neither_started_nor_ended", held_detached),
+        test("children_dropped_before_their_exec_keep_their_memory_until_they_leave_it", dropped),
+        test("a_process_forked_before_a_childs_exec_does_not_wait_for_it_forever", forked_meanwhile),
+        test("a_change_of_user_does_not_wait_for_another_threads_exec", change_of_user)
+            .needs(&[Need::Root, Need::Realtime]),
+        test("a_process_forked_during_a_change_of_user_is_dumpable", forked_during_change).needs(&[Need::Root]),
         test("signal_group_waits_until_the_childs_group_exists", group_in_flight),
     ];
     tests.into_iter().map(Test::changes_its_process).collect()
@@ -117,18 +98,12 @@ fn killed() {
     for mechanism in [Mechanism::Share, Mechanism::Fork] {
         let mut child = Command::new("/bin/true").mechanism(mechanism).spawn().unwrap();
         let status = child.wait().unwrap();
-        assert_eq!(
-            std::os::unix::process::ExitStatusExt::signal(&status),
-            Some(libc::SIGKILL)
-        );
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
     }
     let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
     child.started().unwrap();
     let status = child.wait().unwrap();
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&status),
-        Some(libc::SIGKILL)
-    );
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
     drop(child);
     assert_eq!(before, State::now());
 }
@@ -178,11 +153,7 @@ fn dropped() {
     for _ in numbers.clone() {
         assert_eq!(kernel::reap_any().unwrap().1, 0);
     }
-    assert!(
-        numbers
-            .clone()
-            .all(|number| directory.path().join(number.to_string()).exists())
-    );
+    assert!(numbers.clone().all(|number| directory.path().join(number.to_string()).exists()));
     // The next spawn frees the memory, except for the cached stacks.
     assert!(Command::new("/bin/true").status().unwrap().success());
     assert!(mappings() < while_held / 2 + 100, "{} after {while_held}", mappings());
@@ -247,10 +218,7 @@ fn forked_during_change() {
     let (open, thread) = hold_child_after_change_of_user();
     let found = kernel::run_in_fork(|| {
         let inherited = kernel::dumpable();
-        let spawned = Command::new("/bin/true")
-            .uid(65533)
-            .status()
-            .is_ok_and(|status| status.success());
+        let spawned = Command::new("/bin/true").uid(65533).status().is_ok_and(|status| status.success());
         i32::from(!(inherited == 1 && spawned && kernel::dumpable() == 1))
     });
     assert_eq!(found, 0);
@@ -266,16 +234,9 @@ fn group_in_flight() {
         sender.send(()).unwrap();
         waiting.allow();
     });
-    let mut child = Command::new("/bin/sleep")
-        .arg("1000")
-        .process_group(0)
-        .spawn_nowait()
-        .unwrap();
+    let mut child = Command::new("/bin/sleep").arg("1000").process_group(0).spawn_nowait().unwrap();
     child.signal_group(libc::SIGTERM).unwrap();
     receiver.recv().unwrap();
     let status = child.wait().unwrap();
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&status),
-        Some(libc::SIGTERM)
-    );
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGTERM));
 }

@@ -26,12 +26,9 @@ pub fn tests() -> Vec<Test> {
             ),
         )
         .needs(&[Need::Strace]),
-        test(
-            "a_living_parent_in_another_pid_namespace_does_not_cause_the_death_signal",
-            parent_outside,
-        )
-        .needs(&[Need::PidNs])
-        .changes_its_process(),
+        test("a_living_parent_in_another_pid_namespace_does_not_cause_the_death_signal", parent_outside)
+            .needs(&[Need::PidNs])
+            .changes_its_process(),
         test("as_pid_1", as_pid_1).inner(),
         test("every_kind_of_spawn", every_kind_of_spawn).inner(),
     ]
@@ -40,26 +37,13 @@ pub fn tests() -> Vec<Test> {
 fn as_pid_1() {
     assert_eq!(std::process::id(), 1);
     every_kind_of_spawn();
-    assert!(
-        Command::new("/bin/true")
-            .parent_death_signal(libc::SIGKILL)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("/bin/true").parent_death_signal(libc::SIGKILL).status().unwrap().success());
 }
 
 fn every_kind_of_spawn() {
     for _ in 0..20 {
         assert!(Command::new("/bin/true").status().unwrap().success());
-        assert!(
-            Command::new("/bin/true")
-                .spawn_nowait()
-                .unwrap()
-                .wait()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new("/bin/true").spawn_nowait().unwrap().wait().unwrap().success());
         assert!(Command::new("/bin/true").close_others(true).status().unwrap().success());
         let forked = Command::new("/bin/true").mechanism(vspawn::Mechanism::Fork).status();
         assert!(forked.unwrap().success());
@@ -81,11 +65,7 @@ fn parent_outside() {
     kernel::put_children_into_new_pid_namespace();
     let mut first = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
     let mut second = Command::new("/bin/sh");
-    let status = second
-        .args(["-c", "exit 9"])
-        .parent_death_signal(libc::SIGKILL)
-        .status()
-        .unwrap();
+    let status = second.args(["-c", "exit 9"]).parent_death_signal(libc::SIGKILL).status().unwrap();
     assert_eq!(status.code(), Some(9));
     first.kill().unwrap();
     first.wait().unwrap();

@@ -17,10 +17,7 @@ pub fn tests() -> Vec<Test> {
     vec![
         test("the_error_for_a_missing_program_names_its_path", missing),
         test("a_file_that_may_not_be_executed_gives_eacces", not_executable),
-        test(
-            "a_script_without_an_interpreter_line_gives_enoexec_and_no_shell_runs_it",
-            wrong_format,
-        ),
+        test("a_script_without_an_interpreter_line_gives_enoexec_and_no_shell_runs_it", wrong_format),
         test("a_missing_interpreter_gives_enoent", missing_interpreter),
         test("a_directory_and_a_path_through_a_file_are_errors", directory),
         test("a_loop_of_links_ends_the_search", loop_of_links),
@@ -58,10 +55,7 @@ fn assert_exec_fails(command: &mut Command, errno: i32) -> Error {
 
 fn missing() {
     let error = assert_exec_fails(&mut Command::new("/nowhere/x"), ENOENT);
-    assert_eq!(
-        error.to_string(),
-        "exec /nowhere/x: No such file or directory (os error 2)"
-    );
+    assert_eq!(error.to_string(), "exec /nowhere/x: No such file or directory (os error 2)");
 }
 
 fn not_executable() {
@@ -74,12 +68,7 @@ fn not_executable() {
 fn wrong_format() {
     let directory = TempDir::new().unwrap();
     let trace = directory.path().join("ran");
-    let script = file(
-        directory.path(),
-        "script",
-        &format!("echo ran > {}\n", trace.display()),
-        0o755,
-    );
+    let script = file(directory.path(), "script", &format!("echo ran > {}\n", trace.display()), 0o755);
     assert_exec_fails(&mut Command::new(&script), ENOEXEC);
     // No shell runs it after a search in PATH either, where execvp would try one.
     assert_exec_fails(Command::new("script").env("PATH", directory.path()), ENOEXEC);
@@ -89,10 +78,7 @@ fn wrong_format() {
 
 fn missing_interpreter() {
     let directory = TempDir::new().unwrap();
-    assert_exec_fails(
-        &mut Command::new(file(directory.path(), "script", "#!/nowhere/sh\n", 0o755)),
-        ENOENT,
-    );
+    assert_exec_fails(&mut Command::new(file(directory.path(), "script", "#!/nowhere/sh\n", 0o755)), ENOENT);
 }
 
 fn directory() {
@@ -103,10 +89,7 @@ fn directory() {
 fn loop_of_links() {
     let directory = TempDir::new().unwrap();
     std::os::unix::fs::symlink("true", directory.path().join("true")).unwrap();
-    assert_exec_fails(
-        Command::new("true").env("PATH", format!("{}:/bin", directory.path().display())),
-        ELOOP,
-    );
+    assert_exec_fails(Command::new("true").env("PATH", format!("{}:/bin", directory.path().display())), ELOOP);
 }
 
 fn search_past_eacces() {
@@ -133,10 +116,7 @@ fn empty_directory() {
     let directory = TempDir::new().unwrap();
     file(directory.path(), "here", "#!/bin/sh\nexit 5\n", 0o755);
     for path in ["", ":/nowhere", "/nowhere:", "/nowhere::/bin"] {
-        let status = Command::new("here")
-            .env("PATH", path)
-            .current_dir(directory.path())
-            .status();
+        let status = Command::new("here").env("PATH", path).current_dir(directory.path()).status();
         assert_eq!(status.unwrap().code(), Some(5), "PATH={path}");
     }
 }
@@ -149,14 +129,7 @@ fn overlong_directory() {
 fn own_path() {
     let directory = TempDir::new().unwrap();
     file(directory.path(), "mine", "#!/bin/sh\nexit 6\n", 0o755);
-    assert_eq!(
-        Command::new("mine")
-            .env("PATH", directory.path())
-            .status()
-            .unwrap()
-            .code(),
-        Some(6)
-    );
+    assert_eq!(Command::new("mine").env("PATH", directory.path()).status().unwrap().code(), Some(6));
     // Without PATH, the default path of glibc's execvp is searched.
     assert!(Command::new("true").env_clear().status().unwrap().success());
     assert!(Command::new("true").env_remove("PATH").status().unwrap().success());
@@ -182,29 +155,14 @@ fn assert_refused(command: &mut Command, action: &str) {
 fn nul() {
     let nul = OsStr::from_bytes(b"a\0b");
     let end = "it contains a NUL byte";
-    assert_refused(
-        Command::new("/bin/true").arg("fine").arg(nul),
-        &format!("pass argument 2: {end}"),
-    );
+    assert_refused(Command::new("/bin/true").arg("fine").arg(nul), &format!("pass argument 2: {end}"));
     assert_refused(Command::new("/bin/true").arg0(nul), &format!("pass argv[0]: {end}"));
     assert_refused(&mut Command::new(nul), &format!("pass the program: {end}"));
     assert_refused(Command::new(nul).arg0("x"), &format!("pass the program: {end}"));
-    assert_refused(
-        Command::new("/bin/true").env("A", nul),
-        &format!("pass variable A: {end}"),
-    );
-    assert_refused(
-        Command::new("/bin/true").env(nul, "x"),
-        &format!("pass variable a\0b: {end}"),
-    );
-    assert_refused(
-        Command::new("/bin/true").current_dir(nul),
-        &format!("pass the working directory: {end}"),
-    );
-    assert_refused(
-        Command::new("/bin/true").chroot(nul),
-        &format!("pass the root directory: {end}"),
-    );
+    assert_refused(Command::new("/bin/true").env("A", nul), &format!("pass variable A: {end}"));
+    assert_refused(Command::new("/bin/true").env(nul, "x"), &format!("pass variable a\0b: {end}"));
+    assert_refused(Command::new("/bin/true").current_dir(nul), &format!("pass the working directory: {end}"));
+    assert_refused(Command::new("/bin/true").chroot(nul), &format!("pass the root directory: {end}"));
 }
 
 fn empty() {
@@ -212,14 +170,8 @@ fn empty() {
 }
 
 fn bad_names() {
-    assert_refused(
-        Command::new("/bin/true").env("", "x"),
-        "pass variable : its name is empty or contains =",
-    );
-    assert_refused(
-        Command::new("/bin/true").env("A=B", "x"),
-        "pass variable A=B: its name is empty or contains =",
-    );
+    assert_refused(Command::new("/bin/true").env("", "x"), "pass variable : its name is empty or contains =");
+    assert_refused(Command::new("/bin/true").env("A=B", "x"), "pass variable A=B: its name is empty or contains =");
 }
 
 fn bad_signal() {
@@ -237,10 +189,7 @@ fn invalid_requests() {
         command.new_session(true).process_group(0),
         "join a process group and begin a session: a session's leader has its own group",
     );
-    assert_refused(
-        Command::new("/bin/true").fd_number(-1, 0),
-        "give the child descriptor -1",
-    );
+    assert_refused(Command::new("/bin/true").fd_number(-1, 0), "give the child descriptor -1");
     let mut many = Command::new("/bin/true");
     for target in 3..2000 {
         many.fd_number(target, 0);

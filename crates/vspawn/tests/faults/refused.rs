@@ -99,26 +99,17 @@ pub fn tests() -> Vec<Test> {
     let mut tests: Vec<Test> = ROWS
         .iter()
         .map(|row| {
-            test(
-                format!("a_refused_{}_is_reported_and_leaves_nothing_behind", row.name),
-                || {
-                    check(row);
-                },
-            )
+            test(format!("a_refused_{}_is_reported_and_leaves_nothing_behind", row.name), || {
+                check(row);
+            })
         })
         .collect();
     tests.push(
-        test(
-            "a_refused_mask_of_the_child_is_reported_and_leaves_nothing_behind",
-            mask_of_the_child,
-        )
-        .changes_its_process(),
+        test("a_refused_mask_of_the_child_is_reported_and_leaves_nothing_behind", mask_of_the_child)
+            .changes_its_process(),
     );
     tests.push(test("a_refused_waitid_is_reported", waitid));
-    tests.push(test(
-        "a_refused_mapping_for_a_forked_childs_report_is_reported",
-        map_for_a_report,
-    ));
+    tests.push(test("a_refused_mapping_for_a_forked_childs_report_is_reported", map_for_a_report));
     for (name, errno) in [("eperm", EPERM), ("einval", EINVAL)] {
         let name = format!("clone_with_shared_memory_refused_with_{name}_names_the_request_and_never_forks");
         tests.push(test(name, move || shared_memory(errno)));
@@ -187,11 +178,9 @@ impl Row {
 /// The parent makes the same call as the child, so the filter asks the test, which refuses only the child's.
 fn mask_of_the_child() {
     let parent = std::process::id();
-    ask(&[call(libc::SYS_rt_sigprocmask)], move |waiting| {
-        match waiting.pid == parent {
-            true => waiting.allow(),
-            false => waiting.fail(EIO),
-        }
+    ask(&[call(libc::SYS_rt_sigprocmask)], move |waiting| match waiting.pid == parent {
+        true => waiting.allow(),
+        false => waiting.fail(EIO),
     });
     let before = State::now();
     for _ in 0..20 {
@@ -212,14 +201,8 @@ fn waitid() {
 }
 
 fn map_for_a_report() {
-    refuse(&[(
-        call(libc::SYS_mmap).with(3, (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32),
-        ENOMEM,
-    )]);
-    let error = Command::new("/bin/true")
-        .mechanism(Mechanism::Fork)
-        .spawn()
-        .unwrap_err();
+    refuse(&[(call(libc::SYS_mmap).with(3, (libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32), ENOMEM)]);
+    let error = Command::new("/bin/true").mechanism(Mechanism::Fork).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Stack, ENOMEM));
 }
 

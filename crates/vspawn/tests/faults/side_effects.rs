@@ -19,11 +19,7 @@ pub fn tests() -> Vec<Test> {
         test("an_unchanged_environment_is_not_copied", unchanged_environment),
         test("a_child_does_not_write_the_parents_buffered_output", buffered_output),
         test("the_dumpable_flag_is_kept_when_a_child_changes_its_user", dumpable).needs(&[Need::Root]),
-        test(
-            "the_dumpable_flag_is_kept_when_eight_threads_change_users",
-            dumpable_threads,
-        )
-        .needs(&[Need::Root]),
+        test("the_dumpable_flag_is_kept_when_eight_threads_change_users", dumpable_threads).needs(&[Need::Root]),
         test("a_change_of_user_is_refused_for_a_detached_child", detached_user),
         test("children_dropped_before_their_exec_leak_no_memory", dropped),
         test("many_detached_children_run_concurrently", in_flight),
@@ -60,11 +56,7 @@ fn errno() {
     let missing = Command::new("/nowhere/x").prepare().unwrap();
     let searched = Command::new("nowhere").env("PATH", "/a:/b:/c:/bin").prepare().unwrap();
     let mut bad_directory = Command::new("/bin/true");
-    let bad_directory = bad_directory
-        .current_dir("/nowhere")
-        .close_others(true)
-        .prepare()
-        .unwrap();
+    let bad_directory = bad_directory.current_dir("/nowhere").close_others(true).prepare().unwrap();
     kernel::set_errno(UNTOUCHED);
     for _ in 0..2000 {
         for prepared in [&missing, &searched, &bad_directory] {
@@ -80,16 +72,8 @@ fn errno() {
 
 fn allocations() {
     let mut command = Command::new("true");
-    command
-        .env("A", "b")
-        .current_dir("/")
-        .close_others(true)
-        .umask(0o22)
-        .process_group(0);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.env("A", "b").current_dir("/").close_others(true).umask(0o22).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let prepared = command.prepare().unwrap();
     prepared.spawn().unwrap().wait().unwrap();
     let before = ALLOCATIONS.load(Relaxed);
@@ -150,14 +134,8 @@ fn buffered_output() {
     unsafe { libc::printf(c"printed before the spawn".as_ptr()) };
     for program in ["/nowhere", "/bin/true"] {
         let stdout = || Stdio::from(File::options().append(true).create(true).open(&path).unwrap());
-        let _ = Command::new(program)
-            .stdout(stdout())
-            .spawn()
-            .map(|mut child| child.wait());
-        let _ = Command::new(program)
-            .stdout(stdout())
-            .spawn_nowait()
-            .map(|mut child| child.wait());
+        let _ = Command::new(program).stdout(stdout()).spawn().map(|mut child| child.wait());
+        let _ = Command::new(program).stdout(stdout()).spawn_nowait().map(|mut child| child.wait());
     }
     assert_eq!(std::fs::read(&path).unwrap(), b"");
 }
@@ -199,10 +177,7 @@ fn detached_user() {
     let mut command = Command::new("/bin/true");
     let error = command.uid(65534).spawn_nowait().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Prepare, libc::EINVAL));
-    assert_eq!(
-        error.action(),
-        "change the user or group without waiting for exec: use spawn, not spawn_nowait"
-    );
+    assert_eq!(error.action(), "change the user or group without waiting for exec: use spawn, not spawn_nowait");
 }
 
 fn dropped() {
@@ -219,11 +194,7 @@ fn dropped() {
     assert!(!kernel::has_children());
     assert!(works.spawn().unwrap().wait().unwrap().success());
     // Up to 64 stacks are cached, with two mappings each.
-    assert!(
-        mappings() <= before + 2 * 64 + 2,
-        "{} mappings, {before} before",
-        mappings()
-    );
+    assert!(mappings() <= before + 2 * 64 + 2, "{} mappings, {before} before", mappings());
 }
 
 fn in_flight() {

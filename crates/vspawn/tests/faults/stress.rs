@@ -11,14 +11,8 @@ use crate::support::{Test, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test(
-            "eight_threads_spawn_wait_and_kill_concurrently_and_leave_nothing_behind",
-            eight_threads,
-        ),
-        test(
-            "a_fork_in_another_thread_and_spawns_in_the_forked_process_work",
-            fork_in_another_thread,
-        ),
+        test("eight_threads_spawn_wait_and_kill_concurrently_and_leave_nothing_behind", eight_threads),
+        test("a_fork_in_another_thread_and_spawns_in_the_forked_process_work", fork_in_another_thread),
     ]
 }
 
@@ -91,9 +85,7 @@ fn eight_threads() {
                 let mut state = thread + 1;
                 while Instant::now() < end {
                     // Knuth's generator: a different sequence for each thread, the same in each run.
-                    state = state
-                        .wrapping_mul(6364136223846793005)
-                        .wrapping_add(1442695040888963407);
+                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                     commands.run(state >> 33, state >> 40);
                     spawns.fetch_add(1, Relaxed);
                 }
@@ -103,11 +95,7 @@ fn eight_threads() {
     assert!(spawns.load(Relaxed) > 100);
     assert_eq!(before, State::now());
     // Up to 64 cached stacks have two mappings each; the rest are malloc arenas of libc.
-    assert!(
-        mappings() <= mapped + 2 * 64 + 64,
-        "{} mappings, {mapped} before",
-        mappings()
-    );
+    assert!(mappings() <= mapped + 2 * 64 + 64, "{} mappings, {mapped} before", mappings());
 }
 
 /// A forked process inherits the stack cache and the locks in the state they had at the fork.
@@ -129,21 +117,13 @@ fn fork_in_another_thread() {
         let mut forks = 0;
         while Instant::now() < end || forks < MIN_FORKS {
             let status = kernel::run_in_fork(|| {
-                let worked = || {
-                    commands
-                        .works
-                        .spawn()
-                        .is_ok_and(|mut child| child.wait().is_ok_and(|end| end.success()))
-                };
+                let worked =
+                    || commands.works.spawn().is_ok_and(|mut child| child.wait().is_ok_and(|end| end.success()));
                 let worked_nowait = || {
                     let child = commands.works.spawn_nowait();
                     child.is_ok_and(|mut child| child.wait().is_ok_and(|end| end.success()))
                 };
-                if (0..5).all(|_| worked() && worked_nowait() && commands.fails.spawn().is_err()) {
-                    0
-                } else {
-                    1
-                }
+                if (0..5).all(|_| worked() && worked_nowait() && commands.fails.spawn().is_err()) { 0 } else { 1 }
             });
             assert_eq!(status, 0);
             forks += 1;

@@ -11,12 +11,7 @@ pub fn path() -> PathBuf {
 /// Compiles the helper. Without a compiler, tests that need the helper are skipped.
 pub fn build() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/helper.c");
-    if let Ok(status) = Command::new("cc")
-        .args(["-O1", "-Wall", "-Werror", "-o"])
-        .arg(path())
-        .arg(source)
-        .status()
-    {
+    if let Ok(status) = Command::new("cc").args(["-O1", "-Wall", "-Werror", "-o"]).arg(path()).arg(source).status() {
         assert!(status.success(), "cc helper.c");
     }
 }
@@ -27,9 +22,6 @@ pub fn run_and_list_descriptors(command: &mut vspawn::Command, report: &Path) ->
     drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
     assert!(child.wait().unwrap().success());
     let lines = std::fs::read_to_string(report).unwrap();
-    let parse = |line: &str| {
-        line.split_once(' ')
-            .map(|(fd, to)| (fd.parse().unwrap(), to.to_owned()))
-    };
+    let parse = |line: &str| line.split_once(' ').map(|(fd, to)| (fd.parse().unwrap(), to.to_owned()));
     lines.lines().filter_map(parse).collect()
 }

@@ -25,13 +25,7 @@ pub fn can_signal_groups_by_pidfd() -> bool {
         let number = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0);
         assert!(number >= 0, "pidfd_open");
         let pidfd = OwnedFd::from_raw_fd(number as RawFd);
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            pidfd.as_raw_fd(),
-            0,
-            0,
-            PIDFD_SIGNAL_PROCESS_GROUP,
-        )
+        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), 0, 0, PIDFD_SIGNAL_PROCESS_GROUP)
     };
     // A process that leads no group gets ESRCH.
     result == 0 || errno() != libc::EINVAL
@@ -42,12 +36,7 @@ pub fn has_children() -> bool {
     // SAFETY: a `siginfo_t` of zeros is valid; WNOWAIT reaps no process.
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
-        libc::waitid(
-            libc::P_ALL,
-            0,
-            &raw mut info,
-            libc::WEXITED | libc::WNOHANG | libc::WNOWAIT,
-        ) == 0
+        libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) == 0
     }
 }
 
@@ -101,10 +90,7 @@ pub fn copy_above(fd: RawFd, min_number: RawFd) -> Option<OwnedFd> {
 
 /// Returns the soft and the hard limit.
 pub fn limit(resource: u32) -> (u64, u64) {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: stores the limits in a local.
     assert_eq!(unsafe { libc::getrlimit(resource, &raw mut limit) }, 0);
     (limit.rlim_cur, limit.rlim_max)
@@ -113,10 +99,7 @@ pub fn limit(resource: u32) -> (u64, u64) {
 /// Sets a soft limit.
 pub fn set_soft_limit(resource: u32, soft: u64) {
     let (_, hard) = limit(resource);
-    let limit = libc::rlimit {
-        rlim_cur: soft,
-        rlim_max: hard,
-    };
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
     // SAFETY: reads the limits from a local.
     assert_eq!(unsafe { libc::setrlimit(resource, &raw const limit) }, 0);
 }
@@ -192,14 +175,8 @@ pub fn signal_thread(pid: i32, signal: i32) {
 
 /// Sends SIGALRM periodically to this process. An interval of 0 stops the timer.
 pub fn set_interval_timer(every: std::time::Duration) {
-    let interval = libc::timeval {
-        tv_sec: 0,
-        tv_usec: every.subsec_micros().into(),
-    };
-    let timer = libc::itimerval {
-        it_interval: interval,
-        it_value: interval,
-    };
+    let interval = libc::timeval { tv_sec: 0, tv_usec: every.subsec_micros().into() };
+    let timer = libc::itimerval { it_interval: interval, it_value: interval };
     // SAFETY: reads a local (ITIMER_REAL is 0).
     assert_eq!(unsafe { libc::syscall(libc::SYS_setitimer, 0, &raw const timer, 0) }, 0);
 }

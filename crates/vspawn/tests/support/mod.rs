@@ -69,12 +69,7 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
     if let Ok(name) = std::env::var(TEST_NAME_VARIABLE) {
         // SAFETY: this process has one thread.
         unsafe { std::env::remove_var(TEST_NAME_VARIABLE) };
-        run_in_this_process(
-            tests
-                .iter()
-                .find(|test| test.name == name)
-                .expect("a test of that name"),
-        );
+        run_in_this_process(tests.iter().find(|test| test.name == name).expect("a test of that name"));
         return ExitCode::SUCCESS;
     }
     helper::build();
@@ -104,9 +99,7 @@ fn trial(test: Test) -> Trial {
         return Trial::test(name.clone(), move || run_alone(&[], &name).map_err(Failed::from));
     };
     match required(need) {
-        Ok(false) => Trial::test(name, || Ok(()))
-            .with_kind(why.clone())
-            .with_ignored_flag(true),
+        Ok(false) => Trial::test(name, || Ok(())).with_kind(why.clone()).with_ignored_flag(true),
         Ok(true) => Trial::test(name, move || Err(Failed::from(format!("needs {}: {why}", need.name())))),
         Err(mistake) => Trial::test(name, move || Err(Failed::from(mistake.as_str()))),
     }
@@ -142,8 +135,5 @@ pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
     if status == "exit status: 0" {
         return Ok(());
     }
-    Err(format!(
-        "{name}: {status}\n{}",
-        std::fs::read_to_string(output.path()).unwrap()
-    ))
+    Err(format!("{name}: {status}\n{}", std::fs::read_to_string(output.path()).unwrap()))
 }

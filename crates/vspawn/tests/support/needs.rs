@@ -85,11 +85,7 @@ impl Need {
 /// Returns whether the need must be met. An unknown name is an error, since a typo would silently require nothing.
 pub fn required(need: Need) -> Result<bool, String> {
     let names = std::env::var(REQUIRED_VARIABLE).unwrap_or_default();
-    let names: Vec<&str> = names
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
+    let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let known = |name: &str| OTHER_CRATES_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
     match names.iter().find(|name| !known(name)) {
         Some(unknown) => Err(format!("{REQUIRED_VARIABLE} names `{unknown}`, which no test needs")),
@@ -109,9 +105,7 @@ fn shared_memory() -> Result<(), String> {
     let start_child = || match vspawn::Command::new("/bin/true").status() {
         Err(error) if error.stage() == vspawn::Stage::Clone => {
             let errno = std::io::Error::from_raw_os_error(error.raw_os_error());
-            Err(format!(
-                "the kernel (or qemu-user) refuses children that share memory: {errno}"
-            ))
+            Err(format!("the kernel (or qemu-user) refuses children that share memory: {errno}"))
         }
         _ => Ok(()),
     };
@@ -119,10 +113,7 @@ fn shared_memory() -> Result<(), String> {
 }
 
 fn succeeds(line: &[&str]) -> Result<(), String> {
-    let output = Command::new(line[0])
-        .args(&line[1..])
-        .output()
-        .map_err(|error| format!("{}: {error}", line[0]))?;
+    let output = Command::new(line[0]).args(&line[1..]).output().map_err(|error| format!("{}: {error}", line[0]))?;
     if output.status.success() {
         return Ok(());
     }

@@ -29,12 +29,8 @@ impl Call {
 /// Builds a filter that takes an action for each of the calls, and allows all others.
 fn build_filter(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
     let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
-    let unless = |k, skip| libc::sock_filter {
-        code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16,
-        jt: 0,
-        jf: skip,
-        k,
-    };
+    let unless =
+        |k, skip| libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: 0, jf: skip, k };
     let load = |offset| statement((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, offset);
     let result = |value| statement((libc::BPF_RET | libc::BPF_K) as u16, value);
     let mut program = Vec::new();
@@ -42,12 +38,9 @@ fn build_filter(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
         let number = call.number as u32;
         match call.argument {
             None => program.extend([load(0), unless(number, 1)]),
-            Some((index, value)) => program.extend([
-                load(0),
-                unless(number, 3),
-                load(OFFSET_OF_ARGUMENTS + 8 * index),
-                unless(value, 1),
-            ]),
+            Some((index, value)) => {
+                program.extend([load(0), unless(number, 3), load(OFFSET_OF_ARGUMENTS + 8 * index), unless(value, 1)])
+            }
         }
         program.push(result(*action));
     }
@@ -57,10 +50,7 @@ fn build_filter(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
 
 fn install(rules: &[(Call, u32)], flags: libc::c_ulong) -> i32 {
     let mut filter = build_filter(rules);
-    let program = libc::sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
-    };
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     // SAFETY: a filter with its length.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
@@ -73,10 +63,7 @@ fn install(rules: &[(Call, u32)], flags: libc::c_ulong) -> i32 {
 
 /// Makes calls fail with an errno.
 pub fn refuse(rules: &[(Call, i32)]) {
-    let rules: Vec<_> = rules
-        .iter()
-        .map(|(call, errno)| (*call, libc::SECCOMP_RET_ERRNO | *errno as u32))
-        .collect();
+    let rules: Vec<_> = rules.iter().map(|(call, errno)| (*call, libc::SECCOMP_RET_ERRNO | *errno as u32)).collect();
     install(&rules, 0);
 }
 
@@ -98,12 +85,7 @@ impl PendingCall<'_> {
 
     /// Sends the answer. Ignores a failure, since the caller may have been killed in the meantime.
     fn answer(self, error: i32, flags: u32) {
-        let response = libc::seccomp_notif_resp {
-            id: self.id,
-            val: 0,
-            error,
-            flags,
-        };
+        let response = libc::seccomp_notif_resp { id: self.id, val: 0, error, flags };
         // SAFETY: the kernel's struct for this request (SECCOMP_IOCTL_NOTIF_SEND).
         unsafe { libc::ioctl(self.listener.as_raw_fd(), 0xc018_2101, &raw const response) };
     }
@@ -118,25 +100,16 @@ pub fn ask(calls: &[Call], mut decide: impl FnMut(PendingCall<'_>) + Send + 'sta
             // SAFETY: the kernel's struct, which must be zeros (SECCOMP_IOCTL_NOTIF_RECV).
             let (result, request) = unsafe {
                 let mut request: libc::seccomp_notif = std::mem::zeroed();
-                (
-                    libc::ioctl(listener.as_raw_fd(), 0xc050_2100, &raw mut request),
-                    request,
-                )
+                (libc::ioctl(listener.as_raw_fd(), 0xc050_2100, &raw mut request), request)
             };
             if result == 0 {
                 let (id, pid) = (request.id, request.pid);
-                decide(PendingCall {
-                    listener: &listener,
-                    id,
-                    pid,
-                });
+                decide(PendingCall { listener: &listener, id, pid });
             }
         }
     });
     let rules: Vec<_> = calls.iter().map(|call| (*call, libc::SECCOMP_RET_USER_NOTIF)).collect();
     let listener = install(&rules, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
     // SAFETY: a new descriptor, which has no other owner.
-    sender
-        .send(unsafe { OwnedFd::from_raw_fd(listener) })
-        .expect("the thread listens");
+    sender.send(unsafe { OwnedFd::from_raw_fd(listener) }).expect("the thread listens");
 }

@@ -31,9 +31,7 @@ impl State {
 pub fn open_files() -> BTreeMap<i32, String> {
     // Tries each number instead of listing the directory, because a filter may refuse the listing.
     let target = |fd: i32| Some((fd, std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?));
-    let found = (0..DESCRIPTOR_LIMIT)
-        .filter(|fd| kernel::is_open(*fd))
-        .filter_map(target);
+    let found = (0..DESCRIPTOR_LIMIT).filter(|fd| kernel::is_open(*fd)).filter_map(target);
     found.map(|(fd, path)| (fd, path.display().to_string())).collect()
 }
 
@@ -51,9 +49,7 @@ pub fn status_field(name: &str) -> String {
 
 /// Returns the value of a field in the text of a `status` file.
 pub fn field(status: &str, name: &str) -> String {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.expect("the field is there").trim().to_owned()
 }
 

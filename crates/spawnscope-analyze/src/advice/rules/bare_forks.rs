@@ -58,10 +58,7 @@ fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
     let count = launches.len();
     let captured = launches.iter().filter(|index| context.is_captured(**index)).count();
-    let changes = vec![AppliedChange {
-        change: Change::Remove,
-        launches: launches.clone(),
-    }];
+    let changes = vec![AppliedChange { change: Change::Remove, launches: launches.clone() }];
     let options = options(context, &changes);
     let title = format!("{} forks {} without running a program", name(parent), times(count));
     let spent = time(context.spent_on(&launches));

@@ -17,10 +17,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         launch.setup_closes.filter(|closes| *closes >= MIN_CLOSES)?;
         Some((launch.birth_command.name, launch.setup_close_span.get()?))
     });
-    candidates
-        .into_iter()
-        .map(|candidate| finding(context, candidate))
-        .collect()
+    candidates.into_iter().map(|candidate| finding(context, candidate)).collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {

@@ -18,19 +18,13 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         is_job.then_some(launch.command.name)
     });
     let frequent_groups = by_program.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
-    frequent_groups
-        .map(|(program, all)| finding(context, program, all))
-        .collect()
+    frequent_groups.map(|(program, all)| finding(context, program, all)).collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, program: &[u8], all: Vec<u32>) -> Finding {
     let jobs = context.recording.info.cpus as usize * JOBS_PER_CPU;
     let size = (all.len() / jobs.max(1)).max(2);
-    let jobs_text = if is_shell(program) {
-        "jobs".to_owned()
-    } else {
-        format!("{} jobs", name(program))
-    };
+    let jobs_text = if is_shell(program) { "jobs".to_owned() } else { format!("{} jobs", name(program)) };
     let count = units::count(all.len() as u64);
     let title = format!("GNU parallel starts {count} {jobs_text}, each through its own shell");
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));

@@ -109,12 +109,7 @@ fn finding(
         Varying::File => "once per file",
         Varying::Both => "in a loop",
     };
-    let title = format!(
-        "{} launches {} {}, {loop_text}",
-        name(parent),
-        name(program),
-        times(all.len())
-    );
+    let title = format!("{} launches {} {}, {loop_text}", name(parent), name(program), times(all.len()));
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     let has_arrays = Runtime::of_parent(context.forest(), all[0]) == Runtime::Shell
         && Dialect::of_parent(context.forest(), all[0] as usize) != Some(Dialect::Posix);
@@ -124,10 +119,7 @@ fn finding(
         .with_example(context)
         .fix_lines(fix.iter().copied())
         .limits(limits)
-        .predicted_by(
-            Change::Batch(MAX_AT_ONCE),
-            format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),
-        )
+        .predicted_by(Change::Batch(MAX_AT_ONCE), format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)))
 }
 
 fn fix_and_limits(varying: Varying, has_arrays: bool) -> (&'static [&'static str], &'static str) {
@@ -150,10 +142,7 @@ fn fix_and_limits(varying: Varying, has_arrays: bool) -> (&'static [&'static str
              results of all words at once",
         ),
         (_, false) => (
-            &[
-                "search for all words at once:",
-                "  printf '%s\\n' WORDS... | grep -F -f - FILE",
-            ],
+            &["search for all words at once:", "  printf '%s\\n' WORDS... | grep -F -f - FILE"],
             "grep -F finds fixed words only, not regular expressions; one grep prints the results of all words at once",
         ),
     }

@@ -12,10 +12,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let findings = context
-        .drifts
-        .iter()
-        .filter_map(|drift| finding(context, drift, drift.memory?));
+    let findings = context.drifts.iter().filter_map(|drift| finding(context, drift, drift.memory?));
     findings.take(MAX_FINDINGS).collect()
 }
 
@@ -23,9 +20,7 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     let forest = context.forest();
     let parent = forest.launches.iter().position(|launch| launch.id == drift.parent)?;
     let children = forest.children(parent).iter().map(|child| *child as u32);
-    let mut launches: Vec<u32> = children
-        .filter(|child| context.launch(*child).copies_page_tables())
-        .collect();
+    let mut launches: Vec<u32> = children.filter(|child| context.launch(*child).copies_page_tables()).collect();
     // Skips launches that the process made before it executed this program.
     let parent_program = |launch: u32| context.launch(launch).birth_command.name;
     let program = parent_program(*launches.last()?);

@@ -96,10 +96,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
         // Only launches by the same process can be merged.
-        for (start, mut launches) in of_parent
-            .into_iter()
-            .filter(|(_, launches)| launches.len() >= MIN_REPETITIONS)
-        {
+        for (start, mut launches) in of_parent.into_iter().filter(|(_, launches)| launches.len() >= MIN_REPETITIONS) {
             starts.entry(start).or_default().append(&mut launches);
         }
     }
@@ -118,9 +115,7 @@ fn interpreter_of_short_run(context: &RuleContext<'_, '_>, index: usize) -> Opti
     let launch = &context.forest().launches[index];
     let exec = launch.execs.last()?;
     let program = exec.program_name();
-    let interpreter = INTERPRETERS
-        .iter()
-        .position(|interpreter| is_version_of(program, interpreter.prefix))?;
+    let interpreter = INTERPRETERS.iter().position(|interpreter| is_version_of(program, interpreter.prefix))?;
     let is_start = match launch.start_up.get() {
         Some(start_up) => work_time(context, index)?.since(start_up) <= start_up,
         None => {
@@ -161,12 +156,7 @@ fn finding(
         script if script.starts_with(b"-") => format!(" {}", name(script)),
         script => format!(" for {}", name(script)),
     };
-    let title = format!(
-        "{} starts {}{script_text} {}",
-        name(parent),
-        name(program),
-        times(all.len())
-    );
+    let title = format!("{} starts {}{script_text} {}", name(parent), name(program), times(all.len()));
     Finding::modelled("interpreter-start", title, all.to_vec())
         .evidence(evidence(context, all))
         .with_example(context)
@@ -183,9 +173,7 @@ fn finding(
 }
 
 fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
-    let runs = all
-        .iter()
-        .filter_map(|index| context.launch(*index).phases.get(Phase::Run));
+    let runs = all.iter().filter_map(|index| context.launch(*index).phases.get(Phase::Run));
     let shortest = runs.min().unwrap_or_default();
     let run = context.total_phase(all, Phase::Run);
     format!(
@@ -202,11 +190,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
 fn batch_size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     let overlapping = all.windows(2).filter(|pair| {
         let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);
-        first
-            .reaped
-            .get()
-            .zip(second.created.get())
-            .is_some_and(|(reaped, created)| created < reaped)
+        first.reaped.get().zip(second.created.get()).is_some_and(|(reaped, created)| created < reaped)
     });
     if overlapping.count() * 2 < all.len() {
         return MAX_BATCH;

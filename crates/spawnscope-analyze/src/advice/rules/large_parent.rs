@@ -28,14 +28,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     };
     let has_large_parent = find_large_parents(context, small_fork_ns);
     let max_saving = |index: u32, launch: &Launch<'_>| {
-        let create = launch
-            .phases
-            .get(Phase::Create)
-            .filter(|_| has_large_parent[index as usize])?;
+        let create = launch.phases.get(Phase::Create).filter(|_| has_large_parent[index as usize])?;
         let cost_per_copy = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
-        Some(Nanos(
-            ((create.0 as f64 - small_fork_ns).max(0.0) * cost_per_copy) as u64,
-        ))
+        Some(Nanos(((create.0 as f64 - small_fork_ns).max(0.0) * cost_per_copy) as u64))
     };
     let candidates = |avoidable: bool| {
         context.candidates(|index, launch| {
@@ -43,12 +38,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             (can_avoid_copy(context, index) == avoidable).then_some((launch.birth_command.name, max_saving))
         })
     };
-    let avoidable = candidates(true)
-        .into_iter()
-        .map(|candidate| avoidable_finding(context, candidate, small_fork_ns));
-    let necessary = candidates(false)
-        .into_iter()
-        .map(|candidate| necessary_finding(context, candidate, small_fork_ns));
+    let avoidable = candidates(true).into_iter().map(|candidate| avoidable_finding(context, candidate, small_fork_ns));
+    let necessary = candidates(false).into_iter().map(|candidate| necessary_finding(context, candidate, small_fork_ns));
     avoidable.chain(necessary).collect()
 }
 
@@ -112,9 +103,8 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
         _ => &["start the workers early, before the memory is allocated, and keep them"],
     };
     let title = format!("{parent} forks while it uses a lot of memory, and each fork copies its page tables");
-    let malloc_setting = runtime
-        .uses_malloc()
-        .then_some("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM   (glibc 2.35 and later)");
+    let malloc_setting =
+        runtime.uses_malloc().then_some("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM   (glibc 2.35 and later)");
     Finding::modelled("large-parent-pages", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
@@ -134,10 +124,7 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
 /// Whether to mention the C library's huge pages: the program allocates with `malloc`, and the
 /// replay predicts a saving.
 fn huge_pages_help(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[u32]) -> bool {
-    let fix = || AppliedChange {
-        change: Change::HugePages,
-        launches: launches.to_vec(),
-    };
+    let fix = || AppliedChange { change: Change::HugePages, launches: launches.to_vec() };
     runtime.uses_malloc() && context.whatif.predict(&[fix()]).saving()[1] > context.min_saving()
 }
 

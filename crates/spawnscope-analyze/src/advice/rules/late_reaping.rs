@@ -38,10 +38,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let mut slept = launches.iter().map(|launch| slept[*launch as usize]);
         launches.len() >= MIN_REPETITIONS || slept.any(|slept| slept == Some(ParentSleep::Repeatedly))
     });
-    candidates
-        .into_iter()
-        .map(|candidate| finding(context, candidate))
-        .collect()
+    candidates.into_iter().map(|candidate| finding(context, candidate)).collect()
 }
 
 /// Returns for each launch how often its parent slept while the launch was alive. `None` if the

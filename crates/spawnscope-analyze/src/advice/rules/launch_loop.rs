@@ -28,22 +28,10 @@ const MIN_LAUNCHES: usize = 20;
 /// Maximum number of launches of one command line. With more launches, it is a script.
 const MAX_LAUNCHES_OF_LINE: usize = 32;
 /// Programs whose purpose is to launch others. Their input determines how many launches they make.
-const LAUNCHERS: [&[u8]; 10] = [
-    b"find",
-    b"gfind",
-    b"gmake",
-    b"gxargs",
-    b"make",
-    b"ninja",
-    b"parallel",
-    b"xargs",
-    b"cc",
-    b"gcc",
-];
+const LAUNCHERS: [&[u8]; 10] =
+    [b"find", b"gfind", b"gmake", b"gxargs", b"make", b"ninja", b"parallel", b"xargs", b"cc", b"gcc"];
 /// Programs that only change files.
-const FILE_CHANGERS: [&[u8]; 9] = [
-    b"chmod", b"chown", b"cp", b"install", b"ln", b"mkdir", b"mv", b"rm", b"touch",
-];
+const FILE_CHANGERS: [&[u8]; 9] = [b"chmod", b"chown", b"cp", b"install", b"ln", b"mkdir", b"mv", b"rm", b"touch"];
 /// Programs whose work the parent cannot do itself.
 const IRREPLACEABLE: [&[u8]; 3] = [b"sleep", b"sudo", b"ssh"];
 
@@ -51,9 +39,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let lines = command_lines(context);
     let launches_of_lines: HashSet<u32> = lines.iter().flat_map(|(_, lines)| lines.concat()).collect();
     let programs = frequent_programs(context, &launches_of_lines);
-    let line_findings = lines
-        .into_iter()
-        .map(|(kind, lines)| command_lines_finding(context, kind, &lines));
+    let line_findings = lines.into_iter().map(|(kind, lines)| command_lines_finding(context, kind, &lines));
     let program_findings = programs.into_iter().map(|(kind, all)| finding(context, kind, all));
     line_findings.chain(program_findings).collect()
 }
@@ -159,10 +145,7 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(ParentAndProgram<'a>
             by_kind.entry((parent, program)).or_default().push(members);
         }
     }
-    let mut by_kind: Vec<_> = by_kind
-        .into_iter()
-        .filter(|(_, lines)| lines.len() >= MIN_LAUNCHES)
-        .collect();
+    let mut by_kind: Vec<_> = by_kind.into_iter().filter(|(_, lines)| lines.len() >= MIN_LAUNCHES).collect();
     by_kind.sort_by_key(|(_, lines)| Reverse(context.spent_on(&lines.concat())));
     by_kind.truncate(MAX_FINDINGS);
     by_kind
@@ -173,12 +156,7 @@ fn command_lines_finding(
     (parent, shell): ParentAndProgram<'_>,
     lines: &[Vec<u32>],
 ) -> Finding {
-    let title = format!(
-        "{} runs {} command lines through {}",
-        name(parent),
-        lines.len(),
-        name(shell)
-    );
+    let title = format!("{} runs {} command lines through {}", name(parent), lines.len(), name(shell));
     let shells: Vec<u32> = lines.iter().map(|line| line[0]).collect();
     let mut all = lines.concat();
     all.sort_unstable();
@@ -188,10 +166,7 @@ fn command_lines_finding(
         time(context.spent_on(&shells))
     );
     let runtime = Runtime::of_parent(context.forest(), lines[0][0]);
-    let changes = vec![AppliedChange {
-        change: Change::InProcess,
-        launches: all.clone(),
-    }];
+    let changes = vec![AppliedChange { change: Change::InProcess, launches: all.clone() }];
     let options = options(context, &changes);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)

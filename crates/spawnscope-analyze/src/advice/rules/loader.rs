@@ -40,18 +40,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let load_candidates = context.candidates(|_, launch| {
         let is_significant =
             libraries(launch) >= MIN_LIBRARIES && load_groups.contains(&(launch.command.name, libraries(launch)));
-        launch
-            .phases
-            .get(Phase::Load)
-            .filter(|_| is_significant)
-            .map(|load| (launch.command.name, load))
+        launch.phases.get(Phase::Load).filter(|_| is_significant).map(|load| (launch.command.name, load))
     });
-    let search_findings = search_candidates
-        .into_iter()
-        .map(|candidate| search_finding(context, candidate));
-    let load_findings = load_candidates
-        .into_iter()
-        .map(|candidate| libraries_finding(context, candidate));
+    let search_findings = search_candidates.into_iter().map(|candidate| search_finding(context, candidate));
+    let load_findings = load_candidates.into_iter().map(|candidate| libraries_finding(context, candidate));
     search_findings.chain(load_findings).collect()
 }
 
@@ -95,11 +87,8 @@ fn search_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
     let program = name(candidate.name);
     let all = &candidate.launches;
     let failed = context.median_of(all, |launch| Some(f64::from(failed_lookups(launch))));
-    let opened = context.median_of(all, |launch| {
-        Some(f64::from(sum_over_execs(launch, |exec| {
-            exec.load_opens.unwrap_or_default()
-        })))
-    });
+    let opened = context
+        .median_of(all, |launch| Some(f64::from(sum_over_execs(launch, |exec| exec.load_opens.unwrap_or_default()))));
     let mut execs = all.iter().flat_map(|launch| &context.launch(*launch).execs);
     let lacks_cache = execs.any(|exec| exec.load_cache == Some(false));
     let file = context.launch(all[0]).execs.last().map_or(candidate.name, Exec::path);

@@ -66,11 +66,7 @@ fn line_of(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> {
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], shell: &[u8], lines: usize, all: Vec<u32>) -> Finding {
-    let title = format!(
-        "make starts {} {}, about {lines} times for each target",
-        name(shell),
-        times(all.len())
-    );
+    let title = format!("make starts {} {}, about {lines} times for each target", name(shell), times(all.len()));
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     Finding::modelled("make-oneshell", title, all)
         .evidence(evidence)

@@ -28,10 +28,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 }
 
 fn finding(context: &RuleContext<'_, '_>, text: &[u8], all: Vec<u32>) -> Finding {
-    let changes = vec![AppliedChange {
-        change: Change::Remove,
-        launches: all[1..].to_vec(),
-    }];
+    let changes = vec![AppliedChange { change: Change::Remove, launches: all[1..].to_vec() }];
     let options = options(context, &changes);
     let text: String = name(text).chars().take(MAX_CHARACTERS).collect();
     let title = format!("make evaluates `$(shell {text})` {}", times(all.len()));

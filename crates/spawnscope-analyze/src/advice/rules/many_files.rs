@@ -19,9 +19,7 @@ const MAX_BATCH: u32 = 1000;
 /// Programs that take a source and a destination.
 const PAIRS: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
 /// Programs that take any number of files.
-const LISTS: [&[u8]; 8] = [
-    b"chgrp", b"chmod", b"chown", b"mkdir", b"rm", b"rmdir", b"touch", b"unlink",
-];
+const LISTS: [&[u8]; 8] = [b"chgrp", b"chmod", b"chown", b"mkdir", b"rm", b"rmdir", b"touch", b"unlink"];
 /// Minimum share of distinct command lines, in percent.
 const MIN_DISTINCT_PERCENT: usize = 80;
 
@@ -60,26 +58,15 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Whether enough launches by one process operate on different files. Repeated calls such as `rm
 /// -f conftest.o` are not a list of files.
 fn is_list_of_files(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
-    let lines = all
-        .iter()
-        .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
+    let lines = all.iter().filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let distinct: HashSet<&[u8]> = lines.collect();
     all.len() >= MIN_REPETITIONS && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Vec<u32>) -> Finding {
     let is_pair = PAIRS.contains(&program);
-    let unit_text = if is_pair {
-        "once per pair of files"
-    } else {
-        "once per file"
-    };
-    let title = format!(
-        "{} launches {} {}, {unit_text}",
-        name(parent),
-        name(program),
-        times(all.len())
-    );
+    let unit_text = if is_pair { "once per pair of files" } else { "once per file" };
+    let title = format!("{} launches {} {}, {unit_text}", name(parent), name(program), times(all.len()));
     let evidence = format!(
         "{} take {} in all, most of it launch tax: the work of each is only one or two system calls",
         launches(all.len()),
@@ -91,10 +78,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
         .with_example(context)
         .fix_lines(fix(runtime, program, is_pair))
         .limits(if program == b"mv" { MV_LIMITS } else { LIMITS })
-        .predicted_by(
-            Change::Batch(MAX_BATCH),
-            format!("{}={MAX_BATCH}", option("--batch", program, parent)),
-        )
+        .predicted_by(Change::Batch(MAX_BATCH), format!("{}={MAX_BATCH}", option("--batch", program, parent)))
 }
 
 const LIMITS: &str =

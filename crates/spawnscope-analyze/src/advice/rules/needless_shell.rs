@@ -64,34 +64,23 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         let some = units::counted(with_syntax as u64, "command has", "commands have");
         format!("{some} redirections, variables or a directory, which options of the call can replace")
     });
-    let replacing = if with_syntax > 0 {
-        languages::instead_of_shell_syntax(runtime)
-    } else {
-        &[]
-    };
+    let replacing = if with_syntax > 0 { languages::instead_of_shell_syntax(runtime) } else { &[] };
     let is_per_file = PER_FILE_LAUNCHERS.contains(&parent);
     // Go makes system calls without libc, so a preloaded library cannot intercept them.
     let accelerated = (with_syntax < all.len() && runtime != Runtime::Go && !is_per_file)
         .then_some("if the program cannot be changed: `spawnscope accel -- CMD` skips the shell of a plain command");
-    Finding::modelled(
-        "needless-shell",
-        format!("{} starts programs through an unnecessary shell", name(parent)),
-        all,
-    )
-    .evidence(evidence)
-    .evidence_lines(syntax)
-    .with_example(context)
-    .fix_lines(if is_per_file {
-        without_shell_in_arguments(parent)
-    } else {
-        let direct = ["start the program directly, with its arguments as a list:"];
-        [&direct, languages::without_shell(runtime)].concat()
-    })
-    .fix_lines(replacing.iter().copied())
-    .fix_lines(accelerated)
-    .limits("commands with pipes, expansions, wildcards or several steps still need a shell")
-    .predicted_by(
-        Change::NoShell,
-        quoted(&format!("--no-shell=parent={}", literal(parent))),
-    )
+    Finding::modelled("needless-shell", format!("{} starts programs through an unnecessary shell", name(parent)), all)
+        .evidence(evidence)
+        .evidence_lines(syntax)
+        .with_example(context)
+        .fix_lines(if is_per_file {
+            without_shell_in_arguments(parent)
+        } else {
+            let direct = ["start the program directly, with its arguments as a list:"];
+            [&direct, languages::without_shell(runtime)].concat()
+        })
+        .fix_lines(replacing.iter().copied())
+        .fix_lines(accelerated)
+        .limits("commands with pipes, expansions, wildcards or several steps still need a shell")
+        .predicted_by(Change::NoShell, quoted(&format!("--no-shell=parent={}", literal(parent))))
 }

@@ -20,13 +20,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         Some((call.runner, is_nested(context, index)))
     });
     // A single `npm test` is what the user typed. Inside another script, each call can be left out.
-    let calls = by_runner
-        .into_iter()
-        .filter(|((_, is_nested), all)| *is_nested || all.len() >= MIN_REPETITIONS);
+    let calls = by_runner.into_iter().filter(|((_, is_nested), all)| *is_nested || all.len() >= MIN_REPETITIONS);
     let calls = longest_groups(context, calls, MAX_FINDINGS).into_iter();
-    calls
-        .filter_map(|((_, is_nested), all)| finding(context, is_nested, all))
-        .collect()
+    calls.filter_map(|((_, is_nested), all)| finding(context, is_nested, all)).collect()
 }
 
 /// Whether another runner started the script that makes this call.
@@ -53,10 +49,7 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
         time(context.spent_on(&all)),
         time(own),
     );
-    let changes = vec![AppliedChange {
-        change: Change::Direct,
-        launches: all.clone(),
-    }];
+    let changes = vec![AppliedChange { change: Change::Direct, launches: all.clone() }];
     let options = options(context, &changes);
     let finding = Finding::measured("package-script", title, all)
         .evidence(evidence)
@@ -78,15 +71,8 @@ fn instructions(call: &ScriptCall<'_>, is_nested: bool) -> Vec<String> {
     let example = command.map(|command| format!("  {}  ->  {directory}{command}", abridged(&typed, MAX_COMMAND)));
     let by_node = call.script().map(|script| {
         let script = name(script);
-        [
-            format!("or let Node run the script, without {runner} (Node 22 and later):"),
-            format!("  node --run {script}"),
-        ]
+        [format!("or let Node run the script, without {runner} (Node 22 and later):"), format!("  node --run {script}")]
     });
     let direct = format!("call the command directly, without {runner}:");
-    [direct]
-        .into_iter()
-        .chain(example)
-        .chain(by_node.into_iter().flatten())
-        .collect()
+    [direct].into_iter().chain(example).chain(by_node.into_iter().flatten()).collect()
 }

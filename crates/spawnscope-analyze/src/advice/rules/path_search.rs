@@ -54,10 +54,7 @@ fn finding(
         .map(|(count, parent)| format!("{} ({})", name(parent), units::count(count)))
         .collect();
     let found = most_frequent(programs.values().copied());
-    let title = format!(
-        "{} search PATH directories that lack the program",
-        launches(searching.len())
-    );
+    let title = format!("{} search PATH directories that lack the program", launches(searching.len()));
     Finding::measured("path-search", title, searching)
         .evidence_lines(evidence(searches, &parents))
         .with_example(context)

@@ -68,12 +68,7 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
     let (writer, reader) = (only_exec(first)?, only_exec(second)?);
     Dialect::of_parent(forest, first)?;
     let (writer_words, reader_words) = (words(writer), words(reader));
-    let replacement = |is_first, before, after, limits| Replacement {
-        is_first,
-        before,
-        after,
-        limits,
-    };
+    let replacement = |is_first, before, after, limits| Replacement { is_first, before, after, limits };
     let counts_lines = reader_words.options == [b"-l"] && reader_words.operands == 0;
     let found = match (writer.program_name(), reader.program_name()) {
         (b"cat", reader) if writer_words == Words::single_file() && reader_words.reads_input(reader) => {
@@ -124,10 +119,7 @@ fn words<'a>(exec: &Exec<'a>) -> Words<'a> {
 impl Words<'_> {
     /// Returns the arguments that consist of a single file.
     fn single_file() -> Words<'static> {
-        Words {
-            options: Vec::new(),
-            operands: 1,
-        }
+        Words { options: Vec::new(), operands: 1 }
     }
 
     /// Whether a program with these arguments reads standard input, because no argument is a file.
@@ -158,18 +150,11 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replac
     );
     let limits: BTreeSet<&str> = forms.iter().map(|form| form.limits).collect();
     let limits: Vec<&str> = limits.into_iter().filter(|limits| !limits.is_empty()).collect();
-    let changes = vec![AppliedChange {
-        change: Change::Remove,
-        launches: all.to_vec(),
-    }];
+    let changes = vec![AppliedChange { change: Change::Remove, launches: all.to_vec() }];
     let options = options(context, &changes);
     let lines = forms.iter().flat_map(|form| replacement(form.before, form.after));
     Finding::modelled("pipeline", title, all.to_vec())
-        .evidence(format!(
-            "{} take {} in all",
-            launches(all.len()),
-            time(context.spent_on(all))
-        ))
+        .evidence(format!("{} take {} in all", launches(all.len()), time(context.spent_on(all))))
         .with_example(context)
         .fix("let the other program of the pipeline do it:")
         .fix_lines(lines)

@@ -67,27 +67,15 @@ fn finding(
     questions: &BTreeMap<Question<'_>, Vec<u32>>,
     all: Vec<u32>,
 ) -> Finding {
-    let repeated = questions
-        .values()
-        .flat_map(|launches| &launches[1..])
-        .copied()
-        .collect();
-    let changes = vec![AppliedChange {
-        change: Change::Remove,
-        launches: repeated,
-    }];
+    let repeated = questions.values().flat_map(|launches| &launches[1..]).copied().collect();
+    let changes = vec![AppliedChange { change: Change::Remove, launches: repeated }];
     let options = options(context, &changes);
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let distinct = match questions.len() {
         1 => "the same arguments".to_owned(),
         several => format!("only {} different command lines", units::count(several as u64)),
     };
-    let title = format!(
-        "{} launches {} {} with {distinct}",
-        name(parent),
-        name(program),
-        times(all.len())
-    );
+    let title = format!("{} launches {} {} with {distinct}", name(parent), name(program), times(all.len()));
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     Finding::modelled("repeats", title, all)
         .evidence(evidence)

@@ -19,16 +19,9 @@ const MIN_SHARE: f64 = 0.1;
 const MIN_THREADS_PER_CPU: f64 = 1.5;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let waited = context
-        .path
-        .launches
-        .iter()
-        .map(|charges| charges.get(Phase::Queue).0 + charges.run_queue().0);
-    let launches: Vec<u32> = (0..)
-        .zip(waited.clone())
-        .filter(|(_, waited)| *waited > 0)
-        .map(|(index, _)| index)
-        .collect();
+    let waited = context.path.launches.iter().map(|charges| charges.get(Phase::Queue).0 + charges.run_queue().0);
+    let launches: Vec<u32> =
+        (0..).zip(waited.clone()).filter(|(_, waited)| *waited > 0).map(|(index, _)| index).collect();
     let waited = Nanos(waited.sum());
     let min_worthwhile = context.share_of_wall(MIN_SHARE);
     if waited <= context.min_saving() || waited < min_worthwhile {
@@ -63,16 +56,8 @@ impl CpuLimit {
     fn of(info: &Info) -> CpuLimit {
         let (cpus, machine_cpus) = (info.usable_cpus(), info.cpus);
         let twice = cpus.saturating_mul(2);
-        let cpus_to_try = if cpus < machine_cpus {
-            twice.min(machine_cpus)
-        } else {
-            twice
-        };
-        CpuLimit {
-            cpus,
-            machine_cpus,
-            cpus_to_try,
-        }
+        let cpus_to_try = if cpus < machine_cpus { twice.min(machine_cpus) } else { twice };
+        CpuLimit { cpus, machine_cpus, cpus_to_try }
     }
 
     /// Whether the command could not use all CPUs of the machine.
@@ -107,10 +92,7 @@ fn queue_of_new_processes(context: &RuleContext<'_, '_>) -> String {
     if queued.0 == 0 {
         return String::new();
     }
-    format!(
-        "; {} of it before new processes first ran, which counts as launch tax",
-        time(queued)
-    )
+    format!("; {} of it before new processes first ran, which counts as launch tax", time(queued))
 }
 
 fn finding(
@@ -150,9 +132,7 @@ fn finding(
 fn too_many_jobs(context: &RuleContext<'_, '_>, cpus: u32) -> Option<String> {
     let forest = context.forest();
     let launches = forest.launches.iter().filter_map(|launch| launch.execs.last());
-    let (program, jobs) = launches
-        .filter_map(|exec| Some((exec.program_name(), jobs_of(exec)?)))
-        .next()?;
+    let (program, jobs) = launches.filter_map(|exec| Some((exec.program_name(), jobs_of(exec)?))).next()?;
     (jobs > cpus).then(|| {
         let allowed = units::counted(u64::from(cpus), "CPU", "CPUs");
         format!("{} was asked for {jobs} jobs at a time on {allowed}", name(program))
@@ -161,17 +141,8 @@ fn too_many_jobs(context: &RuleContext<'_, '_>, cpus: u32) -> Option<String> {
 
 /// Returns the number of jobs that a program was asked for: `-j16`, `-j 16`, `-P16`, `--jobs=16`.
 fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
-    const BUILDERS: [&[u8]; 9] = [
-        b"cargo",
-        b"cmake",
-        b"gmake",
-        b"make",
-        b"meson",
-        b"ninja",
-        b"parallel",
-        b"pytest",
-        b"xargs",
-    ];
+    const BUILDERS: [&[u8]; 9] =
+        [b"cargo", b"cmake", b"gmake", b"make", b"meson", b"ninja", b"parallel", b"pytest", b"xargs"];
     if !BUILDERS.contains(&exec.program_name()) {
         return None;
     }
@@ -180,9 +151,7 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
     words.iter().enumerate().find_map(|(position, word)| {
         let options = [b"--jobs=".as_slice(), b"--max-procs=", b"-j", b"-P", b"-n"];
         // -n is the number of processes only for pytest.
-        let mut accepted = options
-            .into_iter()
-            .filter(|option| *option != b"-n" || exec.program_name() == b"pytest");
+        let mut accepted = options.into_iter().filter(|option| *option != b"-n" || exec.program_name() == b"pytest");
         let value = accepted.find_map(|option| word.strip_prefix(option))?;
         let next = words.get(position + 1).copied().unwrap_or_default();
         number(if value.is_empty() { next } else { value })

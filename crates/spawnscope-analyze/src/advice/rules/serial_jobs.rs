@@ -21,12 +21,8 @@ const MIN_WORK: Nanos = Nanos(2_000_000);
 /// Minimum share of distinct command lines, in percent. Equal command lines have the same result.
 const MIN_DISTINCT_PERCENT: usize = 80;
 /// Parents with an option for the number of commands to run at a time.
-const JOBS_OPTIONS: [(&[u8], &str); 4] = [
-    (b"gmake", "make -j"),
-    (b"make", "make -j"),
-    (b"ninja", "ninja -j"),
-    (b"xargs", "xargs -P"),
-];
+const JOBS_OPTIONS: [(&[u8], &str); 4] =
+    [(b"gmake", "make -j"), (b"make", "make -j"), (b"ninja", "ninja -j"), (b"xargs", "xargs -P")];
 
 /// Parents that by default run as many commands at a time as there are CPUs.
 const PARALLEL_BY_DEFAULT: [&[u8]; 3] = [b"bazel", b"cargo", b"go"];
@@ -91,11 +87,8 @@ fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
 fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
     let work: u64 = all.iter().map(|index| work_of(context, *index as usize).0).sum();
-    let distinct: HashSet<&[u8]> = all
-        .iter()
-        .filter_map(|index| forest.launches[*index as usize].execs.last())
-        .map(|exec| exec.argv())
-        .collect();
+    let distinct: HashSet<&[u8]> =
+        all.iter().filter_map(|index| forest.launches[*index as usize].execs.last()).map(|exec| exec.argv()).collect();
     work >= MIN_WORK.0 * all.len() as u64
         && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
         && !all.iter().any(|index| context.is_captured(*index))
@@ -124,12 +117,7 @@ fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
 }
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: &[u32], cpus: u32) -> Finding {
-    let title = format!(
-        "{} runs {} {}, one after the other",
-        name(parent),
-        name(program),
-        times(all.len())
-    );
+    let title = format!("{} runs {} {}, one after the other", name(parent), name(program), times(all.len()));
     let evidence = format!(
         "they take {} in all, and the command may use {}",
         time(context.spent_on(all)),
@@ -163,9 +151,9 @@ fn fix(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: &[u32]
             format!("  printf '%s\\0' FILES... | xargs -0 -P{cpus} -n1 {program}"),
             format!("  or {program} ... & in the loop, with `wait -n` while {cpus} of them run (bash 4.3)"),
         ],
-        Runtime::Python => vec![format!(
-            "  concurrent.futures.ThreadPoolExecutor({cpus}).map(...) around subprocess.run"
-        )],
+        Runtime::Python => {
+            vec![format!("  concurrent.futures.ThreadPoolExecutor({cpus}).map(...) around subprocess.run")]
+        }
         Runtime::Node => vec!["  execFile with promises, and Promise.all over a few at a time".to_owned()],
         Runtime::Go => {
             vec!["  one goroutine per command, limited by a buffered channel or errgroup.SetLimit".to_owned()]

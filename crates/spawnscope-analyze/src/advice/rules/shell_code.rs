@@ -39,9 +39,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         is_shell(launcher.program_name()).then_some((launch.birth_command.name, call.name, call.arguments))
     });
     let calls = longest_groups(context, calls, MAX_FINDINGS).into_iter();
-    calls
-        .map(|((caller, program, arguments), all)| finding(context, caller, &name(program), &arguments, all))
-        .collect()
+    calls.map(|((caller, program, arguments), all)| finding(context, caller, &name(program), &arguments, all)).collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, caller: &[u8], program: &str, arguments: &[&[u8]], all: Vec<u32>) -> Finding {
@@ -50,10 +48,7 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], program: &str, argument
     let purpose = if is_completion { "completion" } else { "init" };
     let on_first_use = is_completion.then(|| {
         let directory = "~/.local/share/bash-completion/completions";
-        [
-            "or let bash-completion load it on first use:".to_owned(),
-            format!("  {call} >{directory}/{program}"),
-        ]
+        ["or let bash-completion load it on first use:".to_owned(), format!("  {call} >{directory}/{program}")]
     });
     same_result(context, "shell-code", caller, &call, all)
         .fix_lines(save_output(&call, &format!(".{program}-{purpose}.sh")))

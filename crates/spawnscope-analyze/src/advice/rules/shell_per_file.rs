@@ -36,10 +36,7 @@ fn takes_one_file(context: &RuleContext<'_, '_>, index: u32) -> bool {
         return arguments.any(|argument| argument == b";");
     }
     arguments.any(|argument| argument == b"-n1" || argument == b"-I{}" || argument == b"-L1")
-        || exec
-            .arguments()
-            .zip(exec.arguments().skip(1))
-            .any(|pair| matches!(pair, (b"-n" | b"-L", b"1") | (b"-I", _)))
+        || exec.arguments().zip(exec.arguments().skip(1)).any(|pair| matches!(pair, (b"-n" | b"-L", b"1") | (b"-I", _)))
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
@@ -62,8 +59,5 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         .limits(
             "programs that the shell launches for each file are still launched; `xargs -P` then has fewer, larger jobs",
         )
-        .predicted_by(
-            Change::InProcess,
-            quoted(&format!("--in-process={program},parent={}", literal(parent))),
-        )
+        .predicted_by(Change::InProcess, quoted(&format!("--in-process={program},parent={}", literal(parent))))
 }

@@ -51,9 +51,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             chains.entry(chain).or_default().push(index);
         }
     }
-    let chains = chains
-        .into_iter()
-        .filter(|(chain, all)| is_frequent(chain, all) && does_little(context, chain, all));
+    let chains = chains.into_iter().filter(|(chain, all)| is_frequent(chain, all) && does_little(context, chain, all));
     longest_groups(context, chains, MAX_FINDINGS)
         .into_iter()
         .map(|(chain, all)| finding(context, &chain, all))
@@ -93,16 +91,11 @@ fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
     if others.any(|exec| is_same_script(exec, real)) {
         return None;
     }
-    let previous = start
-        .checked_sub(1)
-        .map(|before| base_name(launch.execs[before].path()));
+    let previous = start.checked_sub(1).map(|before| base_name(launch.execs[before].path()));
     Some(Chain {
         caller: previous.or(parent_of(launch)),
         parent: parent_of(launch),
-        links: launch.execs[start..]
-            .iter()
-            .map(|exec| base_name(exec.path()))
-            .collect(),
+        links: launch.execs[start..].iter().map(|exec| base_name(exec.path())).collect(),
         real: real.path(),
         kind: kinds?.into_iter().max()?,
     })
@@ -218,9 +211,7 @@ fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -
     let paths: Vec<&[u8]> = execs.iter().chain(launched).map(|exec| exec.path()).collect();
     let is_ambiguous = |at: usize| {
         let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
-        neighbours
-            .filter_map(|other| chain.links.get(other))
-            .any(|other| *other == chain.links[at])
+        neighbours.filter_map(|other| chain.links.get(other)).any(|other| *other == chain.links[at])
     };
     let link = |(at, link): (usize, &&[u8])| match paths.get(at) {
         Some(path) if is_ambiguous(at) => name(path),
@@ -257,18 +248,13 @@ fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
         [_] => wrapped_child(context.forest(), index).and_then(|child| context.launch(child).start()),
         execs => execs.last().and_then(|exec| exec.enter.get()),
     };
-    first
-        .zip(real)
-        .map(|(first, real)| real.since(first))
-        .unwrap_or_default()
+    first.zip(real).map(|(first, real)| real.since(first)).unwrap_or_default()
 }
 
 fn instructions(chain: &Chain<'_>, real: &str, is_launched: bool) -> Vec<String> {
     match chain.kind {
         Link::Env => vec![format!("run the program without env: {real}")],
-        Link::EnvLine => vec![format!(
-            "give the path of the interpreter in the first line of the script: #!{real}"
-        )],
+        Link::EnvLine => vec![format!("give the path of the interpreter in the first line of the script: #!{real}")],
         Link::Namesake | Link::VersionManager => vec![
             format!("run the program directly: {real}"),
             "  find its path with: pyenv which, rbenv which, asdf which, mise which, rustup which".to_owned(),

@@ -32,10 +32,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             let [exec] = &launch.execs[..] else { continue };
             let pause = exec.arguments().nth(1).filter(|_| launch.command.name == b"sleep");
             if let Some(pause) = pause {
-                of_parent
-                    .entry((launch.birth_command.name, pause))
-                    .or_default()
-                    .push(index as u32);
+                of_parent.entry((launch.birth_command.name, pause)).or_default().push(index as u32);
             }
         }
         let frequent_groups = of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_SLEEPS);
@@ -51,18 +48,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<u32>) -> Finding {
-    let late: Vec<u64> = all
-        .iter()
-        .filter_map(|index| overslept(context.forest(), *index))
-        .map(|late| late.0)
-        .collect();
+    let late: Vec<u64> =
+        all.iter().filter_map(|index| overslept(context.forest(), *index)).map(|late| late.0).collect();
     let slept = context.total_phase(&all, Phase::Run);
-    let title = format!(
-        "{} polls: {} x sleep {}",
-        name(parent),
-        units::count(all.len() as u64),
-        name(pause)
-    );
+    let title = format!("{} polls: {} x sleep {}", name(parent), units::count(all.len() as u64), name(pause));
     let late_evidence = (!late.is_empty()).then(|| {
         let total = Nanos(late.iter().sum());
         format!(
@@ -90,9 +79,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
 /// Returns the first launch by a program of this name.
 fn first_launch_by(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
     let mut launched = context.launched();
-    launched
-        .find(|(_, launch)| launch.birth_command.name == parent)
-        .map_or(0, |(index, _)| index)
+    launched.find(|(_, launch)| launch.birth_command.name == parent).map_or(0, |(index, _)| index)
 }
 
 /// Returns the programs that run between the sleeps, which probably test the condition.

@@ -52,9 +52,7 @@ fn wait_outside_run(context: &RuleContext<'_, '_>, index: u32) -> u64 {
         loaded.is_none_or(|loaded| at < loaded) || launch.instants.exit.get().is_some_and(|exit| at >= exit)
     };
     let slices = context.timelines().slices(index);
-    let tax_slices = slices
-        .iter()
-        .filter(|slice| slice.reason != LeftCpu::Created && is_tax(slice.off));
+    let tax_slices = slices.iter().filter(|slice| slice.reason != LeftCpu::Created && is_tax(slice.off));
     tax_slices
         .filter_map(|slice| {
             let blocked = match slice.reason {

@@ -21,10 +21,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let wall = launch.phases.get(Phase::Teardown)?;
         (cpu.min(wall) >= MIN_SLOW_END).then_some((launch.command.name, wall))
     });
-    candidates
-        .into_iter()
-        .map(|candidate| finding(context, candidate))
-        .collect()
+    candidates.into_iter().map(|candidate| finding(context, candidate)).collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {

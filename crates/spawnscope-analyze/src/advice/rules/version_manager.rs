@@ -29,11 +29,7 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Ve
     let (manager, command) = (name(call.first()?), name(call.get(1)?));
     let call = name(&call.join(&b' '));
     let (fix, limits) = replacement(&manager, &command, &call)?;
-    Some(
-        same_result(context, "version-manager", caller, &call, all)
-            .fix_lines(fix)
-            .limits(limits),
-    )
+    Some(same_result(context, "version-manager", caller, &call, all).fix_lines(fix).limits(limits))
 }
 
 /// Returns a finding about calls that give the same result each time, without its fix.
@@ -44,23 +40,11 @@ pub(super) fn same_result(
     call: &str,
     all: Vec<u32>,
 ) -> Finding {
-    let changes = vec![AppliedChange {
-        change: Change::Remove,
-        launches: all.clone(),
-    }];
+    let changes = vec![AppliedChange { change: Change::Remove, launches: all.clone() }];
     let spent = time(context.spent_on(&all));
     let (times, evidence) = match all.len() {
-        1 => (
-            "once".to_owned(),
-            format!("it takes {spent}, and its result is the same each time"),
-        ),
-        count => (
-            times(count),
-            format!(
-                "{} take {spent} in all, with the same result each time",
-                launches(count)
-            ),
-        ),
+        1 => ("once".to_owned(), format!("it takes {spent}, and its result is the same each time")),
+        count => (times(count), format!("{} take {spent} in all, with the same result each time", launches(count))),
     };
     let options = options(context, &changes);
     Finding::measured(rule, format!("{} calls `{call}` {times}", name(caller)), all)

@@ -33,10 +33,7 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
 fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
     let Context { forest, timelines, .. } = context;
     let mut groups: Groups<'_> = BTreeMap::new();
-    for &launch in launches
-        .iter()
-        .filter(|launch| !did_other_work(forest, timelines, **launch))
-    {
+    for &launch in launches.iter().filter(|launch| !did_other_work(forest, timelines, **launch)) {
         let parent = forest.parent(launch as usize);
         if let Some(parent) = parent.filter(|_| work_time(forest, timelines, launch as usize).is_some()) {
             let name = forest.launches[launch as usize].command.name;
@@ -81,24 +78,14 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: FixedPart, adjustments:
     let runs: Vec<RunParts> = batch.iter().map(|launch| RunParts::of(context, *launch)).collect();
     let sum = |part: fn(&RunParts) -> f64| runs.iter().map(part).sum::<f64>();
     let first_run = &runs[0];
-    let work: f64 = batch
-        .iter()
-        .zip(&runs)
-        .map(|(launch, run)| work_beyond_start_up(*launch, run.cpu))
-        .sum();
+    let work: f64 = batch.iter().zip(&runs).map(|(launch, run)| work_beyond_start_up(*launch, run.cpu)).sum();
     let merged = fixed.likely + work;
     adjustments.scale(first, Phase::Run, merged / first_run.cpu.max(1.0));
     // The first launch may have waited unusually long for a CPU or a disk, so the waits of all
     // launches are used. Waits for a CPU are scaled in proportion to the work.
     let queues = sum(|run| run.queued) * merged / sum(|run| run.cpu).max(1.0);
     let factor = |all: f64, first: f64| if first > 0.0 { all / first } else { 1.0 };
-    adjustments.scale_waits(
-        first,
-        [
-            factor(queues, first_run.queued),
-            factor(sum(|run| run.slept), first_run.slept),
-        ],
-    );
+    adjustments.scale_waits(first, [factor(queues, first_run.queued), factor(sum(|run| run.slept), first_run.slept)]);
     adjustments.uncertainty_ns += fixed.deviation() * others.len() as f64;
     for &other in others {
         adjustments.remove(context.forest, other);
@@ -125,10 +112,6 @@ impl RunParts {
         let run = launch.phases.get(Phase::Run).unwrap_or_default();
         // If the CPU time is unknown, all work counts as CPU time.
         let cpu = launch.cpu_phases.get(Phase::Run).unwrap_or(worked);
-        RunParts {
-            cpu: cpu.0 as f64,
-            queued: run.since(worked).0 as f64,
-            slept: worked.since(cpu).0 as f64,
-        }
+        RunParts { cpu: cpu.0 as f64, queued: run.since(worked).0 as f64, slept: worked.since(cpu).0 as f64 }
     }
 }

@@ -19,9 +19,7 @@ pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustment
         let teardown = forest.launches[*launch as usize].phases.get(Phase::Teardown);
         teardown.is_some_and(|teardown| teardown.0 > 0)
     });
-    affected
-        .iter()
-        .for_each(|launch| adjustments.scale(*launch, Phase::Teardown, 0.0));
+    affected.iter().for_each(|launch| adjustments.scale(*launch, Phase::Teardown, 0.0));
     affected
 }
 
@@ -33,9 +31,7 @@ pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &
         if cost > QUICK_LAUNCH {
             let remains = QUICK_LAUNCH.0 as f64 / cost.0 as f64;
             adjustments.uncertainty_ns += QUICK_LAUNCH.0 as f64 / 2.0;
-            Phase::COST
-                .iter()
-                .for_each(|phase| adjustments.scale(launch, *phase, remains));
+            Phase::COST.iter().for_each(|phase| adjustments.scale(launch, *phase, remains));
             affected.push(launch);
         }
     }
@@ -50,9 +46,7 @@ pub(super) fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjust
     for (thread, each) in (0..).zip(&context.timelines.threads) {
         let slices = context.timelines.slices(thread).iter();
         let scanned = slices.filter(|slice| matches!(external_wait_of(slice), ExternalWait::Scanner(_)));
-        let waited: u64 = scanned
-            .filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0))
-            .sum();
+        let waited: u64 = scanned.filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0)).sum();
         if waited > 0 {
             adjustments.add_saving(each.launch, waited as f64);
             affected.push(each.launch);

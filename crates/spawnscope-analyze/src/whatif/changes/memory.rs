@@ -44,12 +44,7 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments
         let each = &context.forest.launches[launch as usize];
         let create = each.phases.get(Phase::Create).unwrap_or_default().0 as f64;
         if each.copies_page_tables() && create > small {
-            reduce_create(
-                context,
-                launch,
-                small + (create - small) / PAGES_IN_HUGE_PAGE,
-                adjustments,
-            );
+            reduce_create(context, launch, small + (create - small) / PAGES_IN_HUGE_PAGE, adjustments);
             affected.push(launch);
         }
     }
@@ -102,17 +97,8 @@ fn reduce_create(context: Context<'_, '_>, launch: u32, create: f64, adjustments
     adjustments.scale(launch, Phase::Create, create / current);
     let freed = free_time(each, current - create, context);
     adjustments.uncertainty_ns += create * context.constants.spread + freed * context.constants.free_spread;
-    let free_phase = if each.execs.is_empty() {
-        Phase::Teardown
-    } else {
-        Phase::Exec
-    };
-    if let Some(span) = each
-        .phases
-        .get(free_phase)
-        .map(|span| span.0 as f64)
-        .filter(|span| *span > 0.0)
-    {
+    let free_phase = if each.execs.is_empty() { Phase::Teardown } else { Phase::Exec };
+    if let Some(span) = each.phases.get(free_phase).map(|span| span.0 as f64).filter(|span| *span > 0.0) {
         let min = usual_exec(context).min(span * MIN_EXEC_SHARE);
         adjustments.scale(launch, free_phase, (span - freed).max(min) / span);
     }

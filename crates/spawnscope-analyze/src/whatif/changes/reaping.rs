@@ -26,10 +26,7 @@ fn slept_through_end(context: Context<'_, '_>, launch: u32) -> bool {
     else {
         return false;
     };
-    let creator = timelines.threads[launch as usize]
-        .creator
-        .get()
-        .unwrap_or(parent as u32);
+    let creator = timelines.threads[launch as usize].creator.get().unwrap_or(parent as u32);
     let slices = timelines.slices(creator);
     let first = slices.partition_point(|slice| woken_at(slice) <= zombie);
     let mut until_reaped = slices.split_at(first).1.iter().take_while(|slice| slice.off < reaped);

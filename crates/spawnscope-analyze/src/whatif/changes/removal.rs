@@ -90,10 +90,7 @@ fn keeps_fork(context: Context<'_, '_>, launch: u32, is_concurrent: bool) -> boo
 
 /// Returns the children of the launches' parents that overlap another child of the same parent.
 fn concurrent_launches(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
-    let parents: BTreeSet<usize> = launches
-        .iter()
-        .filter_map(|launch| forest.parent(*launch as usize))
-        .collect();
+    let parents: BTreeSet<usize> = launches.iter().filter_map(|launch| forest.parent(*launch as usize)).collect();
     let mut concurrent = HashSet::new();
     for parent in parents {
         let siblings = forest.children(parent);

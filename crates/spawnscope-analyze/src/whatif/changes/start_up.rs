@@ -30,10 +30,7 @@ impl<'c, 'a> StartUps<'c, 'a> {
             }
         }
         let shortest = runs.into_iter().map(|(name, runs)| (name, ShortestRun::of(runs)));
-        StartUps {
-            forest,
-            shortest: shortest.collect(),
-        }
+        StartUps { forest, shortest: shortest.collect() }
     }
 
     /// Returns the fixed part of the runs of these launches, which are of one program. Zero for
@@ -107,10 +104,7 @@ impl ShortestRun {
         runs.sort_unstable();
         let (span, median) = (runs[0].0 as f64, runs[runs.len() / 2].0 as f64);
         let alike = ((DIFFERENT_RATIO - median / span.max(1.0)) / (DIFFERENT_RATIO - ALIKE_RATIO)).clamp(0.0, 1.0);
-        ShortestRun {
-            span,
-            not_work: span * (1.0 - ALIKE_WORK_SHARE * alike),
-        }
+        ShortestRun { span, not_work: span * (1.0 - ALIKE_WORK_SHARE * alike) }
     }
 }
 
@@ -144,37 +138,18 @@ impl StartUpAssumptions {
     /// and all but one less than twice as long. What they do once after they first use an argument
     /// took 0.03 to 0.16 times as long as their exec and load for 13 of 15 programs, 0.22 times for
     /// one.
-    const COMPILED: StartUpAssumptions = StartUpAssumptions {
-        usual: 0.5,
-        max: 2.0,
-        later: [0.07, 0.2],
-        end: 0.0,
-    };
+    const COMPILED: StartUpAssumptions = StartUpAssumptions { usual: 0.5, max: 2.0, later: [0.07, 0.2], end: 0.0 };
     /// perl, which loads little of its library by itself: its start-up takes 1 to 1.1 times as long
     /// as its exec and load. It reads its script after the start-up.
-    const PERL: StartUpAssumptions = StartUpAssumptions {
-        usual: 1.0,
-        max: 2.5,
-        later: [0.3, 0.6],
-        end: 0.3,
-    };
+    const PERL: StartUpAssumptions = StartUpAssumptions { usual: 1.0, max: 2.5, later: [0.3, 0.6], end: 0.3 };
     /// Node, which maps a prepared snapshot of its library, and cleans up little at its end.
-    const NODE: StartUpAssumptions = StartUpAssumptions {
-        usual: 20.0,
-        max: 30.0,
-        later: [0.07, 0.2],
-        end: 0.05,
-    };
+    const NODE: StartUpAssumptions = StartUpAssumptions { usual: 20.0, max: 30.0, later: [0.07, 0.2], end: 0.05 };
     /// Other interpreters, which load a library of their language. The start-up of python3 takes 12
     /// to 20 times as long as its exec and load. At its end, python3 cleans up for about a seventh
     /// of the start-up time: with zero to sixty imports, everything that it did once after its
     /// start-up took 0.15 to 0.21 of the start-up time.
-    const INTERPRETED: StartUpAssumptions = StartUpAssumptions {
-        usual: 15.0,
-        max: 25.0,
-        later: [0.07, 0.2],
-        end: 0.15,
-    };
+    const INTERPRETED: StartUpAssumptions =
+        StartUpAssumptions { usual: 15.0, max: 25.0, later: [0.07, 0.2], end: 0.15 };
 
     fn of(launch: &Launch<'_>) -> StartUpAssumptions {
         let runtime = launch.execs.last().map(|exec| Runtime::named(exec.program_name()));
@@ -190,11 +165,7 @@ impl StartUpAssumptions {
 }
 
 impl FixedPart {
-    const NONE: FixedPart = FixedPart {
-        likely: 0.0,
-        range: [0.0, 0.0],
-        recorded: None,
-    };
+    const NONE: FixedPart = FixedPart { likely: 0.0, range: [0.0, 0.0], recorded: None };
 
     /// Estimates the fixed part without recorded start-ups. It is at most the shortest run, and at
     /// most the longest plausible start-up.
@@ -234,9 +205,8 @@ impl FixedPart {
     /// busy.
     pub(super) fn work_of(self, launch: &Launch<'_>, run: f64) -> f64 {
         let recorded = self.recorded.zip(launch.start_up.get());
-        let fixed = recorded.map_or(self.likely, |(after, start_up)| {
-            start_up.0 as f64 * (1.0 + after.share) + after.nanos
-        });
+        let fixed =
+            recorded.map_or(self.likely, |(after, start_up)| start_up.0 as f64 * (1.0 + after.share) + after.nanos);
         (run - fixed).max(0.0)
     }
 

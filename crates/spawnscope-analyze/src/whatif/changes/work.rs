@@ -14,15 +14,8 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
 /// All phases except the work.
-const PHASES_AROUND_WORK: [Phase; 7] = [
-    Phase::Create,
-    Phase::Queue,
-    Phase::Setup,
-    Phase::Exec,
-    Phase::Load,
-    Phase::Teardown,
-    Phase::Reap,
-];
+const PHASES_AROUND_WORK: [Phase; 7] =
+    [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown, Phase::Reap];
 /// Duration of one request and reply through pipes, in nanoseconds: two wake-ups and four system
 /// calls.
 const ROUND_TRIP_NS: f64 = 30_000.0;
@@ -126,12 +119,7 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
             continue;
         }
         let serial = serial_launches(forest, &group);
-        let span = |launch: &u32| {
-            forest.launches[*launch as usize]
-                .total(forest.end)
-                .unwrap_or_default()
-                .0
-        };
+        let span = |launch: &u32| forest.launches[*launch as usize].total(forest.end).unwrap_or_default().0;
         let spans: Vec<u64> = serial.iter().map(span).collect();
         let total: u64 = spans.iter().sum();
         if serial.len() < 2 || total == 0 {
@@ -143,9 +131,7 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
         for &launch in &serial {
             for step in forest.walk(&[launch as usize]) {
                 is_parallel[step.index] = true;
-                Phase::ALL
-                    .into_iter()
-                    .for_each(|phase| adjustments.scale(step.index as u32, phase, remains));
+                Phase::ALL.into_iter().for_each(|phase| adjustments.scale(step.index as u32, phase, remains));
             }
         }
         adjustments.uncertainty_ns += (total as f64) * (1.0 - remains) * SPREAD_OF_JOBS;
@@ -173,9 +159,7 @@ fn serial_launches(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
 /// Returns the CPU time of a launch and its descendants.
 fn cpu_with_descendants(forest: &Forest<'_>, launch: u32) -> u64 {
     let steps = forest.walk(&[launch as usize]);
-    steps
-        .map(|step| forest.launches[step.index].cpu.get().unwrap_or_default().0)
-        .sum()
+    steps.map(|step| forest.launches[step.index].cpu.get().unwrap_or_default().0).sum()
 }
 
 /// Returns how long spans of work take if each starts in the first free slot of `slots`.

@@ -22,10 +22,7 @@ pub(crate) fn chain(name: &[u8]) -> Option<Chain> {
             ..Frame::unknown(Language::Node)
         });
     }
-    (!frames.is_empty()).then_some(Chain {
-        frames,
-        is_truncated: false,
-    })
+    (!frames.is_empty()).then_some(Chain { frames, is_truncated: false })
 }
 
 /// Returns the path of a file. ECMAScript modules report a URL instead, with `%20` for a space.
@@ -52,17 +49,11 @@ mod tests {
     fn a_name_has_three_lines_for_each_frame() {
         let name = [NODE_PREFIX.as_slice(), b"5\n/a.js\nrun\n9\nfile:///x%20y/b.mjs\n\n\0"].concat();
         let read = chain(&name).unwrap();
-        let positions: Vec<_> = read
-            .frames
-            .iter()
-            .map(|frame| (frame.file.as_deref(), frame.line, frame.function.as_deref()))
-            .collect();
+        let positions: Vec<_> =
+            read.frames.iter().map(|frame| (frame.file.as_deref(), frame.line, frame.function.as_deref())).collect();
         assert_eq!(
             positions,
-            [
-                (Some(&b"/a.js"[..]), Some(5), Some(&b"run"[..])),
-                (Some(&b"/x y/b.mjs"[..]), Some(9), None)
-            ]
+            [(Some(&b"/a.js"[..]), Some(5), Some(&b"run"[..])), (Some(&b"/x y/b.mjs"[..]), Some(9), None)]
         );
     }
 

@@ -23,10 +23,7 @@ pub(crate) fn chain(called: &WirePythonCalled, data: &[u8]) -> Option<Chain> {
         let used = (start.len() - rest.len()).next_multiple_of(8);
         bytes = start.get(used..).unwrap_or_default();
     }
-    Some(Chain {
-        frames,
-        is_truncated: called.is_truncated != 0,
-    })
+    Some(Chain { frames, is_truncated: called.is_truncated != 0 })
 }
 
 fn frame(head: &WirePythonFrame, file: &[u8], function: &[u8], table: &[u8]) -> Frame {
@@ -34,9 +31,7 @@ fn frame(head: &WirePythonFrame, file: &[u8], function: &[u8], table: &[u8]) -> 
     Frame {
         file: text::decode(file, head.file_width),
         function: text::decode(function, head.function_width).filter(|name| name != NO_FUNCTION),
-        line: known
-            .then(|| python::line(head.line_format, table, head.first_line, head.code_offset))
-            .flatten(),
+        line: known.then(|| python::line(head.line_format, table, head.first_line, head.code_offset)).flatten(),
         ..Frame::unknown(Language::Python)
     }
 }

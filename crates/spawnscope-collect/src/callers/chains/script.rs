@@ -103,10 +103,7 @@ fn perl(called: &WireScriptCalled, raw: &[RawFrame<'_>]) -> Chain {
         line: line(called, at),
         ..Frame::unknown(Language::Perl)
     });
-    Chain {
-        frames: frames.collect(),
-        is_truncated: called.flags & SCRIPT_TRUNCATED != 0,
-    }
+    Chain { frames: frames.collect(), is_truncated: called.flags & SCRIPT_TRUNCATED != 0 }
 }
 
 /// Returns a text; `None` if it is empty, which means unknown.
@@ -124,9 +121,7 @@ mod tests {
     fn decoded(interpreter: u32, flags: u32, lines: &[u32], texts: &[&str], frames: u32) -> Option<Chain> {
         let mut called = WireScriptCalled::new_zeroed();
         called.lines[..lines.len()].copy_from_slice(lines);
-        let data = texts
-            .iter()
-            .fold(Vec::new(), |data, text| [&data, text.as_bytes(), b"\0"].concat());
+        let data = texts.iter().fold(Vec::new(), |data, text| [&data, text.as_bytes(), b"\0"].concat());
         (called.interpreter, called.flags, called.frames) = (interpreter, flags, frames);
         (called.known_lines, called.data_bytes) = (SCRIPT_FRAMES + 1, data.len() as u32);
         chain(&called, &data)
@@ -149,11 +144,7 @@ mod tests {
         let script = decoded(INTERPRETER_BASH, SCRIPT_OUTERMOST, &[7, 5, 9, 0], &texts, 3).unwrap();
         assert_eq!(
             positions(&script),
-            [
-                (Some("a.sh"), Some(7), Some("main")),
-                (Some("lib.sh"), Some(5), None),
-                (Some("a.sh"), Some(9), None)
-            ]
+            [(Some("a.sh"), Some(7), Some("main")), (Some("lib.sh"), Some(5), None), (Some("a.sh"), Some(9), None)]
         );
     }
 
@@ -165,14 +156,8 @@ mod tests {
         }
         let from_file = decoded(INTERPRETER_BASH, 0, &[2, 4], &["lib.sh", "f", "bash"], 1).unwrap();
         assert_eq!(positions(&from_file)[0].0, Some("lib.sh"));
-        let script = decoded(
-            INTERPRETER_BASH,
-            SCRIPT_OUTERMOST,
-            &[2, 4, 0],
-            &["main", "f", "main", "main"],
-            2,
-        )
-        .unwrap();
+        let script =
+            decoded(INTERPRETER_BASH, SCRIPT_OUTERMOST, &[2, 4, 0], &["main", "f", "main", "main"], 2).unwrap();
         assert_eq!(positions(&script)[0].0, Some("main"), "a script named main");
     }
 
@@ -182,11 +167,7 @@ mod tests {
         let chain = decoded(INTERPRETER_BASH, SCRIPT_FROM_ZERO, &[2, 4, 7], &texts, 2).unwrap();
         assert_eq!(
             positions(&chain),
-            [
-                (Some("lib.sh"), Some(2), Some("f")),
-                (None, None, Some("g")),
-                (None, None, None)
-            ]
+            [(Some("lib.sh"), Some(2), Some("f")), (None, None, Some("g")), (None, None, None)]
         );
     }
 
@@ -196,45 +177,25 @@ mod tests {
         let chain = decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4, 7], &texts, 3).unwrap();
         assert_eq!(
             positions(&chain),
-            [
-                (Some("rc"), None, Some("f")),
-                (Some("rc"), Some(4), None),
-                (Some("rc"), None, Some("g"))
-            ]
+            [(Some("rc"), None, Some("f")), (Some("rc"), Some(4), None), (Some("rc"), None, Some("g"))]
         );
         let chain = decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4], &["rc", "f", "bash"], 1).unwrap();
         assert_eq!(positions(&chain), [(Some("rc"), None, Some("f"))]);
-        assert!(
-            decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2], &["bash"], 0)
-                .unwrap()
-                .frames
-                .is_empty()
-        );
+        assert!(decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2], &["bash"], 0).unwrap().frames.is_empty());
     }
 
     #[test]
     fn a_position_that_dash_does_not_know_gives_no_chain() {
         let known = decoded(INTERPRETER_DASH, SCRIPT_TRUNCATED, &[3], &["", "f"], 1).unwrap();
-        assert_eq!(
-            (positions(&known), known.is_truncated),
-            (vec![(None, Some(3), Some("f"))], true)
-        );
-        assert!(
-            decoded(INTERPRETER_DASH, 0, &[0], &["", ""], 1)
-                .unwrap()
-                .frames
-                .is_empty()
-        );
+        assert_eq!((positions(&known), known.is_truncated), (vec![(None, Some(3), Some("f"))], true));
+        assert!(decoded(INTERPRETER_DASH, 0, &[0], &["", ""], 1).unwrap().frames.is_empty());
     }
 
     #[test]
     fn the_frames_of_a_text_that_perl_evaluates_are_omitted() {
         let texts = ["(eval 3)", "", "lib/A.pm", "f", "-e", ""];
         let chain = decoded(INTERPRETER_PERL, SCRIPT_TRUNCATED, &[7, 5, 1], &texts, 3).unwrap();
-        assert_eq!(
-            positions(&chain),
-            [(Some("lib/A.pm"), Some(5), Some("f")), (Some("-e"), Some(1), None)]
-        );
+        assert_eq!(positions(&chain), [(Some("lib/A.pm"), Some(5), Some("f")), (Some("-e"), Some(1), None)]);
         assert!(chain.is_truncated);
     }
 

@@ -8,9 +8,7 @@ pub(super) fn variables_read(code: &[u8], address: u64) -> Vec<u64> {
     let mut registers = Registers([None; 32]);
     let instructions = code.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
     let at = (0..).map(|count: u64| address + 4 * count);
-    at.zip(instructions)
-        .filter_map(|(at, instruction)| registers.step(at, instruction))
-        .collect()
+    at.zip(instructions).filter_map(|(at, instruction)| registers.step(at, instruction)).collect()
 }
 
 impl Registers {
@@ -49,11 +47,7 @@ impl Registers {
 
     /// Returns the known value of a register. Register 31 is the stack pointer.
     fn get(&self, register: u32) -> Option<u64> {
-        self.0
-            .get(register as usize)
-            .copied()
-            .flatten()
-            .filter(|_| register != 31)
+        self.0.get(register as usize).copied().flatten().filter(|_| register != 31)
     }
 }
 
@@ -77,19 +71,13 @@ mod tests {
         ];
         let bytes: Vec<u8> = code.iter().flat_map(|instruction| instruction.to_le_bytes()).collect();
         // The first three are slots of the global offset table with the addresses of exported variables, the last is the variable.
-        assert_eq!(
-            variables_read(&bytes, 0x4a574),
-            [0x14fba0, 0x14f560, 0x14f7b0, 0x159ba8]
-        );
+        assert_eq!(variables_read(&bytes, 0x4a574), [0x14fba0, 0x14f560, 0x14f7b0, 0x159ba8]);
     }
 
     #[test]
     fn distances_have_a_sign() {
         // adr x0, . - 4; ldr x1, [x0, #8]
-        let code: Vec<u8> = [0x10ff_ffe0u32, 0xf940_0401]
-            .iter()
-            .flat_map(|one| one.to_le_bytes())
-            .collect();
+        let code: Vec<u8> = [0x10ff_ffe0u32, 0xf940_0401].iter().flat_map(|one| one.to_le_bytes()).collect();
         assert_eq!(variables_read(&code, 0x1000), [0x1004]);
     }
 }

@@ -14,9 +14,7 @@ pub(super) fn find(build: &[u8]) -> Option<WireDash> {
 fn parse(line: &str) -> Option<(Vec<u8>, WireDash)> {
     let mut words = line.split(' ');
     let digits = words.next()?.as_bytes().chunks(2);
-    let id: Option<Vec<u8>> = digits
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect();
+    let id: Option<Vec<u8>> = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
     let mut field = || u64::from_str_radix(words.next()?, 16).ok();
     let layout = WireDash {
         code_start: field()?,

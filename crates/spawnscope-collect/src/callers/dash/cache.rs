@@ -19,12 +19,7 @@ static FOUND: Mutex<Vec<CachedResult>> = Mutex::new(Vec::new());
 
 /// Returns the cached result for a build. `Some(None)`: its layout cannot be determined.
 pub(super) fn find(build: &[u8]) -> Option<Option<WireDash>> {
-    let own = FOUND
-        .lock()
-        .ok()?
-        .iter()
-        .find(|(known, _)| **known == *build)
-        .map(|(_, found)| *found);
+    let own = FOUND.lock().ok()?.iter().find(|(known, _)| **known == *build).map(|(_, found)| *found);
     own.or_else(|| read(build))
 }
 

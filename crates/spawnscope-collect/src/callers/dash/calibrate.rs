@@ -23,31 +23,11 @@ const SOURCED_LINE: usize = 523;
 const LAST_LINE: usize = 617;
 
 const STOPS: [Stop; 5] = [
-    Stop {
-        line: Some(FIRST_LINE as u32),
-        function_line: 0,
-        source: CommandSource::Script,
-    },
-    Stop {
-        line: Some(IN_FUNCTION_LINE as u32),
-        function_line: FUNCTION_LINE as u32,
-        source: CommandSource::Script,
-    },
-    Stop {
-        line: Some(SOURCED_LINE as u32),
-        function_line: 0,
-        source: CommandSource::File,
-    },
-    Stop {
-        line: None,
-        function_line: 0,
-        source: CommandSource::String,
-    },
-    Stop {
-        line: Some(LAST_LINE as u32),
-        function_line: 0,
-        source: CommandSource::Script,
-    },
+    Stop { line: Some(FIRST_LINE as u32), function_line: 0, source: CommandSource::Script },
+    Stop { line: Some(IN_FUNCTION_LINE as u32), function_line: FUNCTION_LINE as u32, source: CommandSource::Script },
+    Stop { line: Some(SOURCED_LINE as u32), function_line: 0, source: CommandSource::File },
+    Stop { line: None, function_line: 0, source: CommandSource::String },
+    Stop { line: Some(LAST_LINE as u32), function_line: 0, source: CommandSource::Script },
 ];
 
 /// A command that blocks until it reads a line. The shell waits for this subshell; meanwhile, the shell's variables describe this
@@ -125,10 +105,7 @@ impl Shell {
     fn start(file: &File, script: &str, inherited: [RawFd; 3]) -> io::Result<Shell> {
         let mut command = Command::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
         command.arg0("sh").arg(script).env_clear().current_dir("/");
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let keep_open = move || {
             for fd in inherited {
                 // SAFETY: a plain system call on a descriptor that the parent keeps open.
@@ -145,11 +122,7 @@ impl Shell {
         let (Some(input), Some(output)) = pipes else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        Ok(Shell {
-            child,
-            input,
-            output: BufReader::new(output),
-        })
+        Ok(Shell { child, input, output: BufReader::new(output) })
     }
 
     fn reach_stop(&mut self) -> Option<()> {

@@ -33,11 +33,7 @@ impl Memory {
         let id = process.id();
         let file = File::open(format!("/proc/{id}/mem")).ok()?;
         let bias = code_start(id)?.wrapping_sub(program.code_start()?);
-        let mut memory = Memory {
-            file,
-            variables: Vec::new(),
-            job_pid: last_child(id)?,
-        };
+        let mut memory = Memory { file, variables: Vec::new(), job_pid: last_child(id)? };
         for range in program.variables() {
             let bytes = memory.bytes(bias.wrapping_add(range.start), (range.end - range.start) as usize)?;
             memory.variables.push((range.start, bytes));
@@ -72,10 +68,7 @@ impl Memory {
             let bytes = bytes.get(skipped as usize..).unwrap_or_default();
             let (values, _) = bytes.as_chunks::<BYTES>();
             let first = start + skipped;
-            values
-                .iter()
-                .enumerate()
-                .map(move |(at, value)| (first + (at * BYTES) as u64, *value))
+            values.iter().enumerate().map(move |(at, value)| (first + (at * BYTES) as u64, *value))
         })
     }
 
@@ -100,13 +93,11 @@ impl Memory {
     }
 
     pub(super) fn numbers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (BlockLocation, u32)> {
-        self.words_in_block(holder, bytes)
-            .map(|(location, word)| (location, u32::from_le_bytes(word)))
+        self.words_in_block(holder, bytes).map(|(location, word)| (location, u32::from_le_bytes(word)))
     }
 
     pub(super) fn pointers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (BlockLocation, u64)> {
-        self.words_in_block(holder, bytes)
-            .map(|(location, word)| (location, u64::from_le_bytes(word)))
+        self.words_in_block(holder, bytes).map(|(location, word)| (location, u64::from_le_bytes(word)))
     }
 
     /// Returns the value of an eight-byte variable.
@@ -119,23 +110,18 @@ impl Memory {
     }
 
     pub(super) fn numbers(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.aligned_variables()
-            .map(|(address, value)| (address, u32::from_le_bytes(value)))
+        self.aligned_variables().map(|(address, value)| (address, u32::from_le_bytes(value)))
     }
 
     pub(super) fn pointers(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.aligned_variables()
-            .map(|(address, value)| (address, u64::from_le_bytes(value)))
+        self.aligned_variables().map(|(address, value)| (address, u64::from_le_bytes(value)))
     }
 }
 
 /// Returns the start of a process's code, as reported by the kernel.
 fn code_start(process: u32) -> Option<u64> {
     let mut text = String::new();
-    File::open(format!("/proc/{process}/stat"))
-        .ok()?
-        .read_to_string(&mut text)
-        .ok()?;
+    File::open(format!("/proc/{process}/stat")).ok()?.read_to_string(&mut text).ok()?;
     // Split after the name, which may contain any character. `startcode` is the 26th field.
     text.rsplit(')').next()?.split_whitespace().nth(23)?.parse().ok()
 }

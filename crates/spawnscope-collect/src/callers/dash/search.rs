@@ -39,10 +39,7 @@ impl<Location: Copy + PartialEq> Candidates<Location> {
     fn keep(&mut self, fitting: impl Iterator<Item = Location>) {
         let fitting: Vec<Location> = fitting.collect();
         self.0 = Some(match self.0.take() {
-            Some(before) => before
-                .into_iter()
-                .filter(|location| fitting.contains(location))
-                .collect(),
+            Some(before) => before.into_iter().filter(|location| fitting.contains(location)).collect(),
             None => fitting,
         });
     }
@@ -64,19 +61,14 @@ struct Variable {
 
 impl Variable {
     const fn new() -> Variable {
-        Variable {
-            direct: Candidates(None),
-            in_block: Candidates(None),
-        }
+        Variable { direct: Candidates(None), in_block: Candidates(None) }
     }
 
     /// Keeps the pointers that fit, among the variables and in the first `bytes` bytes of the blocks that `holders` point to.
     fn keep(&mut self, memory: &Memory, holders: &[u64], bytes: u64, fits: impl Fn(u64) -> bool) {
         let direct = memory.pointers().filter(|(_, value)| fits(*value));
         self.direct.keep(direct.map(|(address, _)| address));
-        let words = holders
-            .iter()
-            .flat_map(|holder| memory.pointers_in_block(*holder, bytes));
+        let words = holders.iter().flat_map(|holder| memory.pointers_in_block(*holder, bytes));
         let in_block = words.filter(|(_, value)| fits(*value));
         self.in_block.keep(in_block.map(|(location, _)| location));
     }
@@ -84,11 +76,7 @@ impl Variable {
     /// Returns the variable's address or, if it has none, its offset in this block.
     fn location(&self, block: Option<u64>) -> Option<u64> {
         self.direct.only().or_else(|| {
-            let within = self
-                .in_block
-                .all()
-                .iter()
-                .filter(|location| Some(location.holder) == block);
+            let within = self.in_block.all().iter().filter(|location| Some(location.holder) == block);
             let offsets: Vec<u64> = within.map(|location| location.offset).collect();
             Candidates(Some(offsets)).only()
         })
@@ -129,33 +117,21 @@ impl<'a> Search<'a> {
     pub(super) fn narrow(&mut self, memory: &Memory, stop: Stop) {
         let holders: Vec<u64> = memory.holders().collect();
         self.narrow_lines(memory, stop, &holders);
-        let state_block: Vec<u64> = self
-            .line
-            .in_block
-            .all()
-            .iter()
-            .map(|location| location.holder)
-            .collect();
-        self.dollar_zero.keep(memory, &state_block, DASH_BLOCK_BYTES, |name| {
-            memory.has_text(name, self.script)
-        });
+        let state_block: Vec<u64> = self.line.in_block.all().iter().map(|location| location.holder).collect();
+        self.dollar_zero.keep(memory, &state_block, DASH_BLOCK_BYTES, |name| memory.has_text(name, self.script));
         let is_command = |name: u64| match stop.source {
             // In busybox, this is the script's name.
             CommandSource::Script => name == 0 || memory.has_text(name, self.script),
             CommandSource::File => memory.has_text(name, self.sourced),
             CommandSource::String => memory.has_text(name, "eval"),
         };
-        self.command_name
-            .keep(memory, &state_block, DASH_BLOCK_BYTES, is_command);
-        self.input.keep(memory, &state_block, DASH_BLOCK_BYTES, |input| {
-            is_input(memory, input, stop.source)
-        });
+        self.command_name.keep(memory, &state_block, DASH_BLOCK_BYTES, is_command);
+        self.input.keep(memory, &state_block, DASH_BLOCK_BYTES, |input| is_input(memory, input, stop.source));
         let is_job = |job: u64| memory.number(job) == Some(memory.job_pid) && memory.pointer(job + 16) == Some(job);
         let jobs = memory.pointers().filter(|(_, job)| is_job(*job));
         self.job.keep(jobs.map(|(address, _)| address));
         if stop.function_line != 0 {
-            self.parameters
-                .keep(memory, &holders, HEAD_BYTES, |words| are_parameters(memory, words));
+            self.parameters.keep(memory, &holders, HEAD_BYTES, |words| are_parameters(memory, words));
         }
     }
 
@@ -167,9 +143,7 @@ impl<'a> Search<'a> {
         self.function_line.keep(variables_with(stop.function_line));
         let Some(line) = stop.line else { return };
         self.line.direct.keep(variables_with(line));
-        let words = holders
-            .iter()
-            .flat_map(|holder| memory.numbers_in_block(*holder, HEAD_BYTES));
+        let words = holders.iter().flat_map(|holder| memory.numbers_in_block(*holder, HEAD_BYTES));
         let in_block = words.filter(|(_, value)| *value == line);
         self.line.in_block.keep(in_block.map(|(location, _)| location));
     }

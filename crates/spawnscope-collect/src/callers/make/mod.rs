@@ -24,22 +24,14 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireMake> {
     let reading = program.exports(&[READING]).get(READING)?.address;
     let is_known =
         program.has_dynamic_symbol(&[SPAWNS], &[]) && is_known_version(program.read_only_data(MAX_CONSTANT_BYTES)?);
-    is_known.then_some(WireMake {
-        code_start: program.code_start()?,
-        reading,
-    })
+    is_known.then_some(WireMake { code_start: program.code_start()?, reading })
 }
 
 /// Searches for a line of a recipe, for `fuzz/`.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz_recipe(makefile: &[u8], first_line: u32, index: u32, text: &[u8]) -> Option<u32> {
     let is_truncated = text.len() + 1 >= crate::wire::MAKE_TEXT_BYTES as usize;
-    let wanted = recipe::RecipeLine {
-        first_line,
-        index,
-        text,
-        is_truncated,
-    };
+    let wanted = recipe::RecipeLine { first_line, index, text, is_truncated };
     recipe::find_line(makefile, &wanted)
 }
 

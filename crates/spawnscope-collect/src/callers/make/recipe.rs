@@ -76,11 +76,7 @@ fn join_continued(text: &[u8]) -> Cow<'_, [u8]> {
     }
     let mut joined: Vec<u8> = Vec::with_capacity(text.len());
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let line = if joined.is_empty() {
-            line
-        } else {
-            line.trim_ascii_start()
-        };
+        let line = if joined.is_empty() { line } else { line.trim_ascii_start() };
         match line.strip_suffix(b"\\\n") {
             Some(line) => {
                 joined.extend_from_slice(line.trim_ascii_end());
@@ -137,12 +133,7 @@ pub(super) fn find_line(makefile: &[u8], wanted: &RecipeLine<'_>) -> Option<u32>
         lines.next();
         passed = 1;
     }
-    let mut search = Search {
-        wanted,
-        passed,
-        has_conditional: false,
-        found: None,
-    };
+    let mut search = Search { wanted, passed, has_conditional: false, found: None };
     let end = lines.try_for_each(|line| search.examine(&line));
     match end {
         ControlFlow::Break(Some(exact)) => Some(exact),
@@ -186,12 +177,7 @@ mod tests {
     use super::*;
 
     fn found(makefile: &str, first: u32, index: u32, text: &str) -> Option<u32> {
-        let wanted = RecipeLine {
-            first_line: first,
-            index,
-            text: text.as_bytes(),
-            is_truncated: false,
-        };
+        let wanted = RecipeLine { first_line: first, index, text: text.as_bytes(), is_truncated: false };
         find_line(makefile.as_bytes(), &wanted)
     }
 
@@ -239,12 +225,7 @@ mod tests {
         let makefile = "all:\n\tx $(foreach a, \\\n\t\tb, c)\n";
         assert_eq!(found(makefile, 2, 0, "x $(foreach a, b, c)"), Some(2));
         let cut = |text: &str| {
-            let wanted = RecipeLine {
-                first_line: 2,
-                index: 0,
-                text: text.as_bytes(),
-                is_truncated: true,
-            };
+            let wanted = RecipeLine { first_line: 2, index: 0, text: text.as_bytes(), is_truncated: true };
             find_line(makefile.as_bytes(), &wanted)
         };
         assert_eq!(cut("x $(foreach a, \\"), Some(2));

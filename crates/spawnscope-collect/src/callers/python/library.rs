@@ -11,15 +11,8 @@ use spawnscope_data::event::Pid;
 use spawnscope_system::arch::LIBRARY_DIRECTORIES;
 
 /// The default directories of loaders: those of glibc on Debian and on other distributions, and those of musl.
-const DIRECTORIES: [&str; 7] = [
-    "/usr/local/lib",
-    LIBRARY_DIRECTORIES[0],
-    LIBRARY_DIRECTORIES[1],
-    "/lib64",
-    "/usr/lib64",
-    "/lib",
-    "/usr/lib",
-];
+const DIRECTORIES: [&str; 7] =
+    ["/usr/local/lib", LIBRARY_DIRECTORIES[0], LIBRARY_DIRECTORIES[1], "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
 /// Opens the library of this name that a program is linked with. `directories`: those that the program itself names (RUNPATH, RPATH).
 pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: Option<Pid>) -> Option<File> {
@@ -31,9 +24,7 @@ pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: 
     let preferred = library_path(process);
     let preferred = preferred.split(|&byte| byte == b':').chain(directories.iter().copied());
     let directories = preferred.map(|directory| expand_origin(directory, path.as_deref().ok()));
-    let directories = directories
-        .chain(configured_directories(&root))
-        .chain(DIRECTORIES.map(PathBuf::from));
+    let directories = directories.chain(configured_directories(&root)).chain(DIRECTORIES.map(PathBuf::from));
     directories
         .filter(|directory| directory.is_absolute())
         .find_map(|directory| File::open(in_root(&root, &directory.join(OsStr::from_bytes(name)))).ok())
@@ -70,9 +61,7 @@ fn configured_directories(root: &Path) -> Vec<PathBuf> {
     let directory = in_root(root, Path::new("/etc/ld.so.conf.d"));
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
-    texts
-        .flat_map(|text| text.lines().map(|line| PathBuf::from(line.trim())).collect::<Vec<_>>())
-        .collect()
+    texts.flat_map(|text| text.lines().map(|line| PathBuf::from(line.trim())).collect::<Vec<_>>()).collect()
 }
 
 #[cfg(test)]
@@ -84,16 +73,10 @@ mod tests {
         let program = Some(Path::new("/opt/python/bin/python3"));
         for word in ["$ORIGIN", "${ORIGIN}"] {
             let directory = format!("{word}/../lib");
-            assert_eq!(
-                expand_origin(directory.as_bytes(), program),
-                Path::new("/opt/python/bin/../lib")
-            );
+            assert_eq!(expand_origin(directory.as_bytes(), program), Path::new("/opt/python/bin/../lib"));
         }
         assert_eq!(expand_origin(b"/opt/lib", program), Path::new("/opt/lib"));
-        assert!(
-            !expand_origin(b"$ORIGIN/lib", None).is_absolute(),
-            "relative directories are not searched"
-        );
+        assert!(!expand_origin(b"$ORIGIN/lib", None).is_absolute(), "relative directories are not searched");
     }
 
     #[test]
@@ -107,10 +90,7 @@ mod tests {
             std::io::Read::read_exact(&mut file, &mut head).unwrap();
             head
         };
-        assert_eq!(
-            opened(&[b"relative", directory.path().as_os_str().as_bytes()]),
-            *b"ours"
-        );
+        assert_eq!(opened(&[b"relative", directory.path().as_os_str().as_bytes()]), *b"ours");
         assert_eq!(opened(&[]), *b"\x7fELF");
     }
 }

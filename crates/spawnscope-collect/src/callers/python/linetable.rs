@@ -59,16 +59,8 @@ mod tests {
     #[test]
     fn malformed_tables_give_no_line() {
         assert_eq!(line(&[], 1, 0), None);
-        assert_eq!(
-            line(&[0x05, 0x41], 1, 0),
-            None,
-            "the first byte does not begin an entry"
-        );
-        assert_eq!(
-            line(&[0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f], 1, 0),
-            None,
-            "an unterminated number"
-        );
+        assert_eq!(line(&[0x05, 0x41], 1, 0), None, "the first byte does not begin an entry");
+        assert_eq!(line(&[0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f], 1, 0), None, "an unterminated number");
         assert_eq!(line(&[0xe8, 0x0b], 3, 0), None, "five lines before line 3");
         assert_eq!(line(&[0x87, 0x00], u32::MAX, 0), Some(u32::MAX));
     }

@@ -29,10 +29,7 @@ const SINCE_3_9: &str = "PyInterpreterState_Get";
 /// `file` is the program's file, `process` a process that runs it.
 pub(super) fn layout(program: &Elf<'_>, file: &File, process: Option<Pid>) -> Option<WirePython> {
     let layout = interpreter_in(program).or_else(|| linked_interpreter(program, file, process))?;
-    Some(WirePython {
-        code_start: program.code_start()?,
-        ..layout
-    })
+    Some(WirePython { code_start: program.code_start()?, ..layout })
 }
 
 /// Returns the line of the instruction at `code_offset`, in bytes, from a line table in this format; `None` if it has no line, or if the
@@ -58,10 +55,7 @@ fn interpreter_in(file: &Elf<'_>) -> Option<WirePython> {
         None if symbol(SINCE_3_9).is_some() => 0x309_0000,
         None => return None,
     };
-    let published = file.bytes(Symbol {
-        bytes: versions::PUBLISHED_BYTES,
-        ..runtime
-    });
+    let published = file.bytes(Symbol { bytes: versions::PUBLISHED_BYTES, ..runtime });
     Some(WirePython {
         runtime: runtime.address,
         code_type: code_type.address,
@@ -78,11 +72,7 @@ fn linked_interpreter(program: &Elf<'_>, file: &File, process: Option<Pid>) -> O
     let cache = ReadCache::new(&file);
     let library = Elf::parse(&cache)?;
     let function = *library.exports(&[MAIN]).get(MAIN)?;
-    Some(WirePython {
-        slot,
-        slot_function: function.address,
-        ..interpreter_in(&library)?
-    })
+    Some(WirePython { slot, slot_function: function.address, ..interpreter_in(&library)? })
 }
 
 #[cfg(test)]

@@ -8,9 +8,7 @@ const NO_LINE: i8 = i8::MIN;
 
 fn pairs(table: &[u8]) -> impl Iterator<Item = (u32, i8)> {
     let (pairs, _) = table.as_chunks::<2>();
-    pairs
-        .iter()
-        .map(|[code, lines]| (u32::from(*code), lines.cast_signed()))
+    pairs.iter().map(|[code, lines]| (u32::from(*code), lines.cast_signed()))
 }
 
 /// Returns the line of the instruction at `code_offset`, from a table of 3.9 (`co_lnotab`), in which each pair says where the next line

@@ -43,11 +43,7 @@ fn tables() -> Vec<Table> {
             lines: fields[4..].iter().copied().map(line).collect(),
         }
     };
-    TABLES
-        .lines()
-        .filter(|text| !text.starts_with('#'))
-        .map(parse)
-        .collect()
+    TABLES.lines().filter(|text| !text.starts_with('#')).map(parse).collect()
 }
 
 #[test]
@@ -79,11 +75,7 @@ fn a_truncated_table_gives_the_right_line_or_none() {
         for length in 0..table.bytes.len() {
             for &(offset, expected) in &table.lines {
                 let found = table.line(&table.bytes[..length], offset);
-                assert!(
-                    found.is_none() || found == expected,
-                    "{} of {length} at {offset}",
-                    table.name
-                );
+                assert!(found.is_none() || found == expected, "{} of {length} at {offset}", table.name);
             }
         }
     }

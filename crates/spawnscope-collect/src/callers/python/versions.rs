@@ -29,13 +29,7 @@ fn fits(layout: &WirePython) -> bool {
     let within =
         |end: u16, fields: &[u16]| u32::from(end) < PYTHON_PIECE_BYTES && fields.iter().all(|at| at + WORD <= end);
     let frame = [layout.frame_code, layout.frame_caller, layout.frame_instruction];
-    let code = [
-        layout.code_first_line,
-        layout.code_bytes,
-        layout.code_file,
-        layout.code_function,
-        layout.code_lines,
-    ];
+    let code = [layout.code_first_line, layout.code_bytes, layout.code_file, layout.code_function, layout.code_lines];
     let frame_end = match layout.line_format {
         PYTHON_LINES_LOCATIONS => layout.frame_owner + 1,
         _ => layout.frame_instruction + WORD,
@@ -241,30 +235,15 @@ mod tests {
     fn published_offsets_are_those_of_the_headers() {
         let layout = offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)).unwrap();
         let threads = (layout.interpreter_threads, layout.thread_next, layout.thread_id);
-        assert_eq!(
-            (layout.runtime_interpreters, layout.interpreter_next, threads),
-            (632, 7264, (7344, 8, 160))
-        );
-        assert_eq!(
-            (layout.thread_c_frame, layout.holder_frame, layout.frame_owner),
-            (0, 72, 70)
-        );
+        assert_eq!((layout.runtime_interpreters, layout.interpreter_next, threads), (632, 7264, (7344, 8, 160)));
+        assert_eq!((layout.thread_c_frame, layout.holder_frame, layout.frame_owner), (0, 72, 70));
         assert_eq!((layout.code_first_line, layout.code_instructions), (68, 200));
 
         let layout = offsets(0x30e_0af0, &runtime(&DEBIAN_3_14)).unwrap();
         let threads = (layout.interpreter_threads, layout.thread_next, layout.thread_id);
-        assert_eq!(
-            (layout.runtime_interpreters, layout.interpreter_next, threads),
-            (808, 7272, (7344, 8, 160))
-        );
-        assert_eq!(
-            (layout.holder_frame, layout.frame_instruction, layout.frame_owner),
-            (72, 56, 74)
-        );
-        assert_eq!(
-            (layout.code_first_line, layout.code_lines, layout.code_instructions),
-            (68, 136, 208)
-        );
+        assert_eq!((layout.runtime_interpreters, layout.interpreter_next, threads), (808, 7272, (7344, 8, 160)));
+        assert_eq!((layout.holder_frame, layout.frame_instruction, layout.frame_owner), (72, 56, 74));
+        assert_eq!((layout.code_first_line, layout.code_lines, layout.code_instructions), (68, 136, 208));
     }
 
     #[test]
@@ -286,11 +265,7 @@ mod tests {
         assert_eq!(with(1, 0x30d_00f0), None, "another version");
         assert_eq!(with(2, 1), None, "no global lock");
         assert_eq!(with(INDICES_3_13.frame_owner, 20), None, "fields beyond the piece");
-        assert_eq!(
-            with(INDICES_3_13.code_instructions, 4000),
-            None,
-            "a piece larger than allowed"
-        );
+        assert_eq!(with(INDICES_3_13.code_instructions, 4000), None, "a piece larger than allowed");
         assert_eq!(with(INDICES_3_13.code_file, 70_000), None);
         assert_eq!(offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)[..100]), None, "truncated");
         assert_eq!(offsets(0x30d_05f0, &[0; 500]), None, "no cookie");

@@ -9,23 +9,13 @@ use crate::clone_call::{CLONE_VFORK, CLONE_VM};
 use spawnscope_data::event::{Language, Waker};
 
 fn header(kind: u32) -> WireHeader {
-    WireHeader {
-        at: 1000,
-        launch: 7,
-        task: 8,
-        kind,
-        reserved: 0,
-    }
+    WireHeader { at: 1000, launch: 7, task: 8, kind, reserved: 0 }
 }
 
 fn decoded(bytes: &[u8]) -> Option<Vec<EventKind>> {
     let mut events = Vec::new();
     decode(bytes, 4096, &mut Chains::default(), &mut events)?;
-    assert!(
-        events
-            .iter()
-            .all(|event| (event.at, event.launch, event.task) == (Nanos(1000), LaunchId(7), TaskId(8)))
-    );
+    assert!(events.iter().all(|event| (event.at, event.launch, event.task) == (Nanos(1000), LaunchId(7), TaskId(8))));
     Some(events.into_iter().map(|event| event.kind).collect())
 }
 
@@ -33,14 +23,8 @@ fn launch(syscall: i32, flags: u64) -> Option<Mechanism> {
     let mut record = WireLaunch::new_zeroed();
     (record.header, record.syscall, record.flags) = (header(KIND_LAUNCH), syscall, flags);
     let events = decoded(record.as_bytes()).unwrap();
-    let [EventKind::Launched(launched)] = events.as_slice() else {
-        panic!("{events:?}")
-    };
-    assert_eq!(
-        (launched.entered, launched.parent_memory),
-        (None, None),
-        "0 means unknown"
-    );
+    let [EventKind::Launched(launched)] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!((launched.entered, launched.parent_memory), (None, None), "0 means unknown");
     launched.mechanism
 }
 
@@ -69,12 +53,8 @@ fn the_system_call_and_its_flags_determine_the_mechanism() {
 fn executed(texts: [&[u8]; 4], complete: bool) -> Vec<u8> {
     let mut record = WireExecuted::new_zeroed();
     record.header = header(KIND_EXECUTED);
-    [
-        record.path_bytes,
-        record.interpreter_bytes,
-        record.argv_bytes,
-        record.cwd_bytes,
-    ] = texts.map(|text| text.len() as u32);
+    [record.path_bytes, record.interpreter_bytes, record.argv_bytes, record.cwd_bytes] =
+        texts.map(|text| text.len() as u32);
     record.argv_total = 99;
     record.cwd_complete = u32::from(complete);
     [record.as_bytes(), &texts.concat()].concat()
@@ -84,9 +64,7 @@ fn executed(texts: [&[u8]; 4], complete: bool) -> Vec<u8> {
 fn the_strings_of_an_exec_are_decoded_byte_for_byte() {
     let bytes = executed([b"/bin/x\0", b"", b"a\0\xff\x1b[m\0", b"c d\0b\0"], true);
     let events = decoded(&bytes).unwrap();
-    let [EventKind::Executed(executed)] = events.as_slice() else {
-        panic!("{events:?}")
-    };
+    let [EventKind::Executed(executed)] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!(executed.path, b"/bin/x");
     assert_eq!(executed.interpreter, None);
     assert_eq!(executed.argv, b"a\0\xff\x1b[m\0");
@@ -108,10 +86,7 @@ fn only_the_allowed_variables_of_an_environment_are_decoded() {
         other => panic!("{other:?}"),
     }
     bytes.pop();
-    assert!(
-        decoded(&bytes).is_none_or(|events| events.is_empty()),
-        "a record that is too short"
-    );
+    assert!(decoded(&bytes).is_none_or(|events| events.is_empty()), "a record that is too short");
 }
 
 #[test]
@@ -120,10 +95,7 @@ fn a_working_directory_without_components_is_the_root_and_an_incomplete_one_is_u
         EventKind::Executed(executed) => executed.cwd.clone(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(
-        cwd(&executed([b"x\0", b"/bin/sh\0", b"", b""], true)),
-        Some(b"/".to_vec())
-    );
+    assert_eq!(cwd(&executed([b"x\0", b"/bin/sh\0", b"", b""], true)), Some(b"/".to_vec()));
     assert_eq!(cwd(&executed([b"x\0", b"/bin/sh\0", b"", b"a\0"], false)), None);
 }
 
@@ -149,12 +121,7 @@ fn a_cache_that_the_loader_did_not_open_is_neither_present_nor_missing() {
         (record.header, record.loader, record.cache) = (header(KIND_LOADED), LOADER_DONE, cache);
         (record.opens, record.failed_opens) = (4, 9);
         match decoded(record.as_bytes()).unwrap().remove(0) {
-            EventKind::Loaded(Loaded {
-                loader: Loader::Done {
-                    search: Some(search), ..
-                },
-                ..
-            }) => {
+            EventKind::Loaded(Loaded { loader: Loader::Done { search: Some(search), .. }, .. }) => {
                 assert_eq!((search.opens, search.failed_opens), (4, 9));
                 search.opened_cache
             }
@@ -189,11 +156,7 @@ fn the_record_of_a_threads_end_becomes_its_last_slice_and_an_event() {
         object: None,
         wake: None,
     };
-    let gone = EventKind::Gone {
-        zombie: Some(Nanos(990)),
-        auto_reaped: false,
-        cpu: Some(Nanos(70)),
-    };
+    let gone = EventKind::Gone { zombie: Some(Nanos(990)), auto_reaped: false, cpu: Some(Nanos(70)) };
     assert_eq!(decoded(record.as_bytes()), Some(vec![EventKind::Slice(last), gone]));
 }
 
@@ -205,10 +168,7 @@ fn what_a_thread_does_at_the_end_of_the_recording_is_an_unfinished_slice() {
     let [EventKind::LastSeen(slice)] = &decoded(record.as_bytes()).unwrap()[..] else {
         panic!("{:?}", decoded(record.as_bytes()))
     };
-    assert_eq!(
-        (slice.on, slice.off, &slice.wake),
-        (Some(Nanos(900)), Nanos(950), &None)
-    );
+    assert_eq!((slice.on, slice.off, &slice.wake), (Some(Nanos(900)), Nanos(950), &None));
 }
 
 fn waited_for(kind: u32, inode: u64) -> Option<Object> {
@@ -248,11 +208,7 @@ fn a_file_that_a_thread_waits_for_gets_its_path() {
         (record.path_bytes, record.complete) = (components.len() as u32, complete);
         decoded(&[record.as_bytes(), components].concat()).unwrap().remove(0)
     };
-    let path = |path: &[u8]| EventKind::FileNamed {
-        device: 5,
-        inode: 9,
-        path: path.to_vec(),
-    };
+    let path = |path: &[u8]| EventKind::FileNamed { device: 5, inode: 9, path: path.to_vec() };
     assert_eq!(named(b"fifo\0tmp\0", 1), path(b"/tmp/fifo"));
     assert_eq!(named(b"fifo\0tmp\0", 0), path(b".../tmp/fifo"));
 }
@@ -262,12 +218,7 @@ fn a_waker_is_a_followed_thread_another_thread_or_an_interrupt() {
     let wake = |kind: u32, woken: u64| {
         let mut record = WireSlice::new_zeroed();
         (record.header, record.left, record.syscall) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE, -1);
-        (
-            record.waker.kind,
-            record.waker.woken,
-            record.waker.task,
-            record.waker.pid,
-        ) = (kind, woken, 5, 42);
+        (record.waker.kind, record.waker.woken, record.waker.task, record.waker.pid) = (kind, woken, 5, 42);
         record.waker.comm[..4].copy_from_slice(b"cron");
         match decoded(record.as_bytes()).unwrap().remove(0) {
             EventKind::Slice(slice) => slice.wake.map(|wake| wake.by),
@@ -275,13 +226,7 @@ fn a_waker_is_a_followed_thread_another_thread_or_an_interrupt() {
         }
     };
     assert_eq!(wake(WAKER_TASK, 1), Some(Waker::Task(TaskId(5))));
-    assert_eq!(
-        wake(WAKER_OTHER, 1),
-        Some(Waker::Other {
-            pid: Pid(42),
-            name: b"cron".to_vec()
-        })
-    );
+    assert_eq!(wake(WAKER_OTHER, 1), Some(Waker::Other { pid: Pid(42), name: b"cron".to_vec() }));
     assert_eq!(wake(WAKER_INTERRUPT, 1), Some(Waker::Interrupt));
     assert_eq!(wake(WAKER_UNKNOWN, 1), None);
     assert_eq!(wake(WAKER_TASK, 0), None);
@@ -307,11 +252,7 @@ fn python_frame(file: &[u8], width: u32, function: &[u8], code_offset: u32) -> V
 
 fn python_chain(frames: &[Vec<u8>], is_truncated: u32) -> Option<Arc<Chain>> {
     let frames = frames.concat();
-    let called = WirePythonCalled {
-        header: header(KIND_PYTHON_CALLED),
-        bytes: frames.len() as u32,
-        is_truncated,
-    };
+    let called = WirePythonCalled { header: header(KIND_PYTHON_CALLED), bytes: frames.len() as u32, is_truncated };
     match decoded(&[called.as_bytes(), &frames].concat())?.as_slice() {
         [EventKind::Called(chain)] => Some(Arc::clone(chain)),
         events => panic!("{events:?}"),
@@ -327,11 +268,8 @@ fn the_frames_of_a_python_program_become_a_chain() {
     ];
     let chain = python_chain(&frames, 1).unwrap();
     assert!(chain.is_truncated);
-    let positions: Vec<_> = chain
-        .frames
-        .iter()
-        .map(|frame| (frame.function.as_deref(), frame.file.as_deref(), frame.line))
-        .collect();
+    let positions: Vec<_> =
+        chain.frames.iter().map(|frame| (frame.function.as_deref(), frame.file.as_deref(), frame.line)).collect();
     let expected = [
         (Some(&b"Build.run"[..]), Some(&b"/opt/run.py"[..]), Some(42)),
         (None, Some("rЖ".as_bytes()), Some(41)),
@@ -368,16 +306,8 @@ fn a_call_site_that_a_node_thread_announces_is_that_of_its_next_launch() {
     };
     assert!(events_of(&call_site).is_empty());
     assert_eq!(events_of(launch(9).as_bytes()).len(), 1, "a launch of another thread");
-    let [_, called] = &events_of(launch(8).as_bytes())[..] else {
-        panic!("no call site")
-    };
-    let EventKind::Called(chain) = &called.kind else {
-        panic!("{called:?}")
-    };
+    let [_, called] = &events_of(launch(8).as_bytes())[..] else { panic!("no call site") };
+    let EventKind::Called(chain) = &called.kind else { panic!("{called:?}") };
     assert_eq!((called.launch, chain.frames[0].line), (LaunchId(7), Some(5)));
-    assert_eq!(
-        events_of(launch(8).as_bytes()).len(),
-        1,
-        "the call site was announced for one launch"
-    );
+    assert_eq!(events_of(launch(8).as_bytes()).len(), 1, "the call site was announced for one launch");
 }

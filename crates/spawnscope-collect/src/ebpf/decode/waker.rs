@@ -72,17 +72,9 @@ pub(super) fn wake(slice: &WireSlice, object: Option<ObjectKind>) -> Option<Wake
     let at = observed(slice.waker.woken)?;
     let is_in_doubt = slice.waker.kind & WAKER_IN_DOUBT != 0;
     if is_in_doubt && has_timed_out(slice) {
-        return Some(Wake {
-            at,
-            by: Waker::Interrupt,
-            is_certain: true,
-        });
+        return Some(Wake { at, by: Waker::Interrupt, is_certain: true });
     }
-    Some(Wake {
-        at,
-        by: waker(&slice.waker)?,
-        is_certain: !is_in_doubt || must_be_thread(slice, object),
-    })
+    Some(Wake { at, by: waker(&slice.waker)?, is_certain: !is_in_doubt || must_be_thread(slice, object) })
 }
 
 /// Whether the slice's object is what the thread waited for. A call that watches an internet socket may also have a time limit. Both the
@@ -104,10 +96,7 @@ pub(super) fn was_waited_for(slice: &WireSlice, object: ObjectKind) -> bool {
 fn waker(waker: &WireWaker) -> Option<Waker> {
     Some(match waker.kind & WAKER_KINDS {
         WAKER_TASK => Waker::Task(TaskId(waker.task)),
-        WAKER_OTHER => Waker::Other {
-            pid: pid(waker.pid),
-            name: until_nul(&waker.comm),
-        },
+        WAKER_OTHER => Waker::Other { pid: pid(waker.pid), name: until_nul(&waker.comm) },
         WAKER_INTERRUPT => Waker::Interrupt,
         _ => return None,
     })
@@ -147,9 +136,8 @@ fn must_be_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
                 | ObjectKind::Signalfd
         )
     );
-    let has_limit = [SLEEPS, SUSPENSIONS, ZERO_ON_TIMEOUT, ERROR_ON_TIMEOUT]
-        .iter()
-        .any(|calls| is_one_of(slice, calls));
+    let has_limit =
+        [SLEEPS, SUSPENSIONS, ZERO_ON_TIMEOUT, ERROR_ON_TIMEOUT].iter().any(|calls| is_one_of(slice, calls));
     let succeeded = call_result(slice).map(|result| result >= 0);
     slice.syscall >= 0 && !may_be_interrupt && succeeded.unwrap_or(!has_limit)
 }
@@ -183,10 +171,7 @@ mod tests {
     fn a_waker_that_the_kernel_shows_is_certain() {
         assert!(by_thread(libc::SYS_ppoll, SEEN, 0, None));
         assert!(by_thread(-1, SEEN, 0, None));
-        assert_eq!(
-            decoded(libc::SYS_futex, WAKER_INTERRUPT, 0, None),
-            (Waker::Interrupt, true)
-        );
+        assert_eq!(decoded(libc::SYS_futex, WAKER_INTERRUPT, 0, None), (Waker::Interrupt, true));
     }
 
     #[test]
@@ -201,11 +186,7 @@ mod tests {
             (libc::SYS_recvfrom, -libc::EAGAIN),
             (libc::SYS_nanosleep, 0),
         ] {
-            assert_eq!(
-                decoded(call, RETURNED, result, None),
-                (Waker::Interrupt, true),
-                "{call}"
-            );
+            assert_eq!(decoded(call, RETURNED, result, None), (Waker::Interrupt, true), "{call}");
         }
     }
 
@@ -215,10 +196,7 @@ mod tests {
         assert!(by_thread(libc::SYS_futex, RETURNED, 0, None));
         assert!(by_thread(libc::SYS_rt_sigtimedwait, RETURNED, libc::SIGCHLD, None));
         assert!(by_thread(libc::SYS_recvfrom, RETURNED, 1, Some(ObjectKind::UnixSocket)));
-        assert!(
-            by_thread(libc::SYS_read, RETURNED, 0, Some(ObjectKind::Pipe)),
-            "the end of a pipe is not a timeout"
-        );
+        assert!(by_thread(libc::SYS_read, RETURNED, 0, Some(ObjectKind::Pipe)), "the end of a pipe is not a timeout");
     }
 
     #[test]
@@ -255,10 +233,7 @@ mod tests {
         for call in [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait] {
             assert!(is_for(call, interrupted, 1, alone) && is_for(call, interrupted, 1, beside));
             assert!(!is_for(call, interrupted, 0, alone), "the call timed out");
-            assert!(
-                !is_for(call, interrupted, -libc::EINTR, alone),
-                "a signal ended it, perhaps that of a timer"
-            );
+            assert!(!is_for(call, interrupted, -libc::EINTR, alone), "a signal ended it, perhaps that of a timer");
             assert!(!is_for(call, WAKER_INTERRUPT, 0, alone), "the call has not returned");
             assert!(is_for(call, WAKER_TASK, 0, alone) && is_for(call, WAKER_OTHER, 0, alone));
             assert!(!is_for(call, WAKER_TASK, 0, beside), "perhaps another socket");
@@ -266,20 +241,14 @@ mod tests {
             assert!(!is_for(call, RETURNED, 0, alone) && !is_for(call, DOUBT, 0, alone));
             assert!(!is_for(call, WAKER_UNKNOWN, 0, alone));
         }
-        assert!(
-            is_for(libc::SYS_recvfrom, WAKER_INTERRUPT, 0, alone),
-            "the call has one file only"
-        );
+        assert!(is_for(libc::SYS_recvfrom, WAKER_INTERRUPT, 0, alone), "the call has one file only");
         slice.header.kind = KIND_LAST_SEEN;
         (slice.waker.kind, slice.object_kind) = (WAKER_UNKNOWN, alone);
         slice.syscall = i32::try_from(libc::SYS_ppoll).unwrap();
         assert!(was_waited_for(&slice, ObjectKind::Socket), "the thread still waits");
         slice.object_kind = beside;
         assert!(!was_waited_for(&slice, ObjectKind::Socket));
-        assert!(
-            was_waited_for(&slice, ObjectKind::UnixSocket),
-            "only a thread makes it ready"
-        );
+        assert!(was_waited_for(&slice, ObjectKind::UnixSocket), "only a thread makes it ready");
     }
 
     #[test]
@@ -288,10 +257,7 @@ mod tests {
         assert!(!by_thread(libc::SYS_nanosleep, DOUBT, 0, None));
         assert!(!by_thread(libc::SYS_rt_sigsuspend, RETURNED, ERESTARTSYS, None));
         assert!(!by_thread(libc::SYS_wait4, RETURNED, ERESTARTSYS, None), "a signal");
-        assert!(
-            !by_thread(libc::SYS_read, DOUBT, 0, Some(ObjectKind::Socket)),
-            "the network"
-        );
+        assert!(!by_thread(libc::SYS_read, DOUBT, 0, Some(ObjectKind::Socket)), "the network");
         assert!(!by_thread(libc::SYS_ppoll, RETURNED, 1, Some(ObjectKind::Timerfd)));
         assert!(!by_thread(-1, DOUBT, 0, None), "no known system call");
     }

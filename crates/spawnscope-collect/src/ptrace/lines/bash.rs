@@ -28,10 +28,7 @@ struct Command {
 
 impl Command {
     fn read(memory: &mut Memory, at: u64) -> Option<Command> {
-        Some(Command {
-            kind: memory.number(at)?,
-            value: memory.pointer(at.wrapping_add(24))?,
-        })
+        Some(Command { kind: memory.number(at)?, value: memory.pointer(at.wrapping_add(24))? })
     }
 }
 
@@ -47,12 +44,7 @@ struct Element {
 impl Element {
     fn read(memory: &mut Memory, at: u64) -> Option<Element> {
         let mut field = |offset| memory.pointer(at.wrapping_add(offset));
-        Some(Element {
-            index: field(0)?,
-            value: field(8)?,
-            next: field(16)?,
-            previous: field(24)?,
-        })
+        Some(Element { index: field(0)?, value: field(8)?, next: field(16)?, previous: field(24)? })
     }
 }
 
@@ -83,10 +75,7 @@ pub(super) fn read(script: &mut Script, layout: &WireBash) -> Option<()> {
         let name = script.pointer(layout.dollar_variables)?;
         script.add_text(name, SCRIPT_FILE_BYTES)?;
     }
-    let (interactive, texts) = (
-        script.number(layout.interactive_shell)?,
-        script.number(layout.parse_level)?,
-    );
+    let (interactive, texts) = (script.number(layout.interactive_shell)?, script.number(layout.parse_level)?);
     if interactive != 0 {
         script.called.flags |= SCRIPT_INTERACTIVE;
     }
@@ -160,10 +149,7 @@ fn find_array(memory: &mut Memory, layout: &WireBash, bucket: u64, wanted_hash: 
     let mut next = memory.pointer(bucket)?;
     // hashlib.h: BUCKET_CONTENTS
     for _ in 0..MAX_BUCKET_LENGTH {
-        let (hash, data) = (
-            memory.number(next.wrapping_add(24))?,
-            memory.pointer(next.wrapping_add(16))?,
-        );
+        let (hash, data) = (memory.number(next.wrapping_add(24))?, memory.pointer(next.wrapping_add(16))?);
         if hash == wanted_hash {
             let array = memory.pointer(data.wrapping_add(VARIABLE_VALUE))?;
             let count = memory.number(array.wrapping_add(layout.count_offset.into()))?;
@@ -180,10 +166,7 @@ fn add_frame(script: &mut Script, arrays: &mut Arrays) -> Option<()> {
     let frame = script.called.frames;
     let [source, function, line] = arrays.next_elements.map(|at| Element::read(&mut script.memory, at));
     let (source, function, line) = (source?, function?, line?);
-    if [source, function, line]
-        .iter()
-        .any(|element| element.index != frame.into())
-    {
+    if [source, function, line].iter().any(|element| element.index != frame.into()) {
         return None;
     }
     script.add_text(source.value, SCRIPT_FILE_BYTES)?;

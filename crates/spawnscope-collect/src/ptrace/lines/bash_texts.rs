@@ -47,10 +47,7 @@ struct Walk {
 
 /// Corrects the lines that bash counted within texts that did not come from a file.
 pub(super) fn correct(script: &mut Script, layout: &WireBash, mut frames: u32) -> Option<()> {
-    let mut walk = Walk {
-        running_trap: script.number(layout.running_trap)?,
-        ..Walk::default()
-    };
+    let mut walk = Walk { running_trap: script.number(layout.running_trap)?, ..Walk::default() };
     let mut next = script.pointer(layout.unwinds)?;
     for _ in 0..MAX_UNWINDS {
         if next == 0 {

@@ -68,20 +68,11 @@ impl<'a> Variables<'a> {
             block = script.pointer(layout.state_block).filter(|block| *block != 0)?;
             parameters_block = script.pointer(layout.parameters_block)?;
         }
-        Some(Variables {
-            process,
-            layout,
-            block,
-            parameters_block,
-        })
+        Some(Variables { process, layout, block, parameters_block })
     }
 
     fn address(script: &Script, block: u64, variable: u64) -> u64 {
-        let base = if variable < DASH_BLOCK_BYTES {
-            block
-        } else {
-            script.bias
-        };
+        let base = if variable < DASH_BLOCK_BYTES { block } else { script.bias };
         base.wrapping_add(variable)
     }
 }
@@ -102,9 +93,7 @@ pub(super) fn read(script: &mut Script, variables: &Variables<'_>, shell: &Shell
     let job = script.pointer(layout.job)?;
     find_input(script, variables, shell, &mut position)?;
     // jobs.h: struct job, whose list of processes is the structure itself if there is only one process
-    let processes = (job != 0)
-        .then(|| script.memory.pointer(job.wrapping_add(16)))
-        .flatten();
+    let processes = (job != 0).then(|| script.memory.pointer(job.wrapping_add(16))).flatten();
     position.is_pipeline = processes.is_some_and(|processes| processes != job);
     let mut line = line(&position, layout, shell);
     if shell.is_pending {

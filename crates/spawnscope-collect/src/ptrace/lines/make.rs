@@ -40,11 +40,7 @@ struct Position {
 /// Returns the call chain of a stopped thread; `None` if it cannot be read.
 pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut Makefiles) -> Option<Chain> {
     let stack_pointer = CallInfo::read(thread).ok()?.stack_pointer;
-    let mut make = Make {
-        memory: Memory::new(thread),
-        stack: Vec::new(),
-        stack_pointer,
-    };
+    let mut make = Make { memory: Memory::new(thread), stack: Vec::new(), stack_pointer };
     make.read_stack();
     let position = match make.job() {
         Some(job) => make.running_recipe(&job)?,
@@ -89,27 +85,19 @@ impl Make {
 
     /// Reads a pointer, and accepts it only if an allocator may have returned it.
     fn allocated(&mut self, object: u64, offset: u64) -> Option<u64> {
-        self.pointer(object, offset)
-            .filter(|address| may_be_allocated(*address))
+        self.pointer(object, offset).filter(|address| may_be_allocated(*address))
     }
 
     fn read_stack(&mut self) {
         let offsets = (0..u64::from(MAKE_STACK_BYTES)).step_by(8);
         let start = self.stack_pointer;
         let memory = &mut self.memory;
-        self.stack = offsets
-            .map_while(|offset| memory.pointer(start.wrapping_add(offset)))
-            .collect();
+        self.stack = offsets.map_while(|offset| memory.pointer(start.wrapping_add(offset))).collect();
     }
 
     /// Finds the job that is being started: the job whose environment make has passed last.
     fn job(&mut self) -> Option<Job> {
-        let words: Vec<u64> = self
-            .stack
-            .iter()
-            .copied()
-            .filter(|word| may_be_allocated(*word))
-            .collect();
+        let words: Vec<u64> = self.stack.iter().copied().filter(|word| may_be_allocated(*word)).collect();
         let jobs = words.into_iter().filter_map(|word| self.job_at(word));
         jobs.min_by_key(|job| job.environment_index)
     }
@@ -125,11 +113,7 @@ impl Make {
         let mut words = self.stack.iter().take(MAKE_ENVIRONMENT_BYTES as usize / 8);
         let environment_index = words.position(|word| *word == environment)?;
         let index = line.checked_sub(1).filter(|index| *index < count)?;
-        Some(Job {
-            environment_index,
-            target,
-            index,
-        })
+        Some(Job { environment_index, target, index })
     }
 
     /// Reads a string; returns an empty one if it is unknown.
@@ -187,9 +171,7 @@ impl Make {
     /// Reads the name of the variable whose position is at this address; returns `None` if the position is not that of a variable.
     fn variable(&mut self, position_address: u64) -> Option<Vec<u8>> {
         let length = self.number(position_address, MAKE_POSITION_BYTES)?;
-        let name = self
-            .memory
-            .pointer(position_address.wrapping_sub(MAKE_NAME_TO_POSITION));
+        let name = self.memory.pointer(position_address.wrapping_sub(MAKE_NAME_TO_POSITION));
         self.truncated_text(name).filter(|name| name.len() == length as usize)
     }
 

@@ -16,10 +16,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(process: Pid) -> Memory {
-        Memory {
-            process,
-            pages: Vec::new(),
-        }
+        Memory { process, pages: Vec::new() }
     }
 
     /// Returns the readable bytes from `address` to the end of its page.
@@ -104,10 +101,7 @@ mod tests {
         let boundary = start.next_multiple_of(PAGE as u64);
         let at = (boundary - start) as usize;
         let mut memory = own();
-        assert_eq!(
-            memory.bytes(boundary - 3, PAGE + 6).unwrap(),
-            bytes[at - 3..][..PAGE + 6]
-        );
+        assert_eq!(memory.bytes(boundary - 3, PAGE + 6).unwrap(), bytes[at - 3..][..PAGE + 6]);
         let expected = u64::from_ne_bytes(*bytes[at - 3..].first_chunk().unwrap());
         assert_eq!(memory.pointer(boundary - 3), Some(expected));
         assert_eq!(memory.byte(boundary), Some(bytes[at]));

@@ -116,9 +116,7 @@ impl Interpreters {
     /// Returns the interpreter that a process runs, if any.
     fn interpreter_of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a RunningInterpreter> {
         if let Program::Unexamined { entry_point } = *program {
-            *program = self
-                .running(process, entry_point)
-                .map_or(Program::Other, Program::Interpreter);
+            *program = self.running(process, entry_point).map_or(Program::Other, Program::Interpreter);
         }
         match program {
             Program::Interpreter(running) => Some(running),
@@ -153,13 +151,7 @@ pub(super) struct Creator<'a> {
 /// Returns the call site of a launch, if it is already known, and the state of the new process's shell. The creator must be stopped in its
 /// fork.
 pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -> (Option<Chain>, Shell) {
-    let Creator {
-        process,
-        thread,
-        program,
-        shell,
-        is_spawn,
-    } = creator;
+    let Creator { process, thread, program, shell, is_spawn } = creator;
     let Some(running) = interpreters.interpreter_of(process, program) else {
         return (None, Shell::default());
     };
@@ -183,10 +175,7 @@ fn from_bash(shell: &Shell, process: Pid, bias: u64, layout: &WireBash) -> (Opti
     let mut script = Script::new(Memory::new(process), bias, INTERPRETER_BASH);
     script.line_is_uncertain = shell.has_uncertain_line;
     let chain = bash::read(&mut script, layout).and_then(|()| script.chain());
-    let child = Shell {
-        has_uncertain_line: script.line_is_uncertain,
-        ..Shell::default()
-    };
+    let child = Shell { has_uncertain_line: script.line_is_uncertain, ..Shell::default() };
     (chain, child)
 }
 

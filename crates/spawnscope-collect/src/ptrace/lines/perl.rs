@@ -29,14 +29,7 @@ pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> 
     let mut field = |offset: u32| script.memory.pointer(perl.wrapping_add(offset.into()));
     let (statement, stack) = (field(layout.statement)?, field(layout.stack)?);
     script.called.flags = SCRIPT_TRUNCATED;
-    let mut walk = Walk {
-        script,
-        interpreter: perl,
-        statement,
-        stack,
-        contexts: 0,
-        index: 0,
-    };
+    let mut walk = Walk { script, interpreter: perl, statement, stack, contexts: 0, index: 0 };
     walk.enter(stack)?;
     for _ in 0..PERL_MAX_CONTEXTS {
         if walk.leave_context().is_none() {
@@ -51,14 +44,10 @@ fn interpreter_of_thread(script: &mut Script, layout: &WirePerl, thread: Pid) ->
     /// Bytes of a sequence number and a pointer.
     const VALUE: u64 = 16;
     let key = script.number(layout.key).filter(|key| *key < PTHREAD_INLINE_KEYS)?;
-    let value = Registers::thread_pointer(thread)?
-        .wrapping_add(layout.values.into())
-        .wrapping_add(u64::from(key) * VALUE);
+    let value =
+        Registers::thread_pointer(thread)?.wrapping_add(layout.values.into()).wrapping_add(u64::from(key) * VALUE);
     let sequence = script.memory.pointer(value)?;
-    script
-        .memory
-        .pointer(value.wrapping_add(8))
-        .filter(|perl| sequence & 1 == 1 && *perl != 0)
+    script.memory.pointer(value.wrapping_add(8)).filter(|perl| sequence & 1 == 1 && *perl != 0)
 }
 
 impl Walk {

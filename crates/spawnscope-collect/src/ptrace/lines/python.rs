@@ -41,17 +41,9 @@ pub(super) fn chain(thread: Pid, layout: &WirePython, bias: u64, is_nested: bool
         0 => state,
         offset => memory.pointer(at(state, offset))?,
     };
-    let next = memory
-        .pointer(at(holder, layout.holder_frame))
-        .filter(|frame| *frame != 0)?;
-    let mut reader = Reader {
-        memory,
-        layout,
-        code_type: layout.code_type.wrapping_add(bias),
-        next,
-        frames: 0,
-        data: Vec::new(),
-    };
+    let next = memory.pointer(at(holder, layout.holder_frame)).filter(|frame| *frame != 0)?;
+    let mut reader =
+        Reader { memory, layout, code_type: layout.code_type.wrapping_add(bias), next, frames: 0, data: Vec::new() };
     // There may be an entry for C code between any two frames.
     for _ in 0..2 * PYTHON_FRAMES {
         if reader.next == 0 || reader.add_frame().is_none() {
@@ -93,9 +85,7 @@ fn thread_state(memory: &mut Memory, layout: &WirePython, bias: u64, thread: Pid
         thread.0 as u64
     };
     let runtime = layout.runtime.wrapping_add(bias);
-    let interpreter = memory
-        .pointer(at(runtime, layout.runtime_interpreters))
-        .filter(|first| *first != 0)?;
+    let interpreter = memory.pointer(at(runtime, layout.runtime_interpreters)).filter(|first| *first != 0)?;
     if memory.pointer(at(interpreter, layout.interpreter_next))? != 0 {
         return None;
     }
@@ -105,11 +95,7 @@ fn thread_state(memory: &mut Memory, layout: &WirePython, bias: u64, thread: Pid
             return None;
         }
         let id = memory.pointer(at(state, layout.thread_id))?;
-        let is_wanted = if by_tid {
-            id == wanted
-        } else {
-            Registers::is_pthread(id, wanted)
-        };
+        let is_wanted = if by_tid { id == wanted } else { Registers::is_pthread(id, wanted) };
         if is_wanted {
             return Some(state);
         }
@@ -180,20 +166,10 @@ impl Reader<'_> {
         let layout = self.layout;
         let instruction = at(self.next, layout.frame_instruction);
         let (offset, bytes) = if layout.line_format == PYTHON_LINES_LOCATIONS {
-            let offset = self
-                .memory
-                .pointer(instruction)?
-                .wrapping_sub(at(code, layout.code_instructions));
-            (
-                offset,
-                self.memory.pointer(code.wrapping_add(OBJECT_SIZE))?.wrapping_mul(2),
-            )
+            let offset = self.memory.pointer(instruction)?.wrapping_sub(at(code, layout.code_instructions));
+            (offset, self.memory.pointer(code.wrapping_add(OBJECT_SIZE))?.wrapping_mul(2))
         } else {
-            let unit = if layout.line_format == PYTHON_LINES_RANGES {
-                2
-            } else {
-                1
-            };
+            let unit = if layout.line_format == PYTHON_LINES_RANGES { 2 } else { 1 };
             let instructions = self.memory.pointer(at(code, layout.code_bytes))?;
             let bytes = self.memory.pointer(instructions.wrapping_add(OBJECT_SIZE))?;
             (u64::from(self.memory.number(instruction)?) * unit, bytes)
@@ -206,15 +182,9 @@ impl Reader<'_> {
         let length = self.memory.pointer(object.wrapping_add(OBJECT_SIZE))?;
         let state = self.memory.number(object.wrapping_add(32))?;
         let width = state >> 2 & 7;
-        let bytes = length
-            .checked_mul(width.into())
-            .filter(|bytes| *bytes <= max_bytes.into())?;
+        let bytes = length.checked_mul(width.into()).filter(|bytes| *bytes <= max_bytes.into())?;
         let is_ascii = state & TEXT_ASCII != 0;
-        let start = if is_ascii {
-            self.layout.ascii_text
-        } else {
-            self.layout.other_text
-        };
+        let start = if is_ascii { self.layout.ascii_text } else { self.layout.other_text };
         if state & TEXT_COMPACT == 0 || length > max_bytes.into() {
             return None;
         }
@@ -225,9 +195,6 @@ impl Reader<'_> {
     fn table(&mut self, code: u64) -> Option<Vec<u8>> {
         let table = self.memory.pointer(at(code, self.layout.code_lines))?;
         let bytes = self.memory.pointer(table.wrapping_add(OBJECT_SIZE))?;
-        self.memory.bytes(
-            table.wrapping_add(BYTES_DATA),
-            bytes.min(PYTHON_TABLE_BYTES.into()) as usize,
-        )
+        self.memory.bytes(table.wrapping_add(BYTES_DATA), bytes.min(PYTHON_TABLE_BYTES.into()) as usize)
     }
 }

@@ -19,18 +19,8 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(memory: Memory, bias: u64, interpreter: u32) -> Script {
-        let called = WireScriptCalled {
-            interpreter,
-            known_lines: SCRIPT_FRAMES + 1,
-            ..WireScriptCalled::new_zeroed()
-        };
-        Script {
-            memory,
-            bias,
-            line_is_uncertain: false,
-            called,
-            data: Vec::new(),
-        }
+        let called = WireScriptCalled { interpreter, known_lines: SCRIPT_FRAMES + 1, ..WireScriptCalled::new_zeroed() };
+        Script { memory, bias, line_is_uncertain: false, called, data: Vec::new() }
     }
 
     /// Reads the variable of the interpreter that has this address in the ELF file.

@@ -38,10 +38,7 @@ pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
 /// (src/syscall/asm_linux_amd64.s).
 pub(in crate::stacks) fn return_candidates(registers: &Registers, memory: &Memory<'_>) -> [Option<(u64, u64)>; 2] {
     let stack = registers.stack_pointer();
-    [
-        memory.read(stack).zip(stack.checked_add(8)),
-        registers.get(X86_64::R12).map(|address| (address, stack)),
-    ]
+    [memory.read(stack).zip(stack.checked_add(8)), registers.get(X86_64::R12).map(|address| (address, stack))]
 }
 
 /// Returns the registers of the code that a signal interrupted: always `None`, since on x86-64 signal handlers return to a function of

@@ -103,9 +103,6 @@ mod tests {
     #[test]
     fn numbers_of_x86_64_stay_as_they_are() {
         let numbers = Numbers::for_machine("x86_64");
-        assert_eq!(
-            [0, 61, 335, 500].map(|number| numbers.x86_64(number)),
-            [0, 61, 335, 500].map(Some)
-        );
+        assert_eq!([0, 61, 335, 500].map(|number| numbers.x86_64(number)), [0, 61, 335, 500].map(Some));
     }
 }

@@ -43,11 +43,7 @@ fn names_in_new_format(bytes: &[u8]) -> Option<HashSet<&[u8]>> {
 
 /// Returns the bytes of all entries. Their number is at the end of the old header, or directly after the magic of the new one.
 fn entries(bytes: &[u8], header: usize, entry: usize) -> Option<&[u8]> {
-    let offset = if header == NEW_HEADER {
-        NEW_MAGIC.len()
-    } else {
-        OLD_HEADER - 4
-    };
+    let offset = if header == NEW_HEADER { NEW_MAGIC.len() } else { OLD_HEADER - 4 };
     let size = entry.checked_mul(number(bytes, offset)?)?;
     bytes.get(header..header.checked_add(size)?)
 }

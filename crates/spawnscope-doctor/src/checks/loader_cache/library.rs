@@ -28,10 +28,7 @@ pub(super) fn entry_name(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Returns the SONAME, or `Some(None)` if the library has none; `None` if the file is not a library for this machine.
-#[expect(
-    clippy::option_option,
-    reason = "a library without a name differs from a file that is not a library"
-)]
+#[expect(clippy::option_option, reason = "a library without a name differs from a file that is not a library")]
 fn soname<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Option<Option<Vec<u8>>> {
     let header = Elf::parse(data).ok()?;
     let endian = header.endian().ok()?;

@@ -12,12 +12,7 @@ use spawnscope_data::event::{Syscall, Wake};
 fn unfinished_launches_are_bounded_by_pid_reuse_and_orphans_by_a_limit() {
     let mut assembler = assembler();
     for number in 0..1_000 {
-        assembler.apply(&launched(
-            number,
-            ROOT,
-            LaunchId(2 + number),
-            i32::try_from(1 + number % 10).unwrap(),
-        ));
+        assembler.apply(&launched(number, ROOT, LaunchId(2 + number), i32::try_from(1 + number % 10).unwrap()));
     }
     assembler.take_batch();
     assert_eq!(assembler.unfinished.len(), 11);
@@ -38,11 +33,7 @@ fn a_batch_contains_only_what_has_changed() {
     assembler.apply(&slice(100, CHILD, LeftCpu::Interruptible));
     let batch = assembler.take_batch();
     assert!(batch.launches.is_empty() && batch.slices.len() == 1 && batch.referenced.is_empty());
-    assert_eq!(
-        assembler.take_batch().last_event,
-        Nanos(100),
-        "the latest event is remembered"
-    );
+    assert_eq!(assembler.take_batch().last_event, Nanos(100), "the latest event is remembered");
 }
 
 #[test]
@@ -51,20 +42,8 @@ fn a_slice_is_stored_as_spans() {
     let pid = Pid(77);
     for (left, by) in [
         (LeftCpu::Interruptible, Waker::Task(TaskId(9))),
-        (
-            LeftCpu::Stopped,
-            Waker::Other {
-                pid,
-                name: b"kworker".to_vec(),
-            },
-        ),
-        (
-            LeftCpu::Uninterruptible,
-            Waker::Other {
-                pid: Pid(0),
-                name: b"scanner".to_vec(),
-            },
-        ),
+        (LeftCpu::Stopped, Waker::Other { pid, name: b"kworker".to_vec() }),
+        (LeftCpu::Uninterruptible, Waker::Other { pid: Pid(0), name: b"scanner".to_vec() }),
         (LeftCpu::Ended, Waker::Interrupt),
     ] {
         let kind = EventKind::Slice(Slice {
@@ -74,28 +53,15 @@ fn a_slice_is_stored_as_spans() {
             syscall: Some(Syscall { number: 0, argument: 3 }),
             calls: Some(1),
             object: None,
-            wake: Some(Wake {
-                at: instant(70),
-                is_certain: by != Waker::Task(TaskId(9)),
-                by,
-            }),
+            wake: Some(Wake { at: instant(70), is_certain: by != Waker::Task(TaskId(9)), by }),
         });
         assembler.apply(&event(100, CHILD, kind));
     }
     let batch = assembler.take_batch();
     let first = &batch.slices[0];
-    assert_eq!(
-        (first.on_span, first.off, first.off_span),
-        (Some(Nanos(50)), Nanos(40), Some(Nanos(60)))
-    );
-    assert_eq!(
-        (first.wake_span, first.waker),
-        (Some(Nanos(30)), Some(WakerRow::Task(TaskId(9))))
-    );
-    assert_eq!(
-        (first.is_waker_certain, batch.slices[1].is_waker_certain),
-        (Some(false), Some(true))
-    );
+    assert_eq!((first.on_span, first.off, first.off_span), (Some(Nanos(50)), Nanos(40), Some(Nanos(60))));
+    assert_eq!((first.wake_span, first.waker), (Some(Nanos(30)), Some(WakerRow::Task(TaskId(9)))));
+    assert_eq!((first.is_waker_certain, batch.slices[1].is_waker_certain), (Some(false), Some(true)));
     assert!(matches!(batch.slices[1].waker, Some(WakerRow::Other(found, Some(_))) if found == pid));
     assert!(
         matches!(batch.slices[2].waker, Some(WakerRow::Other(Pid(0), Some(_)))),
@@ -118,19 +84,11 @@ fn a_thread_off_the_cpu_when_the_recording_ends_has_an_open_slice() {
         object: None,
         wake: None,
     };
-    let never_ran = Slice {
-        on: None,
-        left: LeftCpu::Created,
-        ..waits.clone()
-    };
+    let never_ran = Slice { on: None, left: LeftCpu::Created, ..waits.clone() };
     assembler.apply(&event(100, CHILD, EventKind::LastSeen(waits)));
     assembler.apply(&event(100, CHILD, EventKind::LastSeen(never_ran)));
     let batch = assembler.take_batch();
-    let spans: Vec<_> = batch
-        .slices
-        .iter()
-        .map(|slice| (slice.on_span, slice.off_span))
-        .collect();
+    let spans: Vec<_> = batch.slices.iter().map(|slice| (slice.on_span, slice.off_span)).collect();
     assert_eq!(spans, [(Some(Nanos(20)), None), (None, None)]);
     assert!(batch.slices[0].is_open_wait() && batch.slices[1].is_open());
     assert_eq!(batch.last_event, Nanos(100), "the time of the last event");
@@ -202,11 +160,7 @@ fn history(choices: &[(u8, u8)]) -> Vec<Event> {
             4 => events.push(event(
                 at,
                 launch,
-                EventKind::ExecFailed {
-                    entered: instant(at - 5),
-                    path: b"/x".to_vec(),
-                    errno: 2,
-                },
+                EventKind::ExecFailed { entered: instant(at - 5), path: b"/x".to_vec(), errno: 2 },
             )),
             _ if launch == ROOT => {}
             _ => {

@@ -45,12 +45,9 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
 #[test]
 fn each_exec_of_a_process_has_a_row_with_its_loader() {
     let mut assembler = assembler();
-    for event in [
-        released(),
-        launched(10, ROOT, CHILD, 200),
-        executed(100, CHILD, "env bash"),
-        executed(200, CHILD, "bash"),
-    ] {
+    for event in
+        [released(), launched(10, ROOT, CHILD, 200), executed(100, CHILD, "env bash"), executed(200, CHILD, "bash")]
+    {
         assembler.apply(&event);
     }
     let first = assembler.take_batch();
@@ -64,24 +61,12 @@ fn each_exec_of_a_process_has_a_row_with_its_loader() {
         "the exec that was loaded is written again"
     );
     let row = &second.execs[0].row;
-    assert_eq!(
-        (row.enter, row.returned, row.load_end),
-        (Some(Nanos(190)), Some(Nanos(295)), Some(Nanos(300)))
-    );
+    assert_eq!((row.enter, row.returned, row.load_end), (Some(Nanos(190)), Some(Nanos(295)), Some(Nanos(300))));
     assert_eq!(row.has_loader, Some(true));
-    assert_eq!(
-        (row.load_opens, row.load_failed_opens, row.load_cache),
-        (Some(2), Some(1), Some(true))
-    );
+    assert_eq!((row.load_opens, row.load_failed_opens, row.load_cache), (Some(2), Some(1), Some(true)));
     assert_eq!(first.execs[1].row.load_opens, None, "the loader's end is not known yet");
-    assert_eq!(
-        (row.enter_cpu, row.return_cpu, row.load_cpu),
-        (Some(Nanos(10)), Some(Nanos(20)), Some(Nanos(40)))
-    );
-    assert_eq!(
-        first.execs[0].row.has_loader, None,
-        "unknown, because the process executed another program before"
-    );
+    assert_eq!((row.enter_cpu, row.return_cpu, row.load_cpu), (Some(Nanos(10)), Some(Nanos(20)), Some(Nanos(40))));
+    assert_eq!(first.execs[0].row.has_loader, None, "unknown, because the process executed another program before");
 }
 
 #[test]
@@ -112,52 +97,25 @@ fn masking_a_secret_does_not_make_an_argv_look_truncated() {
     let stored = b"x\0--password\0***\0".len() as u64;
     let argv_bytes: Vec<u64> = batch.execs.iter().map(|exec| exec.row.argv_bytes).collect();
     assert_eq!(argv_bytes, [stored, stored + 1_000]);
-    assert!(
-        !batch
-            .texts
-            .iter()
-            .any(|text| text.bytes.windows(7).any(|part| part == b"hunter2"))
-    );
+    assert!(!batch.texts.iter().any(|text| text.bytes.windows(7).any(|part| part == b"hunter2")));
 }
 
 #[test]
 fn the_first_run_of_the_command_is_not_before_its_release() {
-    let late = Event {
-        at: instant(500),
-        ..released()
-    };
+    let late = Event { at: instant(500), ..released() };
     let rows = launches(&[late, executed(600, ROOT, "x"), with_kind(exited(900, ROOT), |_| {})]);
     assert_eq!(rows[&ROOT].origin, Origin::Command);
-    assert_eq!(
-        (rows[&ROOT].created, rows[&ROOT].create, rows[&ROOT].mechanism),
-        (Some(Nanos(500)), None, None)
-    );
+    assert_eq!((rows[&ROOT].created, rows[&ROOT].create, rows[&ROOT].mechanism), (Some(Nanos(500)), None, None));
     assert_eq!(rows[&ROOT].first_run, Some(Nanos(580)));
-    let early = launches(&[
-        Event {
-            at: instant(590),
-            ..released()
-        },
-        executed(600, ROOT, "x"),
-    ]);
+    let early = launches(&[Event { at: instant(590), ..released() }, executed(600, ROOT, "x")]);
     assert_eq!(early[&ROOT].first_run, Some(Nanos(590)));
 }
 
 #[test]
 fn a_process_that_existed_before_is_not_a_launch() {
-    let adopted = event(
-        0,
-        ROOT,
-        EventKind::Adopted {
-            pid: Pid(100),
-            name: b"make".to_vec(),
-        },
-    );
+    let adopted = event(0, ROOT, EventKind::Adopted { pid: Pid(100), name: b"make".to_vec() });
     let row = &launches(&[adopted])[&ROOT];
-    assert_eq!(
-        (row.origin, row.pid, row.parent, row.created),
-        (Origin::Existed, Some(Pid(100)), None, Some(Nanos(0)))
-    );
+    assert_eq!((row.origin, row.pid, row.parent, row.created), (Origin::Existed, Some(Pid(100)), None, Some(Nanos(0))));
     assert!(row.name.is_some());
 }
 
@@ -169,10 +127,7 @@ fn a_launch_that_is_killed_before_it_runs_has_no_first_run() {
         }
     });
     let row = &launches(&[released(), launched(10, ROOT, CHILD, 200), killed, gone(150, CHILD)])[&CHILD];
-    assert_eq!(
-        (row.first_run, row.exit, row.wait_status),
-        (None, Some(Nanos(100)), Some(9))
-    );
+    assert_eq!((row.first_run, row.exit, row.wait_status), (None, Some(Nanos(100)), Some(9)));
     assert_eq!((row.zombie, row.reaped), (Some(Nanos(145)), None));
 }
 
@@ -184,8 +139,5 @@ fn the_parents_memory_may_be_unknown() {
         }
     });
     let row = &launches(&[released(), without_memory])[&CHILD];
-    assert_eq!(
-        (row.parent_rss_bytes, row.parent_table_bytes, row.create),
-        (None, None, None)
-    );
+    assert_eq!((row.parent_rss_bytes, row.parent_table_bytes, row.create), (None, None, None));
 }

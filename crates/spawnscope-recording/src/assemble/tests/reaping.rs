@@ -13,27 +13,15 @@ fn a_wait_for_a_stopped_child_is_not_a_reaping() {
 
 #[test]
 fn an_auto_reaped_child_is_reaped_when_it_becomes_a_zombie_unless_a_wait_reaps_it() {
-    let auto = event(
-        300,
-        CHILD,
-        EventKind::Gone {
-            zombie: Some(instant(290)),
-            auto_reaped: true,
-            cpu: Some(Nanos(100)),
-        },
-    );
+    let auto =
+        event(300, CHILD, EventKind::Gone { zombie: Some(instant(290)), auto_reaped: true, cpu: Some(Nanos(100)) });
     let mut events = vec![released(), launched(10, ROOT, CHILD, 200), exited(200, CHILD), auto];
     assert_eq!(launches(&events)[&CHILD].reaped, Some(Nanos(290)));
     let mut waited = assembler();
     events.iter().for_each(|event| waited.apply(event));
     waited.take_batch();
     waited.apply(&reaped(400, ROOT, 200));
-    let late = waited
-        .take_batch()
-        .launches
-        .into_iter()
-        .find(|row| row.id == CHILD)
-        .unwrap();
+    let late = waited.take_batch().launches.into_iter().find(|row| row.id == CHILD).unwrap();
     assert_eq!(late.reaped, Some(Nanos(400)), "even after the launch was finished");
 
     events.insert(3, reaped(250, ROOT, 200));
@@ -47,11 +35,7 @@ fn an_auto_reaped_child_is_reaped_when_it_becomes_a_zombie_unless_a_wait_reaps_i
 #[test]
 fn a_child_whose_parent_has_ended_is_reaped_by_the_subreaper() {
     let grandchild = LaunchId(3);
-    let mut events = vec![
-        released(),
-        launched(10, ROOT, CHILD, 200),
-        launched(20, CHILD, grandchild, 300),
-    ];
+    let mut events = vec![released(), launched(10, ROOT, CHILD, 200), launched(20, CHILD, grandchild, 300)];
     events.extend([exited(100, grandchild), gone(110, grandchild), reaped(150, ROOT, 300)]);
     assert_eq!(
         launches(&events)[&grandchild].reaped,
@@ -85,9 +69,7 @@ fn finished_launches_are_forgotten() {
     let mut assembler = assembler();
     assembler.apply(&released());
     for number in 0..100 {
-        whole_life(number * 2_000, LaunchId(2 + number), 200)
-            .iter()
-            .for_each(|event| assembler.apply(event));
+        whole_life(number * 2_000, LaunchId(2 + number), 200).iter().for_each(|event| assembler.apply(event));
         assembler.take_batch();
     }
     assert_eq!(assembler.unfinished.keys().collect::<Vec<_>>(), [&ROOT]);

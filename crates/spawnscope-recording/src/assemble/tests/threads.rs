@@ -14,30 +14,17 @@ fn thread_exit(at: u64, task: u64, group: Option<u64>, last_thread: bool) -> Eve
         faults: None,
         rss_bytes: None,
     });
-    Event {
-        task: TaskId(task),
-        ..event(at, CHILD, kind)
-    }
+    Event { task: TaskId(task), ..event(at, CHILD, kind) }
 }
 
 fn thread_started(at: u64, task: u64) -> Event {
-    let kind = EventKind::ThreadStarted {
-        tid: Pid(1_000),
-        creator: TaskId(2),
-    };
-    Event {
-        task: TaskId(task),
-        ..event(at, CHILD, kind)
-    }
+    let kind = EventKind::ThreadStarted { tid: Pid(1_000), creator: TaskId(2) };
+    Event { task: TaskId(task), ..event(at, CHILD, kind) }
 }
 
 #[test]
 fn exit_begins_with_the_first_exit_group_of_any_thread() {
-    let events = [
-        thread_started(100, 7),
-        thread_exit(400, 2, Some(390), false),
-        thread_exit(410, 7, Some(380), true),
-    ];
+    let events = [thread_started(100, 7), thread_exit(400, 2, Some(390), false), thread_exit(410, 7, Some(380), true)];
     let row = &launches(&events)[&CHILD];
     assert_eq!((row.exit, row.wait_status), (Some(Nanos(380)), Some(0x700)));
     assert_eq!((row.cpu, row.exit_cpu), (None, Some(Nanos(90))));
@@ -48,26 +35,15 @@ fn exit_begins_with_the_first_exit_group_of_any_thread() {
 #[test]
 fn without_exit_group_the_exit_begins_with_that_of_the_last_thread() {
     let row = &launches(&[thread_started(100, 7), thread_exit(200, 2, None, false)])[&CHILD];
-    assert_eq!(
-        (row.exit, row.wait_status),
-        (None, None),
-        "the first thread alone does not end the process"
-    );
-    let events = [
-        thread_started(100, 7),
-        thread_exit(200, 2, None, false),
-        thread_exit(500, 7, None, true),
-    ];
+    assert_eq!((row.exit, row.wait_status), (None, None), "the first thread alone does not end the process");
+    let events = [thread_started(100, 7), thread_exit(200, 2, None, false), thread_exit(500, 7, None, true)];
     let row = &launches(&events)[&CHILD];
     assert_eq!((row.exit, row.wait_status), (Some(Nanos(500)), Some(0x700)));
 }
 
 #[test]
 fn an_exec_by_another_thread_ends_the_first_thread_but_not_the_process() {
-    let exec = Event {
-        task: TaskId(7),
-        ..executed(300, CHILD, "x")
-    };
+    let exec = Event { task: TaskId(7), ..executed(300, CHILD, "x") };
     let mut events = vec![thread_started(100, 7), thread_exit(290, 2, None, false), exec];
     let row = &launches(&events)[&CHILD];
     assert_eq!((row.exit, row.exit_cpu), (None, None));
@@ -83,10 +59,7 @@ fn a_thread_row_is_completed_by_its_exit() {
     assembler.apply(&thread_exit(400, 7, None, false));
     let threads = assembler.take_batch().threads;
     assert_eq!((threads[0].created, threads[0].ended), (Nanos(100), None));
-    assert_eq!(
-        (threads[1].ended, threads[1].cpu, threads[1].launch),
-        (Some(Nanos(400)), Some(Nanos(70)), CHILD)
-    );
+    assert_eq!((threads[1].ended, threads[1].cpu, threads[1].launch), (Some(Nanos(400)), Some(Nanos(70)), CHILD));
 }
 
 #[test]

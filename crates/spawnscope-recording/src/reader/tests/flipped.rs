@@ -26,15 +26,9 @@ fn every_flip_in_a_finished_recording_is_detected() {
         let mut flipped = intact.clone();
         flipped[at] ^= bit;
         fs::write(&path, &flipped).unwrap();
-        let error = RecordingFile::open(&path)
-            .err()
-            .map(|error| error.to_string())
-            .unwrap_or_default();
+        let error = RecordingFile::open(&path).err().map(|error| error.to_string()).unwrap_or_default();
         let expected = ["is damaged", "is not a spawnscope recording", "update spawnscope"];
-        assert!(
-            expected.iter().any(|words| error.contains(words)),
-            "byte {at}, bit {bit}: {error}"
-        );
+        assert!(expected.iter().any(|words| error.contains(words)), "byte {at}, bit {bit}: {error}");
     }
 }
 

@@ -35,42 +35,24 @@ fn a_huge_value_is_not_read() {
 #[test]
 fn numbers_that_determine_loops_or_allocations_are_limited() {
     for (sql, expected) in [
-        (
-            "UPDATE recording SET cpus = 2147483647",
-            "column cpus of table recording",
-        ),
+        ("UPDATE recording SET cpus = 2147483647", "column cpus of table recording"),
         ("UPDATE recording SET cpus = 0", "column cpus of table recording"),
-        (
-            "UPDATE recording SET last_ns = 1 << 57",
-            "column last_ns of table recording",
-        ),
+        ("UPDATE recording SET last_ns = 1 << 57", "column last_ns of table recording"),
         ("UPDATE recording SET wall_ns = -5", "column wall_ns of table recording"),
-        (
-            "UPDATE launch SET exit_ns = 9223372036854775807 WHERE id = 2",
-            "column exit_ns of table launch",
-        ),
-        (
-            "UPDATE slice SET on_span = 1 << 60 WHERE rowid = 1",
-            "column on_span of table slice",
-        ),
+        ("UPDATE launch SET exit_ns = 9223372036854775807 WHERE id = 2", "column exit_ns of table launch"),
+        ("UPDATE slice SET on_span = 1 << 60 WHERE rowid = 1", "column on_span of table slice"),
         ("UPDATE exec SET argv_bytes = -1", "column argv_bytes of table exec"),
         (
             "INSERT INTO label VALUES ('a b', 'x')",
             "column value of table label holds an invalid label: a key begins with a letter",
         ),
-        (
-            "INSERT INTO label VALUES ('long', CAST(zeroblob(2000) AS TEXT))",
-            "the value is longer than 1024 bytes",
-        ),
+        ("INSERT INTO label VALUES ('long', CAST(zeroblob(2000) AS TEXT))", "the value is longer than 1024 bytes"),
         (
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 64) \
              INSERT INTO label SELECT 'k' || i, 'x' FROM n",
             "more than 64 labels",
         ),
-        (
-            "UPDATE launch SET setup_closes = 1 << 40",
-            "column setup_closes of table launch",
-        ),
+        ("UPDATE launch SET setup_closes = 1 << 40", "column setup_closes of table launch"),
     ] {
         let found = read_error(sql);
         assert!(found.contains(expected), "{sql}: {found}");
@@ -99,11 +81,7 @@ fn rows_that_contradict_each_other_are_counted() {
             "launches that end before they begin",
             3,
         ),
-        (
-            format!("UPDATE launch SET reaped_ns = {minute} WHERE id = 3"),
-            "launches that end after the recording",
-            3,
-        ),
+        (format!("UPDATE launch SET reaped_ns = {minute} WHERE id = 3"), "launches that end after the recording", 3),
         (
             format!(
                 "UPDATE recording SET last_ns = 2 * {minute}; UPDATE launch SET created_ns = {minute} WHERE id = 1; UPDATE launch SET parent = 1 WHERE id = 4; DELETE FROM launch WHERE id IN (2, 3); DELETE FROM exec; DELETE FROM failed_exec; DELETE FROM slice"
@@ -111,21 +89,9 @@ fn rows_that_contradict_each_other_are_counted() {
             "launches that came before their parent",
             4,
         ),
-        (
-            "UPDATE launch SET parent = 4 WHERE id = 2".to_owned(),
-            "launches that came before their parent",
-            2,
-        ),
-        (
-            "UPDATE launch SET parent = 2 WHERE id = 2".to_owned(),
-            "launches that came before their parent",
-            2,
-        ),
-        (
-            "UPDATE launch SET parent = 77 WHERE id = 2".to_owned(),
-            "launches by a process that is not recorded",
-            2,
-        ),
+        ("UPDATE launch SET parent = 4 WHERE id = 2".to_owned(), "launches that came before their parent", 2),
+        ("UPDATE launch SET parent = 2 WHERE id = 2".to_owned(), "launches that came before their parent", 2),
+        ("UPDATE launch SET parent = 77 WHERE id = 2".to_owned(), "launches by a process that is not recorded", 2),
         (
             format!("UPDATE launch SET cpu_ns = {minute} WHERE id = 4"),
             "launches whose CPU or setup time exceeds their life",
@@ -141,11 +107,7 @@ fn rows_that_contradict_each_other_are_counted() {
             "execs that end before they begin, or outside of their process's life",
             2,
         ),
-        (
-            "UPDATE exec SET launch = 77 WHERE launch = 2".to_owned(),
-            "execs by a process that is not recorded",
-            77,
-        ),
+        ("UPDATE exec SET launch = 77 WHERE launch = 2".to_owned(), "execs by a process that is not recorded", 77),
         (
             format!("UPDATE failed_exec SET enter_ns = {minute} WHERE launch = 3"),
             "failed execs that end before they begin, or outside of their process's life",
@@ -161,16 +123,8 @@ fn rows_that_contradict_each_other_are_counted() {
             "threads that end before they begin, or outside of their process's life",
             50,
         ),
-        (
-            "UPDATE slice SET task = 77 WHERE rowid = 2".to_owned(),
-            "slices of a thread that is not recorded",
-            77,
-        ),
-        (
-            format!("UPDATE slice SET off_span = {minute} WHERE rowid = 2"),
-            "slices that end after the recording",
-            2,
-        ),
+        ("UPDATE slice SET task = 77 WHERE rowid = 2".to_owned(), "slices of a thread that is not recorded", 77),
+        (format!("UPDATE slice SET off_span = {minute} WHERE rowid = 2"), "slices that end after the recording", 2),
         (
             format!(
                 "UPDATE recording SET last_ns = {minute}; UPDATE slice SET off_span = 1, wake_span = 5000000 WHERE rowid = 2"
@@ -178,27 +132,13 @@ fn rows_that_contradict_each_other_are_counted() {
             "slices of a thread that was woken after it ran",
             2,
         ),
-        (
-            "INSERT INTO sample VALUES (77, 1, 1, 0, 1)".to_owned(),
-            "samples of a thread that is not recorded",
-            77,
-        ),
-        (
-            format!("INSERT INTO sample VALUES (1, {minute}, 1, 0, 1)"),
-            "samples from after the recording",
-            1,
-        ),
-        (
-            "UPDATE recording SET root_launch = 77".to_owned(),
-            "commands without a launch in the recording",
-            77,
-        ),
+        ("INSERT INTO sample VALUES (77, 1, 1, 0, 1)".to_owned(), "samples of a thread that is not recorded", 77),
+        (format!("INSERT INTO sample VALUES (1, {minute}, 1, 0, 1)"), "samples from after the recording", 1),
+        ("UPDATE recording SET root_launch = 77".to_owned(), "commands without a launch in the recording", 77),
     ] {
         let found = contradictions_after(&sql);
         assert!(
-            found
-                .iter()
-                .any(|(kind, rows, number)| (*kind, *rows > 0, *number) == (what, true, first)),
+            found.iter().any(|(kind, rows, number)| (*kind, *rows > 0, *number) == (what, true, first)),
             "{sql}: {found:?}"
         );
     }
@@ -219,11 +159,7 @@ fn texts_that_share_their_pages_do_not_exhaust_memory() {
     // pages of the first text, and the file is truncated after these pages.
     let page_number_offset = |bytes: &[u8], letter: u8| {
         let starts = (0..bytes.len() - 489).filter(|at| at % PAGE != 4 && bytes[at - 1.min(*at)] != letter);
-        starts
-            .into_iter()
-            .find(|at| bytes[*at..at + 489].iter().all(|byte| *byte == letter))
-            .unwrap()
-            + 489
+        starts.into_iter().find(|at| bytes[*at..at + 489].iter().all(|byte| *byte == letter)).unwrap() + 489
     };
     let at = page_number_offset(&bytes, b'A');
     let first: [u8; 4] = bytes[at..at + 4].try_into().unwrap();
@@ -236,10 +172,7 @@ fn texts_that_share_their_pages_do_not_exhaust_memory() {
     bytes[28..32].copy_from_slice(&pages.to_be_bytes());
     fs::write(&path, bytes).unwrap();
     let error = read_all(&path).unwrap_err().to_string();
-    assert!(
-        error.contains("column bytes of table text holds more bytes than the file has"),
-        "{error}"
-    );
+    assert!(error.contains("column bytes of table text holds more bytes than the file has"), "{error}");
 }
 
 #[test]
@@ -247,11 +180,8 @@ fn a_cycle_of_pages_does_not_loop_forever() {
     let (_directory, path) = recording(2_000);
     change(&path, "SELECT 1");
     let connection = Connection::open(&path).unwrap();
-    let root: u32 = connection
-        .query_row("SELECT rootpage FROM sqlite_schema WHERE name = 'slice'", [], |row| {
-            row.get(0)
-        })
-        .unwrap();
+    let root: u32 =
+        connection.query_row("SELECT rootpage FROM sqlite_schema WHERE name = 'slice'", [], |row| row.get(0)).unwrap();
     drop(connection);
     let mut bytes = fs::read(&path).unwrap();
     let start = (root as usize - 1) * PAGE;

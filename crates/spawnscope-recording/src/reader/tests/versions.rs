@@ -8,9 +8,7 @@ use spawnscope_data::table::Table;
 /// Turns a recording into one of an earlier version: removes the tables and columns that were added later, and updates the checksums.
 pub(super) fn downgrade(path: &Path, to: i32) {
     let connection = Connection::open(path).unwrap();
-    let has_checksums = TABLES
-        .iter()
-        .any(|table| table.name == "checksum" && table.since() <= to);
+    let has_checksums = TABLES.iter().any(|table| table.name == "checksum" && table.since() <= to);
     for table in TABLES {
         if table.since() > to {
             let sql = format!("DELETE FROM checksum WHERE name = '{0}'; DROP TABLE {0}", table.name);
@@ -39,9 +37,7 @@ fn store_sum(connection: &Connection, table: &Table, version: i32) {
         sum.add(hasher.hash(row.get(0).unwrap(), &values));
     }
     let sum = sum.sum.cast_signed();
-    connection
-        .execute("UPDATE checksum SET sum = ? WHERE name = ?", (sum, table.name))
-        .unwrap();
+    connection.execute("UPDATE checksum SET sum = ? WHERE name = ?", (sum, table.name)).unwrap();
 }
 
 #[test]
@@ -62,14 +58,7 @@ fn polled_sockets_are_ignored_before_version_12() {
          INSERT INTO slice VALUES (1, 40, NULL, 5, NULL, 2, 7, -1, 0, NULL, 7, NULL, NULL),
              (1, 60, NULL, 5, NULL, 2, 7, -1, 0, NULL, 8, NULL, NULL), (1, 80, NULL, 5, NULL, 2, 45, -1, 0, NULL, 7, NULL, NULL)";
     for (version, expected) in [
-        (
-            12,
-            [
-                Some(ObjectKind::Socket),
-                Some(ObjectKind::Pipe),
-                Some(ObjectKind::Socket),
-            ],
-        ),
+        (12, [Some(ObjectKind::Socket), Some(ObjectKind::Pipe), Some(ObjectKind::Socket)]),
         (11, [None, Some(ObjectKind::Pipe), Some(ObjectKind::Socket)]),
     ] {
         let (_directory, path) = recording(1);
@@ -79,8 +68,7 @@ fn polled_sockets_are_ignored_before_version_12() {
         }
         let mut kinds = Vec::new();
         let file = RecordingFile::open(&path).unwrap();
-        file.slices(&mut |row| kinds.push(row.object.map(ObjectRef::kind)))
-            .unwrap();
+        file.slices(&mut |row| kinds.push(row.object.map(ObjectRef::kind))).unwrap();
         assert_eq!(kinds, expected, "version {version}");
     }
 }

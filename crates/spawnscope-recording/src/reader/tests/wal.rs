@@ -28,9 +28,8 @@ fn wait_for_launches(path: &Path, launches: usize) {
 /// Returns the names and contents of all files in a directory.
 fn listing(directory: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let mut all: Vec<_> = entries
-        .map(|path| (path.file_name().unwrap().to_owned(), fs::read(&path).unwrap()))
-        .collect();
+    let mut all: Vec<_> =
+        entries.map(|path| (path.file_name().unwrap().to_owned(), fs::read(&path).unwrap())).collect();
     all.sort();
     all
 }
@@ -91,11 +90,7 @@ fn reading_does_not_roll_back_an_unfinished_change_by_another_program() {
         .unwrap();
     let copy = other.path().join("spawnscope.db");
     fs::copy(&path, &copy).unwrap();
-    fs::copy(
-        directory.path().join("spawnscope.db-journal"),
-        other.path().join("spawnscope.db-journal"),
-    )
-    .unwrap();
+    fs::copy(directory.path().join("spawnscope.db-journal"), other.path().join("spawnscope.db-journal")).unwrap();
     let before = listing(other.path());
     let error = RecordingFile::open(&copy).err().unwrap();
     let is_expected = matches!(error, RecordError::NeedsRepair { .. } | RecordError::Corrupt { .. });
@@ -114,24 +109,12 @@ fn while_another_program_reads_the_recording_the_recorder_leaves_the_log() {
     let reader = Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM launch").unwrap();
     for number in 1..400 {
-        recorder.send(whole_life(
-            1_000 + number * 10_000,
-            spawnscope_data::event::LaunchId(2 + number),
-            200,
-        ));
+        recorder.send(whole_life(1_000 + number * 10_000, spawnscope_data::event::LaunchId(2 + number), 200));
     }
-    assert_eq!(
-        recorder.finish(ending()).unwrap(),
-        FinishedFiles::WithLog(log::wal_path(&path))
-    );
+    assert_eq!(recorder.finish(ending()).unwrap(), FinishedFiles::WithLog(log::wal_path(&path)));
     assert_eq!(read_all(&path).unwrap().launches.len(), 401);
-    let launches: i64 = reader
-        .query_row("SELECT count(*) FROM launch", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(
-        launches, 2,
-        "the reader still sees the state at the start of its transaction"
-    );
+    let launches: i64 = reader.query_row("SELECT count(*) FROM launch", [], |row| row.get(0)).unwrap();
+    assert_eq!(launches, 2, "the reader still sees the state at the start of its transaction");
     drop(reader);
     assert!(!log::wal_path(&path).exists());
     assert_eq!(read_all(&path).unwrap().launches.len(), 401);

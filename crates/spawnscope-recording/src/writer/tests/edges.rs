@@ -8,13 +8,8 @@ const NINJA: LaunchId = LaunchId(2);
 /// Returns an exec in a directory.
 fn executes(launch: LaunchId, path: &str, arguments: &[&str], directory: &Path) -> Event {
     let mut event = executed(2_000, launch, "x");
-    let EventKind::Executed(exec) = &mut event.kind else {
-        unreachable!("the event is an exec")
-    };
-    let argv: Vec<u8> = arguments
-        .iter()
-        .flat_map(|text| [text.as_bytes(), b"\0"].concat())
-        .collect();
+    let EventKind::Executed(exec) = &mut event.kind else { unreachable!("the event is an exec") };
+    let argv: Vec<u8> = arguments.iter().flat_map(|text| [text.as_bytes(), b"\0"].concat()).collect();
     *exec = Executed {
         path: path.as_bytes().to_vec(),
         argv_bytes: argv.len() as u64,
@@ -72,8 +67,5 @@ fn edges_are_stored_when_the_recording_ends_before_ninja() {
 #[test]
 fn without_a_log_there_are_no_edges() {
     let directory = Directory::new();
-    assert_eq!(
-        edges(&directory, &[&build(directory.0.path()), &[exited(5_000, NINJA)]]),
-        []
-    );
+    assert_eq!(edges(&directory, &[&build(directory.0.path()), &[exited(5_000, NINJA)]]), []);
 }

@@ -25,16 +25,8 @@ const HELPER_KILL: &str = "SPAWNSCOPE_TEST_RECORD_HOW";
 /// Returns the command that runs this test program as a process that records until it is killed.
 fn helper(path: &Path, kill: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([
-        "--ignored",
-        "--exact",
-        "writer::tests::killed::helper_process_that_records_until_it_is_killed",
-    ]);
-    command
-        .env(HELPER_FILE, path)
-        .env(HELPER_KILL, kill)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.args(["--ignored", "--exact", "writer::tests::killed::helper_process_that_records_until_it_is_killed"]);
+    command.env(HELPER_FILE, path).env(HELPER_KILL, kill).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
 
@@ -62,14 +54,10 @@ fn helper_process_that_records_until_it_is_killed() {
 fn die_inside_a_batch(path: &Path) -> ! {
     // With a tiny cache, SQLite writes pages to the log before the transaction is committed.
     let connection = Connection::open(path).unwrap();
-    connection
-        .execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = 1; BEGIN IMMEDIATE")
-        .unwrap();
+    connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = 1; BEGIN IMMEDIATE").unwrap();
     connection.execute("UPDATE recording SET ended = 'never'", []).unwrap();
     for id in 1_000..20_000 {
-        connection
-            .execute("INSERT INTO launch (id, origin) VALUES (?, 3)", [id])
-            .unwrap();
+        connection.execute("INSERT INTO launch (id, origin) VALUES (?, 3)", [id]).unwrap();
     }
     nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
     unreachable!("the process was killed")
@@ -116,14 +104,6 @@ fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
     recorder.wait().unwrap();
     let recording = read(&directory.path());
     assert!(recording.launches.len() > 1_000);
-    assert_eq!(
-        (recording.info.ended, recording.info.wall),
-        (None, None),
-        "the end is unknown"
-    );
-    assert_eq!(
-        recording.launches.last().unwrap().id.0 as usize,
-        recording.launches.len(),
-        "no launch is missing"
-    );
+    assert_eq!((recording.info.ended, recording.info.wall), (None, None), "the end is unknown");
+    assert_eq!(recording.launches.last().unwrap().id.0 as usize, recording.launches.len(), "no launch is missing");
 }

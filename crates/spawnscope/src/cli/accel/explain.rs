@@ -53,9 +53,7 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     let pid = held.pid();
     let process = held.release()?;
     let status = wait(pid, &process, &signals)?;
-    print_message(&describe_counts(
-        &fs::read(&counters).context("failed to read the counts")?,
-    ));
+    print_message(&describe_counts(&fs::read(&counters).context("failed to read the counts")?));
     Ok(exit::status_of_command(status))
 }
 
@@ -85,10 +83,7 @@ pub fn accel_command_line(arguments: &AccelArguments, counters: Option<&Path>) -
 fn wait(Pid(pid): Pid, process: &OwnedFd, signals: &Signals) -> Result<i32> {
     loop {
         let readiness = signals.readiness();
-        let mut both = [
-            PollFd::new(process, PollFlags::IN),
-            PollFd::new(&readiness, PollFlags::IN),
-        ];
+        let mut both = [PollFd::new(process, PollFlags::IN), PollFd::new(&readiness, PollFlags::IN)];
         match poll(&mut both, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("failed to wait for the command"),
@@ -115,10 +110,8 @@ fn reap(pid: i32) -> Result<i32> {
 }
 
 fn describe_counts(page: &[u8]) -> String {
-    let numbers: Vec<u64> = page
-        .chunks_exact(8)
-        .filter_map(|chunk| chunk.try_into().ok().map(u64::from_ne_bytes))
-        .collect();
+    let numbers: Vec<u64> =
+        page.chunks_exact(8).filter_map(|chunk| chunk.try_into().ok().map(u64::from_ne_bytes)).collect();
     let shells = describe_shells(&numbers);
     match numbers.get(IN_PLACE_INDEX).copied().unwrap_or(0) {
         0 => shells,
@@ -130,9 +123,7 @@ fn describe_counts(page: &[u8]) -> String {
 
 fn describe_shells(numbers: &[u64]) -> String {
     let counted = numbers.iter().zip(REASONS).filter(|(count, _)| **count > 0);
-    let lines: String = counted
-        .map(|(count, reason)| format!("\n{count:>8} {reason}"))
-        .collect();
+    let lines: String = counted.map(|(count, reason)| format!("\n{count:>8} {reason}")).collect();
     if lines.is_empty() {
         return "no program into which the library was loaded requested a shell for a command".to_owned();
     }
@@ -153,10 +144,6 @@ mod tests {
         assert_eq!(text.lines().count(), 3, "{text}");
         assert!(describe_counts(&vec![0; FILE_BYTES]).starts_with("no program"));
         page[8 * IN_PLACE_INDEX] = 7;
-        assert!(
-            describe_counts(&page).ends_with("executing them:\n       7"),
-            "{}",
-            describe_counts(&page)
-        );
+        assert!(describe_counts(&page).ends_with("executing them:\n       7"), "{}", describe_counts(&page));
     }
 }

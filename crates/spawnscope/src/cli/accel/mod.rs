@@ -78,9 +78,7 @@ fn set_environment(command: &mut Command, arguments: &AccelArguments, library: O
         command.env("SPAWNSCOPE_ACCEL_EXPLAIN", counters);
     }
     let tunables = env::var_os("GLIBC_TUNABLES");
-    let is_tunable_set = tunables
-        .as_ref()
-        .is_some_and(|tunables| tunables.to_string_lossy().contains(TUNABLE));
+    let is_tunable_set = tunables.as_ref().is_some_and(|tunables| tunables.to_string_lossy().contains(TUNABLE));
     if !arguments.no_hugetlb && !is_tunable_set && huge_pages_need_a_request() {
         command.env("GLIBC_TUNABLES", prepend(OsStr::new(&format!("{TUNABLE}=1")), tunables));
     }
@@ -103,9 +101,8 @@ fn huge_pages_need_a_request() -> bool {
 fn find_library() -> Result<PathBuf> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
     let own_directory = program.parent().unwrap_or(Path::new("/"));
-    let found = DIRECTORIES
-        .iter()
-        .find_map(|directory| fs::canonicalize(own_directory.join(directory).join(LIBRARY)).ok());
+    let found =
+        DIRECTORIES.iter().find_map(|directory| fs::canonicalize(own_directory.join(directory).join(LIBRARY)).ok());
     let Some(library) = found else {
         bail!(
             "failed to find {LIBRARY}, which skips shells, in {} or {}: install it (`make install`), or build it (`make build`)",

@@ -37,9 +37,7 @@ fn find(name: &OsStr) -> Option<PathBuf> {
         return Some(PathBuf::from(name));
     }
     let path = env::var_os("PATH")?;
-    env::split_paths(&path)
-        .map(|directory| directory.join(Path::new(name)))
-        .find(|path| path.is_file())
+    env::split_paths(&path).map(|directory| directory.join(Path::new(name))).find(|path| path.is_file())
 }
 
 /// Returns whether a program names no dynamic loader. `None` if the file is not a 64-bit ELF file.

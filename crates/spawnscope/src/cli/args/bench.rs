@@ -96,10 +96,7 @@ mod tests {
 
     #[test]
     fn a_size_may_have_a_unit() {
-        assert_eq!(
-            ["12", "3k", "250M", "4G"].map(parse_size),
-            [12, 3_000, 250_000_000, 4_000_000_000].map(Ok)
-        );
+        assert_eq!(["12", "3k", "250M", "4G"].map(parse_size), [12, 3_000, 250_000_000, 4_000_000_000].map(Ok));
         for text in ["", "G", "1.5G", "-1", "4GB", "99999999999G"] {
             assert!(parse_size(text).is_err(), "{text}");
         }

@@ -19,9 +19,6 @@ impl IdentityArguments {
     /// Returns the choice that these options express.
     #[must_use]
     pub fn choice(&self) -> Choice<'_> {
-        Choice {
-            user: self.user.as_deref(),
-            as_root: self.as_root,
-        }
+        Choice { user: self.user.as_deref(), as_root: self.as_root }
     }
 }

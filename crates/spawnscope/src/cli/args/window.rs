@@ -33,11 +33,7 @@ impl WindowArguments {
         if self.from.is_none() && self.to.is_none() && self.process.is_none() {
             return default;
         }
-        Part::Span {
-            from: self.from,
-            to: self.to,
-            pid: self.process.map(Pid),
-        }
+        Part::Span { from: self.from, to: self.to, pid: self.process.map(Pid) }
     }
 
     /// Returns the options as the user would type them, followed by the name of the recording. `None` if there are neither.

@@ -109,11 +109,7 @@ fn require_common_experiment(old: &Report, arguments: &BenchArguments, stored: O
 }
 
 fn join_names(names: &[&str]) -> String {
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    }
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 /// Returns the exit status of a comparison.
@@ -128,11 +124,7 @@ fn comparison_status(comparison: &Comparison, arguments: &BenchArguments) -> Res
         bail!("too few common cases to distinguish a change from machine drift: --exit-code cannot decide");
     }
     let differs = comparison.changes.iter().any(|change| change.stands_out);
-    Ok(if differs {
-        ExitCode::from(exit::DIFFERS)
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if differs { ExitCode::from(exit::DIFFERS) } else { ExitCode::SUCCESS })
 }
 
 /// Returns the reports that are read, which the page must not overwrite.
@@ -182,21 +174,12 @@ fn choose(names: &[String]) -> Vec<&'static Experiment> {
 /// experiment runs.
 fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Report, Result<()>)> {
     let chosen = choose(&arguments.experiments);
-    let default = if arguments.quick {
-        DEFAULT_QUICK_TIME
-    } else {
-        DEFAULT_TIME
-    };
+    let default = if arguments.quick { DEFAULT_QUICK_TIME } else { DEFAULT_TIME };
     let time = arguments.seconds.unwrap_or(default);
     interrupt::catch()?;
     let quick = arguments.quick;
     let effort = Effort { quick, time };
-    let progress = Progress::new(
-        chosen
-            .iter()
-            .map(|experiment| experiment.estimated_time(effort))
-            .collect(),
-    );
+    let progress = Progress::new(chosen.iter().map(|experiment| experiment.estimated_time(effort)).collect());
     let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
     let mut report = Report::new(Machine::read(), quick);
     report.seconds = Some(time.as_secs_f64());
@@ -248,10 +231,7 @@ fn read_report(path: &Path) -> Result<Report> {
         .with_context(|| format!("{} is not a report of `bench --json`", path.display()))?;
     match value["schema_version"].as_u64() {
         Some(version) if version != u64::from(SCHEMA_VERSION) => {
-            bail!(
-                "{} is a report with schema_version {version}, not {SCHEMA_VERSION}",
-                path.display()
-            )
+            bail!("{} is a report with schema_version {version}, not {SCHEMA_VERSION}", path.display())
         }
         _ => {
             let report: Result<Report, serde_json::Error> = serde_json::from_value(value);

@@ -44,18 +44,13 @@ impl<'p> Destination<'p> {
             Some(file) => file,
             None => OutputFile::create(self.path)?,
         };
-        file.write_all(page.as_bytes())
-            .with_context(|| format!("failed to write {}", self.path.display()))
+        file.write_all(page.as_bytes()).with_context(|| format!("failed to write {}", self.path.display()))
     }
 }
 
 /// Suffixes of formats other than HTML, with the options that print them.
-const OTHER_FORMATS: [(&str, &str); 4] = [
-    ("json", "--json"),
-    ("csv", "--csv"),
-    ("md", "--markdown"),
-    ("markdown", "--markdown"),
-];
+const OTHER_FORMATS: [(&str, &str); 4] =
+    [("json", "--json"), ("csv", "--csv"), ("md", "--markdown"), ("markdown", "--markdown")];
 
 /// Fails if a page must not replace the file of this path.
 fn check_replaceable(path: &Path, inputs: &[&Path]) -> Result<()> {
@@ -114,10 +109,7 @@ mod tests {
         assert!(refused(&report).contains("is a report"));
         assert_eq!(refused(&other), "");
         for name in ["a.json", "a.CSV", "a.md"] {
-            assert!(
-                refused(&directory.path().join(name)).starts_with("-o writes HTML"),
-                "{name}"
-            );
+            assert!(refused(&directory.path().join(name)).starts_with("-o writes HTML"), "{name}");
         }
         assert_eq!(fs::read_to_string(read).unwrap(), "anything");
     }

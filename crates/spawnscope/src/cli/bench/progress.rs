@@ -61,8 +61,7 @@ impl Progress {
 
     /// Starts an experiment after `done` others.
     pub fn begin(&self, experiment: &str, done: usize) {
-        self.total
-            .replace(rough_time(estimate_total(&self.guesses, self.started.elapsed(), done)));
+        self.total.replace(rough_time(estimate_total(&self.guesses, self.started.elapsed(), done)));
         let prefix = format!("{}/{} {experiment}", done + 1, self.guesses.len());
         if self.is_plain {
             let total = self.total.borrow();
@@ -160,11 +159,7 @@ fn is_dumb(terminal_type: Option<&OsStr>) -> bool {
 
 /// Returns the longest form of the message that fits, without cut words.
 fn longest_fitting(total: &str, doing: &str, columns: usize) -> String {
-    let forms = [
-        format!("of about {total}; {doing}"),
-        format!("of about {total}"),
-        format!("of {total}"),
-    ];
+    let forms = [format!("of about {total}; {doing}"), format!("of about {total}"), format!("of {total}")];
     let found = forms.into_iter().find(|form| form.chars().count() <= columns);
     found.unwrap_or_default()
 }
@@ -175,11 +170,7 @@ fn estimate_total(guesses: &[Duration], elapsed: Duration, done: usize) -> Durat
     let (before, after) = guesses.split_at(done.min(guesses.len()));
     let [before, after] = [before, after].map(|part| part.iter().sum::<Duration>().as_secs_f64());
     let mean = (before + after) / guesses.len().max(1) as f64;
-    let factor = if mean > 0.0 {
-        (elapsed.as_secs_f64() + mean) / (before + mean)
-    } else {
-        1.0
-    };
+    let factor = if mean > 0.0 { (elapsed.as_secs_f64() + mean) / (before + mean) } else { 1.0 };
     elapsed + Duration::from_secs_f64(after * factor)
 }
 

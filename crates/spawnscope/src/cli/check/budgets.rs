@@ -72,24 +72,13 @@ impl CheckRequest {
                 launches: options.max_launches.or(section.max_launches),
                 forks_without_exec: options.max_forks_without_exec.or(section.max_forks_without_exec),
                 failed_execs: options.max_failed_execs.or(section.max_failed_execs),
-                critical_tax: share
-                    .as_deref()
-                    .map(parse_share)
-                    .transpose()
-                    .context("--max-critical-tax")?,
+                critical_tax: share.as_deref().map(parse_share).transpose().context("--max-critical-tax")?,
                 wall: wall.as_deref().map(parse_time).transpose().context("--max-wall")?,
                 per_line: options.per_line.or(section.per_line),
                 per_command: per_command(options, section)?,
             },
-            tolerance: tolerance
-                .as_deref()
-                .map_or(Ok(Tolerance::Count(0)), parse_tolerance)
-                .context("--tolerance")?,
-            against: if options.against.is_empty() {
-                file_baseline
-            } else {
-                options.against.clone()
-            },
+            tolerance: tolerance.as_deref().map_or(Ok(Tolerance::Count(0)), parse_tolerance).context("--tolerance")?,
+            against: if options.against.is_empty() { file_baseline } else { options.against.clone() },
         })
     }
 }
@@ -132,17 +121,10 @@ fn parse_share(text: &str) -> Result<f64> {
 /// Parses a time with its unit: `2s`, `800ms`, `1.5 s`.
 fn parse_time(text: &str) -> Result<Nanos> {
     let trimmed = text.trim();
-    let unit_at = trimmed
-        .find(|character: char| character.is_ascii_alphabetic())
-        .unwrap_or(trimmed.len());
+    let unit_at = trimmed.find(|character: char| character.is_ascii_alphabetic()).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(unit_at);
     let length = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, length)| *length);
-    let time = number
-        .trim()
-        .parse::<f64>()
-        .ok()
-        .zip(length)
-        .map(|(number, length)| number * length);
+    let time = number.trim().parse::<f64>().ok().zip(length).map(|(number, length)| number * length);
     match time {
         Some(time) if (1.0..1e18).contains(&time) => Ok(Nanos(time as u64)),
         _ => bail!("`{text}` is not a time: give a number and a unit, such as 2s or 800ms"),
@@ -175,41 +157,27 @@ mod tests {
         };
         let requested = CheckRequest::join(&options, &config.check, vec!["base.db".into()]).unwrap();
         let budgets = requested.budgets;
-        assert_eq!(
-            (budgets.launches, budgets.per_line, budgets.wall),
-            (Some(9), Some(7), Some(Nanos(2_000_000_000)))
-        );
-        let commands: Vec<(&str, u64)> = budgets
-            .per_command
-            .iter()
-            .map(|each| (each.name.as_str(), each.max_launches))
-            .collect();
+        assert_eq!((budgets.launches, budgets.per_line, budgets.wall), (Some(9), Some(7), Some(Nanos(2_000_000_000))));
+        let commands: Vec<(&str, u64)> =
+            budgets.per_command.iter().map(|each| (each.name.as_str(), each.max_launches)).collect();
         assert_eq!(commands, [("git", 3), ("sed", 1)]);
         assert_eq!(requested.against, [PathBuf::from("base.db")]);
     }
 
     #[test]
     fn a_misspelt_budget_is_an_error() {
-        for text in [
-            "[check]\nmax-launch = 5",
-            "[checks]\n",
-            "[check]\nmax-launches = -1",
-            "[check]\nmax-launches = \"many\"",
-        ] {
+        for text in
+            ["[check]\nmax-launch = 5", "[checks]\n", "[check]\nmax-launches = -1", "[check]\nmax-launches = \"many\""]
+        {
             assert!(toml::from_str::<Config>(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn shares_times_and_tolerances_are_parsed() {
-        for (text, share) in [
-            ("20%", Some(0.2)),
-            ("0.5", Some(0.5)),
-            ("20 %", Some(0.2)),
-            ("-1%", None),
-            ("x", None),
-            ("nan", None),
-        ] {
+        for (text, share) in
+            [("20%", Some(0.2)), ("0.5", Some(0.5)), ("20 %", Some(0.2)), ("-1%", None), ("x", None), ("nan", None)]
+        {
             assert_eq!(parse_share(text).ok(), share, "{text}");
         }
         for (text, time) in [

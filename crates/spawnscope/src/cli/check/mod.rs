@@ -58,11 +58,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     if arguments.format == CheckFormat::Github {
         append_job_summary(&outcome)?;
     }
-    Ok(if outcome.is_kept() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(exit::EXCEEDED)
-    })
+    Ok(if outcome.is_kept() { ExitCode::SUCCESS } else { ExitCode::from(exit::EXCEEDED) })
 }
 
 fn read_all(files: &[PathBuf]) -> Result<Vec<Run>> {
@@ -72,10 +68,7 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Run>> {
 /// Returns the directory of the sources, to which file names in annotations are relative.
 fn workspace() -> PathBuf {
     let ci_directory = ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"].into_iter().find_map(env::var_os);
-    ci_directory
-        .map(PathBuf::from)
-        .or_else(|| env::current_dir().ok())
-        .unwrap_or_default()
+    ci_directory.map(PathBuf::from).or_else(|| env::current_dir().ok()).unwrap_or_default()
 }
 
 /// Appends the result to the job summary, whose file GITHUB_STEP_SUMMARY names.
@@ -85,15 +78,7 @@ fn append_job_summary(outcome: &Check) -> Result<()> {
     };
     let path = Path::new(&path);
     let summary = present::truncate_markdown(present::markdown(outcome), MAX_SUMMARY_BYTES);
-    let written = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(summary.as_bytes()));
-    written.with_context(|| {
-        format!(
-            "failed to write the job summary to {} ({SUMMARY_VARIABLE})",
-            path.display()
-        )
-    })
+    let written =
+        OpenOptions::new().append(true).create(true).open(path).and_then(|mut file| file.write_all(summary.as_bytes()));
+    written.with_context(|| format!("failed to write the job summary to {} ({SUMMARY_VARIABLE})", path.display()))
 }

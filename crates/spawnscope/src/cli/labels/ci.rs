@@ -81,23 +81,12 @@ pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static
         // In Buildkite, the commit is `HEAD` until Buildkite has resolved it.
         ("commit", first(service.commit).filter(|commit| commit != "HEAD")),
         // Jenkins' git plugin puts the name of the remote before the branch.
-        (
-            "branch",
-            first(service.branch).map(|branch| branch.trim_start_matches("origin/").to_owned()),
-        ),
+        ("branch", first(service.branch).map(|branch| branch.trim_start_matches("origin/").to_owned())),
         ("job", first(service.job)),
         ("run", first(service.run)),
-        (
-            "attempt",
-            service
-                .attempt
-                .and_then(|(name, first)| attempt(&variable(name)?, first)),
-        ),
+        ("attempt", service.attempt.and_then(|(name, first)| attempt(&variable(name)?, first))),
     ];
-    found
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect()
+    found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 /// Converts the number of an attempt so that the first attempt is 1. `first` is the service's number for it.
@@ -131,10 +120,7 @@ mod tests {
             ("GITHUB_RUN_ID", "99"),
             ("GITHUB_RUN_ATTEMPT", "2"),
         ];
-        assert_eq!(
-            labels_for(&github),
-            "ci=github commit=c0ffee branch=main job=build run=99 attempt=2"
-        );
+        assert_eq!(labels_for(&github), "ci=github commit=c0ffee branch=main job=build run=99 attempt=2");
         let gitlab = [
             ("GITLAB_CI", "true"),
             ("CI_COMMIT_SHA", "c0ffee"),
@@ -142,10 +128,7 @@ mod tests {
             ("CI_JOB_NAME", "test: [a, b]"),
             ("CI_PIPELINE_ID", "5"),
         ];
-        assert_eq!(
-            labels_for(&gitlab),
-            "ci=gitlab commit=c0ffee branch=topic job=test: [a, b] run=5"
-        );
+        assert_eq!(labels_for(&gitlab), "ci=gitlab commit=c0ffee branch=topic job=test: [a, b] run=5");
         let buildkite = [
             ("BUILDKITE", "true"),
             ("BUILDKITE_COMMIT", "HEAD"),
@@ -154,10 +137,7 @@ mod tests {
             ("BUILDKITE_BUILD_NUMBER", "7"),
             ("BUILDKITE_RETRY_COUNT", "0"),
         ];
-        assert_eq!(
-            labels_for(&buildkite),
-            "ci=buildkite branch=main job=unit run=7 attempt=1"
-        );
+        assert_eq!(labels_for(&buildkite), "ci=buildkite branch=main job=unit run=7 attempt=1");
         let jenkins = [
             ("JENKINS_URL", "https://ci/"),
             ("GIT_COMMIT", "c0ffee"),
@@ -165,38 +145,20 @@ mod tests {
             ("JOB_NAME", "team/app"),
             ("BUILD_NUMBER", "12"),
         ];
-        assert_eq!(
-            labels_for(&jenkins),
-            "ci=jenkins commit=c0ffee branch=main job=team/app run=12"
-        );
-        let bazel = [
-            ("BAZEL_TEST", "1"),
-            ("TEST_TARGET", "//app:test"),
-            ("TEST_RUN_NUMBER", "3"),
-        ];
+        assert_eq!(labels_for(&jenkins), "ci=jenkins commit=c0ffee branch=main job=team/app run=12");
+        let bazel = [("BAZEL_TEST", "1"), ("TEST_TARGET", "//app:test"), ("TEST_RUN_NUMBER", "3")];
         assert_eq!(labels_for(&bazel), "ci=bazel job=//app:test run=3");
     }
 
     #[test]
     fn the_branch_of_a_pull_request_is_its_source_branch() {
-        let variables = [
-            ("GITHUB_ACTIONS", "true"),
-            ("GITHUB_REF_NAME", "7/merge"),
-            ("GITHUB_HEAD_REF", "fix"),
-        ];
+        let variables = [("GITHUB_ACTIONS", "true"), ("GITHUB_REF_NAME", "7/merge"), ("GITHUB_HEAD_REF", "fix")];
         assert_eq!(labels_for(&variables), "ci=github branch=fix");
     }
 
     #[test]
     fn variables_are_ignored_without_the_marker_of_their_service() {
-        assert_eq!(
-            labels_for(&[
-                ("GIT_COMMIT", "c0ffee"),
-                ("CI_JOB_NAME", "x"),
-                ("GITHUB_ACTIONS", "false")
-            ]),
-            ""
-        );
+        assert_eq!(labels_for(&[("GIT_COMMIT", "c0ffee"), ("CI_JOB_NAME", "x"), ("GITHUB_ACTIONS", "false")]), "");
         let odd = [("BUILDKITE", "true"), ("BUILDKITE_RETRY_COUNT", "often")];
         assert_eq!(labels_for(&odd), "ci=buildkite");
     }

@@ -20,9 +20,8 @@ const MAX_LABEL_OPTIONS: usize = 32;
 /// # Errors
 /// When the text has no `=`, or when the name or the value is not valid (`Label::new`).
 pub fn parse(text: &str) -> Result<Label, String> {
-    let (key, value) = text
-        .split_once('=')
-        .ok_or_else(|| "write it as NAME=VALUE, such as commit=4f2a91c".to_owned())?;
+    let (key, value) =
+        text.split_once('=').ok_or_else(|| "write it as NAME=VALUE, such as commit=4f2a91c".to_owned())?;
     Label::new(key, value).map_err(|why| why.to_string())
 }
 
@@ -47,10 +46,7 @@ pub fn check(given: &[Label]) -> Result<()> {
 pub fn collect(given: &[Label]) -> Vec<Label> {
     let root = Path::new("/");
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    add_found(
-        given,
-        ci::labels(&variable).into_iter().chain(machine_labels(root, &variable)),
-    )
+    add_found(given, ci::labels(&variable).into_iter().chain(machine_labels(root, &variable)))
 }
 
 fn add_found(given: &[Label], found: impl Iterator<Item = (&'static str, String)>) -> Vec<Label> {
@@ -69,10 +65,7 @@ fn add_found(given: &[Label], found: impl Iterator<Item = (&'static str, String)
 fn machine_labels(root: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
     let image = container_image(root).or_else(|| variable("CI_JOB_IMAGE"));
     let found = [("cpu", processor_model(root)), ("image", image)];
-    found
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect()
+    found.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
 /// Returns the first `model name` in /proc/cpuinfo. On Arm there is none, only the numbers of the implementer and the part.
@@ -93,9 +86,7 @@ fn container_image(root: &Path) -> Option<String> {
 /// Reads the first 64 KiB of a regular file. In a container, the path may be anything.
 fn read_beginning(path: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    let file = File::open(path)
-        .ok()
-        .filter(|_| path.metadata().is_ok_and(|file| file.is_file()))?;
+    let file = File::open(path).ok().filter(|_| path.metadata().is_ok_and(|file| file.is_file()))?;
     file.take(64 << 10).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -149,15 +140,8 @@ mod tests {
         fs::create_dir_all(root.path().join("run")).unwrap();
         let cpuinfo = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.20GHz\nflags\t: a b\n";
         fs::write(root.path().join("proc/cpuinfo"), cpuinfo).unwrap();
-        fs::write(
-            root.path().join("run/.containerenv"),
-            "engine=\"podman\"\nimage=\"docker.io/rust:1\"\n",
-        )
-        .unwrap();
-        let expected = [
-            ("cpu", "Some CPU @ 2.20GHz".to_owned()),
-            ("image", "docker.io/rust:1".to_owned()),
-        ];
+        fs::write(root.path().join("run/.containerenv"), "engine=\"podman\"\nimage=\"docker.io/rust:1\"\n").unwrap();
+        let expected = [("cpu", "Some CPU @ 2.20GHz".to_owned()), ("image", "docker.io/rust:1".to_owned())];
         assert_eq!(machine_labels(root.path(), &none), expected);
         fs::remove_file(root.path().join("run/.containerenv")).unwrap();
         let gitlab = |name: &str| (name == "CI_JOB_IMAGE").then(|| "ruby:3".to_owned());

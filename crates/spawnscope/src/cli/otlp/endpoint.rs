@@ -44,10 +44,7 @@ impl Endpoint {
 
     fn parse(address: &str, headers: &str) -> Result<Endpoint> {
         let example = "use http://HOST:PORT, for example http://localhost:4318";
-        let uri: Uri = address
-            .parse()
-            .ok()
-            .with_context(|| format!("not an address: {example}"))?;
+        let uri: Uri = address.parse().ok().with_context(|| format!("not an address: {example}"))?;
         match uri.scheme_str() {
             Some("http") => {}
             Some("https") => {
@@ -61,10 +58,7 @@ impl Endpoint {
         if authority.contains('@') || uri.query().is_some() || uri.host().is_none_or(str::is_empty) {
             bail!("an address can have only a host, a port and a path: {example}");
         }
-        Ok(Endpoint {
-            base: address.trim_end_matches('/').to_owned(),
-            headers: parse_headers(headers)?,
-        })
+        Ok(Endpoint { base: address.trim_end_matches('/').to_owned(), headers: parse_headers(headers)? })
     }
 }
 
@@ -77,9 +71,7 @@ fn parse_headers(headers: &str) -> Result<Vec<(HeaderName, HeaderValue)>> {
         Some((name.trim().parse().ok()?, HeaderValue::from_bytes(&value).ok()?))
     };
     // A header may contain a secret, so it is not printed.
-    pairs
-        .map(|pair| parse(pair).context("the headers are not NAME=VALUE,NAME=VALUE"))
-        .collect()
+    pairs.map(|pair| parse(pair).context("the headers are not NAME=VALUE,NAME=VALUE")).collect()
 }
 
 #[cfg(test)]
@@ -113,10 +105,7 @@ mod tests {
     #[test]
     fn headers_are_parsed_and_their_values_are_not_in_errors() {
         let headers = parse_headers("Authorization=Basic%20abc=, x-tenant = 7").unwrap();
-        let headers: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
-            .collect();
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
         assert_eq!(headers, [("authorization", "Basic abc="), ("x-tenant", "7")]);
         for wrong in ["secret", "a b=c", "a=b%0Ac"] {
             let error = parse_headers(wrong).unwrap_err();

@@ -55,18 +55,10 @@ impl Queue {
         let mut queued = self.lock();
         loop {
             if let Some((body, spans)) = queued.spans.pop_front() {
-                return Some(Request {
-                    path: "/v1/traces",
-                    body,
-                    spans,
-                });
+                return Some(Request { path: "/v1/traces", body, spans });
             }
             if let Some(body) = queued.metrics.take() {
-                return Some(Request {
-                    path: "/v1/metrics",
-                    body,
-                    spans: 0,
-                });
+                return Some(Request { path: "/v1/metrics", body, spans: 0 });
             }
             if queued.deadline.is_some() {
                 return None;
@@ -79,12 +71,9 @@ impl Queue {
     fn pause(&self, pause: Duration) -> bool {
         let queued = self.lock();
         let is_ending = queued.deadline.is_some();
-        let pause = queued.deadline.map_or(pause, |deadline| {
-            pause.min(deadline.saturating_duration_since(Instant::now()))
-        });
-        let paused = self
-            .changed
-            .wait_timeout_while(queued, pause, |queued| queued.deadline.is_some() == is_ending);
+        let pause =
+            queued.deadline.map_or(pause, |deadline| pause.min(deadline.saturating_duration_since(Instant::now())));
+        let paused = self.changed.wait_timeout_while(queued, pause, |queued| queued.deadline.is_some() == is_ending);
         let (queued, _) = paused.unwrap_or_else(PoisonError::into_inner);
         queued.deadline.is_none_or(|deadline| deadline > Instant::now())
     }
@@ -92,9 +81,8 @@ impl Queue {
     /// Returns the maximum time of a request that starts now.
     fn time_left(&self) -> Duration {
         let deadline = self.lock().deadline;
-        deadline.map_or(REQUEST_TIMEOUT, |deadline| {
-            REQUEST_TIMEOUT.min(deadline.saturating_duration_since(Instant::now()))
-        })
+        deadline
+            .map_or(REQUEST_TIMEOUT, |deadline| REQUEST_TIMEOUT.min(deadline.saturating_duration_since(Instant::now())))
     }
 }
 
@@ -118,16 +106,9 @@ impl Sender {
     /// When the thread cannot be started.
     pub fn start(endpoint: Endpoint) -> Result<Sender> {
         let queue = Arc::<Queue>::default();
-        let sending = SendingThread {
-            agent: agent(),
-            endpoint,
-            queue: Arc::clone(&queue),
-            has_warned: false,
-        };
+        let sending = SendingThread { agent: agent(), endpoint, queue: Arc::clone(&queue), has_warned: false };
         let thread = thread::Builder::new().name("otlp".into());
-        let thread = thread
-            .spawn(move || sending.run())
-            .context("failed to start a thread for --otlp")?;
+        let thread = thread.spawn(move || sending.run()).context("failed to start a thread for --otlp")?;
         Ok(Sender { queue, thread })
     }
 
@@ -208,9 +189,8 @@ impl SendingThread {
         let mut pauses = RETRY_PAUSES.into_iter().map(Duration::from_secs);
         while let Err(failure) = self.attempt(&request) {
             let is_ending = self.queue.lock().deadline.is_some();
-            let pause = failure
-                .retry
-                .and_then(|asked| Some(asked.unwrap_or_default().max(pauses.next()?).min(MAX_PAUSE)));
+            let pause =
+                failure.retry.and_then(|asked| Some(asked.unwrap_or_default().max(pauses.next()?).min(MAX_PAUSE)));
             // At the end, do not wait for a server that does not answer.
             let pause = pause.filter(|_| failure.was_answered || !is_ending);
             // No message if the server is only busy for a moment.
@@ -276,14 +256,7 @@ impl SendingThread {
 
 /// Returns the pause that the server asks for, if it is given in seconds.
 fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
-    let seconds = answer
-        .headers()
-        .get("retry-after")?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
+    let seconds = answer.headers().get("retry-after")?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
 

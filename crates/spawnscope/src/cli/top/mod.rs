@@ -56,12 +56,8 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     let directory = temporary_directory(arguments)?;
     let output = directory.path().join("top.db");
     let signals = Signals::catch().context("failed to catch signals")?;
-    let mut viewer = Viewer {
-        followed: describe_followed(arguments),
-        flags: Arc::default(),
-        prepared: None,
-        thread: None,
-    };
+    let mut viewer =
+        Viewer { followed: describe_followed(arguments), flags: Arc::default(), prepared: None, thread: None };
     let streams = SilencedStreams::silence(!arguments.command.is_empty())?;
     let recorded = record::record_watched(&record_arguments(arguments, output), &signals, Some(&mut viewer));
     drop(streams);
@@ -93,10 +89,7 @@ fn describe_followed(arguments: &TopArguments) -> String {
         (false, Some(pid)) => format!("process {pid}"),
         (false, None) => {
             let words = arguments.command.iter();
-            text::command_line(
-                words.map(|word| std::os::unix::ffi::OsStrExt::as_bytes(word.as_os_str())),
-                Some(200),
-            )
+            text::command_line(words.map(|word| std::os::unix::ffi::OsStrExt::as_bytes(word.as_os_str())), Some(200))
         }
     }
 }

@@ -21,20 +21,12 @@ impl SilencedStreams {
     /// # Errors
     /// When a stream cannot be replaced.
     pub fn silence(has_command: bool) -> Result<SilencedStreams> {
-        let mut streams = SilencedStreams {
-            stdin: None,
-            stdout: None,
-            stderr: None,
-        };
+        let mut streams = SilencedStreams { stdin: None, stdout: None, stderr: None };
         if !has_command {
             return Ok(streams);
         }
         let failure = "failed to keep the command's output off the screen";
-        let dev_null = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/null")
-            .context(failure)?;
+        let dev_null = OpenOptions::new().read(true).write(true).open("/dev/null").context(failure)?;
         streams.stdin = duplicate_if_terminal(stdin()).context(failure)?;
         streams.stdout = duplicate_if_terminal(stdout()).context(failure)?;
         streams.stderr = duplicate_if_terminal(stderr()).context(failure)?;
@@ -54,9 +46,7 @@ impl SilencedStreams {
 /// Duplicates a stream if it is a terminal. The command does not inherit the duplicate.
 fn duplicate_if_terminal(stream: impl AsFd + IsTerminal) -> rustix::io::Result<Option<OwnedFd>> {
     let is_terminal = stream.is_terminal();
-    is_terminal
-        .then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3))
-        .transpose()
+    is_terminal.then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3)).transpose()
 }
 
 impl Drop for SilencedStreams {

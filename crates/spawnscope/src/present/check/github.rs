@@ -44,18 +44,12 @@ pub fn github(check: &Check, workspace: &Path) -> String {
 
 fn annotation(verdict: &Verdict, culprit: Option<&Culprit>, properties: &str) -> String {
     let title = format!("{}: {}", name(&verdict.budget), numbers(verdict));
-    let mut message = culprit
-        .map(|culprit| blame(culprit, &verdict.budget))
-        .unwrap_or_else(|| title.clone());
+    let mut message = culprit.map(|culprit| blame(culprit, &verdict.budget)).unwrap_or_else(|| title.clone());
     if let Some((advice, fix)) = culprit.and_then(|culprit| culprit.advice.as_ref()) {
         let lines = std::iter::once(advice).chain(fix);
         message.extend(lines.map(|line| format!("\n{}", text::escape(line.as_bytes()))));
     }
-    format!(
-        "::error{properties}title={}::{}\n",
-        escape_property(&title),
-        escape_message(&message)
-    )
+    format!("::error{properties}title={}::{}\n", escape_property(&title), escape_message(&message))
 }
 
 /// Escapes the message of a command. In an older syntax, `##[` begins a command anywhere in a line.
@@ -90,11 +84,7 @@ fn location(culprit: &Culprit, workspace: &Path) -> Option<(String, u32)> {
 
 fn relative_path(script_line: &ScriptLine, workspace: &Path) -> Option<String> {
     let path = Path::new(std::ffi::OsStr::from_bytes(script_line.path.0.as_deref()?));
-    let path = if path.is_absolute() {
-        path.strip_prefix(workspace).ok()?
-    } else {
-        path
-    };
+    let path = if path.is_absolute() { path.strip_prefix(workspace).ok()? } else { path };
     let mut components = path.components().filter(|part| *part != Component::CurDir).peekable();
     components.peek()?;
     let names: Option<Vec<String>> = components
@@ -114,10 +104,7 @@ pub fn gitlab(check: &Check, workspace: &Path) -> String {
         if verdict.culprits.is_empty() {
             findings.push(finding(verdict, None, workspace));
         }
-        let each = verdict
-            .culprits
-            .iter()
-            .map(|culprit| finding(verdict, Some(culprit), workspace));
+        let each = verdict.culprits.iter().map(|culprit| finding(verdict, Some(culprit), workspace));
         findings.extend(each);
     }
     format!("{:#}\n", Value::Array(findings))
@@ -128,9 +115,7 @@ fn finding(verdict: &Verdict, culprit: Option<&Culprit>, workspace: &Path) -> Va
     let (file, line) = location.unwrap_or((NO_FILE.to_owned(), 1));
     let budget = format!("{}: {}", name(&verdict.budget), numbers(verdict));
     let blamed = culprit.map(|culprit| blame(culprit, &verdict.budget));
-    let command = culprit
-        .map(|culprit| text::escape(&culprit.command))
-        .unwrap_or_default();
+    let command = culprit.map(|culprit| text::escape(&culprit.command)).unwrap_or_default();
     json!({
         "description": blamed.map_or(budget.clone(), |blamed| format!("{blamed} ({budget})")),
         "check_name": "spawnscope",
@@ -147,10 +132,7 @@ mod tests {
 
     #[test]
     fn hostile_arguments_are_not_commands() {
-        assert_eq!(
-            escape_message("a%\n::error::b\r##[group]"),
-            "a%25%0A::error::b%0D# #[group]"
-        );
+        assert_eq!(escape_message("a%\n::error::b\r##[group]"), "a%25%0A::error::b%0D# #[group]");
         assert_eq!(escape_property("a:b,c\n"), "a%3Ab%2Cc%0A");
         assert_eq!(without_command("   ::set-env name=A::b"), "|    ::set-env name=A::b");
         assert_eq!(without_command("x ##[add-mask]y"), "x # #[add-mask]y");

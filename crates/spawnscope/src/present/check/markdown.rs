@@ -8,10 +8,8 @@ use crate::present::text;
 /// Renders the result.
 #[must_use]
 pub fn markdown(check: &Check) -> String {
-    let mut text = format!(
-        "**{}**\n\n| | budget | limit | measured |\n|---|---|---:|---:|\n",
-        sentence(&result_sentence(check))
-    );
+    let mut text =
+        format!("**{}**\n\n| | budget | limit | measured |\n|---|---|---:|---:|\n", sentence(&result_sentence(check)));
     for verdict in &check.verdicts {
         let word = if verdict.is_exceeded { "**exceeded**" } else { "met" };
         let cells = [name(&verdict.budget), limit(&verdict.budget), measured(verdict)];

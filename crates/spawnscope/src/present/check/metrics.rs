@@ -51,16 +51,10 @@ fn culprit(culprit: &Culprit, verdict: &Verdict) -> Value {
         Some(file) => insert_text(&mut object, "file", file),
         None => drop(object.insert("file".into(), Value::Null)),
     }
-    object.insert(
-        "line".into(),
-        script_line.and_then(|script_line| script_line.line).into(),
-    );
+    object.insert("line".into(), script_line.and_then(|script_line| script_line.line).into());
     object.insert("count".into(), culprit.count.into());
     object.insert("text".into(), blame(culprit, &verdict.budget).into());
-    let advice = culprit
-        .advice
-        .as_ref()
-        .map(|(title, fix)| json!({ "title": title, "fix": fix }));
+    let advice = culprit.advice.as_ref().map(|(title, fix)| json!({ "title": title, "fix": fix }));
     object.insert("advice".into(), advice.into());
     Value::Object(object)
 }
@@ -101,9 +95,5 @@ pub fn github_action_benchmark(check: &Check, runs: &[Run]) -> String {
 
 fn benchmark(check: &Check) -> String {
     let command = text::command_line(check.command.iter().map(Vec::as_slice), Some(120));
-    if command.is_empty() {
-        "spawnscope".to_owned()
-    } else {
-        command
-    }
+    if command.is_empty() { "spawnscope".to_owned() } else { command }
 }

@@ -28,11 +28,7 @@ pub fn text(check: &Check, width: usize) -> String {
     page.sentence(0, TITLE, &result_sentence(check));
     page.line([]);
     for verdict in &check.verdicts {
-        let (style, word) = if verdict.is_exceeded {
-            (WARNING, "exceeded")
-        } else {
-            (QUIET, "met")
-        };
+        let (style, word) = if verdict.is_exceeded { (WARNING, "exceeded") } else { (QUIET, "met") };
         let name = text::pad_right(&name(&verdict.budget), NAME_WIDTH);
         let beginning = [styled(style, format!("  {word:<10}")), plain(format!("{name} "))];
         page.hanging(beginning, PLAIN, &numbers(verdict));
@@ -82,10 +78,7 @@ fn note(check: &Check) -> Option<String> {
         let events = units::counted(check.lost, "event was lost", "events were lost");
         notes.push(format!("{events}: counts are lower limits."));
     }
-    let has_times = check
-        .verdicts
-        .iter()
-        .any(|verdict| matches!(verdict.measured, Measured::Interval(_)));
+    let has_times = check.verdicts.iter().any(|verdict| matches!(verdict.measured, Measured::Interval(_)));
     if has_times && check.runs == 1 {
         notes.push(
             "One run: times are assumed to vary by 5 %. Use `record --runs 5` to measure the variation.".to_owned(),
@@ -168,9 +161,7 @@ fn blame(culprit: &Culprit, budget: &Budget) -> String {
         _ => units::counted(count, "launch", "launches"),
     };
     let script_line = culprit.script_line.as_ref();
-    let at = script_line
-        .map(|script_line| format!(" at {}", text::escape(&script_line.label())))
-        .unwrap_or_default();
+    let at = script_line.map(|script_line| format!(" at {}", text::escape(&script_line.label()))).unwrap_or_default();
     format!("{}: {what}{at}", programs(culprit))
 }
 
@@ -179,9 +170,6 @@ fn programs(culprit: &Culprit) -> String {
     let command = text::escape(&culprit.command);
     match culprit.others {
         0 => command,
-        others => format!(
-            "{command} and {}",
-            units::counted(others, "other program", "other programs")
-        ),
+        others => format!("{command} and {}", units::counted(others, "other program", "other programs")),
     }
 }

@@ -48,19 +48,11 @@ pub(super) struct Column<R> {
 
 impl<R> Column<R> {
     pub(super) fn optional(name: &'static str, get: Getter<R>, description: &'static str) -> Column<R> {
-        Column {
-            name,
-            get,
-            is_optional: true,
-            description,
-        }
+        Column { name, get, is_optional: true, description }
     }
 
     pub(super) fn required(name: &'static str, get: Getter<R>, description: &'static str) -> Column<R> {
-        Column {
-            is_optional: false,
-            ..Column::optional(name, get, description)
-        }
+        Column { is_optional: false, ..Column::optional(name, get, description) }
     }
 
     /// Returns the row for this column in the table of docs/guide/parquet.md.
@@ -93,11 +85,7 @@ impl<R> Column<R> {
             Getter::Instant(_) => Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
             _ => None,
         };
-        let repetition = if self.is_optional {
-            Repetition::OPTIONAL
-        } else {
-            Repetition::REQUIRED
-        };
+        let repetition = if self.is_optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         Type::primitive_type_builder(self.name, self.physical_type())
             .with_logical_type(logical)
             .with_repetition(repetition)

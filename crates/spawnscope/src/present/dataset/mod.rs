@@ -40,24 +40,11 @@ pub enum Table {
 
 impl Table {
     /// All tables.
-    pub const ALL: [Table; 7] = [
-        Table::Launches,
-        Table::Execs,
-        Table::Callers,
-        Table::Waits,
-        Table::Advice,
-        Table::Runs,
-        Table::Doctor,
-    ];
+    pub const ALL: [Table; 7] =
+        [Table::Launches, Table::Execs, Table::Callers, Table::Waits, Table::Advice, Table::Runs, Table::Doctor];
     /// The tables of a recording, in the order in which they are written.
-    pub const FOR_RECORDINGS: [Table; 6] = [
-        Table::Launches,
-        Table::Execs,
-        Table::Callers,
-        Table::Waits,
-        Table::Advice,
-        Table::Runs,
-    ];
+    pub const FOR_RECORDINGS: [Table; 6] =
+        [Table::Launches, Table::Execs, Table::Callers, Table::Waits, Table::Advice, Table::Runs];
 
     /// Returns its name, which is also the name of its directory.
     #[must_use]
@@ -134,10 +121,7 @@ impl<'a> Dataset<'a> {
             (Rows::Recording(rows), Table::Advice) => write_rows(out, table, &columns::advice(), &rows.advice),
             (Rows::Recording(rows), Table::Runs) => write_rows(out, table, &columns::runs(), &rows.runs),
             (Rows::Examination(rows), Table::Doctor) => write_rows(out, table, &columns::doctor(), rows),
-            _ => Err(ParquetError::General(format!(
-                "these rows do not belong to table {}",
-                table.name()
-            ))),
+            _ => Err(ParquetError::General(format!("these rows do not belong to table {}", table.name()))),
         }
     }
 }

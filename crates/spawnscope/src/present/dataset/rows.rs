@@ -101,22 +101,10 @@ impl<'a> RecordingRows<'a> {
             if !launch.is_launch() {
                 continue;
             }
-            let row = LaunchRow {
-                run,
-                forest,
-                index,
-                launch,
-                caller: None,
-                path,
-                labels: contents.labels,
-            };
+            let row = LaunchRow { run, forest, index, launch, caller: None, path, labels: contents.labels };
             let caller = sites.call_site_of(index).map(|site| callers.add(site, &row));
             launches.push(LaunchRow { caller, ..row });
-            let exec_row = |exec| ExecRow {
-                run,
-                launch: launch.id.0,
-                exec,
-            };
+            let exec_row = |exec| ExecRow { run, launch: launch.id.0, exec };
             execs.extend(launch.execs.iter().map(ExecAttempt::Succeeded).map(exec_row));
             execs.extend(forest.failed_execs(index).map(ExecAttempt::Failed).map(exec_row));
         }
@@ -126,13 +114,7 @@ impl<'a> RecordingRows<'a> {
             execs,
             callers: callers.rows,
             waits: contents.waits.iter().map(|waits| WaitRow { run, waits }).collect(),
-            advice: contents
-                .report
-                .advices
-                .worth
-                .iter()
-                .map(|advice| AdviceRow { run, advice })
-                .collect(),
+            advice: contents.report.advices.worth.iter().map(|advice| AdviceRow { run, advice }).collect(),
         }
     }
 }
@@ -164,11 +146,7 @@ struct CallerRows<'a> {
 
 impl<'a> CallerRows<'a> {
     fn new(run: &'a str) -> CallerRows<'a> {
-        CallerRows {
-            run,
-            rows: Vec::new(),
-            numbers: HashMap::new(),
-        }
+        CallerRows { run, rows: Vec::new(), numbers: HashMap::new() }
     }
 
     /// Adds a launch to the sums of its call site, and returns the call site's number.
@@ -188,11 +166,9 @@ impl<'a> CallerRows<'a> {
         let row = &mut self.rows[index];
         row.launches += 1;
         let total = launch.launch.total(launch.forest.end);
-        for (sum, more) in [
-            (&mut row.total, total),
-            (&mut row.tax, launch.launch.tax()),
-            (&mut row.critical, launch.critical()),
-        ] {
+        for (sum, more) in
+            [(&mut row.total, total), (&mut row.tax, launch.launch.tax()), (&mut row.critical, launch.critical())]
+        {
             if let Some(more) = more {
                 sum.get_or_insert_default().0 += more.0;
             }

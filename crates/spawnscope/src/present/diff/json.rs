@@ -34,9 +34,7 @@ pub fn json(diff: &Diff) -> String {
 
 fn phases(times: &Times) -> Map<String, Value> {
     let phases = times.phases.iter();
-    phases
-        .map(|(phase, change)| (phase.name().to_owned(), time(change)))
-        .collect()
+    phases.map(|(phase, change)| (phase.name().to_owned(), time(change))).collect()
 }
 
 fn count(change: &CountChange) -> Value {

@@ -8,11 +8,7 @@ use crate::present::text::escape;
 /// Renders the difference. `top` limits the groups of each kind.
 #[must_use]
 pub fn markdown(diff: &Diff, top: Option<usize>) -> String {
-    let mut text = format!(
-        "**{}**\n\n{}\n\n",
-        prose(&sentence::first_sentence(diff)),
-        prose(&runs_note(diff))
-    );
+    let mut text = format!("**{}**\n\n{}\n\n", prose(&sentence::first_sentence(diff)), prose(&runs_note(diff)));
     for warning in warnings(diff) {
         text.push_str(&format!("> {}\n\n", prose(&warning)));
     }
@@ -43,9 +39,7 @@ fn write_groups(text: &mut String, heading: &str, rows: &[&Row], omitted: usize)
         "\n### {heading}\n\n| program | line | launches | critical | failed execs |\n|---|---|---:|---:|---:|\n"
     ));
     for each in rows {
-        let line = sentence::line_label(each)
-            .map(|line| code_cell(&line))
-            .unwrap_or_else(|| "-".to_owned());
+        let line = sentence::line_label(each).map(|line| code_cell(&line)).unwrap_or_else(|| "-".to_owned());
         let cells = [vec![code_cell(&escape(&each.command)), line], figures(each)].concat();
         text.push_str(&row(&cells));
     }

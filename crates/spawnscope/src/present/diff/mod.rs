@@ -26,47 +26,20 @@ const NAME_WIDTH: usize = 24;
 const TITLE_OF_NAMES: &str = "launches of";
 /// The columns of the table of totals.
 const TOTALS: [Column; 3] = [
-    Column {
-        title: "before",
-        width: 12,
-        priority: 2,
-    },
-    Column {
-        title: "after",
-        width: 12,
-        priority: 1,
-    },
-    Column {
-        title: "change",
-        width: 20,
-        priority: 3,
-    },
+    Column { title: "before", width: 12, priority: 2 },
+    Column { title: "after", width: 12, priority: 1 },
+    Column { title: "change", width: 20, priority: 3 },
 ];
 /// The columns of the tables of groups.
 const FIGURES: [Column; 3] = [
-    Column {
-        title: "launches",
-        width: 14,
-        priority: 3,
-    },
-    Column {
-        title: "critical",
-        width: 18,
-        priority: 2,
-    },
-    Column {
-        title: "failed execs",
-        width: 14,
-        priority: 1,
-    },
+    Column { title: "launches", width: 14, priority: 3 },
+    Column { title: "critical", width: 18, priority: 2 },
+    Column { title: "failed execs", width: 14, priority: 1 },
 ];
 
 /// The kinds that are listed, each with its heading.
-const KINDS: [(ChangeKind, &str); 3] = [
-    (ChangeKind::Removed, "Removed"),
-    (ChangeKind::Added, "Added"),
-    (ChangeKind::Changed, "Changed"),
-];
+const KINDS: [(ChangeKind, &str); 3] =
+    [(ChangeKind::Removed, "Removed"), (ChangeKind::Added, "Added"), (ChangeKind::Changed, "Changed")];
 
 /// Renders the difference as text. `top` limits the groups of each kind.
 #[must_use]
@@ -141,10 +114,9 @@ fn describe_condition(condition: &Condition) -> String {
             span(*before),
             span(*after)
         ),
-        Condition::NoLines(side) => format!(
-            "{}: no script lines are known, so launches are matched without them.",
-            name(side)
-        ),
+        Condition::NoLines(side) => {
+            format!("{}: no script lines are known, so launches are matched without them.", name(side))
+        }
         Condition::Incomplete(side) => format!("{}: a recording is incomplete, so its wall is unknown.", name(side)),
     }
 }
@@ -161,14 +133,8 @@ fn operation(constant: Constant) -> String {
 
 /// Returns the rows of the table of totals: a name, the values before and after, and their difference.
 fn total_rows(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
-    let mut rows = vec![
-        ("wall", time_cells(&diff.wall)),
-        ("launches", count_cells(&diff.launches)),
-    ];
-    for (name, change) in [
-        ("forks without exec", &diff.forks_without_exec),
-        ("failed execs", &diff.failed_execs),
-    ] {
+    let mut rows = vec![("wall", time_cells(&diff.wall)), ("launches", count_cells(&diff.launches))];
+    for (name, change) in [("forks without exec", &diff.forks_without_exec), ("failed execs", &diff.failed_execs)] {
         if change.before.high > 0 || change.after.high > 0 {
             rows.push((name, count_cells(change)));
         }
@@ -186,28 +152,14 @@ fn total_rows(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
 fn print_totals(page: &mut Page, diff: &Diff) {
     let rows = total_rows(diff);
     let figures: Vec<Vec<String>> = rows.iter().map(|(_, cells)| cells.to_vec()).collect();
-    let name_width = rows
-        .iter()
-        .map(|(name, _)| text::width(name) + 2)
-        .max()
-        .unwrap_or_default();
+    let name_width = rows.iter().map(|(name, _)| text::width(name) + 2).max().unwrap_or_default();
     let columns = Columns::fit(page.width().saturating_sub(2 + name_width), &TOTALS, &figures);
-    page.line([styled(
-        QUIET,
-        format!("  {}{}", " ".repeat(name_width), columns.titles()),
-    )]);
+    page.line([styled(QUIET, format!("  {}{}", " ".repeat(name_width), columns.titles()))]);
     for (position, ((name, _), cells)) in rows.iter().zip(&figures).enumerate() {
         let is_phase = diff.times.phases.iter().any(|(phase, _)| phase.name() == *name);
-        let name = if is_phase {
-            format!("  {name}")
-        } else {
-            (*name).to_owned()
-        };
+        let name = if is_phase { format!("  {name}") } else { (*name).to_owned() };
         let style = if position == 0 { TITLE } else { PLAIN };
-        page.line([styled(
-            style,
-            format!("  {}{}", text::pad_right(&name, name_width), columns.row(cells)),
-        )]);
+        page.line([styled(style, format!("  {}{}", text::pad_right(&name, name_width), columns.row(cells)))]);
     }
 }
 
@@ -240,11 +192,8 @@ fn print_groups(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize
     }
     let omitted = rows.len() - shown.len();
     if omitted > 0 {
-        let omitted = units::counted(
-            omitted as u64,
-            "more group (--top 0 lists all)",
-            "more groups (--top 0 lists all)",
-        );
+        let omitted =
+            units::counted(omitted as u64, "more group (--top 0 lists all)", "more groups (--top 0 lists all)");
         page.sentence(2, QUIET, &omitted);
     }
 }
@@ -276,10 +225,6 @@ fn figures(row: &Row) -> Vec<String> {
 fn unchanged_note(diff: &Diff) -> String {
     let same = diff.rows.iter().filter(|row| row.kind == ChangeKind::Same).count();
     let same = units::counted(same as u64, "group of launches is", "groups of launches are");
-    let noise = if diff.runs.iter().all(|runs| *runs > 1) {
-        "; times in parentheses are noise"
-    } else {
-        ""
-    };
+    let noise = if diff.runs.iter().all(|runs| *runs > 1) { "; times in parentheses are noise" } else { "" };
     format!("{same} the same{noise}.")
 }

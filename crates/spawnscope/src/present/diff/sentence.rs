@@ -23,10 +23,7 @@ fn wall(diff: &Diff) -> String {
     let [before, after] = [diff.wall.before, diff.wall.after].map(time);
     match (diff.wall.difference, diff.runs) {
         (Some(difference), _) if difference.contains_zero() => {
-            format!(
-                "wall unchanged ({} is noise)",
-                with_margin(difference.value, difference.margin())
-            )
+            format!("wall unchanged ({} is noise)", with_margin(difference.value, difference.margin()))
         }
         (Some(difference), _) => format!("wall {}", with_margin(difference.value, difference.margin())),
         (None, [1, 1]) => format!("wall {before} -> {after} (one run each, no interval)"),
@@ -56,10 +53,7 @@ fn add_changes(sum: &CountChange, more: &CountChange) -> CountChange {
         median: sum.median + more.median,
         high: sum.high + more.high,
     };
-    CountChange {
-        before: add(sum.before, more.before),
-        after: add(sum.after, more.after),
-    }
+    CountChange { before: add(sum.before, more.before), after: add(sum.after, more.after) }
 }
 
 fn cause(row: &Row, change: &CountChange) -> String {

@@ -74,9 +74,5 @@ fn table_row(row: &Row) -> TableRow {
 /// Returns the numbers by which the figures are sorted, in the order of `figures`.
 fn sort_keys(row: &Row) -> [String; 3] {
     let critical = row.times.critical.value().map(|change| format!("{change:.0}"));
-    [
-        row.count.difference().to_string(),
-        critical.unwrap_or_default(),
-        row.failed_execs.difference().to_string(),
-    ]
+    [row.count.difference().to_string(), critical.unwrap_or_default(), row.failed_execs.difference().to_string()]
 }

@@ -29,13 +29,7 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
     let visible = |position: u32| weights[position as usize] >= min_weight.max(1);
     let texts: Vec<String> = (0u32..)
         .zip(&flame.nodes)
-        .map(|(position, node)| {
-            if visible(position) {
-                box_text(&node.label)
-            } else {
-                String::new()
-            }
-        })
+        .map(|(position, node)| if visible(position) { box_text(&node.label) } else { String::new() })
         .collect();
     let (bottom, boxes_above) = order_boxes(flame, &texts, visible);
     let mut drawn = Vec::new();
@@ -53,12 +47,7 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
             },
             weight: weights[position as usize],
         });
-        pending.extend(
-            boxes_above[position as usize]
-                .iter()
-                .rev()
-                .map(|upper| (Some(index), *upper)),
-        );
+        pending.extend(boxes_above[position as usize].iter().rev().map(|upper| (Some(index), *upper)));
     }
     drawn
 }

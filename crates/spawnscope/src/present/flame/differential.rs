@@ -14,11 +14,7 @@ use crate::analyze::flame::Weight;
 use crate::present::text;
 
 /// The background. It is darker than in other flame graphs, because boxes without a change are white.
-const BACKGROUND: Color = Color {
-    r: 0xda,
-    g: 0xda,
-    b: 0xd6,
-};
+const BACKGROUND: Color = Color { r: 0xda, g: 0xda, b: 0xd6 };
 
 /// Draws the difference between the folded stacks of the runs of two versions.
 ///
@@ -26,19 +22,12 @@ const BACKGROUND: Color = Color {
 /// Errors of inferno, which do not depend on the recording.
 pub fn differential(before: &[String], after: &[String], weight: Weight, title: &str) -> io::Result<Vec<u8>> {
     let weights = stack_weights(before, after);
-    let lines: Vec<String> = weights
-        .iter()
-        .map(|(stack, weights)| inferno_line(stack, *weights))
-        .collect();
+    let lines: Vec<String> = weights.iter().map(|(stack, weights)| inferno_line(stack, *weights)).collect();
     let mut options = Options::default();
     options.title = without_noncharacters(&text::escape(title.as_bytes()));
     options.subtitle =
         Some("width: the larger of before and after; red: more after; blue: less after; white: the same".to_owned());
-    let unit = if weight == Weight::Count {
-        "launches"
-    } else {
-        MICROSECONDS
-    };
+    let unit = if weight == Weight::Count { "launches" } else { MICROSECONDS };
     unit.clone_into(&mut options.count_name);
     options.name_type = "Box:".to_owned();
     options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));

@@ -64,10 +64,7 @@ fn with_legend(text: &str, height: usize, entries: &[(&str, Color)]) -> String {
     for (name, colour) in entries {
         let (y, rgb) = (height, format!("rgb({},{},{})", colour.r, colour.g, colour.b));
         // Writing to a string cannot fail.
-        let _ = write!(
-            legend,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{rgb}\"/>"
-        );
+        let _ = write!(legend, "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{rgb}\"/>");
         let _ = write!(legend, "<text x=\"{}\" y=\"{}\">{name}</text>", x + 17, y + 10);
         x += name.len() * CHARACTER_WIDTH + SQUARE_WIDTH;
     }

@@ -79,15 +79,9 @@ pub(super) fn frame_text(frame: &Frame<'_>) -> String {
 /// Formats a line of a script given with -c: `-c 'mkdir -p a'`, or `-c:3 'mv a b'` if it is not the first.
 fn script_text(script: &[u8], line: Option<u32>) -> String {
     let number = line.unwrap_or(1);
-    let text = script
-        .split(|byte| *byte == b'\n')
-        .nth(number.saturating_sub(1) as usize);
+    let text = script.split(|byte| *byte == b'\n').nth(number.saturating_sub(1) as usize);
     let text = text::escape(text.unwrap_or_default().trim_ascii());
-    if number > 1 {
-        format!("-c:{number} '{text}'")
-    } else {
-        format!("-c '{text}'")
-    }
+    if number > 1 { format!("-c:{number} '{text}'") } else { format!("-c '{text}'") }
 }
 
 /// Makes escaped text safe for folded stacks and SVG.
@@ -139,12 +133,7 @@ fn for_each_stack(flame: &Flame<'_>, texts: &[String], mut visit: impl FnMut(&[u
         if width > 0 {
             visit(&stack, width);
         }
-        pending.extend(
-            boxes_above[position as usize]
-                .iter()
-                .rev()
-                .map(|upper| (level + 1, *upper)),
-        );
+        pending.extend(boxes_above[position as usize].iter().rev().map(|upper| (level + 1, *upper)));
     }
 }
 
@@ -166,10 +155,7 @@ fn order_boxes(flame: &Flame<'_>, texts: &[String], visible: impl Fn(u32) -> boo
 
 /// Formats a line of folded stacks.
 fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
-    let names: Vec<&str> = stack
-        .iter()
-        .map(|position| texts[*position as usize].as_str())
-        .collect();
+    let names: Vec<&str> = stack.iter().map(|position| texts[*position as usize].as_str()).collect();
     format!("{} {width}", names.join(";"))
 }
 

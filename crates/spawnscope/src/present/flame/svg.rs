@@ -32,49 +32,17 @@ pub(super) const MICROSECONDS: &str = "us";
 /// The colour of the bottom box. inferno identifies this box by an empty name.
 const ROOT_BOX: Color = rgb(0xd8d8d2);
 /// The tints of programs. Boxes with the same name have the same tint, and neighbours rarely share one.
-const PROGRAMS: [Color; 7] = [
-    rgb(0xf3b27a),
-    rgb(0xf5cb8c),
-    rgb(0xee9f78),
-    rgb(0xe8c39e),
-    rgb(0xf7ad52),
-    rgb(0xe9b9a0),
-    rgb(0xf0d8a4),
-];
-const SCRIPTS: [Color; 7] = [
-    rgb(0xa8cf9b),
-    rgb(0x8cc3a0),
-    rgb(0xc4dd95),
-    rgb(0x9fd3b8),
-    rgb(0xb9d4a2),
-    rgb(0x84bf8a),
-    rgb(0xcfe3ab),
-];
-const MACHINE_CODE: [Color; 7] = [
-    rgb(0xa9bfd9),
-    rgb(0x8fb0d8),
-    rgb(0xc3d0e6),
-    rgb(0x9cc4d6),
-    rgb(0xb3b8e0),
-    rgb(0x86a5cc),
-    rgb(0xcbd8e0),
-];
-const KERNEL: [Color; 7] = [
-    rgb(0xc9b6e4),
-    rgb(0xb7a0dc),
-    rgb(0xd8c9ee),
-    rgb(0xbfa9d2),
-    rgb(0xcdbcf0),
-    rgb(0xae9ace),
-    rgb(0xdcd0ea),
-];
+const PROGRAMS: [Color; 7] =
+    [rgb(0xf3b27a), rgb(0xf5cb8c), rgb(0xee9f78), rgb(0xe8c39e), rgb(0xf7ad52), rgb(0xe9b9a0), rgb(0xf0d8a4)];
+const SCRIPTS: [Color; 7] =
+    [rgb(0xa8cf9b), rgb(0x8cc3a0), rgb(0xc4dd95), rgb(0x9fd3b8), rgb(0xb9d4a2), rgb(0x84bf8a), rgb(0xcfe3ab)];
+const MACHINE_CODE: [Color; 7] =
+    [rgb(0xa9bfd9), rgb(0x8fb0d8), rgb(0xc3d0e6), rgb(0x9cc4d6), rgb(0xb3b8e0), rgb(0x86a5cc), rgb(0xcbd8e0)];
+const KERNEL: [Color; 7] =
+    [rgb(0xc9b6e4), rgb(0xb7a0dc), rgb(0xd8c9ee), rgb(0xbfa9d2), rgb(0xcdbcf0), rgb(0xae9ace), rgb(0xdcd0ea)];
 
 const fn rgb(value: u32) -> Color {
-    Color {
-        r: (value >> 16) as u8,
-        g: (value >> 8) as u8,
-        b: value as u8,
-    }
+    Color { r: (value >> 16) as u8, g: (value >> 8) as u8, b: value as u8 }
 }
 
 /// Draws a flame graph.
@@ -83,12 +51,7 @@ const fn rgb(value: u32) -> Color {
 /// Errors of inferno, which do not depend on the recording.
 pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     let texts: Vec<String> = flame.nodes.iter().map(|node| box_text(&node.label)).collect();
-    let marked: Vec<String> = flame
-        .nodes
-        .iter()
-        .zip(&texts)
-        .map(|(node, text)| mark_kind(&node.label, text))
-        .collect();
+    let marked: Vec<String> = flame.nodes.iter().zip(&texts).map(|(node, text)| mark_kind(&node.label, text)).collect();
     let mut colours = PaletteMap::default();
     colours.insert("", ROOT_BOX);
     for ((node, marked), text) in flame.nodes.iter().zip(&marked).zip(&texts) {

@@ -95,19 +95,11 @@ fn draw_box(each: &DifferenceBox, total: u64, weight: Weight) -> Option<DrawnBox
         _ => units::time(Some(Nanos(value.saturating_mul(1000)))),
     };
     let sign = if after > before { "+" } else { "-" };
-    let changed = if after == before {
-        "same".to_owned()
-    } else {
-        format!("{sign}{}", amount(after.abs_diff(before)))
-    };
+    let changed = if after == before { "same".to_owned() } else { format!("{sign}{}", amount(after.abs_diff(before))) };
     let name = text::escape(each.name.as_bytes());
     let full_label = text::truncate(&format!("{name} {changed}"), MAX_LABEL_CHARACTERS);
     let characters = ((width - 6.0) / CHARACTER_WIDTH).max(0.0) as usize;
-    let label = if characters < 3 {
-        String::new()
-    } else {
-        text::truncate(&full_label, characters)
-    };
+    let label = if characters < 3 { String::new() } else { text::truncate(&full_label, characters) };
     Some(DrawnBox {
         class: class(before, after),
         x: format!("{:.2}", each.start as f64 * scale),

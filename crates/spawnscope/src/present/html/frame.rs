@@ -89,12 +89,7 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
         notes: notes(report),
         phases: phases(report),
         parts: wall_parts(report),
-        advice: report
-            .advices
-            .worth
-            .iter()
-            .map(|advice| advice_item(advice, report, &file))
-            .collect(),
+        advice: report.advices.worth.iter().map(|advice| advice_item(advice, report, &file)).collect(),
         together: advice::combined_saving(&report.advices),
         advise: format!("spawnscope advise --all{file}"),
         style: STYLE,
@@ -109,11 +104,7 @@ pub(super) fn policy(scripts: &[&str], styles: &[&str]) -> String {
     let hashes = |texts: &[&str]| {
         let hash = |text: &&str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())));
         let hashes: Vec<String> = texts.iter().map(hash).collect();
-        if hashes.is_empty() {
-            "'none'".to_owned()
-        } else {
-            hashes.join(" ")
-        }
+        if hashes.is_empty() { "'none'".to_owned() } else { hashes.join(" ") }
     };
     format!(
         "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
@@ -133,11 +124,8 @@ fn notes(report: &Report) -> Vec<String> {
 
 fn phases(report: &Report) -> Vec<PhaseRow> {
     let sums = &report.all.phases;
-    let total_tax: u64 = Phase::TAX
-        .iter()
-        .filter_map(|phase| sums.get(*phase).time)
-        .map(|time| time.0)
-        .fold(0, u64::saturating_add);
+    let total_tax: u64 =
+        Phase::TAX.iter().filter_map(|phase| sums.get(*phase).time).map(|time| time.0).fold(0, u64::saturating_add);
     let mut x = 0.0;
     let row = |phase: Phase| {
         let sum = sums.get(phase);
@@ -149,11 +137,7 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
         let row = PhaseRow {
             name: phase.name(),
             time: units::time(sum.time),
-            share: if is_tax {
-                units::percent(sum.time, report.all.tax)
-            } else {
-                String::new()
-            },
+            share: if is_tax { units::percent(sum.time, report.all.tax) } else { String::new() },
             mean: units::time(sum.mean()),
             causes: words::phase_causes(phase),
             x: format!("{x:.2}"),
@@ -168,13 +152,7 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
 fn wall_parts(report: &Report) -> Vec<[String; 3]> {
     let parts = report.where_the_wall_went.iter();
     parts
-        .map(|(what, time)| {
-            [
-                critical::description(what),
-                units::time(*time),
-                units::percent(*time, report.wall),
-            ]
-        })
+        .map(|(what, time)| [critical::description(what), units::time(*time), units::percent(*time, report.wall)])
         .collect()
 }
 
@@ -226,16 +204,8 @@ mod tests {
     #[test]
     fn consecutive_lines_to_type_become_one_block() {
         let lines = ["Use a builtin:", "  a=1", "    b=2", "then:", "  c"].map(str::to_owned);
-        let parts: Vec<_> = fix_parts(&lines)
-            .into_iter()
-            .map(|part| (part.is_code, part.text))
-            .collect();
-        let wanted = [
-            (false, "Use a builtin:"),
-            (true, "a=1\n  b=2"),
-            (false, "then:"),
-            (true, "c"),
-        ];
+        let parts: Vec<_> = fix_parts(&lines).into_iter().map(|part| (part.is_code, part.text)).collect();
+        let wanted = [(false, "Use a builtin:"), (true, "a=1\n  b=2"), (false, "then:"), (true, "c")];
         assert_eq!(parts, wanted.map(|(is_code, text)| (is_code, text.to_owned())));
     }
 }

@@ -52,12 +52,7 @@ struct Block {
 
 impl Block {
     fn new(span: &Span) -> Block {
-        Block {
-            start: span.start,
-            end: span.end.max(span.start),
-            height: 1,
-            offset: 0,
-        }
+        Block { start: span.start, end: span.end.max(span.start), height: 1, offset: 0 }
     }
 }
 
@@ -73,9 +68,7 @@ fn pack(ordered: &[usize], blocks: &mut [Block]) -> u32 {
         if free_from.len() < last {
             free_from.resize(last, 0);
         }
-        free_from[offset..last]
-            .iter_mut()
-            .for_each(|at| *at = (*at).max(block.end));
+        free_from[offset..last].iter_mut().for_each(|at| *at = (*at).max(block.end));
         block.offset = offset as u32;
     }
     free_from.len() as u32

@@ -42,10 +42,7 @@ impl Order {
                 position_of[*member as usize] = position;
             }
         }
-        Order {
-            rows: order,
-            position_of,
-        }
+        Order { rows: order, position_of }
     }
 }
 
@@ -63,10 +60,7 @@ pub(super) fn add(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, ord
     };
     // A row is never its own parent, so 0 means that there is no parent.
     pack.add_plain("parent", (0u32..).zip(&order.rows).map(|row| parent(row).unwrap_or(0)));
-    pack.add_plain(
-        "count",
-        order.rows.iter().map(|row| rows.members(*row as usize).len() as u64),
-    );
+    pack.add_plain("count", order.rows.iter().map(|row| rows.members(*row as usize).len() as u64));
     let times = |time: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>| times(contents, rows, order, time);
     let mut phases = vec![0; order.rows.len()];
     for phase in Phase::ALL {
@@ -82,14 +76,8 @@ pub(super) fn add(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, ord
     pack.add_plain("span", differences(&span, &total));
     let critical = times(&|_, index| contents.path.map(|path| path.launches[index].total()));
     pack.add_plain("critical", differences(&critical, &total));
-    pack.add_plain(
-        "known_queued",
-        times(&|_, index| contents.run_queue.get(index).copied()),
-    );
-    pack.add_plain(
-        "known_awaited",
-        times(&|_, index| contents.waits_of_parents.get(index).copied()),
-    );
+    pack.add_plain("known_queued", times(&|_, index| contents.run_queue.get(index).copied()));
+    pack.add_plain("known_awaited", times(&|_, index| contents.waits_of_parents.get(index).copied()));
     add_numbers(pack, contents, rows, order);
     add_texts(pack, contents, rows, order, tables);
 }
@@ -112,9 +100,7 @@ fn times(
 
 fn differences(numbers: &[u64], others: &[u64]) -> Vec<u64> {
     let pairs = numbers.iter().zip(others);
-    pairs
-        .map(|(number, other)| zigzag(number.wrapping_sub(*other).cast_signed()))
-        .collect()
+    pairs.map(|(number, other)| zigzag(number.wrapping_sub(*other).cast_signed())).collect()
 }
 
 /// Returns the spans of rows in units of time, by row and in the order of the columns.
@@ -143,18 +129,11 @@ fn add_numbers(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order:
     let pid = |index: usize| launches[index].pid.map_or(0, |pid| u64::from(pid.0.unsigned_abs()));
     pack.add_deltas("pid", firsts().map(pid));
     pack.add_plain("outcome", firsts().map(|index| outcome(launches[index].outcome)));
-    let parent_mib = |index: usize| {
-        launches[index]
-            .parent_rss_bytes
-            .get()
-            .map_or(0, |bytes| 1 + (bytes >> 20))
-    };
+    let parent_mib = |index: usize| launches[index].parent_rss_bytes.get().map_or(0, |bytes| 1 + (bytes >> 20));
     pack.add_deltas("known_parent_mib", firsts().map(parent_mib));
     let failed = |row: &u32| {
         let members = rows.members(*row as usize).iter();
-        members
-            .map(|index| contents.forest.failed_execs(*index as usize).len() as u64)
-            .sum()
+        members.map(|index| contents.forest.failed_execs(*index as usize).len() as u64).sum()
     };
     pack.add_plain("failed_execs", order.rows.iter().map(failed));
 }
@@ -172,11 +151,7 @@ fn outcome(outcome: Outcome) -> u64 {
 
 fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &Order, tables: &Tables) {
     let forest = contents.forest;
-    let firsts: Vec<usize> = order
-        .rows
-        .iter()
-        .map(|row| rows.members(*row as usize)[0] as usize)
-        .collect();
+    let firsts: Vec<usize> = order.rows.iter().map(|row| rows.members(*row as usize)[0] as usize).collect();
     let columns = (MAX_COMMAND_LINES_BYTES / firsts.len().max(1)).clamp(MIN_COLUMNS, MAX_COLUMNS);
     let label = |index: usize, by| {
         let call_site = contents.callers.call_site_of(index);
@@ -186,24 +161,15 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
         let numbers: Vec<u64> = firsts.iter().map(|index| pack.text(&text_of(*index))).collect();
         pack.add_plain(name, numbers);
     };
-    add("command", &mut |index| {
-        text::escape(&forest.launches[index].command.label())
-    });
-    add("args", &mut |index| {
-        words::program(&forest.launches[index], Some(columns))
-    });
+    add("command", &mut |index| text::escape(&forest.launches[index].command.label()));
+    add("args", &mut |index| words::program(&forest.launches[index], Some(columns)));
     add("line", &mut |index| text::escape(&label(index, GroupBy::Line)));
     add("launcher", &mut |index| text::escape(&label(index, GroupBy::Parent)));
     add("cwd", &mut |index| {
         let cwd = forest.launches[index].execs.last().and_then(|exec| exec.cwd());
         cwd.map(text::escape).unwrap_or_default()
     });
-    add("mechanism", &mut |index| {
-        forest.launches[index]
-            .mechanism
-            .map_or("", |mechanism| mechanism.name())
-            .to_owned()
-    });
+    add("mechanism", &mut |index| forest.launches[index].mechanism.map_or("", |mechanism| mechanism.name()).to_owned());
     let mut chains = HashMap::new();
     add("stack", &mut |index| {
         let stack = forest.launches[index].best_stack();
@@ -221,11 +187,7 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
 
 /// Formats a call chain, one frame per line, the innermost first.
 fn call_chain(mut frames: Frames<'_>) -> String {
-    let mut lines: Vec<String> = frames
-        .by_ref()
-        .take(MAX_FRAMES)
-        .map(|frame| frame_text(&frame))
-        .collect();
+    let mut lines: Vec<String> = frames.by_ref().take(MAX_FRAMES).map(|frame| frame_text(&frame)).collect();
     if frames.next().is_some() || frames.is_truncated() {
         lines.push("…".to_owned());
     }

@@ -80,18 +80,12 @@ impl Contents<'_, '_> {
     fn end(&self, index: u32) -> Nanos {
         let launch = &self.forest.launches[index as usize];
         let is_alive = launch.is_unfinished() || !launch.is_launch();
-        launch
-            .end()
-            .unwrap_or(if is_alive { self.forest.end } else { self.start(index) })
+        launch.end().unwrap_or(if is_alive { self.forest.end } else { self.start(index) })
     }
 
     /// Returns the length of the unit in which times are stored, in nanoseconds.
     fn unit(&self) -> u64 {
-        if self.forest.launches.len() <= MAX_PRECISE_LAUNCHES {
-            100
-        } else {
-            1000
-        }
+        if self.forest.launches.len() <= MAX_PRECISE_LAUNCHES { 100 } else { 1000 }
     }
 }
 
@@ -112,27 +106,14 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
     launches::add(&mut pack, contents, &rows, &order, &tables);
     add_path(&mut pack, contents, &order);
     if let Some(concurrency) = contents.concurrency {
-        let hundredths = |means: &[f32]| {
-            means
-                .iter()
-                .map(|mean| (100.0 * mean).round() as u64)
-                .collect::<Vec<_>>()
-        };
+        let hundredths = |means: &[f32]| means.iter().map(|mean| (100.0 * mean).round() as u64).collect::<Vec<_>>();
         pack.add_deltas("running", hundredths(&concurrency.running));
         pack.add_deltas("waiting", hundredths(&concurrency.waiting));
     }
-    let flames: Vec<Value> = contents
-        .flames
-        .iter()
-        .map(|flame| add_flame(&mut pack, flame))
-        .collect();
+    let flames: Vec<Value> = contents.flames.iter().map(|flame| add_flame(&mut pack, flame)).collect();
     for (number, advice) in contents.report.advices.worth.iter().enumerate() {
-        let mut positions: Vec<u64> = advice
-            .finding
-            .launches
-            .iter()
-            .map(|launch| u64::from(order.position_of[*launch as usize]))
-            .collect();
+        let mut positions: Vec<u64> =
+            advice.finding.launches.iter().map(|launch| u64::from(order.position_of[*launch as usize])).collect();
         positions.sort_unstable();
         positions.dedup();
         pack.add_deltas(&format!("advice_{number}"), positions);
@@ -188,10 +169,7 @@ fn add_path(pack: &mut Pack, contents: &Contents<'_, '_>, order: &Order) {
     let unit = contents.unit();
     let parts = path::parts(contents.stretches, order);
     pack.add_deltas("path_start", parts.iter().map(|part| part.start / unit));
-    pack.add_plain(
-        "path_span",
-        parts.iter().map(|part| in_units(part.end - part.start, unit)),
-    );
+    pack.add_plain("path_span", parts.iter().map(|part| in_units(part.end - part.start, unit)));
     let position = |part: &path::Part| part.position.map_or(0, |position| 1 + u64::from(position));
     pack.add_deltas("path_row", parts.iter().map(position));
 }

@@ -82,11 +82,7 @@ struct Texts {
 
 impl Default for Texts {
     fn default() -> Texts {
-        Texts {
-            numbers: HashMap::from([(String::new(), 0)]),
-            lengths: vec![0],
-            bytes: Vec::new(),
-        }
+        Texts { numbers: HashMap::from([(String::new(), 0)]), lengths: vec![0], bytes: Vec::new() }
     }
 }
 
@@ -129,10 +125,7 @@ mod tests {
         let mut pack = Pack::default();
         pack.add_plain("counts", [0, 127, 128, u64::MAX]);
         pack.add_deltas("times", [1000, 1001, 900]);
-        assert_eq!(
-            [pack.text("a"), pack.text(""), pack.text("é"), pack.text("a")],
-            [1, 0, 2, 1]
-        );
+        assert_eq!([pack.text("a"), pack.text(""), pack.text("é"), pack.text("a")], [1, 0, 2, 1]);
         let packed = pack.finish(Map::from_iter([("wall".to_owned(), json!(5))])).unwrap();
         let mut bytes = Vec::new();
         let compressed = STANDARD.decode(packed).unwrap();

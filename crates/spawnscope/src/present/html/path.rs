@@ -45,10 +45,7 @@ fn position(charge: Charge, order: &Order) -> Option<u32> {
 fn join_adjacent(parts: Vec<Part>) -> Vec<Part> {
     let mut all: Vec<Part> = Vec::new();
     for part in parts {
-        match all
-            .last_mut()
-            .filter(|last| last.position == part.position && last.end == part.start)
-        {
+        match all.last_mut().filter(|last| last.position == part.position && last.end == part.start) {
             Some(last) => last.end = part.end,
             None => all.push(part),
         }
@@ -90,19 +87,12 @@ mod tests {
     use super::*;
 
     fn part(start: u64, end: u64, position: u32) -> Part {
-        Part {
-            start,
-            end,
-            position: Some(position),
-        }
+        Part { start, end, position: Some(position) }
     }
 
     #[test]
     fn a_bin_is_on_the_row_with_most_time_in_it() {
         let parts = [part(0, 4, 1), part(4, 6, 2), part(6, 11, 1), part(11, 30, 3)];
-        assert_eq!(
-            join_adjacent(merge_into_bins(&parts, 10)),
-            [part(0, 10, 1), part(10, 30, 3)]
-        );
+        assert_eq!(join_adjacent(merge_into_bins(&parts, 10)), [part(0, 10, 1), part(10, 30, 3)]);
     }
 }

@@ -32,10 +32,7 @@ impl Tables {
         for (group_by, groups) in all {
             let shown = &groups[..groups.len().min(MAX_ROWS)];
             if *group_by == GroupBy::Arguments {
-                arguments = (0..)
-                    .zip(shown)
-                    .map(|(position, group)| (group.label.clone(), position))
-                    .collect();
+                arguments = (0..).zip(shown).map(|(position, group)| (group.label.clone(), position)).collect();
             }
             let table = json!({
                 "rows": shown.iter().map(|group| row(group, *group_by)).collect::<Vec<_>>(),
@@ -43,10 +40,7 @@ impl Tables {
             });
             tables.insert(grouping_name(*group_by).to_owned(), table);
         }
-        Tables {
-            value: Value::Object(tables),
-            arguments,
-        }
+        Tables { value: Value::Object(tables), arguments }
     }
 }
 
@@ -71,9 +65,6 @@ fn row(group: &Group, group_by: GroupBy) -> Value {
 
 /// Formats names with counts: `dirname x 24, mv x 3`.
 fn list_counts(counts: impl Iterator<Item = (String, u64)>) -> String {
-    let texts: Vec<String> = counts
-        .take(MAX_NAMED)
-        .map(|(label, count)| format!("{label} x {count}"))
-        .collect();
+    let texts: Vec<String> = counts.take(MAX_NAMED).map(|(label, count)| format!("{label} x {count}")).collect();
     text::truncate(&texts.join(", "), MAX_COLUMNS)
 }

@@ -24,11 +24,7 @@ pub(super) fn render_for_terminal(comparison: &Comparison, width: usize) -> Stri
     let mut page = Page::of_width(width);
     page.heading(HEADING);
     if !comparison.conditions.is_empty() {
-        page.sentence(
-            INDENT,
-            WARNING,
-            &escape(describe_differing_conditions(comparison).as_bytes()),
-        );
+        page.sentence(INDENT, WARNING, &escape(describe_differing_conditions(comparison).as_bytes()));
     }
     let shifts = common_shifts(comparison);
     if !shifts.is_empty() {
@@ -66,11 +62,7 @@ pub(super) fn describe_differing_conditions(comparison: &Comparison) -> String {
 /// Returns the common shifts beyond the noise: the name of each experiment, and how its columns changed.
 pub(super) fn common_shifts(comparison: &Comparison) -> Vec<(String, String)> {
     let mut shifts: Vec<(String, String)> = Vec::new();
-    for common_shift in comparison
-        .common_shifts
-        .iter()
-        .filter(|common_shift| common_shift.is_beyond_noise())
-    {
+    for common_shift in comparison.common_shifts.iter().filter(|common_shift| common_shift.is_beyond_noise()) {
         let experiment = common_shift.experiment.as_deref().unwrap_or("all others");
         let what = describe_shift(common_shift);
         match shifts.iter_mut().find(|(name, _)| name == experiment) {
@@ -83,11 +75,7 @@ pub(super) fn common_shifts(comparison: &Comparison) -> Vec<(String, String)> {
 
 fn describe_shift(common_shift: &CommonShift) -> String {
     let column = common_shift.column.as_deref().map_or("all".to_owned(), column_words);
-    format!(
-        "{column} {:.2}x ±{:.0} %",
-        common_shift.ratio,
-        100.0 * common_shift.spread
-    )
+    format!("{column} {:.2}x ±{:.0} %", common_shift.ratio, 100.0 * common_shift.spread)
 }
 
 /// Returns the cases that changed by more than the common shift, largest difference first.
@@ -137,12 +125,7 @@ pub(super) fn summarize_others(comparison: &Comparison) -> String {
 /// few.
 pub(super) fn describe_gone(comparison: &Comparison) -> Vec<String> {
     let (mut experiments, mut cases, mut measurements) = (Vec::new(), Vec::new(), Vec::new());
-    for MissingMeasurement {
-        experiment,
-        case,
-        column,
-    } in &comparison.gone
-    {
+    for MissingMeasurement { experiment, case, column } in &comparison.gone {
         match (case, column) {
             (None, _) => experiments.push(experiment.clone()),
             (Some(case), None) => cases.push(format!("{experiment}: {case}")),

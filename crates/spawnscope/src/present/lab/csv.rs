@@ -20,19 +20,10 @@ const NOTE_COLUMN: &str = "note";
 /// # Errors
 /// Does not happen: only memory is written.
 pub fn csv(report: &Report, comparison: Option<&Comparison>) -> Result<Vec<u8>, csv::Error> {
-    let mut lines = CsvLines {
-        writer: csv::Writer::from_writer(Vec::new()),
-        keys: keys(report),
-        comparison,
-    };
+    let mut lines = CsvLines { writer: csv::Writer::from_writer(Vec::new()), keys: keys(report), comparison };
     let compared: &[&str] = if comparison.is_some() { &COMPARISON_COLUMNS } else { &[] };
-    let header = COLUMNS_BEFORE_KEYS
-        .into_iter()
-        .chain(lines.keys.clone())
-        .chain(COLUMNS_AFTER_KEYS);
-    lines
-        .writer
-        .write_record(header.chain(compared.iter().copied()).chain([NOTE_COLUMN]))?;
+    let header = COLUMNS_BEFORE_KEYS.into_iter().chain(lines.keys.clone()).chain(COLUMNS_AFTER_KEYS);
+    lines.writer.write_record(header.chain(compared.iter().copied()).chain([NOTE_COLUMN]))?;
     for outcome in &report.experiments {
         lines.write_experiment(outcome)?;
     }
@@ -98,9 +89,7 @@ impl CsvLines<'_> {
         let not_linear = outcome.fits.iter().filter(|fit| !fit.linearity.holds);
         let not_linear: Vec<String> = not_linear.map(describe_fit).collect();
         let notes = not_linear.iter().chain(&outcome.notes);
-        notes
-            .into_iter()
-            .try_for_each(|note| self.write_note(&outcome.name, note))
+        notes.into_iter().try_for_each(|note| self.write_note(&outcome.name, note))
     }
 
     fn write_fit(&mut self, outcome: &Outcome, fit: &Fit) -> Result<(), csv::Error> {
@@ -144,11 +133,7 @@ impl CsvLines<'_> {
     }
 
     fn write_note(&mut self, experiment: &str, note: &str) -> Result<(), csv::Error> {
-        let compared = if self.comparison.is_some() {
-            COMPARISON_COLUMNS.len()
-        } else {
-            0
-        };
+        let compared = if self.comparison.is_some() { COMPARISON_COLUMNS.len() } else { 0 };
         let between = std::iter::repeat_n("", self.keys.len());
         let after = std::iter::repeat_n("", COLUMNS_AFTER_KEYS.len() - 2 + compared);
         let cells = [experiment, ""].into_iter().chain(between).chain([NOTE_COLUMN, "text"]);

@@ -26,10 +26,7 @@ pub(super) fn grid(outcome: &Outcome, max: usize) -> Option<Grid<'_>> {
     let title = |name: &str| column(name).map_or("", |column| column.title.as_str());
     let series = outcome.series();
     let (chosen, all) = choose_positions(&series, max);
-    let others = outcome
-        .columns
-        .iter()
-        .filter(|column| !column.is_key && column.name != chart.y);
+    let others = outcome.columns.iter().filter(|column| !column.is_key && column.name != chart.y);
     let mut left_out: Vec<String> = others.map(|column| column.title.clone()).collect();
     if chosen.len() < all {
         left_out.push(format!("{} of {all} columns", all - chosen.len()));
@@ -39,10 +36,7 @@ pub(super) fn grid(outcome: &Outcome, max: usize) -> Option<Grid<'_>> {
         x: chosen.iter().map(|x| figure(*x, unit(&chart.x))).collect(),
         unit: unit(&chart.y),
         left_out: (!left_out.is_empty()).then(|| format!("not in this table: {}", left_out.join(", "))),
-        series: series
-            .into_iter()
-            .map(|(name, points)| (name, cells(&points, &chosen)))
-            .collect(),
+        series: series.into_iter().map(|(name, points)| (name, cells(&points, &chosen))).collect(),
     })
 }
 
@@ -55,10 +49,7 @@ fn cells<'o>(points: &[(f64, &'o Estimate)], x: &[f64]) -> Vec<Option<&'o Estima
 /// Selects at most `max` x values, and returns them with the number of all x values. The first, the last, and those at which most series have
 /// points are preferred; others fill the remaining columns evenly.
 fn choose_positions(series: &[(String, Vec<(f64, &Estimate)>)], max: usize) -> (Vec<f64>, usize) {
-    let mut all: Vec<f64> = series
-        .iter()
-        .flat_map(|(_, points)| points.iter().map(|(x, _)| *x))
-        .collect();
+    let mut all: Vec<f64> = series.iter().flat_map(|(_, points)| points.iter().map(|(x, _)| *x)).collect();
     all.sort_by(f64::total_cmp);
     let count = |x: f64| all.iter().filter(|other| **other == x).count();
     let highest = all.iter().map(|x| count(*x)).max().unwrap_or_default();
@@ -66,9 +57,8 @@ fn choose_positions(series: &[(String, Vec<(f64, &Estimate)>)], max: usize) -> (
     distinct.dedup();
     let distinct_count = distinct.len();
     let ends = [distinct.first().copied(), distinct.last().copied()];
-    let (shared, others): (Vec<f64>, Vec<f64>) = distinct
-        .into_iter()
-        .partition(|x| count(*x) == highest || ends.contains(&Some(*x)));
+    let (shared, others): (Vec<f64>, Vec<f64>) =
+        distinct.into_iter().partition(|x| count(*x) == highest || ends.contains(&Some(*x)));
     let mut chosen = evenly_spaced(&shared, max);
     chosen.extend(evenly_spaced(&others, max - chosen.len()));
     chosen.sort_by(f64::total_cmp);
@@ -93,10 +83,7 @@ mod tests {
         let points = |x: &[f64]| x.iter().map(|x| (*x, &estimate)).collect::<Vec<_>>();
         let long: Vec<f64> = (0..=100).map(f64::from).collect();
         let series = |more: &[f64]| vec![("a".to_owned(), points(&long)), ("b".to_owned(), points(more))];
-        assert_eq!(
-            choose_positions(&series(&[30.0, 70.0]), 5),
-            (vec![0.0, 1.0, 30.0, 70.0, 100.0], 101)
-        );
+        assert_eq!(choose_positions(&series(&[30.0, 70.0]), 5), (vec![0.0, 1.0, 30.0, 70.0, 100.0], 101));
         assert_eq!(choose_positions(&series(&long), 5).0, [0.0, 25.0, 50.0, 75.0, 100.0]);
         assert_eq!(choose_positions(&[("a".to_owned(), points(&[3.0]))], 5), (vec![3.0], 1));
     }

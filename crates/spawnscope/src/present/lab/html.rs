@@ -62,21 +62,14 @@ fn write_summary(report: &Report, page: &mut String) {
             None => NO_RESULTS.to_owned(),
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            page,
-            "<li><a href=\"#{0}\">{0}</a>: {sentence}</li>",
-            escape_html(&outcome.name)
-        );
+        let _ = writeln!(page, "<li><a href=\"#{0}\">{0}</a>: {sentence}</li>", escape_html(&outcome.name));
     }
     page.push_str("</ul>\n");
     for caveat in caveats(report) {
         let _ = writeln!(page, "<p><b>{}</b></p>", escape_html(&caveat));
     }
     let marks = is_marked.then(wide_mark_legend);
-    for line in [describe_machine(&report.machine), conditions(report)]
-        .into_iter()
-        .chain(marks)
-    {
+    for line in [describe_machine(&report.machine), conditions(report)].into_iter().chain(marks) {
         let _ = writeln!(page, "<p class=\"q\">{}</p>", escape_html(&line));
     }
 }
@@ -104,11 +97,7 @@ fn write_section(outcome: &Outcome, page: &mut String) {
         None => write_cases(outcome, page),
     }
     let marks = table_legend(outcome, &columns(outcome)).into_iter();
-    let sentences = outcome
-        .fits
-        .iter()
-        .map(describe_fit)
-        .chain(outcome.notes.iter().cloned());
+    let sentences = outcome.fits.iter().map(describe_fit).chain(outcome.notes.iter().cloned());
     write_list(marks.chain(sentences), page);
 }
 
@@ -116,37 +105,20 @@ fn write_section(outcome: &Outcome, page: &mut String) {
 fn write_comparison(comparison: &Comparison, page: &mut String) {
     let _ = writeln!(page, "<h2>{}</h2>", comparison::HEADING);
     if !comparison.conditions.is_empty() {
-        let _ = writeln!(
-            page,
-            "<p><b>{}</b></p>",
-            escape_html(&comparison::describe_differing_conditions(comparison))
-        );
+        let _ = writeln!(page, "<p><b>{}</b></p>", escape_html(&comparison::describe_differing_conditions(comparison)));
     }
     let shifts = comparison::common_shifts(comparison);
     if !shifts.is_empty() {
         let _ = writeln!(page, "<p>{}</p>", comparison::COMMON_SHIFT_TEXT);
-        write_list(
-            shifts.iter().map(|(experiment, what)| format!("{experiment}: {what}")),
-            page,
-        );
+        write_list(shifts.iter().map(|(experiment, what)| format!("{experiment}: {what}")), page);
     }
     let standouts = comparison::standout_changes(comparison);
     if !standouts.is_empty() {
         let _ = writeln!(page, "<p>{}</p>", comparison::OTHER_CHANGES_TEXT);
-        let titles = [
-            ("new / old", true),
-            ("interval", true),
-            ("old and new", true),
-            ("case", false),
-        ];
-        let rows = standouts
-            .into_iter()
-            .map(|change| comparison::cells(change).map(|cell| escape_html(&cell)).to_vec());
-        write_table(
-            &titles.map(|(title, is_figure)| (title.to_owned(), is_figure)),
-            rows,
-            page,
-        );
+        let titles = [("new / old", true), ("interval", true), ("old and new", true), ("case", false)];
+        let rows =
+            standouts.into_iter().map(|change| comparison::cells(change).map(|cell| escape_html(&cell)).to_vec());
+        write_table(&titles.map(|(title, is_figure)| (title.to_owned(), is_figure)), rows, page);
     }
     let rest = std::iter::once(comparison::summarize_others(comparison)).chain(comparison::describe_gone(comparison));
     for text in rest {
@@ -164,14 +136,11 @@ fn write_list(sentences: impl Iterator<Item = String>, page: &mut String) {
 
 /// Writes a table with one line per series.
 fn write_series(grid: Grid<'_>, page: &mut String) {
-    let titles: Vec<(String, bool)> = std::iter::once((grid.corner, false))
-        .chain(grid.x.into_iter().map(|x| (x, true)))
-        .collect();
+    let titles: Vec<(String, bool)> =
+        std::iter::once((grid.corner, false)).chain(grid.x.into_iter().map(|x| (x, true))).collect();
     let rows = grid.series.into_iter().map(|(name, cells)| {
         let shown = cells.into_iter().map(|cell| {
-            cell.map_or(String::new(), |estimate| {
-                with_noise(&format_estimate(estimate, grid.unit), Some(estimate))
-            })
+            cell.map_or(String::new(), |estimate| with_noise(&format_estimate(estimate, grid.unit), Some(estimate)))
         });
         std::iter::once(escape_html(&name)).chain(shown).collect()
     });
@@ -217,9 +186,5 @@ fn write_table(titles: &[(String, bool)], rows: impl Iterator<Item = Vec<String>
 }
 
 pub(super) fn escape_html(text: &str) -> String {
-    escape(text.as_bytes())
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    escape(text.as_bytes()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

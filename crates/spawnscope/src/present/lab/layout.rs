@@ -60,13 +60,7 @@ impl Table {
             let style = if number == 0 { TITLE } else { PLAIN };
             let cells: Vec<Vec<String>> = shown
                 .iter()
-                .map(|&at| {
-                    if at < self.keys {
-                        wrap(&row[at], widths[at])
-                    } else {
-                        vec![row[at].clone()]
-                    }
-                })
+                .map(|&at| if at < self.keys { wrap(&row[at], widths[at]) } else { vec![row[at].clone()] })
                 .collect();
             let height = cells.iter().map(Vec::len).max().unwrap_or(0);
             for part in 0..height {

@@ -21,23 +21,14 @@ pub fn markdown(report: &Report, comparison: Option<&Comparison>) -> String {
         lines.extend([format!("**{}**", cell(&caveat)), String::new()]);
     }
     for outcome in &report.experiments {
-        lines.extend([
-            format!("## {}", outcome.name),
-            String::new(),
-            cell(&outcome.title),
-            String::new(),
-        ]);
+        lines.extend([format!("## {}", outcome.name), String::new(), cell(&outcome.title), String::new()]);
         if outcome.rows.is_empty() {
             lines.extend(["**No reliable results.**".to_owned(), String::new()]);
         } else if !write_series(outcome, &mut lines) {
             write_cases(outcome, &mut lines);
             write_legend(&table_legend(outcome, &columns(outcome)), &mut lines);
         }
-        let sentences = outcome
-            .fits
-            .iter()
-            .map(describe_fit)
-            .chain(outcome.notes.iter().cloned());
+        let sentences = outcome.fits.iter().map(describe_fit).chain(outcome.notes.iter().cloned());
         lines.extend(sentences.map(|text| format!("- {}", cell(&text))));
         lines.push(String::new());
     }
@@ -69,10 +60,7 @@ fn write_series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
     };
     let titles: Vec<String> = [vec![grid.corner], grid.x].concat();
     let is_text: Vec<bool> = (0..titles.len()).map(|at| at == 0).collect();
-    let estimates = grid
-        .series
-        .iter()
-        .flat_map(|(_, cells)| cells.iter().copied().flatten());
+    let estimates = grid.series.iter().flat_map(|(_, cells)| cells.iter().copied().flatten());
     let shown_estimates: Vec<&Estimate> = estimates.collect();
     let rows = grid.series.into_iter().map(|(name, cells)| {
         let shown = cells.into_iter().map(|cell| {
@@ -100,27 +88,18 @@ fn write_legend(legend: &[String], lines: &mut Vec<String>) {
 fn write_comparison(comparison: &Comparison, lines: &mut Vec<String>) {
     lines.extend([format!("## {}", comparison::HEADING), String::new()]);
     if !comparison.conditions.is_empty() {
-        lines.extend([
-            format!("**{}**", cell(&comparison::describe_differing_conditions(comparison))),
-            String::new(),
-        ]);
+        lines.extend([format!("**{}**", cell(&comparison::describe_differing_conditions(comparison))), String::new()]);
     }
     let shifts = comparison::common_shifts(comparison);
     if !shifts.is_empty() {
         lines.extend([comparison::COMMON_SHIFT_TEXT.to_owned(), String::new()]);
-        lines.extend(
-            shifts
-                .iter()
-                .map(|(experiment, what)| format!("- {}: {}", cell(experiment), cell(what))),
-        );
+        lines.extend(shifts.iter().map(|(experiment, what)| format!("- {}: {}", cell(experiment), cell(what))));
         lines.push(String::new());
     }
     let standouts = comparison::standout_changes(comparison);
     if !standouts.is_empty() {
         lines.extend([comparison::OTHER_CHANGES_TEXT.to_owned(), String::new()]);
-        let titles = ["new / old", "interval", "old and new", "case"]
-            .map(str::to_owned)
-            .to_vec();
+        let titles = ["new / old", "interval", "old and new", "case"].map(str::to_owned).to_vec();
         let rows = standouts.into_iter().map(|change| comparison::cells(change).to_vec());
         write_table(titles, rows, &[false, false, false, true], lines);
     }

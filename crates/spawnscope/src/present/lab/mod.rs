@@ -81,10 +81,7 @@ mod tests {
             row("unknown", 1_000_000, Value::Unknown),
         ];
         outcome.note("a note | with <tags>");
-        Report {
-            experiments: vec![outcome],
-            ..Report::new(Machine::read(), false)
-        }
+        Report { experiments: vec![outcome], ..Report::new(Machine::read(), false) }
     }
 
     #[test]
@@ -120,11 +117,9 @@ mod tests {
             linearity: Linearity::default(),
         }];
         let written = String::from_utf8(csv(&report, None).unwrap()).unwrap();
-        for line in [
-            "slope_ns,nanos per MB,100,85,115,,",
-            "at_zero_ns,nanos,-5,,,,",
-            "note,text,,,,,a: not linear (R² 0.00)",
-        ] {
+        for line in
+            ["slope_ns,nanos per MB,100,85,115,,", "at_zero_ns,nanos,-5,,,,", "note,text,,,,,a: not linear (R² 0.00)"]
+        {
             assert!(written.contains(line), "{line} in\n{written}");
         }
     }

@@ -84,21 +84,11 @@ fn print_series(page: &mut Page, outcome: &Outcome) {
     let Some(grid) = grid(outcome, fitting.clamp(2, MAX_X_VALUES)) else {
         return;
     };
-    let Grid {
-        corner,
-        x,
-        unit,
-        series,
-        left_out,
-    } = grid;
+    let Grid { corner, x, unit, series, left_out } = grid;
     let mut rows: Vec<Vec<String>> = vec![[vec![corner], x].concat()];
     for (name, cells) in &series {
         let shown = |cell: &Option<&Estimate>| cell.map_or(String::new(), |estimate| format_estimate(estimate, unit));
-        rows.push(
-            std::iter::once(escape(name.as_bytes()))
-                .chain(cells.iter().map(shown))
-                .collect(),
-        );
+        rows.push(std::iter::once(escape(name.as_bytes())).chain(cells.iter().map(shown)).collect());
     }
     let is_text = (0..rows[0].len()).map(|at| at == 0).collect();
     Table { rows, keys: 1, is_text }.print(page);
@@ -113,9 +103,8 @@ fn print_series(page: &mut Page, outcome: &Outcome) {
 /// Prints a table with one line per case: keys, the first measurement and its noise, the other measurements. Keys with the same value in
 /// all cases are printed once, below.
 fn print_cases(page: &mut Page, outcome: &Outcome) {
-    let (same, columns): (Vec<&Column>, Vec<&Column>) = columns(outcome)
-        .into_iter()
-        .partition(|column| outcome.is_constant_key(column));
+    let (same, columns): (Vec<&Column>, Vec<&Column>) =
+        columns(outcome).into_iter().partition(|column| outcome.is_constant_key(column));
     let keys = columns.iter().take_while(|column| column.is_key).count();
     let noise_column = keys + 1;
     let titles = columns.iter().map(|column| column.title.clone()).collect();

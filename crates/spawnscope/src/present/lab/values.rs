@@ -170,11 +170,7 @@ fn microseconds(nanos: f64) -> String {
 /// Describes the machine.
 pub(super) fn describe_machine(machine: &Machine) -> String {
     let kind = |is_virtual| {
-        if is_virtual {
-            "a virtual machine"
-        } else {
-            "not a virtual machine"
-        }
+        if is_virtual { "a virtual machine" } else { "not a virtual machine" }
     };
     let parts = [
         machine.processor.clone(),
@@ -192,24 +188,15 @@ pub(super) fn conditions(report: &Report) -> String {
     let machine = &report.machine;
     let run = &machine.run_conditions;
     // A busy machine has a caveat with the same figures.
-    let loads = run
-        .load_before
-        .zip(run.load_after)
-        .filter(|_| busy_warning(report).is_none());
+    let loads = run.load_before.zip(run.load_after).filter(|_| busy_warning(report).is_none());
     let user = if machine.as_root { "as root" } else { "without root" };
     let parts = [
         Some(format!("spawnscope {} {user}", machine.spawnscope)),
         report.seconds.map(|seconds| format!("{seconds} s per experiment")),
         loads.map(|(before, after)| format!("load average {before:.1} before and {after:.1} after")),
-        machine
-            .huge_pages
-            .as_ref()
-            .map(|setting| format!("transparent huge pages: {setting}")),
-        run.file_system
-            .as_ref()
-            .map(|name| format!("temporary directory on {name}")),
-        run.max_open_files
-            .map(|most| format!("at most {} open files", units::count(most))),
+        machine.huge_pages.as_ref().map(|setting| format!("transparent huge pages: {setting}")),
+        run.file_system.as_ref().map(|name| format!("temporary directory on {name}")),
+        run.max_open_files.map(|most| format!("at most {} open files", units::count(most))),
         run.sh.as_ref().map(|path| format!("/bin/sh is {path}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -230,14 +217,8 @@ pub(super) fn interruption(report: &Report) -> Option<String> {
 
 /// Returns what a reader must know about the whole run.
 pub(super) fn caveats(report: &Report) -> Vec<String> {
-    let quick = report
-        .quick
-        .then(|| "quick measurement: small sizes, wide intervals".to_owned());
-    quick
-        .into_iter()
-        .chain(busy_warning(report))
-        .chain(interruption(report))
-        .collect()
+    let quick = report.quick.then(|| "quick measurement: small sizes, wide intervals".to_owned());
+    quick.into_iter().chain(busy_warning(report)).chain(interruption(report)).collect()
 }
 
 /// Returns a warning if the load average exceeded the number of CPUs.
@@ -252,12 +233,7 @@ mod tests {
     use crate::lab::outcome::{key, measure};
 
     fn estimate_with(half: f64) -> Estimate {
-        Estimate {
-            median: 2000.0,
-            low: 2000.0 - half,
-            high: 2000.0 + half,
-            rounds: 6,
-        }
+        Estimate { median: 2000.0, low: 2000.0 - half, high: 2000.0 + half, rounds: 6 }
     }
 
     fn fit(at_zero_ns: f64, r_squared: f64, linearity: Linearity) -> Fit {
@@ -274,29 +250,17 @@ mod tests {
 
     #[test]
     fn a_linear_fit_is_printed_with_the_sign_of_its_intercept() {
-        let holding = || Linearity {
-            holds: true,
-            ..Linearity::default()
-        };
+        let holding = || Linearity { holds: true, ..Linearity::default() };
         let line = "directory per library: 266 us per library (227 to 289), from";
-        assert_eq!(
-            describe_fit(&fit(1e6, 0.99, holding())),
-            format!("{line} 1.00 ms (R² 0.990)")
-        );
-        assert_eq!(
-            describe_fit(&fit(-866_471.8, 0.99, holding())),
-            format!("{line} -866 us (R² 0.990)")
-        );
+        assert_eq!(describe_fit(&fit(1e6, 0.99, holding())), format!("{line} 1.00 ms (R² 0.990)"));
+        assert_eq!(describe_fit(&fit(-866_471.8, 0.99, holding())), format!("{line} -866 us (R² 0.990)"));
         assert_eq!(figure(-0.4, Unit::Nanos), "0 ns");
     }
 
     #[test]
     fn without_a_linear_fit_the_costs_at_both_ends_are_printed() {
-        let bent = Linearity {
-            bends: true,
-            each_ns: vec![(10.0, 100_333.0), (300.0, 476_112.0)],
-            ..Linearity::default()
-        };
+        let bent =
+            Linearity { bends: true, each_ns: vec![(10.0, 100_333.0), (300.0, 476_112.0)], ..Linearity::default() };
         assert_eq!(
             describe_fit(&fit(0.0, 0.99, bent)),
             "directory per library: 100 us per library with 10, 476 us with 300: not linear (the slope changes)"
@@ -305,10 +269,7 @@ mod tests {
         assert_eq!(describe_fit(&noisy), "directory per library: not linear (R² 0.72)");
         noisy.x_unit = "MB".to_owned();
         noisy.linearity.each_ns = vec![(4000.0, 45_892.0)];
-        assert_eq!(
-            describe_fit(&noisy),
-            "directory per library: 45.9 us per MB with 4,000 MB: not linear (R² 0.72)"
-        );
+        assert_eq!(describe_fit(&noisy), "directory per library: 45.9 us per MB with 4,000 MB: not linear (R² 0.72)");
     }
 
     #[test]
@@ -317,42 +278,24 @@ mod tests {
             key("case", "case", Unit::Text),
             measure("wall_ns", "wall", Unit::Nanos),
             measure("user_ns", "user", Unit::Nanos),
-            Column {
-                is_published: true,
-                ..measure("published_ratio", "published", Unit::Ratio)
-            },
+            Column { is_published: true, ..measure("published_ratio", "published", Unit::Ratio) },
         ];
         let mut outcome = Outcome::new("", columns_of);
         let row = |wall: Value, published: Value| {
-            let values = [
-                ("wall_ns", wall),
-                ("user_ns", Value::Unknown),
-                ("published_ratio", published),
-            ];
+            let values = [("wall_ns", wall), ("user_ns", Value::Unknown), ("published_ratio", published)];
             Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec())
         };
-        outcome.rows = vec![
-            row(Value::Estimate(estimate_with(1.0)), Value::Number(1.27)),
-            row(Value::Unknown, Value::Unknown),
-        ];
+        outcome.rows =
+            vec![row(Value::Estimate(estimate_with(1.0)), Value::Number(1.27)), row(Value::Unknown, Value::Unknown)];
         let kept = columns(&outcome);
         let names: Vec<&str> = kept.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names, ["case", "wall_ns", "published_ratio"]);
-        let cells = outcome
-            .rows
-            .iter()
-            .map(|row| [kept[1], kept[2]].map(|column| cell_text(row, column)));
+        let cells = outcome.rows.iter().map(|row| [kept[1], kept[2]].map(|column| cell_text(row, column)));
         assert_eq!(
             cells.collect::<Vec<_>>(),
-            [
-                ["2.00 us".to_owned(), "1.27x".to_owned()],
-                ["-".to_owned(), String::new()]
-            ]
+            [["2.00 us".to_owned(), "1.27x".to_owned()], ["-".to_owned(), String::new()]]
         );
-        assert_eq!(
-            table_legend(&outcome, &kept),
-            ["- 1 figure is unknown or not applicable"]
-        );
+        assert_eq!(table_legend(&outcome, &kept), ["- 1 figure is unknown or not applicable"]);
     }
 
     #[test]
@@ -360,21 +303,9 @@ mod tests {
         let [steady, wide, useless] = [200.0, 201.0, 2001.0].map(estimate_with);
         let said = [&steady, &wide, &useless].map(|one| (format_estimate(one, Unit::Nanos), noise(one)));
         let expected = [("2.00 us", "±10 %"), ("~2.00 us", "±10 %"), ("-", "")];
-        assert_eq!(
-            said,
-            expected.map(|(figure, noise)| (figure.to_owned(), noise.to_owned()))
-        );
-        let mostly_zero = Estimate {
-            median: 0.0,
-            low: 0.0,
-            high: 9.0,
-            rounds: 6,
-        };
-        assert_eq!(
-            format_estimate(&mostly_zero, Unit::Nanos),
-            "-",
-            "the median is zero, but some rounds took longer"
-        );
+        assert_eq!(said, expected.map(|(figure, noise)| (figure.to_owned(), noise.to_owned())));
+        let mostly_zero = Estimate { median: 0.0, low: 0.0, high: 9.0, rounds: 6 };
+        assert_eq!(format_estimate(&mostly_zero, Unit::Nanos), "-", "the median is zero, but some rounds took longer");
         assert_eq!(legend([&steady]), [""; 0]);
         let legend = legend([&steady, &wide, &useless, &mostly_zero]);
         assert_eq!(legend.len(), 2);

@@ -168,27 +168,15 @@ struct PhasesObject<'a>(&'a PhaseTimes);
 
 impl Serialize for PhasesObject<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(
-            self.0
-                .iter()
-                .map(|(phase, span): (Phase, _)| (phase.name(), nanos(span))),
-        )
+        serializer.collect_map(self.0.iter().map(|(phase, span): (Phase, _)| (phase.name(), nanos(span))))
     }
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum ExitObject {
-    Code {
-        code: i32,
-        signal: (),
-    },
-    Signal {
-        code: (),
-        signal: String,
-        number: i32,
-        core_dumped: bool,
-    },
+    Code { code: i32, signal: () },
+    Signal { code: (), signal: String, number: i32, core_dumped: bool },
 }
 
 impl ExitObject {
@@ -196,12 +184,9 @@ impl ExitObject {
         match outcome {
             Outcome::Running | Outcome::Unknown => None,
             Outcome::Code(code) => Some(ExitObject::Code { code, signal: () }),
-            Outcome::Signal { number, core_dumped } => Some(ExitObject::Signal {
-                code: (),
-                signal: signal_name(number),
-                number,
-                core_dumped,
-            }),
+            Outcome::Signal { number, core_dumped } => {
+                Some(ExitObject::Signal { code: (), signal: signal_name(number), number, core_dumped })
+            }
         }
     }
 }
@@ -281,15 +266,12 @@ enum WakerObject<'a> {
 impl<'a> WakerObject<'a> {
     fn new(forest: &Forest<'_>, waker: Waker<'a>) -> WakerObject<'a> {
         match waker {
-            Waker::Task { task, launch } => WakerObject::Task {
-                task: task.0,
-                launch: launch.map(|index| forest.launches[index].id.0),
-            },
-            Waker::Other { pid, name } => WakerObject::Other {
-                pid: pid.0,
-                name: name.map(lossy),
-                name_hex: name.and_then(hex_unless_text),
-            },
+            Waker::Task { task, launch } => {
+                WakerObject::Task { task: task.0, launch: launch.map(|index| forest.launches[index].id.0) }
+            }
+            Waker::Other { pid, name } => {
+                WakerObject::Other { pid: pid.0, name: name.map(lossy), name_hex: name.and_then(hex_unless_text) }
+            }
             Waker::Interrupt => WakerObject::Interrupt,
         }
     }

@@ -19,19 +19,12 @@ impl TraceContext {
     pub fn parse(text: &str) -> Option<TraceContext> {
         let mut parts = text.trim().split('-');
         let [version] = parse_hex(parts.next()?)?;
-        let (trace_id, parent, [flags]) = (
-            parse_hex(parts.next()?)?,
-            parse_hex(parts.next()?)?,
-            parse_hex(parts.next()?)?,
-        );
+        let (trace_id, parent, [flags]) =
+            (parse_hex(parts.next()?)?, parse_hex(parts.next()?)?, parse_hex(parts.next()?)?);
         // Later versions may add parts; version 255 is invalid.
         let has_more = parts.next().is_some();
         let is_valid = version != 0xff && (version > 0 || !has_more) && trace_id != [0; 16] && parent != [0; 8];
-        is_valid.then_some(TraceContext {
-            trace_id,
-            parent: Some(parent),
-            flags,
-        })
+        is_valid.then_some(TraceContext { trace_id, parent: Some(parent), flags })
     }
 
     /// Returns a new trace for a recording. Its ids are the same for each export of this recording, so that two exports do not become two traces.
@@ -45,11 +38,7 @@ impl TraceContext {
         let mut trace_id = [0; 16];
         trace_id[..8].copy_from_slice(&half(0));
         trace_id[8..].copy_from_slice(&half(1));
-        TraceContext {
-            trace_id,
-            parent: None,
-            flags: 1,
-        }
+        TraceContext { trace_id, parent: None, flags: 1 }
     }
 
     /// Returns the id of the span with a number. Numbers below 2^63 have different ids.

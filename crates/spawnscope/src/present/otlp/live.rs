@@ -70,29 +70,18 @@ pub fn metrics(source: &Source, snapshot: &Snapshot<'_>, now: u64) -> Vec<u8> {
 }
 
 fn scope() -> Scope {
-    Scope {
-        name: SCOPE.to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    }
+    Scope { name: SCOPE.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }
 }
 
 fn metric(family: &Family<'_>, start: u64, now: u64) -> Metric {
     let numbers = || family.series.iter().filter_map(|series| number(series, start, now));
     let points = match family.kind {
-        MetricType::Gauge => Points::Gauge(Gauge {
-            points: numbers().collect(),
-        }),
-        MetricType::Counter => Points::Sum(Sum {
-            points: numbers().collect(),
-            temporality: CUMULATIVE,
-            is_monotonic: true,
-        }),
+        MetricType::Gauge => Points::Gauge(Gauge { points: numbers().collect() }),
+        MetricType::Counter => {
+            Points::Sum(Sum { points: numbers().collect(), temporality: CUMULATIVE, is_monotonic: true })
+        }
         MetricType::Histogram => Points::Histogram(Histogram {
-            points: family
-                .series
-                .iter()
-                .filter_map(|series| histogram(series, start, now))
-                .collect(),
+            points: family.series.iter().filter_map(|series| histogram(series, start, now)).collect(),
             temporality: CUMULATIVE,
         }),
     };
@@ -150,11 +139,7 @@ impl LongestSpans {
     /// Creates a list that keeps at most `max` spans.
     #[must_use]
     pub fn new(max: usize) -> LongestSpans {
-        LongestSpans {
-            max,
-            spans: Vec::new(),
-            launches: 0,
-        }
+        LongestSpans { max, spans: Vec::new(), launches: 0 }
     }
 
     /// Adds a launch that has ended. `started_unix_ns` is the start of its recording.
@@ -163,9 +148,7 @@ impl LongestSpans {
         let Some((start, total)) = launch.start.zip(launch.total).filter(|_| self.max > 0) else {
             return;
         };
-        let start = u64::try_from(started_unix_ns)
-            .unwrap_or_default()
-            .saturating_add(start.0);
+        let start = u64::try_from(started_unix_ns).unwrap_or_default().saturating_add(start.0);
         self.spans.push((total, span(source, launch, start, total)));
         // Trimming takes linear time. Doing it only when the list is twice as long as necessary keeps the cost per launch low.
         if self.spans.len() >= 2 * self.max {
@@ -182,10 +165,7 @@ impl LongestSpans {
         let data = TracesData {
             resource_spans: vec![ResourceSpans {
                 resource: Some(source.resource()),
-                scope_spans: vec![ScopeSpans {
-                    scope: Some(scope()),
-                    spans,
-                }],
+                scope_spans: vec![ScopeSpans { scope: Some(scope()), spans }],
             }],
         };
         (data.encode_to_vec(), sent, skipped)
@@ -209,10 +189,7 @@ fn span(source: &Source, launch: &EndedLaunch, start: u64, total: Nanos) -> Span
     let mut attributes = vec![KeyValue::text("process.executable.name", executable)];
     attributes.extend(launch.pid.map(|pid| KeyValue::int("process.pid", pid.0)));
     if !launch.argv.is_empty() {
-        attributes.push(KeyValue::texts(
-            "process.command_args",
-            arguments(&launch.argv).into_iter(),
-        ));
+        attributes.push(KeyValue::texts("process.command_args", arguments(&launch.argv).into_iter()));
     }
     attributes.extend(outcome_attributes(launch.outcome));
     let phases = launch.phases.iter().flat_map(|phases| phases.iter());
@@ -238,7 +215,5 @@ fn span(source: &Source, launch: &EndedLaunch, start: u64, total: Nanos) -> Span
 fn arguments(argv: &[u8]) -> Vec<String> {
     let kept = &argv[..argv.len().min(MAX_ARGUMENT_BYTES)];
     let kept = kept.strip_suffix(b"\0").unwrap_or(kept);
-    kept.split(|byte| *byte == 0)
-        .map(|argument| String::from_utf8_lossy(argument).into_owned())
-        .collect()
+    kept.split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
 }

@@ -117,22 +117,12 @@ impl KeyValue {
     }
 
     pub(super) fn texts(key: &str, values: impl Iterator<Item = String>) -> KeyValue {
-        let values = values.map(|value| AnyValue {
-            kind: Some(AnyValueKind::Text(value)),
-        });
-        KeyValue::new(
-            key,
-            AnyValueKind::Array(ArrayValue {
-                values: values.collect(),
-            }),
-        )
+        let values = values.map(|value| AnyValue { kind: Some(AnyValueKind::Text(value)) });
+        KeyValue::new(key, AnyValueKind::Array(ArrayValue { values: values.collect() }))
     }
 
     fn new(key: &str, kind: AnyValueKind) -> KeyValue {
-        KeyValue {
-            key: key.to_owned(),
-            value: Some(AnyValue { kind: Some(kind) }),
-        }
+        KeyValue { key: key.to_owned(), value: Some(AnyValue { kind: Some(kind) }) }
     }
 
     fn json(&self) -> Value {
@@ -161,16 +151,10 @@ impl TracesData {
 
 impl ResourceSpans {
     fn json(&self) -> Value {
-        let resource = self
-            .resource
-            .as_ref()
-            .map(|resource| json!({ "attributes": attributes(&resource.attributes) }));
+        let resource = self.resource.as_ref().map(|resource| json!({ "attributes": attributes(&resource.attributes) }));
         let scope_json = |scope: &ScopeSpans| {
             let spans: Vec<Value> = scope.spans.iter().map(Span::json).collect();
-            let scope = scope
-                .scope
-                .as_ref()
-                .map(|scope| json!({ "name": scope.name, "version": scope.version }));
+            let scope = scope.scope.as_ref().map(|scope| json!({ "name": scope.name, "version": scope.version }));
             json!({ "scope": scope, "spans": spans })
         };
         json!({ "resource": resource, "scopeSpans": self.scope_spans.iter().map(scope_json).collect::<Vec<_>>() })
@@ -191,10 +175,7 @@ impl Span {
         object.insert("endTimeUnixNano".into(), self.end_time_unix_nano.to_string().into());
         object.insert("attributes".into(), attributes(&self.attributes));
         if let Some(status) = &self.status {
-            object.insert(
-                "status".into(),
-                json!({ "message": status.message, "code": status.code }),
-            );
+            object.insert("status".into(), json!({ "message": status.message, "code": status.code }));
         }
         object.insert("flags".into(), self.flags.into());
         Value::Object(object)

@@ -71,21 +71,12 @@ fn data(contents: &Contents<'_, '_>) -> TracesData {
     let forest = contents.forest;
     let tree = Tree::arrange(forest, contents.max_spans, |index| lifetime(forest, index).is_some());
     let callers = Callers::find(forest, Detail::Line);
-    let spans = tree
-        .nodes
-        .iter()
-        .map(|node| span(contents, &tree, node, &callers))
-        .collect();
+    let spans = tree.nodes.iter().map(|node| span(contents, &tree, node, &callers)).collect();
     TracesData {
         resource_spans: vec![ResourceSpans {
-            resource: Some(Resource {
-                attributes: resource(contents, tree.dropped),
-            }),
+            resource: Some(Resource { attributes: resource(contents, tree.dropped) }),
             scope_spans: vec![ScopeSpans {
-                scope: Some(Scope {
-                    name: SCOPE.to_owned(),
-                    version: env!("CARGO_PKG_VERSION").to_owned(),
-                }),
+                scope: Some(Scope { name: SCOPE.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }),
                 spans,
             }],
         }],
@@ -95,10 +86,7 @@ fn data(contents: &Contents<'_, '_>) -> TracesData {
 fn resource(contents: &Contents<'_, '_>, dropped: u64) -> Vec<KeyValue> {
     let command = contents.command.first().map(|file| text::escape(base_name(file)));
     let service = contents.service.map(str::to_owned).or(command);
-    let mut attributes = vec![KeyValue::text(
-        "service.name",
-        service.unwrap_or_else(|| SCOPE.to_owned()),
-    )];
+    let mut attributes = vec![KeyValue::text("service.name", service.unwrap_or_else(|| SCOPE.to_owned()))];
     if dropped > 0 {
         attributes.push(KeyValue::int("spawnscope.launches_dropped", dropped));
     }
@@ -119,11 +107,7 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
     let lifetimes = || node.launches.iter().filter_map(|index| lifetime(forest, *index));
     let start = lifetimes().map(|(start, _)| start).min().unwrap_or_default();
     let end = lifetimes().map(|(_, end)| end).max().unwrap_or_default();
-    let unix = |at: Nanos| {
-        u64::try_from(forest.started_unix_ns)
-            .unwrap_or_default()
-            .saturating_add(at.0)
-    };
+    let unix = |at: Nanos| u64::try_from(forest.started_unix_ns).unwrap_or_default().saturating_add(at.0);
     let context = contents.context;
     let id = |node: &Node| context.span_id(forest.launches[node.launches[0]].id.0);
     let parent = node.parent.map(|parent| id(&tree.nodes[parent])).or(context.parent);
@@ -139,11 +123,7 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
         trace_id: context.trace_id.to_vec(),
         span_id: id(node).to_vec(),
         parent_span_id: parent.map(Vec::from).unwrap_or_default(),
-        name: if is_one_launch {
-            name
-        } else {
-            format!("{name} x {}", node.launches.len())
-        },
+        name: if is_one_launch { name } else { format!("{name} x {}", node.launches.len()) },
         kind: INTERNAL,
         start_time_unix_nano: unix(start),
         end_time_unix_nano: unix(end),
@@ -155,22 +135,15 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
 
 /// Returns the attributes of one launch.
 fn launch_attributes(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<KeyValue> {
-    let mut attributes = vec![KeyValue::text(
-        "process.executable.name",
-        text::escape(launch.command.name),
-    )];
+    let mut attributes = vec![KeyValue::text("process.executable.name", text::escape(launch.command.name))];
     if let Some(pid) = launch.pid {
         attributes.push(KeyValue::int("process.pid", pid.0));
     }
     if let Some(exec) = launch.execs.last() {
         attributes.push(KeyValue::text("process.executable.path", text::escape(exec.path())));
-        let arguments = exec
-            .arguments()
-            .map(|argument| String::from_utf8_lossy(argument).into_owned());
+        let arguments = exec.arguments().map(|argument| String::from_utf8_lossy(argument).into_owned());
         attributes.push(KeyValue::texts("process.command_args", arguments));
-        let cwd = exec
-            .cwd()
-            .map(|cwd| KeyValue::text("process.working_directory", String::from_utf8_lossy(cwd)));
+        let cwd = exec.cwd().map(|cwd| KeyValue::text("process.working_directory", String::from_utf8_lossy(cwd)));
         attributes.extend(cwd);
     }
     attributes.extend(outcome_attributes(launch.outcome));
@@ -182,10 +155,9 @@ fn launch_attributes(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<K
 fn outcome_attributes(outcome: Outcome) -> Vec<KeyValue> {
     match outcome {
         Outcome::Code(0) => vec![KeyValue::int("process.exit.code", 0)],
-        Outcome::Code(code) => vec![
-            KeyValue::int("process.exit.code", code),
-            KeyValue::text("error.type", code.to_string()),
-        ],
+        Outcome::Code(code) => {
+            vec![KeyValue::int("process.exit.code", code), KeyValue::text("error.type", code.to_string())]
+        }
         Outcome::Signal { number, .. } => vec![KeyValue::text("error.type", signal_name(number))],
         Outcome::Running | Outcome::Unknown => Vec::new(),
     }
@@ -194,15 +166,9 @@ fn outcome_attributes(outcome: Outcome) -> Vec<KeyValue> {
 /// Returns the attributes that show where a launch was requested.
 fn call_site_attributes(call_site: &CallSite) -> Vec<KeyValue> {
     let lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-    let file = call_site
-        .file
-        .as_ref()
-        .map(|file| KeyValue::text("code.file.path", lossy(file)));
+    let file = call_site.file.as_ref().map(|file| KeyValue::text("code.file.path", lossy(file)));
     let line = call_site.line.map(|line| KeyValue::int("code.line.number", line));
-    let function = call_site
-        .function
-        .as_ref()
-        .map(|name| KeyValue::text("code.function.name", lossy(name)));
+    let function = call_site.function.as_ref().map(|name| KeyValue::text("code.function.name", lossy(name)));
     [file, line, function].into_iter().flatten().collect()
 }
 
@@ -216,19 +182,11 @@ fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Ve
     ];
     let failed = launches().filter(|launch| matches!(launch.outcome, Outcome::Code(1..) | Outcome::Signal { .. }));
     attributes.push(KeyValue::int("spawnscope.launches_failed", failed.count() as u64));
-    let total: u64 = node
-        .launches
-        .iter()
-        .filter_map(|index| lifetime(forest, *index))
-        .map(|(start, end)| end.since(start).0)
-        .sum();
+    let total: u64 =
+        node.launches.iter().filter_map(|index| lifetime(forest, *index)).map(|(start, end)| end.since(start).0).sum();
     attributes.push(KeyValue::int("spawnscope.total_ns", total));
     let call_site = callers.call_site_of(node.launches[0]);
-    if node
-        .launches
-        .iter()
-        .all(|index| callers.call_site_of(*index) == call_site)
-    {
+    if node.launches.iter().all(|index| callers.call_site_of(*index) == call_site) {
         attributes.extend(call_site.into_iter().flat_map(call_site_attributes));
     }
     attributes
@@ -237,10 +195,7 @@ fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Ve
 /// Returns the phases as sums over the launches of a span. A phase that is unknown for one of them is omitted.
 fn phase_attributes(forest: &Forest<'_>, node: &Node) -> Vec<KeyValue> {
     let sum = |phase: Phase| {
-        let times = node
-            .launches
-            .iter()
-            .map(|index| forest.launches[*index].phases.get(phase));
+        let times = node.launches.iter().map(|index| forest.launches[*index].phases.get(phase));
         let sum: u64 = times.collect::<Option<Vec<Nanos>>>()?.iter().map(|time| time.0).sum();
         Some(KeyValue::int(&format!("spawnscope.phase.{}_ns", phase.name()), sum))
     };

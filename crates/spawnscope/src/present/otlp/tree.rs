@@ -37,12 +37,7 @@ impl Tree {
             tree = Tree::aggregate(forest, *sibling_limit, &has_time);
         }
         // Nodes are ordered level by level, so the deepest ones are dropped.
-        let dropped = tree
-            .nodes
-            .iter()
-            .skip(max_spans)
-            .map(|node| node.launches.len() as u64)
-            .sum();
+        let dropped = tree.nodes.iter().skip(max_spans).map(|node| node.launches.len() as u64).sum();
         tree.nodes.truncate(max_spans);
         Tree { dropped, ..tree }
     }
@@ -59,17 +54,11 @@ impl Tree {
                 alike.entry(*forest.launches[index].command).or_default().push(index);
             }
             let each = alike.into_values().flat_map(|launches| {
-                let size = if launches.len() > sibling_limit {
-                    launches.len()
-                } else {
-                    1
-                };
+                let size = if launches.len() > sibling_limit { launches.len() } else { 1 };
                 launches.chunks(size).map(<[usize]>::to_vec).collect::<Vec<_>>()
             });
             for launches in each {
-                let children = launches
-                    .iter()
-                    .flat_map(|index| forest.children(*index).iter().copied());
+                let children = launches.iter().flat_map(|index| forest.children(*index).iter().copied());
                 let children = visible(forest, children.collect(), has_time);
                 if !children.is_empty() {
                     pending.push_back((Some(nodes.len()), children));

@@ -24,22 +24,14 @@ const FIRST_LAUNCH_THREAD: u64 = 2;
 pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()> {
     let tracks = Tracks::arrange(contents.forest);
     let mut events = Events { out, is_first: true };
-    events
-        .out
-        .write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+    events.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
     let title = format!("spawnscope: {}", table::title(contents.report, NAME_COLUMNS));
     events.write(&metadata("process_name", None, &title))?;
     if !contents.critical_path.is_empty() {
         events.write(&metadata("thread_name", Some(CRITICAL_PATH), "critical path"))?;
         for stretch in contents.critical_path {
             let name = charge_name(contents, stretch.charge);
-            events.write(&slice(
-                CRITICAL_PATH,
-                "critical path",
-                &name,
-                stretch.start,
-                stretch.end,
-            ))?;
+            events.write(&slice(CRITICAL_PATH, "critical path", &name, stretch.start, stretch.end))?;
         }
     }
     write_launches(&mut events, contents, &tracks)?;
@@ -65,12 +57,7 @@ fn write_launches(events: &mut Events<'_>, contents: &Contents<'_, '_>, tracks: 
         let thread = FIRST_LAUNCH_THREAD + u64::from(track);
         let name = super::launches::title(launch);
         let mut event = slice(thread, "launch", &name, span.start, span.end);
-        event["args"] = writer
-            .arguments(index)
-            .into_iter()
-            .filter_map(argument)
-            .collect::<Map<_, _>>()
-            .into();
+        event["args"] = writer.arguments(index).into_iter().filter_map(argument).collect::<Map<_, _>>().into();
         events.write(&event)?;
         for piece in pieces.iter().filter(|piece| piece.end > piece.start) {
             events.write(&slice(thread, "phase", piece.phase.name(), piece.start, piece.end))?;

@@ -23,11 +23,7 @@ pub(super) struct LaunchWriter<'w, 'c, 'a> {
 
 impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
     pub(super) fn new(contents: &'w Contents<'c, 'a>, tracks: &'w Tracks) -> Self {
-        LaunchWriter {
-            contents,
-            tracks,
-            callers: Callers::find(contents.forest, Detail::Line),
-        }
+        LaunchWriter { contents, tracks, callers: Callers::find(contents.forest, Detail::Line) }
     }
 
     /// Draws all launches whose start and end are known.
@@ -75,11 +71,8 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         if parent_span.is_some_and(|span| at < span.start) {
             return None;
         }
-        let mut fork = TrackEvent::instant(
-            track_uuid(self.tracks.track_of[parent]?),
-            LAUNCH_CATEGORY,
-            "fork".to_owned(),
-        );
+        let mut fork =
+            TrackEvent::instant(track_uuid(self.tracks.track_of[parent]?), LAUNCH_CATEGORY, "fork".to_owned());
         fork.flow_ids = vec![launch.id.0];
         Some((at, fork))
     }
@@ -99,10 +92,7 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
             text_value("cwd", exec.and_then(|exec| exec.cwd()).map(text::escape)),
             text_value("exit", outcome(launch)),
             text_value("call_site", call_site.map(|call_site| text::escape(&call_site.label()))),
-            text_value(
-                "mechanism",
-                launch.mechanism.map(|mechanism| mechanism.name().to_owned()),
-            ),
+            text_value("mechanism", launch.mechanism.map(|mechanism| mechanism.name().to_owned())),
             number("parent_wait_ns", span(self.contents.waits_of_parents)),
             number("run_queue_ns", span(self.contents.run_queue)),
             number("cpu_ns", launch.cpu.get().map(|cpu| cpu.0)),

@@ -124,15 +124,10 @@ pub(super) struct DebugAnnotation {
 impl TracePacket {
     /// Returns a packet that maps time zero, the start of the recording, to the wall clock.
     pub(super) fn clock(started_unix_ns: i64) -> TracePacket {
-        let clock = |id, timestamp| Clock {
-            clock_id: Some(id),
-            timestamp: Some(timestamp),
-        };
+        let clock = |id, timestamp| Clock { clock_id: Some(id), timestamp: Some(timestamp) };
         let unix_ns = u64::try_from(started_unix_ns).unwrap_or_default();
         TracePacket {
-            clock_snapshot: Some(ClockSnapshot {
-                clocks: vec![clock(BOOTTIME, 0), clock(REALTIME, unix_ns)],
-            }),
+            clock_snapshot: Some(ClockSnapshot { clocks: vec![clock(BOOTTIME, 0), clock(REALTIME, unix_ns)] }),
             timestamp: Some(0),
             trusted_packet_sequence_id: Some(SEQUENCE),
             sequence_flags: Some(STATE_CLEARED),
@@ -177,37 +172,22 @@ impl TrackEvent {
 
     /// Returns an event without a duration.
     pub(super) fn instant(track: u64, category: &str, name: String) -> TrackEvent {
-        TrackEvent {
-            r#type: Some(EventType::Instant as i32),
-            ..TrackEvent::begin(track, category, name)
-        }
+        TrackEvent { r#type: Some(EventType::Instant as i32), ..TrackEvent::begin(track, category, name) }
     }
 
     fn new(track: u64, r#type: EventType) -> TrackEvent {
-        TrackEvent {
-            r#type: Some(r#type as i32),
-            track_uuid: Some(track),
-            ..TrackEvent::default()
-        }
+        TrackEvent { r#type: Some(r#type as i32), track_uuid: Some(track), ..TrackEvent::default() }
     }
 }
 
 impl DebugAnnotation {
     /// Returns an argument of a slice whose value is text.
     pub(super) fn text(name: &str, value: String) -> DebugAnnotation {
-        DebugAnnotation {
-            name: Some(name.to_owned()),
-            string_value: Some(value),
-            int_value: None,
-        }
+        DebugAnnotation { name: Some(name.to_owned()), string_value: Some(value), int_value: None }
     }
 
     /// Returns an argument of a slice whose value is a number.
     pub(super) fn number(name: &str, value: u64) -> DebugAnnotation {
-        DebugAnnotation {
-            name: Some(name.to_owned()),
-            string_value: None,
-            int_value: i64::try_from(value).ok(),
-        }
+        DebugAnnotation { name: Some(name.to_owned()), string_value: None, int_value: i64::try_from(value).ok() }
     }
 }

@@ -49,10 +49,7 @@ pub struct Contents<'c, 'a> {
 /// # Errors
 /// When `out` cannot be written.
 pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()> {
-    let mut trace = Trace {
-        out,
-        buffer: Vec::new(),
-    };
+    let mut trace = Trace { out, buffer: Vec::new() };
     let forest = contents.forest;
     trace.packet(&TracePacket::clock(forest.started_unix_ns))?;
     trace.packet(&root_track(contents.report))?;
@@ -77,9 +74,7 @@ impl Trace<'_> {
         const PACKET_TAG: u8 = (1 << 3) | 2;
         self.buffer.clear();
         self.buffer.push(PACKET_TAG);
-        packet
-            .encode_length_delimited(&mut self.buffer)
-            .map_err(io::Error::other)?;
+        packet.encode_length_delimited(&mut self.buffer).map_err(io::Error::other)?;
         self.out.write_all(&self.buffer)
     }
 

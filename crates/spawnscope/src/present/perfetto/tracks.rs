@@ -66,9 +66,7 @@ impl Tracks {
         let mut tracks = Tracks {
             all: Vec::new(),
             track_of: vec![None; forest.launches.len()],
-            spans: spans
-                .map(|launch| Span::with_phases(forest, launch).map(|(span, _)| span))
-                .collect(),
+            spans: spans.map(|launch| Span::with_phases(forest, launch).map(|(span, _)| span)).collect(),
         };
         let mut pending = VecDeque::from([(None, [&forest.roots[..], &forest.orphans].concat())]);
         while let Some((parent, siblings)) = pending.pop_front() {
@@ -97,10 +95,7 @@ impl Tracks {
             }
             let can_share = own.is_empty() || launchers[&command] > MAX_LAUNCHERS;
             let lanes = lanes.entry((command, own.is_empty())).or_default();
-            let track = match span
-                .filter(|_| can_share)
-                .and_then(|span| lanes.take_free_at(span.start))
-            {
+            let track = match span.filter(|_| can_share).and_then(|span| lanes.take_free_at(span.start)) {
                 Some(track) => self.add_to_track(track, index),
                 None => {
                     children.push(Vec::new());

@@ -33,9 +33,7 @@ fn command_lines<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Ve
         return vec![Line::from("no launch of this command has ended yet")];
     }
     let launches = command.recent.iter();
-    launches
-        .flat_map(|launch| launch_lines(launch, view, width, status))
-        .collect()
+    launches.flat_map(|launch| launch_lines(launch, view, width, status)).collect()
 }
 
 fn launch_lines<'a>(launch: &EndedLaunch, view: &View, width: usize, status: &ScreenStatus<'_>) -> [Line<'a>; 2] {
@@ -55,16 +53,10 @@ fn launch_lines<'a>(launch: &EndedLaunch, view: &View, width: usize, status: &Sc
         text::command_line(arguments(&launch.argv), Some(available))
     };
     let head = Line::from(format!("{head}{argv}"));
-    let head = if launch.has_failed() {
-        head.style(status.style(Color::Red))
-    } else {
-        head
-    };
+    let head = if launch.has_failed() { head.style(status.style(Color::Red)) } else { head };
     let phases = launch.phases.iter().flat_map(|phases| phases.iter());
     let known = phases.filter_map(|(phase, time)| Some((phase, time.filter(|time| time.0 > 0)?)));
-    let phases: Vec<String> = known
-        .map(|(phase, time)| format!("{} {}", phase.name(), units::time(time)))
-        .collect();
+    let phases: Vec<String> = known.map(|(phase, time)| format!("{} {}", phase.name(), units::time(time))).collect();
     let phases = text::truncate(&format!("  {}", phases.join("  ")), width);
     [head, Line::from(phases).style(Style::new().add_modifier(Modifier::DIM))]
 }

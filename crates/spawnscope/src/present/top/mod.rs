@@ -41,11 +41,7 @@ pub struct ScreenStatus<'a> {
 
 impl ScreenStatus<'_> {
     fn style(&self, colour: Color) -> Style {
-        if self.has_colour {
-            Style::new().fg(colour)
-        } else {
-            Style::new()
-        }
+        if self.has_colour { Style::new().fg(colour) } else { Style::new() }
     }
 }
 
@@ -119,18 +115,10 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Screen
         Constraint::Length(8),
     ];
     let mark = |sort, title: &str| {
-        if view.sort == sort {
-            format!("{title}▼")
-        } else {
-            title.to_owned()
-        }
+        if view.sort == sort { format!("{title}▼") } else { title.to_owned() }
     };
     let header = [
-        Line::from(if view.sort == Sort::Name {
-            "command▲"
-        } else {
-            "command"
-        }),
+        Line::from(if view.sort == Sort::Name { "command▲" } else { "command" }),
         Line::from(mark(Sort::Count, "count")).right_aligned(),
         Line::from("running").right_aligned(),
         Line::from(mark(Sort::Failures, "failed")).right_aligned(),
@@ -149,11 +137,7 @@ fn command_row<'a>(row: &CommandRow, status: &ScreenStatus<'_>) -> Row<'a> {
         Cell::new(text::escape(&row.command)),
         Cell::new(right(units::count(row.count))),
         Cell::new(right(units::count(row.running))),
-        Cell::new(if row.failures > 0 {
-            failed.style(status.style(Color::Red))
-        } else {
-            failed
-        }),
+        Cell::new(if row.failures > 0 { failed.style(status.style(Color::Red)) } else { failed }),
         Cell::new(right(units::time(row.tax))),
         Cell::new(right(units::time(row.critical))),
         Cell::new(row.largest.map_or("-", |phase| phase.name())),
@@ -162,12 +146,7 @@ fn command_row<'a>(row: &CommandRow, status: &ScreenStatus<'_>) -> Row<'a> {
 
 fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let shown = view.processes();
-    let widths = [
-        Constraint::Length(8),
-        Constraint::Length(9),
-        Constraint::Length(9),
-        Constraint::Min(20),
-    ];
+    let widths = [Constraint::Length(8), Constraint::Length(9), Constraint::Length(9), Constraint::Min(20)];
     let header = [
         Line::from("pid").right_aligned(),
         Line::from("age").right_aligned(),
@@ -187,10 +166,7 @@ fn process_row<'a>(row: &ProcessRow, available: usize, status: &ScreenStatus<'_>
     let indent = (2 * row.depth).min(available / 2);
     let name = text::escape(&row.command);
     let arguments = arguments(&row.argv).skip(1);
-    let rest = text::command_line(
-        arguments,
-        Some(available.saturating_sub(indent + text::width(&name) + 1)),
-    );
+    let rest = text::command_line(arguments, Some(available.saturating_sub(indent + text::width(&name) + 1)));
     Row::new([
         right(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string())),
         right(units::time(age)),
@@ -216,17 +192,12 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, view: &View, table: Table<'_>) 
 
 fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let line = if view.is_typing {
-        Line::from(format!(
-            "filter: {}▏  Enter keeps it, Esc clears it",
-            text::escape(view.filter.as_bytes())
-        ))
+        Line::from(format!("filter: {}▏  Enter keeps it, Esc clears it", text::escape(view.filter.as_bytes())))
     } else if view.filter.is_empty() {
         Line::from("q quit  Tab tree  Enter details  p parent  / filter  Space pause  t r c f n sort")
     } else {
         let filter = text::escape(view.filter.as_bytes());
-        Line::from(format!(
-            "filter: {filter}  Esc clears it  q quit  Tab tree  Enter details  Space pause"
-        ))
+        Line::from(format!("filter: {filter}  Esc clears it  q quit  Tab tree  Enter details  Space pause"))
     };
     frame.render_widget(Paragraph::new(line).style(status.style(Color::Cyan)), area);
 }

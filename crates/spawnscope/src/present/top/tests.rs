@@ -62,11 +62,7 @@ fn snapshot() -> Snapshot {
             command("sed", 500, 5_000_000, 2),
             command("a\x1b[31mb", 1, 1_000_000, 1),
         ],
-        processes: vec![
-            process(1, None, 0, "make"),
-            process(2, Some(1), 1, "sh"),
-            process(3, Some(2), 2, "sed"),
-        ],
+        processes: vec![process(1, None, 0, "make"), process(2, Some(1), 1, "sh"), process(3, Some(2), 2, "sed")],
     }
 }
 
@@ -111,14 +107,7 @@ fn screen(view: &View, width: u16, height: u16, has_colour: bool) -> Buffer {
 fn lines(buffer: &Buffer) -> Vec<String> {
     let width = usize::from(buffer.area.width);
     let rows = buffer.content.chunks(width);
-    rows.map(|row| {
-        row.iter()
-            .map(|cell| cell.symbol())
-            .collect::<String>()
-            .trim_end()
-            .to_owned()
-    })
-    .collect()
+    rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>().trim_end().to_owned()).collect()
 }
 
 #[track_caller]
@@ -130,27 +119,12 @@ fn expect(keys: &str, wanted: &[&str]) {
 }
 
 fn order(keys: &str) -> Vec<String> {
-    view_after(keys)
-        .commands()
-        .iter()
-        .map(|line| text::escape(&line.command))
-        .collect()
+    view_after(keys).commands().iter().map(|line| text::escape(&line.command)).collect()
 }
 
 #[test]
 fn the_screen_shows_the_rate_and_the_commands() {
-    expect(
-        "",
-        &[
-            "make -j8",
-            "512/s  1,234 launches  2 running",
-            "critical",
-            "500 us",
-            "cc1 ",
-            "9.00 ms",
-            "q quit",
-        ],
-    );
+    expect("", &["make -j8", "512/s  1,234 launches  2 running", "critical", "500 us", "cc1 ", "9.00 ms", "q quit"]);
 }
 
 #[test]
@@ -188,10 +162,7 @@ fn a_paused_view_keeps_what_it_shows() {
 
 #[test]
 fn details_have_arguments_and_the_parent_can_be_reached() {
-    expect(
-        "\n",
-        &["details", "4009 1.50 ms exit 1 from sh 4002: tool --flag $'\\x1b[2J'"],
-    );
+    expect("\n", &["details", "4009 1.50 ms exit 1 from sh 4002: tool --flag $'\\x1b[2J'"]);
     // `p` selects the parent of the command's latest launch, and then the parent of that process.
     let mut view = view_after("p");
     assert_eq!((view.mode, view.selected()), (Mode::Processes, 1));
@@ -218,11 +189,6 @@ fn control_characters_of_programs_never_reach_a_terminal_of_any_size() {
 fn without_colour_no_cell_has_a_colour() {
     for keys in ["", "\n", "\t", " "] {
         let buffer = screen(&view_after(keys), 80, 24, false);
-        assert!(
-            buffer
-                .content
-                .iter()
-                .all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset))
-        );
+        assert!(buffer.content.iter().all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset)));
     }
 }

@@ -94,10 +94,7 @@ impl View {
     /// Returns the index of the selected row, or 0 without a selection.
     pub(super) fn selected(&self) -> usize {
         let index = match self.mode {
-            Mode::Commands => self
-                .commands()
-                .iter()
-                .position(|row| Some(&row.command) == self.command.as_ref()),
+            Mode::Commands => self.commands().iter().position(|row| Some(&row.command) == self.command.as_ref()),
             Mode::Processes => self.processes().iter().position(|row| Some(row.id) == self.process),
         };
         index.unwrap_or(0)

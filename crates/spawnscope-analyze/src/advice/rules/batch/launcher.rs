@@ -27,10 +27,7 @@ pub(super) fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
         b"xargs" | b"gxargs" => xargs(&arguments, cpus),
         // Only a command at the end of the expression can be batched. Anywhere else it is a test,
         // whose result find needs for each file.
-        b"find" | b"gfind" => arguments
-            .last()
-            .is_some_and(|last| last == ";")
-            .then_some(Launcher::Find),
+        b"find" | b"gfind" => arguments.last().is_some_and(|last| last == ";").then_some(Launcher::Find),
         _ => Dialect::of_program(program).map(Launcher::Shell),
     }
 }
@@ -58,10 +55,7 @@ fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
 fn next_option<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<(&'w str, Option<&'w str>)> {
     let word = words.next().filter(|word| word.starts_with('-'))?;
     if word.starts_with("--") {
-        return Some(
-            word.split_once('=')
-                .map_or((word, None), |(option, value)| (option, Some(value))),
-        );
+        return Some(word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value))));
     }
     if word.len() > 2 && word.is_char_boundary(2) {
         return Some((&word[..2], Some(&word[2..])));

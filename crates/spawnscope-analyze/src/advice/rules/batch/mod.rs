@@ -226,27 +226,15 @@ fn batch_member<'a>(
     }
     let mut common: Common<'a> = exec.arguments().collect();
     let has_destination = HAS_DESTINATION.contains(&program) && common.len() > 2 && !common.contains(&b"-t".as_slice());
-    let at = common
-        .len()
-        .checked_sub(if has_destination { 2 } else { 1 })
-        .filter(|at| *at > 0)?;
+    let at = common.len().checked_sub(if has_destination { 2 } else { 1 }).filter(|at| *at > 0)?;
     let varying = common.remove(at);
     // A launch with a second file argument does not belong to a list of files.
-    let has_other_file = common
-        .iter()
-        .skip(1)
-        .take(at - 1)
-        .any(|argument| !argument.starts_with(b"-"));
+    let has_other_file = common.iter().skip(1).take(at - 1).any(|argument| !argument.starts_with(b"-"));
     let is_option = varying.starts_with(b"-");
     if is_option || (has_other_file && is_loop && has_destination) {
         return None;
     }
-    let key = BatchKey {
-        launcher,
-        parent: launch.birth_command.name,
-        program,
-        has_destination,
-    };
+    let key = BatchKey { launcher, parent: launch.birth_command.name, program, has_destination };
     Some((key, common, varying))
 }
 
@@ -290,10 +278,8 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
     let (program, parent) = (name(key.program), name(key.parent));
     let size = batch_size(key, all.len() / batches.len());
     let remaining: usize = batches.iter().map(|batch| batch.len().div_ceil(size)).sum();
-    let changes = batches.iter().map(|batch| AppliedChange {
-        change: Change::Batch(size as u32),
-        launches: batch.clone(),
-    });
+    let changes =
+        batches.iter().map(|batch| AppliedChange { change: Change::Batch(size as u32), launches: batch.clone() });
     let mean_size = all.len().div_ceil(remaining).max(2);
     let title = format!("{parent} launches {program} {} with one file each", times(all.len()));
     let spent = time(context.spent_on(&all));

@@ -20,14 +20,12 @@ pub(super) fn snippet(launcher: Launcher, argv: &[Vec<u8>], has_destination: boo
     let without_file = parts.without_file();
     let (before, after) = match launcher {
         Launcher::Xargs { parallel, replaces } => xargs_lines(&parts, parallel, replaces, size),
-        Launcher::Find => (
-            format!("find ... -exec {} \\;", parts.with_file("{}")),
-            format!("find ... -exec {without_file} {{}} +"),
-        ),
-        Launcher::Shell(Dialect::Posix) => (
-            format!("for f in *; do {}; done", parts.with_file("\"$f\"")),
-            format!("{without_file} -- *"),
-        ),
+        Launcher::Find => {
+            (format!("find ... -exec {} \\;", parts.with_file("{}")), format!("find ... -exec {without_file} {{}} +"))
+        }
+        Launcher::Shell(Dialect::Posix) => {
+            (format!("for f in *; do {}; done", parts.with_file("\"$f\"")), format!("{without_file} -- *"))
+        }
         Launcher::Shell(_) => (
             format!("for f in \"${{files[@]}}\"; do {}; done", parts.with_file("\"$f\"")),
             format!("{without_file} -- \"${{files[@]}}\""),
@@ -43,16 +41,8 @@ pub(super) fn snippet(launcher: Launcher, argv: &[Vec<u8>], has_destination: boo
 
 fn xargs_lines(parts: &Parts, parallel: usize, replaces: bool, size: usize) -> (String, String) {
     let (each, file) = if replaces { ("-I{}", "{}") } else { ("-n1", "") };
-    let workers = if parallel > 1 {
-        format!(" -P{parallel}")
-    } else {
-        String::new()
-    };
-    let batch_option = if parallel > 1 {
-        format!(" -n{size}")
-    } else {
-        String::new()
-    };
+    let workers = if parallel > 1 { format!(" -P{parallel}") } else { String::new() };
+    let batch_option = if parallel > 1 { format!(" -n{size}") } else { String::new() };
     (
         format!("xargs {each}{workers} {}", parts.with_file(file)),
         format!("xargs{batch_option}{workers} {}", parts.without_file()),
@@ -76,31 +66,15 @@ impl Parts {
 
     /// Returns the command with this file.
     fn with_file(&self, file: &str) -> String {
-        let Parts {
-            program,
-            options,
-            destination,
-        } = self;
-        let file = if file.is_empty() {
-            String::new()
-        } else {
-            format!(" {file}")
-        };
+        let Parts { program, options, destination } = self;
+        let file = if file.is_empty() { String::new() } else { format!(" {file}") };
         format!("{program}{options}{file}{destination}")
     }
 
     /// Returns the command without the file, so that several files can be appended.
     fn without_file(&self) -> String {
-        let Parts {
-            program,
-            options,
-            destination,
-        } = self;
-        let target = if destination.is_empty() {
-            String::new()
-        } else {
-            format!(" -t{destination}")
-        };
+        let Parts { program, options, destination } = self;
+        let target = if destination.is_empty() { String::new() } else { format!(" -t{destination}") };
         format!("{program}{options}{target}")
     }
 }

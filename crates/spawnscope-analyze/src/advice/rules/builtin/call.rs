@@ -71,13 +71,7 @@ impl Substitute {
         after: impl Into<String>,
         limits: &'static [&'static str],
     ) -> Option<Substitute> {
-        Some(Substitute {
-            before: before.into(),
-            after: after.into(),
-            sets: None,
-            effect: Effect::NoProcess,
-            limits,
-        })
+        Some(Substitute { before: before.into(), after: after.into(), sets: None, effect: Effect::NoProcess, limits })
     }
 
     /// Returns a substitute that is a command and sets the variable `sets`.
@@ -88,10 +82,7 @@ impl Substitute {
         limits: &'static [&'static str],
     ) -> Option<Substitute> {
         let substitute = Substitute::code(before, after, limits)?;
-        Some(Substitute {
-            sets: Some(sets),
-            ..substitute
-        })
+        Some(Substitute { sets: Some(sets), ..substitute })
     }
 
     /// Adapts the substitute to a call without `$( )`, whose output must be printed. Uses printf,
@@ -153,6 +144,5 @@ pub(super) fn is_literal_replacement(text: &str) -> bool {
 
 /// Whether a text has only letters, digits and these characters.
 pub(super) fn has_only(text: &str, others: &str) -> bool {
-    text.chars()
-        .all(|character| character.is_alphanumeric() || others.contains(character))
+    text.chars().all(|character| character.is_alphanumeric() || others.contains(character))
 }

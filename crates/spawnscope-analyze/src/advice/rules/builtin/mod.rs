@@ -96,11 +96,8 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     }
     let dialect = Dialect::of_parent(forest, index)?;
     let pipeline = PipelineUnit::of(forest, context.timelines(), siblings, position);
-    let is_small = if pipeline.is_fed {
-        is_mostly_tax_by_cpu_time(context, index)
-    } else {
-        is_mostly_tax(context, index)
-    };
+    let is_small =
+        if pipeline.is_fed { is_mostly_tax_by_cpu_time(context, index) } else { is_mostly_tax(context, index) };
     // The user does not maintain the scripts of a version manager.
     if !is_small || is_in_version_manager(forest, index as u32) {
         return None;
@@ -119,11 +116,7 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
         launch: index as u32,
         unit: pipeline.unit,
         forks: pipeline.forks,
-        substitute: if is_plain {
-            substitute.with_printed_result()
-        } else {
-            substitute
-        },
+        substitute: if is_plain { substitute.with_printed_result() } else { substitute },
     })
 }
 
@@ -140,13 +133,8 @@ fn finding(
     let forms = forms_of(needless);
     let options = options(context, &changes);
     let evidence = evidence(context, &all, needless);
-    let title = format!(
-        "{} launches {} {} {}",
-        name(parent),
-        name(program),
-        times(all.len()),
-        replacement_text(&forms)
-    );
+    let title =
+        format!("{} launches {} {} {}", name(parent), name(program), times(all.len()), replacement_text(&forms));
     let finding = Finding::modelled("builtin", title, all)
         .evidence_lines(evidence)
         .with_example(context)
@@ -172,11 +160,9 @@ fn forms_of(needless: &[NeedlessLaunch]) -> Vec<(&Substitute, usize)> {
 fn replacement_text(forms: &[(&Substitute, usize)]) -> String {
     let form = forms.first().map(|(form, _)| form);
     match form.filter(|form| form.effect == Effect::NoProcess && TITLE_LENGTHS.contains(&form.after.chars().count())) {
-        Some(form) => format!(
-            "although `{}`{} would do",
-            form.after,
-            if forms.len() > 1 { " and similar code" } else { "" }
-        ),
+        Some(form) => {
+            format!("although `{}`{} would do", form.after, if forms.len() > 1 { " and similar code" } else { "" })
+        }
         None => "for work it can do itself".to_owned(),
     }
 }
@@ -201,11 +187,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[NeedlessLaun
     if !forks.is_empty() {
         evidence.push(format!(
             "{} only for them, as subshells or for an echo that feeds them",
-            units::counted(
-                forks.len() as u64,
-                "fork of the shell exists",
-                "forks of the shell exist"
-            )
+            units::counted(forks.len() as u64, "fork of the shell exists", "forks of the shell exist")
         ));
     }
     evidence
@@ -214,10 +196,7 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[NeedlessLaun
 fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
     let mut lines = vec!["do the work in the shell:".to_owned()];
     for (form, count) in forms.iter().take(MAX_FORMS) {
-        lines.extend(replacement(
-            &form.before,
-            &format!("{}   ({})", form.after, times(*count)),
-        ));
+        lines.extend(replacement(&form.before, &format!("{}   ({})", form.after, times(*count))));
     }
     if forms.len() > MAX_FORMS {
         let rest: usize = forms[MAX_FORMS..].iter().map(|(_, count)| count).sum();
@@ -262,10 +241,6 @@ pub fn substitute_for_fuzzing(flags: u8, words: &[&str]) {
             is_captured: flags & 8 != 0,
         };
         // Only panics count: control characters in a result are escaped when it is shown.
-        let _ = rows
-            .iter()
-            .filter(|row| row.matches(&call))
-            .map(|row| row.substitute(&call))
-            .count();
+        let _ = rows.iter().filter(|row| row.matches(&call)).map(|row| row.substitute(&call)).count();
     }
 }

@@ -8,27 +8,17 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
         [path, suffix] if !path.starts_with('-') => suffix,
         _ => return None,
     };
-    let suffix = if has_only(suffix, "._-+") {
-        suffix
-    } else {
-        "\"$suffix\""
-    };
+    let suffix = if has_only(suffix, "._-+") { suffix } else { "\"$suffix\"" };
     Substitute::statement(
         format!("$(basename \"$p\" {suffix})"),
         format!("b=${{p##*/}}; b=${{b%{suffix}}}"),
         "b",
-        &[
-            BASENAME_LIMIT,
-            "basename does not remove a suffix that is the whole name",
-            NEWLINES_LIMIT,
-        ],
+        &[BASENAME_LIMIT, "basename does not remove a suffix that is the whole name", NEWLINES_LIMIT],
     )
 }
 
 pub(super) fn date(call: &Call) -> Option<Substitute> {
-    let format = call.arguments[0]
-        .strip_prefix('+')
-        .filter(|format| is_strftime_format(format))?;
+    let format = call.arguments[0].strip_prefix('+').filter(|format| is_strftime_format(format))?;
     Substitute::statement(
         format!("$(date '+{format}')"),
         format!("printf -v t '%({format})T' -1"),
@@ -49,9 +39,7 @@ fn is_strftime_format(format: &str) -> bool {
     while let Some((text, conversion)) = rest.split_once('%') {
         let conversion = conversion.trim_start_matches(['-', '_', '0', '^']);
         let mut letters = conversion.chars();
-        let is_known = letters
-            .next()
-            .is_some_and(|letter| "aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ%".contains(letter));
+        let is_known = letters.next().is_some_and(|letter| "aAbBcCdDeFgGhHIjklmMpPrRsSTuUVwWxXyYzZ%".contains(letter));
         if !is_known || !is_plain_text(text) {
             return false;
         }
@@ -61,6 +49,5 @@ fn is_strftime_format(format: &str) -> bool {
 }
 
 fn is_plain_text(text: &str) -> bool {
-    text.chars()
-        .all(|each| each.is_ascii_alphanumeric() || " _./:,=@+-".contains(each))
+    text.chars().all(|each| each.is_ascii_alphanumeric() || " _./:,=@+-".contains(each))
 }

@@ -67,11 +67,7 @@ pub(super) fn seq(call: &Call) -> Option<Substitute> {
             &["before `continue`, the loop body must increment `i` itself; it must not change `i` otherwise"],
         );
     }
-    let next = if step == 1 {
-        "i++".to_owned()
-    } else {
-        format!("i += {step}")
-    };
+    let next = if step == 1 { "i++".to_owned() } else { format!("i += {step}") };
     let after = format!("for ((i = {from}; i <= {to}; {next}))");
     Substitute::code(before, after, &["only if the loop body does not change `i`"])
 }

@@ -113,10 +113,7 @@ impl Row {
     pub(super) const fn once(mut self) -> Row {
         self.effect = Effect::Once;
         self.replaced_with(
-            [
-                "$({call}) each time",
-                "fact=$({call}) once, before the loop, then \"$fact\"",
-            ],
+            ["$({call}) each time", "fact=$({call}) once, before the loop, then \"$fact\""],
             &["the variable does not follow later changes"],
         )
     }
@@ -134,18 +131,9 @@ impl Row {
             return computed(call);
         }
         // Arguments may contain `{program}`, so `{call}` is replaced last.
-        let fill_in = |code: &str| {
-            code.replace("{program}", &call.program)
-                .replace("{call}", &call.command_line())
-        };
+        let fill_in = |code: &str| code.replace("{program}", &call.program).replace("{call}", &call.command_line());
         let [before, after] = self.code.map(fill_in);
-        Some(Substitute {
-            before,
-            after,
-            sets: self.sets,
-            effect: self.effect,
-            limits: self.limits,
-        })
+        Some(Substitute { before, after, sets: self.sets, effect: self.effect, limits: self.limits })
     }
 
     pub(super) fn matches(&self, call: &Call) -> bool {
@@ -159,11 +147,7 @@ impl Row {
 }
 
 fn all_match(words: &[Word], arguments: &[String]) -> bool {
-    words.len() == arguments.len()
-        && words
-            .iter()
-            .zip(arguments)
-            .all(|(word, argument)| word.matches(argument))
+    words.len() == arguments.len() && words.iter().zip(arguments).all(|(word, argument)| word.matches(argument))
 }
 
 impl Word {

@@ -19,13 +19,8 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
     let after = command.portable_expansion().or_else(|| {
         let is_simple = is_literal(command.pattern) && is_literal_replacement(command.replacement);
         let slashes = if command.is_global { "//" } else { "/" };
-        (call.has_extensions() && is_simple).then(|| {
-            format!(
-                "${{x{slashes}{}/{}}}",
-                escape_substitution_pattern(command.pattern),
-                command.replacement
-            )
-        })
+        (call.has_extensions() && is_simple)
+            .then(|| format!("${{x{slashes}{}/{}}}", escape_substitution_pattern(command.pattern), command.replacement))
     })?;
     Substitute::code(format!("$(echo \"$x\" | sed '{script}')"), after, LIMITS)
 }
@@ -40,10 +35,7 @@ struct Command<'s> {
 impl<'s> Command<'s> {
     fn parse(script: &'s str) -> Option<Command<'s>> {
         let rest = script.trim().trim_end_matches(';').strip_prefix('s')?;
-        let delimiter = rest
-            .chars()
-            .next()
-            .filter(|first| first.is_ascii_punctuation() && !"\\'".contains(*first))?;
+        let delimiter = rest.chars().next().filter(|first| first.is_ascii_punctuation() && !"\\'".contains(*first))?;
         let mut parts = rest[1..].split(delimiter);
         let (pattern, replacement, flags) = (parts.next()?, parts.next()?, parts.next()?);
         let is_plain = parts.next().is_none() && !script.contains(['\\', '\n']) && !pattern.is_empty();
@@ -52,11 +44,7 @@ impl<'s> Command<'s> {
             "g" => true,
             _ => return None,
         };
-        is_plain.then_some(Command {
-            pattern,
-            replacement,
-            is_global,
-        })
+        is_plain.then_some(Command { pattern, replacement, is_global })
     }
 
     /// Returns an expansion that works in every shell, `${x#...}` or `${x%...}`, for a command that

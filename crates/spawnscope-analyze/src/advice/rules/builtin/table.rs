@@ -8,10 +8,7 @@ use crate::patterns::shells::Dialect::{self, Bash, Ksh, Posix, Zsh};
 
 /// The rows of each program, sorted by program name.
 pub(super) const TABLE: [(&[u8], &[Row]); 33] = [
-    (
-        b"[",
-        &[any_call().builtin(["/usr/bin/[ ... ]", "[ ... ]"], row::BUILTIN_LIMITS)],
-    ),
+    (b"[", &[any_call().builtin(["/usr/bin/[ ... ]", "[ ... ]"], row::BUILTIN_LIMITS)]),
     (b"arch", &[any_call().once()]),
     (b"awk", AWK),
     (b"basename", BASENAME),
@@ -82,26 +79,19 @@ const CAT: &[Row] = &[
         .if_captured()
         .in_shells(EXTENDED)
         .builtin(["$(cat \"$f\")", "$(<\"$f\")"], &["only for one readable file"]),
-    calls_with(&[&[Operand]])
-        .if_captured()
-        .sets_variable("x")
-        .replaced_with(
-            ["x=$(cat \"$f\")", "IFS= read -r x <\"$f\""],
-            &[
-                "only for files of one line; sh has no equivalent for longer files",
-                FIRST_LINE_LIMIT,
-            ],
-        ),
+    calls_with(&[&[Operand]]).if_captured().sets_variable("x").replaced_with(
+        ["x=$(cat \"$f\")", "IFS= read -r x <\"$f\""],
+        &["only for files of one line; sh has no equivalent for longer files", FIRST_LINE_LIMIT],
+    ),
 ];
 
 const DATE: &[Row] = &[
     calls_with(&[&[Is("+%s")]])
         .in_shells(&[Bash])
         .replaced_with(["$(date '+%s')", "$EPOCHSECONDS"], &["`$EPOCHSECONDS` needs bash 5.0"]),
-    calls_with(&[&[Is("+%s")]]).in_shells(&[Zsh]).replaced_with(
-        ["$(date '+%s')", "$EPOCHSECONDS"],
-        &["`$EPOCHSECONDS` needs `zmodload zsh/datetime`"],
-    ),
+    calls_with(&[&[Is("+%s")]])
+        .in_shells(&[Zsh])
+        .replaced_with(["$(date '+%s')", "$EPOCHSECONDS"], &["`$EPOCHSECONDS` needs `zmodload zsh/datetime`"]),
     // In some locales, the decimal separator of $EPOCHREALTIME is a comma.
     calls_with(&[&[Is("+%s.%N")]])
         .in_shells(&[Bash])
@@ -119,37 +109,26 @@ const DATE: &[Row] = &[
 const DIRNAME: &[Row] = &[calls_with(&[&[Operand], &[Is("--"), Any]])
     .replaced_with(["$(dirname \"$p\")", "${p%/*}"], &[DIRNAME_LIMIT, NEWLINES_LIMIT])];
 
-const ECHO: &[Row] = &[
-    any_call().in_shells(&[Bash]).same_builtin(),
-    any_call().only_if(prints_the_same_everywhere).same_builtin(),
-];
+const ECHO: &[Row] =
+    &[any_call().in_shells(&[Bash]).same_builtin(), any_call().only_if(prints_the_same_everywhere).same_builtin()];
 
 const EXPR: &[Row] = &[
     calls_with(&[&[Any, OneOf(&["+", "-", "*", "/", "%"]), Any]]).computed_by(numbers::arithmetic),
     calls_with(&[&[Any, OneOf(&["<", "<=", ">", ">=", "=", "!="]), Any]]).computed_by(numbers::comparison),
+    calls_with(&[&[Is("length"), Any]]).in_shells(EXTENDED).replaced_with(["$(expr length \"$s\")", "${#s}"], &[]),
     calls_with(&[&[Is("length"), Any]])
-        .in_shells(EXTENDED)
-        .replaced_with(["$(expr length \"$s\")", "${#s}"], &[]),
-    calls_with(&[&[Is("length"), Any]]).replaced_with(
-        ["$(expr length \"$s\")", "${#s}"],
-        &["sh may count bytes; expr counts characters"],
+        .replaced_with(["$(expr length \"$s\")", "${#s}"], &["sh may count bytes; expr counts characters"]),
+    calls_with(&[&[Is("substr"), Any, Any, Any]]).in_shells(EXTENDED).replaced_with(
+        ["$(expr substr \"$s\" 1 n)", "${s:0:n}"],
+        &["positions in `${s:0:n}` start at 0, not at 1", ECHO_DIFFERS],
     ),
-    calls_with(&[&[Is("substr"), Any, Any, Any]])
-        .in_shells(EXTENDED)
-        .replaced_with(
-            ["$(expr substr \"$s\" 1 n)", "${s:0:n}"],
-            &["positions in `${s:0:n}` start at 0, not at 1", ECHO_DIFFERS],
-        ),
     // Without a group, expr prints the length of the match.
     calls_with(&[&[Any, Is(":"), Any]])
         .in_shells(&[Bash])
         .only_if(|call| call.arguments[2].contains("\\("))
         .sets_variable("y")
         .replaced_with(
-            [
-                "$(expr \"$s\" : '\\(regex\\)')",
-                "y=; [[ $s =~ ^(regex) ]] && y=${BASH_REMATCH[1]}",
-            ],
+            ["$(expr \"$s\" : '\\(regex\\)')", "y=; [[ $s =~ ^(regex) ]] && y=${BASH_REMATCH[1]}"],
             &[
                 "`[[ =~ ]]` takes extended regular expressions; expr takes basic ones, anchored at the beginning",
                 ECHO_DIFFERS,
@@ -162,16 +141,11 @@ const HEAD: &[Row] = &[
         .if_captured()
         .in_shells(EXTENDED)
         .sets_variable("y")
-        .replaced_with(
-            ["$(echo \"$x\" | head -n1)", "IFS= read -r y <<<\"$x\""],
-            &[VARIABLE_LIMIT, ECHO_DIFFERS],
-        ),
-    calls_with(&[&[OneOf(&["-1", "-n1"])], &[Is("-n"), Is("1")]])
-        .if_captured()
-        .replaced_with(
-            ["$(echo \"$x\" | head -n1)", "${x%%\"$newline\"*}"],
-            &[VARIABLE_LIMIT, "`$newline` must contain a newline", ECHO_DIFFERS],
-        ),
+        .replaced_with(["$(echo \"$x\" | head -n1)", "IFS= read -r y <<<\"$x\""], &[VARIABLE_LIMIT, ECHO_DIFFERS]),
+    calls_with(&[&[OneOf(&["-1", "-n1"])], &[Is("-n"), Is("1")]]).if_captured().replaced_with(
+        ["$(echo \"$x\" | head -n1)", "${x%%\"$newline\"*}"],
+        &[VARIABLE_LIMIT, "`$newline` must contain a newline", ECHO_DIFFERS],
+    ),
     calls_with(&[&[OneOf(&["-1", "-n1"]), Operand], &[Is("-n"), Is("1"), Operand]])
         .if_captured()
         .sets_variable("x")
@@ -179,28 +153,18 @@ const HEAD: &[Row] = &[
 ];
 
 const HOSTNAME: &[Row] = &[
-    calls_with(NO_ARGUMENTS)
-        .in_shells(&[Bash])
-        .replaced_with(["$(hostname)", "$HOSTNAME"], &[HOSTNAME_LIMIT]),
-    calls_with(NO_ARGUMENTS)
-        .in_shells(&[Zsh])
-        .replaced_with(["$(hostname)", "$HOST"], &[HOST_LIMIT]),
+    calls_with(NO_ARGUMENTS).in_shells(&[Bash]).replaced_with(["$(hostname)", "$HOSTNAME"], &[HOSTNAME_LIMIT]),
+    calls_with(NO_ARGUMENTS).in_shells(&[Zsh]).replaced_with(["$(hostname)", "$HOST"], &[HOST_LIMIT]),
     // An argument would set the host name.
     any_call().only_if(has_only_options).once(),
 ];
 
-const ID: &[Row] = &[
-    calls_with(&[&[Is("-u")]])
-        .in_shells(&[Bash, Zsh])
-        .replaced_with(["$(id -u)", "$EUID"], &[]),
-    any_call().once(),
-];
+const ID: &[Row] =
+    &[calls_with(&[&[Is("-u")]]).in_shells(&[Bash, Zsh]).replaced_with(["$(id -u)", "$EUID"], &[]), any_call().once()];
 
 const PWD: &[Row] = &[
-    calls_with(&[&[], &[Is("-L")]]).replaced_with(
-        ["$(/bin/pwd)", "$PWD"],
-        &["/bin/pwd without -L resolves symbolic links; `$PWD` keeps them"],
-    ),
+    calls_with(&[&[], &[Is("-L")]])
+        .replaced_with(["$(/bin/pwd)", "$PWD"], &["/bin/pwd without -L resolves symbolic links; `$PWD` keeps them"]),
     calls_with(&[&[Is("-P")]]).builtin(["$(/bin/pwd -P)", "$(pwd -P)"], &[]),
 ];
 
@@ -214,30 +178,13 @@ const TO_LOWER: Row = calls_with(&[&[UPPER, LOWER]]).if_captured();
 const ECHO_PIPE: &str = "$(echo \"$x\" | {call})";
 
 const TR: &[Row] = &[
-    TO_UPPER
-        .in_shells(&[Bash])
-        .replaced_with([ECHO_PIPE, "${x^^}"], CASE_IN_BASH_LIMITS),
-    TO_UPPER
-        .in_shells(&[Ksh])
-        .sets_variable("y")
-        .replaced_with([ECHO_PIPE, "typeset -u y=$x"], CASE_LIMITS),
-    TO_UPPER
-        .in_shells(&[Zsh])
-        .replaced_with([ECHO_PIPE, "${(U)x}"], CASE_LIMITS),
-    TO_LOWER
-        .in_shells(&[Bash])
-        .replaced_with([ECHO_PIPE, "${x,,}"], CASE_IN_BASH_LIMITS),
-    TO_LOWER
-        .in_shells(&[Ksh])
-        .sets_variable("y")
-        .replaced_with([ECHO_PIPE, "typeset -l y=$x"], CASE_LIMITS),
-    TO_LOWER
-        .in_shells(&[Zsh])
-        .replaced_with([ECHO_PIPE, "${(L)x}"], CASE_LIMITS),
-    calls_with(&[&[Any, Any]])
-        .if_captured()
-        .in_shells(EXTENDED)
-        .computed_by(text::tr),
+    TO_UPPER.in_shells(&[Bash]).replaced_with([ECHO_PIPE, "${x^^}"], CASE_IN_BASH_LIMITS),
+    TO_UPPER.in_shells(&[Ksh]).sets_variable("y").replaced_with([ECHO_PIPE, "typeset -u y=$x"], CASE_LIMITS),
+    TO_UPPER.in_shells(&[Zsh]).replaced_with([ECHO_PIPE, "${(U)x}"], CASE_LIMITS),
+    TO_LOWER.in_shells(&[Bash]).replaced_with([ECHO_PIPE, "${x,,}"], CASE_IN_BASH_LIMITS),
+    TO_LOWER.in_shells(&[Ksh]).sets_variable("y").replaced_with([ECHO_PIPE, "typeset -l y=$x"], CASE_LIMITS),
+    TO_LOWER.in_shells(&[Zsh]).replaced_with([ECHO_PIPE, "${(L)x}"], CASE_LIMITS),
+    calls_with(&[&[Any, Any]]).if_captured().in_shells(EXTENDED).computed_by(text::tr),
 ];
 
 const COUNT_LINES: &str = "mapfile -t lines <\"$f\"; n=${#lines[@]}";
@@ -251,10 +198,7 @@ const WC: &[Row] = &[
         .replaced_with(["$(printf %s \"$x\" | wc -m)", "${#x}"], &[WC_ECHO_LIMIT]),
     calls_with(&[&[Is("-c")]]).if_captured().if_fed().replaced_with(
         ["$(printf %s \"$x\" | wc -c)", "${#x}"],
-        &[
-            "`${#x}` counts characters; it counts bytes only with LC_ALL=C",
-            WC_ECHO_LIMIT,
-        ],
+        &["`${#x}` counts characters; it counts bytes only with LC_ALL=C", WC_ECHO_LIMIT],
     ),
     calls_with(&[&[Is("-l")]])
         .if_captured()
@@ -281,10 +225,7 @@ const WHOAMI: &[Row] = &[
 /// Whether the builtin echo of every shell prints the same. Shells differ in options and
 /// backslashes.
 fn prints_the_same_everywhere(call: &Call) -> bool {
-    let has_options = call
-        .arguments
-        .first()
-        .is_some_and(|word| word.starts_with('-') && word != "-n");
+    let has_options = call.arguments.first().is_some_and(|word| word.starts_with('-') && word != "-n");
     !has_options && call.arguments.iter().all(|word| !word.contains('\\'))
 }
 

@@ -29,10 +29,7 @@ pub(super) fn tr(call: &Call) -> Option<Substitute> {
 
 /// Whether a set is a single ASCII character that needs no escape in single quotes.
 fn is_character(set: &str) -> bool {
-    set.len() == 1
-        && set
-            .chars()
-            .all(|each| (each.is_ascii_graphic() || each == ' ') && !"\\'-".contains(each))
+    set.len() == 1 && set.chars().all(|each| (each.is_ascii_graphic() || each == ' ') && !"\\'-".contains(each))
 }
 
 /// Formats a filter on a variable as it appears in a script.
@@ -85,24 +82,13 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
     let before = filter_text(&format!("awk '{{ print ${field} }}'"));
     if call.has_extensions() {
         let after = format!("read -r {}y _ <<<\"$x\"", "_ ".repeat(field - 1));
-        return Substitute::statement(
-            before,
-            after,
-            "y",
-            &[VARIABLE_LIMIT, ONE_LINE_LIMIT, IFS_LIMIT, ECHO_DIFFERS],
-        );
+        return Substitute::statement(before, after, "y", &[VARIABLE_LIMIT, ONE_LINE_LIMIT, IFS_LIMIT, ECHO_DIFFERS]);
     }
     Substitute::statement(
         before,
         format!("set -f; set -- $x; set +f; y=${field}"),
         "y",
-        &[
-            VARIABLE_LIMIT,
-            ONE_LINE_LIMIT,
-            IFS_LIMIT,
-            "`set` overwrites `$1`, `$2`, ...",
-            ECHO_DIFFERS,
-        ],
+        &[VARIABLE_LIMIT, ONE_LINE_LIMIT, IFS_LIMIT, "`set` overwrites `$1`, `$2`, ...", ECHO_DIFFERS],
     )
 }
 
@@ -122,11 +108,7 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let before = format!("echo \"$x\" | grep {options} '{pattern}'");
     let is_fixed = options.contains('F') || is_literal(pattern);
     if is_fixed && call.has_extensions() {
-        return Substitute::code(
-            before,
-            format!("[[ $x == *'{pattern}'* ]]"),
-            &[VARIABLE_LIMIT, ECHO_DIFFERS],
-        );
+        return Substitute::code(before, format!("[[ $x == *'{pattern}'* ]]"), &[VARIABLE_LIMIT, ECHO_DIFFERS]);
     }
     if is_fixed {
         let after = format!("case $x in *'{pattern}'*) ... ;; esac");

@@ -55,9 +55,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// Whether launches by one process ask about different items.
 fn are_items(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
-    let lines = all
-        .iter()
-        .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
+    let lines = all.iter().filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let distinct: HashSet<&[u8]> = lines.collect();
     all.len() >= MIN_REPETITIONS
         && distinct.len() >= MIN_REPETITIONS
@@ -65,16 +63,8 @@ fn are_items(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 }
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Key<'_>, all: Vec<u32>) -> Finding {
-    let command = if subcommand.is_empty() {
-        name(program)
-    } else {
-        name(&subcommands::label(program, subcommand))
-    };
-    let title = format!(
-        "{} launches {command} {}, once per item",
-        name(parent),
-        times(all.len())
-    );
+    let command = if subcommand.is_empty() { name(program) } else { name(&subcommands::label(program, subcommand)) };
+    let title = format!("{} launches {command} {}, once per item", name(parent), times(all.len()));
     let run = context.total_phase(&all, Phase::Run);
     let each = Nanos(run.0 / all.len().max(1) as u64);
     let evidence = format!(

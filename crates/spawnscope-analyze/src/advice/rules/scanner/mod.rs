@@ -34,10 +34,7 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
     let mut daemons: Vec<String> = waits.iter().map(|wait| daemon_name(context, wait)).collect();
     daemons.sort_unstable();
     daemons.dedup();
-    let title = format!(
-        "execs and opens wait for a permission scanner: {}",
-        daemons.join(" and ")
-    );
+    let title = format!("execs and opens wait for a permission scanner: {}", daemons.join(" and "));
     let evidence = evidence(context, waits, waited, &launches);
     Finding::measured("scanner", title, launches)
         .evidence_lines(evidence)
@@ -67,11 +64,7 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
         time(Nanos(in_exec)),
     )];
     if let Some((first, later)) = first_and_later_waits(context, waits) {
-        evidence.push(format!(
-            "first execs of files waited a median of {}, later execs {}",
-            time(first),
-            time(later)
-        ));
+        evidence.push(format!("first execs of files waited a median of {}, later execs {}", time(first), time(later)));
     }
     evidence.extend(slowest_files_text(context, waits));
     let concurrent = max_concurrent(waits);

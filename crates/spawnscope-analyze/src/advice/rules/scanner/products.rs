@@ -65,14 +65,7 @@ mod tests {
     fn no_advice_disables_a_product() {
         let names = PRODUCTS.iter().flat_map(|(names, _)| names.iter());
         let all = fix(&names.map(|name| (*name).to_owned()).collect::<Vec<String>>()).join("\n");
-        for word in [
-            "disable",
-            "stop ",
-            "uninstall",
-            "kill",
-            "permissive",
-            "OnAccessPrevention",
-        ] {
+        for word in ["disable", "stop ", "uninstall", "kill", "permissive", "OnAccessPrevention"] {
             assert!(!all.contains(word), "{word}");
         }
         assert!(all.starts_with("leave protection on"));

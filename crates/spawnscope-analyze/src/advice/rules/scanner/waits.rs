@@ -87,9 +87,7 @@ pub(super) fn slowest_files<'a>(context: &RuleContext<'_, 'a>, waits: &[Wait]) -
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort_by_key(|(path, (waited, _))| (Reverse(*waited), *path));
     let files = files.into_iter();
-    files
-        .map(|(path, (waited, count))| (path, Nanos(waited), count))
-        .collect()
+    files.map(|(path, (waited, count))| (path, Nanos(waited), count)).collect()
 }
 
 /// Returns the median wait of the first execs of files, and of their later execs. Only for files
@@ -105,9 +103,7 @@ pub(super) fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait
         let launch_waits = by_launch.get(&index).map_or(&[][..], Vec::as_slice);
         for exec in &launch.execs {
             if let (Some(enter), Some(returned)) = (exec.enter.get(), exec.returned.get()) {
-                let inside = launch_waits
-                    .iter()
-                    .filter(|wait| wait.from >= enter && wait.to <= returned);
+                let inside = launch_waits.iter().filter(|wait| wait.from >= enter && wait.to <= returned);
                 execs.push((enter, exec.path(), inside.map(|wait| wait.waited.0).sum()));
             }
         }
@@ -115,10 +111,7 @@ pub(super) fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait
     execs.sort_unstable();
     let mut by_path: HashMap<&[u8], (u64, Vec<f64>)> = HashMap::new();
     for (_, path, waited) in execs {
-        by_path
-            .entry(path)
-            .and_modify(|(_, later)| later.push(waited as f64))
-            .or_insert((waited, Vec::new()));
+        by_path.entry(path).and_modify(|(_, later)| later.push(waited as f64)).or_insert((waited, Vec::new()));
     }
     let is_scanned = |(first, later): &(u64, Vec<f64>)| *first > 0 || later.iter().any(|waited| *waited > 0.0);
     let repeated = || by_path.values().filter(|all| !all.1.is_empty() && is_scanned(all));
@@ -129,10 +122,8 @@ pub(super) fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait
 
 /// Returns the largest number of concurrent waits.
 pub(super) fn max_concurrent(waits: &[Wait]) -> usize {
-    let mut boundaries: Vec<(Nanos, bool)> = waits
-        .iter()
-        .flat_map(|wait| [(wait.from, true), (wait.to, false)])
-        .collect();
+    let mut boundaries: Vec<(Nanos, bool)> =
+        waits.iter().flat_map(|wait| [(wait.from, true), (wait.to, false)]).collect();
     // At the same instant, ends sort before starts.
     boundaries.sort_unstable();
     let (mut max, mut current) = (0, 0_usize);

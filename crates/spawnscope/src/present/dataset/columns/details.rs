@@ -41,23 +41,11 @@ pub(in super::super) fn callers<'a>() -> Vec<Column<CallerRow<'a>>> {
             Text(|row| row.site.program.as_deref().map(lossy)),
             "the program that ran the script, if no file is known",
         ),
-        optional(
-            "text",
-            Text(|row| row.site.text.as_deref().map(lossy)),
-            "the line of a script given with -c",
-        ),
-        required(
-            "launches",
-            Long(|row| Some(long(row.launches))),
-            "number of launches that it requested",
-        ),
+        optional("text", Text(|row| row.site.text.as_deref().map(lossy)), "the line of a script given with -c"),
+        required("launches", Long(|row| Some(long(row.launches))), "number of launches that it requested"),
         optional("total_ns", Long(|row| span(row.total)), "sum of their wall times"),
         optional("tax_ns", Long(|row| span(row.tax)), "sum of their launch tax"),
-        optional(
-            "critical_ns",
-            Long(|row| span(row.critical)),
-            "sum of their times on the critical path",
-        ),
+        optional("critical_ns", Long(|row| span(row.critical)), "sum of their times on the critical path"),
     ]
 }
 
@@ -66,16 +54,8 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitRow<'a>>> {
     let optional = Column::<WaitRow<'a>>::optional;
     vec![
         required("run", Text(|row| Some(row.run.into())), RUN),
-        required(
-            "command",
-            Text(|row| Some(lossy(&row.waits.command))),
-            "the program that waited",
-        ),
-        optional(
-            "syscall",
-            Text(|row| row.waits.syscall.and_then(syscalls::name).map(Cow::from)),
-            "the system call",
-        ),
+        required("command", Text(|row| Some(lossy(&row.waits.command))), "the program that waited"),
+        optional("syscall", Text(|row| row.waits.syscall.and_then(syscalls::name).map(Cow::from)), "the system call"),
         optional(
             "object",
             Text(|row| row.waits.object.as_ref().map(|object| object.kind.name().into())),
@@ -93,49 +73,21 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitRow<'a>>> {
         ),
         optional(
             "on_name",
-            Text(|row| {
-                row.main_target()
-                    .and_then(|targets| target_name(&targets.target))
-                    .map(lossy)
-            }),
+            Text(|row| row.main_target().and_then(|targets| target_name(&targets.target)).map(lossy)),
             "the program of the launch, process or scanner",
         ),
         required("count", Long(|row| Some(long(row.waits.count))), "number of waits"),
-        required(
-            "total_ns",
-            Long(|row| span(Some(row.waits.parts.total()))),
-            "sum of the times of these waits",
-        ),
-        required(
-            "tax_ns",
-            Long(|row| span(Some(row.waits.parts.tax))),
-            "the part that is launch tax",
-        ),
-        required(
-            "run_ns",
-            Long(|row| span(Some(row.waits.parts.run))),
-            "the part that is phase run",
-        ),
+        required("total_ns", Long(|row| span(Some(row.waits.parts.total()))), "sum of the times of these waits"),
+        required("tax_ns", Long(|row| span(Some(row.waits.parts.tax))), "the part that is launch tax"),
+        required("run_ns", Long(|row| span(Some(row.waits.parts.run))), "the part that is phase run"),
         required(
             "run_waiting_ns",
             Long(|row| span(Some(row.waits.parts.run_waiting))),
             "the part of phase run during which the launched processes waited",
         ),
-        required(
-            "reap_ns",
-            Long(|row| span(Some(row.waits.parts.reap))),
-            "the part that is late reaping",
-        ),
-        required(
-            "queue_ns",
-            Long(|row| span(Some(row.waits.parts.queue))),
-            "the part that is waiting for a CPU",
-        ),
-        required(
-            "other_ns",
-            Long(|row| span(Some(row.waits.parts.other))),
-            "the part that is not attributed",
-        ),
+        required("reap_ns", Long(|row| span(Some(row.waits.parts.reap))), "the part that is late reaping"),
+        required("queue_ns", Long(|row| span(Some(row.waits.parts.queue))), "the part that is waiting for a CPU"),
+        required("other_ns", Long(|row| span(Some(row.waits.parts.other))), "the part that is not attributed"),
     ]
 }
 
@@ -171,21 +123,9 @@ pub(in super::super) fn advice<'a>() -> Vec<Column<AdviceRow<'a>>> {
             Text(|row| Some(row.advice.finding.rule.into())),
             "the rule that found it; the same finding has the same rule in all runs",
         ),
-        required(
-            "title",
-            Text(|row| Some(row.advice.finding.title.as_str().into())),
-            "the problem",
-        ),
-        required(
-            "saving_ns",
-            Long(|row| span(Some(row.advice.saving[0]))),
-            "predicted saving of wall time",
-        ),
-        required(
-            "saving_low_ns",
-            Long(|row| span(Some(row.advice.saving[1]))),
-            "lower end of the confidence interval",
-        ),
+        required("title", Text(|row| Some(row.advice.finding.title.as_str().into())), "the problem"),
+        required("saving_ns", Long(|row| span(Some(row.advice.saving[0]))), "predicted saving of wall time"),
+        required("saving_low_ns", Long(|row| span(Some(row.advice.saving[1]))), "lower end of the confidence interval"),
         required(
             "saving_high_ns",
             Long(|row| span(Some(row.advice.saving[2]))),
@@ -201,16 +141,8 @@ pub(in super::super) fn advice<'a>() -> Vec<Column<AdviceRow<'a>>> {
             Text(|row| Some(lossy(row.advice.callers.largest.first()?.0.file.as_deref()?))),
             "file of the call site with most of these launches",
         ),
-        optional(
-            "line",
-            Int(|row| row.advice.callers.largest.first()?.0.line.map(int)),
-            "line in this file",
-        ),
-        required(
-            "fix",
-            Text(|row| Some(row.advice.finding.fix.join("\n").into())),
-            "what to do",
-        ),
+        optional("line", Int(|row| row.advice.callers.largest.first()?.0.line.map(int)), "line in this file"),
+        required("fix", Text(|row| Some(row.advice.finding.fix.join("\n").into())), "what to do"),
         required(
             "is_foreign",
             Bool(|row| Some(row.advice.foreign.is_some())),

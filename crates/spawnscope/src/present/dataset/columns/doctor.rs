@@ -37,11 +37,7 @@ fn examination<'a>() -> Vec<Column<DoctorRow<'a>>> {
             Text(|_| Some(env!("CARGO_PKG_VERSION").into())),
             "the version of spawnscope that examined the machine",
         ),
-        optional(
-            "fork_ns",
-            Long(|row| span(row.examination.diagnosis.launch.fork)),
-            "time of a fork on the machine",
-        ),
+        optional("fork_ns", Long(|row| span(row.examination.diagnosis.launch.fork)), "time of a fork on the machine"),
         optional(
             "exec_static_ns",
             Long(|row| span(row.examination.diagnosis.launch.exec_static)),
@@ -57,11 +53,7 @@ fn examination<'a>() -> Vec<Column<DoctorRow<'a>>> {
             Real(|row| row.examination.diagnosis.load.map(|load| load.average)),
             "load average during the examination",
         ),
-        optional(
-            "cpus",
-            Int(|row| row.examination.diagnosis.load.map(|load| int(load.cpus))),
-            "number of CPUs",
-        ),
+        optional("cpus", Int(|row| row.examination.diagnosis.load.map(|load| int(load.cpus))), "number of CPUs"),
     ]
 }
 
@@ -102,16 +94,8 @@ fn findings<'a>() -> Vec<Column<DoctorRow<'a>>> {
             }),
             "what was found, or what could not be checked and why",
         ),
-        optional(
-            "evidence",
-            Text(|row| Some(row.finding()?.evidence.join(". ").into())),
-            "the evidence, as sentences",
-        ),
-        optional(
-            "effect_ns",
-            Long(|row| span(Some(row.finding()?.effect?.span))),
-            "time that it costs",
-        ),
+        optional("evidence", Text(|row| Some(row.finding()?.evidence.join(". ").into())), "the evidence, as sentences"),
+        optional("effect_ns", Long(|row| span(Some(row.finding()?.effect?.span))), "time that it costs"),
         optional(
             "effect_is_lower_bound",
             Bool(|row| Some(row.finding()?.effect?.is_lower_bound)),

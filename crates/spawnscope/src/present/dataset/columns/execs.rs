@@ -54,11 +54,7 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecRow<'a>>> {
             Text(|row| row.succeeded().and_then(|exec| exec.interpreter()).map(lossy)),
             "interpreter of a `#!` script",
         ),
-        optional(
-            "cwd",
-            Text(|row| row.succeeded().and_then(|exec| exec.cwd()).map(lossy)),
-            "working directory",
-        ),
+        optional("cwd", Text(|row| row.succeeded().and_then(|exec| exec.cwd()).map(lossy)), "working directory"),
         optional(
             "enter_ns",
             Long(|row| match &row.exec {
@@ -70,11 +66,9 @@ pub(in super::super) fn execs<'a>() -> Vec<Column<ExecRow<'a>>> {
         optional(
             "exec_ns",
             Long(|row| match &row.exec {
-                ExecAttempt::Succeeded(exec) => span(
-                    exec.enter
-                        .get()
-                        .and_then(|enter| Some(exec.returned.get()?.since(enter))),
-                ),
+                ExecAttempt::Succeeded(exec) => {
+                    span(exec.enter.get().and_then(|enter| Some(exec.returned.get()?.since(enter))))
+                }
                 ExecAttempt::Failed(failed) => span(Some(failed.cost())),
             }),
             "time within the call",

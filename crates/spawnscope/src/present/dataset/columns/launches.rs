@@ -81,16 +81,8 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
             Long(|row| span(row.launch.phases.get(Phase::Exec))),
             "phase exec: within successful execs",
         ),
-        optional(
-            "load_ns",
-            Long(|row| span(row.launch.phases.get(Phase::Load))),
-            "phase load: the dynamic loader",
-        ),
-        optional(
-            "run_ns",
-            Long(|row| span(row.launch.phases.get(Phase::Run))),
-            "phase run: the program's own work",
-        ),
+        optional("load_ns", Long(|row| span(row.launch.phases.get(Phase::Load))), "phase load: the dynamic loader"),
+        optional("run_ns", Long(|row| span(row.launch.phases.get(Phase::Run))), "phase run: the program's own work"),
         optional(
             "teardown_ns",
             Long(|row| span(row.launch.phases.get(Phase::Teardown))),
@@ -101,31 +93,15 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
             Long(|row| span(row.launch.phases.get(Phase::Reap))),
             "phase reap: from then until the parent's wait returned",
         ),
-        optional(
-            "cpu_ns",
-            Long(|row| span(row.launch.cpu.get())),
-            "CPU time of its threads",
-        ),
-        optional(
-            "critical_ns",
-            Long(|row| span(row.critical())),
-            "its time on the critical path",
-        ),
-        optional(
-            "critical_tax_ns",
-            Long(|row| span(row.critical_tax())),
-            "its launch tax on the critical path",
-        ),
+        optional("cpu_ns", Long(|row| span(row.launch.cpu.get())), "CPU time of its threads"),
+        optional("critical_ns", Long(|row| span(row.critical())), "its time on the critical path"),
+        optional("critical_tax_ns", Long(|row| span(row.critical_tax())), "its launch tax on the critical path"),
         optional(
             "exit_code",
             Int(|row| exit_code(row.launch.outcome)),
             "its exit code; NULL if unknown or if a signal killed it",
         ),
-        optional(
-            "exit_signal",
-            Int(|row| exit_signal(row.launch.outcome)),
-            "the signal that killed it",
-        ),
+        optional("exit_signal", Int(|row| exit_signal(row.launch.outcome)), "the signal that killed it"),
         optional(
             "parent_rss_bytes",
             Long(|row| row.launch.parent_rss_bytes.get().map(long)),
@@ -151,15 +127,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
             Text(|row| row.label(BuildLabel::Package)),
             "label `package`: the cargo package, or the npm package and script",
         ),
-        optional(
-            "test",
-            Text(|row| row.label(BuildLabel::Test)),
-            "label `test`: the pytest or cargo-nextest test",
-        ),
-        optional(
-            "cmake_target",
-            Text(|row| row.label(BuildLabel::Cmake)),
-            "label `cmake`: the CMake target",
-        ),
+        optional("test", Text(|row| row.label(BuildLabel::Test)), "label `test`: the pytest or cargo-nextest test"),
+        optional("cmake_target", Text(|row| row.label(BuildLabel::Cmake)), "label `cmake`: the CMake target"),
     ]
 }

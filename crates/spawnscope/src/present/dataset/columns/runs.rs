@@ -28,41 +28,13 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         ),
         optional("commit", Text(|row| label(row.0.report, "commit")), "label `commit`"),
         optional("branch", Text(|row| label(row.0.report, "branch")), "label `branch`"),
-        optional(
-            "ci_run",
-            Text(|row| label(row.0.report, "run")),
-            "label `run`: the run's number in the CI service",
-        ),
-        optional(
-            "attempt",
-            Text(|row| label(row.0.report, "attempt")),
-            "label `attempt`, from 1",
-        ),
-        optional(
-            "host",
-            Text(|row| label(row.0.report, "host")),
-            "label `host`: `uname -n`",
-        ),
-        optional(
-            "kernel",
-            Text(|row| label(row.0.report, "kernel")),
-            "label `kernel`: `uname -r`",
-        ),
-        optional(
-            "arch",
-            Text(|row| label(row.0.report, "arch")),
-            "label `arch`: `uname -m`",
-        ),
-        optional(
-            "cpu",
-            Text(|row| label(row.0.report, "cpu")),
-            "label `cpu`: the processor's model",
-        ),
-        optional(
-            "image",
-            Text(|row| label(row.0.report, "image")),
-            "label `image`: the container's image",
-        ),
+        optional("ci_run", Text(|row| label(row.0.report, "run")), "label `run`: the run's number in the CI service"),
+        optional("attempt", Text(|row| label(row.0.report, "attempt")), "label `attempt`, from 1"),
+        optional("host", Text(|row| label(row.0.report, "host")), "label `host`: `uname -n`"),
+        optional("kernel", Text(|row| label(row.0.report, "kernel")), "label `kernel`: `uname -r`"),
+        optional("arch", Text(|row| label(row.0.report, "arch")), "label `arch`: `uname -m`"),
+        optional("cpu", Text(|row| label(row.0.report, "cpu")), "label `cpu`: the processor's model"),
+        optional("image", Text(|row| label(row.0.report, "image")), "label `image`: the container's image"),
         required(
             "labels",
             Text(|row| {
@@ -92,21 +64,13 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
             }),
             "`command`, `process` (-p) or `system` (-a)",
         ),
-        required(
-            "collector",
-            Text(|row| Some(row.0.report.collector.as_str().into())),
-            "`ebpf`, `ptrace` or `perf`",
-        ),
+        required("collector", Text(|row| Some(row.0.report.collector.as_str().into())), "`ebpf`, `ptrace` or `perf`"),
         required(
             "recorder",
             Text(|row| Some(row.0.recorder.into())),
             "the version of spawnscope that made the recording",
         ),
-        required(
-            "cpus",
-            Int(|row| Some(int(row.0.report.cpus))),
-            "number of CPUs online at the start",
-        ),
+        required("cpus", Int(|row| Some(int(row.0.report.cpus))), "number of CPUs online at the start"),
         optional(
             "allowed_cpus",
             Real(|row| row.0.report.allowed_cpus),
@@ -127,36 +91,16 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
             Int(|row| row.0.report.exit.and_then(exit_code)),
             "exit code of the command; NULL if unknown or if a signal killed it",
         ),
-        required(
-            "launches",
-            Long(|row| Some(long(row.0.report.all.count))),
-            "number of launches",
-        ),
-        required(
-            "failed_execs",
-            Long(|row| Some(long(row.0.report.all.failed_execs))),
-            "number of failed execs",
-        ),
+        required("launches", Long(|row| Some(long(row.0.report.all.count))), "number of launches"),
+        required("failed_execs", Long(|row| Some(long(row.0.report.all.failed_execs))), "number of failed execs"),
         required(
             "forks_without_exec",
             Long(|row| Some(long(row.0.report.all.forks_without_exec))),
             "number of forks without exec",
         ),
-        optional(
-            "tax_ns",
-            Long(|row| span(row.0.report.all.tax)),
-            "launch tax, summed over launches",
-        ),
-        optional(
-            "critical_tax_ns",
-            Long(|row| span(row.0.report.all.critical_tax)),
-            "launch tax on the critical path",
-        ),
-        optional(
-            "replay_error",
-            Real(|row| row.0.report.replay_error),
-            "error of the replay, as a share of the wall",
-        ),
+        optional("tax_ns", Long(|row| span(row.0.report.all.tax)), "launch tax, summed over launches"),
+        optional("critical_tax_ns", Long(|row| span(row.0.report.all.critical_tax)), "launch tax on the critical path"),
+        optional("replay_error", Real(|row| row.0.report.replay_error), "error of the replay, as a share of the wall"),
         required(
             "lost_events",
             Long(|row| Some(long(row.0.report.lost_events()))),

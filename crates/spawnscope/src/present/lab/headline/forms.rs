@@ -32,11 +32,7 @@ pub(super) fn times_by(ratio: &Estimate, before: &str, after: &str, pair: [&Esti
         false => format!("{}{} times as long", mark(ratio), format_factor(ratio.median)),
     };
     let [slow, base] = pair.map(|estimate| format_estimate(estimate, Unit::Nanos));
-    Some(Headline {
-        before: before.to_owned(),
-        figure,
-        after: format!("{after} ({slow} against {base})"),
-    })
+    Some(Headline { before: before.to_owned(), figure, after: format!("{after} ({slow} against {base})") })
 }
 
 /// Formats `BEFORE 92 us AFTER on average (A with 0, B with 300)`: the mean cost per unit between the ends of a series.
@@ -89,12 +85,7 @@ mod tests {
     use super::*;
 
     fn estimate(median: f64, half: f64) -> Estimate {
-        Estimate {
-            median,
-            low: median - half,
-            high: median + half,
-            rounds: 6,
-        }
+        Estimate { median, low: median - half, high: median + half, rounds: 6 }
     }
 
     fn factor_of(slow: &Estimate, base: &Estimate) -> String {

@@ -52,31 +52,16 @@ fn parent_size(outcome: &Outcome) -> Option<Headline> {
 fn growth(outcome: &Outcome) -> Option<Headline> {
     const FORK: &str = "fork + _exit";
     let [(_, first), (bytes, last)] = ends("parent_bytes", cases(outcome, "wall_ns", &[("mechanism", FORK)]))?;
-    let fit = outcome
-        .fits
-        .iter()
-        .find(|fit| fit.series == FORK && fit.linearity.holds);
+    let fit = outcome.fits.iter().find(|fit| fit.series == FORK && fit.linearity.holds);
     if let Some((fit, [low, high])) = fit.and_then(|fit| Some((fit, fit.slope_interval_ns?))) {
-        let slope = Estimate {
-            median: fit.slope_ns,
-            low,
-            high,
-            rounds: first.rounds,
-        };
+        let slope = Estimate { median: fit.slope_ns, low, high, rounds: first.rounds };
         return Some(Headline {
             before: format!("Each {} that its parent grows by adds", fit.x_unit),
             figure: format!("{}{}", mark(&slope), figure(slope.median, Unit::Nanos)),
-            after: format!(
-                "to a fork ({} after {})",
-                format_estimate(last, Unit::Nanos),
-                units::bytes(bytes as u64)
-            ),
+            after: format!("to a fork ({} after {})", format_estimate(last, Unit::Nanos), units::bytes(bytes as u64)),
         });
     }
-    let before = format!(
-        "After its parent has grown by {}, a fork takes",
-        units::bytes(bytes as u64)
-    );
+    let before = format!("After its parent has grown by {}, a fork takes", units::bytes(bytes as u64));
     times(&before, "as at first", [last, first])
 }
 
@@ -95,10 +80,7 @@ fn threads(outcome: &Outcome) -> Option<Headline> {
         found
     };
     let (count, [fork, vfork]) = measured_at_largest("threads", [small("fork + exec"), small("vfork + exec")])?;
-    let before = format!(
-        "From a parent with {} more threads, a launch takes",
-        units::count(count as u64)
-    );
+    let before = format!("From a parent with {} more threads, a launch takes", units::count(count as u64));
     times(&before, "by fork + exec as by vfork + exec", [fork, vfork])
 }
 
@@ -118,10 +100,7 @@ fn loader(outcome: &Outcome) -> Option<Headline> {
     let of = |loading| ends("count", cases(outcome, "wall_ns", &[("loading", loading)]));
     let (before, ends) = match of("run path, lazy") {
         Some(ends) => ("Each library adds", ends),
-        None => (
-            "Each empty directory in LD_LIBRARY_PATH adds",
-            of("true, LD_LIBRARY_PATH")?,
-        ),
+        None => ("Each empty directory in LD_LIBRARY_PATH adds", of("true, LD_LIBRARY_PATH")?),
     };
     Some(cost_per_unit(before, "to the start of a program", ends))
 }
@@ -154,10 +133,7 @@ fn path_search(outcome: &Outcome) -> Option<Headline> {
 fn shims(outcome: &Outcome) -> Option<Headline> {
     let (row, slow) = largest(outcome, "wall_ns")?;
     let (_, base) = case(outcome, "wall_ns", &[("wrapper", "none")])?;
-    let before = format!(
-        "Behind the slowest wrapper ({}), a tiny program takes",
-        text(row, "wrapper")?
-    );
+    let before = format!("Behind the slowest wrapper ({}), a tiny program takes", text(row, "wrapper")?);
     times_by(ratio(row)?, &before, "as without one", [slow, base])
 }
 
@@ -177,11 +153,7 @@ fn throughput(outcome: &Outcome) -> Option<Headline> {
     Some(Headline {
         before: "This machine starts up to".to_owned(),
         figure: format!("{} processes per second", format_estimate(most, Unit::PerSecond)),
-        after: format!(
-            "({}, {threads}, {} in flight)",
-            text(row, "mechanism")?,
-            number("in_flight")?
-        ),
+        after: format!("({}, {threads}, {} in flight)", text(row, "mechanism")?, number("in_flight")?),
     })
 }
 
@@ -217,10 +189,7 @@ mod tests {
     use crate::lab::outcome::Report;
 
     fn stored() -> Report {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../benchmarks/runs/2026-11-22-vm/lab.json"
-        );
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benchmarks/runs/2026-11-22-vm/lab.json");
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
     }
 
@@ -245,10 +214,7 @@ mod tests {
             of("loader"),
             "Each library adds 103 us to the start of a program on average (590 us with 0, 31.4 ms with 300)"
         );
-        assert!(
-            of("shell").contains("8.6 times"),
-            "the ratio in the table, not the quotient of the medians"
-        );
+        assert!(of("shell").contains("8.6 times"), "the ratio in the table, not the quotient of the medians");
         assert!(of("first-launch").contains("about as long"));
     }
 
@@ -257,10 +223,7 @@ mod tests {
         let mut report = stored();
         let shell = report.experiments.iter_mut().find(|one| one.name == "shell").unwrap();
         shell.rows.retain(|row| text(row, "shell") != Some("none"));
-        assert_eq!(
-            sentence(shell),
-            "wall: 913 us to 1.77 ms (dash, COMMAND; bash, COMMAND; exit $?)"
-        );
+        assert_eq!(sentence(shell), "wall: 913 us to 1.77 ms (dash, COMMAND; bash, COMMAND; exit $?)");
         shell.rows.clear();
         assert_eq!(headline(shell), None);
     }

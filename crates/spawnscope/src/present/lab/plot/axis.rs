@@ -29,11 +29,7 @@ impl Axis {
         let values: Vec<f64> = values.collect();
         let high = values.iter().copied().fold(f64::MIN, f64::max);
         let positive = values.iter().copied().filter(|value| *value > 0.0);
-        let low = if is_logarithmic {
-            positive.fold(f64::MAX, f64::min)
-        } else {
-            0.0
-        };
+        let low = if is_logarithmic { positive.fold(f64::MAX, f64::min) } else { 0.0 };
         // A single value needs a range too, and points must not touch the frame.
         let (low, high) = match is_logarithmic {
             true if low > high => (1.0, 10.0),
@@ -85,17 +81,9 @@ impl Axis {
         }
         let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
         let within = |tick: &f64| (self.low..=self.high).contains(tick);
-        let whole: Vec<f64> = decades
-            .clone()
-            .map(|decade| 10f64.powi(decade))
-            .filter(within)
-            .collect();
+        let whole: Vec<f64> = decades.clone().map(|decade| 10f64.powi(decade)).filter(within).collect();
         let parts = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|part| part * 10f64.powi(decade)));
-        let ticks = if whole.len() < FEW_DECADES {
-            parts.filter(within).collect()
-        } else {
-            whole
-        };
+        let ticks = if whole.len() < FEW_DECADES { parts.filter(within).collect() } else { whole };
         self.has_zero.then_some(0.0).into_iter().chain(ticks).collect()
     }
 }
@@ -104,10 +92,7 @@ impl Axis {
 fn round_step(range: f64) -> f64 {
     let decade = 10f64.powf(range.log10().floor());
     let steps = [decade, decade / 2.0, decade / 5.0];
-    steps
-        .into_iter()
-        .find(|step| range / step >= MIN_STEPS)
-        .unwrap_or(decade / 5.0)
+    steps.into_iter().find(|step| range / step >= MIN_STEPS).unwrap_or(decade / 5.0)
 }
 
 #[cfg(test)]
@@ -127,10 +112,7 @@ mod tests {
             axis.with_labels_at(values.iter().copied()).ticks()
         };
         assert_eq!(labelling(&[8.0, 1.0, 64.0, 1.0]), [1.0, 8.0, 64.0]);
-        assert_eq!(
-            labelling(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 1000.0]),
-            [1.0, 10.0, 100.0, 1000.0]
-        );
+        assert_eq!(labelling(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 1000.0]), [1.0, 10.0, 100.0, 1000.0]);
     }
 
     #[test]

@@ -24,10 +24,8 @@ const LONGEST_FIGURE: &str = "~8,888 us";
 pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
     let column = |name: &String| outcome.columns.iter().find(|column| column.name == *name);
     let columns: Vec<&Column> = outcome.bars.iter().filter_map(column).collect();
-    let values = outcome
-        .rows
-        .iter()
-        .flat_map(|row| columns.iter().filter_map(|column| row.get(&column.name).estimate()));
+    let values =
+        outcome.rows.iter().flat_map(|row| columns.iter().filter_map(|column| row.get(&column.name).estimate()));
     let values: Vec<&Estimate> = values.filter(|value| is_shown(value)).collect();
     let unit = columns.first()?.unit;
     if values.is_empty() {
@@ -68,11 +66,7 @@ impl Bars<'_> {
         if self.label_above {
             return 2.0;
         }
-        let widths = self
-            .outcome
-            .rows
-            .iter()
-            .map(|row| format.width_of(&label(self.outcome, row)));
+        let widths = self.outcome.rows.iter().map(|row| format.width_of(&label(self.outcome, row)));
         widths.fold(0.0, f64::max).min(format.width * MAX_LABEL_SHARE) + GROUP_GAP
     }
 
@@ -83,11 +77,7 @@ impl Bars<'_> {
 
     /// Returns the height of the label above a group. 0 if labels are beside the bars.
     fn label_height(&self) -> f64 {
-        if self.label_above {
-            self.frame.format.font_size * 1.3
-        } else {
-            0.0
-        }
+        if self.label_above { self.frame.format.font_size * 1.3 } else { 0.0 }
     }
 
     fn draw(&self) -> String {
@@ -108,11 +98,7 @@ impl Bars<'_> {
     fn draw_group(&self, svg: &mut Svg, row: &Row, top: f64) {
         let format = self.frame.format;
         let text = label(self.outcome, row);
-        let available = if self.label_above {
-            format.width
-        } else {
-            self.frame.left
-        };
+        let available = if self.label_above { format.width } else { self.frame.left };
         let characters = (available / format.width_of("n")) as usize;
         let bars = top + self.label_height();
         let baseline = match self.label_above {
@@ -137,12 +123,8 @@ impl Bars<'_> {
         }
         let left = frame.left;
         let [end, low, high] = [value.median, value.low, value.high].map(|value| frame.x(&self.axis, value));
-        let bar = format!(
-            "M{left:.1} {:.1}H{:.1}V{:.1}H{left:.1}z",
-            top + 1.0,
-            end.max(left + 1.0),
-            top + BAR_HEIGHT - 2.0
-        );
+        let bar =
+            format!("M{left:.1} {:.1}H{:.1}V{:.1}H{left:.1}z", top + 1.0, end.max(left + 1.0), top + BAR_HEIGHT - 2.0);
         svg.path(&format!("mark {}", colour(position)), &bar);
         let [above, below] = [middle - 3.5, middle + 2.5];
         let interval = format!(

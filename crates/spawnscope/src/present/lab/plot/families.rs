@@ -37,10 +37,9 @@ pub(super) fn pictures(names: &[&str]) -> Vec<Picture> {
             Some(last) if last.series.len() < MIN_SERIES && last.series.len() + members.len() <= MAX_SERIES => {
                 last.join(title, &members);
             }
-            _ => pictures.extend(members.chunks(MAX_SERIES).map(|part| Picture {
-                title: title.to_owned(),
-                series: part.to_vec(),
-            })),
+            _ => pictures.extend(
+                members.chunks(MAX_SERIES).map(|part| Picture { title: title.to_owned(), series: part.to_vec() }),
+            ),
         }
     }
     pictures
@@ -97,10 +96,7 @@ mod tests {
         let names: Vec<String> = (0..20).map(|number| format!("program {number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).chain(["vspawn", "fork"]).collect();
         let pictures = pictures(&names);
-        assert!(
-            pictures.iter().all(|one| one.series.len() <= MAX_SERIES),
-            "{pictures:?}"
-        );
+        assert!(pictures.iter().all(|one| one.series.len() <= MAX_SERIES), "{pictures:?}");
         let mut all: Vec<usize> = pictures.into_iter().flat_map(|one| one.series).collect();
         all.sort_unstable();
         assert_eq!(all, (0..names.len()).collect::<Vec<_>>());

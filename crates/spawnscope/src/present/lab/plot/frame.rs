@@ -29,11 +29,7 @@ impl Frame<'_> {
     /// Draws a vertical line at each tick of the x axis, and below it as many labels as fit between the edges of the picture.
     pub(super) fn draw_x_axis(&self, svg: &mut Svg, axis: &Axis, edges: [f64; 2]) {
         let baseline = self.bottom + self.format.line_height();
-        let labels: Vec<(f64, String)> = axis
-            .ticks()
-            .into_iter()
-            .map(|value| self.label(axis, value, edges))
-            .collect();
+        let labels: Vec<(f64, String)> = axis.ticks().into_iter().map(|value| self.label(axis, value, edges)).collect();
         for value in axis.ticks() {
             let x = self.x(axis, value);
             svg.path("grid", &format!("M{x:.1} {:.1}V{:.1}", self.top, self.bottom));
@@ -70,10 +66,7 @@ impl Frame<'_> {
 
     /// Returns the width of the labels of a y axis.
     pub(super) fn y_label_width(format: &Format, axis: &Axis) -> f64 {
-        let widths = axis
-            .ticks()
-            .into_iter()
-            .map(|value| format.width_of(&tick(value, axis.unit)));
+        let widths = axis.ticks().into_iter().map(|value| format.width_of(&tick(value, axis.unit)));
         widths.fold(0.0, f64::max) + 6.0
     }
 }

@@ -22,10 +22,7 @@ pub(super) fn draw_lines(svg: &mut Svg, format: &Format, series: &[Series<'_>], 
         let (colour, dash) = (colour(one.look.colour), dash(one.look.dash));
         svg.path(&format!("line {colour} {dash}"), &line);
         let middle = x + SAMPLE_WIDTH / 2.0;
-        svg.path(
-            &format!("mark {colour}"),
-            &format!("M{middle:.1} {y:.1}{}", mark(one.look.colour)),
-        );
+        svg.path(&format!("mark {colour}"), &format!("M{middle:.1} {y:.1}{}", mark(one.look.colour)));
     })
 }
 
@@ -54,11 +51,7 @@ fn draw(
         let x = left + (number / rows.max(1)) as f64 * width / columns as f64;
         let y = top + (number % rows.max(1)) as f64 * line + line / 2.0;
         sample(svg, number, (x, y));
-        svg.text(
-            (x + SAMPLE_WIDTH + GAP, y + format.font_size * 0.35),
-            Anchor::Start,
-            name,
-        );
+        svg.text((x + SAMPLE_WIDTH + GAP, y + format.font_size * 0.35), Anchor::Start, name);
     }
     top + rows as f64 * line
 }

@@ -92,9 +92,7 @@ fn draw_series(svg: &mut Svg, frame: &Frame<'_>, plot: &Plot<'_>, look: Look, po
             let band = path(frame, plot, high.chain(low.rev()));
             svg.path(&format!("band {colour}"), &format!("{band}z"));
         } else {
-            let intervals = low
-                .zip(high)
-                .map(|(low, high)| path(frame, plot, [low, high].into_iter()));
+            let intervals = low.zip(high).map(|(low, high)| path(frame, plot, [low, high].into_iter()));
             svg.path(&format!("thin {colour}"), &intervals.collect::<String>());
         }
         svg.path(&format!("line {colour} {dash}"), &path(frame, plot, medians()));

@@ -29,11 +29,7 @@ fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
 
 /// Formats a value of an axis, without trailing zeros. Zero has no unit.
 fn tick(value: f64, unit: Unit) -> String {
-    let text = if value == 0.0 {
-        "0".to_owned()
-    } else {
-        figure(value, unit)
-    };
+    let text = if value == 0.0 { "0".to_owned() } else { figure(value, unit) };
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {
             format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
@@ -50,19 +46,11 @@ mod tests {
 
     /// Returns an experiment with three sizes. The second value is too noisy to show, and the third is uncertain.
     fn outcome() -> Outcome {
-        let columns = vec![
-            key("size", "size", Unit::Count),
-            measure("wall_ns", "wall", Unit::Nanos),
-        ];
+        let columns = vec![key("size", "size", Unit::Count), measure("wall_ns", "wall", Unit::Nanos)];
         let mut outcome = Outcome::new("", columns);
         let row = |(size, median, half): (u64, f64, f64)| {
             let (low, high) = (median - half, median + half);
-            let wall = Value::Estimate(Estimate {
-                median,
-                low,
-                high,
-                rounds: 6,
-            });
+            let wall = Value::Estimate(Estimate { median, low, high, rounds: 6 });
             let values = [("size", Value::from(size)), ("wall_ns", wall)];
             Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec())
         };
@@ -73,18 +61,10 @@ mod tests {
     #[test]
     fn bars_show_what_tables_show() {
         let drawn = draw(&outcome(), &WIDE).unwrap();
-        for (text, is_there) in [
-            (">1.00 ms<", true),
-            (">~3.00 ms<", true),
-            (">-<", true),
-            ("2.23", false),
-        ] {
+        for (text, is_there) in [(">1.00 ms<", true), (">~3.00 ms<", true), (">-<", true), ("2.23", false)] {
             assert_eq!(drawn.contains(text), is_there, "{text} in\n{drawn}");
         }
-        assert!(
-            !drawn.contains("10 s"),
-            "withheld intervals must not stretch the axis:\n{drawn}"
-        );
+        assert!(!drawn.contains("10 s"), "withheld intervals must not stretch the axis:\n{drawn}");
     }
 
     #[test]
@@ -119,24 +99,15 @@ mod tests {
 
     #[test]
     fn no_text_of_a_stored_run_overlaps_another_or_leaves_the_plot() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../benchmarks/runs/2026-11-22-vm/lab.json"
-        );
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benchmarks/runs/2026-11-22-vm/lab.json");
         let report: Report = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        for (outcome, format) in report
-            .experiments
-            .iter()
-            .flat_map(|outcome| [(outcome, &WIDE), (outcome, &NARROW)])
-        {
+        for (outcome, format) in report.experiments.iter().flat_map(|outcome| [(outcome, &WIDE), (outcome, &NARROW)]) {
             let texts = texts(&draw(outcome, format).unwrap(), format);
             assert!(texts.len() > 5, "{}", outcome.name);
             for (number, (left, right, baseline, text)) in texts.iter().enumerate() {
                 let what = || format!("{}, {}: {text}", outcome.name, format.name);
                 assert!(*left >= -0.5 && *right <= format.width + 0.5, "{}", what());
-                let same_line = texts[..number]
-                    .iter()
-                    .filter(|other| (other.2 - baseline).abs() < format.font_size);
+                let same_line = texts[..number].iter().filter(|other| (other.2 - baseline).abs() < format.font_size);
                 for other in same_line {
                     assert!(other.1 <= *left || other.0 >= *right, "{} and {}", what(), other.3);
                 }

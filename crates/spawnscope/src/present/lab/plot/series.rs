@@ -126,11 +126,7 @@ fn measured_series<'o>(outcome: &'o Outcome, chart: &Chart) -> Vec<Series<'o>> {
             continue;
         };
         points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        series.push(Series {
-            look: look(row),
-            name,
-            points: Points::Measured(points),
-        });
+        series.push(Series { look: look(row), name, points: Points::Measured(points) });
     }
     series
 }
@@ -141,12 +137,7 @@ mod tests {
 
     #[test]
     fn one_long_interval_is_clipped_and_does_not_compress_the_medians() {
-        let estimate = |median: f64, high: f64| Estimate {
-            median,
-            low: median,
-            high,
-            rounds: 6,
-        };
+        let estimate = |median: f64, high: f64| Estimate { median, low: median, high, rounds: 6 };
         let estimates = [estimate(10.0, 12.0), estimate(20.0, 900.0)];
         let points: Vec<(f64, &Estimate)> = estimates.iter().map(|estimate| (1.0, estimate)).collect();
         let limit = interval_limit(&points, Scale::Linear);

@@ -19,9 +19,7 @@ pub(super) struct Svg {
 
 impl Svg {
     pub(super) fn new() -> Svg {
-        Svg {
-            elements: String::new(),
-        }
+        Svg { elements: String::new() }
     }
 
     /// Adds text; `y` is its baseline.
@@ -41,11 +39,8 @@ impl Svg {
             Anchor::End => " text-anchor=\"end\"",
         };
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            self.elements,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\"{anchor}{attribute}>{}</text>",
-            escape_html(text)
-        );
+        let _ =
+            writeln!(self.elements, "<text x=\"{x:.1}\" y=\"{y:.1}\"{anchor}{attribute}>{}</text>", escape_html(text));
     }
 
     /// Adds a path with these classes.
@@ -55,9 +50,7 @@ impl Svg {
 
     /// Returns the SVG, with a description for screen readers.
     pub(super) fn finish(self, format: &Format, height: f64, description: &str) -> String {
-        let Format {
-            name, width, font_size, ..
-        } = format;
+        let Format { name, width, font_size, .. } = format;
         format!(
             "<svg class=\"lab {name}\" role=\"img\" aria-label=\"{}\" width=\"{width}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width} {height:.0}\" font-size=\"{font_size}\" xmlns=\"http://www.w3.org/2000/svg\">\n<style>{}</style>\n\

@@ -12,19 +12,9 @@ pub(super) struct Format {
     pub(super) columns: usize,
 }
 
-pub(super) const WIDE: Format = Format {
-    name: "wide",
-    width: 860.0,
-    font_size: 13.0,
-    columns: 2,
-};
+pub(super) const WIDE: Format = Format { name: "wide", width: 860.0, font_size: 13.0, columns: 2 };
 /// The format for phones. A screen that is 360 pixels wide shows it without scaling.
-pub(super) const NARROW: Format = Format {
-    name: "narrow",
-    width: 340.0,
-    font_size: 12.0,
-    columns: 1,
-};
+pub(super) const NARROW: Format = Format { name: "narrow", width: 340.0, font_size: 12.0, columns: 1 };
 
 impl Format {
     /// Returns the height of a line of text.
@@ -44,13 +34,10 @@ const LIGHT: [&str; 3] = ["#ffffff", "#24292f", "#dde1e6"];
 /// The colours of background, text and grid in the dark theme.
 const DARK: [&str; 3] = ["#161a20", "#e3e7ec", "#3a414b"];
 /// The colours of series in the light theme. A test checks that readers with any colour vision deficiency can distinguish them.
-const LIGHT_SERIES: [&str; 8] = [
-    "#1b6ca8", "#cc6600", "#7a1f5c", "#3399ee", "#2200bb", "#555500", "#8800ee", "#995566",
-];
+const LIGHT_SERIES: [&str; 8] =
+    ["#1b6ca8", "#cc6600", "#7a1f5c", "#3399ee", "#2200bb", "#555500", "#8800ee", "#995566"];
 /// The colours of series in the dark theme.
-const DARK_SERIES: [&str; 8] = [
-    "#6cb6f0", "#ffa94d", "#c06090", "#aaeeff", "#8844ff", "#ffdd99", "#6688dd", "#ee0000",
-];
+const DARK_SERIES: [&str; 8] = ["#6cb6f0", "#ffa94d", "#c06090", "#aaeeff", "#8844ff", "#ffdd99", "#6688dd", "#ee0000"];
 /// The marks of points, as paths relative to the point. Each colour has a different mark.
 const MARKS: [&str; 8] = [
     "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
@@ -90,11 +77,7 @@ pub(super) fn style() -> String {
         let _ = write!(style, ".lab .d{number}{{stroke-dasharray:{dash}}}");
     }
     style.push_str(&colours(LIGHT, &LIGHT_SERIES));
-    let _ = write!(
-        style,
-        "@media (prefers-color-scheme:dark){{{}}}",
-        colours(DARK, &DARK_SERIES)
-    );
+    let _ = write!(style, "@media (prefers-color-scheme:dark){{{}}}", colours(DARK, &DARK_SERIES));
     style
 }
 
@@ -141,30 +124,15 @@ mod tests {
     /// Full colour vision, then vision without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
     const VISIONS: [[Triple; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
-        [
-            [0.152_286, 1.052_583, -0.204_868],
-            [0.114_503, 0.786_281, 0.099_216],
-            [-0.003_882, -0.048_116, 1.051_998],
-        ],
-        [
-            [0.367_322, 0.860_646, -0.227_968],
-            [0.280_085, 0.672_501, 0.047_413],
-            [-0.011_820, 0.042_940, 0.968_881],
-        ],
-        [
-            [1.255_528, -0.076_749, -0.178_779],
-            [-0.078_411, 0.930_809, 0.147_602],
-            [0.004_733, 0.691_367, 0.303_900],
-        ],
+        [[0.152_286, 1.052_583, -0.204_868], [0.114_503, 0.786_281, 0.099_216], [-0.003_882, -0.048_116, 1.051_998]],
+        [[0.367_322, 0.860_646, -0.227_968], [0.280_085, 0.672_501, 0.047_413], [-0.011_820, 0.042_940, 0.968_881]],
+        [[1.255_528, -0.076_749, -0.178_779], [-0.078_411, 0.930_809, 0.147_602], [0.004_733, 0.691_367, 0.303_900]],
     ];
 
     /// Converts a colour, as it appears with this vision, to Oklab, in which distances correspond to perceived differences.
     fn oklab(colour: &str, vision: [Triple; 3]) -> Triple {
-        let cones = [
-            [0.412_221, 0.536_333, 0.051_446],
-            [0.211_903, 0.680_700, 0.107_397],
-            [0.088_302, 0.281_719, 0.629_979],
-        ];
+        let cones =
+            [[0.412_221, 0.536_333, 0.051_446], [0.211_903, 0.680_700, 0.107_397], [0.088_302, 0.281_719, 0.629_979]];
         let lab = [
             [0.210_454, 0.793_618, -0.004_072],
             [1.977_998, -2.428_592, 0.450_594],
@@ -181,16 +149,12 @@ mod tests {
         for (background, series) in [(LIGHT[0], LIGHT_SERIES), (DARK[0], DARK_SERIES)] {
             for (number, one) in series.into_iter().enumerate() {
                 assert!(contrast(one, background) >= MIN_CONTRAST, "{one} on {background}");
-                for (vision, other) in VISIONS
-                    .into_iter()
-                    .flat_map(|vision| series[..number].iter().map(move |other| (vision, other)))
+                for (vision, other) in
+                    VISIONS.into_iter().flat_map(|vision| series[..number].iter().map(move |other| (vision, other)))
                 {
                     let [a, b] = [one, other].map(|colour| oklab(colour, vision));
                     let distance = (0..3).map(|at| (a[at] - b[at]).powi(2)).sum::<f64>().sqrt();
-                    assert!(
-                        distance >= MIN_DISTANCE,
-                        "{one} and {other}: {distance:.3} as in {vision:?}"
-                    );
+                    assert!(distance >= MIN_DISTANCE, "{one} and {other}: {distance:.3} as in {vision:?}");
                 }
             }
         }
@@ -200,10 +164,7 @@ mod tests {
     fn every_class_has_a_light_and_a_dark_colour() {
         let style = style();
         let (light, dark) = style.split_once("@media").unwrap();
-        for class in (0..8)
-            .map(colour)
-            .chain(["background", "ink", "grid"].map(str::to_owned))
-        {
+        for class in (0..8).map(colour).chain(["background", "ink", "grid"].map(str::to_owned)) {
             let rule = format!(".lab .{class}{{");
             assert!(light.contains(&rule) && dark.contains(&rule), "{class}");
         }
