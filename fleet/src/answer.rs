@@ -97,8 +97,7 @@ impl<'a> Row<'a> {
 /// Returns the values of a column: numbers and booleans as they are, all others as text.
 fn values(column: &dyn Array) -> Result<Vec<Value>> {
     let each = |value: &dyn Fn(usize) -> Value| {
-        let value = |row| if column.is_null(row) { Value::Null } else { value(row) };
-        (0..column.len()).map(value).collect::<Vec<_>>()
+        (0..column.len()).map(|row| if column.is_null(row) { Value::Null } else { value(row) }).collect::<Vec<_>>()
     };
     Ok(match column.data_type() {
         DataType::Int64 => each(&|row| column.as_primitive::<Int64Type>().value(row).into()),

@@ -82,8 +82,7 @@ struct Candidate {
 /// Returns the commands that run longest, each with a fix that removes its launches.
 pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<'a>, AppliedChange)> {
     let candidates = candidates(whatif.forest, whatif.replay.measured);
-    let without = |(command, launches): (Command<'a>, Vec<u32>)| (command, removal(launches));
-    candidates.into_iter().map(without).collect()
+    candidates.into_iter().map(|(command, launches)| (command, removal(launches))).collect()
 }
 
 /// Returns what depends on each of these commands, the largest part of the wall first.
@@ -164,7 +163,7 @@ fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_
 }
 
 /// Sets through which wrapper the commands were launched. Considers only the wrapper that most of the wall depends on.
-fn set_launched_through(all: &mut [Dependence], removals: &[(Command<'_>, Fix)], forest: &Forest<'_>) {
+fn set_launched_through(all: &mut [Dependence], removals: &[(Command<'_>, AppliedChange)], forest: &Forest<'_>) {
     let wrappers = all.iter().zip(removals).filter(|(each, _)| each.is_wrapper);
     let Some((wrapper, (_, removal))) = wrappers.max_by_key(|(each, _)| each.saving[0]) else {
         return;

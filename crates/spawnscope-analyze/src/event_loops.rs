@@ -105,9 +105,12 @@ fn self_ended_wait(
 ) -> Option<SelfEndedWait> {
     let at = Nanos(slice.off.0 + slice.wake_span?.0);
     let cause = timelines.cause(thread, slice);
-    let is_own = |cause: ThreadIndex| timelines.threads[cause as usize].launch == launch;
     let is_known = slice.is_waker_certain != Some(false);
-    let is_by_process = is_known && cause.map_or_else(|| has_timed_out(timelines, thread, slice), is_own);
+    let is_by_process = is_known
+        && cause.map_or_else(
+            || has_timed_out(timelines, thread, slice),
+            |cause| timelines.threads[cause as usize].launch == launch,
+        );
     let by_timer = cause.is_none();
     (slice.reason == LeftCpu::Interruptible && is_by_process).then_some(SelfEndedWait { at, by_timer })
 }

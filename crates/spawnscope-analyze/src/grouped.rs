@@ -41,7 +41,6 @@ mod tests {
     #[test]
     fn items_of_one_owner_keep_their_order() {
         let grouped = GroupedItems::new(3, vec![(2, 'a'), (0, 'b'), (2, 'c'), (0, 'd')]);
-        let items_of = |owner| grouped.items_of(owner).iter().collect::<String>();
-        assert_eq!([0, 1, 2, 3].map(items_of), ["bd", "", "ac", ""]);
+        assert_eq!([0, 1, 2, 3].map(|owner| grouped.items_of(owner).iter().collect::<String>()), ["bd", "", "ac", ""]);
     }
 }

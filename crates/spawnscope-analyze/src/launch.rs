@@ -93,8 +93,7 @@ impl<'a> Launch<'a> {
         if matches!(self.origin, Origin::Command | Origin::Existed) {
             return at.created.get();
         }
-        let first_exec = || self.execs.first().and_then(Exec::entered);
-        self.birth().or(at.first_run.get()).or_else(first_exec)
+        self.birth().or(at.first_run.get()).or_else(|| self.execs.first().and_then(Exec::entered))
     }
 
     /// Returns when its parent began the fork call or, if that is unknown, when the process
@@ -106,8 +105,7 @@ impl<'a> Launch<'a> {
     /// Returns the index of the last exec that it had entered at an instant, or 0 if there is none.
     #[must_use]
     pub fn exec_at(&self, at: Nanos) -> usize {
-        let entered = |exec: &Exec<'_>| exec.enter.get().is_none_or(|enter| enter <= at);
-        self.execs.partition_point(entered).saturating_sub(1)
+        self.execs.partition_point(|exec| exec.enter.get().is_none_or(|enter| enter <= at)).saturating_sub(1)
     }
 
     /// Returns the execs that it had entered at an instant. An exec at an unknown time counts as

@@ -48,8 +48,8 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, peers: &Peers) {
     }
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
-        let with_peer = |(index, slice)| Some((index, peers.with_peer(&slice)?));
-        let found: Vec<(usize, SliceRow)> = slices.iter().enumerate().filter_map(with_peer).collect();
+        let found: Vec<(usize, SliceRow)> =
+            slices.iter().enumerate().filter_map(|(index, slice)| Some((index, peers.with_peer(&slice)?))).collect();
         for (index, slice) in found {
             timelines.replace(thread, index, slice);
         }

@@ -28,8 +28,8 @@ pub(super) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> 
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
     let mut largest = 0.0_f64;
     for threads in processes_with_threads(timelines).into_values() {
-        let polls = |thread: &&ThreadIndex| is_polling(timelines, **thread);
-        let polling: HashSet<ThreadIndex> = threads.iter().filter(polls).copied().collect();
+        let polling: HashSet<ThreadIndex> =
+            threads.iter().filter(|thread| is_polling(timelines, **thread)).copied().collect();
         if polling.is_empty() {
             continue;
         }
@@ -160,8 +160,7 @@ impl Process<'_> {
             if !was_interrupted && !has_timed_out(self.timelines, thread, &slice) {
                 continue;
             }
-            let last_worker = || Some((self.worked_last(thread, slice.off, ended)?.0, slice.syscall));
-            awaited = awaited.or_else(last_worker);
+            awaited = awaited.or_else(|| Some((self.worked_last(thread, slice.off, ended)?.0, slice.syscall)));
             let is_same_call = |(_, call): &(TaskId, Option<u16>)| {
                 [*call, slice.syscall].contains(&Some(RESTART_SYSCALL)) || *call == slice.syscall
             };
@@ -187,8 +186,7 @@ impl Process<'_> {
     /// Returns which other thread that does not poll worked last between two instants, and until
     /// when. `None` if none did.
     fn worked_last(&self, waiting: ThreadIndex, from: Nanos, to: Nanos) -> Option<(TaskId, Nanos)> {
-        let is_other = |thread: &&ThreadIndex| **thread != waiting && !self.polling.contains(thread);
-        let others = self.threads.iter().filter(is_other);
+        let others = self.threads.iter().filter(|thread| **thread != waiting && !self.polling.contains(thread));
         let worked = others.filter_map(|other| worked_until(self.timelines.slices(*other), from, to));
         worked.max_by_key(|(_, until)| *until)
     }

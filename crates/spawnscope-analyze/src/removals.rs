@@ -59,8 +59,10 @@ pub fn removals(
 /// Returns the saving without a command if `dependence` contains it. A row with the same label and
 /// number of launches is about the same launches.
 fn known_saving((by, label, launches): &Candidate, dependence: &[Dependence]) -> Option<[Nanos; 3]> {
-    let is_same = |each: &&Dependence| each.label == *label && each.count == launches.len() as u64;
-    let found = dependence.iter().find(is_same).filter(|_| *by == GroupBy::Command);
+    let found = dependence
+        .iter()
+        .find(|each| each.label == *label && each.count == launches.len() as u64)
+        .filter(|_| *by == GroupBy::Command);
     found.map(|each| each.saving)
 }
 

@@ -104,8 +104,8 @@ impl<'v, 'a> TreeView<'v, 'a> {
 
     /// Pushes the lines of siblings on the stack, the first line on top.
     fn push(&self, pending: &mut Vec<Line>, siblings: &[usize], depth: usize) {
-        let is_shown = |index: &usize| self.options.shown.is_none_or(|shown| shown[*index]);
-        let siblings: Vec<usize> = siblings.iter().copied().filter(is_shown).collect();
+        let siblings: Vec<usize> =
+            siblings.iter().copied().filter(|index| self.options.shown.is_none_or(|shown| shown[*index])).collect();
         if siblings.is_empty() {
             return;
         }
@@ -134,12 +134,16 @@ impl<'v, 'a> TreeView<'v, 'a> {
     }
 
     fn folded(&self, siblings: &[usize], depth: usize) -> Line {
-        let total = |index: &usize| self.forest.launches[*index].total(self.forest.end).unwrap_or_default().0;
         Line::Folded {
             depth,
             is_last: false,
             count: siblings.len() as u64,
-            total: Nanos(siblings.iter().map(total).sum()),
+            total: Nanos(
+                siblings
+                    .iter()
+                    .map(|index| self.forest.launches[*index].total(self.forest.end).unwrap_or_default().0)
+                    .sum(),
+            ),
         }
     }
 

@@ -77,8 +77,8 @@ pub(crate) fn find(stack: &[u8]) -> Option<usize> {
     let word = |at: usize| words.get(at).map(|word| u64::from_ne_bytes(*word));
     let known =
         [libc::AT_PAGESZ, rustix::param::page_size() as u64, libc::AT_CLKTCK, rustix::param::clock_ticks_per_second()];
-    let is_known = |window: &[[u8; WORD]]| window.iter().map(|word| u64::from_ne_bytes(*word)).eq(known);
-    let mut vector = words.windows(known.len()).position(is_known)?;
+    let mut vector =
+        words.windows(known.len()).position(|window| window.iter().map(|word| u64::from_ne_bytes(*word)).eq(known))?;
     while let Some(before) = vector.checked_sub(2)
         && (1..ENTRY_TYPES_END).contains(&word(before)?)
     {

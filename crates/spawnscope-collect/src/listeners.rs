@@ -64,8 +64,9 @@ impl Tables {
         let exact = sockets.iter().filter(at_port).find(|socket| socket.address.ip() == ip);
         // A socket that is bound to all IPv6 addresses usually accepts IPv4 connections, too.
         let accepts = |any: IpAddr| any.is_unspecified() && (any.is_ipv6() || ip.is_ipv4());
-        let any = || sockets.iter().filter(at_port).find(|socket| accepts(socket.address.ip()));
-        exact.or_else(any).map(|socket| socket.inode)
+        exact
+            .or_else(|| sockets.iter().filter(at_port).find(|socket| accepts(socket.address.ip())))
+            .map(|socket| socket.inode)
     }
 }
 

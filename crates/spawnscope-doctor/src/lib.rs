@@ -114,13 +114,13 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
         is_complete: checks.len() == checks::ALL.len(),
     };
     let end = Programs::deadline(measured.took);
-    let starts_programs = |check: &&&Check| matches!(check.run, Run::StartingPrograms(_));
     for (number, check) in checks.iter().enumerate() {
         let mut findings = Findings::for_check(check);
         match check.run {
             Run::Reading(run) => run(&examination, &mut findings),
             Run::StartingPrograms(run) => {
-                let remaining = checks[number..].iter().filter(starts_programs).count();
+                let remaining =
+                    checks[number..].iter().filter(|check| matches!(check.run, Run::StartingPrograms(_))).count();
                 run(&examination, &Programs::for_check(end, remaining as u32), &mut findings);
             }
         }

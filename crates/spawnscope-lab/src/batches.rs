@@ -172,8 +172,7 @@ fn launch_counts(min_launch_ns: &[f64], effort: Effort) -> Vec<u32> {
     let mean = short.iter().sum::<f64>() / short.len() as f64;
     let [min_launches, max_launches] = effort.batch_launch_limits();
     let short_count = (effort.batch().as_nanos() as f64 / mean).clamp(min_launches, max_launches) as u32;
-    let count = |one: &f64| if is_short(*one, effort) { short_count } else { 1 };
-    min_launch_ns.iter().map(count).collect()
+    min_launch_ns.iter().map(|one| if is_short(*one, effort) { short_count } else { 1 }).collect()
 }
 
 #[cfg(test)]
@@ -246,11 +245,10 @@ mod tests {
 
     #[test]
     fn all_requested_columns_must_be_quiet() {
-        let noisy = |round: usize| vec![5.0, round as f64, 0.0];
         for (quiet_columns, is_quiet) in [(1, true), (2, false)] {
             let mut case =
                 CaseMeasurement::new(Case::with_fixed_work([], || Ok(Vec::new())).quiet_columns(quiet_columns));
-            case.measured.rounds = (1..9).map(noisy).collect();
+            case.measured.rounds = (1..9).map(|round| vec![5.0, round as f64, 0.0]).collect();
             assert_eq!(case.is_quiet(FULL), is_quiet, "{quiet_columns}");
         }
         let mut case = CaseMeasurement::new(Case::with_fixed_work([], || Ok(Vec::new())).quiet_columns(3));

@@ -88,8 +88,11 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
     };
     for newer in &new.experiments {
         let older = old.experiments.iter().find(|older| older.name == newer.name);
-        let find_match = |row| older.and_then(|older| Some((row, find_same_case(older, newer, row)?)));
-        let matched: Vec<(&Row, &Row)> = newer.rows.iter().filter_map(find_match).collect();
+        let matched: Vec<(&Row, &Row)> = newer
+            .rows
+            .iter()
+            .filter_map(|row| older.and_then(|older| Some((row, find_same_case(older, newer, row)?))))
+            .collect();
         comparison.unmatched += newer.rows.len() - matched.len();
         for column in compared_columns(newer) {
             let change = |(after, before): &(&Row, &Row)| {

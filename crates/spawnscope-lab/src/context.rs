@@ -151,8 +151,13 @@ fn executable_directory() -> Result<(TempDir, Vec<String>), LabError> {
     for directory in directories.into_iter().flatten() {
         match try_directory(&directory) {
             Ok(created) => {
-                let note = |why: &String| format!("{why} could not be used; used {} instead", directory.display());
-                return Ok((created, refused.iter().map(note).collect()));
+                return Ok((
+                    created,
+                    refused
+                        .iter()
+                        .map(|why| format!("{why} could not be used; used {} instead", directory.display()))
+                        .collect(),
+                ));
             }
             Err(error) => {
                 let reason = format!("{} ({error})", directory.display());

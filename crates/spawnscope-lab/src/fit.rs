@@ -130,8 +130,7 @@ mod tests {
     use super::*;
 
     fn estimates(half: f64, medians: &[f64]) -> Vec<Estimate> {
-        let estimate = |median: &f64| Estimate::for_test(*median, half, 6);
-        medians.iter().map(estimate).collect()
+        medians.iter().map(|median| Estimate::for_test(*median, half, 6)).collect()
     }
 
     fn fit_medians(half: f64, medians: &[f64]) -> Option<Fit> {

@@ -73,8 +73,10 @@ fn costs_at_ends(points: &[(f64, &Estimate)]) -> Vec<(f64, f64)> {
     let Some(((start, first), others)) = points.split_first() else {
         return Vec::new();
     };
-    let each = |(x, y): &(f64, &Estimate)| (*x, (y.median - first.median) / (x - start));
-    let mut candidates = others.iter().filter(|(x, y)| x > start && !is_within_noise(first, y)).map(each);
+    let mut candidates = others
+        .iter()
+        .filter(|(x, y)| x > start && !is_within_noise(first, y))
+        .map(|(x, y)| (*x, (y.median - first.median) / (x - start)));
     let first_cost = candidates.next();
     first_cost.into_iter().chain(candidates.next_back()).collect()
 }
@@ -84,8 +86,7 @@ mod tests {
     use super::*;
 
     fn estimates(half: f64, medians: &[f64]) -> Vec<Estimate> {
-        let estimate = |median: &f64| Estimate::for_test(*median, half, 9);
-        medians.iter().map(estimate).collect()
+        medians.iter().map(|median| Estimate::for_test(*median, half, 9)).collect()
     }
 
     fn judge_line(x: &[f64], half: f64, medians: &[f64], explained: f64) -> Linearity {

@@ -29,9 +29,12 @@ impl Outcome {
     /// Adds a note for each column, with the cases whose value in it does not differ from that in the column `base`.
     pub fn note_indistinguishable_columns(&mut self, base: &str, columns: &[&str]) {
         for column in columns {
-            let is_indistinguishable = |row: &&Row| are_indistinguishable(row.get(base), row.get(column));
-            let names: Vec<String> =
-                self.rows.iter().filter(is_indistinguishable).map(|row| self.short_label(row)).collect();
+            let names: Vec<String> = self
+                .rows
+                .iter()
+                .filter(|row| are_indistinguishable(row.get(base), row.get(column)))
+                .map(|row| self.short_label(row))
+                .collect();
             let which = format!("between {} and {}", column_words(base), column_words(column));
             self.note_noise(&which, &names, self.rows.len(), "cases");
         }

@@ -394,9 +394,13 @@ impl Assembler {
     fn orphaned_zombie(&self, pid: Pid) -> Option<LaunchId> {
         let id = *self.by_pid.get(&pid)?;
         let child = self.unfinished.get(&id)?;
-        let has_ended = |parent: LaunchId| self.unfinished.get(&parent).is_none_or(UnfinishedLaunch::has_exited);
         let is_zombie = child.has_exited() && child.row.reaped.is_none();
-        (is_zombie && child.row.parent.is_some_and(has_ended)).then_some(id)
+        (is_zombie
+            && child
+                .row
+                .parent
+                .is_some_and(|parent| self.unfinished.get(&parent).is_none_or(UnfinishedLaunch::has_exited)))
+        .then_some(id)
     }
 
     /// Records when a process first ran on a CPU, if this slice ends at that moment.

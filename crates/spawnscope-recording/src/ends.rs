@@ -61,8 +61,7 @@ impl Ending {
             let events: &mut u64 = losses.entry(&loss.kind).or_default();
             *events = events.saturating_add(loss.events);
         }
-        let sum = |(kind, events): (&String, u64)| Loss { kind: kind.clone(), events };
-        losses.into_iter().map(sum).collect()
+        losses.into_iter().map(|(kind, events)| Loss { kind: kind.clone(), events }).collect()
     }
 }
 

@@ -51,9 +51,10 @@ enum Mode {
 /// Opens the recording at `path`.
 pub(super) fn open(path: &Path, timeout: Duration) -> Result<OpenRecording, RecordError> {
     let file = regular_file(path)?;
-    let failed = |source| RecordError::io("read", path, source);
     let not_a_recording = || RecordError::NotARecording { path: path.to_owned() };
-    let header = SqliteHeader::read(&file).map_err(failed)?.ok_or_else(not_a_recording)?;
+    let header = SqliteHeader::read(&file)
+        .map_err(|source| RecordError::io("read", path, source))?
+        .ok_or_else(not_a_recording)?;
     if header.application_id != APPLICATION_ID {
         return Err(not_a_recording());
     }

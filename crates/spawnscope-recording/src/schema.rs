@@ -27,8 +27,7 @@ pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Res
         };
         expected.swap_remove(index);
     }
-    let missing = |definition: &Definition| format!("it has no {} {}", definition.kind, definition.name);
-    Ok(expected.first().map(missing))
+    Ok(expected.first().map(|definition| format!("it has no {} {}", definition.kind, definition.name)))
 }
 
 /// A row of `sqlite_schema`.

@@ -9,7 +9,7 @@ use spawnscope_data::rows::{
     StackRow, TextId, ThreadRow,
 };
 use spawnscope_data::table;
-use spawnscope_data::table::{Bits, Column, Row, Table};
+use spawnscope_data::table::{Bits, Row, Table};
 
 use super::values::{Cpus, Sqlite};
 
@@ -108,8 +108,8 @@ pub(super) fn select_one(table: &Table) -> String {
 }
 
 fn select_some(table: &Table, version: i32) -> String {
-    let stored = |column: &Column| if column.since > version { "NULL" } else { column.name };
-    let columns: Vec<&str> = table.columns.iter().map(stored).collect();
+    let columns: Vec<&str> =
+        table.columns.iter().map(|column| if column.since > version { "NULL" } else { column.name }).collect();
     format!("SELECT rowid, {} FROM {}", columns.join(", "), table.name)
 }
 

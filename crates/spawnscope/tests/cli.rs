@@ -95,8 +95,7 @@ impl SampleRecording {
 
     /// Returns the error messages of all verbs that read a recording. Each must fail.
     fn failures(&self) -> Vec<String> {
-        let failure = |verb: &&[&str]| failure(&[verb, &[self.word().as_str()][..]].concat());
-        READERS.iter().map(failure).collect()
+        READERS.iter().map(|verb| failure(&[verb, &[self.word().as_str()][..]].concat())).collect()
     }
 }
 

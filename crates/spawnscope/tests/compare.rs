@@ -345,8 +345,7 @@ fn hostile_names_inject_no_command() {
         let commands: Vec<&str> = commands.collect();
         if format == "github" {
             assert_eq!(commands.len(), 2, "{text}");
-            let is_error = |command: &&str| command.starts_with("::error file=");
-            assert!(commands.iter().all(is_error), "{text}");
+            assert!(commands.iter().all(|command| command.starts_with("::error file=")), "{text}");
             let properties = commands[0].strip_prefix("::error ").unwrap();
             let properties = properties.split("::").next().unwrap();
             // The name's own `line=` follows an escape.
@@ -357,8 +356,7 @@ fn hostile_names_inject_no_command() {
             assert_eq!(commands, Vec::<&str>::new());
         }
         if format == "markdown" {
-            let is_markup = |line: &str| line.contains("<img") && !line.contains("- ``");
-            assert!(!text.lines().any(is_markup), "{text}");
+            assert!(!text.lines().any(|line| line.contains("<img") && !line.contains("- ``")), "{text}");
         }
         if ["json", "gitlab", "bmf", "github-action-benchmark"].contains(&format) {
             serde_json::from_str::<Value>(&text).unwrap();

@@ -179,8 +179,7 @@ fn chrome_slices_nest_within_their_threads() {
     let parts = events_of("critical path").into_iter();
     let critical: f64 = parts.map(|event| event["dur"].as_f64().unwrap()).sum();
     assert!((critical - 127_934.884).abs() < 0.01, "{critical}");
-    let is_dirname = |event: &&&Value| event["name"].as_str().unwrap().starts_with("dirname");
-    let dirname = launches.iter().find(is_dirname).unwrap();
+    let dirname = launches.iter().find(|event| event["name"].as_str().unwrap().starts_with("dirname")).unwrap();
     assert_eq!(dirname["args"]["call_site"], "relocate.sh:5");
     assert_eq!(dirname["args"]["exit"], "exit 0");
 }

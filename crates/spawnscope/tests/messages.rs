@@ -43,8 +43,7 @@ fn message(arguments: &[&OsStr]) -> String {
         character.is_control() && *character != '\n' || reorders
     });
     assert_eq!(raw, None, "{arguments:?}: {message:?}");
-    let imitates_ours = |line: &&str| line.starts_with("spawnscope: all");
-    assert_eq!(message.lines().find(imitates_ours), None, "{arguments:?}: {message:?}");
+    assert_eq!(message.lines().find(|line| line.starts_with("spawnscope: all")), None, "{arguments:?}: {message:?}");
     message
 }
 

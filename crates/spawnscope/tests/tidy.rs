@@ -204,8 +204,7 @@ fn prose<'a>(path: &Path, text: &'a str) -> Vec<&'a str> {
         "sql" => &["-- "],
         _ => return Vec::new(),
     };
-    let comment = |line: &'a str| marks.iter().find_map(|mark| line.find(mark).map(|at| &line[at..]));
-    text.lines().filter_map(comment).collect()
+    text.lines().filter_map(|line| marks.iter().find_map(|mark| line.find(mark).map(|at| &line[at..]))).collect()
 }
 
 fn documents_prose(text: &str) -> Vec<&str> {
@@ -290,12 +289,13 @@ fn has_test<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) -> bool {
         let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
         let below = |at: usize| {
             let is_row = |line: &str| line.starts_with("fn ") && line.contains(" = ");
-            let is_above = |line: &&&str| line.starts_with(['#', '/']) || is_row(line) || **line == "live_test! {";
-            let mut above = lines[..at].iter().rev().take_while(is_above);
+            let mut above = lines[..at]
+                .iter()
+                .rev()
+                .take_while(|line| line.starts_with(['#', '/']) || is_row(line) || **line == "live_test! {");
             above.any(|line| line.contains("test") && !is_row(line))
         };
-        let is_function = |(at, line): (usize, &&str)| line.starts_with(&function) && below(at);
-        text.contains(&string) || lines.iter().enumerate().any(is_function)
+        text.contains(&string) || lines.iter().enumerate().any(|(at, line)| line.starts_with(&function) && below(at))
     })
 }
 

@@ -92,8 +92,9 @@ unsafe fn read_options(caller_options: *const CaptureOptions) -> Result<CaptureO
 }
 
 fn with_nul(mut bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
-    let without_memory = |_| Failure::new(Stage::Communicate, libc::ENOMEM, "allocate memory for an output");
-    bytes.try_reserve_exact(1).map_err(without_memory)?;
+    bytes
+        .try_reserve_exact(1)
+        .map_err(|_| Failure::new(Stage::Communicate, libc::ENOMEM, "allocate memory for an output"))?;
     bytes.push(0);
     Ok(bytes)
 }

@@ -72,10 +72,11 @@ pub unsafe extern "C" fn vspawn_child_pid(child: *const Child) -> pid_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
     entry_or(-1, || {
-        let missing = || Failure::new(Stage::Prepare, libc::EBADF, "return a pidfd: the kernel gave none");
         // SAFETY: a handle or NULL.
         let pidfd = unsafe { borrow(child, "child") }?.0.pidfd();
-        pidfd.map(|pidfd| pidfd.as_raw_fd()).ok_or_else(missing)
+        pidfd
+            .map(|pidfd| pidfd.as_raw_fd())
+            .ok_or_else(|| Failure::new(Stage::Prepare, libc::EBADF, "return a pidfd: the kernel gave none"))
     })
 }
 
@@ -142,9 +143,17 @@ pub unsafe extern "C" fn vspawn_child_wait(child: *mut Child, status: *mut c_int
 /// Returns EAGAIN while the child runs. Otherwise like vspawn_child_wait, but standard input stays open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c_int) -> c_int {
-    let running = || Failure::new(Stage::Wait, libc::EAGAIN, "return the status of a child that is still running");
     // SAFETY: as above.
-    unsafe { with_child(child, |child| store_status(status, child.try_wait()?.ok_or_else(running)?)) }
+    unsafe {
+        with_child(child, |child| {
+            store_status(
+                status,
+                child.try_wait()?.ok_or_else(|| {
+                    Failure::new(Stage::Wait, libc::EAGAIN, "return the status of a child that is still running")
+                })?,
+            )
+        })
+    }
 }
 
 /// Waits for at most this time. Returns ETIMEDOUT if the child is still running then. Otherwise like vspawn_child_wait, but standard input

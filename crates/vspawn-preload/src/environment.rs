@@ -311,8 +311,8 @@ fn bucket(shell: Shell, name: &[u8]) -> usize {
             name.iter().fold(first, |sum, byte| sum + usize::from(*byte)) % DASH_BUCKETS
         }
         Shell::Bash => {
-            let hash = |hash: u32, byte: &u8| hash.wrapping_mul(16_777_619) ^ u32::from(*byte);
-            name.iter().fold(2_166_136_261, hash) as usize & (BASH_BUCKETS - 1)
+            name.iter().fold(2_166_136_261_u32, |hash, byte| hash.wrapping_mul(16_777_619) ^ u32::from(*byte)) as usize
+                & (BASH_BUCKETS - 1)
         }
     }
 }

@@ -77,8 +77,7 @@ fn as_returncode(ended: Result<Option<ExitStatus>, vspawn::Error>) -> Result<Opt
 
 /// Returns the exit code, or the negative number of the signal that killed the process.
 fn exit_code(status: ExitStatus) -> i32 {
-    let by_signal = || status.signal().map_or(0, |signal| -signal);
-    status.code().unwrap_or_else(by_signal)
+    status.code().unwrap_or_else(|| status.signal().map_or(0, |signal| -signal))
 }
 
 /// Returns the number of a child's pidfd, if the kernel gave one.

@@ -71,8 +71,7 @@ fn pids_and_parents() -> Vec<(u32, u32)> {
     };
     let mut pids: Vec<u32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable();
-    let with_parent = |pid: u32| Some((pid, parent_of(pid)?));
-    pids.into_iter().filter_map(with_parent).collect()
+    pids.into_iter().filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
 }
 
 /// Reads a process's parent, the fourth field of `/proc/PID/stat`. The second field, the name, may contain any character, but ends with

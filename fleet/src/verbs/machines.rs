@@ -24,8 +24,7 @@ pub fn answer(common: &Common) -> Result<String> {
     let latest = doctor::query_latest(&engine, i32::MAX as u32)?;
     let examinations = Examinations::by_machine(&latest);
     if common.output.json {
-        let examination = |row: Row<'_>| examinations.to_json(row.text("host").unwrap_or_default());
-        let column = found.iter().map(examination).collect();
+        let column = found.iter().map(|row| examinations.to_json(row.text("host").unwrap_or_default())).collect();
         found.add_column("doctor", column);
         return write(&common.output, &found, Page::default);
     }
@@ -36,8 +35,7 @@ pub fn answer(common: &Common) -> Result<String> {
 /// Builds the page that shows an answer. `dataset` is the name of the dataset, for the command to type.
 fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, dataset: &str) -> Page {
     let outliers: Vec<Row<'_>> = found.iter().filter(|row| row.count("is_outlier") == Some(1)).collect();
-    let sentence = |row: &Row<'_>| sentence(*row, examinations, dataset);
-    let mut sentences: Vec<String> = outliers.iter().map(sentence).collect();
+    let mut sentences: Vec<String> = outliers.iter().map(|row| sentence(*row, examinations, dataset)).collect();
     if found.rows.is_empty() {
         sentences.push("Nothing to compare: no command of a job ran on two machines.".to_owned());
     } else if outliers.is_empty() {

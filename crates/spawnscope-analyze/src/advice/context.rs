@@ -83,14 +83,12 @@ impl<'g, 'a> RuleContext<'g, 'a> {
 
     /// Returns the summed wall time of launches, which is an upper bound for the saving.
     pub(super) fn spent_on(&self, launches: &[u32]) -> Nanos {
-        let total = |index: &u32| self.launch(*index).total(self.forest().end).unwrap_or_default().0;
-        Nanos(launches.iter().map(total).sum())
+        Nanos(launches.iter().map(|index| self.launch(*index).total(self.forest().end).unwrap_or_default().0).sum())
     }
 
     /// Returns the summed duration of one phase. Unknown durations count as zero.
     pub(super) fn total_phase(&self, launches: &[u32], phase: Phase) -> Nanos {
-        let time = |index: &u32| self.launch(*index).phases.get(phase).unwrap_or_default().0;
-        Nanos(launches.iter().map(time).sum())
+        Nanos(launches.iter().map(|index| self.launch(*index).phases.get(phase).unwrap_or_default().0).sum())
     }
 
     /// Returns the median duration of one phase, or zero if it is unknown for all launches.

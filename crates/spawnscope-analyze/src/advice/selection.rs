@@ -45,16 +45,19 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &AppliedChange) -> Option<Stri
     let mut selections = Vec::new();
     for ((program, parent), launches) in &by_kind {
         let selector = selector(program, parent);
-        let fits = |selections: &Vec<String>| fits(context, fix.change, selections, launches, &intended);
         let candidates =
             [Some(vec![selector.clone()]), with_lines(context, &selector, launches), with_arguments(context, launches)];
-        selections.extend(candidates.into_iter().flatten().find(fits)?);
+        selections.extend(
+            candidates
+                .into_iter()
+                .flatten()
+                .find(|selections| fits(context, fix.change, selections, launches, &intended))?,
+        );
     }
     if selections.len() > MAX_SELECTIONS {
         return None;
     }
-    let option = |selection: &String| quoted(&format!("{option}={selection}"));
-    Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
+    Some(selections.iter().map(|selection| quoted(&format!("{option}={selection}"))).collect::<Vec<_>>().join(" "))
 }
 
 /// Returns the option that merges these launches into batches. It selects all of the parent's
@@ -82,8 +85,8 @@ pub(super) fn batch_option(
 fn with_lines(context: &RuleContext<'_, '_>, selector: &str, launches: &[u32]) -> Option<Vec<String>> {
     let lines = launches.iter().map(|index| context.callers.call_site_of(*index as usize));
     let lines: BTreeSet<Vec<u8>> = lines.map(|call_site| Some(call_site?.short_label())).collect::<Option<_>>()?;
-    let selection = |line: &Vec<u8>| format!("{selector},line={}", name(line));
-    (lines.len() <= MAX_SELECTORS_PER_GROUP).then(|| lines.iter().map(selection).collect())
+    (lines.len() <= MAX_SELECTORS_PER_GROUP)
+        .then(|| lines.iter().map(|line| format!("{selector},line={}", name(line))).collect())
 }
 
 /// Returns selectors for the arguments of the launches. `None` if there are too many different

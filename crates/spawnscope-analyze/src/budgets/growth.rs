@@ -58,12 +58,15 @@ pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
     let verdict = |(grown, change, count): (Grown, &CountChange, RowCount)| {
         let limit = tolerance.limit(change.before.median as f64);
         let is_exceeded = change.after.median as f64 > limit && change.after.low > change.before.high;
-        let is_counted = |row: &&Row| grown != Grown::ForksWithoutExec || row.command.starts_with(b"(");
         Verdict {
             budget: Budget::Growth(grown, limit),
             measured: Measured::Count(change.after),
             is_exceeded,
-            culprits: if is_exceeded { grown_rows(diff, is_counted, count) } else { Vec::new() },
+            culprits: if is_exceeded {
+                grown_rows(diff, |row| grown != Grown::ForksWithoutExec || row.command.starts_with(b"("), count)
+            } else {
+                Vec::new()
+            },
         }
     };
     counts.into_iter().map(verdict).chain(wall(diff, tolerance)).collect()

@@ -168,9 +168,13 @@ pub fn check(runs: &[Run], budgets: &Budgets, advices: &AdviceList) -> Result<Ch
         verdicts.extend(limit.map(|limit| search.limit(budget(limit), limit, |_| true, count)));
     }
     for each in &budgets.per_command {
-        let is_limited = |key: &Key| matches(&each.glob, &key.command);
         let budget = Budget::Command(each.name.clone(), each.max_launches);
-        verdicts.push(search.limit(budget, each.max_launches, is_limited, |sums| sums.count));
+        verdicts.push(search.limit(
+            budget,
+            each.max_launches,
+            |key| matches(&each.glob, &key.command),
+            |sums| sums.count,
+        ));
     }
     if let Some(max) = budgets.per_line {
         verdicts.push(per_line(&search, max)?);
@@ -217,8 +221,11 @@ fn critical_tax(search: &CulpritSearch<'_>, max: f64) -> Result<Verdict, BudgetE
 }
 
 fn wall(search: &CulpritSearch<'_>, max: Nanos) -> Result<Verdict, BudgetError> {
-    let wall = |run: &Run| run.wall.map(|wall| wall.0 as f64).ok_or(BudgetError::NoWall);
-    let walls: Vec<f64> = search.runs.iter().map(wall).collect::<Result<_, _>>()?;
+    let walls: Vec<f64> = search
+        .runs
+        .iter()
+        .map(|run| run.wall.map(|wall| wall.0 as f64).ok_or(BudgetError::NoWall))
+        .collect::<Result<_, _>>()?;
     Ok(search.limit_time(Budget::Wall(max), max.0 as f64, &walls))
 }
 

@@ -21,8 +21,7 @@ pub(super) struct Pair<'r> {
 impl<'r> Pair<'r> {
     fn new(runs: [&'r [Run]; 2], keys: [Vec<&'r Key>; 2]) -> Pair<'r> {
         let sums = [0, 1].map(|side| {
-            let sum_in_run = |run: &'r Run| sum_of(keys[side].iter().filter_map(|key| run.launches.get(*key)));
-            runs[side].iter().map(sum_in_run).collect()
+            runs[side].iter().map(|run| sum_of(keys[side].iter().filter_map(|key| run.launches.get(*key)))).collect()
         });
         Pair { keys, sums }
     }

@@ -134,10 +134,9 @@ pub fn compare(before: &[Run], after: &[Run]) -> Diff {
     let sums = sides.map(|runs| runs.iter().map(|run| Some(run.all.clone())).collect::<Vec<_>>());
     let mut rows: Vec<Row> = pairs(before, after).iter().map(|pair| row(pair, &resamples, wall.before)).collect();
     rows.sort_by_cached_key(rank);
-    let first = |runs: &[Run]| runs.first().map(|run| run.command.clone()).unwrap_or_default();
     Diff {
         runs: sides.map(<[Run]>::len),
-        commands: sides.map(first),
+        commands: sides.map(|runs| runs.first().map(|run| run.command.clone()).unwrap_or_default()),
         lost: sides.map(|runs| runs.iter().map(|run| run.lost).sum()),
         conditions: differing_conditions(before, after),
         wall,
@@ -179,11 +178,10 @@ fn time(resamples: &Resamples, sums: &Sums, time_of: impl Fn(&Summary) -> Option
 }
 
 fn times(resamples: &Resamples, sums: &Sums) -> Times {
-    let phase = |phase: Phase| (phase, time(resamples, sums, |sums| sums.phases.get(phase).time));
     Times {
         tax: time(resamples, sums, |sums| sums.tax),
         critical: time(resamples, sums, |sums| sums.critical),
-        phases: Phase::ALL.map(phase).to_vec(),
+        phases: Phase::ALL.map(|phase| (phase, time(resamples, sums, |sums| sums.phases.get(phase).time))).to_vec(),
     }
 }
 

@@ -112,8 +112,7 @@ fn may_be_random(word: &[u8]) -> bool {
 /// Adds a `*` for the name of a temporary file, and the suffix of the name, such as `.s`. Returns
 /// the length of the path that it replaces.
 fn push_temporary_name(normal: &mut Vec<u8>, rest: &[u8]) -> usize {
-    let is_end = |byte: &u8| b"/ '\":;,)".contains(byte);
-    let length = rest.iter().position(is_end).unwrap_or(rest.len());
+    let length = rest.iter().position(|byte| b"/ '\":;,)".contains(byte)).unwrap_or(rest.len());
     if length > 0 {
         normal.push(TEMPORARY_NAME);
         normal.extend_from_slice(suffix(base_name(&rest[..length])));

@@ -49,8 +49,7 @@ impl<'f, 'a> Weights<'f, 'a> {
     /// are counted.
     fn is_counted(&self, index: usize) -> bool {
         let phases = &self.forest.launches[index].phases;
-        let spent = |phase| phases.get(phase).is_some_and(|span| span.0 > 0);
-        self.options.phase.is_none_or(spent)
+        self.options.phase.is_none_or(|phase| phases.get(phase).is_some_and(|span| span.0 > 0))
     }
 
     fn parts(&self, index: usize) -> Vec<(Label<'a>, Nanos)> {

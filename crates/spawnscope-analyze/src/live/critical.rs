@@ -92,8 +92,8 @@ impl LiveLaunches {
     /// Adds how long parents waited for the launches that they have reaped, in the order of
     /// reaping.
     pub(super) fn add_waits(&mut self, finished: &[LaunchId]) {
-        let reaping = |id: &LaunchId| Some((self.processes.get(id)?.reaped()?, *id));
-        let mut reaped: Vec<(Nanos, LaunchId)> = finished.iter().filter_map(reaping).collect();
+        let mut reaped: Vec<(Nanos, LaunchId)> =
+            finished.iter().filter_map(|id| Some((self.processes.get(id)?.reaped()?, *id))).collect();
         reaped.sort_unstable_by_key(|(at, id)| (*at, *id));
         for (at, id) in reaped {
             self.add_wait(at, id);

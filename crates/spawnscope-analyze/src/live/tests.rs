@@ -102,9 +102,13 @@ fn reaped_launch(id: u64, parent: LaunchId, birth: u64, reaped: u64) -> LaunchRo
 /// Applies launches. The program of each is the string whose number is the launch's id. Returns the
 /// critical time of each command.
 fn critical(live: &mut LiveLaunches, rows: &[LaunchRow], commands: &[&str]) -> Vec<Option<u64>> {
-    let is_reaped = |row: &&LaunchRow| row.reaped.is_some() && row.zombie != row.reaped;
     live.apply(NewRows {
-        finished: rows.iter().rev().filter(is_reaped).map(|row| row.id).collect(),
+        finished: rows
+            .iter()
+            .rev()
+            .filter(|row| row.reaped.is_some() && row.zombie != row.reaped)
+            .map(|row| row.id)
+            .collect(),
         execs: rows
             .iter()
             .map(|row| (row.id.0 as i64, exec(row.id.0, row.create.unwrap().0, row.id.0 as u32)))

@@ -58,8 +58,7 @@ fn runner_of<'a>(exec: &Exec<'a>) -> Option<(&'static str, Vec<&'a [u8]>)> {
         return None;
     }
     let call = Call::of(exec)?;
-    let strip = |name: &'a [u8], ending: &&[u8]| name.strip_suffix(*ending).unwrap_or(name);
-    let name = ENDINGS.iter().fold(call.name, strip);
+    let name = ENDINGS.iter().fold(call.name, |name, ending| name.strip_suffix(*ending).unwrap_or(name));
     let (runner, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;
     let first = call.arguments.first()?;
     let is_call = match subcommands {

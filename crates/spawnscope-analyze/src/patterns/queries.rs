@@ -143,13 +143,11 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
     let program = base_name(exec.path());
     let mut arguments = exec.arguments().skip(1);
     let subcommands = QUERY_SUBCOMMANDS.iter().find(|(name, _)| *name == program);
-    let asks = |subcommand| subcommands.is_some_and(|(_, all)| all.contains(&subcommand));
-    let is_print_option = |argument: &[u8]| argument.starts_with(b"-print-") || argument == b"--print";
     let is_same = QUERY_PROGRAMS.contains(&program)
         || program.ends_with(b"-config")
-        || subcommand_of(exec).is_some_and(asks)
+        || subcommand_of(exec).is_some_and(|subcommand| subcommands.is_some_and(|(_, all)| all.contains(&subcommand)))
         || is_about_itself(exec)
-        || arguments.any(is_print_option);
+        || arguments.any(|argument| argument.starts_with(b"-print-") || argument == b"--print");
     if is_same {
         return Some(Answer::Same);
     }

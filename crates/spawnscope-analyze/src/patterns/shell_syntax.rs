@@ -202,9 +202,10 @@ impl Word {
     /// Whether it has the form `NAME=value`.
     fn is_assignment(&self) -> bool {
         let name = self.text.split(|byte| *byte == b'=').next().unwrap_or_default();
-        let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let has_valid_start = name.first().is_some_and(|first| !first.is_ascii_digit());
-        has_valid_start && name.len() < self.text.len() && name.iter().all(is_name)
+        has_valid_start
+            && name.len() < self.text.len()
+            && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
     }
 
     /// Whether a `~` as the next character would be expanded to a home directory, because it is at

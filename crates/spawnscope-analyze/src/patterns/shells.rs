@@ -36,10 +36,9 @@ pub(crate) fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<StartByS
     }
     if at + 1 < launch.execs.len() {
         let replaced = launch.execs[at + 1].enter.get();
-        let is_before = |child: &usize| {
+        let has_helpers = forest.children(index as usize).iter().any(|child| {
             replaced.is_none_or(|replaced| forest.launches[*child].instants.created.get() < Some(replaced))
-        };
-        let has_helpers = forest.children(index as usize).iter().any(is_before);
+        });
         return (!has_helpers).then_some(StartByShell::Exec(at));
     }
     wrapped_child(forest, index).map(StartByShell::Launch)

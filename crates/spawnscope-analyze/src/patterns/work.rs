@@ -18,9 +18,8 @@ pub(crate) fn work_time(forest: &Forest<'_>, timelines: &Timelines, index: usize
         Some((Nanos(returned.0.saturating_sub(run_queue_span(slice)?.0)), returned))
     };
     let queued = |piece: &Piece| {
-        let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;
         let queued = slices.iter().filter_map(|slice| without_cpu(&slice));
-        queued.map(within).sum::<u64>()
+        queued.map(|(from, to)| to.min(piece.end).since(from.max(piece.start)).0).sum::<u64>()
     };
     let pieces = launch.pieces(Some(forest.end));
     let runs = pieces.iter().filter(|piece| piece.phase == Phase::Run);

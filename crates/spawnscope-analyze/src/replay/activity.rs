@@ -125,8 +125,9 @@ impl Activities {
             own_begun += own[own_begun..].iter().take_while(|(start, _)| *start <= at).count();
             child_begun += for_children[child_begun..].iter().take_while(|(start, ..)| *start <= at).count();
             let for_child = for_children[..child_begun].last().filter(|(_, end, _)| at < *end);
-            let own_activity = || own[..own_begun].last().map(|(_, activity)| *activity);
-            let activity = for_child.map(|(.., activity)| *activity).or_else(own_activity);
+            let activity = for_child
+                .map(|(.., activity)| *activity)
+                .or_else(|| own[..own_begun].last().map(|(_, activity)| *activity));
             if let Some(activity) = activity.filter(|activity| changes.last().is_none_or(|(_, last)| last != activity))
             {
                 changes.push((at, activity));

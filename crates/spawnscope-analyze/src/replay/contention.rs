@@ -153,8 +153,8 @@ struct Sweep<'t> {
 impl Sweep<'_> {
     fn new(timelines: &Timelines, cpus: u32) -> Sweep<'_> {
         let threads = 0..timelines.threads.len() as ThreadIndex;
-        let begin = |thread| Some((beginning(&timelines.slices(thread).get(0)?), thread));
-        let mut not_started: Vec<(Nanos, ThreadIndex)> = threads.filter_map(begin).collect();
+        let mut not_started: Vec<(Nanos, ThreadIndex)> =
+            threads.filter_map(|thread| Some((beginning(&timelines.slices(thread).get(0)?), thread))).collect();
         not_started.sort_unstable_by_key(|first| Reverse(*first));
         Sweep {
             timelines,

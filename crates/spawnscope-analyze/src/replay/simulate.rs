@@ -177,9 +177,6 @@ struct Simulation<'p, S, W> {
 
 impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     fn new(script: S, machine: &'p Machine, watch: &'p mut W) -> Simulation<'p, S, W> {
-        let signal = |signalled_at_start: &bool| {
-            if *signalled_at_start { Signal::SIGNALLED } else { Signal::NONE }
-        };
         Simulation {
             machine,
             watch,
@@ -187,7 +184,11 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             events: BinaryHeap::new(),
             created: 0,
             next: vec![ProgramPosition::default(); script.launch_of().len()],
-            signals: script.signalled_at_start().iter().map(signal).collect(),
+            signals: script
+                .signalled_at_start()
+                .iter()
+                .map(|signalled_at_start| if *signalled_at_start { Signal::SIGNALLED } else { Signal::NONE })
+                .collect(),
             ready: VecDeque::new(),
             delayed: DelayedThreads::default(),
             cpus: vec![None; machine.cpus as usize],

@@ -201,10 +201,9 @@ fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
 }
 
 fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
-    let spawn = |(child, each): (ThreadIndex, &Thread)| {
+    actions.extend((0..).zip(&timelines.threads).filter_map(|(child, each)| {
         Some(Action::new(each.creator.get()?, each.created.get()?, ActionKind::Spawn(child)))
-    };
-    actions.extend((0..).zip(&timelines.threads).filter_map(spawn));
+    }));
 }
 
 /// Writes the program of one thread.
@@ -331,8 +330,7 @@ impl Writer<'_> {
     /// Returns how long a thread was blocked after a slice.
     fn span_of(&self, slice: &SliceRow) -> Nanos {
         let (start, end) = self.window;
-        let to_the_end = || end.since(slice.off.max(start));
-        slice.wake_span.or(slice.off_span).unwrap_or_else(to_the_end)
+        slice.wake_span.or(slice.off_span).unwrap_or_else(|| end.since(slice.off.max(start)))
     }
 }
 

@@ -9,7 +9,6 @@ use crate::phases::Phase;
 use crate::pieces::Piece;
 use crate::replay::activity::{Activity, ActivityKind, Stage};
 use crate::tree::Forest;
-use spawnscope_data::event::Nanos;
 
 /// Changes to the launches of a recording.
 #[derive(Clone, Debug)]
@@ -227,10 +226,14 @@ impl Adjustments {
         if has_pieces {
             return self.saving_of_pieces(launch, number) + other_saving;
         }
-        let saving_of_phase = |(phase, time): (Phase, Option<Nanos>)| {
-            time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
-        };
-        launch.phases.iter().map(saving_of_phase).sum::<f64>() + other_saving
+        launch
+            .phases
+            .iter()
+            .map(|(phase, time)| {
+                time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
+            })
+            .sum::<f64>()
+            + other_saving
     }
 
     fn saving_of_pieces(&self, launch: &Launch<'_>, number: u32) -> f64 {

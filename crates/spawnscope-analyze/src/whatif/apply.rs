@@ -214,7 +214,7 @@ impl<'e> Rewriter<'e> {
         match step {
             Some(step) => self.rewrite_step(step, rewriting),
             None if mem::take(&mut rewriting.awaits_end) => {
-                rewriting.written.push_back(Step::Wake(self.end_token(rewriting.launch)))
+                rewriting.written.push_back(Step::Wake(self.end_token(rewriting.launch)));
             }
             None => return false,
         }

@@ -73,12 +73,15 @@ impl Constants {
         let measured = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
         let nanos = |what: Constant| measured(what).map(|row| row.ns);
         let min_fork = || min_create(forest, &[Mechanism::Fork]);
-        let min_vfork = || min_create(forest, &[Mechanism::Vfork, Mechanism::PosixSpawn]).or_else(min_fork);
         let (identify, identify_spread) = identification(measured);
         let ratio = nanos(Constant::PageFree).zip(nanos(Constant::PageCopy));
         Constants {
             fork_create: at_most(nanos(Constant::ForkCreate).or_else(min_fork), MAX_FORK_CREATE),
-            vfork_create: at_most(nanos(Constant::VforkCreate).or_else(min_vfork), MAX_VFORK_CREATE),
+            vfork_create: at_most(
+                nanos(Constant::VforkCreate)
+                    .or_else(|| min_create(forest, &[Mechanism::Vfork, Mechanism::PosixSpawn]).or_else(min_fork)),
+                MAX_VFORK_CREATE,
+            ),
             page_free: nanos(Constant::PageFree),
             exec: exec_of_small(forest),
             refill: nanos(Constant::ForkExit)

@@ -1,6 +1,6 @@
 //! Launches off the critical path are reported as not worth fixing.
 
-use spawnscope_analyze::advice::{Advice, AdviceList, Rejection};
+use spawnscope_analyze::advice::{AdviceList, Rejection};
 use spawnscope_data::event::{Nanos, TaskId};
 
 use crate::builder::{ROOT, Spans};
@@ -31,8 +31,7 @@ fn advice_on_busy_make() -> AdviceList {
 fn launches_off_the_critical_path_are_not_worth_fixing() {
     let found = advice_on_busy_make();
     assert!(found.worth.is_empty(), "{found:?}");
-    let is_off_path = |(_, advice): &&(Rejection, Advice)| advice.finding.rule == "off-path";
-    let (doubt, advice) = found.not_worth.iter().find(is_off_path).unwrap();
+    let (doubt, advice) = found.not_worth.iter().find(|(_, advice)| advice.finding.rule == "off-path").unwrap();
     assert_eq!(*doubt, Rejection::OffPath);
     assert_eq!(advice.finding.launches.len() as u64, COUNT);
     let title = &advice.finding.title;

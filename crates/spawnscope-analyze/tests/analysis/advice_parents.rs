@@ -19,8 +19,8 @@ pub(crate) fn calibrated(program: &str) -> Serial {
         (Constant::PageCopy, 10_000.0),
         (Constant::PageFree, 5_000.0),
     ];
-    let row = |(what, ns): (Constant, f64)| Calibration { what, ns, low_ns: Some(ns * 0.9), high_ns: Some(ns * 1.1) };
-    serial.builder.recording.calibration = constants.map(row).to_vec();
+    serial.builder.recording.calibration =
+        constants.map(|(what, ns)| Calibration { what, ns, low_ns: Some(ns * 0.9), high_ns: Some(ns * 1.1) }).to_vec();
     serial
 }
 

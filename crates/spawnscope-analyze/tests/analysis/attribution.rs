@@ -20,8 +20,7 @@ proptest! {
         builder.launch(ROOT, 4_000_000, spans, Some(("/bin/true", &["true"])));
         let waited = |slice: &SliceRow| {
             let blocked = matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible);
-            let to_the_end = || Nanos(WALL).since(slice.off);
-            if blocked { slice.off_span.unwrap_or_else(to_the_end).0 } else { 0 }
+            if blocked { slice.off_span.unwrap_or_else(|| Nanos(WALL).since(slice.off)).0 } else { 0 }
         };
         // Each slice is attributed alone, since some waits are not counted at all.
         for slice in slices {

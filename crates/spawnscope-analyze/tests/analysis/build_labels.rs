@@ -20,8 +20,9 @@ fn build(lines: &[(LaunchId, &str)]) -> Builder {
 fn labels(builder: &Builder, label: BuildLabel) -> Vec<String> {
     let forest = Forest::build(&builder.recording);
     let labels = BuildLabels::find(&forest, label);
-    let text = |index| labels.label_of(index).map_or("-".into(), |value| String::from_utf8_lossy(value).into_owned());
-    (0..forest.launches.len()).map(text).collect()
+    (0..forest.launches.len())
+        .map(|index| labels.label_of(index).map_or("-".into(), |value| String::from_utf8_lossy(value).into_owned()))
+        .collect()
 }
 
 #[test]

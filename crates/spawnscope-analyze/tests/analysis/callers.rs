@@ -28,8 +28,12 @@ fn a_script_is_labelled_by_its_innermost_line_or_function() {
     let top_level = |builder: &mut Builder| vec![builder.line(Language::Dash, "./configure", 2_040, "")];
     assert_eq!(label_of(top_level, Detail::Line).unwrap(), "configure:2040");
     assert_eq!(label_of(top_level, Detail::Function).unwrap(), "configure");
-    let text = |builder: &mut Builder| vec![FrameRow { file: None, ..builder.line(Language::Bash, "", 3, "") }];
-    assert_eq!(label_of(text, Detail::Line).unwrap(), "bash line 3", "as of bash -c");
+    assert_eq!(
+        label_of(|builder| vec![FrameRow { file: None, ..builder.line(Language::Bash, "", 3, "") }], Detail::Line)
+            .unwrap(),
+        "bash line 3",
+        "as of bash -c"
+    );
 }
 
 #[test]
@@ -48,12 +52,15 @@ fn a_makefile_is_labelled_by_its_line_and_target() {
     let rule = |builder: &mut Builder| vec![builder.line(Language::Make, "/src/Makefile", 12, "hello.o")];
     assert_eq!(label_of(rule, Detail::Line).unwrap(), "Makefile:12 (target hello.o)");
     assert_eq!(label_of(rule, Detail::Function).unwrap(), "Makefile (target hello.o)");
-    let shell = |builder: &mut Builder| vec![builder.line(Language::Make, "/src/Makefile", 3, "")];
-    assert_eq!(label_of(shell, Detail::Line).unwrap(), "Makefile:3");
-    let built_in = |builder: &mut Builder| {
-        vec![FrameRow { file: None, line: None, ..builder.line(Language::Make, "", 1, "hello.o") }]
-    };
-    let label = label_of(built_in, Detail::Line).unwrap();
+    assert_eq!(
+        label_of(|builder| vec![builder.line(Language::Make, "/src/Makefile", 3, "")], Detail::Line).unwrap(),
+        "Makefile:3"
+    );
+    let label = label_of(
+        |builder| vec![FrameRow { file: None, line: None, ..builder.line(Language::Make, "", 1, "hello.o") }],
+        Detail::Line,
+    )
+    .unwrap();
     assert_eq!(label, "built-in rule of make (target hello.o)");
 }
 
@@ -101,22 +108,22 @@ fn many_scripts_that_differ_only_in_arguments_are_grouped() {
 #[test]
 fn frames_in_pythons_standard_library_are_skipped() {
     let python = |builder: &mut Builder, files: &[(&str, u32, &str)]| -> Vec<FrameRow> {
-        let frame = |(file, line, function): &(&str, u32, &str)| builder.line(Language::Python, file, *line, function);
-        files.iter().map(frame).collect()
+        files.iter().map(|(file, line, function)| builder.line(Language::Python, file, *line, function)).collect()
     };
     let library = ("/usr/lib/python3.11/subprocess.py", 1955, "Popen._execute_child");
-    let user = |builder: &mut Builder| python(builder, &[library, ("tool.py", 7, "status"), ("tool.py", 9, "")]);
-    assert_eq!(label_of(user, Detail::Line).unwrap(), "tool.py:7 in status()");
-    let top_level = |builder: &mut Builder| python(builder, &[library, ("tool.py", 9, "")]);
-    assert_eq!(label_of(top_level, Detail::Line).unwrap(), "tool.py:9");
+    assert_eq!(
+        label_of(|builder| python(builder, &[library, ("tool.py", 7, "status"), ("tool.py", 9, "")]), Detail::Line)
+            .unwrap(),
+        "tool.py:7 in status()"
+    );
+    assert_eq!(label_of(|builder| python(builder, &[library, ("tool.py", 9, "")]), Detail::Line).unwrap(), "tool.py:9");
     let installed = |builder: &mut Builder| {
         let file = "/usr/local/lib/python3.11/site-packages/git/cmd.py";
         python(builder, &[library, (file, 980, "Git.execute"), ("tool.py", 9, "")])
     };
     assert_eq!(label_of(installed, Detail::Line).unwrap(), "cmd.py:980 in Git.execute()");
-    let only_library = |builder: &mut Builder| python(builder, &[library, ("<frozen runpy>", 88, "_run_code")]);
     assert_eq!(
-        label_of(only_library, Detail::Line).unwrap(),
+        label_of(|builder| python(builder, &[library, ("<frozen runpy>", 88, "_run_code")]), Detail::Line).unwrap(),
         "subprocess.py:1955 in Popen._execute_child()",
         "the best available"
     );
@@ -132,16 +139,30 @@ fn machine_code_is_labelled_by_the_first_function_outside_the_c_library() {
         ]
     };
     assert_eq!(label_of(git, Detail::Line).unwrap(), "start_command() in git");
-    let stripped = |builder: &mut Builder| {
-        vec![builder.code("/usr/bin/static", "posix_spawn", 0x500), builder.code("/usr/bin/static", "", 0xabc)]
-    };
-    assert_eq!(label_of(stripped, Detail::Line).unwrap(), "static+0xabc");
-    let interpreter = |builder: &mut Builder| {
-        vec![builder.code("/usr/bin/python3.11", "os_fork", 0x500), builder.code("/opt/plugin.so", "plugin_run", 0x100)]
-    };
-    assert_eq!(label_of(interpreter, Detail::Line).unwrap(), "plugin_run() in plugin.so");
-    let library_only = |builder: &mut Builder| vec![builder.code("/lib/ld-linux-x86-64.so.2", "", 0x500)];
-    assert_eq!(label_of(library_only, Detail::Line), None);
+    assert_eq!(
+        label_of(
+            |builder| {
+                vec![builder.code("/usr/bin/static", "posix_spawn", 0x500), builder.code("/usr/bin/static", "", 0xabc)]
+            },
+            Detail::Line
+        )
+        .unwrap(),
+        "static+0xabc"
+    );
+    assert_eq!(
+        label_of(
+            |builder| {
+                vec![
+                    builder.code("/usr/bin/python3.11", "os_fork", 0x500),
+                    builder.code("/opt/plugin.so", "plugin_run", 0x100),
+                ]
+            },
+            Detail::Line
+        )
+        .unwrap(),
+        "plugin_run() in plugin.so"
+    );
+    assert_eq!(label_of(|builder| vec![builder.code("/lib/ld-linux-x86-64.so.2", "", 0x500)], Detail::Line), None);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The critical path: what its parts are charged to, external waits, and that the charges sum to the wall for any slices.
 
 use proptest::prelude::*;
-use spawnscope_analyze::critical_path::{Charge, Stretch, stretches};
+use spawnscope_analyze::critical_path::{Charge, stretches};
 use spawnscope_analyze::external_wait::ExternalWait;
 use spawnscope_analyze::phases::Phase;
 use spawnscope_analyze::{CriticalPath, Forest, SliceCollection, critical_path};
@@ -187,8 +187,7 @@ proptest! {
         prop_assert_eq!(stretches[stretches.len() - 1].end, Nanos(WALL));
         prop_assert!(stretches.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].charge != pair[1].charge));
         for (launch, charges) in (0..).zip(&path.launches) {
-            let is_charged = |stretch: &&Stretch| matches!(stretch.charge, Charge::Phase(id, _) | Charge::RunQueue(id) if id == launch);
-            let sum: u64 = stretches.iter().filter(is_charged).map(|stretch| stretch.end.since(stretch.start).0).sum();
+            let sum: u64 = stretches.iter().filter(|stretch| matches!(stretch.charge, Charge::Phase(id, _) | Charge::RunQueue(id) if id == launch)).map(|stretch| stretch.end.since(stretch.start).0).sum();
             prop_assert_eq!(sum, charges.total().0);
             // The launch tax on the path is at most that of the launch.
             let launch = &forest.launches[launch as usize];

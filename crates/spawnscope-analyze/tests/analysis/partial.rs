@@ -72,8 +72,10 @@ fn as_ptrace((recording, slices): &Recorded, with_waits: bool) -> Recorded {
     for row in &mut recording.launches {
         (row.create, row.reaped) = (None, row.reaped.filter(|_| with_waits));
     }
-    let is_seen = |slice: &&SliceRow| with_waits && slice.syscall == Some(WAIT4) && slice.task.0 == ROOT.0;
-    let seen = slices.iter().filter(is_seen).map(|slice| SliceRow { wake_span: None, waker: None, ..*slice });
+    let seen = slices
+        .iter()
+        .filter(|slice| with_waits && slice.syscall == Some(WAIT4) && slice.task.0 == ROOT.0)
+        .map(|slice| SliceRow { wake_span: None, waker: None, ..*slice });
     (recording, seen.collect())
 }
 

@@ -166,8 +166,8 @@ fn the_replayed_path_names_external_waits_as_the_measured_path_does() {
     let replayed = critical_path_of(&replay.programs, &Machine::with_cpus(replay.cpus), forest.launches.len());
     let mut measured = critical_path(&forest, &timelines, replay.measured).unwrap();
     measured.external_wait.remove(&ExternalWait::Recorder);
-    let each = |external_wait| (external_wait, Nanos(5_000_000));
-    let expected = [ExternalWait::Disk, ExternalWait::Stopped, ExternalWait::Unknown].map(each);
+    let expected = [ExternalWait::Disk, ExternalWait::Stopped, ExternalWait::Unknown]
+        .map(|external_wait| (external_wait, Nanos(5_000_000)));
     assert_eq!(replayed.external_wait, ExternalWaitTimes::from(expected));
     assert_eq!(replayed.external_wait, measured.external_wait);
 }

@@ -78,8 +78,11 @@ impl Serial {
         let longer = Spans { run: spans.run + lost, ..*spans };
         let child = self.launch_waiting(&longer, program, READ);
         let exit = self.builder.row(child).exit.unwrap().0;
-        let is_last = |slice: &&mut SliceRow| slice.task == TaskId(child.0) && slice.reason == LeftCpu::Ended;
-        let last = self.slices.iter_mut().find(is_last).unwrap();
+        let last = self
+            .slices
+            .iter_mut()
+            .find(|slice| slice.task == TaskId(child.0) && slice.reason == LeftCpu::Ended)
+            .unwrap();
         let (on, zombie) = (last.off.0 - last.on_span.unwrap().0, last.off.0);
         *last = ended(child.0, exit, zombie);
         let blocked = if reason == LeftCpu::Preempted { 0 } else { lost };

@@ -70,8 +70,7 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
 
 /// Returns the hash of a name in bash's tables (FNV-1, except for the initial value in 4.4).
 fn hash(start: u32, name: &[u8]) -> u32 {
-    let step = |hash: u32, byte: &u8| hash.wrapping_mul(16_777_619) ^ u32::from(*byte);
-    name.iter().fold(start, step)
+    name.iter().fold(start, |hash, byte| hash.wrapping_mul(16_777_619) ^ u32::from(*byte))
 }
 
 /// Returns the major and minor version.

@@ -143,9 +143,8 @@ impl<'data> Elf<'data> {
     pub(super) fn variable_read_by(&self, function: Symbol) -> Option<u64> {
         let machine = self.0.elf_header().e_machine(self.0.endian());
         let variables = self.variables();
-        let is_variable = |target: &u64| variables.iter().any(|range| range.contains(target));
         let mut targets = code::variables_read(machine, self.bytes(function)?, function.address);
-        targets.retain(is_variable);
+        targets.retain(|target| variables.iter().any(|range| range.contains(target)));
         targets.sort_unstable();
         targets.dedup();
         <[u64; 1]>::try_from(targets).ok().map(|[target]| target)

@@ -45,10 +45,10 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let program = Elf::parse(&cache)?;
     let trusted = process.is_none().then_some(file);
     let bash = bash::layout(&program).map(Layout::Bash);
-    let python = || python::layout(&program, file, process).map(Layout::Python);
-    let perl = || perl::layout(&program).map(Layout::Perl);
-    let make = || make::layout(&program).map(Layout::Make);
-    bash.or_else(python).or_else(perl).or_else(make).or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
+    bash.or_else(|| python::layout(&program, file, process).map(Layout::Python))
+        .or_else(|| perl::layout(&program).map(Layout::Perl))
+        .or_else(|| make::layout(&program).map(Layout::Make))
+        .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
 /// Returns the virtual address of the entry point in an executable file.

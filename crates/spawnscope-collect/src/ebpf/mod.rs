@@ -208,8 +208,11 @@ impl Collector for EbpfCollector {
                 .lost
                 .lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY)
                 .map_err(|error| failed("read the counts of lost events", &error))?;
-            let count_of_cpu = |count: &Vec<u8>| count.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count));
-            let events = counts.iter().flatten().map(count_of_cpu).sum();
+            let events = counts
+                .iter()
+                .flatten()
+                .map(|count| count.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count)))
+                .sum();
             losses.push(Loss { kind: name.to_owned(), events });
         }
         losses.push(Loss {

@@ -49,7 +49,6 @@ impl Peer {
             libc::IPPROTO_UDP => Some(Protocol::Udp),
             _ => None,
         };
-        let endpoint = |protocol| Endpoint { network: wire.network, protocol, address };
         Some(Peer {
             at: Nanos(header.at),
             launch: LaunchId(header.launch),
@@ -57,7 +56,11 @@ impl Peer {
             device: wire.device,
             inode: wire.inode,
             address,
-            local: protocol.filter(|_| peer.is_loopback() || peer == own).map(endpoint),
+            local: protocol.filter(|_| peer.is_loopback() || peer == own).map(|protocol| Endpoint {
+                network: wire.network,
+                protocol,
+                address,
+            }),
         })
     }
 

@@ -143,9 +143,8 @@ mod tests {
         let at = |start| Mapping { start, end: start + 0x1000, offset: 0, file: None };
         let mut image = Image::with_mappings(vec![at(0x1000)]);
         image.add(at(0x4000));
-        let start = |address| image.find(address).map(|mapping| mapping.start);
         assert_eq!(
-            [0xfff, 0x1000, 0x1fff, 0x2000, 0x4fff].map(start),
+            [0xfff, 0x1000, 0x1fff, 0x2000, 0x4fff].map(|address| image.find(address).map(|mapping| mapping.start)),
             [None, Some(0x1000), Some(0x1000), None, Some(0x4000)]
         );
     }

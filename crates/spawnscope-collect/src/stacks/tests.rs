@@ -9,7 +9,7 @@ use super::mappings;
 use super::processor::registers_here;
 use super::worker::Worker;
 use super::{CopiedStack, ImageId, Sample, StackInput};
-use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, LaunchId, Nanos, Pid, TaskId};
+use spawnscope_data::event::{Chain, Event, EventKind, Language, LaunchId, Nanos, Pid, TaskId};
 
 /// Copies the stack of the calling thread, and the registers that calls preserve, the stack pointer and the current address.
 #[inline(never)]
@@ -47,17 +47,16 @@ fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
 fn the_own_stack_is_walked_to_the_start_of_the_thread() {
     let chain = chain(&mut Worker::default(), stack_of_this_thread());
     let names: Vec<_> = chain.frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
-    let position = |part: &str| {
-        let contains = |name: &&[u8]| String::from_utf8_lossy(name).contains(part);
-        names.iter().position(contains)
-    };
+    let position = |part: &str| names.iter().position(|name| String::from_utf8_lossy(name).contains(part));
     let own = position("the_own_stack_is_walked_to_the_start_of_the_thread");
     assert!(position("stack_of_this_thread").is_some() && own > position("stack_of_this_thread"), "{chain:#?}");
     assert!(!chain.is_truncated, "{chain:#?}");
-    let is_here = |frame: &Frame| {
-        frame.line.is_some() && frame.file.as_deref().is_some_and(|file| file.ends_with(b"stacks/tests.rs"))
-    };
-    assert!(chain.frames.iter().any(is_here), "{chain:#?}");
+    assert!(
+        chain.frames.iter().any(|frame| {
+            frame.line.is_some() && frame.file.as_deref().is_some_and(|file| file.ends_with(b"stacks/tests.rs"))
+        }),
+        "{chain:#?}"
+    );
 }
 
 #[test]

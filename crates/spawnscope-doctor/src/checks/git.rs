@@ -111,8 +111,11 @@ impl Repository<'_> {
     }
 
     fn hooks(&self, directory: &Path, launch: Option<Nanos>, findings: &mut Findings) {
-        let is_active = |name: &&str| self.machine.is_executable(directory.join(name));
-        let active: Vec<&str> = FREQUENT_HOOKS.into_iter().chain(OTHER_HOOKS).filter(is_active).collect();
+        let active: Vec<&str> = FREQUENT_HOOKS
+            .into_iter()
+            .chain(OTHER_HOOKS)
+            .filter(|name| self.machine.is_executable(directory.join(name)))
+            .collect();
         if active.is_empty() {
             return;
         }
@@ -154,7 +157,7 @@ impl Repository<'_> {
         findings.add(monitor_finding(&setting, has_builtin, with.ok()));
         match (without, with) {
             (Err(why), _) => {
-                hanging::report(findings, "git status without its monitor", "git -c core.fsmonitor=false status", why)
+                hanging::report(findings, "git status without its monitor", "git -c core.fsmonitor=false status", why);
             }
             (_, Err(why)) => findings.add_not_examined(format!("`git status` with its monitor {why}")),
             _ => {}

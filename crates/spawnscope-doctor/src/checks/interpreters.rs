@@ -78,8 +78,10 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
 
 /// Returns the variables that are set, with their values.
 fn variables(machine: &Machine) -> Vec<String> {
-    let assignment = |name: &&str| Some(format!("{name}={}", values::without_secrets(&machine.variable_text(name)?)));
-    PYTHON_VARIABLES.iter().filter_map(assignment).collect()
+    PYTHON_VARIABLES
+        .iter()
+        .filter_map(|name| Some(format!("{name}={}", values::without_secrets(&machine.variable_text(name)?))))
+        .collect()
 }
 
 /// Returns how many modules have no cache, if Python may not write caches.

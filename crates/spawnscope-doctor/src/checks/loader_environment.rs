@@ -108,8 +108,7 @@ fn unloadable_libraries(machine: &Machine, programs: &Programs, missing: &[Strin
 /// Returns evidence if LD_LIBRARY_PATH depends on the working directory. An empty entry means the working directory.
 fn relative_directory(set: &[(&str, String)]) -> Option<String> {
     let (_, value) = set.iter().find(|(name, _)| *name == "LD_LIBRARY_PATH")?;
-    let is_relative = |path: &str| !Path::new(path).is_absolute() && !path.starts_with('$');
-    value.split([':', ';']).any(is_relative).then(|| {
+    value.split([':', ';']).any(|path| !Path::new(path).is_absolute() && !path.starts_with('$')).then(|| {
         "LD_LIBRARY_PATH has an empty or relative entry: libraries in the working directory are loaded".to_owned()
     })
 }
@@ -146,14 +145,12 @@ fn check_preload_file(machine: &Machine, findings: &mut Findings) {
 
 /// Returns the files and directories that a variable names but that do not exist. A directory that does not answer may exist.
 fn missing_paths(machine: &Machine, name: &str, value: &str) -> Vec<String> {
-    let is_missing = |path: &&str| !machine.exists(path) && !machine.is_left_out(path);
-    paths(name, value).filter(is_missing).map(str::to_owned).collect()
+    paths(name, value).filter(|path| !machine.exists(path) && !machine.is_left_out(path)).map(str::to_owned).collect()
 }
 
 /// Returns all absolute paths that the variables name.
 pub(crate) fn named_paths(machine: &Machine) -> Vec<PathBuf> {
-    let named = |(name, value): (&str, String)| paths(name, &value).map(PathBuf::from).collect::<Vec<_>>();
-    variables(machine).flat_map(named).collect()
+    variables(machine).flat_map(|(name, value)| paths(name, &value).map(PathBuf::from).collect::<Vec<_>>()).collect()
 }
 
 fn paths<'v>(name: &str, value: &'v str) -> impl Iterator<Item = &'v str> {

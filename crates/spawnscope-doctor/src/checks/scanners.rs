@@ -247,10 +247,13 @@ fn with_fix(finding: Finding) -> Finding {
 
 fn hides_processes(machine: &Machine) -> bool {
     let mounts = mounts::all(machine);
-    let hides = |option: &str| matches!(option.strip_prefix("hidepid="), Some("2" | "4" | "invisible" | "ptraceable"));
     !machine.is_privileged()
-        && mounts::containing_mount(&mounts, Path::new("/proc"))
-            .is_some_and(|mount| mount.options.split(',').any(hides))
+        && mounts::containing_mount(&mounts, Path::new("/proc")).is_some_and(|mount| {
+            mount
+                .options
+                .split(',')
+                .any(|option| matches!(option.strip_prefix("hidepid="), Some("2" | "4" | "invisible" | "ptraceable")))
+        })
 }
 
 fn product(name: &str) -> Option<&'static str> {

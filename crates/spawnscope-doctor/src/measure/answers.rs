@@ -56,7 +56,7 @@ impl Answers {
             }
             match process {
                 Some(process) => {
-                    pending.push(PendingProbe { until: Instant::now() + DIRECTORY_TIMEOUT, probe, process })
+                    pending.push(PendingProbe { until: Instant::now() + DIRECTORY_TIMEOUT, probe, process });
                 }
                 None => answers.untried.push(probe.directory),
             }

@@ -50,10 +50,11 @@ pub(super) fn find(machine: &Machine, probes: &[Probe], few: usize, end: Instant
         };
         let results = process.end(end.min(Instant::now() + PROCESS_TIMEOUT)).results;
         let checked = results.checked.load(Ordering::Acquire) as usize;
-        let is_missing = |number: &usize| {
-            results.missing_directories[number / 64].load(Ordering::Acquire) & (1 << (number % 64)) != 0
-        };
-        let directories = (0..checked).filter(is_missing).map(|number| remaining[number].directory.clone());
+        let directories = (0..checked)
+            .filter(|number| {
+                results.missing_directories[number / 64].load(Ordering::Acquire) & (1 << (number % 64)) != 0
+            })
+            .map(|number| remaining[number].directory.clone());
         missing_directories.extend(directories);
         // The process stopped at the next directory, which hangs: skip it.
         remaining = remaining.get(checked + 1..).unwrap_or_default();

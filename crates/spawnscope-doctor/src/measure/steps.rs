@@ -16,8 +16,11 @@ const MOVES: usize = 5;
 
 /// Returns the time of a system call that does nothing.
 pub(super) fn system_call() -> Option<Nanos> {
-    let round = |_| Nanos(timed(|| make_system_calls(CALLS_PER_ROUND)).0 / u64::from(CALLS_PER_ROUND));
-    median((0..ROUNDS).map(round).collect())
+    median(
+        (0..ROUNDS)
+            .map(|_| Nanos(timed(|| make_system_calls(CALLS_PER_ROUND)).0 / u64::from(CALLS_PER_ROUND)))
+            .collect(),
+    )
 }
 
 /// Returns the time to move a process into its current control group; `None` without permission to do so. This takes about as long as a

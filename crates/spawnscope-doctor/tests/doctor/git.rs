@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use spawnscope_doctor::{Finding, Severity};
+use spawnscope_doctor::Severity;
 
 use crate::attempts::best_of_three;
 use crate::launched::{find_problem_longer_than, installed_machine, with_programs};
@@ -95,8 +95,7 @@ fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
     best_of_three(|| {
         let found = diagnose("git", &installed_machine(&tree), &usual_measurements()).findings;
         let has = |severity, words: &str| {
-            let is_it = |finding: &Finding| finding.severity == severity && finding.title.contains(words);
-            found.iter().any(is_it)
+            found.iter().any(|finding| finding.severity == severity && finding.title.contains(words))
         };
         expect(has(Severity::Problem, "git status without its monitor does not finish"), &found)?;
         expect(has(Severity::Note, "git launches a file-system monitor"), &found)

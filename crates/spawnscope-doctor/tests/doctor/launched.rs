@@ -133,8 +133,10 @@ fn a_start_up_file_that_kills_the_supervisor_leaves_no_process_behind() {
         let not_examined = format!("{:?}", diagnosis.not_examined);
         expect(not_examined.contains("its supervising process was killed"), not_examined)?;
         let shells = std::fs::read_to_string(tree.root().join("shells")).unwrap();
-        let runs = |pid: &&str| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
-        assert_eq!(shells.lines().find(runs), None);
+        assert_eq!(
+            shells.lines().find(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())),
+            None
+        );
         Ok(())
     });
 }

@@ -43,10 +43,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         outcome.note(note);
     }
     let worker = Rc::new(Worker::start_with(&Setting::default(), environment)?);
-    let case = |(name, program): &(String, Program)| {
-        launches([Value::from(name.as_str())], &worker, Mechanism::VforkExec, program)
-    };
-    let measured = context.interleave(programs.iter().map(case).collect());
+    let measured = context.interleave(
+        programs
+            .iter()
+            .map(|(name, program)| launches([Value::from(name.as_str())], &worker, Mechanism::VforkExec, program))
+            .collect(),
+    );
     outcome.add(&measured);
     if let Some(base) = measured.first() {
         outcome.compare("ratio", &measured, base, 0);

@@ -73,8 +73,10 @@ fn mechanism_cases<'a>(worker: &Rc<Worker>, (kind, bytes): (&str, u64), program:
     let case = |(name, child): (&str, Option<Companion>)| {
         let (worker, child) = (Rc::clone(worker), child?);
         let keys = [Value::from(name), Value::from(kind), Value::from(bytes)];
-        let run = move || worker.request(&Request::Rewrite { child: child.clone() });
-        Some(Case::with_fixed_work(keys, run).quiet_columns(MEASURED_COLUMNS))
+        Some(
+            Case::with_fixed_work(keys, move || worker.request(&Request::Rewrite { child: child.clone() }))
+                .quiet_columns(MEASURED_COLUMNS),
+        )
     };
     children.into_iter().filter_map(case).collect()
 }

@@ -55,8 +55,10 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         let keys = [Value::from("tiny, in memory"), Value::from(count as u64)];
         let (paths, status) = (vec![in_memory.path(); count * repetitions(count)], context.tiny().status);
         let worker = &worker;
-        let run = move || first_and_second(worker, paths.chunks(count), status);
-        cases.push(Case::with_fixed_work(keys, run).quiet_columns(MINIMUM_OFFSET));
+        cases.push(
+            Case::with_fixed_work(keys, move || first_and_second(worker, paths.chunks(count), status))
+                .quiet_columns(MINIMUM_OFFSET),
+        );
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);

@@ -104,8 +104,8 @@ fn launches<'a>(
     program: &Program,
 ) -> Case<'a> {
     let (worker, program) = (Rc::clone(worker), program.clone());
-    let run = move |count| worker.request(&Request::Launch { mechanism, program: program.clone(), count });
-    Case::new(keys, run).quiet_columns(wall_and_call().len())
+    Case::new(keys, move |count| worker.request(&Request::Launch { mechanism, program: program.clone(), count }))
+        .quiet_columns(wall_and_call().len())
 }
 
 /// Returns the path as text, for requests to workers.

@@ -58,8 +58,7 @@ impl Passes {
 
 /// Returns how many of these sizes, counted from the first, fit together.
 fn count_fitting(sizes: &[u64], fill_factor: u64, free: u64) -> usize {
-    let fits = |count: &usize| needed_bytes(&sizes[..*count], fill_factor) <= free;
-    (1..=sizes.len()).take_while(fits).count()
+    (1..=sizes.len()).take_while(|count| needed_bytes(&sizes[..*count], fill_factor) <= free).count()
 }
 
 /// Returns the memory that these parents need while the last and largest one is filled.
@@ -138,8 +137,7 @@ mod tests {
             }
             let slices: Vec<&[u64]> = series.iter().map(Vec::as_slice).collect();
             let (passes, left_out) = passes(&slices, with_total(total));
-            let fits = |pass: &Vec<Vec<u64>>| pass.iter().flatten().sum::<u64>() <= total;
-            prop_assert!(passes.iter().all(fits));
+            prop_assert!(passes.iter().all(|pass| pass.iter().flatten().sum::<u64>() <= total));
             prop_assert!(left_out.iter().all(|size| *size > total));
             for (number, sizes) in series.iter().enumerate() {
                 let taken: Vec<u64> = passes.iter().flat_map(|pass| pass[number].clone()).collect();

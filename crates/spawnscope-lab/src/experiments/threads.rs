@@ -48,8 +48,9 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
                 let launch_case =
                     |mechanism: Mechanism| stall_case(keys(mechanism.name()), &worker, mechanism, context.tiny());
                 cases.extend(MECHANISMS.map(launch_case));
-                let pause_case = |(name, mechanism)| baseline_case(keys(name), &worker, mechanism, context.tiny());
-                cases.extend(PAUSES.map(pause_case));
+                cases.extend(
+                    PAUSES.map(|(name, mechanism)| baseline_case(keys(name), &worker, mechanism, context.tiny())),
+                );
             }
             Err(error) => failed.push(Measurements::failed(keys("every mechanism"), error)),
         }

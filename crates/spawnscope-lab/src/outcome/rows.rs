@@ -77,8 +77,11 @@ impl<'de> Deserialize<'de> for Row {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Row, D::Error> {
         use serde::de::Error;
         let object = serde_json::Map::deserialize(deserializer)?;
-        let value = |(name, value)| Ok((name, serde_json::from_value(value).map_err(D::Error::custom)?));
-        object.into_iter().map(value).collect::<Result<_, _>>().map(Row)
+        object
+            .into_iter()
+            .map(|(name, value)| Ok((name, serde_json::from_value(value).map_err(D::Error::custom)?)))
+            .collect::<Result<_, _>>()
+            .map(Row)
     }
 }
 

@@ -74,8 +74,7 @@ impl Ballast {
 }
 
 fn open_files(count: u64) -> Result<Vec<File>, LabError> {
-    let open = |_| File::open("/dev/null").map_err(LabError::doing(format!("open {count} files")));
-    (0..count).map(open).collect()
+    (0..count).map(|_| File::open("/dev/null").map_err(LabError::doing(format!("open {count} files")))).collect()
 }
 
 /// Sets the soft limit on open files, at most to the hard limit.

@@ -48,8 +48,11 @@ impl Program {
     /// Returns a program that is expected to exit with status 0 and to write nothing.
     #[must_use]
     pub fn new<A: AsRef<Path>>(argv: impl IntoIterator<Item = A>) -> Program {
-        let text = |argument: A| argument.as_ref().display().to_string();
-        Program { argv: argv.into_iter().map(text).collect(), status: 0, output: String::new() }
+        Program {
+            argv: argv.into_iter().map(|argument| argument.as_ref().display().to_string()).collect(),
+            status: 0,
+            output: String::new(),
+        }
     }
 
     /// Sets the expected exit status.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self};
 use std::time::{Duration, Instant};
 
 use super::Mechanism;
@@ -99,9 +99,14 @@ pub fn throughput(
             })
         };
         let started: Vec<_> = (0..threads).map(start).collect();
-        let dead = |_| Err(LabError::Invalid("a launching thread died".to_owned()));
-        let joined = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(dead);
-        started.into_iter().map(|thread| thread.map_err(LabError::doing("start a thread")).and_then(joined)).collect()
+        started
+            .into_iter()
+            .map(|thread| {
+                thread.map_err(LabError::doing("start a thread")).and_then(|thread| {
+                    thread.join().unwrap_or_else(|_| Err(LabError::Invalid("a launching thread died".to_owned())))
+                })
+            })
+            .collect()
     });
     let spans = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(vec![(launches_per_thread * threads) as f64 / first_start_to_last_end(&spans).as_secs_f64()])

@@ -83,8 +83,11 @@ mod tests {
     }
 
     fn commands(invocations: &mut Invocations) -> Vec<Vec<LaunchId>> {
-        let launches = |invocation: &Invocation| invocation.commands.iter().map(|command| command.launch).collect();
-        invocations.take_ended().iter().map(launches).collect()
+        invocations
+            .take_ended()
+            .iter()
+            .map(|invocation| invocation.commands.iter().map(|command| command.launch).collect())
+            .collect()
     }
 
     #[test]

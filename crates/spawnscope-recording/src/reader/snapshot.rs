@@ -53,8 +53,8 @@ impl<'f> Snapshot<'f> {
         let known_tables = TABLES.iter().filter(|table| table.since() <= file.opened.version);
         // The table `checksum` has no checksum of itself.
         let is_complete = sums.len() + 1 == known_tables.count();
-        let by_name = |ChecksumRow { name, rows, sum }| (name, TableSum { rows, sum });
-        snapshot.sums = sums.into_iter().map(by_name).collect();
+        snapshot.sums =
+            sums.into_iter().map(|ChecksumRow { name, rows, sum }| (name, TableSum { rows, sum })).collect();
         if is_complete || snapshot.sums.is_empty() {
             Ok(snapshot)
         } else {

@@ -242,8 +242,12 @@ fn find_colon_pair(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     if let Some(value) = quoted(text, start) {
         add(judged, value, text, ranges);
     } else if is_quoted {
-        let ends = |byte: &u8| byte.is_ascii_whitespace() || b",}]\"'".contains(byte);
-        add(judged, start..end_at(text, start, ends), text, ranges);
+        add(
+            judged,
+            start..end_at(text, start, |byte| byte.is_ascii_whitespace() || b",}]\"'".contains(byte)),
+            text,
+            ranges,
+        );
     } else if spaces > 0 {
         let value = start..end_at(text, start, |byte| matches!(byte, b'\n' | b'\r' | b'"' | b'\''));
         // A value of letters only, or of several words, is prose: `password: unchanged`.
@@ -270,8 +274,9 @@ fn find_header(text: &[u8], name: Range<usize>, colon: usize, ranges: &mut Secre
     let is_word = attached == 0
         && preceding.is_some_and(|byte| byte.is_ascii_whitespace())
         && !text[colon + 1..].first().is_some_and(u8::is_ascii_whitespace);
-    let ends = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'"' | b'\'') || is_word && byte.is_ascii_whitespace();
-    let end = end_at(text, colon, ends);
+    let end = end_at(text, colon, |byte| {
+        matches!(byte, b'\n' | b'\r' | b'"' | b'\'') || is_word && byte.is_ascii_whitespace()
+    });
     add_header_value(text, colon + 1..end, ranges);
     true
 }
@@ -376,8 +381,9 @@ fn quoted(text: &[u8], start: usize) -> Option<Range<usize>> {
         return None;
     }
     let inside = start + escape + 1;
-    let is_end = |at: &usize| text[*at] == quote && (text[*at - 1] == b'\\') == (escape == 1);
-    let end = (inside..text.len()).find(is_end).map_or(text.len(), |end| end - escape);
+    let end = (inside..text.len())
+        .find(|at| text[*at] == quote && (text[*at - 1] == b'\\') == (escape == 1))
+        .map_or(text.len(), |end| end - escape);
     Some(inside..end.max(inside))
 }
 

@@ -31,8 +31,7 @@ enum Role {
 
 /// Finds the secrets of a command. Returns which part of its standard input is secret, if it reads a secret.
 pub(super) fn find(words: &[Word<'_>], depth: u8, ranges: &mut SecretRanges) -> Option<Template> {
-    let is_assignment = |word: &&Word| is_assignment(&word.text);
-    let count = words.iter().take_while(is_assignment).count();
+    let count = words.iter().take_while(|word| is_assignment(&word.text)).count();
     find_after_assignments(words, count, depth, ranges)
 }
 
@@ -73,8 +72,9 @@ fn program_name(text: &[u8]) -> &[u8] {
 
 fn is_assignment(text: &[u8]) -> bool {
     let name = text.split(|byte| *byte == b'=').next().unwrap_or_default();
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'+' | b'[' | b']');
-    name.len() < text.len() && name.first().is_some_and(|first| !first.is_ascii_digit()) && name.iter().all(is_name)
+    name.len() < text.len()
+        && name.first().is_some_and(|first| !first.is_ascii_digit())
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'+' | b'[' | b']'))
 }
 
 /// A walk through the arguments of a command, from left to right.
@@ -164,9 +164,8 @@ impl<'w> Walk<'w, '_> {
     }
 
     fn is_option(&self, argument: &[u8]) -> bool {
-        let begins_with = |option: &table::SecretOption| argument.starts_with(option.flag.as_bytes());
         let is_known = |known: &Program| {
-            known.options.iter().any(begins_with)
+            known.options.iter().any(|option| argument.starts_with(option.flag.as_bytes()))
                 || known.valued.iter().any(|flag| argument.starts_with(flag.as_bytes()))
         };
         let is_other = || matches!(argument[0], b'/' | b'+') && self.program.is_some_and(is_known);
@@ -234,7 +233,6 @@ impl<'w> Walk<'w, '_> {
                 return Some(if argument == b"-c" { Role::Script } else { Role::Other });
             }
         }
-        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
         match argument {
             b"-H" | b"--header" | b"--headers" | b"-header" | b"--extra-header" | b"--add-header"
             | b"--http-header" => Some(Role::Header),
@@ -242,8 +240,10 @@ impl<'w> Walk<'w, '_> {
                 Some(Role::Script)
             }
             _ => {
-                let named =
-                    (argument.len() > 2 && argument.iter().all(is_word)).then(|| names::judge_flag(argument)).flatten();
+                let named = (argument.len() > 2
+                    && argument.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte)))
+                .then(|| names::judge_flag(argument))
+                .flatten();
                 let takes_next = || self.program.is_some_and(|program| options::takes_next(program, argument));
                 named.map(Role::Named).or_else(|| takes_next().then_some(Role::Other))
             }
@@ -354,10 +354,13 @@ impl<'w> Walk<'w, '_> {
     /// Returns which part of the program's standard input is secret, if it reads a secret.
     fn input_template(&self) -> Option<Template> {
         let verbs = self.verbs();
-        let matches = |reads: &&table::SecretInput| {
-            occur_in_order(&reads.verbs, &verbs) && reads.flag.is_none_or(|flag| is_given(flag, &self.given))
-        };
-        self.program?.reads.iter().find(matches).map(|reads| reads.template)
+        self.program?
+            .reads
+            .iter()
+            .find(|reads| {
+                occur_in_order(&reads.verbs, &verbs) && reads.flag.is_none_or(|flag| is_given(flag, &self.given))
+            })
+            .map(|reads| reads.template)
     }
 }
 

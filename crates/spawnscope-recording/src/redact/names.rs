@@ -188,8 +188,7 @@ fn is_secret_word(word: &[u8]) -> bool {
 
 /// Whether a word consists of joined words, the last of which is secret: `dbpassword`, `authkey`.
 fn is_glued(word: &[u8]) -> bool {
-    let ends_with = |ending: &&[u8]| word.ends_with(ending);
-    SECRET_ENDINGS.iter().any(ends_with) || is_glued_password(word)
+    SECRET_ENDINGS.iter().any(|ending| word.ends_with(ending)) || is_glued_password(word)
 }
 
 fn is_glued_password(word: &[u8]) -> bool {
@@ -211,12 +210,12 @@ pub(super) fn is_macro(name: &[u8]) -> bool {
 
 fn has_secret_key(name: &[u8]) -> bool {
     let words = Words::split(name);
-    let is_key = |at: usize| words.get(at) == b"key" && is_among(words.get(at - 1), SECRET_KEY_WORDS);
-    (1..words.count).any(is_key) || words.all().any(|word| word.ends_with(b"apikey"))
+    (1..words.count).any(|at| words.get(at) == b"key" && is_among(words.get(at - 1), SECRET_KEY_WORDS))
+        || words.all().any(|word| word.ends_with(b"apikey"))
 }
 
 /// Whether an HTTP header with this name contains credentials.
 pub(super) fn is_secret_header(name: &[u8]) -> bool {
-    let is_named = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
-    super::vocabulary::SECRET_HEADERS.iter().any(is_named) || judge(name).is_some()
+    super::vocabulary::SECRET_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+        || judge(name).is_some()
 }

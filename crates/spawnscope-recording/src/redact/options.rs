@@ -104,8 +104,11 @@ pub(super) fn takes_next(program: &Program, argument: &[u8]) -> bool {
 
 /// Returns the offset of the value in `--opt=value` if the table lists this option as not secret, otherwise 0.
 pub(super) fn value_start(program: &Program, argument: &[u8]) -> usize {
-    let value = |flag: &&str| argument.strip_prefix(flag.as_bytes())?.strip_prefix(b"=").map(|_| flag.len() + 1);
-    program.valued.iter().find_map(value).unwrap_or(0)
+    program
+        .valued
+        .iter()
+        .find_map(|flag| argument.strip_prefix(flag.as_bytes())?.strip_prefix(b"=").map(|_| flag.len() + 1))
+        .unwrap_or(0)
 }
 
 /// Whether an option was given, alone or in a cluster of letters.

@@ -285,8 +285,11 @@ mod tests {
 
     fn words(text: &str) -> Vec<Vec<String>> {
         let script = parse(text.as_bytes());
-        let word = |word: &Word| String::from_utf8_lossy(&word.text).into_owned();
-        script.commands.iter().map(|command| command.words.iter().map(word).collect()).collect()
+        script
+            .commands
+            .iter()
+            .map(|command| command.words.iter().map(|word| String::from_utf8_lossy(&word.text).into_owned()).collect())
+            .collect()
     }
 
     #[test]

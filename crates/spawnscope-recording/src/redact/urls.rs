@@ -64,8 +64,10 @@ pub(super) fn find(text: &[u8], ranges: &mut SecretRanges) {
 
 /// Finds the credentials before the host of a URL whose scheme ends at `colon`. Returns where the URL ends.
 fn find_login(text: &[u8], colon: usize, start: usize, ranges: &mut SecretRanges) -> usize {
-    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"\"'`<>\\".contains(byte);
-    let end = text[start..].iter().position(ends).map_or(text.len(), |length| start + length);
+    let end = text[start..]
+        .iter()
+        .position(|byte| byte.is_ascii_whitespace() || b"\"'`<>\\".contains(byte))
+        .map_or(text.len(), |length| start + length);
     if let Some(login) = login_before(text, start..end) {
         let scheme = scheme_before(text, colon);
         add_login(text, login, scheme, ranges);
@@ -75,8 +77,7 @@ fn find_login(text: &[u8], colon: usize, start: usize, ranges: &mut SecretRanges
 
 /// Returns the range before the `@` of the host. A password may contain an unencoded `@` or slash.
 fn login_before(text: &[u8], address: Range<usize>) -> Option<Range<usize>> {
-    let is_end = |at: &usize| b"/?#".contains(&text[*at]);
-    let host_end = address.clone().find(is_end).unwrap_or(address.end);
+    let host_end = address.clone().find(|at| b"/?#".contains(&text[*at])).unwrap_or(address.end);
     let first = address.start..host_end;
     // If there is no `@` before the first slash, the text after the colon may be a port, or a password that contains a slash.
     let at = text[first.clone()].iter().rposition(|byte| *byte == b'@');

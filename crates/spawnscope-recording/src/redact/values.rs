@@ -189,11 +189,10 @@ fn is_path(value: &[u8]) -> bool {
         return true;
     }
     if value.first() == Some(&b'/') {
-        let is_not_base64 = |byte: &u8| matches!(byte, b'.' | b'-');
-        return value.len() < 24 || !is_mixed(value) || value.iter().any(is_not_base64);
+        return value.len() < 24 || !is_mixed(value) || value.iter().any(|byte| matches!(byte, b'.' | b'-'));
     }
-    let ends = |suffix: &&str| value.len() > suffix.len() && value.ends_with(suffix.as_bytes());
-    SUFFIXES.iter().any(ends) || value.starts_with(b"id_")
+    SUFFIXES.iter().any(|suffix| value.len() > suffix.len() && value.ends_with(suffix.as_bytes()))
+        || value.starts_with(b"id_")
 }
 
 /// Whether a value contains lower-case letters, upper-case letters and digits.

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::Memory;
-use crate::reader::{FrameRow, ObjectRow, Origin, Recording, RecordingFile, StackId};
+use crate::reader::{ObjectRow, Origin, Recording, RecordingFile, StackId};
 use crate::test_events::*;
 use spawnscope_data::event::{Loss, Nanos, ObjectKind, Pid};
 use spawnscope_data::rows::Scope;
@@ -76,9 +76,8 @@ fn recorded_rows_are_read_back() {
     let origins: Vec<_> = launches.iter().map(|row| (row.id, row.origin, row.parent)).collect();
     assert_eq!(origins, [(ROOT, Origin::Command, None), (LaunchId(2), Origin::Launched, Some(ROOT))]);
     assert_eq!(launches[1].reaped, Some(Nanos(1_001_400)));
-    let position = |frame: &FrameRow| (frame.line, frame.function.map(|name| texts.get(name)));
     assert_eq!(
-        frames.iter().map(position).collect::<Vec<_>>(),
+        frames.iter().map(|frame| (frame.line, frame.function.map(|name| texts.get(name)))).collect::<Vec<_>>(),
         [(Some(30), None), (Some(14), Some(b"relocate".as_slice()))]
     );
     assert_eq!(stacks.iter().map(|row| row.caller).collect::<Vec<_>>(), [None, Some(StackId::from_index(0))]);

@@ -108,8 +108,7 @@ fn identification_at_start(results: &SharedResults) -> Option<Calibration> {
 fn per_mebibyte(what: Constant, small: &[Life], large: &[Life], part: impl Fn(&Life) -> Nanos) -> Option<Calibration> {
     let mebibytes = (rounds::LARGE_BYTES >> 20) as f64;
     let base = constant(what, small, &part)?.ns;
-    let extra = |life| (part(life).0 as f64 - base) / mebibytes;
-    summarize(what, large.iter().map(extra).collect())
+    summarize(what, large.iter().map(|life| (part(life).0 as f64 - base) / mebibytes).collect())
 }
 
 /// Returns the median and the quartiles of the values; `None` if there are too few values or the median is not positive.

@@ -31,8 +31,7 @@ impl<const VALUES: usize, const ROWS: usize> Series<VALUES, ROWS> {
     /// Returns the complete rows.
     pub fn rows(&self) -> impl Iterator<Item = [u64; VALUES]> {
         let complete = self.complete.load(Ordering::Acquire) as usize;
-        let row = |row: &[AtomicU64; VALUES]| std::array::from_fn(|value| row[value].load(Ordering::Relaxed));
-        self.rows.iter().take(complete).map(row)
+        self.rows.iter().take(complete).map(|row| std::array::from_fn(|value| row[value].load(Ordering::Relaxed)))
     }
 }
 

@@ -65,8 +65,8 @@ impl EntryDetour {
     /// Whether a thread that has stopped by `signal` is in the detour, which means that the loader is done.
     #[must_use]
     pub fn is_reached_by(&self, thread: Pid, signal: i32) -> bool {
-        let is_inside = |registers: Registers| (self.start..self.end).contains(&registers.instruction());
-        signal == i32::from(SIGNAL) && Registers::read(thread).is_ok_and(is_inside)
+        signal == i32::from(SIGNAL)
+            && Registers::read(thread).is_ok_and(|registers| (self.start..self.end).contains(&registers.instruction()))
     }
 
     /// Restores the entry point in the auxiliary vector, for programs that read it (getauxval(3)).

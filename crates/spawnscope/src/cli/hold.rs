@@ -19,9 +19,6 @@ use crate::units;
 /// # Errors
 /// When spawnscope itself fails. A failure of the command is not an error.
 pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
-    let selector = |pattern: &String| {
-        LaunchSelector::new(pattern, arguments.nth).with_context(|| format!("failed to read the pattern '{pattern}'"))
-    };
     let signals = Signals::catch().context("failed to catch signals")?;
     let decision = identity::decide(arguments.identity.choice())?;
     if let Some(notice) = &decision.notice {
@@ -30,7 +27,14 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
     let request = Request {
         command: &arguments.command,
         identity: decision.identity,
-        selector: arguments.pattern.as_ref().map(selector).transpose()?,
+        selector: arguments
+            .pattern
+            .as_ref()
+            .map(|pattern| {
+                LaunchSelector::new(pattern, arguments.nth)
+                    .with_context(|| format!("failed to read the pattern '{pattern}'"))
+            })
+            .transpose()?,
         run: arguments.run.as_deref().map(|text| Run { text, grace: arguments.grace }),
     };
     let mut print = |notice| print_message(&message_for(arguments, &notice));

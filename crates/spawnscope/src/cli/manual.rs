@@ -201,8 +201,10 @@ mod tests {
             ("1.09 (quartiles 1.06 to 1.14)", "--only storm_with_stacks"),
             ("1.01 (quartiles 0.99 to 1.05)", "--only configure"),
         ] {
-            let is_row = |line: &str| line.contains(row) && line.contains(figure);
-            assert!(joined.contains(figure) && readme.lines().any(is_row), "{figure}");
+            assert!(
+                joined.contains(figure) && readme.lines().any(|line| line.contains(row) && line.contains(figure)),
+                "{figure}"
+            );
         }
     }
 }

@@ -32,8 +32,8 @@ const MIN_WIDTH: usize = 40;
 /// Returns the columns of the stream's terminal. If the stream is not a terminal, returns `COLUMNS`, or 80 if that is not set.
 #[must_use]
 pub fn width(stream: &impl AsFd) -> usize {
-    let from_variable = || env::var("COLUMNS").ok()?.parse().ok().filter(|columns| ACCEPTED_WIDTHS.contains(columns));
-    let width = terminal_width(stream).or_else(from_variable);
+    let width = terminal_width(stream)
+        .or_else(|| env::var("COLUMNS").ok()?.parse().ok().filter(|columns| ACCEPTED_WIDTHS.contains(columns)));
     width.unwrap_or(DEFAULT_WIDTH).max(MIN_WIDTH)
 }
 
@@ -103,9 +103,9 @@ fn suggest_record(error: &mut clap::Error, command: &str) {
         _ => String::new(),
     };
     let is_hidden = |name: &String| definition.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
-    let is_helpful = |name: &String| !is_hidden(name) && is_similar(&typed, name);
     if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
-        let names: Vec<String> = names.into_iter().filter(is_helpful).collect();
+        let names: Vec<String> =
+            names.into_iter().filter(|name| !is_hidden(name) && is_similar(&typed, name)).collect();
         if !names.is_empty() {
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
         }

@@ -134,8 +134,8 @@ impl Publisher {
         for loss in lost {
             *by_kind.entry(&loss.kind).or_default() += loss.events;
         }
-        let sum = |(kind, events): (&str, u64)| Loss { kind: kind.to_owned(), events };
-        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = by_kind.into_iter().map(sum).collect();
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) =
+            by_kind.into_iter().map(|(kind, events)| Loss { kind: kind.to_owned(), events }).collect();
     }
 
     /// Waits until the metrics of the whole recording are published. Waits for the network only a few seconds. The thread ends when the

@@ -91,12 +91,11 @@ pub fn why_report_does_not_fit(bytes: u64) -> Option<String> {
 /// Returns the first plan that fits into the memory that is left: the usual one, or one with less memory for the writer and the largest kernel
 /// buffer that then fits, halving it until it does.
 fn first_fitting(arguments: &RecordArguments, left: u64, usual: MemoryPlan) -> Option<MemoryPlan> {
-    let fits = |plan: &MemoryPlan| required_memory(arguments, *plan) <= left;
     let halves = std::iter::successors(Some(usual.buffer_kib), |kib| Some(kib / 2));
     let least = arguments.buffer.unwrap_or(MIN_BUFFER_KIB);
     let scarce =
         halves.take_while(|kib| *kib >= least).map(|buffer_kib| MemoryPlan { buffer_kib, memory: Memory::Scarce });
-    std::iter::once(usual).chain(scarce).find(fits)
+    std::iter::once(usual).chain(scarce).find(|plan| required_memory(arguments, *plan) <= left)
 }
 
 /// Returns the number of bytes that the smallest plan needs.

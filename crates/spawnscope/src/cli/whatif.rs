@@ -131,8 +131,9 @@ fn parse_replacement(text: &str) -> Result<(&str, u32)> {
 
 /// Parses `SEL=N`, or `N` for all launches.
 fn parse_jobs(text: &str) -> Result<(&str, u32)> {
-    let wrong = || anyhow!("--jobs `{text}`: give N or SEL=N, where N launches run at a time, for example convert=4");
     let (selection, jobs) = text.rsplit_once('=').unwrap_or(("*", text));
-    let jobs = jobs.parse().ok().filter(|jobs| *jobs >= 2).ok_or_else(wrong)?;
+    let jobs = jobs.parse().ok().filter(|jobs| *jobs >= 2).ok_or_else(|| {
+        anyhow!("--jobs `{text}`: give N or SEL=N, where N launches run at a time, for example convert=4")
+    })?;
     Ok((selection, jobs))
 }

@@ -56,13 +56,11 @@ impl<'c> Columns<'c> {
 
     /// Returns the titles, aligned with the figures.
     pub(super) fn titles(&self) -> String {
-        let title = |(position, width): &(usize, usize)| text::pad_left(self.columns[*position].title, *width);
-        self.fitting.iter().map(title).collect()
+        self.fitting.iter().map(|(position, width)| text::pad_left(self.columns[*position].title, *width)).collect()
     }
 
     /// Formats a row. `figures` has one entry per column; only columns that fit are shown.
     pub(super) fn row(&self, figures: &[String]) -> String {
-        let figure = |(position, width): &(usize, usize)| text::pad_left(&figures[*position], *width);
-        self.fitting.iter().map(figure).collect()
+        self.fitting.iter().map(|(position, width)| text::pad_left(&figures[*position], *width)).collect()
     }
 }

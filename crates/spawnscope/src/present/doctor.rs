@@ -59,8 +59,7 @@ fn print_summary(page: &mut Page, diagnosis: &Diagnosis) {
     let times = [launch.fork, launch.exec_static, launch.exec_dynamic];
     let [fork, exec_static, exec_dynamic] = times.map(units::time);
     let cost = format!("fork {fork}, static exec {exec_static}, dynamic exec {exec_dynamic}");
-    let is_problem = |finding: &&Finding| finding.severity == Severity::Problem;
-    let problems = diagnosis.findings.iter().filter(is_problem).count() as u64;
+    let problems = diagnosis.findings.iter().filter(|finding| finding.severity == Severity::Problem).count() as u64;
     let by_these_checks = if diagnosis.is_complete { "" } else { " by these checks" };
     if problems == 0 && times.iter().all(Option::is_some) {
         page.sentence(0, PLAIN, &format!("no problems found{by_these_checks}: {cost}"));
@@ -146,10 +145,9 @@ pub fn list(checks: &[&Check], width: usize) -> String {
 /// Renders the list of checks as a JSON object that ends with a newline.
 #[must_use]
 pub fn list_json(checks: &[&Check]) -> String {
-    let one = |check: &&Check| json!({"name": check.id, "about": check.examines});
     let value = json!({
         "schema_version": SCHEMA_VERSION,
-        "checks": checks.iter().map(one).collect::<Vec<_>>(),
+        "checks": checks.iter().map(|check| json!({"name": check.id, "about": check.examines})).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
 }

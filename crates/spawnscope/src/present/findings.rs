@@ -179,8 +179,7 @@ fn drift_cause(drift: &Drift) -> String {
 
 fn sparkline(costs: impl Iterator<Item = Nanos> + Clone) -> String {
     let highest = costs.clone().max().unwrap_or_default().0.max(1);
-    let height = |cost: Nanos| HEIGHTS[(cost.0 as usize * (HEIGHTS.len() - 1)) / highest as usize];
-    costs.map(height).collect()
+    costs.map(|cost| HEIGHTS[(cost.0 as usize * (HEIGHTS.len() - 1)) / highest as usize]).collect()
 }
 
 /// Prints what was lost, unsupported or cut off, so that the reader knows which figures to trust.

@@ -39,8 +39,7 @@ pub fn write_view(
     path: Option<&CriticalPath>,
     width: Option<usize>,
 ) -> io::Result<()> {
-    let is_shown = |orphan: &usize| options.shown.is_none_or(|shown| shown[*orphan]);
-    let has_orphans = forest.orphans.iter().any(is_shown);
+    let has_orphans = forest.orphans.iter().any(|orphan| options.shown.is_none_or(|shown| shown[*orphan]));
     let writer = TreeWriter { forest, view: TreeView::new(forest, options), path, width };
     // The roots of the main tree are at the margin, without a branch.
     writer.write_subtrees(out, &forest.roots, 1)?;

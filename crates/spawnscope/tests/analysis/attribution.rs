@@ -68,8 +68,10 @@ fn the_report_lists_waits_at_every_width() {
         assert!(lines.iter().all(|line| !line.contains('…')), "a line is cut at {width}");
         // No figure is separated from its unit.
         let starts_with = |line: &String, unit| line.trim_start().starts_with(unit);
-        let torn = |line: &String| ["ms ", "us ", "s ", "x "].iter().any(|unit| starts_with(line, *unit));
-        assert!(!lines.iter().any(torn), "{lines:#?}");
+        assert!(
+            !lines.iter().any(|line| ["ms ", "us ", "s ", "x "].iter().any(|unit| starts_with(line, *unit))),
+            "{lines:#?}"
+        );
         let left_out = words(&lines).abs_diff(whole);
         assert!(left_out <= lines.len(), "words are left out at {width}");
     }

@@ -36,8 +36,7 @@ fn a_script_without_a_file_is_labelled_by_its_text() {
     let forest = Forest::build(&recording);
     let labels = |detail| -> Vec<String> {
         let callers = Callers::find(&forest, detail);
-        let label = |launch| String::from_utf8(callers.call_site_of(launch).unwrap().label()).unwrap();
-        (1..5).map(label).collect()
+        (1..5).map(|launch| String::from_utf8(callers.call_site_of(launch).unwrap().label()).unwrap()).collect()
     };
     let expected =
         ["sh -c 'dirname \"$p\"'", "sh -c 'mv a b' line 3", &format!("sh -c '{}…' line 4", &long[..48]), "sh line 9"];

@@ -36,8 +36,7 @@ fn folded_of(recording: &Recording, wanted: FlameOptions) -> String {
 
 /// Returns the weight of one stack, 0 if the stack is absent.
 fn weight_of(folded: &str, stack: &str) -> u64 {
-    let line = |line: &str| Some(line.strip_prefix(stack)?.strip_prefix(' ')?.parse::<u64>().unwrap());
-    folded.lines().filter_map(line).sum()
+    folded.lines().filter_map(|line| Some(line.strip_prefix(stack)?.strip_prefix(' ')?.parse::<u64>().unwrap())).sum()
 }
 
 fn sum(folded: &str) -> u64 {
@@ -277,8 +276,7 @@ fn assert_sound(recording: &Recording) {
         if wanted.stacking == Stacking::Tree {
             assert_eq!(sum(&folded), WALL / 1000, "{folded}");
         }
-        let is_raw = |character: char| character.is_control() && character != '\n';
-        assert!(!folded.contains(is_raw), "{folded:?}");
+        assert!(!folded.contains(|character: char| character.is_control() && character != '\n'), "{folded:?}");
         for line in folded.lines() {
             let (stack, _) = line.rsplit_once(' ').unwrap();
             let bottom = stack.split(';').next().unwrap();

@@ -269,8 +269,7 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
     }
     let wide = wide_figures();
     let text = whole_table(&wide, 40);
-    let is_title = |line: &str| unwrapped(line) == "command count tax";
-    assert!(text.lines().any(is_title), "{text}");
+    assert!(text.lines().any(|line| unwrapped(line) == "command count tax"), "{text}");
     let phases = [80, 60, 48, 40].map(|width| titles(width, "phase"));
     let expected = ["total share mean cpu", "total share mean", "total share", "total share"];
     assert_eq!(phases, expected);

@@ -297,7 +297,6 @@ fn shortened_command_lines_with_the_same_beginning_show_their_ends() {
         (whole_table(&by_arguments, 80), "git --no"),
     ] {
         let mut shown = text.lines().filter(|line| line.contains(label) && line.contains('…'));
-        let has_end = |line: &str| line.contains("rev-parse --show-toplevel");
-        assert!(shown.next().is_some_and(has_end), "{text}");
+        assert!(shown.next().is_some_and(|line| line.contains("rev-parse --show-toplevel")), "{text}");
     }
 }

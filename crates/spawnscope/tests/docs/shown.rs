@@ -97,8 +97,7 @@ fn output_in_documents_has_the_shape_of_printed_output() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let is_report_of_readme = |(page, verb): &(String, String)| page == "README.md" && verb == "report";
-    assert!(verbs.iter().any(is_report_of_readme), "{verbs:?}");
+    assert!(verbs.iter().any(|(page, verb)| page == "README.md" && verb == "report"), "{verbs:?}");
     for verb in ["tree", "whatif", "advise", "doctor"] {
         let is_compared = verbs.iter().any(|(_, run)| run == verb);
         assert!(is_compared, "{verb}: {verbs:?}");

@@ -69,8 +69,7 @@ fn check(name: &str) {
             format!("predicts {predicted} ns for a wall of {wall} ns")
         })?;
         let (expected, given) = (pair.text("advice"), advice(&before.file));
-        let is_given = |rule: &str| rule == "-" || given.iter().any(|each| each == rule);
-        ok_if(expected.split_whitespace().any(is_given), || {
+        ok_if(expected.split_whitespace().any(|rule| rule == "-" || given.iter().any(|each| each == rule)), || {
             format!("gives the advice {given:?}, none of `{}`", expected.trim())
         })
     });

@@ -41,8 +41,8 @@ pub fn rows(experiment: &Value) -> &[Value] {
 
 /// Returns the rows with these keys; there must be at least one.
 pub fn rows_with<'v>(experiment: &'v Value, keys: &[(&str, &str)]) -> Vec<&'v Value> {
-    let fits = |row: &&Value| keys.iter().all(|(key, value)| row[key] == **value);
-    let found: Vec<&Value> = rows(experiment).iter().filter(fits).collect();
+    let found: Vec<&Value> =
+        rows(experiment).iter().filter(|row| keys.iter().all(|(key, value)| row[key] == **value)).collect();
     assert!(!found.is_empty(), "{keys:?} in {experiment}");
     found
 }

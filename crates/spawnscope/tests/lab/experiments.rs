@@ -25,8 +25,7 @@ fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
             assert!(value["rounds"].as_u64().expect("rounds") >= 6, "{name} of {row}");
         }
     }
-    let key_text = |row: &Value| row[key].as_str().map_or_else(|| row[key].to_string(), str::to_owned);
-    rows(experiment).iter().map(key_text).collect()
+    rows(experiment).iter().map(|row| row[key].as_str().map_or_else(|| row[key].to_string(), str::to_owned)).collect()
 }
 
 /// Checks that the stored report, which the guide describes, has the columns of the current experiment.
@@ -37,8 +36,7 @@ fn assert_stored_columns(experiment: &Value) {
     let stored = experiments.find(|stored| stored["name"] == experiment["name"]);
     let columns = |experiment: &Value| -> Vec<[Value; 3]> {
         let columns = experiment["columns"].as_array().expect("columns").iter();
-        let parts = |column: &Value| ["name", "unit", "is_key"].map(|part| column[part].clone());
-        columns.map(parts).collect()
+        columns.map(|column| ["name", "unit", "is_key"].map(|part| column[part].clone())).collect()
     };
     assert_eq!(columns(stored.expect("the stored report has it")), columns(experiment));
 }
@@ -201,9 +199,12 @@ fn shims_has_a_chain_of_scripts() {
 fn runtimes_has_the_shell_and_its_phases() {
     let experiment = run_experiment("runtimes");
     assert_all(&keys(&experiment, "runtime"), &["bash", "python3", "python3 -I -S"]);
-    let is_sh = |row: &Value| row["runtime"] == "sh";
     let text = notes(&experiment);
-    assert_ne!(rows(&experiment).iter().any(is_sh), text.contains("sh is "), "sh has either a row or a note: {text}");
+    assert_ne!(
+        rows(&experiment).iter().any(|row| row["runtime"] == "sh"),
+        text.contains("sh is "),
+        "sh has either a row or a note: {text}"
+    );
     let python = experiment["files"]["python3"].as_str().expect("its file");
     assert!(python.contains("python3"), "{python}");
     for runtime in ["bash", "python3"] {

@@ -103,8 +103,7 @@ fn csv_has_a_line_for_each_measurement_with_its_keys() {
     let misses = lines_of("path-search", "wall_ns");
     assert!(misses.iter().any(|line| line[column("misses")] == "20"), "{printed}");
     let notes = lines_of("shims", "note");
-    let is_wanted = |line: &&Vec<String>| line[column("note")].contains("version manager: a chain");
-    assert!(notes.iter().any(is_wanted), "{printed}");
+    assert!(notes.iter().any(|line| line[column("note")].contains("version manager: a chain")), "{printed}");
 }
 
 /// Returns the fields of a CSV line, whose quoted fields must not contain quotes.

@@ -136,8 +136,7 @@ fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
 fn files_in_memory_are_never_reported_as_uncached() {
     let (_, report) = run_on_tmpfs("size=100m", &["first-launch"]);
     let experiment = only_experiment(&report);
-    let is_uncached = |row: &Value| row["program"] == "true, out of the cache";
-    assert!(!rows(&experiment).iter().any(is_uncached));
+    assert!(!rows(&experiment).iter().any(|row| row["program"] == "true, out of the cache"));
     let text = notes(&experiment);
     let expected = "true, out of the cache, 1: the temporary directory's file system always keeps";
     assert_contains(&text, [expected]);

@@ -94,8 +94,12 @@ fn a_container_is_recognised_by_its_namespaces_and_its_first_process() {
     examine(words.split(' '), "environment").expect("note", &["this is a container (test-box)"]);
     // In the machine's initial namespaces, a container's sign alone does not count.
     let words = ["env", "container=test-box"];
-    let named = |finding: &serde_json::Value| finding["title"].to_string().contains("test-box");
-    assert!(!examine(words, "environment").findings().iter().any(named));
+    assert!(
+        !examine(words, "environment")
+            .findings()
+            .iter()
+            .any(|finding| finding["title"].to_string().contains("test-box"))
+    );
 }
 
 #[apply(live_test)]

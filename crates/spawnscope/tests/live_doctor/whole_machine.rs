@@ -1,7 +1,6 @@
 //! Conditions of a whole machine. The tests set them up by mounts that only their own processes see, in temporary control groups and user
 //! namespaces, or by starting processes.
 
-use serde_json::Value;
 
 use crate::examination::{Examination, examine, examine_after};
 use crate::support::attempts::{best_of_three, ok_if};
@@ -55,8 +54,11 @@ fn gvisor_and_wsl_are_recognised_and_no_advice_requires_root_of_the_host() {
     let second = pretend("Linux version 5.15.153.1-microsoft-standard-WSL2", "5.15.153.1-microsoft-standard-WSL2");
     examine_after(&second, "environment").expect("note", &["WSL 2", "/mnt/c"]);
     let found = examine_after(&gvisor, "cgroups");
-    let as_root = |finding: &Value| finding["fix"].to_string().contains("as root");
-    assert!(!found.findings().iter().any(as_root), "{:?}", found.findings());
+    assert!(
+        !found.findings().iter().any(|finding| finding["fix"].to_string().contains("as root")),
+        "{:?}",
+        found.findings()
+    );
 }
 
 #[apply(live_test)]

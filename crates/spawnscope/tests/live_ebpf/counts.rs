@@ -32,8 +32,7 @@ fn a_prime_number_of_launches_is_counted_exactly() {
     let launches = launches(&record.file());
     let children = launches.children_of(launches.root());
     assert_eq!(children.len(), 1009);
-    let is_tiny = |child: &&Launch| child.programs() == ["tiny"] && child.exit_code() == Some(0);
-    assert!(children.iter().all(is_tiny));
+    assert!(children.iter().all(|child| child.programs() == ["tiny"] && child.exit_code() == Some(0)));
     let has_all_phases = |child: &&Launch| PHASES.iter().all(|phase| child.phase_ns(phase).is_some());
     let incomplete = children.iter().find(|child| !has_all_phases(child));
     assert_eq!(incomplete.map(|child| child.json()), None, "a phase is unknown");

@@ -11,8 +11,8 @@ const README: &str = include_str!("../../../../README.md");
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn record_ends_with_the_line_that_the_readme_shows() {
-    let is_message = |line: &&str| line.trim_start().starts_with("spawnscope: recorded ");
-    let shown: Vec<&str> = README.lines().filter(is_message).collect();
+    let shown: Vec<&str> =
+        README.lines().filter(|line| line.trim_start().starts_with("spawnscope: recorded ")).collect();
     assert_eq!(shown.len(), 1, "the README shows one recording");
     let finished = Record::new().run(["bash", "-c", "true & wait"]).expect_code(0);
     let errors = finished.errors();

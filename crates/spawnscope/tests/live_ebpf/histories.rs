@@ -11,7 +11,6 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::launches::Launch;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, await_some};
 use crate::support::workloads::{Truth, path};
@@ -122,8 +121,7 @@ fn a_reused_pid_is_another_launch() {
     let codes: Vec<Option<i64>> = same_pid.iter().map(|launch| launch.exit_code()).collect();
     let expected: Vec<Option<i64>> = (0..truth.one("children")).map(Some).collect();
     assert_eq!(codes, expected, "each launch has its own exit status");
-    let is_reaped = |launch: &&Launch| launch.phase_ns("reap").is_some();
-    assert!(same_pid.iter().all(is_reaped), "each was reaped");
+    assert!(same_pid.iter().all(|launch| launch.phase_ns("reap").is_some()), "each was reaped");
     let in_order = same_pid.windows(2).all(|pair| pair[0].end_ns() <= pair[1].start_ns());
     assert!(in_order, "each launch starts after the previous one has ended");
 }

@@ -25,8 +25,7 @@ impl Samples {
     /// Returns the value of the only series with this name and all of these labels.
     fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let matches = |sample: &&Value| {
-            let has = |(label, value): &(&str, &str)| sample["labels"][*label] == *value;
-            sample["name"] == name && labels.iter().all(has)
+            sample["name"] == name && labels.iter().all(|(label, value)| sample["labels"][*label] == *value)
         };
         let mut found = self.0.iter().filter(matches);
         let value = found.next()?["value"].as_f64();
@@ -42,8 +41,7 @@ impl Samples {
 
     /// Returns the sum of the values of all commands.
     fn sum_by_command(&self, name: &str) -> f64 {
-        let value = |command| self.value(name, &[("command", command)]).expect("a value");
-        self.commands().into_iter().map(value).sum()
+        self.commands().into_iter().map(|command| self.value(name, &[("command", command)]).expect("a value")).sum()
     }
 }
 
@@ -127,8 +125,7 @@ fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
     let samples = Samples::read(&file);
     let commands = samples.commands();
     assert!(commands.contains(&"other") && commands.len() == 4, "{commands:?}");
-    let is_plain = |command: &&str| !command.contains(['\n', '\r', '\u{1b}']);
-    assert!(commands.iter().all(is_plain), "{commands:?}");
+    assert!(commands.iter().all(|command| !command.contains(['\n', '\r', '\u{1b}'])), "{commands:?}");
     let started = samples.value("spawnscope_launches_started_total", &[]);
     let started = started.expect("a value");
     let ended = samples.sum_by_command("spawnscope_launches_total");

@@ -171,8 +171,7 @@ fn a_wait_for_one_of_several_files_names_the_server_of_the_only_socket() {
         let (record, finished) = record_client(call, LONG, &[&server]);
         assert_answered(&finished);
         let waits = waits_for(&record, server.finish());
-        let is_of_call = |wait: &&Value| syscalls.iter().any(|syscall| wait["syscall"] == *syscall);
-        let wait = waits.iter().find(is_of_call);
+        let wait = waits.iter().find(|wait| syscalls.iter().any(|syscall| wait["syscall"] == *syscall));
         assert_names_this_process(wait.unwrap_or_else(|| panic!("{call}: {waits:?}")));
     }
 }

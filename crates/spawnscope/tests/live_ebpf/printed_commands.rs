@@ -43,8 +43,7 @@ fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
         let text = read(&arguments, &file);
         printed.extend(text.output().lines().filter_map(command).map(str::to_owned));
     }
-    let is_whatif = |line: &String| line.starts_with("spawnscope whatif ");
-    assert!(printed.iter().any(is_whatif), "{printed:?}");
+    assert!(printed.iter().any(|line| line.starts_with("spawnscope whatif ")), "{printed:?}");
     for line in &printed {
         run_as_printed(line, record.directory());
     }

@@ -40,8 +40,10 @@ struct CallChain {
 impl CallChain {
     /// Returns the frames without those of the standard library.
     fn own_frames(self) -> Vec<PythonFrame> {
-        let is_own = |frame: &PythonFrame| !frame.1.contains("/lib/python3.") && !frame.1.starts_with("<frozen ");
-        self.frames.into_iter().filter(is_own).collect()
+        self.frames
+            .into_iter()
+            .filter(|frame| !frame.1.contains("/lib/python3.") && !frame.1.starts_with("<frozen "))
+            .collect()
     }
 }
 

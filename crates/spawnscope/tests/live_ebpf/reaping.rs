@@ -36,8 +36,8 @@ fn the_end_of_a_traced_thread_does_not_end_its_process() {
     let strace = ["strace", "-f", "-o", "/dev/null"].into_iter();
     record.run(strace.chain(["/usr/bin/python3", "-c", program])).expect_code(0);
     let launches = launches(&record.file());
-    let is_python = |program: &&str| program.starts_with("python3");
-    let traced = launches.only(|launch| launch.programs().first().is_some_and(is_python));
+    let traced =
+        launches.only(|launch| launch.programs().first().is_some_and(|program| program.starts_with("python3")));
     let run = traced.phase_ns("run").unwrap_or_default();
     assert!(run > 300_000_000, "{traced}");
 }

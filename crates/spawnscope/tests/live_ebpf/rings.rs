@@ -35,8 +35,7 @@ fn a_ring_of_recordings_is_consecutive_and_stays_small() {
     while !recorder.has_ended() {
         run(Command::new(path("storm")).arg("97").arg(&mine)).expect_code(0);
         let files = ring(&record);
-        let size = |(_, file): &(u32, PathBuf)| file.metadata().map_or(0, |metadata| metadata.len());
-        let sizes = files.iter().map(size);
+        let sizes = files.iter().map(|(_, file)| file.metadata().map_or(0, |metadata| metadata.len()));
         assert!(sizes.sum::<u64>() <= KEEP_BYTES, "{files:?}");
     }
     recorder.finish().expect_code(0);

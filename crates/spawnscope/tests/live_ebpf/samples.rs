@@ -92,12 +92,11 @@ fn try_searching() -> Result<(), String> {
     let record = record(&["--sample", "10000"], &["search"]);
     assert_eq!(report(&record.file())["lost_events"], 0);
     let load = stacks(&record, &["--phase", "load", "--by", "command"]);
-    let is_load = |(stack, _): &(String, u64)| stack.starts_with("sampled;load;");
-    assert!(load.iter().all(is_load), "{load:#?}");
+    assert!(load.iter().all(|(stack, _)| stack.starts_with("sampled;load;")), "{load:#?}");
     let is_search =
         |name: &str| name.ends_with("_[k]") && ["open", "stat", "lookup"].iter().any(|part| name.contains(part));
-    let searches = |(stack, _): &&(String, u64)| stack.split(';').any(is_search);
-    let searching: u64 = load.iter().filter(searches).map(|(_, weight)| weight).sum();
+    let searching: u64 =
+        load.iter().filter(|(stack, _)| stack.split(';').any(is_search)).map(|(_, weight)| weight).sum();
     let all: u64 = load.iter().map(|(_, weight)| weight).sum();
     // How much of the rest is page faults differs between processors.
     ok_if(searching * 6 >= all, || format!("{searching} of {all}: {load:#?}"))

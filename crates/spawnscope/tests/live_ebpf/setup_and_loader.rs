@@ -157,8 +157,8 @@ fn the_constants_of_the_machine_are_in_the_recording() {
     let mut attempts: Vec<Calibration> = Vec::new();
     best_of_three(|| {
         attempts.extend(record_calibration());
-        let is_missing = |what: &Constant| attempts.iter().all(|constant| constant.what != *what);
-        let missing: Vec<Constant> = Constant::ALL.into_iter().filter(is_missing).collect();
+        let missing: Vec<Constant> =
+            Constant::ALL.into_iter().filter(|what| attempts.iter().all(|constant| constant.what != *what)).collect();
         ok_if(missing.is_empty(), || format!("missing until now: {missing:?}"))
     });
     for found in attempts {

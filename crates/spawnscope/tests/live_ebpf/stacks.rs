@@ -44,8 +44,8 @@ impl Chain {
 
     /// Returns the functions of one module, unnamed ones as `?`.
     fn names_in(&self, module: &str) -> Vec<&str> {
-        let of_module = |frame: &&OwnedFrame| frame.module.as_deref().is_some_and(|path| path.ends_with(module));
-        let frames = self.frames.iter().filter(of_module);
+        let frames =
+            self.frames.iter().filter(|frame| frame.module.as_deref().is_some_and(|path| path.ends_with(module)));
         frames.map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
     }
 }

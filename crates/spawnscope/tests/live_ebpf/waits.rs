@@ -48,9 +48,11 @@ fn only(mut rows: Vec<Value>) -> Value {
 fn longest(launches: &Launches, calls: &[u64]) -> Value {
     let waits = launches.root().json()["waits"].as_array().expect("waits").iter();
     let start = |wait: &Value| wait["start_ns"].as_u64().expect("a start");
-    let span = |wait: &&Value| wait["end_ns"].as_u64().map(|end| end - start(wait));
     let in_call = waits.filter(|wait| wait["syscall"].as_u64().is_some_and(|call| calls.contains(&call)));
-    in_call.max_by_key(span).expect("a wait in that call").clone()
+    in_call
+        .max_by_key(|wait| wait["end_ns"].as_u64().map(|end| end - start(wait)))
+        .expect("a wait in that call")
+        .clone()
 }
 
 fn assert_waits_on_pipe(how: &str, calls: &[u64]) {
@@ -140,8 +142,7 @@ fn try_late() -> Result<(), String> {
     let record = Record::new();
     let finished = record.run([&word("long_reap"), "long"]).expect_code(0);
     let slept: i64 = Truth::new(&finished.stdout).all("amount_ns").iter().sum();
-    let is_sleep = |row: &Value| row["syscall"].as_str().is_some_and(|call| call.ends_with("nanosleep"));
-    let row = only(attribution(&record, is_sleep));
+    let row = only(attribution(&record, |row| row["syscall"].as_str().is_some_and(|call| call.ends_with("nanosleep"))));
     assert_eq!(row["on"], json!([{"command": "(long_reap)", "count": 7}]));
     let reap = row["reap_ns"].as_i64().expect("nanoseconds");
     assert!(reap <= slept, "{reap} of {slept}");
@@ -154,8 +155,7 @@ fn try_late() -> Result<(), String> {
 fn record_under_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launches {
     record.run(words).expect_code(0);
     for call in ["execve", "openat"] {
-        let is_scan = |row: &Value| row["syscall"] == call && row["object"]["kind"] == "permission";
-        let row = only(attribution(record, is_scan));
+        let row = only(attribution(record, |row| row["syscall"] == call && row["object"]["kind"] == "permission"));
         assert_eq!(row["on"], json!([{"scanner": scanner, "count": 1}]), "{row}");
         assert!(row["total_ns"].as_u64() >= Some(15_000_000), "{row}");
     }

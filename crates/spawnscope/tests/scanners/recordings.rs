@@ -60,8 +60,10 @@ fn assert_waits_in_exec(record: &Record, scanned: &ScannedDirectory) {
     assert_eq!(fresh.len() as u64, FRESH, "{printed}");
     for launch in fresh {
         let waits = launch["waits"].as_array().expect("an array");
-        let is_in_exec = |wait: &Value| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE;
-        assert!(waits.iter().any(is_in_exec), "{launch:#}");
+        assert!(
+            waits.iter().any(|wait| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE),
+            "{launch:#}"
+        );
     }
 }
 

@@ -120,8 +120,8 @@ impl std::fmt::Display for Shell {
 }
 
 fn location(frame: &Frame<'_>) -> String {
-    let base_name = |file: &[u8]| text(file.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
-    let file = frame.file.map_or("?".to_owned(), base_name);
+    let file =
+        frame.file.map_or("?".to_owned(), |file| text(file.rsplit(|&byte| byte == b'/').next().unwrap_or_default()));
     let line = frame.line.map_or("?".to_owned(), |line| line.to_string());
     let function = frame.function.map_or(String::new(), |function| format!(" {}", text(function)));
     format!("{file}:{line}{function}")

@@ -83,9 +83,9 @@ fn build_linked_with_library_of(root: Root) -> PathBuf {
 
 /// Returns the interpreters of the Debian suites.
 pub fn suite_interpreters() -> Vec<Python> {
-    let is_python = |name: &str| name.strip_prefix("python3.").is_some_and(|minor| minor.parse::<u32>().is_ok());
     let found = Root::all().into_iter().flat_map(|root| {
-        let programs = root.list("usr/bin", is_python);
+        let programs = root
+            .list("usr/bin", |name| name.strip_prefix("python3.").is_some_and(|minor| minor.parse::<u32>().is_ok()));
         programs.into_iter().map(move |program| Python::new(&program, Some(root)))
     });
     // A program that is compiled here needs a newer C library than that of bullseye.

@@ -168,9 +168,12 @@ fn measure_in_flight(fixture: &mut Fixture, options: &Options) {
     for _ in 0..BLOCKS {
         rates[0].push(rate(count, width, || fixture.raw.clone(), raw::wait_pid));
         rates[1].push(rate(count, width, next_raw, raw::wait_pid));
-        let nowait = || fixture.prepared.spawn_nowait().unwrap();
-        let wait = |mut child: vspawn::Child| assert!(child.wait().unwrap().success());
-        rates[2].push(rate(count, width, nowait, wait));
+        rates[2].push(rate(
+            count,
+            width,
+            || fixture.prepared.spawn_nowait().unwrap(),
+            |mut child| assert!(child.wait().unwrap().success()),
+        ));
     }
     let [raw_clone, raw_clone_nowait, vspawn_nowait] = rates;
     println!(

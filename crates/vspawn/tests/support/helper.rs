@@ -22,6 +22,5 @@ pub fn run_and_list_descriptors(command: &mut vspawn::Command, report: &Path) ->
     drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
     assert!(child.wait().unwrap().success());
     let lines = std::fs::read_to_string(report).unwrap();
-    let parse = |line: &str| line.split_once(' ').map(|(fd, to)| (fd.parse().unwrap(), to.to_owned()));
-    lines.lines().filter_map(parse).collect()
+    lines.lines().filter_map(|line| line.split_once(' ').map(|(fd, to)| (fd.parse().unwrap(), to.to_owned()))).collect()
 }

@@ -39,7 +39,7 @@ fn build_filter(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
         match call.argument {
             None => program.extend([load(0), unless(number, 1)]),
             Some((index, value)) => {
-                program.extend([load(0), unless(number, 3), load(OFFSET_OF_ARGUMENTS + 8 * index), unless(value, 1)])
+                program.extend([load(0), unless(number, 3), load(OFFSET_OF_ARGUMENTS + 8 * index), unless(value, 1)]);
             }
         }
         program.push(result(*action));

@@ -67,8 +67,9 @@ fn is_frequent(chain: &Chain<'_>, all: &[u32]) -> bool {
 /// Whether a wrapper script does little besides running the real program. A script that does more
 /// is not only a wrapper.
 fn does_little(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> bool {
-    let tax = |index| context.launch(index).tax().unwrap_or_default();
-    chain.kind != Link::Wrapper || sum(all, |index| own_work(context, index)) <= sum(all, tax)
+    chain.kind != Link::Wrapper
+        || sum(all, |index| own_work(context, index))
+            <= sum(all, |index| context.launch(index).tax().unwrap_or_default())
 }
 
 fn sum(all: &[u32], span: impl Fn(u32) -> Nanos) -> Nanos {

@@ -119,8 +119,10 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
             continue;
         }
         let serial = serial_launches(forest, &group);
-        let span = |launch: &u32| forest.launches[*launch as usize].total(forest.end).unwrap_or_default().0;
-        let spans: Vec<u64> = serial.iter().map(span).collect();
+        let spans: Vec<u64> = serial
+            .iter()
+            .map(|launch| forest.launches[*launch as usize].total(forest.end).unwrap_or_default().0)
+            .collect();
         let total: u64 = spans.iter().sum();
         if serial.len() < 2 || total == 0 {
             continue;

@@ -128,11 +128,11 @@ mod tests {
     }
 
     fn positions(chain: &Chain) -> Vec<(Option<&str>, Option<u32>, Option<&str>)> {
-        let text = |bytes| std::str::from_utf8(bytes).unwrap();
         let frames = chain.frames.iter();
         frames
             .map(|frame| {
-                let [file, function] = [&frame.file, &frame.function].map(|name| name.as_deref().map(text));
+                let [file, function] = [&frame.file, &frame.function]
+                    .map(|name| name.as_deref().map(|bytes| std::str::from_utf8(bytes).unwrap()));
                 (file, frame.line, function)
             })
             .collect()

@@ -68,6 +68,6 @@ fn directory() -> Option<PathBuf> {
         let is_own = fs::metadata(&directory).is_ok_and(|found| found.uid() == user.as_raw());
         (directory.is_absolute() && is_own).then_some(directory)
     };
-    let home = || Some(nix::unistd::User::from_uid(user).ok()??.dir);
-    named("XDG_CACHE_HOME").or_else(|| Some(named("HOME").or_else(home)?.join(".cache")))
+    named("XDG_CACHE_HOME")
+        .or_else(|| Some(named("HOME").or_else(|| Some(nix::unistd::User::from_uid(user).ok()??.dir))?.join(".cache")))
 }

@@ -74,8 +74,7 @@ impl Memory {
 
     /// Returns the addresses of the variables that may point to blocks.
     pub(super) fn holders(&self) -> impl Iterator<Item = u64> {
-        let is_block = |(_, value): &(u64, u64)| *value >= MIN_ADDRESS && value.is_multiple_of(8);
-        self.pointers().filter(is_block).map(|(holder, _)| holder)
+        self.pointers().filter(|(_, value)| *value >= MIN_ADDRESS && value.is_multiple_of(8)).map(|(holder, _)| holder)
     }
 
     /// Splits the first `bytes` bytes of the block that a variable points to into words of `WORD` bytes.

@@ -153,8 +153,8 @@ fn defines(makefile: &[u8], line: u32, variable: &[u8]) -> bool {
         return false;
     };
     let line = makefile.split(|byte| *byte == b'\n').nth(number).unwrap_or_default();
-    let ends = |byte: &u8| byte.is_ascii_whitespace() || b":=?+!".contains(byte);
-    let mut words = line.split(ends).filter(|word| !word.is_empty());
+    let mut words =
+        line.split(|byte| byte.is_ascii_whitespace() || b":=?+!".contains(byte)).filter(|word| !word.is_empty());
     words.find(|word| !KEYWORDS.contains(word)) == Some(variable)
 }
 
@@ -219,10 +219,12 @@ mod tests {
     #[test]
     fn a_file_of_another_mount_namespace_is_read_through_the_process() {
         let own = Pid(std::process::id().cast_signed());
-        let change = |site: &mut Site<'_>| {
-            (site.is_in_other_mounts, site.process) = (true, Some(own));
-        };
-        assert_eq!(line(RECIPE, change), Some(3));
+        assert_eq!(
+            line(RECIPE, |site| {
+                (site.is_in_other_mounts, site.process) = (true, Some(own));
+            }),
+            Some(3)
+        );
     }
 
     #[test]

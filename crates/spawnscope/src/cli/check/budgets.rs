@@ -102,8 +102,7 @@ fn per_command(options: &BudgetArguments, section: &Section) -> Result<Vec<Comma
         let (name, limit) = text.rsplit_once('=').ok_or_else(wrong)?;
         budgets.insert(name.to_owned(), limit.parse().map_err(|_| wrong())?);
     }
-    let budget = |(name, limit): (&String, &u64)| CommandBudget::new(name, *limit).context("--per-command");
-    budgets.iter().map(budget).collect()
+    budgets.iter().map(|(name, limit)| CommandBudget::new(name, *limit).context("--per-command")).collect()
 }
 
 /// Parses a share: `20%`, `20 %` or `0.2`.
@@ -136,8 +135,9 @@ fn parse_tolerance(text: &str) -> Result<Tolerance> {
         return Ok(Tolerance::Count(count));
     }
     let share = text.contains('%').then(|| parse_share(text).ok()).flatten();
-    let wrong = || anyhow!("`{text}` is neither a share such as 5% nor a number of launches");
-    share.map(Tolerance::Share).ok_or_else(wrong)
+    share
+        .map(Tolerance::Share)
+        .ok_or_else(|| anyhow!("`{text}` is neither a share such as 5% nor a number of launches"))
 }
 
 #[cfg(test)]

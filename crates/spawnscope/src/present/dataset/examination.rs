@@ -42,8 +42,7 @@ impl<'a> Examination<'a> {
         if subjects.is_empty() {
             subjects.push(RowSubject::Nothing);
         }
-        let row = |(position, subject)| DoctorRow { examination: self, position, subject };
-        (1..).zip(subjects).map(row).collect()
+        (1..).zip(subjects).map(|(position, subject)| DoctorRow { examination: self, position, subject }).collect()
     }
 }
 

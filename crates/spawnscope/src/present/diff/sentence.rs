@@ -19,8 +19,8 @@ pub(super) fn first_sentence(diff: &Diff) -> String {
 }
 
 fn wall(diff: &Diff) -> String {
-    let time = |value: Option<f64>| units::time(value.map(|value| Nanos(value as u64)));
-    let [before, after] = [diff.wall.before, diff.wall.after].map(time);
+    let [before, after] =
+        [diff.wall.before, diff.wall.after].map(|value| units::time(value.map(|value| Nanos(value as u64))));
     match (diff.wall.difference, diff.runs) {
         (Some(difference), _) if difference.contains_zero() => {
             format!("wall unchanged ({} is noise)", with_margin(difference.value, difference.margin()))

@@ -40,10 +40,9 @@ pub(super) fn add(drawn: Vec<u8>, nodes: &[Node<'_>]) -> Vec<u8> {
 
 /// Returns the names and colours of the phases in the picture, in the order of a launch's life.
 fn entries(nodes: &[Node<'_>]) -> Vec<(&'static str, Color)> {
-    let phases = Phase::ALL.into_iter().filter(|phase| {
-        let is_phase = |node: &Node<'_>| matches!(node.label, Label::Phase(shown) if shown == *phase);
-        nodes.iter().any(is_phase)
-    });
+    let phases = Phase::ALL
+        .into_iter()
+        .filter(|phase| nodes.iter().any(|node| matches!(node.label, Label::Phase(shown) if shown == *phase)));
     let mut entries: Vec<_> = phases.map(|phase| (phase.name(), PHASES[phase as usize])).collect();
     if nodes.iter().any(|node| matches!(node.label, Label::RunQueue)) {
         entries.push(("waiting for a CPU", RUN_QUEUE));

@@ -21,7 +21,7 @@ use crate::analyze::launch::base_name;
 use crate::analyze::report::Spent;
 use crate::event::Language;
 
-pub(super) use boxes::{DrawnBox, boxes};
+pub(super) use boxes::boxes;
 #[cfg(feature = "flame")]
 pub use differential::differential;
 pub use folded::folded;

@@ -120,8 +120,7 @@ fn colour(label: &Label<'_>, text: &str) -> Color {
 
 /// Returns the FNV-1a hash of a text.
 fn hash(text: &str) -> usize {
-    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    text.bytes().fold(0x811c_9dc5, step) as usize
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)) as usize
 }
 
 fn unit(weight: Weight) -> &'static str {

@@ -102,8 +102,8 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
 /// Returns the Content-Security-Policy: the page may run only these scripts and use only these styles. It cannot load or send anything.
 pub(super) fn policy(scripts: &[&str], styles: &[&str]) -> String {
     let hashes = |texts: &[&str]| {
-        let hash = |text: &&str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())));
-        let hashes: Vec<String> = texts.iter().map(hash).collect();
+        let hashes: Vec<String> =
+            texts.iter().map(|text| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))).collect();
         if hashes.is_empty() { "'none'".to_owned() } else { hashes.join(" ") }
     };
     format!(

@@ -89,9 +89,11 @@ fn times(
     order: &Order,
     time: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>,
 ) -> Vec<u64> {
-    let launch_time = |index: &u32| time(&contents.forest.launches[*index as usize], *index as usize);
     let row_time = |row: &u32| {
-        let known = rows.members(*row as usize).iter().filter_map(launch_time);
+        let known = rows
+            .members(*row as usize)
+            .iter()
+            .filter_map(|index| time(&contents.forest.launches[*index as usize], *index as usize));
         let sum = known.map(|span| span.0).reduce(u64::saturating_add);
         sum.map_or(0, |sum| 1 + in_units(sum, contents.unit()))
     };
@@ -123,14 +125,15 @@ fn spans(contents: &Contents<'_, '_>, rows: &Rows, order: &Order) -> (Vec<Span>,
 
 fn add_numbers(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &Order) {
     let launches = &contents.forest.launches;
-    let first = |row: &u32| rows.members(*row as usize)[0] as usize;
-    let firsts = || order.rows.iter().map(first);
+    let firsts = || order.rows.iter().map(|row| rows.members(*row as usize)[0] as usize);
     pack.add_deltas("id", firsts().map(|index| launches[index].id.0));
     let pid = |index: usize| launches[index].pid.map_or(0, |pid| u64::from(pid.0.unsigned_abs()));
     pack.add_deltas("pid", firsts().map(pid));
     pack.add_plain("outcome", firsts().map(|index| outcome(launches[index].outcome)));
-    let parent_mib = |index: usize| launches[index].parent_rss_bytes.get().map_or(0, |bytes| 1 + (bytes >> 20));
-    pack.add_deltas("known_parent_mib", firsts().map(parent_mib));
+    pack.add_deltas(
+        "known_parent_mib",
+        firsts().map(|index| launches[index].parent_rss_bytes.get().map_or(0, |bytes| 1 + (bytes >> 20))),
+    );
     let failed = |row: &u32| {
         let members = rows.members(*row as usize).iter();
         members.map(|index| contents.forest.failed_execs(*index as usize).len() as u64).sum()

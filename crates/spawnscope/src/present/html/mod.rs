@@ -18,7 +18,7 @@ pub use self::difference::difference;
 use self::launches::{Order, in_units};
 use self::pack::Pack;
 use self::tables::Tables;
-use super::flame::{DrawnBox, boxes};
+use super::flame::boxes;
 use super::{text, waited, words};
 use crate::analyze::alike;
 use crate::analyze::callers::Callers;
@@ -126,7 +126,6 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
 
 fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
     let report = contents.report;
-    let phase = |phase: Phase| json!({"name": phase.name(), "causes": words::phase_causes(phase)});
     let removal = |removal: &Removal| {
         json!({
             "by": super::json::grouping_name(removal.by),
@@ -144,7 +143,7 @@ fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
         "launches": report.all.count,
         "has_path": contents.path.is_some(),
         "file": contents.file,
-        "phases": Phase::ALL.map(phase),
+        "phases": Phase::ALL.map(|phase| json!({"name": phase.name(), "causes": words::phase_causes(phase)})),
         "waits": report.waits.iter().take(MAX_WAITS).map(waits).collect::<Vec<_>>(),
         "waits_omitted": report.waits.len().saturating_sub(MAX_WAITS),
         "removals": contents.removals.iter().map(removal).collect::<Vec<_>>(),
@@ -170,8 +169,7 @@ fn add_path(pack: &mut Pack, contents: &Contents<'_, '_>, order: &Order) {
     let parts = path::parts(contents.stretches, order);
     pack.add_deltas("path_start", parts.iter().map(|part| part.start / unit));
     pack.add_plain("path_span", parts.iter().map(|part| in_units(part.end - part.start, unit)));
-    let position = |part: &path::Part| part.position.map_or(0, |position| 1 + u64::from(position));
-    pack.add_deltas("path_row", parts.iter().map(position));
+    pack.add_deltas("path_row", parts.iter().map(|part| part.position.map_or(0, |position| 1 + u64::from(position))));
 }
 
 fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
@@ -190,13 +188,14 @@ fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
     };
     let name = format!("flame_{stacking}_{weight}");
     let drawn = boxes(flame, flame.total / FLAME_COLUMNS);
-    let distance_below = |(position, each): (usize, &DrawnBox)| each.below.map_or(0, |below| position - below) as u64;
-    pack.add_plain(&format!("{name}_below"), drawn.iter().enumerate().map(distance_below));
+    pack.add_plain(
+        &format!("{name}_below"),
+        drawn.iter().enumerate().map(|(position, each)| each.below.map_or(0, |below| position - below) as u64),
+    );
     pack.add_plain(&format!("{name}_weight"), drawn.iter().map(|each| each.weight));
     let texts: Vec<u64> = drawn.iter().map(|each| pack.text(&each.text)).collect();
     pack.add_plain(&format!("{name}_text"), texts);
     pack.add_plain(&format!("{name}_kind"), drawn.iter().map(|each| each.kind as u64));
-    let phase = |each: &DrawnBox| each.phase.map_or(0, |phase| 1 + phase as u64);
-    pack.add_plain(&format!("{name}_phase"), drawn.iter().map(phase));
+    pack.add_plain(&format!("{name}_phase"), drawn.iter().map(|each| each.phase.map_or(0, |phase| 1 + phase as u64)));
     json!({"name": name, "stacking": stacking, "weight": weight, "total": flame.total})
 }

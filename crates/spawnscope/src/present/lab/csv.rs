@@ -143,11 +143,10 @@ impl CsvLines<'_> {
     fn find_change(&self, outcome: &Outcome, row: &Row, column: &str) -> Option<&Change> {
         let name = label(outcome, row);
         self.comparison?.changes.iter().find(|change| {
-            let is_key = |(key, value): &(String, Value)| row.get(key) == value;
             change.experiment == outcome.name
                 && change.column == column
                 && change.case == name
-                && change.keys.0.iter().all(is_key)
+                && change.keys.0.iter().all(|(key, value)| row.get(key) == value)
         })
     }
 }

@@ -42,8 +42,7 @@ pub(super) fn grid(outcome: &Outcome, max: usize) -> Option<Grid<'_>> {
 
 /// Returns the points at these x values.
 fn cells<'o>(points: &[(f64, &'o Estimate)], x: &[f64]) -> Vec<Option<&'o Estimate>> {
-    let cell = |x: &f64| points.iter().find(|(other, _)| other == x).map(|(_, value)| *value);
-    x.iter().map(cell).collect()
+    x.iter().map(|x| points.iter().find(|(other, _)| other == x).map(|(_, value)| *value)).collect()
 }
 
 /// Selects at most `max` x values, and returns them with the number of all x values. The first, the last, and those at which most series have
@@ -69,8 +68,7 @@ fn choose_positions(series: &[(String, Vec<(f64, &Estimate)>)], max: usize) -> (
 fn evenly_spaced(values: &[f64], max: usize) -> Vec<f64> {
     let count = values.len().min(max);
     let last = values.len().saturating_sub(1);
-    let at = |number: usize| values[number * last / (count - 1).max(1)];
-    (0..count).map(at).collect()
+    (0..count).map(|number| values[number * last / (count - 1).max(1)]).collect()
 }
 
 #[cfg(test)]

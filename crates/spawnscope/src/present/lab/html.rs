@@ -153,8 +153,8 @@ fn write_series(grid: Grid<'_>, page: &mut String) {
 /// Writes a table with one line per case.
 fn write_cases(outcome: &Outcome, page: &mut String) {
     let columns = columns(outcome);
-    let title = |column: &&Column| (column.title.clone(), column.unit != Unit::Text);
-    let titles: Vec<(String, bool)> = columns.iter().map(title).collect();
+    let titles: Vec<(String, bool)> =
+        columns.iter().map(|column| (column.title.clone(), column.unit != Unit::Text)).collect();
     let cell = |row: &Row, column: &Column| with_noise(&cell_text(row, column), row.get(&column.name).estimate());
     let rows = outcome.rows.iter();
     let rows = rows.map(|row| columns.iter().map(|column| cell(row, column)).collect());

@@ -21,8 +21,8 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn print(&self, page: &mut Page) {
         let count = self.rows.first().map_or(0, Vec::len);
-        let widest = |at: usize| self.rows.iter().map(|row| width(&row[at])).max().unwrap_or(0);
-        let mut widths: Vec<usize> = (0..count).map(widest).collect();
+        let mut widths: Vec<usize> =
+            (0..count).map(|at| self.rows.iter().map(|row| width(&row[at])).max().unwrap_or(0)).collect();
         let available = page.width().saturating_sub(INDENT);
         let figure = widths[self.keys..].iter().max().map_or(0, |width| width + GAP);
         // If not even one figure fits after the keys, the keys are wrapped.

@@ -36,8 +36,10 @@ pub fn json(report: &Report, comparison: Option<&Comparison>) -> String {
 /// Renders the list of experiments as JSON.
 #[must_use]
 pub fn list_json(experiments: &[Experiment]) -> String {
-    let one = |experiment: &Experiment| serde_json::json!({"name": experiment.name, "about": experiment.about});
-    let all: Vec<serde_json::Value> = experiments.iter().map(one).collect();
+    let all: Vec<serde_json::Value> = experiments
+        .iter()
+        .map(|experiment| serde_json::json!({"name": experiment.name, "about": experiment.about}))
+        .collect();
     pretty(&serde_json::json!({"schema_version": SCHEMA_VERSION, "experiments": all}))
 }
 

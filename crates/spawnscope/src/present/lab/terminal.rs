@@ -9,7 +9,6 @@ use super::values::{
 };
 use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
-use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
 use crate::lab::outcome::{Column, Outcome, Report, Row, Unit};
 use crate::present::page::{Page, plain};
@@ -87,8 +86,11 @@ fn print_series(page: &mut Page, outcome: &Outcome) {
     let Grid { corner, x, unit, series, left_out } = grid;
     let mut rows: Vec<Vec<String>> = vec![[vec![corner], x].concat()];
     for (name, cells) in &series {
-        let shown = |cell: &Option<&Estimate>| cell.map_or(String::new(), |estimate| format_estimate(estimate, unit));
-        rows.push(std::iter::once(escape(name.as_bytes())).chain(cells.iter().map(shown)).collect());
+        rows.push(
+            std::iter::once(escape(name.as_bytes()))
+                .chain(cells.iter().map(|cell| cell.map_or(String::new(), |estimate| format_estimate(estimate, unit))))
+                .collect(),
+        );
     }
     let is_text = (0..rows[0].len()).map(|at| at == 0).collect();
     Table { rows, keys: 1, is_text }.print(page);

@@ -169,14 +169,14 @@ fn microseconds(nanos: f64) -> String {
 
 /// Describes the machine.
 pub(super) fn describe_machine(machine: &Machine) -> String {
-    let kind = |is_virtual| {
-        if is_virtual { "a virtual machine" } else { "not a virtual machine" }
-    };
     let parts = [
         machine.processor.clone(),
         Some(units::counted(machine.cpus, "CPU", "CPUs")),
         machine.memory_bytes.map(units::bytes),
-        machine.is_virtual.map(kind).map(str::to_owned),
+        machine
+            .is_virtual
+            .map(|is_virtual| if is_virtual { "a virtual machine" } else { "not a virtual machine" })
+            .map(str::to_owned),
         Some(format!("Linux {}", machine.kernel)),
         machine.libc.clone(),
     ];

@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Borders, Paragraph};
 
 use super::{Mode, ScreenStatus, View, arguments};
 use crate::analyze::launch::Outcome;
-use crate::analyze::live::{EndedLaunch, ProcessRow};
+use crate::analyze::live::EndedLaunch;
 use crate::event::LaunchId;
 use crate::present::text;
 use crate::units;
@@ -91,8 +91,7 @@ fn process_lines<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Ve
 
 /// Returns the name and pid of a process if it is running.
 fn running_process(view: &View, id: LaunchId) -> Option<String> {
-    let has_id = |process: &&ProcessRow| process.id == id;
-    let process = view.shown().processes.iter().find(has_id)?;
+    let process = view.shown().processes.iter().find(|process| process.id == id)?;
     let pid = process.pid.map_or_else(String::new, |pid| format!(" {}", pid.0));
     Some(format!("{}{pid}", text::escape(&process.command)))
 }

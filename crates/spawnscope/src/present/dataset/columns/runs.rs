@@ -48,8 +48,7 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
             "command",
             Text(|row| {
                 let command = &row.0.report.command;
-                let shown = || text::command_line(command.iter().map(Vec::as_slice), None).into();
-                (!command.is_empty()).then(shown)
+                (!command.is_empty()).then(|| text::command_line(command.iter().map(Vec::as_slice), None).into())
             }),
             "the command, quoted for a shell; NULL without one (-p, -a)",
         ),

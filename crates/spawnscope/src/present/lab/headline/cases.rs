@@ -26,8 +26,7 @@ pub(super) fn text<'o>(row: &'o Row, column: &str) -> Option<&'o str> {
 
 /// Returns the measured cases with these keys.
 pub(super) fn cases<'o>(outcome: &'o Outcome, column: &str, keys: &[(&str, &str)]) -> Vec<Case<'o>> {
-    let has_keys = |row: &&Row| keys.iter().all(|(key, value)| text(row, key) == Some(value));
-    let rows = outcome.rows.iter().filter(has_keys);
+    let rows = outcome.rows.iter().filter(|row| keys.iter().all(|(key, value)| text(row, key) == Some(value)));
     rows.filter_map(|row| Some((row, measured(row, column)?))).collect()
 }
 
@@ -44,8 +43,8 @@ pub(super) fn largest<'o>(outcome: &'o Outcome, column: &str) -> Option<Case<'o>
 
 /// Returns the cases with the smallest and the largest `key`, if these differ.
 pub(super) fn ends<'o>(key: &str, found: Vec<Case<'o>>) -> Option<[(f64, &'o Estimate); 2]> {
-    let at = |(row, estimate): Case<'o>| Some((row.get(key).number()?, estimate));
-    let mut found: Vec<(f64, &Estimate)> = found.into_iter().filter_map(at).collect();
+    let mut found: Vec<(f64, &Estimate)> =
+        found.into_iter().filter_map(|(row, estimate)| Some((row.get(key).number()?, estimate))).collect();
     found.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let ends = [*found.first()?, *found.last()?];
     (ends[0].0 < ends[1].0).then_some(ends)
@@ -54,8 +53,7 @@ pub(super) fn ends<'o>(key: &str, found: Vec<Case<'o>>) -> Option<[(f64, &'o Est
 /// Returns the largest `key` that both lists of cases have, with the two measurements.
 pub(super) fn measured_at_largest<'o>(key: &str, [one, other]: [Vec<Case<'o>>; 2]) -> Option<(f64, [&'o Estimate; 2])> {
     let both = one.into_iter().filter_map(|(row, first)| {
-        let same = |(candidate, _): &&(&Row, &'o Estimate)| candidate.get(key) == row.get(key);
-        let (_, second) = other.iter().find(same)?;
+        let (_, second) = other.iter().find(|(candidate, _)| candidate.get(key) == row.get(key))?;
         Some((row.get(key).number()?, [first, *second]))
     });
     both.max_by(|(one, _), (other, _)| one.total_cmp(other))

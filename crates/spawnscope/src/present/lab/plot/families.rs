@@ -47,8 +47,10 @@ pub(super) fn pictures(names: &[&str]) -> Vec<Picture> {
 
 /// Returns the index of the family of a name. Names without a family belong to the last one, `others`.
 fn family(name: &str) -> usize {
-    let is_in = |(_, beginnings): &(&str, &[&str])| beginnings.iter().any(|beginning| name.starts_with(beginning));
-    FAMILIES.iter().position(is_in).unwrap_or(FAMILIES.len())
+    FAMILIES
+        .iter()
+        .position(|(_, beginnings)| beginnings.iter().any(|beginning| name.starts_with(beginning)))
+        .unwrap_or(FAMILIES.len())
 }
 
 impl Picture {
