@@ -85,7 +85,7 @@ case $(@t subject; :) in *) @t branch ;; esac
 [[ $(@t tested; :) ]]
 time @t timed
 ! @t negated
-@t argument <(@t process_substitution; :) last
+@t argument <(@t process_substitution; :) last; wait $!
 @t here <<< $(@t here_string; :)
 echo $(echo $(@t nested; :); :)
 a && @t never || @t either
