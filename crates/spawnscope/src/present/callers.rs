@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::json::insert_text;
+use super::json::insert_or_null;
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units, words};
@@ -27,21 +27,14 @@ pub(super) fn value(call_site: &CallSite) -> Value {
     Value::Object(object)
 }
 
-fn insert_or_null(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8]>) {
-    match bytes {
-        Some(bytes) => insert_text(object, key, bytes),
-        None => drop(object.insert(key.to_owned(), Value::Null)),
-    }
-}
-
 /// Adds the call sites with the most launches, their counts, and the number of launches from other call sites.
 pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCounts) {
-    let with_count = |(call_site, count): &(CallSite, u64)| {
+    let callers = counts.largest.iter().map(|(call_site, count)| {
         let mut caller = value(call_site);
         caller["count"] = (*count).into();
         caller
-    };
-    object.insert("callers".into(), counts.largest.iter().map(with_count).collect());
+    });
+    object.insert("callers".into(), callers.collect());
     object.insert("callers_others".into(), counts.others.into());
     object.insert("callers_unknown".into(), counts.unknown.into());
 }
@@ -60,10 +53,8 @@ pub(super) fn print_rows(page: &mut Page, report: &Report, groups: &[Group]) {
             page.sentence(6, PLAIN, &facts);
         }
     }
-    let is_outside =
-        |(what, _): &(Spent, _)| matches!(what, Spent::ExternalWait(what, _) if *what != ExternalWait::Recorder);
     let share = match report.all.critical {
-        Some(_) if report.where_the_wall_went.iter().any(is_outside) => {
+        Some(_) if report.where_the_wall_went.iter().any(|(what, _)| is_outside(what)) => {
             "; % of the wall: what they and their descendants spent on the critical path, without sleeps and other external waits"
         }
         Some(_) => "; % of the wall: what they and their descendants spent on the critical path",
@@ -71,18 +62,20 @@ pub(super) fn print_rows(page: &mut Page, report: &Report, groups: &[Group]) {
     };
     let legend = format!("the time is the wall time of the launches, summed{share}");
     page.sentence(2, QUIET, &legend);
-    let named = |group: &'_ Group| -> Vec<Vec<u8>> {
-        let launched = group.launched.iter().take(MAX_PROGRAMS).map(|(label, _)| label.clone());
-        let own = (group.label == THE_RECORDER).then(|| group.label.clone());
-        launched.chain(own).collect()
-    };
-    let labels: Vec<Vec<u8>> = groups.iter().flat_map(named).collect();
-    for meaning in words::explain_parentheses(labels.iter().map(Vec::as_slice)) {
+    let labels = groups.iter().flat_map(|group| {
+        let launched = group.launched.iter().take(MAX_PROGRAMS).map(|(label, _)| label.as_slice());
+        launched.chain((group.label == THE_RECORDER).then_some(group.label.as_slice()))
+    });
+    for meaning in words::explain_parentheses(labels) {
         page.sentence(2, QUIET, &meaning);
     }
     if report.groups.iter().all(|group| group.call_site.is_none()) {
         page.sentence(2, QUIET, "this recording does not contain call sites");
     }
+}
+
+fn is_outside(what: &Spent) -> bool {
+    matches!(what, Spent::ExternalWait(what, _) if *what != ExternalWait::Recorder)
 }
 
 /// Formats a group's launches, time and share of the wall: `71,000 x dirname, 512 s, 84.0 % of the wall`.

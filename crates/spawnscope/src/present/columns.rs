@@ -25,12 +25,11 @@ pub(super) struct Columns<'c> {
 impl<'c> Columns<'c> {
     /// Selects the columns that fit into `width` with these rows.
     pub(super) fn fit(width: usize, columns: &'c [Column], rows: &[Vec<String>]) -> Columns<'c> {
-        let widest = |position: usize| rows.iter().map(|row| text::width(&row[position])).max().unwrap_or(0);
-        let mut fitting: Vec<(usize, usize)> = columns
-            .iter()
-            .enumerate()
-            .map(|(position, column)| (position, column.width.max(widest(position) + 1)))
-            .collect();
+        let mut fitting: Vec<(usize, usize)> = Vec::new();
+        for (position, column) in columns.iter().enumerate() {
+            let widest = rows.iter().map(|row| text::width(&row[position])).max().unwrap_or(0);
+            fitting.push((position, column.width.max(widest + 1)));
+        }
         while fitting.len() > 1 && fitting.iter().map(|(_, width)| width).sum::<usize>() > width {
             let lowest = (0..fitting.len()).min_by_key(|at| columns[fitting[*at].0].priority);
             fitting.remove(lowest.unwrap_or_default());

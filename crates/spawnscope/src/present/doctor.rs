@@ -3,11 +3,11 @@
 use anstyle::Style;
 use serde_json::{Value, json};
 
+use super::json::nanos;
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{text, units};
 use crate::doctor::{Check, Diagnosis, Effect, Finding, Load, Severity};
-use crate::event::Nanos;
 
 /// The `schema_version` of `doctor --json`.
 const SCHEMA_VERSION: u32 = 1;
@@ -20,18 +20,18 @@ const ID_WIDTH: usize = 20;
 #[must_use]
 pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
     let mut page = Page::of_width(width);
-    let with_severity = |severity| diagnosis.findings.iter().filter(move |finding| finding.severity == severity);
-    let notes = with_severity(Severity::Note).count() as u64;
+    let (problems, notes): (Vec<&Finding>, Vec<&Finding>) =
+        diagnosis.findings.iter().partition(|finding| finding.severity == Severity::Problem);
     print_summary(&mut page, diagnosis);
-    for (number, finding) in (1..).zip(with_severity(Severity::Problem)) {
+    for (number, finding) in (1..).zip(problems) {
         page.line([]);
         print_finding(&mut page, &format!("  {number}. "), finding);
     }
     if all {
-        if notes > 0 {
+        if !notes.is_empty() {
             page.heading("Notes: not problems, but they explain the figures");
         }
-        for finding in with_severity(Severity::Note) {
+        for finding in notes {
             page.line([]);
             print_finding(&mut page, "   * ", finding);
         }
@@ -43,7 +43,7 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
             page.sentence(2, QUIET, &what);
         }
     } else {
-        let not_examined = diagnosis.not_examined.len() as u64;
+        let (notes, not_examined) = (notes.len() as u64, diagnosis.not_examined.len() as u64);
         // Without problems, a second line is printed only for items that could hide one.
         if not_examined > 0 || diagnosis.has_problems() && notes > 0 {
             page.line([]);
@@ -155,7 +155,6 @@ pub fn list_json(checks: &[&Check]) -> String {
 /// Renders the diagnosis as a multi-line JSON object that ends with a newline.
 #[must_use]
 pub fn json(diagnosis: &Diagnosis) -> String {
-    let nanos = |time: Option<Nanos>| time.map(|time| time.0);
     let value = json!({
         "schema_version": SCHEMA_VERSION,
         "launch_cost_ns": {

@@ -83,16 +83,16 @@ fn figures(episode: &Episode) -> Vec<String> {
 
 /// Returns all episodes for JSON.
 pub(super) fn values(episodes: &[Episode]) -> Vec<Value> {
-    let value = |(number, episode): (usize, &Episode)| {
+    let values = (1..).zip(episodes).map(|(number, episode)| {
         let mut object = Map::new();
-        object.insert("episode".into(), number.into());
+        object.insert("episode".into(), Value::from(number));
         insert_text(&mut object, "process", &episode.label);
         object.insert("launches".into(), episode.launches.into());
         object.insert("launch_tax_ns".into(), nanos(episode.tax));
         insert_span(&mut object, episode.pid, episode.span.from, episode.span.to);
         Value::Object(object)
-    };
-    (1..).zip(episodes).map(value).collect()
+    });
+    values.collect()
 }
 
 /// Returns the window of a report for JSON.

@@ -206,14 +206,14 @@ pub(super) fn print_warnings(page: &mut Page, report: &Report) -> usize {
 /// Lists the most frequent commands with their counts.
 fn list_most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
     const MAX_NAMED: usize = 4;
-    let label = |(command, count): &(Vec<u8>, u64)| match count {
+    let named = commands.iter().take(MAX_NAMED).map(|(command, count)| match count {
         1 => text::escape(command),
         several => format!("{} x {}", units::count(*several), text::escape(command)),
-    };
-    let named: Vec<String> = commands.iter().take(MAX_NAMED).map(label).collect();
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
     match commands.len().saturating_sub(MAX_NAMED) {
-        0 => named.join(", "),
-        more => format!("{} and {}", named.join(", "), units::counted(more as u64, "other command", "other commands")),
+        0 => named,
+        more => format!("{named} and {}", units::counted(more as u64, "other command", "other commands")),
     }
 }
 

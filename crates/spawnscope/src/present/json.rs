@@ -11,7 +11,7 @@ use super::ndjson::ExitObject;
 use super::{advice, callers, critical, episodes, text, verdict};
 use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::dependence::Dependence;
-use crate::analyze::drift::{Drift, Segment};
+use crate::analyze::drift::Drift;
 use crate::analyze::failures::Failure;
 use crate::analyze::groups::Group;
 use crate::analyze::path_search::{Fault, PathSearches};
@@ -217,19 +217,15 @@ fn waited_object(waited: &AttributedObject) -> Value {
 /// Returns what was waited for: a launch, a permission scanner, or another process that is not recorded. A name of `null` is unknown.
 fn wait_target(each: &WaitTargets) -> Value {
     let mut object = Map::new();
-    let mut insert = |key: &str, name: Option<&[u8]>| match name {
-        Some(name) => insert_text(&mut object, key, name),
-        None => drop(object.insert(key.to_owned(), Value::Null)),
-    };
     match &each.target {
         WaitTarget::Launches { command, through } => {
-            insert("command", Some(command));
+            insert_text(&mut object, "command", command);
             if let Some(through) = through {
-                insert("through", Some(through));
+                insert_text(&mut object, "through", through);
             }
         }
-        WaitTarget::Process(name) => insert("process", name.as_deref()),
-        WaitTarget::Scanner(name) => insert("scanner", name.as_deref()),
+        WaitTarget::Process(name) => insert_or_null(&mut object, "process", name.as_deref()),
+        WaitTarget::Scanner(name) => insert_or_null(&mut object, "scanner", name.as_deref()),
     }
     object.insert("count".into(), each.count.into());
     Value::Object(object)
@@ -270,14 +266,14 @@ fn failure(failure: &Failure) -> Value {
 }
 
 fn drift(drift: &Drift) -> Value {
-    let segment = |segment: &Segment| {
+    let segments = drift.segments.iter().map(|segment| {
         json!({
             "launches": segment.children,
             "cost_ns": segment.cost.0,
             "create_ns": nanos(segment.phase(Phase::Create)),
             "parent_rss_bytes": segment.parent_rss_bytes,
         })
-    };
+    });
     let mut object = Map::new();
     insert_text(&mut object, "parent", &drift.label);
     let rest = json!({
@@ -288,7 +284,7 @@ fn drift(drift: &Drift) -> Value {
         "cause": drift.memory.map(|_| "parent_memory"),
         "rose_most": drift.rise.map(|rise| rise.phase.name()),
         "ns_per_mb": drift.memory.map(|growth| growth.ns_per_mb),
-        "segments": drift.segments.iter().map(segment).collect::<Vec<_>>(),
+        "segments": segments.collect::<Vec<_>>(),
     });
     append(&mut object, rest);
     Value::Object(object)
@@ -309,6 +305,14 @@ fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
 /// Returns a duration or an instant in nanoseconds, `null` if unknown.
 pub(super) fn nanos(value: Option<Nanos>) -> Value {
     value.map(|value| value.0).into()
+}
+
+/// Adds a string like `insert_text`, or `null`.
+pub(super) fn insert_or_null(object: &mut Map<String, Value>, key: &str, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => insert_text(object, key, bytes),
+        None => drop(object.insert(key.to_owned(), Value::Null)),
+    }
 }
 
 /// Adds a string, and its bytes if they are not UTF-8.

@@ -34,7 +34,7 @@ mod findings;
 mod markdown;
 mod page;
 mod palette;
-mod syscalls;
+
 mod waited;
 mod words;
 

@@ -21,9 +21,8 @@ pub fn write(out: &mut dyn Write, snapshot: &Snapshot<'_>) -> io::Result<()> {
         let name = &family.name();
         writeln!(out, "# HELP {name} {}\n# TYPE {name} {kind}", family.help)?;
         for series in &family.series {
-            let label = |(name, value): &(&str, &str)| format!("{name}=\"{}\"", escape_label_value(value));
-            let labels: Vec<String> = series.labels.iter().map(label).collect();
-            let labels = labels.join(",");
+            let labels = series.labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escape_label_value(value)));
+            let labels = labels.collect::<Vec<_>>().join(",");
             match series.value {
                 Value::Count(count) if labels.is_empty() => writeln!(out, "{name} {count}")?,
                 Value::Count(count) => writeln!(out, "{name}{{{labels}}} {count}")?,

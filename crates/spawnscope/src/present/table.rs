@@ -225,11 +225,11 @@ pub(super) fn print_bar(page: &mut Page, report: &Report) {
         .collect();
     let cells = share_cells(&times, page.width().saturating_sub(4));
     if !cells.is_empty() {
-        let segment = |(phase, cells): (Phase, usize)| {
+        let segments = cells.into_iter().map(|(phase, cells)| {
             let (style, glyph) = palette::phase_style(phase);
             styled(style, glyph.to_string().repeat(cells))
-        };
-        page.line(std::iter::once(plain("  ")).chain(cells.into_iter().map(segment)));
+        });
+        page.line(std::iter::once(plain("  ")).chain(segments));
     }
 }
 
@@ -282,11 +282,11 @@ fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
     if total == 0 {
         return Vec::new();
     }
-    let exact = |time: &Nanos| u128::from(time.0) * width as u128;
+    let shares: Vec<u128> = times.iter().map(|(_, time)| u128::from(time.0) * width as u128).collect();
     let mut cells: Vec<(Phase, usize)> =
-        times.iter().map(|(phase, time)| (*phase, (exact(time) / total) as usize)).collect();
+        times.iter().zip(&shares).map(|((phase, _), share)| (*phase, (share / total) as usize)).collect();
     let mut by_remainder: Vec<usize> = (0..times.len()).collect();
-    by_remainder.sort_by_key(|index| std::cmp::Reverse(exact(&times[*index].1) % total));
+    by_remainder.sort_by_key(|index| std::cmp::Reverse(shares[*index] % total));
     let left_over = width - cells.iter().map(|(_, cells)| cells).sum::<usize>();
     for index in by_remainder.into_iter().take(left_over) {
         cells[index].1 += 1;

@@ -77,9 +77,13 @@ fn shown_beginning(argument: &[u8], width_limit: Option<usize>) -> &[u8] {
     let Some(needed) = width_limit.map(|limit| 4 * limit + 8).filter(|needed| *needed < argument.len()) else {
         return argument;
     };
-    let is_continuation = |position: &usize| argument[*position] & 0xc0 == 0x80;
-    let boundary = (needed - 3..=needed).rev().find(|position| !is_continuation(position));
+    let boundary = (needed - 3..=needed).rev().find(|position| !is_continuation(argument[*position]));
     &argument[..boundary.unwrap_or(needed)]
+}
+
+/// Whether a byte continues a UTF-8 character.
+fn is_continuation(byte: u8) -> bool {
+    byte & 0xc0 == 0x80
 }
 
 /// Returns the width of escaped text on a terminal, in columns.
@@ -128,12 +132,11 @@ pub fn abridge(text: &str, limit: usize) -> String {
 /// Returns as much of the end of a text as fits into `limit` columns.
 fn ending(text: &str, limit: usize) -> &str {
     let mut used = 0;
-    let fits = |(_, character): &(usize, char)| {
+    let fitting = text.char_indices().rev().take_while(|(_, character)| {
         used += columns(*character);
         used <= limit
-    };
-    let first = text.char_indices().rev().take_while(fits).last();
-    &text[first.map_or(text.len(), |(position, _)| position)..]
+    });
+    &text[fitting.last().map_or(text.len(), |(position, _)| position)..]
 }
 
 /// Formats arguments as a line for a shell. If it is longer than `limit` columns, only its beginning and end are shown.

@@ -161,13 +161,13 @@ fn launch_facts(forest: &Forest<'_>, index: usize, width: Option<usize>) -> Stri
 fn list_failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<String> {
     let distinct = without_repetitions(failed);
     let max_notes = width.map_or(MAX_FAILED_EXECS, |_| 1);
-    let note = |(failed, times): &(&FailedExec<'_>, u64)| {
+    let mut notes = Vec::new();
+    for (failed, times) in distinct.iter().take(max_notes) {
         let path = text::escape(failed.path);
         let path = if width.is_some() { text::truncate(&path, FAILED_PATH_WIDTH) } else { path };
         let times = if *times > 1 { format!("{} x ", units::count(*times)) } else { String::new() };
-        format!("{times}{} {path}", words::errno_name(failed.errno))
-    };
-    let mut notes: Vec<String> = distinct.iter().take(max_notes).map(note).collect();
+        notes.push(format!("{times}{} {path}", words::errno_name(failed.errno)));
+    }
     let more: u64 = distinct.iter().skip(max_notes).map(|(_, times)| times).sum();
     notes.extend((more > 0).then(|| units::counted(more, "more failed exec", "more failed execs")));
     notes

@@ -139,11 +139,10 @@ fn has_nothing_to_report(report: &Report) -> bool {
 fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.wall);
     let count = units::count(culprit.count);
-    let is_larger = |wrapper: &&Vec<u8>| {
-        let of_wrapper = report.dependence.iter().find(|each| each.label == **wrapper);
-        of_wrapper.is_some_and(|each| each.saving[0] > culprit.saving[0])
-    };
-    let wrapper = culprit.launched_through.as_ref().filter(is_larger);
+    let wrapper = culprit.launched_through.as_ref().filter(|wrapper| {
+        let dependence = report.dependence.iter().find(|each| each.label == **wrapper);
+        dependence.is_some_and(|each| each.saving[0] > culprit.saving[0])
+    });
     let through = wrapper.map_or_else(String::new, |label| format!(" (launched through {})", text::escape(label)));
     format!("{share} of the wall depends on {count} x {}{through}.", text::escape(&culprit.label))
 }

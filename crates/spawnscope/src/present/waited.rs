@@ -2,7 +2,7 @@
 
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET};
-use super::{syscalls, text, units};
+use super::{text, units, words};
 use crate::analyze::report::Report;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, Parts, WaitTarget, WaitTargets};
 use crate::event::{Nanos, ObjectKind};
@@ -28,11 +28,11 @@ const TIED_NAME_WIDTH: usize = 16;
 
 /// Prints the section of the report on waits.
 pub(super) fn print_waits(page: &mut Page, report: &Report) {
-    let matters = |waits: &&AttributedWaits| {
+    let shown = report.waits.iter().filter(|waits| {
         let total = waits.parts.total();
         total >= MIN_TIME && total.0 as f64 >= MIN_SHARE * report.wall.0 as f64
-    };
-    let shown: Vec<&AttributedWaits> = report.waits.iter().filter(matters).collect();
+    });
+    let shown: Vec<&AttributedWaits> = shown.collect();
     if shown.is_empty() {
         return;
     }
@@ -60,7 +60,7 @@ pub(super) fn print_waits(page: &mut Page, report: &Report) {
 pub(super) fn sentence(waits: &AttributedWaits) -> String {
     let command = short_name(&waits.command);
     let total = time(waits.parts.total());
-    let call = waits.syscall.map(|call| format!(" in {}", syscalls::name_or_number(call)));
+    let call = waits.syscall.map(|call| format!(" in {}", words::syscall_name(call)));
     let object = waits.object.as_ref().and_then(describe_object).unwrap_or_default();
     // Data through a pipe comes *from* a process; without an object, the wait is *for* its end.
     let word = if object.is_empty() { "for" } else { "from" };
@@ -104,10 +104,6 @@ fn list_targets(all: &[WaitTargets]) -> String {
 }
 
 fn target_name(each: &WaitTargets) -> String {
-    let named = |what: &str, name: &Option<Vec<u8>>| match name {
-        Some(name) => format!("the {what} {}", short_name(name)),
-        None => format!("a {what} of unknown name"),
-    };
     match &each.target {
         WaitTarget::Launches { command, through } => {
             let through = through.as_ref().map(|through| format!(" via {}", short_name(through)));
@@ -116,8 +112,15 @@ fn target_name(each: &WaitTargets) -> String {
             let space = if text::width(&name) > TIED_NAME_WIDTH { ' ' } else { NO_BREAK_SPACE };
             format!("{count}{NO_BREAK_SPACE}x{space}{name}{}", through.unwrap_or_default())
         }
-        WaitTarget::Process(name) => named("process", name),
-        WaitTarget::Scanner(name) => named("scanner", name),
+        WaitTarget::Process(name) => describe("process", name.as_deref()),
+        WaitTarget::Scanner(name) => describe("scanner", name.as_deref()),
+    }
+}
+
+fn describe(what: &str, name: Option<&[u8]>) -> String {
+    match name {
+        Some(name) => format!("the {what} {}", short_name(name)),
+        None => format!("a {what} of unknown name"),
     }
 }
 

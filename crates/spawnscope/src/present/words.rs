@@ -8,6 +8,7 @@ use crate::analyze::Origin;
 use crate::analyze::groups::THE_RECORDER;
 use crate::analyze::launch::{Launch, Outcome, base_name};
 use crate::analyze::phases::Phase;
+use crate::event::syscalls;
 
 /// Returns the name of a signal, such as `SIGKILL`. Real-time signals have only numbers.
 #[must_use]
@@ -34,6 +35,11 @@ pub(super) fn origin_mark(origin: Origin) -> Option<&'static str> {
         Origin::Existed => Some("[existed before]"),
         Origin::Orphan => Some("[creation not recorded]"),
     }
+}
+
+/// Returns the name of a system call, or `system call 999` if it has no known name.
+pub(super) fn syscall_name(number: u16) -> String {
+    syscalls::name(number).map_or_else(|| format!("system call {number}"), str::to_owned)
 }
 
 /// Returns the name of an errno, such as `ENOEXEC`.
@@ -114,4 +120,15 @@ pub(super) fn explain_parentheses<'a>(labels: impl IntoIterator<Item = &'a [u8]>
         }
     }
     fork.into_iter().chain(recorder).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_a_name_is_a_number() {
+        assert_eq!(syscall_name(0), "read");
+        assert_eq!(syscall_name(999), "system call 999");
+    }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{blame, limit, measured, name};
-use crate::analyze::budgets::{Check, Culprit, Measured, Metric, Verdict, metrics};
+use crate::analyze::budgets::{Check, Culprit, Measured, Verdict, metrics};
 use crate::analyze::diff::Run;
 use crate::present::json::insert_text;
 use crate::present::text;
@@ -78,7 +78,7 @@ pub fn bmf(check: &Check, runs: &[Run]) -> String {
 /// Renders the measured values for github-action-benchmark, as its tool `customSmallerIsBetter`.
 #[must_use]
 pub fn github_action_benchmark(check: &Check, runs: &[Run]) -> String {
-    let of_metric = |metric: Metric| {
+    let values = metrics(runs).into_iter().map(|metric| {
         let mut value = json!({
             "name": format!("{}: {}", benchmark(check), metric.slug),
             "unit": metric.unit,
@@ -88,9 +88,8 @@ pub fn github_action_benchmark(check: &Check, runs: &[Run]) -> String {
             value["range"] = format!("{low:.0} to {high:.0}").into();
         }
         value
-    };
-    let values: Vec<Value> = metrics(runs).into_iter().map(of_metric).collect();
-    format!("{:#}\n", Value::Array(values))
+    });
+    format!("{:#}\n", Value::Array(values.collect()))
 }
 
 fn benchmark(check: &Check) -> String {

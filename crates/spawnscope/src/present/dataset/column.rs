@@ -183,12 +183,12 @@ pub(super) fn write_rows<R, W: Write + Send>(out: W, table: Table, columns: &[Co
 /// Returns the properties of the file. Times differ in each row, so numbers are stored as differences; texts repeat, so they are stored in a
 /// dictionary.
 fn properties<R>(table: Table, columns: &[Column<R>]) -> Result<WriterProperties> {
-    let pair = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
-    let metadata = vec![
-        pair("spawnscope.dataset_version", DATASET_VERSION.to_string()),
-        pair("spawnscope.table", table.name().to_owned()),
-        pair("spawnscope.version", env!("CARGO_PKG_VERSION").to_owned()),
+    let metadata = [
+        ("spawnscope.dataset_version", DATASET_VERSION.to_string()),
+        ("spawnscope.table", table.name().to_owned()),
+        ("spawnscope.version", env!("CARGO_PKG_VERSION").to_owned()),
     ];
+    let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_owned(), value)).to_vec();
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("spawnscope version ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))

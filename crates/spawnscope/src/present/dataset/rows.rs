@@ -104,9 +104,9 @@ impl<'a> RecordingRows<'a> {
             let row = LaunchRow { run, forest, index, launch, caller: None, path, labels: contents.labels };
             let caller = sites.call_site_of(index).map(|site| callers.add(site, &row));
             launches.push(LaunchRow { caller, ..row });
-            let exec_row = |exec| ExecRow { run, launch: launch.id.0, exec };
-            execs.extend(launch.execs.iter().map(ExecAttempt::Succeeded).map(exec_row));
-            execs.extend(forest.failed_execs(index).map(ExecAttempt::Failed).map(exec_row));
+            let succeeded = launch.execs.iter().map(ExecAttempt::Succeeded);
+            let attempts = succeeded.chain(forest.failed_execs(index).map(ExecAttempt::Failed));
+            execs.extend(attempts.map(|exec| ExecRow { run, launch: launch.id.0, exec }));
         }
         RecordingRows {
             runs: vec![RunRow(*contents)],

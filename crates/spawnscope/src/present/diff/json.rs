@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{sentence, warnings};
-use crate::analyze::diff::{ChangeKind, Count, CountChange, Diff, Row, ScriptLine, TimeChange, Times};
+use crate::analyze::diff::{ChangeKind, CountChange, Diff, Row, ScriptLine, TimeChange, Times};
 use crate::present::json::insert_text;
 use crate::present::text;
 
@@ -13,12 +13,15 @@ const SCHEMA_VERSION: u32 = 1;
 /// Renders the difference as a multi-line JSON object that ends with a newline.
 #[must_use]
 pub fn json(diff: &Diff) -> String {
-    let command = |side: usize| text::command_line(diff.commands[side].iter().map(Vec::as_slice), None);
+    let [before, after] = [0, 1].map(|side| {
+        let command = text::command_line(diff.commands[side].iter().map(Vec::as_slice), None);
+        json!({ "command": command, "runs": diff.runs[side], "lost_events": diff.lost[side] })
+    });
     let value = json!({
         "schema_version": SCHEMA_VERSION,
         "summary": sentence::first_sentence(diff),
-        "before": { "command": command(0), "runs": diff.runs[0], "lost_events": diff.lost[0] },
-        "after": { "command": command(1), "runs": diff.runs[1], "lost_events": diff.lost[1] },
+        "before": before,
+        "after": after,
         "warnings": warnings(diff),
         "wall_ns": time(&diff.wall),
         "launches": count(&diff.launches),
@@ -38,17 +41,17 @@ fn phases(times: &Times) -> Map<String, Value> {
 }
 
 fn count(change: &CountChange) -> Value {
-    let side = |count: Count| json!({ "low": count.low, "median": count.median, "high": count.high });
+    let [before, after] = [change.before, change.after]
+        .map(|count| json!({ "low": count.low, "median": count.median, "high": count.high }));
     json!({
-        "before": side(change.before),
-        "after": side(change.after),
+        "before": before,
+        "after": after,
         "difference": change.difference(),
         "is_change": change.is_change(),
     })
 }
 
 fn time(change: &TimeChange) -> Value {
-    let rounded = |value: Option<f64>| value.map(|value| value.round() as i64);
     json!({
         "before": rounded(change.before),
         "after": rounded(change.after),
@@ -57,6 +60,10 @@ fn time(change: &TimeChange) -> Value {
         "high": rounded(change.difference.map(|difference| difference.high)),
         "is_change": change.is_change(),
     })
+}
+
+fn rounded(value: Option<f64>) -> Option<i64> {
+    value.map(|value| value.round() as i64)
 }
 
 fn row(row: &Row) -> Value {

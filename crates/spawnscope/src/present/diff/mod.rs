@@ -6,13 +6,14 @@ mod markdown;
 mod sentence;
 mod tabulated;
 
+use self::sentence::time;
 use super::check::without_commands;
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
 use crate::analyze::diff::{ChangeKind, Condition, CountChange, Diff, Row, Side, TimeChange};
-use crate::event::{Constant, Nanos};
+use crate::event::Constant;
 
 pub use json::json;
 pub use markdown::markdown;
@@ -96,10 +97,6 @@ fn warnings(diff: &Diff) -> Vec<String> {
 }
 
 fn describe_condition(condition: &Condition) -> String {
-    let name = |side: &Side| match side {
-        Side::Before => "Before",
-        Side::After => "After",
-    };
     match condition {
         Condition::Cpus(before, after) => {
             format!("CPUs differ: {before} before, {after} after. Times cannot be compared.")
@@ -115,9 +112,18 @@ fn describe_condition(condition: &Condition) -> String {
             span(*after)
         ),
         Condition::NoLines(side) => {
-            format!("{}: no script lines are known, so launches are matched without them.", name(side))
+            format!("{}: no script lines are known, so launches are matched without them.", side_name(*side))
         }
-        Condition::Incomplete(side) => format!("{}: a recording is incomplete, so its wall is unknown.", name(side)),
+        Condition::Incomplete(side) => {
+            format!("{}: a recording is incomplete, so its wall is unknown.", side_name(*side))
+        }
+    }
+}
+
+fn side_name(side: Side) -> &'static str {
+    match side {
+        Side::Before => "Before",
+        Side::After => "After",
     }
 }
 
@@ -168,7 +174,6 @@ fn count_cells(change: &CountChange) -> [String; 3] {
 }
 
 fn time_cells(change: &TimeChange) -> [String; 3] {
-    let time = |value: Option<f64>| units::time(value.map(|value| Nanos(value as u64)));
     [time(change.before), time(change.after), changed_time(change)]
 }
 
@@ -208,18 +213,18 @@ fn name(row: &Row) -> String {
 }
 
 fn figures(row: &Row) -> Vec<String> {
-    let change = |change: &CountChange| {
-        if change.before.high == 0 && change.after.high == 0 {
-            String::new()
-        } else {
-            format!("{} -> {}", count(change.before), count(change.after))
-        }
-    };
     let mut critical = changed_time(&row.times.critical);
     if row.times.critical.is_change() == Some(false) {
         critical = format!("({critical})");
     }
-    vec![change(&row.count), critical, change(&row.failed_execs)]
+    vec![both_counts(&row.count), critical, both_counts(&row.failed_execs)]
+}
+
+fn both_counts(change: &CountChange) -> String {
+    if change.before.high == 0 && change.after.high == 0 {
+        return String::new();
+    }
+    format!("{} -> {}", count(change.before), count(change.after))
 }
 
 fn unchanged_note(diff: &Diff) -> String {

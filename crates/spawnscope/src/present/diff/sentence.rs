@@ -1,6 +1,6 @@
 //! The first sentence of a comparison, and the format of its numbers: `wall -108 ms ± 9: dirname 100 -> 0 at unpack.sh:20`.
 
-use crate::analyze::diff::{ChangeKind, Count, CountChange, Diff, Row, ScriptLine, TimeChange};
+use crate::analyze::diff::{ChangeKind, Count, CountChange, Diff, Row, TimeChange};
 use crate::event::Nanos;
 use crate::present::{text, units};
 
@@ -19,8 +19,7 @@ pub(super) fn first_sentence(diff: &Diff) -> String {
 }
 
 fn wall(diff: &Diff) -> String {
-    let [before, after] =
-        [diff.wall.before, diff.wall.after].map(|value| units::time(value.map(|value| Nanos(value as u64))));
+    let [before, after] = [diff.wall.before, diff.wall.after].map(time);
     match (diff.wall.difference, diff.runs) {
         (Some(difference), _) if difference.contains_zero() => {
             format!("wall unchanged ({} is noise)", with_margin(difference.value, difference.margin()))
@@ -35,10 +34,10 @@ fn wall(diff: &Diff) -> String {
 fn causes(diff: &Diff) -> Vec<String> {
     let mut causes: Vec<(&Row, CountChange)> = Vec::new();
     for row in diff.rows.iter().filter(|row| row.kind != ChangeKind::Same) {
-        let is_alike = |(other, _): &&mut (&Row, CountChange)| {
-            other.command == row.command && line_label(other) == line_label(row)
-        };
-        if let Some((_, sum)) = causes.iter_mut().find(is_alike) {
+        let label = line_label(row);
+        let mut alike =
+            causes.iter_mut().filter(|(other, _)| other.command == row.command && line_label(other) == label);
+        if let Some((_, sum)) = alike.next() {
             *sum = add_changes(sum, &row.count);
         } else if causes.len() < MAX_NAMED {
             causes.push((row, row.count));
@@ -48,12 +47,11 @@ fn causes(diff: &Diff) -> Vec<String> {
 }
 
 fn add_changes(sum: &CountChange, more: &CountChange) -> CountChange {
-    let add = |sum: Count, more: Count| Count {
-        low: sum.low + more.low,
-        median: sum.median + more.median,
-        high: sum.high + more.high,
-    };
-    CountChange { before: add(sum.before, more.before), after: add(sum.after, more.after) }
+    CountChange { before: add_counts(sum.before, more.before), after: add_counts(sum.after, more.after) }
+}
+
+fn add_counts(sum: Count, more: Count) -> Count {
+    Count { low: sum.low + more.low, median: sum.median + more.median, high: sum.high + more.high }
 }
 
 fn cause(row: &Row, change: &CountChange) -> String {
@@ -74,14 +72,18 @@ fn cause(row: &Row, change: &CountChange) -> String {
 
 /// Formats the script line of a group, or both lines if it moved: `unpack.sh:20 -> 24`.
 pub(super) fn line_label(row: &Row) -> Option<String> {
-    let label = |script_line: &ScriptLine| text::escape(&script_line.label());
     match (&row.line_before, &row.line_after) {
         (Some(before), Some(after)) if before.line != after.line => {
             let line = after.line.map(|line| format!(" -> {line}")).unwrap_or_default();
-            Some(format!("{}{line}", label(before)))
+            Some(format!("{}{line}", text::escape(&before.label())))
         }
-        _ => row.line().map(label),
+        _ => row.line().map(|line| text::escape(&line.label())),
     }
+}
+
+/// Formats a mean time.
+pub(super) fn time(value: Option<f64>) -> String {
+    units::time(value.map(|value| Nanos(value as u64)))
 }
 
 /// Formats a count, or a range if the counts of the runs differ.
@@ -158,13 +160,12 @@ mod tests {
 
     #[test]
     fn counts_that_vary_are_ranges() {
-        let change = |before: [u64; 2], after: [u64; 2]| CountChange {
-            before: Count::of(before.to_vec()),
-            after: Count::of(after.to_vec()),
-        };
-        assert_eq!(count(change([3, 5], [0, 0]).before), "3..5");
-        assert_eq!(changed_count(&change([1000, 1000], [0, 0])), "-1,000");
-        assert_eq!(changed_count(&change([3, 5], [5, 6])), "(+2)");
-        assert_eq!(changed_count(&change([4, 4], [4, 4])), "same");
+        assert_eq!(count(Count::of(vec![3, 5])), "3..5");
+        for (before, after, expected) in
+            [([1000, 1000], [0, 0], "-1,000"), ([3, 5], [5, 6], "(+2)"), ([4, 4], [4, 4], "same")]
+        {
+            let [before, after] = [before, after].map(|counts| Count::of(counts.to_vec()));
+            assert_eq!(changed_count(&CountChange { before, after }), expected);
+        }
     }
 }

@@ -26,12 +26,13 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, min_weight: u64) -> Vec<Drawn
             weights[below as usize] += weights[position];
         }
     }
-    let visible = |position: u32| weights[position as usize] >= min_weight.max(1);
-    let texts: Vec<String> = (0u32..)
+    let min_weight = min_weight.max(1);
+    let texts = weights
+        .iter()
         .zip(&flame.nodes)
-        .map(|(position, node)| if visible(position) { box_text(&node.label) } else { String::new() })
-        .collect();
-    let (bottom, boxes_above) = order_boxes(flame, &texts, visible);
+        .map(|(weight, node)| if *weight >= min_weight { box_text(&node.label) } else { String::new() });
+    let texts: Vec<String> = texts.collect();
+    let (bottom, boxes_above) = order_boxes(flame, &texts, |position| weights[position as usize] >= min_weight);
     let mut drawn = Vec::new();
     let mut pending: Vec<(Option<usize>, u32)> = bottom.iter().rev().map(|position| (None, *position)).collect();
     while let Some((below, position)) = pending.pop() {

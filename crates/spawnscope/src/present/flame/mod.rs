@@ -3,7 +3,6 @@
 mod boxes;
 #[cfg(feature = "flame")]
 mod differential;
-mod folded;
 #[cfg(feature = "flame")]
 mod legend;
 #[cfg(feature = "flame")]
@@ -24,7 +23,6 @@ use crate::event::Language;
 pub(super) use boxes::boxes;
 #[cfg(feature = "flame")]
 pub use differential::differential;
-pub use folded::folded;
 #[cfg(feature = "flame")]
 pub use svg::svg;
 pub(super) use weights::{DifferenceBox, difference_boxes};
@@ -147,10 +145,22 @@ fn order_boxes(flame: &Flame<'_>, texts: &[String], visible: impl Fn(u32) -> boo
             None => bottom.push(position),
         }
     }
-    let order = |a: &u32, b: &u32| compare_boxes(flame, texts, *a, *b);
-    boxes_above.iter_mut().for_each(|boxes| boxes.sort_by(order));
-    bottom.sort_by(order);
+    for boxes in boxes_above.iter_mut().chain([&mut bottom]) {
+        boxes.sort_by(|a, b| compare_boxes(flame, texts, *a, *b));
+    }
     (bottom, boxes_above)
+}
+
+/// Renders a flame graph as folded stacks.
+#[must_use]
+pub fn folded(flame: &Flame<'_>) -> String {
+    let texts: Vec<String> = flame.nodes.iter().map(|node| box_text(&node.label)).collect();
+    let mut folded = String::new();
+    for_each_stack(flame, &texts, |stack, width| {
+        folded.push_str(&folded_line(stack, width, &texts));
+        folded.push('\n');
+    });
+    folded
 }
 
 /// Formats a line of folded stacks.
@@ -161,13 +171,12 @@ fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
 
 /// Compares two boxes: phases come first, in their order in a launch, then the other boxes by kind and name, so that equal names are adjacent.
 fn compare_boxes(flame: &Flame<'_>, texts: &[String], a: u32, b: u32) -> Ordering {
-    let label = |position: u32| &flame.nodes[position as usize].label;
-    let text = |position: u32| &texts[position as usize];
-    match (label(a), label(b)) {
+    let [a, b] = [a, b].map(|position| position as usize);
+    match (&flame.nodes[a].label, &flame.nodes[b].label) {
         (Label::Phase(a), Label::Phase(b)) => a.cmp(b),
         (Label::Phase(_), _) => Ordering::Less,
         (_, Label::Phase(_)) => Ordering::Greater,
-        (one, other) => box_kind(one).cmp(&box_kind(other)).then_with(|| text(a).cmp(text(b))),
+        (one, other) => box_kind(one).cmp(&box_kind(other)).then_with(|| texts[a].cmp(&texts[b])),
     }
 }
 

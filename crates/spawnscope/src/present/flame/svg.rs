@@ -7,7 +7,6 @@ use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
 use super::{BoxKind, box_kind, box_text, folded_line, for_each_stack, legend, titles, without_noncharacters};
 use crate::analyze::flame::{Flame, Label, Stacking, Weight};
-use crate::analyze::phases::Phase;
 use crate::event::{Language, Nanos};
 use crate::present::text;
 use crate::units;
@@ -79,17 +78,18 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
 
 /// Writes the name `all` on the bottom box. inferno's script does this too, but viewers that do not run scripts would show no name.
 pub(super) fn name_root_box(mut drawn: Vec<u8>) -> Vec<u8> {
-    let position = |text: &[u8], from: usize| {
-        let found = drawn[from..].windows(text.len()).position(|window| window == text);
-        found.map(|at| from + at)
-    };
-    let title = position(b"<title>all (", 0);
-    let text = title.and_then(|title| position(b"</text>", title));
+    let title = find(&drawn, b"<title>all (", 0);
+    let text = title.and_then(|title| find(&drawn, b"</text>", title));
     // If a program is called `all`, its box has a name already.
     if let Some(end) = text.filter(|end| drawn[..*end].ends_with(b">")) {
         drawn.splice(end..end, *b"all");
     }
     drawn
+}
+
+fn find(drawn: &[u8], text: &[u8], from: usize) -> Option<usize> {
+    let found = drawn[from..].windows(text.len()).position(|window| window == text);
+    found.map(|at| from + at)
 }
 
 /// Appends a mark for the kind of the box to its text, because a program may be called `load` without being a phase. inferno does not draw
@@ -105,17 +105,17 @@ fn mark_kind(label: &Label<'_>, text: &str) -> String {
 }
 
 fn colour(label: &Label<'_>, text: &str) -> Color {
-    let tint = |colours: &[Color; 7]| colours[hash(text) % colours.len()];
-    match label {
-        Label::Phase(phase) => PHASES[*phase as usize],
-        Label::RunQueue => RUN_QUEUE,
-        Label::UnknownPhase | Label::ExternalWait(..) | Label::Truncated | Label::AboveMaxLevel => UNKNOWN,
-        Label::Program(_) => tint(&PROGRAMS),
-        Label::InlineScript(..) => tint(&SCRIPTS),
-        Label::Frame(_) if box_kind(label) == BoxKind::Script => tint(&SCRIPTS),
-        Label::Frame(frame) if frame.language == Language::Kernel => tint(&KERNEL),
-        Label::Frame(_) => tint(&MACHINE_CODE),
-    }
+    let colours = match label {
+        Label::Phase(phase) => return PHASES[*phase as usize],
+        Label::RunQueue => return RUN_QUEUE,
+        Label::UnknownPhase | Label::ExternalWait(..) | Label::Truncated | Label::AboveMaxLevel => return UNKNOWN,
+        Label::Program(_) => PROGRAMS,
+        Label::InlineScript(..) => SCRIPTS,
+        Label::Frame(_) if box_kind(label) == BoxKind::Script => SCRIPTS,
+        Label::Frame(frame) if frame.language == Language::Kernel => KERNEL,
+        Label::Frame(_) => MACHINE_CODE,
+    };
+    colours[hash(text) % colours.len()]
 }
 
 /// Returns the FNV-1a hash of a text.
@@ -140,13 +140,12 @@ fn subtitle(flame: &Flame<'_>) -> String {
         Weight::OnCpu => "on-CPU time, from samples",
         Weight::OffCpu => "wait time, from samples",
     };
-    let phase = |phase: Phase| format!(", {} only", phase.name());
     let boxes = match wanted.stacking {
         Stacking::Tree => "boxes: processes and their children",
         Stacking::Caller => "boxes: functions that launch, and what they launched",
         Stacking::Command => "boxes: programs",
     };
-    let phase = wanted.phase.map(phase).unwrap_or_default();
+    let phase = wanted.phase.map(|phase| format!(", {} only", phase.name())).unwrap_or_default();
     let total = match wanted.weight {
         Weight::Count => units::count(flame.total),
         _ => units::time(Nanos(flame.total)),

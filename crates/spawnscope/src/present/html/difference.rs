@@ -89,13 +89,9 @@ fn draw_box(each: &DifferenceBox, total: u64, weight: Weight) -> Option<DrawnBox
         return None;
     }
     let [before, after] = each.weights;
-    let amount = |value: u64| match weight {
-        Weight::Count => units::count(value),
-        // Folded times are microseconds.
-        _ => units::time(Some(Nanos(value.saturating_mul(1000)))),
-    };
     let sign = if after > before { "+" } else { "-" };
-    let changed = if after == before { "same".to_owned() } else { format!("{sign}{}", amount(after.abs_diff(before))) };
+    let changed =
+        if after == before { "same".to_owned() } else { format!("{sign}{}", amount(after.abs_diff(before), weight)) };
     let name = text::escape(each.name.as_bytes());
     let full_label = text::truncate(&format!("{name} {changed}"), MAX_LABEL_CHARACTERS);
     let characters = ((width - 6.0) / CHARACTER_WIDTH).max(0.0) as usize;
@@ -105,10 +101,18 @@ fn draw_box(each: &DifferenceBox, total: u64, weight: Weight) -> Option<DrawnBox
         x: format!("{:.2}", each.start as f64 * scale),
         y: each.depth * ROW_HEIGHT,
         width: format!("{width:.2}"),
-        title: format!("{name}: {} -> {} ({changed})", amount(before), amount(after)),
+        title: format!("{name}: {} -> {} ({changed})", amount(before, weight), amount(after, weight)),
         label,
         full_label,
     })
+}
+
+fn amount(folded: u64, weight: Weight) -> String {
+    match weight {
+        Weight::Count => units::count(folded),
+        // Folded times are microseconds.
+        _ => units::time(Some(Nanos(folded.saturating_mul(1000)))),
+    }
 }
 
 /// Returns the CSS class for the colour, which shows what part of the larger weight was added or removed.

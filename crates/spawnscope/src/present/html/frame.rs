@@ -11,7 +11,6 @@ use super::Contents;
 use crate::analyze::advice::Advice;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::Report;
-use crate::event::Nanos;
 use crate::present::page::Page;
 use crate::present::{advice, critical, findings, summary, table, text, units, verdict, words};
 
@@ -101,16 +100,17 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
 
 /// Returns the Content-Security-Policy: the page may run only these scripts and use only these styles. It cannot load or send anything.
 pub(super) fn policy(scripts: &[&str], styles: &[&str]) -> String {
-    let hashes = |texts: &[&str]| {
-        let hashes: Vec<String> =
-            texts.iter().map(|text| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))).collect();
-        if hashes.is_empty() { "'none'".to_owned() } else { hashes.join(" ") }
-    };
     format!(
         "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
         hashes(scripts),
         hashes(styles)
     )
+}
+
+fn hashes(texts: &[&str]) -> String {
+    let hashes: Vec<String> =
+        texts.iter().map(|text| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))).collect();
+    if hashes.is_empty() { "'none'".to_owned() } else { hashes.join(" ") }
 }
 
 fn notes(report: &Report) -> Vec<String> {
@@ -126,15 +126,15 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
     let sums = &report.all.phases;
     let total_tax: u64 =
         Phase::TAX.iter().filter_map(|phase| sums.get(*phase).time).map(|time| time.0).fold(0, u64::saturating_add);
-    let mut x = 0.0;
-    let row = |phase: Phase| {
+    let (mut rows, mut x) = (Vec::new(), 0.0);
+    for phase in Phase::ALL {
         let sum = sums.get(phase);
         let is_tax = phase != Phase::Run;
         let width = match sum.time {
             Some(time) if is_tax && total_tax > 0 => DRAWING_WIDTH * time.0 as f64 / total_tax as f64,
             _ => 0.0,
         };
-        let row = PhaseRow {
+        rows.push(PhaseRow {
             name: phase.name(),
             time: units::time(sum.time),
             share: if is_tax { units::percent(sum.time, report.all.tax) } else { String::new() },
@@ -142,11 +142,10 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
             causes: words::phase_causes(phase),
             x: format!("{x:.2}"),
             width: format!("{width:.2}"),
-        };
+        });
         x += width;
-        row
-    };
-    Phase::ALL.into_iter().map(row).collect()
+    }
+    rows
 }
 
 fn wall_parts(report: &Report) -> Vec<[String; 3]> {
@@ -158,21 +157,20 @@ fn wall_parts(report: &Report) -> Vec<[String; 3]> {
 
 fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
     let finding = &advice.finding;
-    let escaped = |text: &str| text::escape(text.as_bytes());
     let wall = report.advices.unrecorded.0.max(1) as f64;
-    let position = |time: Nanos| format!("{:.2}", (DRAWING_WIDTH * time.0 as f64 / wall).min(DRAWING_WIDTH));
     let [expected, low, high] = advice.saving;
+    let interval = [low, expected, high].map(|time| (DRAWING_WIDTH * time.0 as f64 / wall).min(DRAWING_WIDTH));
     let overlaps: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     AdviceItem {
-        title: escaped(&finding.title),
+        title: escape(&finding.title),
         saving: advice::saving(advice, report),
-        interval: [position(low), position(expected), position(high)],
-        evidence: finding.evidence.iter().map(|sentence| escaped(sentence)).collect(),
+        interval: interval.map(|position| format!("{position:.2}")),
+        evidence: finding.evidence.iter().map(|sentence| escape(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
-        example_call_site: advice::example_call_site(finding).map(|sentence| escaped(&sentence)),
+        example_call_site: advice::example_call_site(finding).map(|sentence| escape(&sentence)),
         fix: fix_parts(&finding.fix),
-        limits: escaped(&finding.limits),
-        whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escaped(&finding.whatif))),
+        limits: escape(&finding.limits),
+        whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escape(&finding.whatif))),
         overlaps: overlaps.join(", "),
     }
 }
@@ -182,13 +180,17 @@ fn fix_parts(lines: &[String]) -> Vec<FixPart> {
     let mut parts: Vec<FixPart> = Vec::new();
     for line in lines {
         let is_code = line.starts_with("  ");
-        let escaped = text::escape(line.strip_prefix("  ").unwrap_or(line).as_bytes());
+        let escaped = escape(line.strip_prefix("  ").unwrap_or(line));
         match parts.last_mut().filter(|last| last.is_code && is_code) {
             Some(last) => last.text = format!("{}\n{escaped}", last.text),
             None => parts.push(FixPart { is_code, text: escaped }),
         }
     }
     parts
+}
+
+fn escape(text: &str) -> String {
+    text::escape(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -34,8 +34,7 @@ pub(super) struct Order {
 impl Order {
     pub(super) fn by_start(contents: &Contents<'_, '_>, rows: &Rows) -> Order {
         let mut order: Vec<u32> = (0..rows.len() as u32).collect();
-        let start = |row: &u32| contents.start(rows.members(*row as usize)[0]);
-        order.sort_by_cached_key(|row| (start(row), *row));
+        order.sort_by_cached_key(|row| (contents.start(rows.members(*row as usize)[0]), *row));
         let mut position_of = vec![0; contents.forest.launches.len()];
         for (position, row) in (0u32..).zip(&order) {
             for member in rows.members(*row as usize) {
@@ -43,6 +42,11 @@ impl Order {
             }
         }
         Order { rows: order, position_of }
+    }
+
+    /// Returns the index of the first launch of each row.
+    fn first_launches(&self, rows: &Rows) -> Vec<usize> {
+        self.rows.iter().map(|row| rows.members(*row as usize)[0] as usize).collect()
     }
 }
 
@@ -53,31 +57,32 @@ pub(super) fn add(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, ord
     pack.add_deltas("start", in_order.iter().map(|span| span.start));
     let lanes = lanes(&spans);
     pack.add_deltas("lane", order.rows.iter().map(|row| u64::from(lanes[*row as usize])));
-    let parent = |(position, row): (u32, &u32)| {
-        let parent = rows.parent(*row as usize)?;
-        let parent = order.position_of[rows.members(parent)[0] as usize];
-        Some(zigzag(i64::from(position) - i64::from(parent)))
-    };
     // A row is never its own parent, so 0 means that there is no parent.
-    pack.add_plain("parent", (0u32..).zip(&order.rows).map(|row| parent(row).unwrap_or(0)));
+    let parents = (0u32..).zip(&order.rows).map(|(position, row)| {
+        rows.parent(*row as usize).map_or(0, |parent| {
+            let parent = order.position_of[rows.members(parent)[0] as usize];
+            zigzag(i64::from(position) - i64::from(parent))
+        })
+    });
+    pack.add_plain("parent", parents);
     pack.add_plain("count", order.rows.iter().map(|row| rows.members(*row as usize).len() as u64));
-    let times = |time: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>| times(contents, rows, order, time);
     let mut phases = vec![0; order.rows.len()];
     for phase in Phase::ALL {
-        let column = times(&|launch, _| launch.phases.get(phase));
+        let column = times(contents, rows, order, |launch, _| launch.phases.get(phase));
         for (sum, time) in phases.iter_mut().zip(&column) {
             *sum += time.saturating_sub(1);
         }
         pack.add_plain(&format!("known_{}", phase.name()), column);
     }
-    let total = times(&|launch, _| launch.total(contents.forest.end));
+    let total = times(contents, rows, order, |launch, _| launch.total(contents.forest.end));
     pack.add_plain("total", differences(&total, &phases));
     let span: Vec<u64> = in_order.iter().map(|span| span.end - span.start).collect();
     pack.add_plain("span", differences(&span, &total));
-    let critical = times(&|_, index| contents.path.map(|path| path.launches[index].total()));
+    let critical = times(contents, rows, order, |_, index| contents.path.map(|path| path.launches[index].total()));
     pack.add_plain("critical", differences(&critical, &total));
-    pack.add_plain("known_queued", times(&|_, index| contents.run_queue.get(index).copied()));
-    pack.add_plain("known_awaited", times(&|_, index| contents.waits_of_parents.get(index).copied()));
+    for (name, spans) in [("known_queued", contents.run_queue), ("known_awaited", contents.waits_of_parents)] {
+        pack.add_plain(name, times(contents, rows, order, |_, index| spans.get(index).copied()));
+    }
     add_numbers(pack, contents, rows, order);
     add_texts(pack, contents, rows, order, tables);
 }
@@ -87,17 +92,14 @@ fn times(
     contents: &Contents<'_, '_>,
     rows: &Rows,
     order: &Order,
-    time: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>,
+    time: impl Fn(&Launch<'_>, usize) -> Option<Nanos>,
 ) -> Vec<u64> {
-    let row_time = |row: &u32| {
-        let known = rows
-            .members(*row as usize)
-            .iter()
-            .filter_map(|index| time(&contents.forest.launches[*index as usize], *index as usize));
-        let sum = known.map(|span| span.0).reduce(u64::saturating_add);
-        sum.map_or(0, |sum| 1 + in_units(sum, contents.unit()))
-    };
-    order.rows.iter().map(row_time).collect()
+    let sums = order.rows.iter().map(|row| {
+        let launches = rows.members(*row as usize).iter().map(|index| *index as usize);
+        let known = launches.filter_map(|index| time(&contents.forest.launches[index], index));
+        known.map(|span| span.0).reduce(u64::saturating_add)
+    });
+    sums.map(|sum| sum.map_or(0, |sum| 1 + in_units(sum, contents.unit()))).collect()
 }
 
 fn differences(numbers: &[u64], others: &[u64]) -> Vec<u64> {
@@ -107,38 +109,37 @@ fn differences(numbers: &[u64], others: &[u64]) -> Vec<u64> {
 
 /// Returns the spans of rows in units of time, by row and in the order of the columns.
 fn spans(contents: &Contents<'_, '_>, rows: &Rows, order: &Order) -> (Vec<Span>, Vec<Span>) {
-    let unit = contents.unit();
-    let span = |row: usize| {
-        let members = rows.members(row);
-        let start = contents.start(members[0]);
-        let ends = members.iter().map(|member| contents.end(*member));
-        Span {
-            parent: rows.parent(row),
-            start: start.0 / unit,
-            end: ends.max().unwrap_or(start).max(start).0.div_ceil(unit),
-        }
-    };
-    let spans: Vec<Span> = (0..rows.len()).map(span).collect();
+    let spans: Vec<Span> = (0..rows.len()).map(|row| span(contents, rows, row)).collect();
     let in_order = order.rows.iter().map(|row| spans[*row as usize]).collect();
     (spans, in_order)
 }
 
+fn span(contents: &Contents<'_, '_>, rows: &Rows, row: usize) -> Span {
+    let unit = contents.unit();
+    let members = rows.members(row);
+    let start = contents.start(members[0]);
+    let ends = members.iter().map(|member| contents.end(*member));
+    Span {
+        parent: rows.parent(row),
+        start: start.0 / unit,
+        end: ends.max().unwrap_or(start).max(start).0.div_ceil(unit),
+    }
+}
+
 fn add_numbers(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &Order) {
-    let launches = &contents.forest.launches;
-    let firsts = || order.rows.iter().map(|row| rows.members(*row as usize)[0] as usize);
-    pack.add_deltas("id", firsts().map(|index| launches[index].id.0));
-    let pid = |index: usize| launches[index].pid.map_or(0, |pid| u64::from(pid.0.unsigned_abs()));
-    pack.add_deltas("pid", firsts().map(pid));
-    pack.add_plain("outcome", firsts().map(|index| outcome(launches[index].outcome)));
-    pack.add_deltas(
-        "known_parent_mib",
-        firsts().map(|index| launches[index].parent_rss_bytes.get().map_or(0, |bytes| 1 + (bytes >> 20))),
-    );
-    let failed = |row: &u32| {
+    let forest = contents.forest;
+    let firsts: Vec<&Launch<'_>> =
+        order.first_launches(rows).into_iter().map(|index| &forest.launches[index]).collect();
+    pack.add_deltas("id", firsts.iter().map(|launch| launch.id.0));
+    pack.add_deltas("pid", firsts.iter().map(|launch| launch.pid.map_or(0, |pid| u64::from(pid.0.unsigned_abs()))));
+    pack.add_plain("outcome", firsts.iter().map(|launch| outcome(launch.outcome)));
+    let parent_mib = firsts.iter().map(|launch| launch.parent_rss_bytes.get().map_or(0, |bytes| 1 + (bytes >> 20)));
+    pack.add_deltas("known_parent_mib", parent_mib);
+    let failed_execs = order.rows.iter().map(|row| {
         let members = rows.members(*row as usize).iter();
-        members.map(|index| contents.forest.failed_execs(*index as usize).len() as u64).sum()
-    };
-    pack.add_plain("failed_execs", order.rows.iter().map(failed));
+        members.map(|index| forest.failed_execs(*index as usize).len() as u64).sum::<u64>()
+    });
+    pack.add_plain("failed_execs", failed_execs);
 }
 
 /// Encodes how a process ended: 0 is success, 1 still running, 2 unknown; from 3 on, exit codes are odd and signals are even.
@@ -154,20 +155,16 @@ fn outcome(outcome: Outcome) -> u64 {
 
 fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &Order, tables: &Tables) {
     let forest = contents.forest;
-    let firsts: Vec<usize> = order.rows.iter().map(|row| rows.members(*row as usize)[0] as usize).collect();
+    let firsts = order.first_launches(rows);
     let columns = (MAX_COMMAND_LINES_BYTES / firsts.len().max(1)).clamp(MIN_COLUMNS, MAX_COLUMNS);
-    let label = |index: usize, by| {
-        let call_site = contents.callers.call_site_of(index);
-        label_of(&forest.launches[index], call_site, by)
-    };
     let mut add = |name: &str, text_of: &mut dyn FnMut(usize) -> String| {
         let numbers: Vec<u64> = firsts.iter().map(|index| pack.text(&text_of(*index))).collect();
         pack.add_plain(name, numbers);
     };
     add("command", &mut |index| text::escape(&forest.launches[index].command.label()));
     add("args", &mut |index| words::program(&forest.launches[index], Some(columns)));
-    add("line", &mut |index| text::escape(&label(index, GroupBy::Line)));
-    add("launcher", &mut |index| text::escape(&label(index, GroupBy::Parent)));
+    add("line", &mut |index| text::escape(&label(contents, index, GroupBy::Line)));
+    add("launcher", &mut |index| text::escape(&label(contents, index, GroupBy::Parent)));
     add("cwd", &mut |index| {
         let cwd = forest.launches[index].execs.last().and_then(|exec| exec.cwd());
         cwd.map(text::escape).unwrap_or_default()
@@ -181,11 +178,15 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
             chain.or_insert_with(|| call_chain(forest.frames(Some(stack)))).clone()
         })
     });
-    let args_row = |index: &usize| {
-        let row = tables.arguments.get(&label(*index, GroupBy::Arguments));
+    let args_rows = firsts.iter().map(|index| {
+        let row = tables.arguments.get(&label(contents, *index, GroupBy::Arguments));
         row.map_or(0, |row| 1 + row)
-    };
-    pack.add_plain("args_row", firsts.iter().map(args_row));
+    });
+    pack.add_plain("args_row", args_rows);
+}
+
+fn label(contents: &Contents<'_, '_>, index: usize, by: GroupBy) -> Vec<u8> {
+    label_of(&contents.forest.launches[index], contents.callers.call_site_of(index), by)
 }
 
 /// Formats a call chain, one frame per line, the innermost first.

@@ -106,9 +106,9 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
     launches::add(&mut pack, contents, &rows, &order, &tables);
     add_path(&mut pack, contents, &order);
     if let Some(concurrency) = contents.concurrency {
-        let hundredths = |means: &[f32]| means.iter().map(|mean| (100.0 * mean).round() as u64).collect::<Vec<_>>();
-        pack.add_deltas("running", hundredths(&concurrency.running));
-        pack.add_deltas("waiting", hundredths(&concurrency.waiting));
+        for (name, means) in [("running", &concurrency.running), ("waiting", &concurrency.waiting)] {
+            pack.add_deltas(name, means.iter().map(|mean| (100.0 * mean).round() as u64));
+        }
     }
     let flames: Vec<Value> = contents.flames.iter().map(|flame| add_flame(&mut pack, flame)).collect();
     for (number, advice) in contents.report.advices.worth.iter().enumerate() {
@@ -126,14 +126,6 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
 
 fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
     let report = contents.report;
-    let removal = |removal: &Removal| {
-        json!({
-            "by": super::json::grouping_name(removal.by),
-            "label": text::escape(&removal.label),
-            "launches": removal.launches,
-            "saving": removal.saving.map(|nanos| nanos.0),
-        })
-    };
     let header = json!({
         "unit_ns": contents.unit(),
         "wall_ns": report.wall.0,
@@ -161,6 +153,15 @@ fn waits(waits: &AttributedWaits) -> Value {
         "sentence": waited::sentence(waits).replace(waited::NO_BREAK_SPACE, " "),
         "count": waits.count,
         "total": waits.parts.total().0,
+    })
+}
+
+fn removal(removal: &Removal) -> Value {
+    json!({
+        "by": super::json::grouping_name(removal.by),
+        "label": text::escape(&removal.label),
+        "launches": removal.launches,
+        "saving": removal.saving.map(|nanos| nanos.0),
     })
 }
 

@@ -19,12 +19,12 @@ pub(super) struct Part {
 
 /// Returns the parts of the path in order. If there are too many, all parts in a span of time become one, on the row with most of that time.
 pub(super) fn parts(stretches: &[Stretch], order: &Order) -> Vec<Part> {
-    let part = |stretch: &Stretch| Part {
+    let parts = stretches.iter().map(|stretch| Part {
         start: stretch.start.0,
         end: stretch.end.0,
         position: position(stretch.charge, order),
-    };
-    let mut parts: Vec<Part> = stretches.iter().map(part).collect();
+    });
+    let mut parts: Vec<Part> = parts.collect();
     parts.sort_by_key(|part| part.start);
     let parts = join_adjacent(parts);
     let end = parts.last().map_or(0, |part| part.end);
@@ -58,19 +58,11 @@ fn merge_into_bins(parts: &[Part], width: u64) -> Vec<Part> {
     let mut bins: Vec<Part> = Vec::new();
     let mut times: HashMap<Option<u32>, u64> = HashMap::new();
     let mut bin = 0;
-    let mut finish = |bin: u64, times: &mut HashMap<Option<u32>, u64>| {
-        let longest = times.drain().max_by_key(|(position, time)| (*time, *position));
-        bins.extend(longest.map(|(position, _)| Part {
-            start: bin * width,
-            end: (bin + 1).saturating_mul(width),
-            position,
-        }));
-    };
     for part in parts {
         let mut at = part.start;
         while at < part.end {
             if at / width != bin {
-                finish(bin, &mut times);
+                bins.extend(finish_bin(bin, width, &mut times));
                 bin = at / width;
             }
             let until = part.end.min((bin + 1).saturating_mul(width));
@@ -78,8 +70,14 @@ fn merge_into_bins(parts: &[Part], width: u64) -> Vec<Part> {
             at = until;
         }
     }
-    finish(bin, &mut times);
+    bins.extend(finish_bin(bin, width, &mut times));
     bins
+}
+
+/// Returns the part of a bin, and removes the times from the map for the next bin.
+fn finish_bin(bin: u64, width: u64, times: &mut HashMap<Option<u32>, u64>) -> Option<Part> {
+    let (position, _) = times.drain().max_by_key(|(position, time)| (*time, *position))?;
+    Some(Part { start: bin * width, end: (bin + 1).saturating_mul(width), position })
 }
 
 #[cfg(test)]

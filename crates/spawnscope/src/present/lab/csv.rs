@@ -116,13 +116,13 @@ impl CsvLines<'_> {
         figures: [String; 4],
         change: Option<&Change>,
     ) -> Result<(), csv::Error> {
-        let key = |name: &&str| match row.map(|row| row.get(name)) {
+        let keys = self.keys.iter().map(|name| match row.map(|row| row.get(name)) {
             Some(Value::Text(text)) => text.clone(),
             Some(Value::Number(number)) => number.to_string(),
             _ => String::new(),
-        };
+        });
         let mut cells: Vec<String> = names.map(str::to_owned).to_vec();
-        cells.extend(self.keys.iter().map(key));
+        cells.extend(keys);
         cells.extend(measure.map(str::to_owned));
         cells.extend(figures);
         if self.comparison.is_some() {

@@ -1,6 +1,6 @@
 //! An experiment with an x axis as a table: one line per series, one column per x.
 
-use super::values::figure;
+use super::values::{figure, title_and_unit};
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Outcome, Unit};
 
@@ -21,9 +21,8 @@ pub(super) struct Grid<'o> {
 /// Returns the table with at most `max` columns of x values, or `None` if the experiment has no x axis.
 pub(super) fn grid(outcome: &Outcome, max: usize) -> Option<Grid<'_>> {
     let chart = outcome.chart.as_ref()?;
-    let column = |name: &str| outcome.columns.iter().find(|column| column.name == name);
-    let unit = |name: &str| column(name).map_or(Unit::Text, |column| column.unit);
-    let title = |name: &str| column(name).map_or("", |column| column.title.as_str());
+    let (x_title, x_unit) = title_and_unit(outcome, &chart.x);
+    let (y_title, y_unit) = title_and_unit(outcome, &chart.y);
     let series = outcome.series();
     let (chosen, all) = choose_positions(&series, max);
     let others = outcome.columns.iter().filter(|column| !column.is_key && column.name != chart.y);
@@ -32,9 +31,9 @@ pub(super) fn grid(outcome: &Outcome, max: usize) -> Option<Grid<'_>> {
         left_out.push(format!("{} of {all} columns", all - chosen.len()));
     }
     Some(Grid {
-        corner: format!("{} by {}", title(&chart.y), title(&chart.x)),
-        x: chosen.iter().map(|x| figure(*x, unit(&chart.x))).collect(),
-        unit: unit(&chart.y),
+        corner: format!("{y_title} by {x_title}"),
+        x: chosen.iter().map(|x| figure(*x, x_unit)).collect(),
+        unit: y_unit,
         left_out: (!left_out.is_empty()).then(|| format!("not in this table: {}", left_out.join(", "))),
         series: series.into_iter().map(|(name, points)| (name, cells(&points, &chosen))).collect(),
     })
@@ -50,18 +49,22 @@ fn cells<'o>(points: &[(f64, &'o Estimate)], x: &[f64]) -> Vec<Option<&'o Estima
 fn choose_positions(series: &[(String, Vec<(f64, &Estimate)>)], max: usize) -> (Vec<f64>, usize) {
     let mut all: Vec<f64> = series.iter().flat_map(|(_, points)| points.iter().map(|(x, _)| *x)).collect();
     all.sort_by(f64::total_cmp);
-    let count = |x: f64| all.iter().filter(|other| **other == x).count();
-    let highest = all.iter().map(|x| count(*x)).max().unwrap_or_default();
+    let highest = all.iter().map(|x| count_at(*x, &all)).max().unwrap_or_default();
     let mut distinct = all.clone();
     distinct.dedup();
     let distinct_count = distinct.len();
     let ends = [distinct.first().copied(), distinct.last().copied()];
     let (shared, others): (Vec<f64>, Vec<f64>) =
-        distinct.into_iter().partition(|x| count(*x) == highest || ends.contains(&Some(*x)));
+        distinct.into_iter().partition(|x| count_at(*x, &all) == highest || ends.contains(&Some(*x)));
     let mut chosen = evenly_spaced(&shared, max);
     chosen.extend(evenly_spaced(&others, max - chosen.len()));
     chosen.sort_by(f64::total_cmp);
     (chosen, distinct_count)
+}
+
+/// Returns the number of points at an x value.
+fn count_at(x: f64, all: &[f64]) -> usize {
+    all.iter().filter(|other| **other == x).count()
 }
 
 /// Selects at most `max` values, evenly spaced, including the first and, unless `max` is 1, the last.
@@ -78,11 +81,15 @@ mod tests {
     #[test]
     fn an_axis_shows_its_ends_and_the_positions_that_most_series_share() {
         let estimate = Estimate::from_values(&[1.0]).unwrap();
-        let points = |x: &[f64]| x.iter().map(|x| (*x, &estimate)).collect::<Vec<_>>();
         let long: Vec<f64> = (0..=100).map(f64::from).collect();
-        let series = |more: &[f64]| vec![("a".to_owned(), points(&long)), ("b".to_owned(), points(more))];
-        assert_eq!(choose_positions(&series(&[30.0, 70.0]), 5), (vec![0.0, 1.0, 30.0, 70.0, 100.0], 101));
-        assert_eq!(choose_positions(&series(&long), 5).0, [0.0, 25.0, 50.0, 75.0, 100.0]);
-        assert_eq!(choose_positions(&[("a".to_owned(), points(&[3.0]))], 5), (vec![3.0], 1));
+        for (series, expected) in [
+            (vec![long.as_slice(), &[30.0, 70.0]], (vec![0.0, 1.0, 30.0, 70.0, 100.0], 101)),
+            (vec![&long, &long], (vec![0.0, 25.0, 50.0, 75.0, 100.0], 101)),
+            (vec![&[3.0]], (vec![3.0], 1)),
+        ] {
+            let points = series.into_iter().map(|x| x.iter().map(|x| (*x, &estimate)).collect());
+            let series: Vec<(String, Vec<(f64, &Estimate)>)> = points.map(|points| (String::new(), points)).collect();
+            assert_eq!(choose_positions(&series, 5), expected);
+        }
     }
 }

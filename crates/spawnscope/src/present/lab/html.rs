@@ -13,7 +13,7 @@ use super::values::{
 };
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
-use crate::lab::outcome::{Column, Outcome, Report, Row, Unit};
+use crate::lab::outcome::{Outcome, Report, Unit};
 use crate::present::text::escape;
 
 const STYLE: &str = ":root{color-scheme:light dark;--ground:#fff;--ink:#24292f;--quiet:#656d77;--line:#dde1e6}\
@@ -155,9 +155,9 @@ fn write_cases(outcome: &Outcome, page: &mut String) {
     let columns = columns(outcome);
     let titles: Vec<(String, bool)> =
         columns.iter().map(|column| (column.title.clone(), column.unit != Unit::Text)).collect();
-    let cell = |row: &Row, column: &Column| with_noise(&cell_text(row, column), row.get(&column.name).estimate());
-    let rows = outcome.rows.iter();
-    let rows = rows.map(|row| columns.iter().map(|column| cell(row, column)).collect());
+    let rows = outcome.rows.iter().map(|row| {
+        columns.iter().map(|column| with_noise(&cell_text(row, column), row.get(&column.name).estimate())).collect()
+    });
     write_table(&titles, rows, page);
 }
 
@@ -169,20 +169,23 @@ fn with_noise(text: &str, estimate: Option<&Estimate>) -> String {
 
 /// Writes a table. Each column has a title and a flag for figures; cells are HTML.
 fn write_table(titles: &[(String, bool)], rows: impl Iterator<Item = Vec<String>>, page: &mut String) {
-    let class = |is_figure: bool| if is_figure { " class=\"n\"" } else { "" };
     page.push_str("<div class=\"t\"><table><tr>");
     for (title, is_figure) in titles {
-        let _ = write!(page, "<th{}>{}</th>", class(*is_figure), escape_html(title));
+        let _ = write!(page, "<th{}>{}</th>", class_attribute(*is_figure), escape_html(title));
     }
     page.push_str("</tr>\n");
     for row in rows {
         page.push_str("<tr>");
         for (cell, (_, is_figure)) in row.iter().zip(titles) {
-            let _ = write!(page, "<td{}>{cell}</td>", class(*is_figure));
+            let _ = write!(page, "<td{}>{cell}</td>", class_attribute(*is_figure));
         }
         page.push_str("</tr>\n");
     }
     page.push_str("</table></div>\n");
+}
+
+fn class_attribute(is_figure: bool) -> &'static str {
+    if is_figure { " class=\"n\"" } else { "" }
 }
 
 pub(super) fn escape_html(text: &str) -> String {

@@ -89,12 +89,9 @@ mod tests {
     use super::*;
 
     fn shown(columns: usize) -> Vec<String> {
-        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        let rows = [["mechanism", "wall", "call", "user"], ["vspawn with a pipe", "1.23 us", "4 us", "567 ms"]];
         let table = Table {
-            rows: vec![
-                row(["mechanism", "wall", "call", "user"]),
-                row(["vspawn with a pipe", "1.23 us", "4 us", "567 ms"]),
-            ],
+            rows: rows.map(|cells| cells.map(str::to_owned).to_vec()).to_vec(),
             keys: 1,
             is_text: vec![true, false, false, false],
         };

@@ -114,15 +114,16 @@ fn write_table(
     is_text: &[bool],
     lines: &mut Vec<String>,
 ) {
-    let line = |cells: Vec<String>| {
-        let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
-        format!("| {} |", cells.join(" | "))
-    };
-    lines.push(line(titles));
+    lines.push(table_row(titles));
     let rules: Vec<&str> = is_text.iter().map(|is| if *is { "---" } else { "---:" }).collect();
     lines.push(format!("|{}|", rules.join("|")));
-    lines.extend(rows.map(line));
+    lines.extend(rows.map(table_row));
     lines.push(String::new());
+}
+
+fn table_row(cells: Vec<String>) -> String {
+    let cells: Vec<String> = cells.into_iter().map(|text| cell(&text)).collect();
+    format!("| {} |", cells.join(" | "))
 }
 
 /// Escapes text so that it does not end a cell.

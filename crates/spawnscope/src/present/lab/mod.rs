@@ -69,19 +69,13 @@ mod tests {
         let mut outcome = Outcome::new("<script>alert(1)</script>", columns);
         outcome.name = "name".to_owned();
         outcome.draw("size", "wall_ns", &["case"], [Scale::Logarithmic, Scale::Logarithmic]);
-        let row = |case: &str, size: u64, value| {
-            Row(vec![
-                ("case".to_owned(), Value::from(case)),
-                ("size".to_owned(), Value::from(size)),
-                ("wall_ns".to_owned(), value),
-            ])
-        };
         let measured = Value::from(Estimate::from_values(&[1e6, 2e6, 3e6]));
-        outcome.rows = vec![
-            row(CASE, 0, measured.clone()),
-            row(CASE, 1_000_000, measured),
-            row("unknown", 1_000_000, Value::Unknown),
-        ];
+        for (case, size, wall) in
+            [(CASE, 0, measured.clone()), (CASE, 1_000_000, measured), ("unknown", 1_000_000, Value::Unknown)]
+        {
+            let values = [("case", Value::from(case)), ("size", Value::from(size)), ("wall_ns", wall)];
+            outcome.rows.push(Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec()));
+        }
         outcome.note("a note | with <tags>");
         Report { experiments: vec![outcome], ..Report::new(Machine::read(), false) }
     }

@@ -10,7 +10,7 @@ use super::values::{
 use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Column, Outcome, Report, Row, Unit};
+use crate::lab::outcome::{Column, Outcome, Report, Unit};
 use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::{escape, width};
@@ -111,9 +111,8 @@ fn print_cases(page: &mut Page, outcome: &Outcome) {
     let noise_column = keys + 1;
     let titles = columns.iter().map(|column| column.title.clone()).collect();
     let mut rows: Vec<Vec<String>> = vec![titles];
-    let cell = |row: &Row, column: &Column| escape(cell_text(row, column).as_bytes());
     for row in &outcome.rows {
-        rows.push(columns.iter().map(|column| cell(row, column)).collect());
+        rows.push(columns.iter().map(|column| escape(cell_text(row, column).as_bytes())).collect());
     }
     let mut is_text: Vec<bool> = columns.iter().map(|column| column.unit == Unit::Text).collect();
     if let Some(first) = columns.get(keys) {

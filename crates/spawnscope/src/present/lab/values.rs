@@ -31,23 +31,30 @@ pub(super) fn cell_text(row: &Row, column: &Column) -> String {
 
 /// Returns the columns of a table. Columns without a value in any row are omitted; a note mentions them.
 pub(super) fn columns(outcome: &Outcome) -> Vec<&Column> {
-    let has_value = |column: &&Column| {
-        let mut values = outcome.rows.iter().map(|row| row.get(&column.name));
-        column.is_key || values.any(|value| *value != Value::Unknown)
-    };
-    outcome.columns.iter().filter(has_value).collect()
+    let shown = outcome
+        .columns
+        .iter()
+        .filter(|column| column.is_key || outcome.rows.iter().any(|row| *row.get(&column.name) != Value::Unknown));
+    shown.collect()
+}
+
+/// Returns the title and the unit of a column.
+pub(super) fn title_and_unit<'o>(outcome: &'o Outcome, name: &str) -> (&'o str, Unit) {
+    let column = outcome.columns.iter().find(|column| column.name == name);
+    column.map_or(("", Unit::Count), |column| (column.title.as_str(), column.unit))
 }
 
 /// Explains the marks in a table of these columns.
 pub(super) fn table_legend(outcome: &Outcome, columns: &[&Column]) -> Vec<String> {
-    let values = |column: &&Column| {
-        let name = column.name.clone();
-        outcome.rows.iter().map(move |row| row.get(&name))
-    };
-    let measured = columns.iter().filter(|column| !column.is_key && !column.is_published);
-    let unknown = measured.flat_map(values).filter(|value| **value == Value::Unknown);
-    let unknown = unknown.count() as u64;
-    let mut sentences = legend(columns.iter().flat_map(values).filter_map(Value::estimate));
+    let (mut estimates, mut unknown) = (Vec::new(), 0);
+    for column in columns {
+        let values = outcome.rows.iter().map(|row| row.get(&column.name));
+        estimates.extend(values.clone().filter_map(Value::estimate));
+        if !column.is_key && !column.is_published {
+            unknown += values.filter(|value| **value == Value::Unknown).count() as u64;
+        }
+    }
+    let mut sentences = legend(estimates);
     if unknown > 0 {
         let figures = units::counted(unknown, "figure is unknown", "figures are unknown");
         sentences.push(format!("{UNKNOWN} {figures} or not applicable"));
@@ -145,15 +152,11 @@ pub(super) fn describe_fit(fit: &Fit) -> String {
 
 /// Describes the cost per unit near the first point and at the last.
 fn end_costs(fit: &Fit) -> String {
-    let many = |x: f64| units::count(x.round() as u64);
-    let at = |x: f64| match fit.x_unit == "MB" {
-        true => format!("{} MB", many(x)),
-        false => many(x),
-    };
+    let unit = if fit.x_unit == "MB" { " MB" } else { "" };
     let per = format!(" per {}", fit.x_unit);
     let costs = fit.linearity.each_ns.iter().enumerate().map(|(number, (x, each))| {
         let per = if number == 0 { per.as_str() } else { "" };
-        format!("{} us{per} with {}", microseconds(*each), at(*x))
+        format!("{} us{per} with {}{unit}", microseconds(*each), units::count(x.round() as u64))
     });
     costs.collect::<Vec<_>>().join(", ")
 }
@@ -250,10 +253,11 @@ mod tests {
 
     #[test]
     fn a_linear_fit_is_printed_with_the_sign_of_its_intercept() {
-        let holding = || Linearity { holds: true, ..Linearity::default() };
         let line = "directory per library: 266 us per library (227 to 289), from";
-        assert_eq!(describe_fit(&fit(1e6, 0.99, holding())), format!("{line} 1.00 ms (R² 0.990)"));
-        assert_eq!(describe_fit(&fit(-866_471.8, 0.99, holding())), format!("{line} -866 us (R² 0.990)"));
+        for (at_zero_ns, start) in [(1e6, "1.00 ms"), (-866_471.8, "-866 us")] {
+            let linearity = Linearity { holds: true, ..Linearity::default() };
+            assert_eq!(describe_fit(&fit(at_zero_ns, 0.99, linearity)), format!("{line} {start} (R² 0.990)"));
+        }
         assert_eq!(figure(-0.4, Unit::Nanos), "0 ns");
     }
 
@@ -281,12 +285,12 @@ mod tests {
             Column { is_published: true, ..measure("published_ratio", "published", Unit::Ratio) },
         ];
         let mut outcome = Outcome::new("", columns_of);
-        let row = |wall: Value, published: Value| {
+        for (wall, published) in
+            [(Value::Estimate(estimate_with(1.0)), Value::Number(1.27)), (Value::Unknown, Value::Unknown)]
+        {
             let values = [("wall_ns", wall), ("user_ns", Value::Unknown), ("published_ratio", published)];
-            Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec())
-        };
-        outcome.rows =
-            vec![row(Value::Estimate(estimate_with(1.0)), Value::Number(1.27)), row(Value::Unknown, Value::Unknown)];
+            outcome.rows.push(Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec()));
+        }
         let kept = columns(&outcome);
         let names: Vec<&str> = kept.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names, ["case", "wall_ns", "published_ratio"]);

@@ -30,14 +30,12 @@ impl TraceContext {
     /// Returns a new trace for a recording. Its ids are the same for each export of this recording, so that two exports do not become two traces.
     #[must_use]
     pub fn for_recording(started_unix_ns: i64, command: &[Vec<u8>]) -> TraceContext {
-        let half = |number: u8| {
+        let mut trace_id = [0; 16];
+        for (number, half) in (0u8..).zip(trace_id.chunks_mut(8)) {
             let mut hasher = DefaultHasher::new();
             (number, started_unix_ns, command).hash(&mut hasher);
-            hasher.finish().max(1).to_be_bytes()
-        };
-        let mut trace_id = [0; 16];
-        trace_id[..8].copy_from_slice(&half(0));
-        trace_id[8..].copy_from_slice(&half(1));
+            half.copy_from_slice(&hasher.finish().max(1).to_be_bytes());
+        }
         TraceContext { trace_id, parent: None, flags: 1 }
     }
 

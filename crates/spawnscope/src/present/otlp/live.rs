@@ -74,11 +74,11 @@ fn scope() -> Scope {
 }
 
 fn metric(family: &Family<'_>, start: u64, now: u64) -> Metric {
-    let numbers = || family.series.iter().filter_map(|series| number(series, start, now));
+    let numbers = family.series.iter().filter_map(|series| number(series, start, now));
     let points = match family.kind {
-        MetricType::Gauge => Points::Gauge(Gauge { points: numbers().collect() }),
+        MetricType::Gauge => Points::Gauge(Gauge { points: numbers.collect() }),
         MetricType::Counter => {
-            Points::Sum(Sum { points: numbers().collect(), temporality: CUMULATIVE, is_monotonic: true })
+            Points::Sum(Sum { points: numbers.collect(), temporality: CUMULATIVE, is_monotonic: true })
         }
         MetricType::Histogram => Points::Histogram(Histogram {
             points: family.series.iter().filter_map(|series| histogram(series, start, now)).collect(),

@@ -152,12 +152,15 @@ impl TracesData {
 impl ResourceSpans {
     fn json(&self) -> Value {
         let resource = self.resource.as_ref().map(|resource| json!({ "attributes": attributes(&resource.attributes) }));
-        let scope_json = |scope: &ScopeSpans| {
-            let spans: Vec<Value> = scope.spans.iter().map(Span::json).collect();
-            let scope = scope.scope.as_ref().map(|scope| json!({ "name": scope.name, "version": scope.version }));
-            json!({ "scope": scope, "spans": spans })
-        };
-        json!({ "resource": resource, "scopeSpans": self.scope_spans.iter().map(scope_json).collect::<Vec<_>>() })
+        json!({ "resource": resource, "scopeSpans": self.scope_spans.iter().map(ScopeSpans::json).collect::<Vec<_>>() })
+    }
+}
+
+impl ScopeSpans {
+    fn json(&self) -> Value {
+        let spans: Vec<Value> = self.spans.iter().map(Span::json).collect();
+        let scope = self.scope.as_ref().map(|scope| json!({ "name": scope.name, "version": scope.version }));
+        json!({ "scope": scope, "spans": spans })
     }
 }
 

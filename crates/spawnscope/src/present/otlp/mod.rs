@@ -104,13 +104,12 @@ fn lifetime(forest: &Forest<'_>, index: usize) -> Option<(Nanos, Nanos)> {
 fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers) -> Span {
     let forest = contents.forest;
     let first = node.launches[0];
-    let lifetimes = || node.launches.iter().filter_map(|index| lifetime(forest, *index));
-    let start = lifetimes().map(|(start, _)| start).min().unwrap_or_default();
-    let end = lifetimes().map(|(_, end)| end).max().unwrap_or_default();
-    let unix = |at: Nanos| u64::try_from(forest.started_unix_ns).unwrap_or_default().saturating_add(at.0);
+    let lifetimes = node.launches.iter().filter_map(|index| lifetime(forest, *index));
+    let start = lifetimes.clone().map(|(start, _)| start).min().unwrap_or_default();
+    let end = lifetimes.map(|(_, end)| end).max().unwrap_or_default();
+    let started_unix_ns = u64::try_from(forest.started_unix_ns).unwrap_or_default();
     let context = contents.context;
-    let id = |node: &Node| context.span_id(forest.launches[node.launches[0]].id.0);
-    let parent = node.parent.map(|parent| id(&tree.nodes[parent])).or(context.parent);
+    let parent = node.parent.map(|parent| span_id(contents, &tree.nodes[parent])).or(context.parent);
     let launch = &forest.launches[first];
     let name = text::escape(&launch.command.label());
     let is_one_launch = node.launches.len() == 1;
@@ -121,16 +120,20 @@ fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers
     };
     Span {
         trace_id: context.trace_id.to_vec(),
-        span_id: id(node).to_vec(),
+        span_id: span_id(contents, node).to_vec(),
         parent_span_id: parent.map(Vec::from).unwrap_or_default(),
         name: if is_one_launch { name } else { format!("{name} x {}", node.launches.len()) },
         kind: INTERNAL,
-        start_time_unix_nano: unix(start),
-        end_time_unix_nano: unix(end),
+        start_time_unix_nano: started_unix_ns.saturating_add(start.0),
+        end_time_unix_nano: started_unix_ns.saturating_add(end.0),
         attributes: [attributes, phase_attributes(forest, node)].concat(),
         status: if is_one_launch { status(launch.outcome) } else { None },
         flags: u32::from(context.flags),
     }
+}
+
+fn span_id(contents: &Contents<'_, '_>, node: &Node) -> [u8; 8] {
+    contents.context.span_id(contents.forest.launches[node.launches[0]].id.0)
 }
 
 /// Returns the attributes of one launch.
@@ -165,22 +168,22 @@ fn outcome_attributes(outcome: Outcome) -> Vec<KeyValue> {
 
 /// Returns the attributes that show where a launch was requested.
 fn call_site_attributes(call_site: &CallSite) -> Vec<KeyValue> {
-    let lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-    let file = call_site.file.as_ref().map(|file| KeyValue::text("code.file.path", lossy(file)));
+    let file = call_site.file.as_ref().map(|file| KeyValue::text("code.file.path", String::from_utf8_lossy(file)));
     let line = call_site.line.map(|line| KeyValue::int("code.line.number", line));
-    let function = call_site.function.as_ref().map(|name| KeyValue::text("code.function.name", lossy(name)));
+    let function = call_site.function.as_ref();
+    let function = function.map(|name| KeyValue::text("code.function.name", String::from_utf8_lossy(name)));
     [file, line, function].into_iter().flatten().collect()
 }
 
 /// Returns the attributes of siblings that share a span. The call site is included only if it is the same for all of them.
 fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<KeyValue> {
-    let launches = || node.launches.iter().map(|index| &forest.launches[*index]);
     let first = &forest.launches[node.launches[0]];
     let mut attributes = vec![
         KeyValue::text("process.executable.name", text::escape(first.command.name)),
         KeyValue::int("spawnscope.launches", node.launches.len() as u64),
     ];
-    let failed = launches().filter(|launch| matches!(launch.outcome, Outcome::Code(1..) | Outcome::Signal { .. }));
+    let launches = node.launches.iter().map(|index| &forest.launches[*index]);
+    let failed = launches.filter(|launch| matches!(launch.outcome, Outcome::Code(1..) | Outcome::Signal { .. }));
     attributes.push(KeyValue::int("spawnscope.launches_failed", failed.count() as u64));
     let total: u64 =
         node.launches.iter().filter_map(|index| lifetime(forest, *index)).map(|(start, end)| end.since(start).0).sum();
@@ -194,12 +197,12 @@ fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Ve
 
 /// Returns the phases as sums over the launches of a span. A phase that is unknown for one of them is omitted.
 fn phase_attributes(forest: &Forest<'_>, node: &Node) -> Vec<KeyValue> {
-    let sum = |phase: Phase| {
+    let attributes = Phase::ALL.into_iter().filter_map(|phase| {
         let times = node.launches.iter().map(|index| forest.launches[*index].phases.get(phase));
         let sum: u64 = times.collect::<Option<Vec<Nanos>>>()?.iter().map(|time| time.0).sum();
         Some(KeyValue::int(&format!("spawnscope.phase.{}_ns", phase.name()), sum))
-    };
-    Phase::ALL.into_iter().filter_map(sum).collect()
+    });
+    attributes.collect()
 }
 
 /// Returns the status, which is an error if the program did not exit with 0.

@@ -88,10 +88,9 @@ impl Events<'_> {
 
 /// Returns a complete event. Its times are in microseconds, with fractions for the nanoseconds.
 fn slice(thread: u64, category: &str, name: &str, start: Nanos, end: Nanos) -> Value {
-    let microseconds = |time: Nanos| time.0 as f64 / 1e3;
+    let [start, duration] = [start, end.since(start)].map(|time| time.0 as f64 / 1e3);
     json!({
-        "ph": "X", "pid": PROCESS, "tid": thread, "cat": category, "name": name,
-        "ts": microseconds(start), "dur": microseconds(end.since(start)),
+        "ph": "X", "pid": PROCESS, "tid": thread, "cat": category, "name": name, "ts": start, "dur": duration,
     })
 }
 

@@ -80,26 +80,29 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
     /// Returns what the UI shows about a launch when it is selected.
     pub(super) fn arguments(&self, index: usize) -> Vec<DebugAnnotation> {
         let launch = &self.contents.forest.launches[index];
-        let text_value = |name: &str, value: Option<String>| Some(DebugAnnotation::text(name, value?));
-        let number = |name: &str, value: Option<u64>| Some(DebugAnnotation::number(name, value?));
-        let span = |spans: &[Nanos]| spans.get(index).map(|span| span.0).filter(|span| *span > 0);
         let exec = launch.execs.last();
         let call_site = self.callers.call_site_of(index);
         let failed_execs = self.contents.forest.failed_execs(index).len() as u64;
-        let arguments = [
-            number("pid", launch.pid.and_then(|pid| u64::try_from(pid.0).ok())),
-            text_value("argv", exec.map(|exec| text::command_line(exec.arguments(), None))),
-            text_value("cwd", exec.and_then(|exec| exec.cwd()).map(text::escape)),
-            text_value("exit", outcome(launch)),
-            text_value("call_site", call_site.map(|call_site| text::escape(&call_site.label()))),
-            text_value("mechanism", launch.mechanism.map(|mechanism| mechanism.name().to_owned())),
-            number("parent_wait_ns", span(self.contents.waits_of_parents)),
-            number("run_queue_ns", span(self.contents.run_queue)),
-            number("cpu_ns", launch.cpu.get().map(|cpu| cpu.0)),
-            number("parent_rss_bytes", launch.parent_rss_bytes.get()),
-            number("failed_execs", Some(failed_execs).filter(|failed| *failed > 0)),
+        let [parent_wait, run_queue] = [self.contents.waits_of_parents, self.contents.run_queue]
+            .map(|spans| spans.get(index).map(|span| span.0).filter(|span| *span > 0));
+        let pid = launch.pid.and_then(|pid| u64::try_from(pid.0).ok()).map(|pid| DebugAnnotation::number("pid", pid));
+        let texts = [
+            ("argv", exec.map(|exec| text::command_line(exec.arguments(), None))),
+            ("cwd", exec.and_then(|exec| exec.cwd()).map(text::escape)),
+            ("exit", outcome(launch)),
+            ("call_site", call_site.map(|call_site| text::escape(&call_site.label()))),
+            ("mechanism", launch.mechanism.map(|mechanism| mechanism.name().to_owned())),
         ];
-        arguments.into_iter().flatten().collect()
+        let numbers = [
+            ("parent_wait_ns", parent_wait),
+            ("run_queue_ns", run_queue),
+            ("cpu_ns", launch.cpu.get().map(|cpu| cpu.0)),
+            ("parent_rss_bytes", launch.parent_rss_bytes.get()),
+            ("failed_execs", Some(failed_execs).filter(|failed| *failed > 0)),
+        ];
+        let texts = texts.into_iter().filter_map(|(name, value)| Some(DebugAnnotation::text(name, value?)));
+        let numbers = numbers.into_iter().filter_map(|(name, value)| Some(DebugAnnotation::number(name, value?)));
+        pid.into_iter().chain(texts).chain(numbers).collect()
     }
 }
 

@@ -124,10 +124,11 @@ pub(super) struct DebugAnnotation {
 impl TracePacket {
     /// Returns a packet that maps time zero, the start of the recording, to the wall clock.
     pub(super) fn clock(started_unix_ns: i64) -> TracePacket {
-        let clock = |id, timestamp| Clock { clock_id: Some(id), timestamp: Some(timestamp) };
         let unix_ns = u64::try_from(started_unix_ns).unwrap_or_default();
+        let clocks = [(BOOTTIME, 0), (REALTIME, unix_ns)]
+            .map(|(id, timestamp)| Clock { clock_id: Some(id), timestamp: Some(timestamp) });
         TracePacket {
-            clock_snapshot: Some(ClockSnapshot { clocks: vec![clock(BOOTTIME, 0), clock(REALTIME, unix_ns)] }),
+            clock_snapshot: Some(ClockSnapshot { clocks: clocks.to_vec() }),
             timestamp: Some(0),
             trusted_packet_sequence_id: Some(SEQUENCE),
             sequence_flags: Some(STATE_CLEARED),

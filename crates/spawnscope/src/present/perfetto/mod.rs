@@ -145,15 +145,18 @@ fn track_uuid(track: u32) -> u64 {
 }
 
 fn charge_name(contents: &Contents<'_, '_>, charge: Charge) -> String {
-    let command = |launch: u32| text::escape(&contents.forest.launches[launch as usize].command.label());
     match charge {
-        Charge::Phase(launch, phase) => format!("{}: {}", command(launch), phase.name()),
-        Charge::RunQueue(launch) => format!("{}: waiting for a CPU", command(launch)),
+        Charge::Phase(launch, phase) => format!("{}: {}", command_label(contents, launch), phase.name()),
+        Charge::RunQueue(launch) => format!("{}: waiting for a CPU", command_label(contents, launch)),
         Charge::ExternalWait(what) => {
             let process = what.process().map(|name| contents.forest.text(name));
             critical::description(&Spent::ExternalWait(what, process.map(<[u8]>::to_vec)))
         }
     }
+}
+
+fn command_label(contents: &Contents<'_, '_>, launch: u32) -> String {
+    text::escape(&contents.forest.launches[launch as usize].command.label())
 }
 
 fn pid_annotation(forest: &Forest<'_>, charge: Charge) -> Option<DebugAnnotation> {

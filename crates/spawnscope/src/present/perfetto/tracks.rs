@@ -120,15 +120,14 @@ impl Tracks {
 
     /// Adds a track that begins with the launch at `index`.
     fn add_track(&mut self, parent: Option<u32>, index: usize) -> u32 {
-        let above = |track: u32| &self.all[track as usize];
-        let parent = parent.and_then(|track| match above(track).depth {
-            MAX_DEPTH => above(track).parent,
+        let parent = parent.and_then(|track| match self.all[track as usize] {
+            Track { depth: MAX_DEPTH, parent, .. } => parent,
             _ => Some(track),
         });
         let track = self.all.len() as u32;
         self.all.push(Track {
             parent,
-            depth: parent.map_or(1, |parent| above(parent).depth + 1),
+            depth: parent.map_or(1, |parent| self.all[parent as usize].depth + 1),
             first_launch: index,
             launches: 1,
         });

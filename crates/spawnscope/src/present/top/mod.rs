@@ -114,32 +114,36 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Screen
         Constraint::Length(9),
         Constraint::Length(8),
     ];
-    let mark = |sort, title: &str| {
-        if view.sort == sort { format!("{title}▼") } else { title.to_owned() }
-    };
     let header = [
         Line::from(if view.sort == Sort::Name { "command▲" } else { "command" }),
-        Line::from(mark(Sort::Count, "count")).right_aligned(),
-        Line::from("running").right_aligned(),
-        Line::from(mark(Sort::Failures, "failed")).right_aligned(),
-        Line::from(mark(Sort::Tax, "tax")).right_aligned(),
-        Line::from(mark(Sort::Critical, "critical")).right_aligned(),
+        sortable_title("count", view, Sort::Count),
+        right_aligned("running"),
+        sortable_title("failed", view, Sort::Failures),
+        sortable_title("tax", view, Sort::Tax),
+        sortable_title("critical", view, Sort::Critical),
         Line::from("largest"),
     ];
     let rows = shown.iter().map(|row| command_row(row, status));
     draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
 }
 
+fn sortable_title<'a>(title: &str, view: &View, sort: Sort) -> Line<'a> {
+    right_aligned(if view.sort == sort { format!("{title}▼") } else { title.to_owned() })
+}
+
+fn right_aligned<'a>(text: impl Into<Line<'a>>) -> Line<'a> {
+    text.into().right_aligned()
+}
+
 fn command_row<'a>(row: &CommandRow, status: &ScreenStatus<'_>) -> Row<'a> {
-    let right = |text: String| Line::from(text).right_aligned();
-    let failed = right(units::count(row.failures));
+    let failed = right_aligned(units::count(row.failures));
     Row::new([
         Cell::new(text::escape(&row.command)),
-        Cell::new(right(units::count(row.count))),
-        Cell::new(right(units::count(row.running))),
+        Cell::new(right_aligned(units::count(row.count))),
+        Cell::new(right_aligned(units::count(row.running))),
         Cell::new(if row.failures > 0 { failed.style(status.style(Color::Red)) } else { failed }),
-        Cell::new(right(units::time(row.tax))),
-        Cell::new(right(units::time(row.critical))),
+        Cell::new(right_aligned(units::time(row.tax))),
+        Cell::new(right_aligned(units::time(row.critical))),
         Cell::new(row.largest.map_or("-", |phase| phase.name())),
     ])
 }
@@ -147,12 +151,7 @@ fn command_row<'a>(row: &CommandRow, status: &ScreenStatus<'_>) -> Row<'a> {
 fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let shown = view.processes();
     let widths = [Constraint::Length(8), Constraint::Length(9), Constraint::Length(9), Constraint::Min(20)];
-    let header = [
-        Line::from("pid").right_aligned(),
-        Line::from("age").right_aligned(),
-        Line::from("launched").right_aligned(),
-        Line::from("process"),
-    ];
+    let header = [right_aligned("pid"), right_aligned("age"), right_aligned("launched"), Line::from("process")];
     // The columns before the last, and the gaps between them.
     let available = usize::from(area.width).saturating_sub(8 + 9 + 9 + 3);
     let rows = shown.iter().map(|row| process_row(row, available, status));
@@ -160,7 +159,6 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Scree
 }
 
 fn process_row<'a>(row: &ProcessRow, available: usize, status: &ScreenStatus<'_>) -> Row<'a> {
-    let right = |text: String| Cell::new(Line::from(text).right_aligned());
     let age = row.birth.map(|birth| status.now.since(birth));
     // In deep trees, half of the line stays free for names.
     let indent = (2 * row.depth).min(available / 2);
@@ -168,9 +166,9 @@ fn process_row<'a>(row: &ProcessRow, available: usize, status: &ScreenStatus<'_>
     let arguments = arguments(&row.argv).skip(1);
     let rest = text::command_line(arguments, Some(available.saturating_sub(indent + text::width(&name) + 1)));
     Row::new([
-        right(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string())),
-        right(units::time(age)),
-        right(units::count(row.launched)),
+        Cell::new(right_aligned(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string()))),
+        Cell::new(right_aligned(units::time(age))),
+        Cell::new(right_aligned(units::count(row.launched))),
         Cell::new(Line::from(vec![
             Span::raw(" ".repeat(indent)),
             Span::styled(name, Style::new().add_modifier(Modifier::BOLD)),

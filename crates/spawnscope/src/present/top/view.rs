@@ -1,6 +1,8 @@
 //! The state of the live view: list or tree, order, filter, pause, and a selection that stays on its row. Only keys and new snapshots
 //! change it.
 
+use std::cmp::Ordering;
+
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::analyze::live::{CommandRow, ProcessRow, Snapshot};
@@ -73,14 +75,14 @@ impl View {
         let all = self.shown.commands.iter();
         let mut rows: Vec<&CommandRow> = all.filter(|row| self.matches(&row.command, &[])).collect();
         rows.sort_by(|a, b| {
-            let by_name = || a.command.cmp(&b.command);
-            match self.sort {
-                Sort::Tax => b.tax.cmp(&a.tax).then_with(by_name),
-                Sort::Critical => b.critical.cmp(&a.critical).then_with(by_name),
-                Sort::Count => b.count.cmp(&a.count).then_with(by_name),
-                Sort::Failures => b.failures.cmp(&a.failures).then_with(by_name),
-                Sort::Name => by_name(),
-            }
+            let order = match self.sort {
+                Sort::Tax => b.tax.cmp(&a.tax),
+                Sort::Critical => b.critical.cmp(&a.critical),
+                Sort::Count => b.count.cmp(&a.count),
+                Sort::Failures => b.failures.cmp(&a.failures),
+                Sort::Name => Ordering::Equal,
+            };
+            order.then_with(|| a.command.cmp(&b.command))
         });
         rows
     }
@@ -101,8 +103,7 @@ impl View {
     }
 
     fn matches(&self, command: &[u8], argv: &[u8]) -> bool {
-        let has = |bytes: &[u8]| text::escape(bytes).contains(&self.filter);
-        self.filter.is_empty() || has(command) || has(argv)
+        self.filter.is_empty() || [command, argv].iter().any(|bytes| text::escape(bytes).contains(&self.filter))
     }
 
     /// Changes the view for a key. `page` is the number of rows on the screen.
@@ -191,8 +192,7 @@ impl View {
                 })
             }
         };
-        let is_running = |id: &LaunchId| self.shown.processes.iter().any(|row| row.id == *id);
-        if let Some(parent) = parent.filter(is_running) {
+        if let Some(parent) = parent.filter(|id| self.shown.processes.iter().any(|row| row.id == *id)) {
             self.filter.clear();
             (self.mode, self.process) = (Mode::Processes, Some(parent));
         }

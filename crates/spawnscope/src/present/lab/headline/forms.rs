@@ -41,13 +41,9 @@ pub(super) fn cost_per_unit(
     after: &str,
     [(few, first), (many, last)]: [(f64, &Estimate); 2],
 ) -> Headline {
-    let part = |difference: f64| difference / (many - few);
-    let cost = Estimate {
-        median: part(last.median - first.median),
-        low: part(last.low - first.high),
-        high: part(last.high - first.low),
-        rounds: first.rounds.min(last.rounds),
-    };
+    let differences = [last.median - first.median, last.low - first.high, last.high - first.low];
+    let [median, low, high] = differences.map(|difference| difference / (many - few));
+    let cost = Estimate { median, low, high, rounds: first.rounds.min(last.rounds) };
     let shown = if cost.low <= 0.0 {
         "nothing beyond the noise".to_owned()
     } else {
@@ -111,11 +107,9 @@ mod tests {
 
     #[test]
     fn a_cost_per_unit_is_given_only_if_it_is_beyond_the_noise() {
-        let each = |last: Estimate| {
-            let ends = [(0.0, &estimate(1_000.0, 100.0)), (10.0, &last)];
-            cost_per_unit("", "", ends).figure
-        };
-        assert_eq!(each(estimate(21_000.0, 100.0)), "2.00 us");
-        assert_eq!(each(estimate(1_100.0, 100.0)), "nothing beyond the noise");
+        for (median, expected) in [(21_000.0, "2.00 us"), (1_100.0, "nothing beyond the noise")] {
+            let ends = [(0.0, &estimate(1_000.0, 100.0)), (10.0, &estimate(median, 100.0))];
+            assert_eq!(cost_per_unit("", "", ends).figure, expected);
+        }
     }
 }

@@ -22,8 +22,9 @@ const LONGEST_FIGURE: &str = "~8,888 us";
 
 /// Draws the bars. Returns `None` if nothing was measured.
 pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
-    let column = |name: &String| outcome.columns.iter().find(|column| column.name == *name);
-    let columns: Vec<&Column> = outcome.bars.iter().filter_map(column).collect();
+    let bars = outcome.bars.iter();
+    let columns: Vec<&Column> =
+        bars.filter_map(|name| outcome.columns.iter().find(|column| column.name == *name)).collect();
     let values =
         outcome.rows.iter().flat_map(|row| columns.iter().filter_map(|column| row.get(&column.name).estimate()));
     let values: Vec<&Estimate> = values.filter(|value| is_shown(value)).collect();

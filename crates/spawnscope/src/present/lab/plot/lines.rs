@@ -87,7 +87,7 @@ fn draw_series(svg: &mut Svg, frame: &Frame<'_>, plot: &Plot<'_>, look: Look, po
     for points in points.split(|(_, y)| !is_shown(y)).filter(|points| !points.is_empty()) {
         let low = points.iter().map(|(x, y)| (*x, y.low));
         let high = points.iter().map(|(x, y)| (*x, y.high));
-        let medians = || points.iter().map(|(x, y)| (*x, y.median));
+        let medians = points.iter().map(|(x, y)| (*x, y.median));
         if is_dense {
             let band = path(frame, plot, high.chain(low.rev()));
             svg.path(&format!("band {colour}"), &format!("{band}z"));
@@ -95,8 +95,8 @@ fn draw_series(svg: &mut Svg, frame: &Frame<'_>, plot: &Plot<'_>, look: Look, po
             let intervals = low.zip(high).map(|(low, high)| path(frame, plot, [low, high].into_iter()));
             svg.path(&format!("thin {colour}"), &intervals.collect::<String>());
         }
-        svg.path(&format!("line {colour} {dash}"), &path(frame, plot, medians()));
-        for median in medians().filter(|_| !is_dense) {
+        svg.path(&format!("line {colour} {dash}"), &path(frame, plot, medians.clone()));
+        for median in medians.filter(|_| !is_dense) {
             let point = path(frame, plot, std::iter::once(median));
             svg.path(&format!("mark {colour}"), &format!("{point}{}", mark(look.colour)));
         }
@@ -105,20 +105,20 @@ fn draw_series(svg: &mut Svg, frame: &Frame<'_>, plot: &Plot<'_>, look: Look, po
 
 /// Returns the path through these points.
 fn path(frame: &Frame<'_>, plot: &Plot<'_>, points: impl Iterator<Item = (f64, f64)>) -> String {
-    let to_point = |(number, (x, y)): (usize, (f64, f64))| {
+    let commands = points.enumerate().map(|(number, (x, y))| {
         let command = if number == 0 { 'M' } else { 'L' };
         format!("{command}{:.1} {:.1}", frame.x(&plot.x, x), frame.y(&plot.y, y))
-    };
-    points.enumerate().map(to_point).collect()
+    });
+    commands.collect()
 }
 
 /// Writes how many points are omitted. Returns the bottom of the text.
 fn draw_withheld(svg: &mut Svg, format: &Format, series: &[Series<'_>], (left, top): (f64, f64)) -> f64 {
-    let withheld = |one: &Series<'_>| match &one.points {
+    let withheld = series.iter().map(|one| match &one.points {
         Points::Measured(points) => points.iter().filter(|(_, y)| !is_shown(y)).count(),
         Points::Published(_) => 0,
-    };
-    let count: usize = series.iter().map(withheld).sum();
+    });
+    let count: usize = withheld.sum();
     if count == 0 {
         return top;
     }

@@ -48,13 +48,13 @@ mod tests {
     fn outcome() -> Outcome {
         let columns = vec![key("size", "size", Unit::Count), measure("wall_ns", "wall", Unit::Nanos)];
         let mut outcome = Outcome::new("", columns);
-        let row = |(size, median, half): (u64, f64, f64)| {
+        let rows = [(1, 1e6, 1e4), (2, 2.23e6, 9e9), (3, 3e6, 1e6)].map(|(size, median, half)| {
             let (low, high) = (median - half, median + half);
             let wall = Value::Estimate(Estimate { median, low, high, rounds: 6 });
             let values = [("size", Value::from(size)), ("wall_ns", wall)];
             Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec())
-        };
-        outcome.rows = [(1, 1e6, 1e4), (2, 2.23e6, 9e9), (3, 3e6, 1e6)].map(row).to_vec();
+        });
+        outcome.rows = rows.to_vec();
         outcome
     }
 
@@ -79,22 +79,23 @@ mod tests {
 
     /// Returns the texts of a drawing: left, right, baseline, and the text.
     fn texts(drawn: &str, format: &Format) -> Vec<(f64, f64, f64, String)> {
-        let one = |element: &str| {
+        let texts = drawn.split("<text ").skip(1).map(|element| {
             let (attributes, text) = element.split_once("</text>").unwrap().0.split_once('>').unwrap();
-            let number = |name: &str| -> f64 {
-                let (_, rest) = attributes.split_once(&format!("{name}=\"")).unwrap();
-                rest.split_once('"').unwrap().0.parse().unwrap()
-            };
             let width = format.width_of(text);
             let before = match attributes {
                 _ if attributes.contains("\"middle\"") => width / 2.0,
                 _ if attributes.contains("\"end\"") => width,
                 _ => 0.0,
             };
-            let left = number("x") - before;
-            (left, left + width, number("y"), text.to_owned())
-        };
-        drawn.split("<text ").skip(1).map(one).collect()
+            let left = number(attributes, "x") - before;
+            (left, left + width, number(attributes, "y"), text.to_owned())
+        });
+        texts.collect()
+    }
+
+    fn number(attributes: &str, name: &str) -> f64 {
+        let (_, rest) = attributes.split_once(&format!("{name}=\"")).unwrap();
+        rest.split_once('"').unwrap().0.parse().unwrap()
     }
 
     #[test]
@@ -105,11 +106,11 @@ mod tests {
             let texts = texts(&draw(outcome, format).unwrap(), format);
             assert!(texts.len() > 5, "{}", outcome.name);
             for (number, (left, right, baseline, text)) in texts.iter().enumerate() {
-                let what = || format!("{}, {}: {text}", outcome.name, format.name);
-                assert!(*left >= -0.5 && *right <= format.width + 0.5, "{}", what());
+                let what = format!("{}, {}: {text}", outcome.name, format.name);
+                assert!(*left >= -0.5 && *right <= format.width + 0.5, "{what}");
                 let same_line = texts[..number].iter().filter(|other| (other.2 - baseline).abs() < format.font_size);
                 for other in same_line {
-                    assert!(other.1 <= *left || other.0 >= *right, "{} and {}", what(), other.3);
+                    assert!(other.1 <= *left || other.0 >= *right, "{what} and {}", other.3);
                 }
             }
         }

@@ -3,8 +3,8 @@
 use super::axis::Axis;
 use super::families::{self, Picture};
 use crate::lab::harness::Estimate;
-use crate::lab::outcome::{Chart, Outcome, PublishedCurve, Row, Scale, Unit};
-use crate::present::lab::values::is_shown;
+use crate::lab::outcome::{Chart, Outcome, PublishedCurve, Scale};
+use crate::present::lab::values::{is_shown, title_and_unit};
 
 /// A series in a chart.
 pub(super) struct Series<'o> {
@@ -44,18 +44,17 @@ impl<'o> Plot<'o> {
         if shown.is_empty() {
             return None;
         }
-        let column = |name: &str| outcome.columns.iter().find(|column| column.name == name);
-        let unit = |name: &str| column(name).map_or(Unit::Count, |column| column.unit);
-        let title = |name: &str| column(name).map_or("", |column| column.title.as_str());
-        let published = || chart.published.iter().flat_map(|published| &published.points);
-        let x = || shown.iter().map(|(x, _)| *x).chain(published().map(|(x, _)| *x));
+        let (x_title, x_unit) = title_and_unit(outcome, &chart.x);
+        let (y_title, y_unit) = title_and_unit(outcome, &chart.y);
+        let published = chart.published.iter().flat_map(|published| &published.points);
+        let x = shown.iter().map(|(x, _)| *x).chain(published.clone().map(|(x, _)| *x));
         let limit = interval_limit(&shown, chart.y_scale);
         let y = shown.iter().flat_map(|(_, y)| [y.median, y.high.min(limit)]);
-        let y = y.chain(published().map(|(_, y)| *y));
+        let y = y.chain(published.map(|(_, y)| *y));
         Some(Plot {
-            x: Axis::covering(x(), chart.x_scale, unit(&chart.x)).with_labels_at(x()),
-            y: Axis::covering(y, chart.y_scale, unit(&chart.y)),
-            titles: [title(&chart.x), title(&chart.y)],
+            x: Axis::covering(x.clone(), chart.x_scale, x_unit).with_labels_at(x),
+            y: Axis::covering(y, chart.y_scale, y_unit),
+            titles: [x_title, y_title],
             pictures: pictures(outcome, chart),
         })
     }
@@ -77,12 +76,12 @@ fn pictures<'o>(outcome: &'o Outcome, chart: &'o Chart) -> Vec<(String, Vec<Seri
     let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
     let pictures = families::pictures(&names);
     let mut series: Vec<Option<Series<'o>>> = series.into_iter().map(Some).collect();
-    let mut with_series = |Picture { title, series: members }: Picture| {
+    let pictures = pictures.into_iter().map(|Picture { title, series: members }| {
         let mut members: Vec<Series<'o>> = members.into_iter().filter_map(|at| series[at].take()).collect();
         number_colours(&mut members);
         (title, members)
-    };
-    pictures.into_iter().map(&mut with_series).collect()
+    });
+    pictures.collect()
 }
 
 /// Renumbers the colours in a picture, so that the indexes have no gaps.
@@ -114,19 +113,16 @@ fn published_series(published: &PublishedCurve) -> Series<'_> {
 /// Returns the measured series. Rows of one series share all keys of the chart but x.
 fn measured_series<'o>(outcome: &'o Outcome, chart: &Chart) -> Vec<Series<'o>> {
     let (mut colours, mut dashes) = (Vec::new(), Vec::new());
-    let mut look = |row: &'o Row| {
-        let mut keys = chart.series.iter().map(|key| row.get(key));
-        let colour = index_of(keys.next(), &mut colours);
-        let dash = index_of(keys.collect::<Vec<_>>(), &mut dashes);
-        Look { colour, dash }
-    };
     let mut series: Vec<Series<'o>> = Vec::new();
     for (name, mut points) in outcome.series() {
         let Some(row) = outcome.rows.iter().find(|row| outcome.series_name(row) == name) else {
             continue;
         };
         points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        series.push(Series { look: look(row), name, points: Points::Measured(points) });
+        let mut keys = chart.series.iter().map(|key| row.get(key));
+        let colour = index_of(keys.next(), &mut colours);
+        let dash = index_of(keys.collect::<Vec<_>>(), &mut dashes);
+        series.push(Series { look: Look { colour, dash }, name, points: Points::Measured(points) });
     }
     series
 }
@@ -134,11 +130,12 @@ fn measured_series<'o>(outcome: &'o Outcome, chart: &Chart) -> Vec<Series<'o>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::outcome::Unit;
 
     #[test]
     fn one_long_interval_is_clipped_and_does_not_compress_the_medians() {
-        let estimate = |median: f64, high: f64| Estimate { median, low: median, high, rounds: 6 };
-        let estimates = [estimate(10.0, 12.0), estimate(20.0, 900.0)];
+        let estimates =
+            [(10.0, 12.0), (20.0, 900.0)].map(|(median, high)| Estimate { median, low: median, high, rounds: 6 });
         let points: Vec<(f64, &Estimate)> = estimates.iter().map(|estimate| (1.0, estimate)).collect();
         let limit = interval_limit(&points, Scale::Linear);
         let shown = points.iter().flat_map(|(_, y)| [y.median, y.high.min(limit)]);
