@@ -94,10 +94,13 @@ fn push_word(normal: &mut Vec<u8>, word: &[u8]) {
 /// Whether a word is a hash (long, hexadecimal, with at least one digit) or an address (hexadecimal
 /// after `0x`).
 fn is_hash(word: &[u8]) -> bool {
-    let is_hexadecimal = |word: &[u8]| word.iter().all(u8::is_ascii_hexdigit);
     let has_digit = word.iter().any(u8::is_ascii_digit);
     let is_address = word.strip_prefix(b"0x").is_some_and(is_hexadecimal);
     is_address || (word.len() >= MIN_HASH_DIGITS && has_digit && is_hexadecimal(word))
+}
+
+fn is_hexadecimal(word: &[u8]) -> bool {
+    word.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether the text ends with `tmp.` or similar, to which `mktemp` appends a random name.

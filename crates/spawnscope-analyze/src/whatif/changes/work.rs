@@ -186,8 +186,7 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     let parent = forest.parent(sleep as usize)?;
     let siblings = forest.children(parent);
     let position = siblings.iter().position(|sibling| *sibling == sleep as usize)?;
-    let argv_of = |launch: usize| forest.launches[launch].execs.last().map(|exec| exec.argv());
-    let is_sleep = |sibling: &usize| argv_of(*sibling) == argv_of(sleep as usize);
+
     if siblings.len() > MAX_SIBLINGS {
         return None;
     }
@@ -196,8 +195,8 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     // If another sleep follows, with at most one program in between that tested the condition, the
     // parent waited for something else.
     let follows = match siblings[position + 1..] {
-        [next, ..] if is_sleep(&next) => true,
-        [test, next, ..] if is_sleep(&next) => {
+        [next, ..] if have_same_arguments(forest, next, sleep as usize) => true,
+        [test, next, ..] if have_same_arguments(forest, next, sleep as usize) => {
             let ended = forest.launches[test].instants.zombie.get();
             ended.is_some_and(|ended| forest.launches[next].start().is_none_or(|start| ended <= start))
         }
@@ -206,10 +205,15 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     if follows {
         return None;
     }
-    let ends = siblings[..position].iter().filter(|sibling| !is_sleep(sibling));
+    let ends = siblings[..position].iter().filter(|sibling| !have_same_arguments(forest, **sibling, sleep as usize));
     let ends = ends.filter_map(|sibling| forest.launches[*sibling].instants.zombie.get());
     let last = ends.filter(|end| (from..to).contains(end)).max()?;
     Some(to.since(last))
+}
+
+fn have_same_arguments(forest: &Forest<'_>, one: usize, other: usize) -> bool {
+    let [one, other] = [one, other].map(|launch| forest.launches[launch].execs.last().map(|exec| exec.argv()));
+    one == other
 }
 
 /// Ends sleeps when the child that the parent polls for ends.
