@@ -311,7 +311,6 @@ fn the_first_commands_have_rows_and_all_others_share_one() {
 #[test]
 fn a_board_lists_commands_and_the_tree_of_processes() {
     let mut board = LiveBoard::new(Vec::new());
-
     let mut ended = launch(5, LaunchId(4));
     end(&mut ended, 0x100);
     board.apply(NewRows {

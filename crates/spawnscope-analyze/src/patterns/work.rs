@@ -1,7 +1,6 @@
 //! Measures how long a launch worked.
 
 use crate::phases::Phase;
-
 use crate::timeline::{ThreadIndex, Timelines, run_queue_span};
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 
 use crate::child_waits::{creator_of, is_created};
-
 use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::tree::Forest;
 use crate::unknown_waits::UnknownWaits;

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, HashMap};
 use super::refill::Refill;
 use crate::launch::Launch;
 use crate::phases::Phase;
-
 use crate::replay::activity::{Activity, ActivityKind, Stage};
 use crate::tree::Forest;
 

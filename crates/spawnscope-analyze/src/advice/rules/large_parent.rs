@@ -7,7 +7,6 @@ use crate::advice::candidates::Candidate;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{forks, name, time};
-
 use crate::patterns::runtimes::{PythonCall, Runtime};
 use crate::phases::Phase;
 use crate::whatif::AppliedChange;

@@ -57,7 +57,6 @@ fn frequent_programs<'a>(
     let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
-
         let is_plain = launch.execs.len() == 1 && forest.children(index as usize).is_empty();
         let is_excluded = is_shell(program) || IRREPLACEABLE.contains(&program) || LAUNCHERS.contains(&parent);
         let is_excluded = is_excluded || excluded.contains(&index);
@@ -137,7 +136,6 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(ParentAndProgram<'a>
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
         let is_line = matches!(&launch.execs[..], [exec] if command_of(exec).is_some());
-
         if !is_line || taken.contains(&index) || LAUNCHERS.contains(&parent) {
             continue;
         }
@@ -148,7 +146,6 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(ParentAndProgram<'a>
         }
         let members = forest.walk(&[index as usize]).map(|step| step.index as u32);
         let members: Vec<u32> = members.take(MAX_LAUNCHES_OF_LINE + 1).collect();
-
         if members.len() <= MAX_LAUNCHES_OF_LINE
             && members.iter().all(|member| is_mostly_tax_by_cpu_time(context, *member as usize))
             && !is_in_version_manager(forest, index)

@@ -24,7 +24,6 @@ const MIN_LOAD_SHARE: f64 = 0.3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let constants = context.whatif.constants;
-
     let search_groups = groups_above_share(context, failed_lookups, MIN_SEARCH_SHARE, |launch| {
         Some((failed_search_time(launch, constants), launch.phases.get(Phase::Load)?.0 as f64))
     });

@@ -147,7 +147,6 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
         return None;
     }
     let words: Vec<&[u8]> = exec.arguments().collect();
-
     words.iter().enumerate().find_map(|(position, word)| {
         let options = [b"--jobs=".as_slice(), b"--max-procs=", b"-j", b"-P", b"-n"];
         // -n is the number of processes only for pytest.

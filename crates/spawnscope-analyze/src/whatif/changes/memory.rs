@@ -65,7 +65,6 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
             by_parent.entry(parent).or_default().push(launch);
         }
     }
-
     let mut affected = Vec::new();
     for launches in by_parent.into_values() {
         let first = &launches[..launches.len().div_ceil(FIRST_LAUNCHES_DIVISOR)];

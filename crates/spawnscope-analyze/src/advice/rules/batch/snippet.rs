@@ -52,7 +52,6 @@ fn xargs_lines(parts: &Parts, parallel: usize, replaces: bool, size: usize) -> (
 impl Parts {
     fn of(argv: &[Vec<u8>], has_destination: bool) -> Parts {
         let file = argv.len().saturating_sub(if has_destination { 2 } else { 1 });
-
         Parts {
             program: argv.first().map(|program| name(program)).unwrap_or_default(),
             options: join_words(argv.get(1..file)),
