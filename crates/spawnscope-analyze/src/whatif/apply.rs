@@ -232,7 +232,7 @@ impl<'e> Rewriter<'e> {
                 written.extend(span.map(|span| Step::Run(span, activity)));
             }
             Step::Record(span, activity) => {
-                written.extend(scale(span, factor).map(|span| Step::Record(span, activity)))
+                written.extend(scale(span, factor).map(|span| Step::Record(span, activity)));
             }
             Step::Lose(span, activity) => written.extend(scale(span, factor).map(|span| Step::Lose(span, activity))),
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
