@@ -92,11 +92,11 @@ impl AdviceList {
         for index in 1..self.worth.len() {
             let (earlier, later) = self.worth.split_at_mut(index);
             let launches = &later[0].finding.launches;
-            let overlaps = |other: &Advice| {
-                let mut others = other.finding.launches.iter();
+            let overlaps = (0..index).filter(|other| {
+                let mut others = earlier[*other].finding.launches.iter();
                 others.any(|launch| launches.binary_search(launch).is_ok())
-            };
-            later[0].overlaps = (0..index).filter(|other| overlaps(&earlier[*other])).collect();
+            });
+            later[0].overlaps = overlaps.collect();
         }
     }
 
@@ -109,11 +109,11 @@ impl AdviceList {
             .filter(|advice| advice.finding.rule != general)
             .flat_map(|advice| advice.finding.launches.iter().copied())
             .collect();
-        let is_covered = |advice: &Advice| {
+        self.worth.retain(|advice| {
             let launches = &advice.finding.launches;
-            launches.iter().filter(|launch| specific.contains(launch)).count() * 2 > launches.len()
-        };
-        self.worth.retain(|advice| advice.finding.rule != general || !is_covered(advice));
+            let covered = launches.iter().filter(|launch| specific.contains(launch)).count();
+            advice.finding.rule != general || covered * 2 <= launches.len()
+        });
         self.not_worth.retain(|(_, advice)| advice.finding.rule != general);
     }
 
@@ -121,12 +121,12 @@ impl AdviceList {
     /// in advice of the other. If both are about the same launches, keeps the advice of the first
     /// rule.
     pub(super) fn drop_contained(&mut self, rules: [&str; 2]) {
-        let rank = |advice: &Advice| rules.iter().position(|rule| *rule == advice.finding.rule);
-        let candidates = self.worth.iter().filter_map(|advice| Some((rank(advice)?, &advice.finding.launches)));
-        let candidates: Vec<(usize, Vec<u32>)> = candidates.map(|(rank, launches)| (rank, launches.clone())).collect();
+        let candidates =
+            self.worth.iter().filter_map(|advice| Some((rank(advice, rules)?, advice.finding.launches.clone())));
+        let candidates: Vec<(usize, Vec<u32>)> = candidates.collect();
         self.worth.retain(|advice| {
             let own = &advice.finding.launches;
-            rank(advice).is_none_or(|own_rank| {
+            rank(advice, rules).is_none_or(|own_rank| {
                 !candidates.iter().any(|(rank, launches)| {
                     let comes_first = (Reverse(launches.len()), *rank) < (Reverse(own.len()), own_rank);
                     *rank != own_rank && comes_first && own.iter().all(|launch| launches.binary_search(launch).is_ok())
@@ -173,6 +173,11 @@ impl AdviceList {
             }
         }
     }
+}
+
+/// Returns the position of the advice's rule in `rules`.
+fn rank(advice: &Advice, rules: [&str; 2]) -> Option<usize> {
+    rules.iter().position(|rule| *rule == advice.finding.rule)
 }
 
 /// Returns one addition for each title. `None` if one is missing or two are equal.

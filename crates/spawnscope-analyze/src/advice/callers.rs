@@ -4,7 +4,7 @@
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::name;
-use crate::callers::{CallSite, CallerCounts};
+use crate::callers::CallerCounts;
 use spawnscope_data::units;
 
 /// Adds the evidence about call sites. A finding without a known call site is returned unchanged.
@@ -29,13 +29,12 @@ pub(super) fn add_evidence(context: &RuleContext<'_, '_>, mut finding: Finding) 
 
 /// Formats `launched from unpack.sh:14 (71,000 times) and 2 more lines`.
 fn launched_from(counts: &CallerCounts) -> String {
-    let entry = |(call_site, count): &(CallSite, u64)| {
+    let largest = counts.largest.first().map(|(call_site, count)| {
         let times = units::counted(*count, "time", "times");
         format!("{} ({times})", name(&call_site.short_label()))
-    };
-    let largest = counts.largest.first().map(entry).unwrap_or_default();
+    });
     let more = counts.largest.len().saturating_sub(1) as u64 + counts.other_call_sites;
-    let mut sentence = format!("launched from {largest}");
+    let mut sentence = format!("launched from {}", largest.unwrap_or_default());
     if more > 0 {
         sentence.push_str(" and ");
         sentence.push_str(&units::counted(more, "more line", "more lines"));

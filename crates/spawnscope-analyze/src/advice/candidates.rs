@@ -29,16 +29,16 @@ impl<'a> RuleContext<'_, 'a> {
         &self,
         name_and_max_saving: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>,
     ) -> Vec<Candidate<'a>> {
-        let mut by_name: HashMap<&'a [u8], (Vec<u32>, u64)> = HashMap::new();
+        let mut by_name: HashMap<&'a [u8], Candidate<'a>> = HashMap::new();
         for (index, launch) in self.launched() {
             if let Some((name, max_saving)) = name_and_max_saving(index, launch) {
-                let (launches, sum) = by_name.entry(name).or_default();
-                launches.push(index);
-                *sum += max_saving.0;
+                let new = Candidate { name, launches: Vec::new(), max_saving: Nanos(0) };
+                let candidate = by_name.entry(name).or_insert(new);
+                candidate.launches.push(index);
+                candidate.max_saving.0 += max_saving.0;
             }
         }
-        let candidate = |(name, (launches, sum))| Candidate { name, launches, max_saving: Nanos(sum) };
-        let mut candidates: Vec<Candidate<'a>> = by_name.into_iter().map(candidate).collect();
+        let mut candidates: Vec<Candidate<'a>> = by_name.into_values().collect();
         candidates.retain(|candidate| candidate.max_saving > self.min_saving());
         candidates.sort_by_key(|candidate| (Reverse(candidate.max_saving), candidate.name));
         candidates.truncate(MAX_FINDINGS);

@@ -101,7 +101,6 @@ impl Owner {
     /// Returns who maintains a file, by its path.
     #[must_use]
     pub fn of(path: &[u8]) -> Owner {
-        let contains = |part: &&[u8]| path.windows(part.len()).any(|window| window == *part);
         let mut directories = path.rsplit(|byte| *byte == b'/').skip(1);
         if GENERATED_SCRIPTS.contains(&base_name(path)) {
             return Owner::Generated;
@@ -113,9 +112,10 @@ impl Owner {
         });
         let is_installed =
             INSTALLED_PREFIXES.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL_PREFIX);
+        let is_downloaded = DOWNLOADED_PARTS.iter().any(|part| path.windows(part.len()).any(|window| window == *part));
         match kind {
             Some(owner) => owner,
-            None if is_installed || DOWNLOADED_PARTS.iter().any(contains) => Owner::ThirdParty,
+            None if is_installed || is_downloaded => Owner::ThirdParty,
             None => Owner::User,
         }
     }
@@ -145,14 +145,14 @@ pub(super) fn foreign_code(context: &RuleContext<'_, '_>, rule: &str, launches: 
 fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g [u8])> {
     let call_site = context.callers.call_site_of(launch as usize);
     let script_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
-    let launcher = || context.forest().launcher(launch as usize);
-    let program = launcher().filter(|_| script_call_site.is_none()).filter(is_self_directed);
+    let launcher = context.forest().launcher(launch as usize);
+    let program = launcher.filter(|_| script_call_site.is_none()).filter(is_self_directed);
     if let Some(program) = program {
         return Some((Owner::ThirdParty, program.path()));
     }
     // Code in an `eval` has no file, but belongs to the script.
     let file = script_call_site.and_then(|call_site| call_site.file.as_deref());
-    let file = file.or_else(|| launcher().and_then(script_of))?;
+    let file = file.or_else(|| launcher.and_then(script_of))?;
     let is_generated = script_call_site.is_some_and(is_generated_makefile);
     Some((if is_generated { Owner::Generated } else { Owner::of(file) }, file))
 }

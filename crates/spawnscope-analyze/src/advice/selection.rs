@@ -92,23 +92,22 @@ fn with_lines(context: &RuleContext<'_, '_>, selector: &str, launches: &[u32]) -
 /// Returns selectors for the arguments of the launches. `None` if there are too many different
 /// arguments, or if some are unknown or too long.
 fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
-    let arguments = |index: &u32| {
+    let all = launches.iter().map(|index| {
         let exec = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
         Some(exec.arguments().collect::<Vec<_>>().join(&b' '))
-    };
-    let all: BTreeSet<Vec<u8>> = launches.iter().map(arguments).collect::<Option<_>>()?;
+    });
+    let all: BTreeSet<Vec<u8>> = all.collect::<Option<_>>()?;
+    let selectors: Option<Vec<String>> = all.iter().map(|arguments| argument_selector(arguments)).collect();
+    selectors.filter(|selectors| selectors.len() <= MAX_SELECTORS_PER_GROUP)
+}
+
+/// Returns the selector for these arguments. `None` if it would be empty or too long.
+fn argument_selector(arguments: &[u8]) -> Option<String> {
     // The option must survive copy and paste, so spaces and control characters become `?`.
-    let without_spaces = |character: char| {
-        let is_space = character.is_whitespace() || character.is_control();
-        if is_space { '?' } else { character }
-    };
-    let selection = |arguments: &Vec<u8>| {
-        let arguments: String = literal(arguments).chars().map(without_spaces).collect();
-        let fits = !arguments.is_empty() && arguments.len() <= MAX_PATTERN_BYTES;
-        fits.then(|| format!("argv={arguments}"))
-    };
-    let selections: Option<Vec<String>> = all.iter().map(selection).collect();
-    selections.filter(|selections| selections.len() <= MAX_SELECTORS_PER_GROUP)
+    let pattern =
+        literal(arguments).replace(|character: char| character.is_whitespace() || character.is_control(), "?");
+    let fits = !pattern.is_empty() && pattern.len() <= MAX_PATTERN_BYTES;
+    fits.then(|| format!("argv={pattern}"))
 }
 
 /// Whether the selections of a change match `launches` and nothing outside `intended`, except for
@@ -120,8 +119,8 @@ fn fits(
     launches: &[u32],
     intended: &HashSet<u32>,
 ) -> bool {
-    let select = |text: &String| Selector::parse(text).ok()?.select(context.forest()).ok();
-    let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
+    let selected = selections.iter().map(|text| Selector::parse(text).ok()?.select(context.forest()).ok());
+    let Some(selected) = selected.collect::<Option<Vec<_>>>() else {
         return false;
     };
     let selected = affected(context, change, &selected.concat());

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::advice::{Advice, AdviceList};
+use crate::advice::AdviceList;
 use crate::diff::{Count, Key, Run, ScriptLine};
 use crate::groups::THE_RECORDER;
 use crate::summary::Summary;
@@ -63,8 +63,8 @@ impl CulpritSearch<'_> {
         let mut lines: BTreeMap<_, Line<'_>> = BTreeMap::new();
         for (number, run) in self.runs.iter().enumerate() {
             // The recorded command itself is no culprit.
-            let is_suspect = |key: &Key| is_limited(key) && key.parent != THE_RECORDER;
-            for (key, sums) in run.launches.iter().filter(|(key, _)| is_suspect(key)) {
+            let suspects = run.launches.iter().filter(|(key, _)| is_limited(key) && key.parent != THE_RECORDER);
+            for (key, sums) in suspects {
                 let program = key.command.as_slice();
                 let unknown = key.script_line.is_none().then_some(program);
                 let line = lines.entry((&key.script_line, unknown)).or_default();
@@ -88,12 +88,11 @@ impl CulpritSearch<'_> {
             let Some(script_line) = &culprit.script_line else {
                 continue;
             };
-            let is_about = |advice: &&Advice| {
+            let advice = self.advices.worth.iter().find(|advice| {
                 let mut call_sites = advice.callers.largest.iter().map(|(call_site, _)| ScriptLine::of(call_site));
-                call_sites.any(|call_site| call_site == *script_line)
-            };
-            let is_helpful = |advice: &&Advice| advice.finding.changes.iter().any(|fix| lowers(fix.change));
-            let advice = self.advices.worth.iter().find(|advice| is_helpful(advice) && is_about(advice));
+                advice.finding.changes.iter().any(|fix| lowers(fix.change))
+                    && call_sites.any(|call_site| call_site == *script_line)
+            });
             culprit.advice = advice.map(|advice| (advice.finding.title.clone(), advice.finding.fix.clone()));
         }
         culprits
@@ -143,7 +142,7 @@ pub(super) fn with_largest_counts(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advice::{Basis, Finding};
+    use crate::advice::{Advice, Basis, Finding};
     use crate::callers::{CallSite, CallerCounts};
     use crate::whatif::AppliedChange;
     use spawnscope_data::event::{Language, Nanos};
@@ -184,16 +183,16 @@ mod tests {
         }
     }
 
+    fn advice_for_budget(worth: &[Advice], lowers: fn(Change) -> bool) -> Option<String> {
+        let advices = AdviceList { worth: worth.to_vec(), ..AdviceList::default() };
+        let search = CulpritSearch { runs: &[], advices: &advices };
+        let culprit = Line::default().culprit(Some(&ScriptLine::of(&call_site())));
+        let advised = search.with_advice(vec![culprit], lowers).remove(0);
+        advised.advice.map(|(title, _)| title)
+    }
+
     #[test]
     fn advice_for_a_budget_of_counts_reduces_the_count() {
-        let script_line = ScriptLine::of(&call_site());
-        let advice_for_budget = |worth: &[Advice], lowers: fn(Change) -> bool| {
-            let advices = AdviceList { worth: worth.to_vec(), ..AdviceList::default() };
-            let search = CulpritSearch { runs: &[], advices: &advices };
-            let culprit = Line::default().culprit(Some(&script_line));
-            let advised = search.with_advice(vec![culprit], lowers).remove(0);
-            advised.advice.map(|(title, _)| title)
-        };
         let (vfork, builtin) = (advice("vfork", Change::Vfork), advice("builtin", Change::Builtin));
         let absolute = advice("absolute", Change::Absolute);
         let both = [vfork.clone(), builtin];

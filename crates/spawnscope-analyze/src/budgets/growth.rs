@@ -55,7 +55,7 @@ pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
         (Grown::ForksWithoutExec, &diff.forks_without_exec, |row| &row.count),
         (Grown::FailedExecs, &diff.failed_execs, |row| &row.failed_execs),
     ];
-    let verdict = |(grown, change, count): (Grown, &CountChange, RowCount)| {
+    let verdicts = counts.into_iter().map(|(grown, change, count)| {
         let limit = tolerance.limit(change.before.median as f64);
         let is_exceeded = change.after.median as f64 > limit && change.after.low > change.before.high;
         Verdict {
@@ -68,8 +68,8 @@ pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
                 Vec::new()
             },
         }
-    };
-    counts.into_iter().map(verdict).chain(wall(diff, tolerance)).collect()
+    });
+    verdicts.chain(wall(diff, tolerance)).collect()
 }
 
 /// Checks the wall. `None` if a side has only one run, because a change then cannot be distinguished
@@ -93,12 +93,12 @@ fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
 fn grown_rows(diff: &Diff, is_counted: impl Fn(&&Row) -> bool, count: RowCount) -> Vec<Culprit> {
     let mut rows: Vec<&Row> = diff.rows.iter().filter(is_counted).filter(|row| count(row).difference() > 0).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(count(row).difference()));
-    let culprit = |row: &&Row| Culprit {
+    let culprits = rows.iter().take(MAX_NAMED).map(|row| Culprit {
         command: row.command.clone(),
         others: 0,
         script_line: row.line().cloned(),
         count: count(row).difference().unsigned_abs(),
         advice: None,
-    };
-    rows.iter().take(MAX_NAMED).map(culprit).collect()
+    });
+    culprits.collect()
 }

@@ -211,12 +211,12 @@ fn per_line(search: &CulpritSearch<'_>, max: u64) -> Result<Verdict, BudgetError
 }
 
 fn critical_tax(search: &CulpritSearch<'_>, max: f64) -> Result<Verdict, BudgetError> {
-    let share = |run: &Run| {
+    let mut shares = Vec::new();
+    for run in search.runs {
         let wall = run.wall.filter(|wall| wall.0 > 0).ok_or(BudgetError::NoWall)?;
         let tax = run.all.critical_tax.ok_or(BudgetError::NoCriticalPath)?;
-        Ok(tax.0 as f64 / wall.0 as f64)
-    };
-    let shares: Vec<f64> = search.runs.iter().map(share).collect::<Result<_, _>>()?;
+        shares.push(tax.0 as f64 / wall.0 as f64);
+    }
     Ok(search.limit_time(Budget::CriticalTax(max), max, &shares))
 }
 
@@ -238,11 +238,11 @@ impl CulpritSearch<'_> {
         is_limited: impl Fn(&Key) -> bool,
         count: impl Fn(&Summary) -> u64,
     ) -> Verdict {
-        let count_in_run = |run: &Run| {
+        let counts = self.runs.iter().map(|run| {
             let limited = run.launches.iter().filter(|(key, _)| is_limited(key));
             limited.map(|(_, sums)| count(sums)).sum()
-        };
-        let total = Count::of(self.runs.iter().map(count_in_run).collect());
+        });
+        let total = Count::of(counts.collect());
         let is_exceeded = total.median > max;
         let lowers = match budget {
             Budget::FailedExecs(_) => removes_failed_execs,

@@ -20,9 +20,10 @@ impl Count {
     #[must_use]
     pub fn of(mut counts: Vec<u64>) -> Count {
         counts.sort_unstable();
-        let median = counts.len().saturating_sub(1) / 2;
-        let at = |index: usize| counts.get(index).copied().unwrap_or_default();
-        Count { low: at(0), median: at(median), high: at(counts.len().saturating_sub(1)) }
+        let (Some(low), Some(high)) = (counts.first(), counts.last()) else {
+            return Count::default();
+        };
+        Count { low: *low, median: counts[(counts.len() - 1) / 2], high: *high }
     }
 
     /// Whether all runs have the same count.
@@ -69,8 +70,7 @@ pub struct TimeChange {
 
 impl TimeChange {
     pub(super) fn of(resamples: &Resamples, before: &[Option<f64>], after: &[Option<f64>]) -> TimeChange {
-        let known = |values: &[Option<f64>]| values.iter().copied().collect::<Option<Vec<f64>>>();
-        let (before, after) = (known(before), known(after));
+        let [before, after] = [before, after].map(|values| values.iter().copied().collect::<Option<Vec<f64>>>());
         let difference = before.as_deref().zip(after.as_deref());
         TimeChange {
             difference: difference.and_then(|(before, after)| resamples.difference(before, after)),

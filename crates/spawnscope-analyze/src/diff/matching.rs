@@ -4,6 +4,7 @@
 //! by file, for loops that were rewritten.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::Hash;
 
 use crate::diff::run::{Key, Run, ScriptLine};
 use crate::summary::Summary;
@@ -37,8 +38,8 @@ fn sum_of<'r>(mut sums: impl Iterator<Item = &'r Summary>) -> Option<Summary> {
 
 /// Matches the launches of two sides.
 pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
-    let keys = |runs: &'r [Run]| -> BTreeSet<&'r Key> { runs.iter().flat_map(|run| run.launches.keys()).collect() };
-    let (older, newer) = (keys(before), keys(after));
+    let runs = [before, after];
+    let [older, newer] = runs.map(|runs| runs.iter().flat_map(|run| run.launches.keys()).collect::<BTreeSet<&Key>>());
     let mut matched: Vec<[Vec<&Key>; 2]> = older.intersection(&newer).map(|key| [vec![*key], vec![*key]]).collect();
     let mut unmatched: [Vec<&Key>; 2] =
         [older.difference(&newer).copied().collect(), newer.difference(&older).copied().collect()];
@@ -51,23 +52,18 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
     let [removed, added] = unmatched;
     matched.extend(removed.into_iter().map(|key| [vec![key], Vec::new()]));
     matched.extend(added.into_iter().map(|key| [Vec::new(), vec![key]]));
-    let runs = [before, after];
     matched.into_iter().map(|keys| Pair::new(runs, keys)).collect()
 }
 
 /// Matches groups with the same program and arguments in the same file, whose line may have moved.
 /// Matches them in the order of their keys.
 fn match_moved_lines<'r>(unmatched: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[Vec<&'r Key>; 2]>) {
-    let identity = |key: &'r Key| {
-        let file = key.script_line.as_ref().map(|script_line| &script_line.file);
-        (&key.command, &key.arguments, file, &key.parent)
-    };
     let mut newer: HashMap<_, VecDeque<&Key>> = HashMap::new();
     for key in &unmatched[1] {
-        newer.entry(identity(key)).or_default().push_back(key);
+        newer.entry(without_line(key)).or_default().push_back(key);
     }
     let mut taken: BTreeSet<&Key> = BTreeSet::new();
-    unmatched[0].retain(|key| match newer.get_mut(&identity(key)).and_then(VecDeque::pop_front) {
+    unmatched[0].retain(|key| match newer.get_mut(&without_line(key)).and_then(VecDeque::pop_front) {
         Some(other) => {
             taken.insert(other);
             matched.push([vec![*key], vec![other]]);
@@ -76,6 +72,12 @@ fn match_moved_lines<'r>(unmatched: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[V
         None => true,
     });
     unmatched[1].retain(|key| !taken.contains(key));
+}
+
+/// Returns what stays the same in the key of a group whose line moved.
+fn without_line(key: &Key) -> impl Eq + Hash {
+    let file = key.script_line.as_ref().map(|script_line| &script_line.file);
+    (&key.command, &key.arguments, file, &key.parent)
 }
 
 /// Returns the file of a call site. Inline scripts (`-c`) have no file and their texts differ, so

@@ -167,14 +167,14 @@ fn counts(sums: &Sums, count: impl Fn(&Summary) -> u64) -> CountChange {
 /// Compares a time. It is zero in a run without such launches, and unknown in a run whose launches
 /// have an unknown time.
 fn time(resamples: &Resamples, sums: &Sums, time_of: impl Fn(&Summary) -> Option<Nanos>) -> TimeChange {
-    let times_of_side = |side: usize| {
-        let times = sums[side].iter().map(|sums| match sums {
+    let [before, after] = sums.each_ref().map(|side| {
+        let times = side.iter().map(|sums| match sums {
             Some(sums) => time_of(sums).map(|time| time.0 as f64),
             None => Some(0.0),
         });
         times.collect::<Vec<Option<f64>>>()
-    };
-    TimeChange::of(resamples, &times_of_side(0), &times_of_side(1))
+    });
+    TimeChange::of(resamples, &before, &after)
 }
 
 fn times(resamples: &Resamples, sums: &Sums) -> Times {
@@ -186,11 +186,12 @@ fn times(resamples: &Resamples, sums: &Sums) -> Times {
 }
 
 fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
-    let keys = || pair.keys.iter().flatten();
-    let first = keys().next();
+    let keys = pair.keys.concat();
+    let first = keys.first();
     let arguments = first.map(|key| &key.arguments);
-    let is_common = keys().all(|key| Some(&key.arguments) == arguments);
-    let line = |side: usize| pair.keys[side].first().and_then(|key| key.script_line.clone());
+    let is_common = keys.iter().all(|key| Some(&key.arguments) == arguments);
+    let [line_before, line_after] =
+        pair.keys.each_ref().map(|keys| keys.first().and_then(|key| key.script_line.clone()));
     let (count, failed_execs) = (counts(&pair.sums, |sums| sums.count), counts(&pair.sums, |sums| sums.failed_execs));
     let times = times(resamples, &pair.sums);
     Row {
@@ -198,8 +199,8 @@ fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
         command: first.map(|key| key.command.clone()).unwrap_or_default(),
         arguments: arguments.filter(|_| is_common).cloned(),
         parent: first.map(|key| key.parent.clone()).unwrap_or_default(),
-        line_before: line(0),
-        line_after: line(1),
+        line_before,
+        line_after,
         count,
         failed_execs,
         times,
@@ -207,14 +208,13 @@ fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
 }
 
 fn kind(count: &CountChange, failed_execs: &CountChange, times: &Times, wall: Option<f64>) -> ChangeKind {
-    let is_long = |change: &TimeChange| {
-        let value = change.value().unwrap_or_default().abs();
-        wall.is_some_and(|wall| value >= MIN_SHARE_OF_WALL * wall) && change.is_change() == Some(true)
-    };
+    let critical = times.critical.value().unwrap_or_default().abs();
+    let is_long = wall.is_some_and(|wall| critical >= MIN_SHARE_OF_WALL * wall);
     match (count.before.high, count.after.high) {
         (0, _) => ChangeKind::Added,
         (_, 0) => ChangeKind::Removed,
-        _ if count.is_change() || failed_execs.is_change() || is_long(&times.critical) => ChangeKind::Changed,
+        _ if count.is_change() || failed_execs.is_change() => ChangeKind::Changed,
+        _ if is_long && times.critical.is_change() == Some(true) => ChangeKind::Changed,
         _ => ChangeKind::Same,
     }
 }
@@ -250,8 +250,8 @@ fn differing_conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
         }
     }
     for (side, runs, others) in [(Side::Before, before, after), (Side::After, after, before)] {
-        let has_script_lines = |runs: &[Run]| runs.iter().any(|run| run.has_script_lines);
-        if has_script_lines(others) && !has_script_lines(runs) {
+        let [has_lines, others_have_lines] = [runs, others].map(|runs| runs.iter().any(|run| run.has_script_lines));
+        if others_have_lines && !has_lines {
             conditions.push(Condition::NoLines(side));
         }
         if runs.iter().any(|run| run.wall.is_none()) {

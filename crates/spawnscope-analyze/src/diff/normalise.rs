@@ -45,7 +45,7 @@ pub fn normalise(text: &[u8]) -> Vec<u8> {
             normal.extend_from_slice(directory);
             at += directory.len();
             at += push_temporary_name(&mut normal, &text[at..]);
-        } else if is_word(text[at]) {
+        } else if text[at].is_ascii_alphanumeric() {
             let word = word_at(&text[at..]);
             push_word(&mut normal, word);
             at += word.len();
@@ -66,12 +66,8 @@ fn is_short_option(text: &[u8]) -> bool {
     letter.is_ascii_alphabetic() && (1..=2).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-}
-
 fn word_at(text: &[u8]) -> &[u8] {
-    let end = text.iter().position(|byte| !is_word(*byte));
+    let end = text.iter().position(|byte| !byte.is_ascii_alphanumeric());
     &text[..end.unwrap_or(text.len())]
 }
 
@@ -94,10 +90,13 @@ fn push_word(normal: &mut Vec<u8>, word: &[u8]) {
 /// Whether a word is a hash (long, hexadecimal, with at least one digit) or an address (hexadecimal
 /// after `0x`).
 fn is_hash(word: &[u8]) -> bool {
-    let is_hexadecimal = |word: &[u8]| word.iter().all(u8::is_ascii_hexdigit);
     let has_digit = word.iter().any(u8::is_ascii_digit);
     let is_address = word.strip_prefix(b"0x").is_some_and(is_hexadecimal);
     is_address || (word.len() >= MIN_HASH_DIGITS && has_digit && is_hexadecimal(word))
+}
+
+fn is_hexadecimal(word: &[u8]) -> bool {
+    word.iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Whether the text ends with `tmp.` or similar, to which `mktemp` appends a random name.

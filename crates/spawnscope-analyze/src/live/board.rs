@@ -132,8 +132,8 @@ impl LiveBoard {
     /// Returns the processes, each after its parent, and siblings in the order of creation.
     fn processes(&self) -> Vec<ProcessRow> {
         let mut children: HashMap<Option<LaunchId>, Vec<&Process>> = HashMap::new();
-        let is_shown = |process: &&Process| process.is_launch() || process.launched > 0;
-        for process in self.live.processes().filter(is_shown) {
+        let shown = self.live.processes().filter(|process| process.is_launch() || process.launched > 0);
+        for process in shown {
             // A parent that has ended is not listed.
             let parent = process.parent().filter(|parent| self.live.process(*parent).is_some());
             children.entry(parent).or_default().push(process);

@@ -74,8 +74,8 @@ impl LiveLaunches {
             let Some(process) = self.processes.get_mut(&row.launch) else {
                 continue;
             };
-            let text = |id: TextId| self.texts.get(&id).cloned().unwrap_or_default();
-            process.add_exec((rows.recording, ordinal), text(row.path), text(row.argv), row);
+            let [path, argv] = [row.path, row.argv].map(|id| self.texts.get(&id).cloned().unwrap_or_default());
+            process.add_exec((rows.recording, ordinal), path, argv, row);
         }
         // Ids ascend in the order of creation, so a parent gets its name before its children.
         new.sort_unstable();

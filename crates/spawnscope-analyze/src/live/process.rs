@@ -166,11 +166,10 @@ impl Process {
     /// Returns the program that it ran at an instant, or its last program if the instant is
     /// unknown.
     pub(super) fn program_at(&self, at: Option<Nanos>) -> Arc<[u8]> {
-        let is_entered = |exec: &&ExecWithTexts| {
+        let program = self.execs.values().rfind(|exec| {
             let entered = exec.row.enter.or(exec.row.returned);
             entered.zip(at).is_none_or(|(entered, at)| entered <= at)
-        };
-        let program = self.execs.values().rfind(is_entered);
+        });
         program.map_or_else(|| Arc::clone(&self.birth_program), |exec| base_name(&exec.path).into())
     }
 }

@@ -40,6 +40,14 @@ fn launch(id: u64, parent: LaunchId) -> LaunchRow {
     }
 }
 
+fn existing(id: u64, name: u32) -> LaunchRow {
+    LaunchRow { id: LaunchId(id), origin: Origin::Existed, name: Some(TextId(name)), ..LaunchRow::default() }
+}
+
+fn one_row(row: &LaunchRow) -> NewRows {
+    NewRows { launches: vec![row.clone()], ..NewRows::default() }
+}
+
 fn end(row: &mut LaunchRow, status: i32) {
     row.exit = Some(Nanos(2000));
     row.zombie = Some(Nanos(2100));
@@ -218,12 +226,11 @@ fn the_command_ends_once_without_being_reaped() {
         exit: Some(Nanos(900)),
         ..LaunchRow::default()
     };
-    let mut batch = |row: &LaunchRow| live.apply(NewRows { launches: vec![row.clone()], ..NewRows::default() });
-    assert!(batch(&row).is_empty());
+    assert!(live.apply(one_row(&row)).is_empty());
     row.zombie = Some(Nanos(1000));
     row.wait_status = Some(0);
-    assert_eq!(batch(&row).len(), 1);
-    assert!(batch(&row).is_empty(), "a late event");
+    assert_eq!(live.apply(one_row(&row)).len(), 1);
+    assert!(live.apply(one_row(&row)).is_empty(), "a late event");
     assert_eq!((live.started(), live.running()), (1, 0));
 }
 
@@ -248,18 +255,15 @@ fn a_launch_that_outlives_its_recording_is_counted_once_without_phases() {
         name: Some(TextId(0)),
         ..LaunchRow::default()
     };
-    let mut batch = |row: &LaunchRow, texts| {
-        live.apply(NewRows { recording: 1, texts, launches: vec![row.clone()], ..NewRows::default() })
-    };
-    let gone = batch(&row, texts(&["sleep"]));
+    let gone = live.apply(NewRows { recording: 1, texts: texts(&["sleep"]), ..one_row(&row) });
     assert_eq!(gone.iter().map(|gone| gone.id).collect::<Vec<_>>(), [LaunchId(3)], "launch 3 no longer exists");
     end(&mut row, 9);
     row.reaped = None;
-    let ended = batch(&row, Vec::new());
+    let ended = live.apply(NewRows { recording: 1, ..one_row(&row) });
     let [ended] = ended.as_slice() else { panic!("{ended:?}") };
     assert_eq!(ended.command, b"sleep");
     assert!(ended.has_failed() && ended.phases.is_none() && ended.total.is_none());
-    assert!(batch(&row, Vec::new()).is_empty(), "a late event");
+    assert!(live.apply(NewRows { recording: 1, ..one_row(&row) }).is_empty(), "a late event");
     assert_eq!((live.started(), live.running()), (2, 0));
 }
 
@@ -307,12 +311,6 @@ fn the_first_commands_have_rows_and_all_others_share_one() {
 #[test]
 fn a_board_lists_commands_and_the_tree_of_processes() {
     let mut board = LiveBoard::new(Vec::new());
-    let existing = |id, name| LaunchRow {
-        id: LaunchId(id),
-        origin: Origin::Existed,
-        name: Some(TextId(name)),
-        ..LaunchRow::default()
-    };
     let mut ended = launch(5, LaunchId(4));
     end(&mut ended, 0x100);
     board.apply(NewRows {

@@ -65,9 +65,10 @@ impl Link {
 pub(crate) fn chain_start(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
     let execs = &forest.launches[launch as usize].execs;
     let last = execs.len().saturating_sub(1);
-    let leading = || (0..last).rev().take_while(|at| only_leads_to_next(forest, timelines, launch, *at));
-    let known = leading().take_while(|at| Link::of(&execs[*at], &execs[last]).is_some());
-    known.last().or_else(|| leading().last()).unwrap_or(last)
+    let leading = (0..last).rev().take_while(|at| only_leads_to_next(forest, timelines, launch, *at));
+    let leading: Vec<usize> = leading.collect();
+    let known = leading.iter().take_while(|at| Link::of(&execs[**at], &execs[last]).is_some());
+    known.last().or(leading.last()).copied().unwrap_or(last)
 }
 
 /// Whether a process launched more than short helpers before the chain to its last program.
@@ -80,8 +81,8 @@ pub(crate) fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch:
 /// Returns the children that a process launched between two of its execs.
 pub(crate) fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize) -> Vec<usize> {
     let execs = &forest.launches[launch as usize].execs;
-    let at = |exec: usize| execs.get(exec).and_then(Exec::entered);
-    at(from).zip(at(to)).map(|(from, to)| created_between(forest, launch, from, to)).unwrap_or_default()
+    let [from, to] = [from, to].map(|exec| execs.get(exec).and_then(Exec::entered));
+    from.zip(to).map(|(from, to)| created_between(forest, launch, from, to)).unwrap_or_default()
 }
 
 /// Whether a program only led to the next program of the process, possibly with short helper
@@ -170,8 +171,8 @@ fn is_shim(exec: &Exec<'_>) -> bool {
 
 /// Whether an exec runs a shell on a file, rather than on the text after `-c`.
 pub(crate) fn is_shell_script(exec: &Exec<'_>) -> bool {
-    let has_file_argument = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
-    is_shell(exec.program_name()) && (exec.interpreter().is_some() || has_file_argument())
+    is_shell(exec.program_name())
+        && (exec.interpreter().is_some() || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-")))
 }
 
 /// Whether a script that only launches one program is part of a recursion, because the program is
@@ -195,8 +196,8 @@ pub(crate) fn is_same_script(one: &Exec<'_>, other: &Exec<'_>) -> bool {
 
 /// Returns the file that a shell runs, as an absolute path if the working directory is known.
 fn script_path(exec: &Exec<'_>) -> PathBuf {
-    let argument = || exec.arguments().nth(1).filter(|_| exec.interpreter().is_none());
-    let path = Path::new(OsStr::from_bytes(argument().unwrap_or(exec.path())));
+    let argument = exec.arguments().nth(1).filter(|_| exec.interpreter().is_none());
+    let path = Path::new(OsStr::from_bytes(argument.unwrap_or(exec.path())));
     let directory = Path::new(OsStr::from_bytes(exec.cwd().unwrap_or_default()));
     // `components` drops `.` and repeated slashes.
     directory.join(path).components().filter(|part| *part != Component::CurDir).collect()

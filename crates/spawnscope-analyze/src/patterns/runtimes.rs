@@ -82,8 +82,9 @@ impl Runtime {
     fn from_functions(forest: &Forest<'_>, launch: &Launch<'_>) -> Runtime {
         let mut names = forest.frames(launch.native_stack).filter_map(|frame| frame.function);
         let language = names.find_map(|name| {
-            let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
-            FUNCTIONS.iter().find(|(part, _)| has(part)).map(|(_, runtime)| *runtime)
+            let mut functions = FUNCTIONS.iter();
+            let (_, runtime) = functions.find(|(part, _)| name.windows(part.len()).any(|window| window == *part))?;
+            Some(*runtime)
         });
         language.unwrap_or(Runtime::Native)
     }

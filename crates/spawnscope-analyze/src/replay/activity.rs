@@ -161,11 +161,10 @@ impl Activities {
 
     fn index_at(&self, at: Nanos) -> usize {
         let last = self.last.get();
-        let is_current = |index: &usize| {
+        let near = (last..self.changes.len()).take(MAX_CHECKED).find(|index| {
             let next = self.changes.get(index + 1);
             self.changes[*index].0 <= at && next.is_none_or(|(next, _)| at < *next)
-        };
-        let near = (last..self.changes.len()).take(MAX_CHECKED).find(is_current);
+        });
         let index = near.unwrap_or_else(|| {
             let begun = self.changes.partition_point(|(start, _)| *start <= at);
             begun.saturating_sub(1)
@@ -287,11 +286,11 @@ fn shared_pages(child: &Launch<'_>) -> bool {
 
 /// Whether a launch does not overlap another launch by its parent.
 pub(crate) fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
-    let at = |position: usize| &forest.launches[children[position]].instants;
-    let reaped = at(position).reaped.get();
-    let before = position.checked_sub(1).map(&at);
-    let is_first =
-        before.is_none_or(|before| before.reaped.get().is_some() && before.reaped.get() <= at(position).create.get());
-    let is_last = position + 1 >= children.len() || reaped <= at(position + 1).create.get();
-    reaped.is_some() && is_first && is_last
+    let at = &forest.launches[children[position]].instants;
+    let (create, reaped) = (at.create.get(), at.reaped.get());
+    let before = position.checked_sub(1).map(|before| forest.launches[children[before]].instants.reaped.get());
+    let next = children.get(position + 1).map(|next| forest.launches[*next].instants.create.get());
+    reaped.is_some()
+        && before.is_none_or(|before| before.is_some() && before <= create)
+        && next.is_none_or(|next| reaped <= next)
 }

@@ -87,17 +87,20 @@ impl Parameters {
     /// Returns the parameters for a recording. `None` if the recording has not ended.
     #[must_use]
     pub fn of(recording: &Recording) -> Option<Parameters> {
-        let known = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
-        let nanos = |what: Constant| known(what).map(|row| row.ns).unwrap_or_default();
         Some(Parameters {
             cpus: recording.info.usable_cpus(),
             wall: recording.info.wall?,
-            fault_ns: nanos(Constant::ReuseFault),
-            call_ns: nanos(Constant::RecordedCall),
-            launch_ns: plausible_or_zero(nanos(Constant::RecordedLaunch)),
-            exec_ns: plausible_or_zero(nanos(Constant::RecordedExec)),
+            fault_ns: measured_or_zero(recording, Constant::ReuseFault),
+            call_ns: measured_or_zero(recording, Constant::RecordedCall),
+            launch_ns: plausible_or_zero(measured_or_zero(recording, Constant::RecordedLaunch)),
+            exec_ns: plausible_or_zero(measured_or_zero(recording, Constant::RecordedExec)),
         })
     }
+}
+
+fn measured_or_zero(recording: &Recording, what: Constant) -> f64 {
+    let measured = recording.calibration.iter().find(|row| row.what == what);
+    measured.map(|row| row.ns).unwrap_or_default()
 }
 
 impl Replay {

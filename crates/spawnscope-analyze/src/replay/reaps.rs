@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 
 use crate::child_waits::{creator_of, is_created};
-use crate::launch::Launch;
 use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::tree::Forest;
 use crate::unknown_waits::UnknownWaits;
@@ -32,7 +31,7 @@ pub(super) fn without_wait<'f>(
     let multithreaded: HashSet<u32> =
         timelines.threads[forest.launches.len()..].iter().map(|thread| thread.launch).collect();
     let last = last_threads(timelines, |launch| multithreaded.contains(&launch));
-    let reap = move |(index, launch): (u32, &Launch<'_>)| {
+    let reaps = (0..).zip(&forest.launches).filter_map(move |(index, launch)| {
         let at = &launch.instants;
         let (zombie, reaped) = (at.zombie.get()?, at.reaped.get()?);
         let parent = creator_of(timelines, index, forest.parent(index as usize)? as u32);
@@ -40,12 +39,12 @@ pub(super) fn without_wait<'f>(
         let is_inside = start < zombie && zombie < reaped && reaped <= end && is_created(timelines, child);
         let did_not_wait = is_inside && is_on_cpu_without_wait_for(timelines, parent, reaped, index);
         did_not_wait.then_some(Reap { parent, child, zombie, reaped })
-    };
+    });
     let supposed = timelines.unknown().map_or(&[][..], UnknownWaits::reaps).iter();
     let supposed = supposed.filter(move |reap| start < reap.ended && reap.wait_end <= end);
     let supposed =
         supposed.map(|reap| Reap { parent: reap.thread, child: reap.child, zombie: reap.ended, reaped: reap.wait_end });
-    (0..).zip(&forest.launches).filter_map(reap).chain(supposed)
+    reaps.chain(supposed)
 }
 
 /// Whether a thread was on a CPU at an instant, and its wait before that was not for the launch.

@@ -181,10 +181,11 @@ mod tests {
     #[test]
     fn sleeps_are_unpacked_if_there_are_too_many_external_waits() {
         let (launch, stage) = (7, Stage::new(Phase::Run, 0));
-        let sleep = |name| Step::Sleep(Nanos(1), Activity { launch, stage }, ExternalWait::Process(Some(TextId(name))));
+        let waits = (0..300).map(|name| ExternalWait::Process(Some(TextId(name))));
+        let all: Vec<Step> = waits.map(|wait| Step::Sleep(Nanos(1), Activity { launch, stage }, wait)).collect();
         let mut steps = Steps::default();
-        (0..300).for_each(|name| steps.push(sleep(name)));
-        assert!((0..300).all(|name| steps.get(name as usize) == sleep(name)));
+        all.iter().for_each(|step| steps.push(*step));
+        assert_eq!((0..steps.len()).map(|index| steps.get(index)).collect::<Vec<_>>(), all);
         assert_eq!((steps.external_waits.len(), steps.unpacked.len()), (256, 44));
     }
 }

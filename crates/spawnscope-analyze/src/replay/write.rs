@@ -13,7 +13,7 @@ use super::steps::{Step, Steps, Token};
 use crate::external_wait::external_wait_of;
 use crate::phases::Phase;
 use crate::slices::ThreadSlices;
-use crate::timeline::{Thread, ThreadIndex, Timelines, beginning, last_launch, last_thread};
+use crate::timeline::{ThreadIndex, Timelines, beginning, last_launch, last_thread};
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::parallel;
@@ -126,12 +126,11 @@ pub(super) fn write(
 /// Returns the threads that exist at the start of the window: the first thread of the root, and
 /// threads of processes that existed before. All other threads are created by a recorded thread.
 fn roots(forest: &Forest<'_>, timelines: &Timelines, root: u32, start: Nanos) -> Vec<ThreadIndex> {
-    let existed = |thread: &Thread| {
+    let others = (0..).zip(&timelines.threads).filter(|(index, thread)| {
         let is_early = thread.created.get().is_none_or(|created| created <= start);
-        is_early && forest.launches[thread.launch as usize].origin == Origin::Existed
-    };
-    let threads = (0..).zip(&timelines.threads);
-    let others = threads.filter(|(index, thread)| *index != root && thread.creator.get().is_none() && existed(thread));
+        let existed = is_early && forest.launches[thread.launch as usize].origin == Origin::Existed;
+        *index != root && thread.creator.get().is_none() && existed
+    });
     std::iter::once(root).chain(others.map(|(index, _)| index)).collect()
 }
 

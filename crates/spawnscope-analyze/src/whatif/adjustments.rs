@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, HashMap};
 use super::refill::Refill;
 use crate::launch::Launch;
 use crate::phases::Phase;
-use crate::pieces::Piece;
 use crate::replay::activity::{Activity, ActivityKind, Stage};
 use crate::tree::Forest;
 
@@ -161,8 +160,7 @@ impl Adjustments {
         if self.removed[activity.launch as usize] {
             return 0.0;
         }
-        let piece_factor = || self.pieces.get(&activity).copied().unwrap_or(1.0);
-        let piece = if self.pieces.is_empty() { 1.0 } else { piece_factor() };
+        let piece = self.pieces.get(&activity).copied().unwrap_or(1.0);
         let phase = match activity.stage.kind() {
             ActivityKind::Phase(phase) => self.factors[activity.launch as usize][phase as usize],
             ActivityKind::Supervise => self.supervision[activity.launch as usize],
@@ -238,11 +236,11 @@ impl Adjustments {
 
     fn saving_of_pieces(&self, launch: &Launch<'_>, number: u32) -> f64 {
         let pieces = launch.pieces(None);
-        let saving_of_piece = |piece: &Piece| {
+        let savings = pieces.iter().map(|piece| {
             let stage = Stage::of_piece(launch, piece);
             let remains = self.factor(Activity { launch: number, stage });
             piece.end.since(piece.start).0 as f64 * (1.0 - remains)
-        };
-        pieces.iter().map(saving_of_piece).sum()
+        });
+        savings.sum()
     }
 }

@@ -224,27 +224,17 @@ impl<'e> Rewriter<'e> {
     }
 
     fn rewrite_step(&self, step: Step, rewriting: &mut RewriteState) {
-        let is_unchanged = rewriting.supervision.is_own(step);
+        let factor = if rewriting.supervision.is_own(step) { 1.0 } else { self.remaining_share(step) };
         let (written, cache) = (&mut rewriting.written, &mut rewriting.cache);
-        let scale = |span: Nanos, factor: f64| {
-            // Most steps do not change.
-            let stays = is_unchanged || factor == 1.0;
-            let span = if stays { span } else { Nanos((span.0 as f64 * factor).round() as u64) };
-            (span.0 > 0).then_some(span)
-        };
-        let scaled = |span: Nanos, activity: Activity| scale(span, self.adjustments.factor(activity));
         match step {
             Step::Run(span, activity) => {
-                let span = cache.shorten(span);
-                written.extend(scaled(span, activity).map(|span| Step::Run(span, activity)));
+                let span = scale(cache.shorten(span), factor);
+                written.extend(span.map(|span| Step::Run(span, activity)));
             }
             Step::Record(span, activity) => {
-                written.extend(scaled(span, activity).map(|span| Step::Record(span, activity)));
+                written.extend(scale(span, factor).map(|span| Step::Record(span, activity)));
             }
-            Step::Lose(span, activity) => {
-                let span = scale(span, self.adjustments.factor_of_queue(activity));
-                written.extend(span.map(|span| Step::Lose(span, activity)));
-            }
+            Step::Lose(span, activity) => written.extend(scale(span, factor).map(|span| Step::Lose(span, activity))),
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first sleep becomes a wait for the end of the child; the others are dropped.
                 if rewriting.last_late_reaping.replace(activity.launch) != Some(activity.launch) {
@@ -253,8 +243,7 @@ impl<'e> Rewriter<'e> {
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
             Step::Wait(token, _, span) if self.signalled_at_start[token as usize] => cache.remove_pause(span),
-            Step::Sleep(span, activity, external_wait) => match scale(span, self.adjustments.factor_of_sleep(activity))
-            {
+            Step::Sleep(span, activity, external_wait) => match scale(span, factor) {
                 Some(rest) => {
                     cache.keep_pause();
                     written.push_back(Step::Sleep(rest, activity, external_wait));
@@ -267,6 +256,15 @@ impl<'e> Rewriter<'e> {
                 written.push_back(step);
             }
             Step::Wake(_) => written.push_back(step),
+        }
+    }
+
+    fn remaining_share(&self, step: Step) -> f64 {
+        match step {
+            Step::Run(_, activity) | Step::Record(_, activity) => self.adjustments.factor(activity),
+            Step::Lose(_, activity) => self.adjustments.factor_of_queue(activity),
+            Step::Sleep(_, activity, _) => self.adjustments.factor_of_sleep(activity),
+            Step::Wait(..) | Step::Wake(_) | Step::Spawn(_) => 1.0,
         }
     }
 
@@ -299,6 +297,13 @@ impl<'e> Rewriter<'e> {
     fn new_token(&self, launch: u32, purpose: NewToken) -> Token {
         self.first_new + launch * NewToken::COUNT as Token + purpose as Token
     }
+}
+
+/// Scales a span. `None` if nothing remains.
+fn scale(span: Nanos, factor: f64) -> Option<Nanos> {
+    // Most steps do not change.
+    let span = if factor == 1.0 { span } else { Nanos((span.0 as f64 * factor).round() as u64) };
+    (span.0 > 0).then_some(span)
 }
 
 /// Whether a step belongs to an activity after the launch's first exec.

@@ -70,39 +70,47 @@ impl Constants {
     /// Returns the constants of the machine that the recording was made on.
     #[must_use]
     pub fn of(recording: &Recording, forest: &Forest<'_>) -> Constants {
-        let measured = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
-        let nanos = |what: Constant| measured(what).map(|row| row.ns);
-        let min_fork = || min_create(forest, &[Mechanism::Fork]);
-        let (identify, identify_spread) = identification(measured);
-        let ratio = nanos(Constant::PageFree).zip(nanos(Constant::PageCopy));
+        let min_fork = min_create(forest, &[Mechanism::Fork]);
+        let (identify, identify_spread) = identification(recording);
+        let page_free = measured_ns(recording, Constant::PageFree);
+        let ratio = page_free.zip(measured_ns(recording, Constant::PageCopy));
         Constants {
-            fork_create: at_most(nanos(Constant::ForkCreate).or_else(min_fork), MAX_FORK_CREATE),
+            fork_create: at_most(measured_ns(recording, Constant::ForkCreate).or(min_fork), MAX_FORK_CREATE),
             vfork_create: at_most(
-                nanos(Constant::VforkCreate)
-                    .or_else(|| min_create(forest, &[Mechanism::Vfork, Mechanism::PosixSpawn]).or_else(min_fork)),
+                measured_ns(recording, Constant::VforkCreate)
+                    .or_else(|| min_create(forest, &[Mechanism::Vfork, Mechanism::PosixSpawn]))
+                    .or(min_fork),
                 MAX_VFORK_CREATE,
             ),
-            page_free: nanos(Constant::PageFree),
+            page_free,
             exec: exec_of_small(forest),
-            refill: nanos(Constant::ForkExit)
-                .zip(nanos(Constant::ColdForkExit))
+            refill: measured_ns(recording, Constant::ForkExit)
+                .zip(measured_ns(recording, Constant::ColdForkExit))
                 .map(|(warm, cold)| Refill::measured(warm, cold, CALIBRATION_PAUSE))
                 .unwrap_or_default(),
             identify,
             identify_spread,
-            failed_lookup: nanos(Constant::FailedOpen)
-                .map(|open| open + nanos(Constant::RecordedCall).unwrap_or_default()),
+            failed_lookup: measured_ns(recording, Constant::FailedOpen)
+                .map(|open| open + measured_ns(recording, Constant::RecordedCall).unwrap_or_default()),
             free_per_copy: ratio
                 .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY_RANGE[0], FREE_PER_COPY_RANGE[1]))
                 .or(Some(USUAL_FREE_PER_COPY)),
-            spread: measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
+            spread: measured(recording, Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
             free_spread: [Constant::PageFree, Constant::PageCopy]
-                .map(|what| measured(what).map_or(UNMEASURED_SPREAD, spread_of))
+                .map(|what| measured(recording, what).map_or(UNMEASURED_SPREAD, spread_of))
                 .into_iter()
                 .fold(0.0, f64::hypot)
                 .min(MAX_FREE_SPREAD),
         }
     }
+}
+
+fn measured(recording: &Recording, what: Constant) -> Option<&Calibration> {
+    recording.calibration.iter().find(|row| row.what == what)
+}
+
+fn measured_ns(recording: &Recording, what: Constant) -> Option<f64> {
+    measured(recording, what).map(|row| row.ns)
 }
 
 /// Returns the shortest `create` of the launches by these mechanisms.
@@ -115,8 +123,8 @@ fn min_create(forest: &Forest<'_>, mechanisms: &[Mechanism]) -> Option<f64> {
 
 /// Returns how long a program takes to identify the CPU at its start, and the relative deviation.
 /// If the CPUID instructions were not counted, their number is assumed.
-fn identification<'r>(measured: impl Fn(Constant) -> Option<&'r Calibration>) -> (Option<f64>, f64) {
-    match (measured(Constant::Identify), measured(Constant::Cpuid)) {
+fn identification(recording: &Recording) -> (Option<f64>, f64) {
+    match (measured(recording, Constant::Identify), measured(recording, Constant::Cpuid)) {
         (Some(all), _) => (Some(all.ns), IDENTIFY_SPREAD.hypot(spread_of(all))),
         (None, Some(one)) => (Some(ASSUMED_CPUID_COUNT * one.ns), ZERO_TO_TWICE_SPREAD),
         (None, None) => (None, ZERO_TO_TWICE_SPREAD),
@@ -126,11 +134,11 @@ fn identification<'r>(measured: impl Fn(Constant) -> Option<&'r Calibration>) ->
 /// Returns the median `exec` of programs that small processes launched, otherwise the `exec` of the
 /// command.
 fn exec_of_small(forest: &Forest<'_>) -> Option<f64> {
-    let single = || forest.launches.iter().filter(|launch| launch.execs.len() == 1);
+    let single: Vec<&Launch<'_>> = forest.launches.iter().filter(|launch| launch.execs.len() == 1).collect();
     let by_small =
-        single().filter(|launch| nanos(launch, Phase::Create).is_some_and(|create| create < MAX_FORK_CREATE));
+        single.iter().filter(|launch| nanos(launch, Phase::Create).is_some_and(|create| create < MAX_FORK_CREATE));
     let exec = median(by_small.filter_map(|launch| nanos(launch, Phase::Exec)));
-    exec.or_else(|| nanos(single().find(|launch| launch.origin == Origin::Command)?, Phase::Exec))
+    exec.or_else(|| nanos(single.iter().find(|launch| launch.origin == Origin::Command)?, Phase::Exec))
 }
 
 fn nanos(launch: &Launch<'_>, phase: Phase) -> Option<f64> {

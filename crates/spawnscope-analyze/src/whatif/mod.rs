@@ -191,16 +191,15 @@ impl WhatIf<'_, '_> {
         let changed: Vec<u32> = changed.iter().flatten().copied().collect();
         let shift = unknown.shift(self.forest, &changed);
         let less = (shift.may_stay.0 as f64).min(saved);
-        let unsupposed = Some(shift.may_go_unsupposed).filter(|time| time.0 > 0);
-        let unknown_on_path = || {
-            let path = self.path_with(adjustments);
-            path.external_wait.get(&ExternalWait::Unknown).copied().unwrap_or_default()
-        };
-        let unsupposed = unsupposed.map_or(Nanos(0), |time| time.min(unknown_on_path()));
-        let create = Stage::new(Phase::Create, 0);
-        let is_cheaper = |launch: u32| adjustments.factor(Activity { launch, stage: create }) < 1.0;
-        let launches = (0..self.forest.launches.len() as u32).filter(|launch| is_cheaper(*launch));
-        let created: u64 = launches.map(|launch| unknown.creation(launch).0).sum();
+        let mut unsupposed = shift.may_go_unsupposed;
+        if unsupposed.0 > 0 {
+            let on_path = self.path_with(adjustments).external_wait.get(&ExternalWait::Unknown).copied();
+            unsupposed = unsupposed.min(on_path.unwrap_or_default());
+        }
+        let stage = Stage::new(Phase::Create, 0);
+        let launches = 0..self.forest.launches.len() as u32;
+        let cheaper = launches.filter(|launch| adjustments.factor(Activity { launch: *launch, stage }) < 1.0);
+        let created: u64 = cheaper.map(|launch| unknown.creation(launch).0).sum();
         let more = ((shift.may_go.0 + unsupposed.0 + created) as f64).min(predicted);
         Some([Nanos(less as u64), Nanos(more as u64)])
     }

@@ -123,9 +123,12 @@ mod tests {
         Step::Sleep(Nanos(10_000_000), reaping(), ExternalWait::Timer)
     }
 
+    fn is_own(steps: &[Step]) -> bool {
+        Supervision::of(steps.iter().copied(), OWN).is_own(steps[0])
+    }
+
     #[test]
     fn much_work_while_a_child_runs_is_the_parents_own() {
-        let is_own = |steps: &[Step]| Supervision::of(steps.iter().copied(), OWN).is_own(steps[0]);
         assert!(!is_own(&[working(1)]));
         assert!(is_own(&[working(100)]));
         assert!(is_own(&[working(2), working(2)]), "the sum counts");
@@ -137,7 +140,6 @@ mod tests {
 
     #[test]
     fn one_sleep_is_the_parents_own_and_several_are_polling() {
-        let is_own = |steps: &[Step]| Supervision::of(steps.iter().copied(), OWN).is_own(steps[0]);
         assert!(is_own(&[sleeping()]));
         assert!(!is_own(&[sleeping(), sleeping()]));
     }

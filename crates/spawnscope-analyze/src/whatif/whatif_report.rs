@@ -227,13 +227,13 @@ fn critical_programs(path: &CriticalPath, forest: &Forest<'_>) -> Vec<CriticalPr
         sums.0 += charges.total().0;
         sums.1 += charges.tax().0;
     }
-    let critical = |(command, (critical, tax)): (Command<'_>, (u64, u64))| CriticalProgram {
+    let on_path = programs.into_iter().filter(|(_, (critical, _))| *critical > 0);
+    let programs = on_path.map(|(command, (critical, tax))| CriticalProgram {
         label: command.label(),
         critical: Nanos(critical),
         tax: Nanos(tax),
-    };
-    let on_path = programs.into_iter().filter(|(_, (critical, _))| *critical > 0);
-    let mut programs: Vec<CriticalProgram> = on_path.map(critical).collect();
+    });
+    let mut programs: Vec<CriticalProgram> = programs.collect();
     programs.sort_by(|a, b| (Reverse(a.critical), &a.label).cmp(&(Reverse(b.critical), &b.label)));
     programs
 }

@@ -41,9 +41,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             let launch = &forest.launches[index];
             let is_grep = PROGRAMS.contains(&launch.command.name) && launch.execs.len() == 1;
             let call = launch.execs.last().filter(|_| is_grep).and_then(call_of);
-            let is_fed = || PipelineUnit::of(forest, context.timelines(), siblings, position).is_fed;
-            let is_in_script = || Dialect::of_parent(forest, index).is_some();
-            if let Some(call) = call.filter(|_| is_in_script() && !is_fed()) {
+            if let Some(call) = call
+                && Dialect::of_parent(forest, index).is_some()
+                && !PipelineUnit::of(forest, context.timelines(), siblings, position).is_fed
+            {
                 calls.entry(launch.command.name).or_default().push((index as u32, call));
             }
         }

@@ -22,9 +22,8 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     let children = forest.children(parent).iter().map(|child| *child as u32);
     let mut launches: Vec<u32> = children.filter(|child| context.launch(*child).copies_page_tables()).collect();
     // Skips launches that the process made before it executed this program.
-    let parent_program = |launch: u32| context.launch(launch).birth_command.name;
-    let program = parent_program(*launches.last()?);
-    launches.retain(|launch| parent_program(*launch) == program);
+    let program = context.launch(*launches.last()?).birth_command.name;
+    launches.retain(|launch| context.launch(*launch).birth_command.name == program);
     launches.sort_unstable();
     let first = *launches.first()?;
     let program = name(program);

@@ -7,7 +7,6 @@ use crate::advice::candidates::Candidate;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{forks, name, time};
-use crate::launch::Launch;
 use crate::patterns::runtimes::{PythonCall, Runtime};
 use crate::phases::Phase;
 use crate::whatif::AppliedChange;
@@ -27,19 +26,17 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         return Vec::new();
     };
     let has_large_parent = find_large_parents(context, small_fork_ns);
-    let max_saving = |index: u32, launch: &Launch<'_>| {
-        let create = launch.phases.get(Phase::Create).filter(|_| has_large_parent[index as usize])?;
-        let cost_per_copy = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
-        Some(Nanos(((create.0 as f64 - small_fork_ns).max(0.0) * cost_per_copy) as u64))
-    };
-    let candidates = |avoidable: bool| {
-        context.candidates(|index, launch| {
-            let max_saving = max_saving(index, launch)?;
+    let cost_per_copy = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
+    let [avoidable, necessary] = [true, false].map(|avoidable| {
+        let candidates = context.candidates(|index, launch| {
+            let create = launch.phases.get(Phase::Create).filter(|_| has_large_parent[index as usize])?;
+            let max_saving = Nanos(((create.0 as f64 - small_fork_ns).max(0.0) * cost_per_copy) as u64);
             (can_avoid_copy(context, index) == avoidable).then_some((launch.birth_command.name, max_saving))
-        })
-    };
-    let avoidable = candidates(true).into_iter().map(|candidate| avoidable_finding(context, candidate, small_fork_ns));
-    let necessary = candidates(false).into_iter().map(|candidate| necessary_finding(context, candidate, small_fork_ns));
+        });
+        candidates.into_iter()
+    });
+    let avoidable = avoidable.map(|candidate| avoidable_finding(context, candidate, small_fork_ns));
+    let necessary = necessary.map(|candidate| necessary_finding(context, candidate, small_fork_ns));
     avoidable.chain(necessary).collect()
 }
 
@@ -55,12 +52,10 @@ fn find_large_parents(context: &RuleContext<'_, '_>, small_fork_ns: f64) -> Vec<
     let mut found = vec![false; launches.len()];
     for parent in 0..launches.len() {
         let children = context.forest().children(parent);
-        let copied = || {
-            let copied = children.iter().map(|child| &launches[*child]);
-            copied.filter(|child| child.is_launch() && child.copies_page_tables())
-        };
-        let create = median(copied().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
-        let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes.get()? as f64)));
+        let copied = children.iter().map(|child| &launches[*child]);
+        let copied: Vec<_> = copied.filter(|child| child.is_launch() && child.copies_page_tables()).collect();
+        let create = median(copied.iter().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
+        let bytes = median(copied.iter().filter_map(|child| Some(child.parent_rss_bytes.get()? as f64)));
         if create.is_some_and(|create| create >= SLOW_FACTOR * small_fork_ns)
             && bytes.is_some_and(|bytes| bytes >= MIN_RSS_BYTES)
         {
@@ -124,8 +119,11 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
 /// Whether to mention the C library's huge pages: the program allocates with `malloc`, and the
 /// replay predicts a saving.
 fn huge_pages_help(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[u32]) -> bool {
-    let fix = || AppliedChange { change: Change::HugePages, launches: launches.to_vec() };
-    runtime.uses_malloc() && context.whatif.predict(&[fix()]).saving()[1] > context.min_saving()
+    if !runtime.uses_malloc() {
+        return false;
+    }
+    let fix = AppliedChange { change: Change::HugePages, launches: launches.to_vec() };
+    context.whatif.predict(&[fix]).saving()[1] > context.min_saving()
 }
 
 fn evidence(

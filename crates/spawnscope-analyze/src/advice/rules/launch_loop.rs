@@ -15,6 +15,7 @@ use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::phases::Phase;
+use crate::tree::Forest;
 use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -56,16 +57,15 @@ fn frequent_programs<'a>(
     let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
-        // The rule `needless-shell` has better advice about the launches of an unnecessary shell.
-        let is_in_needless_shell = || {
-            let parent = forest.parent(index as usize);
-            parent.is_some_and(|parent| needless_shell(forest, parent as u32).is_some())
-        };
         let is_plain = launch.execs.len() == 1 && forest.children(index as usize).is_empty();
         let is_excluded = is_shell(program) || IRREPLACEABLE.contains(&program) || LAUNCHERS.contains(&parent);
         let is_excluded = is_excluded || excluded.contains(&index);
-        let is_small = || is_mostly_tax_by_cpu_time(context, index as usize);
-        if is_plain && !is_excluded && is_small() && !is_in_version_manager(forest, index) && !is_in_needless_shell() {
+        if is_plain
+            && !is_excluded
+            && is_mostly_tax_by_cpu_time(context, index as usize)
+            && !is_in_version_manager(forest, index)
+            && !is_in_needless_shell(forest, index)
+        {
             by_kind.entry((parent, program)).or_default().push(index);
         }
     }
@@ -78,22 +78,31 @@ fn frequent_programs<'a>(
     by_kind
 }
 
+/// Whether a launch belongs to an unnecessary shell, about which the rule `needless-shell` has
+/// better advice.
+fn is_in_needless_shell(forest: &Forest<'_>, index: u32) -> bool {
+    let parent = forest.parent(index as usize);
+    parent.is_some_and(|parent| needless_shell(forest, parent as u32).is_some())
+}
+
 /// Whether each process of a compiled program made only one of the launches, as each `collect2`
 /// starts one linker. Such a program needs its launch; the loop is in whatever launches the
 /// program.
 fn has_one_launch_per_process(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
-    // All forks of a process count as one parent, so that a program that forks for each launch is
-    // recognized.
-    let ancestor_with_program = |index: &u32| {
-        let mut parent = forest.parent(*index as usize)?;
-        while forest.launches[parent].is_fork_without_exec() {
-            parent = forest.parent(parent)?;
-        }
-        Some(parent)
-    };
-    let parents: HashSet<usize> = all.iter().filter_map(ancestor_with_program).collect();
+    let parents: HashSet<usize> =
+        all.iter().filter_map(|index| ancestor_with_program(forest, *index as usize)).collect();
     parents.len() == all.len() && Runtime::of_parent(forest, all[0]) == Runtime::Native
+}
+
+/// Returns the process that made a launch. Its forks count as the process itself, so that a program
+/// that forks for each launch is recognized.
+fn ancestor_with_program(forest: &Forest<'_>, index: usize) -> Option<usize> {
+    let mut parent = forest.parent(index)?;
+    while forest.launches[parent].is_fork_without_exec() {
+        parent = forest.parent(parent)?;
+    }
+    Some(parent)
 }
 
 /// Returns the lines that show how to make fewer launches. Shells have no builtins that change
@@ -127,18 +136,18 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(ParentAndProgram<'a>
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
         let is_line = matches!(&launch.execs[..], [exec] if command_of(exec).is_some());
-        let is_parent_shell_or_make = || matches!(Runtime::of_parent(forest, index), Runtime::Shell | Runtime::Make);
         if !is_line || taken.contains(&index) || LAUNCHERS.contains(&parent) {
             continue;
         }
-        if needless_shell(forest, index).is_some() || is_parent_shell_or_make() {
+        if needless_shell(forest, index).is_some()
+            || matches!(Runtime::of_parent(forest, index), Runtime::Shell | Runtime::Make)
+        {
             continue;
         }
         let members = forest.walk(&[index as usize]).map(|step| step.index as u32);
         let members: Vec<u32> = members.take(MAX_LAUNCHES_OF_LINE + 1).collect();
-        let is_small = |member: &u32| is_mostly_tax_by_cpu_time(context, *member as usize);
         if members.len() <= MAX_LAUNCHES_OF_LINE
-            && members.iter().all(is_small)
+            && members.iter().all(|member| is_mostly_tax_by_cpu_time(context, *member as usize))
             && !is_in_version_manager(forest, index)
         {
             taken.extend(&members);

@@ -24,14 +24,13 @@ const MIN_LOAD_SHARE: f64 = 0.3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let constants = context.whatif.constants;
-    let failed = |launch: &Launch<'_>| sum_over_execs(launch, |exec| failed_search_time(exec, constants));
     let search_groups = groups_above_share(context, failed_lookups, MIN_SEARCH_SHARE, |launch| {
-        Some((failed(launch), launch.phases.get(Phase::Load)?.0 as f64))
+        Some((failed_search_time(launch, constants), launch.phases.get(Phase::Load)?.0 as f64))
     });
     let search_candidates = context.candidates(|_, launch| {
-        let is_significant =
-            failed(launch) > 0.0 && search_groups.contains(&(launch.command.name, failed_lookups(launch)));
-        is_significant.then(|| (launch.command.name, Nanos(failed(launch) as u64)))
+        let failed = failed_search_time(launch, constants);
+        let is_significant = failed > 0.0 && search_groups.contains(&(launch.command.name, failed_lookups(launch)));
+        is_significant.then_some((launch.command.name, Nanos(failed as u64)))
     });
     let end = context.forest().end;
     let load_groups = groups_above_share(context, libraries, MIN_LOAD_SHARE, |launch| {
@@ -68,8 +67,8 @@ fn groups_above_share<'a>(
     sums.into_keys().collect()
 }
 
-fn failed_search_time(exec: &Exec<'_>, constants: &Constants) -> f64 {
-    exec.load().unwrap_or_default().0 as f64 * search_share(exec, constants)
+fn failed_search_time(launch: &Launch<'_>, constants: &Constants) -> f64 {
+    sum_over_execs(launch, |exec| exec.load().unwrap_or_default().0 as f64 * search_share(exec, constants))
 }
 
 fn failed_lookups(launch: &Launch<'_>) -> u32 {

@@ -60,9 +60,12 @@ fn line_of(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> {
         && launch.execs.len() == 1
         && !context.is_captured(index)
         && needless_shell(context.forest(), index).is_none();
-    let varies = |word: &&[u8]| word.iter().any(|byte| b"./".contains(byte) || byte.is_ascii_digit());
-    let words = text.split(|byte| *byte == b' ').filter(|word| !varies(word));
+    let words = text.split(|byte| *byte == b' ').filter(|word| !is_file_or_number(word));
     is_recipe.then(|| words.collect::<Vec<_>>().join(&b' '))
+}
+
+fn is_file_or_number(word: &[u8]) -> bool {
+    word.iter().any(|byte| b"./".contains(byte) || byte.is_ascii_digit())
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], shell: &[u8], lines: usize, all: Vec<u32>) -> Finding {

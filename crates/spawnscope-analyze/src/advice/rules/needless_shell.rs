@@ -33,11 +33,11 @@ pub(super) fn is_needless(context: &RuleContext<'_, '_>, index: u32) -> bool {
 
 /// Returns how many of the launches use shell syntax that the caller must replace.
 fn count_with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
-    let needs_caller = |index: &&u32| {
+    let with_syntax = all.iter().filter(|index| {
         let mut commands = context.launch(**index).execs.iter().filter_map(command_of);
         commands.any(|command| need_of(command) == Need::Caller)
-    };
-    all.iter().filter(needs_caller).count()
+    });
+    with_syntax.count()
 }
 
 /// Returns the lines of the fix for a shell in the arguments of `find` or `xargs`.

@@ -61,20 +61,20 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Returns the replacement for one of two neighbours in a pipeline of a shell.
 fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) -> Option<Replacement> {
     let forest = context.forest();
-    let only_exec = |index: usize| match &forest.launches[index].execs[..] {
-        [exec] if !exec.argv_cut => Some(exec),
-        _ => None,
+    let ([writer], [reader]) = (&forest.launches[first].execs[..], &forest.launches[second].execs[..]) else {
+        return None;
     };
-    let (writer, reader) = (only_exec(first)?, only_exec(second)?);
+    if writer.argv_cut || reader.argv_cut {
+        return None;
+    }
     Dialect::of_parent(forest, first)?;
     let (writer_words, reader_words) = (words(writer), words(reader));
-    let replacement = |is_first, before, after, limits| Replacement { is_first, before, after, limits };
     let counts_lines = reader_words.options == [b"-l"] && reader_words.operands == 0;
-    let found = match (writer.program_name(), reader.program_name()) {
+    let (is_first, before, after, limits) = match (writer.program_name(), reader.program_name()) {
         (b"cat", reader) if writer_words == Words::single_file() && reader_words.reads_input(reader) => {
-            replacement(true, "cat \"$f\" | PROGRAM", "PROGRAM <\"$f\"", "")
+            (true, "cat \"$f\" | PROGRAM", "PROGRAM <\"$f\"", "")
         }
-        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && writer_words.options.is_empty() => replacement(
+        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && writer_words.options.is_empty() => (
             false,
             "grep PATTERN | wc -l",
             "grep -c PATTERN",
@@ -82,19 +82,17 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
         ),
         // With -f, -k or -n, `sort -u` drops lines with equal keys, and uniq only equal lines.
         (b"sort", b"uniq") if writer_words.options.is_empty() && reader_words == Words::default() => {
-            replacement(false, "sort | uniq", "sort -u", "")
+            (false, "sort | uniq", "sort -u", "")
         }
-        (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && writer_words.options.is_empty() => {
-            replacement(
-                true,
-                "grep PATTERN | awk '{...}'",
-                "awk '/PATTERN/ {...}'",
-                "awk uses extended regular expressions, and needs a backslash before a slash in the pattern",
-            )
-        }
+        (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && writer_words.options.is_empty() => (
+            true,
+            "grep PATTERN | awk '{...}'",
+            "awk '/PATTERN/ {...}'",
+            "awk uses extended regular expressions, and needs a backslash before a slash in the pattern",
+        ),
         _ => return None,
     };
-    overlap(forest, first, second).then_some(found)
+    overlap(forest, first, second).then_some(Replacement { is_first, before, after, limits })
 }
 
 /// The arguments of a program: its options, and the number of other words.

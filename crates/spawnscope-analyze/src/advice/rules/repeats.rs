@@ -98,10 +98,10 @@ fn finding(
 fn lines(context: &RuleContext<'_, '_>, questions: &BTreeMap<Question<'_>, Vec<u32>>) -> Vec<String> {
     let mut questions: Vec<&Vec<u32>> = questions.values().collect();
     questions.sort_by_key(|launches| (Reverse(launches.len()), launches[0]));
-    let line = |launches: &&Vec<u32>| {
+    let lines = questions.iter().take(MAX_LINES).map(|launches| {
         let words = context.example(launches).join(&b' ');
         let line = abridged(&name(&words), MAX_CHARACTERS);
         format!("{} x {line}", units::count(launches.len() as u64))
-    };
-    questions.iter().take(MAX_LINES).map(line).collect()
+    });
+    lines.collect()
 }

@@ -147,14 +147,14 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
         return None;
     }
     let words: Vec<&[u8]> = exec.arguments().collect();
-    let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse().ok();
     words.iter().enumerate().find_map(|(position, word)| {
         let options = [b"--jobs=".as_slice(), b"--max-procs=", b"-j", b"-P", b"-n"];
         // -n is the number of processes only for pytest.
         let mut accepted = options.into_iter().filter(|option| *option != b"-n" || exec.program_name() == b"pytest");
         let value = accepted.find_map(|option| word.strip_prefix(option))?;
         let next = words.get(position + 1).copied().unwrap_or_default();
-        number(if value.is_empty() { next } else { value })
+        let number = if value.is_empty() { next } else { value };
+        std::str::from_utf8(number).ok()?.parse().ok()
     })
 }
 

@@ -98,22 +98,23 @@ fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 /// work is that of its descendants, without makes and without shells that launched something.
 fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
     let forest = context.forest();
-    let work_without_start_up = |index: usize| {
-        let start_up = forest.launches[index].start_up.get().unwrap_or_default();
-        work_time(context, index).unwrap_or_default().since(start_up)
-    };
     if !is_sub_make(forest, index) {
-        return work_without_start_up(index);
+        return work_without_start_up(context, index);
     }
     let (mut work, mut pending) = (Nanos(0), forest.children(index).to_vec());
     while let Some(index) = pending.pop() {
         let children = forest.children(index);
         if children.is_empty() && !is_sub_make(forest, index) {
-            work.0 += work_without_start_up(index).0;
+            work.0 += work_without_start_up(context, index).0;
         }
         pending.extend(children);
     }
     work
+}
+
+fn work_without_start_up(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
+    let start_up = context.forest().launches[index].start_up.get().unwrap_or_default();
+    work_time(context, index).unwrap_or_default().since(start_up)
 }
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: &[u32], cpus: u32) -> Finding {

@@ -206,19 +206,19 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
 /// Returns the names of the links. A link with the same name as its neighbour is shown with its
 /// path.
 fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -> Vec<String> {
-    let child_exec = || wrapped_child(context.forest(), example).and_then(|child| context.launch(child).execs.last());
     let execs = chain_execs(context, example);
-    let launched = child_exec().filter(|_| execs.len() == 1);
+    let child = wrapped_child(context.forest(), example).filter(|_| execs.len() == 1);
+    let launched = child.and_then(|child| context.launch(child).execs.last());
     let paths: Vec<&[u8]> = execs.iter().chain(launched).map(|exec| exec.path()).collect();
-    let is_ambiguous = |at: usize| {
+    let links = chain.links.iter().enumerate().map(|(at, link)| {
         let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
-        neighbours.filter_map(|other| chain.links.get(other)).any(|other| *other == chain.links[at])
-    };
-    let link = |(at, link): (usize, &&[u8])| match paths.get(at) {
-        Some(path) if is_ambiguous(at) => name(path),
-        _ => name(link),
-    };
-    chain.links.iter().enumerate().map(link).collect()
+        let is_ambiguous = neighbours.filter_map(|other| chain.links.get(other)).any(|other| other == link);
+        match paths.get(at) {
+            Some(path) if is_ambiguous => name(path),
+            _ => name(link),
+        }
+    });
+    links.collect()
 }
 
 fn times(chain: &Chain<'_>, count: usize) -> String {

@@ -48,21 +48,21 @@ fn unexplained_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
 fn wait_outside_run(context: &RuleContext<'_, '_>, index: u32) -> u64 {
     let launch = context.launch(index);
     let loaded = launch.execs.last().and_then(|exec| exec.loaded.get());
-    let is_tax = |at: Nanos| {
-        loaded.is_none_or(|loaded| at < loaded) || launch.instants.exit.get().is_some_and(|exit| at >= exit)
-    };
+    let exit = launch.instants.exit.get();
     let slices = context.timelines().slices(index);
-    let tax_slices = slices.iter().filter(|slice| slice.reason != LeftCpu::Created && is_tax(slice.off));
-    tax_slices
-        .filter_map(|slice| {
-            let blocked = match slice.reason {
-                LeftCpu::Preempted => Nanos(0),
-                _ if matches!(external_wait_of(&slice), ExternalWait::Scanner(_)) => Nanos(0),
-                _ => slice.wake_span?,
-            };
-            Some(slice.off_span?.since(blocked).0)
-        })
-        .sum()
+    let tax_slices = slices
+        .iter()
+        .filter(|slice| loaded.is_none_or(|loaded| slice.off < loaded) || exit.is_some_and(|exit| slice.off >= exit));
+    let waits = tax_slices.filter_map(|slice| {
+        let blocked = match slice.reason {
+            LeftCpu::Created => return None,
+            LeftCpu::Preempted => Nanos(0),
+            _ if matches!(external_wait_of(&slice), ExternalWait::Scanner(_)) => Nanos(0),
+            _ => slice.wake_span?,
+        };
+        Some(slice.off_span?.since(blocked).0)
+    });
+    waits.sum()
 }
 
 fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, median_cost: Nanos) -> Finding {

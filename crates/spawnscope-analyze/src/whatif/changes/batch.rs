@@ -71,31 +71,37 @@ fn move_up<'a>(context: Context<'_, 'a>, groups: &mut Groups<'a>) -> Option<Grou
 
 /// Merges launches into the first of them.
 fn merge(context: Context<'_, '_>, batch: &[u32], fixed: FixedPart, adjustments: &mut Adjustments) {
-    let run_of = |launch: u32| work_time(context.forest, context.timelines, launch as usize);
-    let work_beyond_start_up = |launch: u32, run: f64| fixed.work_of(&context.forest.launches[launch as usize], run);
-    let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| work_beyond_start_up(launch, run.0 as f64));
+    let Context { forest, timelines, .. } = context;
     let (first, others) = (batch[0], &batch[1..]);
     let runs: Vec<RunParts> = batch.iter().map(|launch| RunParts::of(context, *launch)).collect();
-    let sum = |part: fn(&RunParts) -> f64| runs.iter().map(part).sum::<f64>();
     let first_run = &runs[0];
-    let work: f64 = batch.iter().zip(&runs).map(|(launch, run)| work_beyond_start_up(*launch, run.cpu)).sum();
+    let (mut work, mut all) = (0.0, RunParts::default());
+    for (launch, run) in batch.iter().zip(&runs) {
+        work += fixed.work_of(&forest.launches[*launch as usize], run.cpu);
+        all.cpu += run.cpu;
+        all.queued += run.queued;
+        all.slept += run.slept;
+    }
     let merged = fixed.likely + work;
     adjustments.scale(first, Phase::Run, merged / first_run.cpu.max(1.0));
     // The first launch may have waited unusually long for a CPU or a disk, so the waits of all
     // launches are used. Waits for a CPU are scaled in proportion to the work.
-    let queues = sum(|run| run.queued) * merged / sum(|run| run.cpu).max(1.0);
-    let factor = |all: f64, first: f64| if first > 0.0 { all / first } else { 1.0 };
-    adjustments.scale_waits(first, [factor(queues, first_run.queued), factor(sum(|run| run.slept), first_run.slept)]);
+    let waits = [(all.queued * merged / all.cpu.max(1.0), first_run.queued), (all.slept, first_run.slept)];
+    let factors = waits.map(|(all, first)| if first > 0.0 { all / first } else { 1.0 });
+    adjustments.scale_waits(first, factors);
     adjustments.uncertainty_ns += fixed.deviation() * others.len() as f64;
     for &other in others {
-        adjustments.remove(context.forest, other);
-        adjustments.move_work(other, first, work_of(other));
+        let run = work_time(forest, timelines, other as usize);
+        let work = run.map_or(0.0, |run| fixed.work_of(&forest.launches[other as usize], run.0 as f64));
+        adjustments.remove(forest, other);
+        adjustments.move_work(other, first, work);
     }
     // The first launch itself saves nothing, which would look like spread if it were counted alone.
     adjustments.count_together(&batch[..2]);
 }
 
 /// How a launch spent its run, in nanoseconds.
+#[derive(Default)]
 struct RunParts {
     /// Time on a CPU.
     cpu: f64,

@@ -88,8 +88,8 @@ pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
     for &launch in launches {
         let each = &forest.launches[launch as usize];
         let first = each.execs.first().and_then(|exec| exec.enter.get());
-        let before = |enter: Nanos| first.is_none_or(|first| enter <= first);
-        let failed = forest.failed_execs(launch as usize).filter(|failed| before(failed.enter));
+        let failed = forest.failed_execs(launch as usize);
+        let failed = failed.filter(|failed| first.is_none_or(|first| failed.enter <= first));
         let cost: u64 = failed.map(|failed| failed.cost().0).sum();
         if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0 && cost > 0) {
             adjustments.scale(launch, Phase::Setup, setup.since(Nanos(cost)).0 as f64 / setup.0 as f64);

@@ -65,14 +65,13 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
             by_parent.entry(parent).or_default().push(launch);
         }
     }
-    let create = |launch: &u32| context.forest.launches[*launch as usize].phases.get(Phase::Create);
     let mut affected = Vec::new();
     for launches in by_parent.into_values() {
         let first = &launches[..launches.len().div_ceil(FIRST_LAUNCHES_DIVISOR)];
-        let at_first = median(first.iter().filter_map(create).map(|create| create.0 as f64));
+        let at_first = median(first.iter().filter_map(|launch| create_ns(context, *launch)));
         let Some(at_first) = at_first else { continue };
         for launch in launches {
-            if create(&launch).is_some_and(|create| create.0 as f64 > at_first) {
+            if create_ns(context, launch).is_some_and(|create| create > at_first) {
                 reduce_create(context, launch, at_first, adjustments);
                 affected.push(launch);
             }
@@ -80,6 +79,11 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
     }
     affected.sort_unstable();
     affected
+}
+
+fn create_ns(context: Context<'_, '_>, launch: u32) -> Option<f64> {
+    let create = context.forest.launches[launch as usize].phases.get(Phase::Create);
+    create.map(|create| create.0 as f64)
 }
 
 /// Reduces `create` to this duration, and accordingly the time that the child takes to free the

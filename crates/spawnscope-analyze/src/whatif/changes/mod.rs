@@ -5,7 +5,7 @@ mod batch;
 mod images;
 mod machine;
 mod memory;
-mod reaping;
+mod polling;
 mod removal;
 mod shells;
 mod start_up;
@@ -18,7 +18,7 @@ use crate::tree::Forest;
 
 pub use images::search_share;
 pub use machine::QUICK_LAUNCH;
-pub use work::overslept;
+pub use polling::overslept;
 
 /// A change to launches or to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Change {
             Change::Direct => shells::direct(context, launches, adjustments),
             Change::Absolute => images::absolute(forest, launches, adjustments),
             Change::CloseRange => images::close_range(forest, launches, adjustments),
-            Change::ReapNow => reaping::without_late_reaping(context, launches, adjustments),
+            Change::ReapNow => polling::without_late_reaping(context, launches, adjustments),
             Change::NoTeardown => machine::without_teardown(forest, launches, adjustments),
             Change::QuickLaunch => machine::quick_launch(forest, launches, adjustments),
             Change::NoScan => machine::without_scanner(context, adjustments),
@@ -105,7 +105,7 @@ impl Change {
             Change::Coprocess => work::coprocess(context, launches, adjustments),
             Change::Replace(thousandths) => work::replace(forest, launches, thousandths, adjustments),
             Change::Jobs(jobs) => work::jobs(context, launches, jobs, adjustments),
-            Change::WakeInTime => work::wake_in_time(forest, launches, adjustments),
+            Change::WakeInTime => polling::wake_in_time(forest, launches, adjustments),
             Change::Cpus(cpus) => {
                 adjustments.cpus = Some(cpus);
                 launches.to_vec()

@@ -65,10 +65,10 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
 
 /// Returns the median teardown of forks without exec. `None` if there are too few.
 fn teardown_of_forks(forest: &Forest<'_>) -> Option<f64> {
-    let forks = || forest.launches.iter().filter(|launch| launch.is_fork_without_exec());
-    let ends = forks().filter_map(|fork| fork.phases.get(Phase::Teardown));
+    let forks: Vec<_> = forest.launches.iter().filter(|launch| launch.is_fork_without_exec()).collect();
+    let ends = forks.iter().filter_map(|fork| fork.phases.get(Phase::Teardown));
     let median = median(ends.map(|end| end.0 as f64));
-    median.filter(|_| forks().count() >= MIN_FORKS)
+    median.filter(|_| forks.len() >= MIN_FORKS)
 }
 
 /// Returns the teardown that a launch would have without its exec: it would also free the copied

@@ -56,8 +56,7 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &m
 
 /// Whether a process only ran one script.
 fn is_script(launch: &Launch<'_>) -> bool {
-    let is_script = |exec: &Exec<'_>| exec.interpreter().is_some() || is_shell(base_name(exec.path()));
-    matches!(&launch.execs[..], [only] if is_script(only))
+    matches!(&launch.execs[..], [only] if only.interpreter().is_some() || is_shell(base_name(only.path())))
 }
 
 /// Removes one of several execs, with the work of its program.
@@ -90,9 +89,8 @@ fn remove_launcher(forest: &Forest<'_>, launch: u32, child: u32, adjustments: &m
     for phase in [Phase::Create, Phase::Queue, Phase::Setup, Phase::Reap] {
         adjustments.scale(child, phase, 0.0);
     }
-    let exec_span = |launch: u32| forest.launches[launch as usize].execs.first().and_then(span);
-    let own = exec_span(child).filter(|own| *own > 0.0);
-    if let Some((launcher, own)) = exec_span(launch).zip(own) {
+    let [launcher, own] = [launch, child].map(|launch| forest.launches[launch as usize].execs.first().and_then(span));
+    if let Some((launcher, own)) = launcher.zip(own.filter(|own| *own > 0.0)) {
         adjustments.scale_piece(child, Phase::Exec, 0, (launcher / own).max(1.0));
     }
     adjustments.drop_supervision(child);

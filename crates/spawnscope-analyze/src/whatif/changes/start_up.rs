@@ -36,12 +36,12 @@ impl<'c, 'a> StartUps<'c, 'a> {
     /// Returns the fixed part of the runs of these launches, which are of one program. Zero for
     /// forks without exec.
     pub(super) fn fixed_part(&self, batch: &[u32]) -> FixedPart {
-        let launch = |index: &u32| &self.forest.launches[*index as usize];
-        let first = batch.first().map(launch);
+        let launches: Vec<_> = batch.iter().map(|index| &self.forest.launches[*index as usize]).collect();
+        let first = launches.first();
         let Some((first, run)) = first.and_then(|first| Some((first, *self.shortest.get(first.command.name)?))) else {
             return FixedPart::NONE;
         };
-        let exec_and_load = median(batch.iter().map(|index| exec_and_load(launch(index)))).unwrap_or_default();
+        let exec_and_load = median(launches.iter().map(|launch| exec_and_load(launch))).unwrap_or_default();
         let start_up = StartUpAssumptions::of(first);
         FixedPart::recorded(self.forest, batch, run, &start_up, exec_and_load)
             .unwrap_or_else(|| FixedPart::estimated(run, &start_up, exec_and_load))
@@ -50,8 +50,8 @@ impl<'c, 'a> StartUps<'c, 'a> {
 
 /// Returns the duration of a launch's exec and load, in nanoseconds.
 fn exec_and_load(launch: &Launch<'_>) -> f64 {
-    let phase = |phase| launch.phases.get(phase).unwrap_or_default().0 as f64;
-    phase(Phase::Exec) + phase(Phase::Load)
+    let [exec, load] = [Phase::Exec, Phase::Load].map(|phase| launch.phases.get(phase).unwrap_or_default().0 as f64);
+    exec + load
 }
 
 /// The fixed part of a program's run, in nanoseconds. Recordings since format version 9 contain
@@ -186,18 +186,15 @@ impl FixedPart {
         assumed: &StartUpAssumptions,
         exec_and_load: f64,
     ) -> Option<FixedPart> {
-        let start_up = |launch: &u32| forest.launches[*launch as usize].start_up.get();
-        let known: Vec<f64> = batch.iter().filter_map(start_up).map(|span| span.0 as f64).collect();
+        let known = batch.iter().filter_map(|launch| forest.launches[*launch as usize].start_up.get());
+        let known: Vec<f64> = known.map(|span| span.0 as f64).collect();
         let has_enough = known.len() as f64 >= MIN_RECORDED_SHARE * batch.len() as f64;
         let start_up = median(known).filter(|_| has_enough)?;
         let share = assumed.end + LATER_OF_START_UP;
         let [usual, max] = assumed.later.map(|later| later * exec_and_load);
-        let after = |spread: f64, later: f64| (start_up + share * spread * start_up + later).min(run.span);
-        Some(FixedPart {
-            likely: after(1.0, usual),
-            range: [after(1.0 - AFTER_SPREAD, 0.0), after(1.0 + AFTER_SPREAD, max)],
-            recorded: Some(AfterStartUp { share, nanos: usual }),
-        })
+        let [likely, low, high] = [(1.0, usual), (1.0 - AFTER_SPREAD, 0.0), (1.0 + AFTER_SPREAD, max)]
+            .map(|(spread, later)| (start_up + share * spread * start_up + later).min(run.span));
+        Some(FixedPart { likely, range: [low, high], recorded: Some(AfterStartUp { share, nanos: usual }) })
     }
 
     /// Returns how much of a launch's run of `run` nanoseconds is not the fixed part. Uses the

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use super::start_up::{FixedPart, StartUps};
-use crate::launch::Launch;
 use crate::patterns::work::work_time;
 use crate::phases::Phase;
 use crate::tree::Forest;
@@ -22,10 +21,6 @@ const ROUND_TRIP_NS: f64 = 30_000.0;
 /// Uncertainty of running launches in parallel, as a share of the saving. Caches, disks and locks
 /// are not modelled.
 const SPREAD_OF_JOBS: f64 = 0.2;
-
-fn run_of(launch: &Launch<'_>) -> f64 {
-    launch.phases.get(Phase::Run).unwrap_or_default().0 as f64
-}
 
 /// Keeps only the work of a launch, without the start-up of its program, plus `more` nanoseconds.
 fn keep_work(context: Context<'_, '_>, launch: u32, fixed: FixedPart, more: f64, adjustments: &mut Adjustments) {
@@ -98,7 +93,7 @@ pub(super) fn replace(
     adjustments: &mut Adjustments,
 ) -> Vec<u32> {
     let mut affected = launches.to_vec();
-    affected.retain(|launch| run_of(&forest.launches[*launch as usize]) > 0.0);
+    affected.retain(|launch| forest.launches[*launch as usize].phases.get(Phase::Run).is_some_and(|run| run.0 > 0));
     for &launch in &affected {
         adjustments.scale(launch, Phase::Run, f64::from(thousandths) / 1000.0);
     }
@@ -173,54 +168,4 @@ fn span_in_slots(spans: &[u64], slots: u32) -> u64 {
         }
     }
     free.into_iter().max().unwrap_or_default()
-}
-
-/// Maximum number of children of a process that are searched for the child that it waits for.
-const MAX_SIBLINGS: usize = 5_000;
-
-/// Returns how long a `sleep` continued after the end of the child that its parent polls for.
-/// `None` if no child ended during the sleep, or if another sleep follows, so that the parent
-/// waited for something else.
-#[must_use]
-pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
-    let parent = forest.parent(sleep as usize)?;
-    let siblings = forest.children(parent);
-    let position = siblings.iter().position(|sibling| *sibling == sleep as usize)?;
-    let argv_of = |launch: usize| forest.launches[launch].execs.last().map(|exec| exec.argv());
-    let is_sleep = |sibling: &usize| argv_of(*sibling) == argv_of(sleep as usize);
-    if siblings.len() > MAX_SIBLINGS {
-        return None;
-    }
-    let launch = &forest.launches[sleep as usize];
-    let (from, to) = (launch.start()?, launch.instants.exit.get()?);
-    // If another sleep follows, with at most one program in between that tested the condition, the
-    // parent waited for something else.
-    let follows = match siblings[position + 1..] {
-        [next, ..] if is_sleep(&next) => true,
-        [test, next, ..] if is_sleep(&next) => {
-            let ended = forest.launches[test].instants.zombie.get();
-            ended.is_some_and(|ended| forest.launches[next].start().is_none_or(|start| ended <= start))
-        }
-        _ => false,
-    };
-    if follows {
-        return None;
-    }
-    let ends = siblings[..position].iter().filter(|sibling| !is_sleep(sibling));
-    let ends = ends.filter_map(|sibling| forest.launches[*sibling].instants.zombie.get());
-    let last = ends.filter(|end| (from..to).contains(end)).max()?;
-    Some(to.since(last))
-}
-
-/// Ends sleeps when the child that the parent polls for ends.
-pub(super) fn wake_in_time(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let run = run_of(&forest.launches[launch as usize]);
-        if let Some(late) = overslept(forest, launch).filter(|_| run > 0.0) {
-            adjustments.scale(launch, Phase::Run, (run - late.0 as f64).max(0.0) / run);
-            affected.push(launch);
-        }
-    }
-    affected
 }

@@ -249,19 +249,16 @@ fn takes_many(launcher: Launcher, program: &[u8], exec: &Exec<'_>) -> bool {
 /// Whether this is a sed that edits files in place, or handles them separately. Without these
 /// options, sed treats several files as one text.
 fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
-    let separates = |option: &[u8]| {
-        option.starts_with(b"-i") || option.starts_with(b"--in-place") || option == b"-s" || option == b"--separate"
-    };
+    let words: Vec<&[u8]> = exec.arguments().collect();
+    let separates = words.iter().any(|word| {
+        word.starts_with(b"-i") || word.starts_with(b"--in-place") || *word == b"-s" || *word == b"--separate"
+    });
     // The last argument of `sed -i FILE -e SCRIPT` is not a file. A script that quits would end at
     // the first file.
-    let quits = |word: &[u8]| word.ends_with(b"q") || word.ends_with(b"Q");
-    let words: Vec<&[u8]> = exec.arguments().collect();
     let before_last = words.len().checked_sub(2).map_or(&b""[..], |at| words[at]);
     let is_script_last = [&b"-e"[..], b"-f", b"--expression", b"--file"].contains(&before_last);
-    program == b"sed"
-        && words.iter().any(|word| separates(word))
-        && !is_script_last
-        && !words.iter().any(|word| quits(word))
+    let quits = words.iter().any(|word| word.ends_with(b"q") || word.ends_with(b"Q"));
+    program == b"sed" && separates && !is_script_last && !quits
 }
 
 /// Returns the number of files per launch.

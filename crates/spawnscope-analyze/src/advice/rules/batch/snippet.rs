@@ -52,15 +52,10 @@ fn xargs_lines(parts: &Parts, parallel: usize, replaces: bool, size: usize) -> (
 impl Parts {
     fn of(argv: &[Vec<u8>], has_destination: bool) -> Parts {
         let file = argv.len().saturating_sub(if has_destination { 2 } else { 1 });
-        let words = |words: Option<&[Vec<u8>]>| -> String {
-            // The caller adds `--` where it is needed.
-            let words = words.unwrap_or_default().iter().filter(|word| *word != b"--");
-            words.map(|word| format!(" {}", quoted(&name(word)))).collect()
-        };
         Parts {
             program: argv.first().map(|program| name(program)).unwrap_or_default(),
-            options: words(argv.get(1..file)),
-            destination: words(argv.get(file + 1..)),
+            options: join_words(argv.get(1..file)),
+            destination: join_words(argv.get(file + 1..)),
         }
     }
 
@@ -77,4 +72,10 @@ impl Parts {
         let target = if destination.is_empty() { String::new() } else { format!(" -t{destination}") };
         format!("{program}{options}{target}")
     }
+}
+
+/// Formats words with a space before each. Without `--`, which the caller adds where it is needed.
+fn join_words(words: Option<&[Vec<u8>]>) -> String {
+    let words = words.unwrap_or_default().iter().filter(|word| *word != b"--");
+    words.map(|word| format!(" {}", quoted(&name(word)))).collect()
 }

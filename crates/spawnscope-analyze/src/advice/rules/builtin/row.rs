@@ -131,8 +131,8 @@ impl Row {
             return computed(call);
         }
         // Arguments may contain `{program}`, so `{call}` is replaced last.
-        let fill_in = |code: &str| code.replace("{program}", &call.program).replace("{call}", &call.command_line());
-        let [before, after] = self.code.map(fill_in);
+        let [before, after] =
+            self.code.map(|code| code.replace("{program}", &call.program).replace("{call}", &call.command_line()));
         Some(Substitute { before, after, sets: self.sets, effect: self.effect, limits: self.limits })
     }
 

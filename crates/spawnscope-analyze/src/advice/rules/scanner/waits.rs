@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use crate::advice::context::RuleContext;
 use crate::external_wait::{ExternalWait, external_wait_of};
-use crate::launch::Exec;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{SliceRow, TextId};
 use spawnscope_data::statistics::median;
@@ -76,9 +75,9 @@ fn part_of(slice: &SliceRow, launch: u32) -> Option<Wait> {
 pub(super) fn slowest_files<'a>(context: &RuleContext<'_, 'a>, waits: &[Wait]) -> Vec<(&'a [u8], Nanos, u64)> {
     let mut files: HashMap<&[u8], (u64, u64)> = HashMap::new();
     for wait in waits.iter().filter(|wait| wait.in_exec) {
-        let execs = &context.launch(wait.launch).execs;
-        let is_within = |exec: &&Exec<'_>| exec.enter.get() <= Some(wait.from) && exec.returned.get() >= Some(wait.to);
-        if let Some(exec) = execs.iter().find(is_within) {
+        let mut execs = context.launch(wait.launch).execs.iter();
+        let exec = execs.find(|exec| exec.enter.get() <= Some(wait.from) && exec.returned.get() >= Some(wait.to));
+        if let Some(exec) = exec {
             let (waited, count) = files.entry(exec.path()).or_default();
             *waited += wait.waited.0;
             *count += 1;
@@ -113,10 +112,9 @@ pub(super) fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait
     for (_, path, waited) in execs {
         by_path.entry(path).and_modify(|(_, later)| later.push(waited as f64)).or_insert((waited, Vec::new()));
     }
-    let is_scanned = |(first, later): &(u64, Vec<f64>)| *first > 0 || later.iter().any(|waited| *waited > 0.0);
-    let repeated = || by_path.values().filter(|all| !all.1.is_empty() && is_scanned(all));
-    let first = median(repeated().map(|(first, _)| *first as f64))?;
-    let later = median(repeated().flat_map(|(_, later)| later.iter().copied()))?;
+    by_path.retain(|_, (first, later)| !later.is_empty() && (*first > 0 || later.iter().any(|waited| *waited > 0.0)));
+    let first = median(by_path.values().map(|(first, _)| *first as f64))?;
+    let later = median(by_path.into_values().flat_map(|(_, later)| later))?;
     Some((Nanos(first as u64), Nanos(later as u64)))
 }
 
