@@ -227,10 +227,10 @@ fn script_frame(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
 /// Returns the innermost frame outside of the C library and of interpreters or, if there is none,
 /// the innermost frame of an interpreter.
 fn machine_code_frame<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
-    let is_candidate =
-        |frame: &Frame<'_>| has_position(frame) && frame.language == Language::Native && !is_runtime(frame);
-    let outside = frames.clone().find(|frame| is_candidate(frame) && !is_interpreter(frame));
-    outside.or_else(|| frames.clone().find(is_candidate))
+    let mut candidates =
+        frames.clone().filter(|frame| has_position(frame) && frame.language == Language::Native && !is_runtime(frame));
+    let outside = candidates.clone().find(|frame| !is_interpreter(frame));
+    outside.or_else(|| candidates.next())
 }
 
 fn has_position(frame: &Frame<'_>) -> bool {
