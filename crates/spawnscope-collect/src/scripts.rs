@@ -33,13 +33,25 @@ pub(crate) fn path_as_seen_by(process: Pid, path: &[u8]) -> PathBuf {
         [b'/', ..] => format!("/proc/{}/root", process.0),
         _ => format!("/proc/{}/cwd", process.0),
     };
-    let path = path.strip_prefix(b"/").unwrap_or(path);
-    PathBuf::from(base).join(OsStr::from_bytes(path))
+    // Joining an absolute path would replace the base, so all leading slashes go.
+    let leading = path.iter().take_while(|byte| **byte == b'/').count();
+    PathBuf::from(base).join(OsStr::from_bytes(&path[leading..]))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    #[test]
+    fn every_path_is_opened_as_the_process_sees_it() {
+        for (path, seen) in
+            [("/bin/sh", "root/bin/sh"), ("//bin/sh", "root/bin/sh"), ("x/y", "cwd/x/y"), ("/", "root/")]
+        {
+            assert_eq!(path_as_seen_by(Pid(7), path.as_bytes()), Path::new("/proc/7").join(seen), "{path}");
+        }
+    }
 
     #[test]
     fn a_script_is_distinguished_from_a_program_whose_arguments_contain_its_own_name() {

@@ -44,7 +44,7 @@ impl Stage {
     /// Returns the stage for a phase after exec number `exec`, from 0.
     #[must_use]
     pub fn new(phase: Phase, exec: usize) -> Stage {
-        let exec = (exec as u16).min(u16::MAX >> KIND_BITS);
+        let exec = exec.min(BEFORE_EXECS) as u16;
         Stage(exec << KIND_BITS | phase as u16)
     }
 
@@ -53,7 +53,7 @@ impl Stage {
     pub(crate) fn of_piece(launch: &Launch<'_>, piece: &Piece) -> Stage {
         let first = launch.execs.first().and_then(|exec| exec.enter.get());
         let is_before = piece.phase == Phase::Run && first.is_some_and(|first| piece.start < first);
-        let exec = if is_before { BEFORE_EXECS } else { launch.exec_at(piece.start) };
+        let exec = if is_before { BEFORE_EXECS } else { launch.exec_at(piece.start).min(BEFORE_EXECS - 1) };
         Stage::new(piece.phase, exec)
     }
 

@@ -169,7 +169,7 @@ fn a_script_gets_snippets_in_the_language_of_its_interpreter() {
         serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/tr", &["tr", "a-z", "A-Z"])), READ);
     }
     let advice = only(&advices(&serial.finish()), "builtin");
-    assert!(advice.finding.title.starts_with("configure launches tr"), "{advice:?}");
+    assert!(advice.finding.title.starts_with("configure (generated code) launches tr"), "{advice:?}");
     assert!(fix_of(&advice).contains("${x^^}"), "{advice:?}");
 }
 

@@ -176,7 +176,8 @@ impl Tracing {
 
 /// Returns the call by which a stopped thread creates a process or thread; `None` if the thread was killed.
 fn clone_call(creator: Pid) -> Option<CloneCall> {
-    let (number, [first, second]) = Registers::read(creator).ok()?.system_call();
+    let registers = Registers::read(creator).ok()?;
+    let (number, [first, second]) = registers.system_call();
     let (flags, stack) = match number {
         libc::SYS_clone => (first, second),
         libc::SYS_clone3 => {
@@ -186,7 +187,9 @@ fn clone_call(creator: Pid) -> Option<CloneCall> {
         }
         _ => (0, 0),
     };
-    Some(CloneCall { number, flags, shares_stack: stack == 0 })
+    // For vfork, glibc on aarch64 passes its own stack pointer to clone.
+    let shares_stack = stack == 0 || number == libc::SYS_clone && stack == registers.stack_pointer();
+    Some(CloneCall { number, flags, shares_stack })
 }
 
 /// Whether `tid` is a thread of the process of `creator`.

@@ -188,7 +188,7 @@ const WORDS_BEFORE_AUXILIARY: usize = 4;
 /// Returns the address and the size of the loader's code, in a child that is stopped right after its exec.
 fn loader_code(child: Pid) -> Option<(u64, u64)> {
     let mut stack = [0u8; 512];
-    let read = memory::read_into(child, Registers::read(child).ok()?.stack(), &mut stack);
+    let read = memory::read_into(child, Registers::read(child).ok()?.stack_pointer(), &mut stack);
     let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
     let (words, _) = stack[..read].as_chunks::<8>();
     let (pairs, _) = words.get(WORDS_BEFORE_AUXILIARY..)?.as_chunks::<2>();

@@ -48,6 +48,12 @@ impl Registers {
         self.0.rdx
     }
 
+    /// The stack pointer.
+    #[must_use]
+    pub fn stack_pointer(&self) -> u64 {
+        self.0.rsp
+    }
+
     /// Returns the address of the next instruction.
     #[must_use]
     pub fn instruction(&self) -> u64 {
@@ -58,11 +64,6 @@ impl Registers {
 /// Functions for a tracer that emulates a CPUID instruction.
 #[cfg(target_arch = "x86_64")]
 impl Registers {
-    /// The stack pointer.
-    pub(super) fn stack(&self) -> u64 {
-        self.0.rsp
-    }
-
     /// The leaf and subleaf that the CPUID instruction queries.
     pub(super) fn cpuid_request(&self) -> (u32, u32) {
         (self.0.rax as u32, self.0.rcx as u32)
@@ -144,6 +145,12 @@ impl Registers {
     #[must_use]
     pub fn third_argument(&self) -> u64 {
         self.0.regs[2]
+    }
+
+    /// The stack pointer.
+    #[must_use]
+    pub fn stack_pointer(&self) -> u64 {
+        self.0.sp
     }
 
     /// Returns the address of the next instruction.

@@ -200,7 +200,7 @@ export class Flame {
       for (let node = at + by; node >= 0 && node < below.length; node += by) if (below[node] === below[at]) return node;
       return at;
     };
-    if (at < 0) return ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Enter"].includes(key) ? 0 : undefined;
+    if (at < 0 && ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Enter"].includes(key)) return 0;
     switch (key) {
       case "ArrowDown": {
         const above = below.indexOf(at);

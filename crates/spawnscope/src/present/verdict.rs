@@ -14,8 +14,10 @@ use crate::event::Nanos;
 
 /// If the launch tax is at least this share of the wall, it is reported as a problem even without a known fix.
 const NOTABLE_TAX: f64 = 0.2;
-/// A command that does at least this share of all work is named as the cause, as is the wait for a CPU with this share of the launch tax.
+/// A command that does at least this share of all work is named as the cause.
 const DOMINANT_SHARE: f64 = 0.5;
+/// The wait of new processes for a CPU is named if it is at least this share of the launch tax.
+const MAIN_QUEUE: f64 = 0.6;
 /// The time that depends on a command is reported in addition to its own work only if it exceeds that work by this share of the wall.
 const MIN_DIFFERENCE: f64 = 0.05;
 
@@ -166,10 +168,10 @@ fn launch_tax_sentence(report: &Report) -> String {
     format!("Starting and ending programs takes {share} of the wall{parts}.")
 }
 
-/// Formats `, 68.5 % of it waiting for a CPU`, if that is the largest part of the launch tax.
+/// Formats `, 68.5 % of it waiting for a CPU`, if that is most of the launch tax.
 fn queue_part(report: &Report) -> String {
     let tax = critical_tax(report);
-    let queue = report.critical_queue.filter(|queue| queue.0 as f64 >= DOMINANT_SHARE * tax.0 as f64);
+    let queue = report.critical_queue.filter(|queue| queue.0 as f64 >= MAIN_QUEUE * tax.0 as f64);
     queue.map_or_else(String::new, |queue| format!(", {} of it waiting for a CPU", units::percent(queue, tax)))
 }
 

@@ -55,6 +55,16 @@ fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
         .is_some_and(|(run, launching)| run.0 <= MAX_RUN_FACTOR * launching.0)
 }
 
+/// Says how many of `count` forks run a `$( )`.
+fn captured_evidence(captured: usize, count: usize) -> String {
+    const OTHERS: &str = "parts of pipelines, or run in `( )`";
+    match captured {
+        0 => format!("none of them is a `$( )`; they are {OTHERS}"),
+        _ if captured == count => "all of them are `$( )`".to_owned(),
+        _ => format!("{} of them are `$( )`; the others are {OTHERS}", units::count(captured as u64)),
+    }
+}
+
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
     let count = launches.len();
     let captured = launches.iter().filter(|index| context.is_captured(**index)).count();
@@ -67,10 +77,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
             "{} that never exec and launch nothing take {spent} in all and do little work",
             forks(count)
         ))
-        .evidence(format!(
-            "forks for `$( )`: {}; any others are parts of pipelines, or run in `( )`",
-            units::count(captured as u64)
-        ))
+        .evidence(captured_evidence(captured, count))
         .fix_lines(snippets(dialect).iter().copied())
         .limits(
             "without a subshell, variables, `cd`, `exit` and traps affect the script itself; `$( )` removes newlines at the \
