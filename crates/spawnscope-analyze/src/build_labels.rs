@@ -213,9 +213,9 @@ const BUILD_TOOLS: [&[u8]; 4] = [b"make", b"gmake", b"ninja", b"samu"];
 /// `x86_64-linux-gnu-gcc`.
 fn is_one_of(path: &[u8], programs: &[&[u8]]) -> bool {
     let name = base_name(path);
-    let is = |name: &[u8]| programs.iter().any(|program| is_version_of(name, program));
     // The program's name may start after any `-`.
-    is(name) || (0..name.len()).any(|at| name[at] == b'-' && is(&name[at + 1..]))
+    let mut starts = (0..name.len()).filter(|start| *start == 0 || name[start - 1] == b'-');
+    starts.any(|start| programs.iter().any(|program| is_version_of(&name[start..], program)))
 }
 
 fn target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
@@ -246,20 +246,24 @@ fn option<'a>(exec: &Exec<'a>, name: &[u8]) -> Option<&'a [u8]> {
 /// Returns the crate's name and, in parentheses, what is built or run: a crate type, a test or a
 /// build script.
 fn crate_of(exec: &Exec<'_>) -> Option<Vec<u8>> {
-    let named = |name: &[u8], kind: &[u8]| [name, b" (", kind, b")"].concat();
+    let (name, kind) = crate_and_kind(exec)?;
+    Some([name, b" (", kind, b")"].concat())
+}
+
+fn crate_and_kind<'a>(exec: &Exec<'a>) -> Option<(&'a [u8], &'a [u8])> {
     if !is_one_of(exec.path(), &[b"rustc"]) {
-        return crate_of_built_program(exec.path()).map(|(name, kind)| named(name, kind));
+        return crate_of_built_program(exec.path());
     }
     let name = option(exec, b"--crate-name")?;
     if name == b"build_script_build" {
         // All build scripts have this crate name, but the output directory names the package:
         // target/debug/build/NAME-HASH.
         let output = option(exec, b"--out-dir")?;
-        return Some(named(without_hash(base_name(output))?, b"build script"));
+        return Some((without_hash(base_name(output))?, b"build script"));
     }
     let is_test = exec.arguments().any(|argument| argument == b"--test");
     let kind = if is_test { b"test".as_slice() } else { option(exec, b"--crate-type")? };
-    Some(named(name, kind))
+    Some((name, kind))
 }
 
 /// Returns the crate of a program that cargo has built: `build/NAME-HASH/build-script-build`, or
@@ -325,12 +329,11 @@ fn package(exec: &Exec<'_>) -> Option<Vec<u8>> {
 
 /// Returns the test that launched a program, or the test that a cargo-nextest process runs.
 fn test<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
-    let pytest = exec.variable(b"PYTEST_CURRENT_TEST").map(without_phase);
-    let exact = || {
-        crate_of_built_program(exec.path()).filter(|(_, kind)| *kind == b"test")?;
-        option(exec, b"--exact").filter(|name| !name.starts_with(b"-"))
-    };
-    pytest.or_else(exact)
+    if let Some(pytest) = exec.variable(b"PYTEST_CURRENT_TEST") {
+        return Some(without_phase(pytest));
+    }
+    crate_of_built_program(exec.path()).filter(|(_, kind)| *kind == b"test")?;
+    option(exec, b"--exact").filter(|name| !name.starts_with(b"-"))
 }
 
 /// Removes the phase that pytest appends to the name of a test: `a.py::test_x (setup)`.

@@ -7,8 +7,7 @@ use std::collections::HashSet;
 
 use crate::external_wait::waker_is_cause;
 use crate::grouped::GroupedItems;
-use crate::launch::Launch;
-use crate::timeline::{ThreadIndex, Timelines, last_threads, run_queue_span};
+use crate::timeline::{ThreadIndex, Timelines, last_threads, returned_at, run_queue_span};
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
@@ -32,12 +31,16 @@ impl Reaps {
     /// Collects the reaped children of all launches. Leaves out children that the kernel reaped
     /// itself, which need no wait.
     pub(super) fn new(forest: &Forest<'_>) -> Reaps {
-        let reap = |(child, launch): (u32, &Launch<'_>)| {
-            let (zombie, reaped) = (launch.instants.zombie.get()?, launch.instants.reaped.get()?);
-            let parent = forest.parent(child as usize).filter(|_| zombie < reaped)?;
-            Some((parent as u32, Reap { child, zombie, reaped }))
-        };
-        let mut reaps: Vec<(u32, Reap)> = (0..).zip(&forest.launches).filter_map(reap).collect();
+        let mut reaps: Vec<(u32, Reap)> = Vec::new();
+        for (child, launch) in (0..).zip(&forest.launches) {
+            if let Some(zombie) = launch.instants.zombie.get()
+                && let Some(reaped) = launch.instants.reaped.get()
+                && let Some(parent) = forest.parent(child as usize)
+                && zombie < reaped
+            {
+                reaps.push((parent as u32, Reap { child, zombie, reaped }));
+            }
+        }
         reaps.sort_unstable_by_key(|(parent, reap)| (*parent, reap.reaped, reap.child));
         Reaps(GroupedItems::new(forest.launches.len(), reaps))
     }
@@ -50,8 +53,9 @@ impl Reaps {
     /// Returns the children that a launch reaped after `from`, up to `to`.
     pub(super) fn between(&self, launch: u32, from: Nanos, to: Nanos) -> &[Reap] {
         let all = self.of_launch(launch);
-        let index_at = |at: Nanos| all.partition_point(|reap| reap.reaped <= at);
-        &all[index_at(from)..index_at(to).max(index_at(from))]
+        let start = all.partition_point(|reap| reap.reaped <= from);
+        let end = all.partition_point(|reap| reap.reaped <= to);
+        &all[start..end.max(start)]
     }
 }
 
@@ -74,26 +78,37 @@ pub(super) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) {
 /// Returns the slices of a thread that show a wait for a child as a wait for a CPU: the thread, the
 /// index of the slice, and the child.
 fn waits_of(timelines: &Timelines, reaps: &Reaps, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, Reap)> {
-    let launch = timelines.threads[thread as usize].launch;
-    if reaps.of_launch(launch).is_empty() {
+    if reaps.of_launch(timelines.launch_of(thread)).is_empty() {
         return Vec::new();
     }
     let slices = timelines.slices(thread);
-    let pairs = slices.iter().zip(slices.iter().skip(1)).enumerate();
-    let wait = |(index, (slice, next)): (usize, (SliceRow, SliceRow))| {
-        let returned = Nanos(slice.off.0 + slice.off_span?.0);
-        let woken = Nanos(returned.0.saturating_sub(run_queue_span(&slice)?.0));
-        let ended = reaps.between(launch, returned, next.off).iter();
-        let ended = ended.filter(|reap| woken < reap.zombie && reap.zombie <= returned);
-        let ended = ended.filter(|reap| creator_of(timelines, reap.child, launch) == thread);
-        let reap = *ended.max_by_key(|reap| reap.zombie)?;
-        let waited = reap.zombie.since(woken);
-        // The work of the parent before the reaping is shorter than the wait, so on a free CPU the parent would have waited as well.
-        let worked = reap.reaped.since(returned);
-        let is_wait = worked < waited && may_be_rewritten(&slice, waited);
-        is_wait.then_some((thread, index, reap))
-    };
-    pairs.filter_map(wait).collect()
+    let mut waits = Vec::new();
+    for (index, (slice, next)) in slices.iter().zip(slices.iter().skip(1)).enumerate() {
+        if let Some(reap) = awaited_child(timelines, reaps, thread, [&slice, &next]) {
+            waits.push((thread, index, reap));
+        }
+    }
+    waits
+}
+
+/// Returns the child that a thread waited for in a slice, if it reaped the child before the next.
+fn awaited_child(
+    timelines: &Timelines,
+    reaps: &Reaps,
+    thread: ThreadIndex,
+    [slice, next]: [&SliceRow; 2],
+) -> Option<Reap> {
+    let launch = timelines.launch_of(thread);
+    let returned = returned_at(slice)?;
+    let woken = Nanos(returned.0.saturating_sub(run_queue_span(slice)?.0));
+    let ended = reaps.between(launch, returned, next.off).iter();
+    let ended = ended.filter(|reap| woken < reap.zombie && reap.zombie <= returned);
+    let ended = ended.filter(|reap| creator_of(timelines, reap.child, launch) == thread);
+    let reap = *ended.max_by_key(|reap| reap.zombie)?;
+    let waited = reap.zombie.since(woken);
+    // The work of the parent before the reaping is shorter than the wait, so on a free CPU the parent would have waited as well.
+    let worked = reap.reaped.since(returned);
+    (worked < waited && may_be_rewritten(slice, waited)).then_some(reap)
 }
 
 /// Returns the thread that created a child; the parent's first thread if unknown.

@@ -17,8 +17,7 @@ pub struct Concurrency {
 #[must_use]
 pub fn concurrency(timelines: &Timelines, end: Nanos, parts: usize) -> Option<Concurrency> {
     let threads = 0..timelines.threads.len() as u32;
-    let with_slices = |thread: &u32| !timelines.slices(*thread).is_empty();
-    if end.0 == 0 || parts == 0 || !threads.clone().any(|thread| with_slices(&thread)) {
+    if end.0 == 0 || parts == 0 || threads.clone().all(|thread| timelines.slices(thread).is_empty()) {
         return None;
     }
     let mut running = Occupancy::new(end, parts);
@@ -63,8 +62,7 @@ impl Occupancy {
         if end <= start {
             return;
         }
-        let part_of = |at: f64| ((at / self.width) as usize).min(parts - 1);
-        let (first, last) = (part_of(start), part_of(end));
+        let [first, last] = [start, end].map(|at| ((at / self.width) as usize).min(parts - 1));
         if first == last {
             self.partial[first] += end - start;
             return;

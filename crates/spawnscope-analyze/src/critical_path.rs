@@ -189,7 +189,7 @@ struct Walk<'f, 'a, V> {
 
 impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     fn launch(&self) -> u32 {
-        self.timelines.threads[self.thread as usize].launch
+        self.timelines.launch_of(self.thread)
     }
 
     /// Charges the part of the wall that ends at the cursor, and moves the cursor or switches its thread.
@@ -218,7 +218,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         let ended = self
             .timelines
             .waker(slice)
-            .map(|waker| self.timelines.threads[waker as usize].launch)
+            .map(|waker| self.timelines.launch_of(waker))
             .filter(|ended| self.forest.parent(*ended as usize) == Some(launch as usize));
         match ended.filter(|child| self.ended_at(*child, woken)) {
             Some(child) => {
@@ -286,8 +286,10 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     /// Returns the last child whose creation overlaps the time between `since` and the cursor.
     fn last_creation(&self, launch: u32, since: Nanos) -> Option<(usize, Nanos, Nanos)> {
         let children = self.forest.children(launch as usize);
-        let create_of = |index: usize| self.forest.launches[index].instants.create.get();
-        let begun = children.partition_point(|child| create_of(*child).is_none_or(|create| create < self.at));
+        let begun = children.partition_point(|child| {
+            let create = self.forest.launches[*child].instants.create.get();
+            create.is_none_or(|create| create < self.at)
+        });
         let child = *children[..begun].last()?;
         let at = &self.forest.launches[child].instants;
         let (create, created) = (at.create.get()?, at.created.get()?);

@@ -92,14 +92,16 @@ pub(crate) fn dependence(
     removals: &[(Command<'_>, AppliedChange)],
     predictions: &[Prediction],
 ) -> Vec<Dependence> {
-    let dependence = |((command, fix), prediction): (&(Command<'_>, AppliedChange), &Prediction)| Dependence {
-        label: command.label(),
-        count: fix.launches.len() as u64,
-        saving: prediction.saving(),
-        is_wrapper: false,
-        launched_through: None,
-    };
-    let mut all: Vec<Dependence> = removals.iter().zip(predictions).map(dependence).collect();
+    let mut all = Vec::with_capacity(removals.len());
+    for ((command, fix), prediction) in removals.iter().zip(predictions) {
+        all.push(Dependence {
+            label: command.label(),
+            count: fix.launches.len() as u64,
+            saving: prediction.saving(),
+            is_wrapper: false,
+            launched_through: None,
+        });
+    }
     let names: Vec<&[u8]> = removals.iter().map(|(command, _)| command.name).collect();
     mark_wrappers(&mut all, &names, whatif);
     set_launched_through(&mut all, removals, whatif.forest);
@@ -150,11 +152,11 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
 /// whole run, if another command explains most of what depends on them.
 fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_>) {
     let nearly_all = whatif.unrecorded().0 as f64 * NEARLY_ALL;
-    let may_be_wrapper = |each: &Dependence, name: &[u8]| {
+    let maybe_wrappers = all.iter().zip(names).map(|(each, name)| {
         let is_around_all = each.count <= MAX_WRAPPER_LAUNCHES && each.saving[0].0 as f64 >= nearly_all;
-        is_shell(name) || LAUNCHERS.contains(&name) || is_around_all
-    };
-    let maybe_wrappers: Vec<bool> = all.iter().zip(names).map(|(each, name)| may_be_wrapper(each, name)).collect();
+        is_shell(name) || LAUNCHERS.contains(name) || is_around_all
+    });
+    let maybe_wrappers: Vec<bool> = maybe_wrappers.collect();
     let others = all.iter().zip(&maybe_wrappers).filter(|(_, maybe)| !**maybe);
     let largest = others.map(|(each, _)| each.saving[0]).max().unwrap_or_default();
     for (each, maybe_wrapper) in all.iter_mut().zip(maybe_wrappers) {
@@ -169,12 +171,10 @@ fn set_launched_through(all: &mut [Dependence], removals: &[(Command<'_>, Applie
         return;
     };
     let label = wrapper.label.clone();
-    let is_descendant = |launch: &u32| {
-        std::iter::successors(forest.parent(*launch as usize), |ancestor| forest.parent(*ancestor))
-            .any(|ancestor| removal.launches.binary_search(&(ancestor as u32)).is_ok())
-    };
+
     for (each, (_, fix)) in all.iter_mut().zip(removals) {
-        let descendants = fix.launches.iter().filter(|launch| is_descendant(launch)).count();
+        let descendants = fix.launches.iter().filter(|launch| has_ancestor_in(forest, **launch, &removal.launches));
+        let descendants = descendants.count();
         if !each.is_wrapper && descendants as f64 > MAJORITY * fix.launches.len() as f64 {
             each.launched_through = Some(label.clone());
         }
@@ -190,4 +190,10 @@ pub(super) fn rank_by_dependence(groups: &mut [Group], dependence: &[Dependence]
         group.depends = by_label.get(group.label.as_slice()).copied();
     }
     groups.sort_by_key(|group| Reverse(group.depends));
+}
+
+/// Whether an ancestor of a launch is one of `launches`, which are sorted.
+fn has_ancestor_in(forest: &Forest<'_>, launch: u32, launches: &[u32]) -> bool {
+    let mut ancestors = std::iter::successors(forest.parent(launch as usize), |ancestor| forest.parent(*ancestor));
+    ancestors.any(|ancestor| launches.binary_search(&(ancestor as u32)).is_ok())
 }

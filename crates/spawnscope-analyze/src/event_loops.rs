@@ -7,7 +7,7 @@
 
 use crate::child_waits::{Reap, Reaps, is_created};
 use crate::polling::has_timed_out;
-use crate::timeline::{ThreadIndex, Timelines};
+use crate::timeline::{ThreadIndex, Timelines, woken_at};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
@@ -41,12 +41,11 @@ pub(super) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
 
 /// Whether no other reaped child of the same parent ran at the same time.
 fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
-    let created = |reap: &Reap| timelines.threads[reap.child as usize].created.get();
-    let Some(begins) = created(&reaps[index]) else {
+    let Some(begins) = timelines.threads[reaps[index].child as usize].created.get() else {
         return false;
     };
     let before = index.checked_sub(1).map(|before| &reaps[before]);
-    let after = reaps.get(index + 1).and_then(created);
+    let after = reaps.get(index + 1).and_then(|after| timelines.threads[after.child as usize].created.get());
     before.is_none_or(|before| before.zombie <= begins) && after.is_none_or(|after| after >= reaps[index].zombie)
 }
 
@@ -103,14 +102,11 @@ fn self_ended_wait(
     (launch, thread): (u32, ThreadIndex),
     slice: &SliceRow,
 ) -> Option<SelfEndedWait> {
-    let at = Nanos(slice.off.0 + slice.wake_span?.0);
+    let at = woken_at(slice)?;
     let cause = timelines.cause(thread, slice);
     let is_known = slice.is_waker_certain != Some(false);
     let is_by_process = is_known
-        && cause.map_or_else(
-            || has_timed_out(timelines, thread, slice),
-            |cause| timelines.threads[cause as usize].launch == launch,
-        );
+        && cause.map_or_else(|| has_timed_out(timelines, thread, slice), |cause| timelines.launch_of(cause) == launch);
     let by_timer = cause.is_none();
     (slice.reason == LeftCpu::Interruptible && is_by_process).then_some(SelfEndedWait { at, by_timer })
 }
@@ -125,5 +121,5 @@ fn waiting_for(slice: &SliceRow, child: TaskId, wake_span: Option<Nanos>) -> Sli
 fn serves_parent(timelines: &Timelines, child: u32, parent: u32) -> bool {
     let slices = timelines.slices(child);
     let mut causes = slices.iter().filter_map(|slice| timelines.cause(child, &slice));
-    causes.any(|cause| timelines.threads[cause as usize].launch == parent)
+    causes.any(|cause| timelines.launch_of(cause) == parent)
 }

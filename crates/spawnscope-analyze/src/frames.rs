@@ -59,13 +59,13 @@ impl<'a> Iterator for Frames<'a> {
 
 /// Returns a frame with its texts.
 fn resolve<'a>(recording: &'a Recording, row: &FrameRow) -> Frame<'a> {
-    let text = |id: Option<_>| id.map(|id| recording.texts.get(id));
+    let texts = &recording.texts;
     Frame {
         language: row.language,
-        function: text(row.function),
-        file: text(row.file),
+        function: row.function.map(|id| texts.get(id)),
+        file: row.file.map(|id| texts.get(id)),
         line: row.line,
-        module: text(row.module),
+        module: row.module.map(|id| texts.get(id)),
         address: row.address,
         is_inlined: row.is_inlined,
     }
@@ -100,12 +100,12 @@ fn comes_with_python(file: &[u8]) -> bool {
 fn comes_with_perl(file: &[u8]) -> bool {
     let is_local = file.starts_with(b"/usr/local/");
     let parts: Vec<&[u8]> = file.split(|byte| *byte == b'/').collect();
-    let has_versions = |pair: &[&[u8]]| match pair[0] {
-        b"perl" => !is_local,
-        b"perl5" | b"lib" => true,
-        _ => false,
-    };
-    parts.contains(&&b"perl-base"[..]) || parts.windows(2).any(|pair| pair[1].starts_with(b"5.") && has_versions(pair))
+    parts.contains(&&b"perl-base"[..])
+        || parts.windows(2).any(|pair| match pair[0] {
+            b"perl" => !is_local && pair[1].starts_with(b"5."),
+            b"perl5" | b"lib" => pair[1].starts_with(b"5."),
+            _ => false,
+        })
 }
 
 #[cfg(test)]

@@ -108,14 +108,13 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
         group_of[index] = Some(number);
     }
     let inclusive = inclusive(forest, path, &group_of, members.len());
-    let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), InclusiveTimes)| {
+    let mut groups = Vec::with_capacity(members.len());
+    for ((key, launches), inclusive) in members.iter().zip(inclusive) {
         let call_site = match key {
             Key::CallSite(number) => Some(call_sites.call_site(*number).clone()),
-            Key::Program(_) | Key::Arguments(..) | Key::Subcommand(..) | Key::Label(..) | Key::UnknownCallSite(_) => {
-                None
-            }
+            _ => None,
         };
-        Group {
+        groups.push(Group {
             label: label(*key, call_site.as_ref(), group_by),
             call_site,
             sums: sums(forest, path, launches),
@@ -123,9 +122,8 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
             callers: lines.count(launches),
             inclusive,
             depends: None,
-        }
-    };
-    let mut groups: Vec<Group> = members.iter().zip(inclusive).map(group).collect();
+        });
+    }
     groups.sort_by(|a, b| (Reverse(rank(a, group_by)), &a.label).cmp(&(Reverse(rank(b, group_by)), &b.label)));
     groups
 }
@@ -164,12 +162,12 @@ fn subcommand_key<'a>(launch: &Launch<'a>) -> Key<'a> {
 
 /// Returns the program of the parent, or a placeholder if the parent was not recorded.
 fn parent_command<'a>(launch: &Launch<'a>) -> Command<'a> {
-    let command = |name| Command { name, forked: false };
-    match launch.origin {
-        Origin::Command => command(THE_RECORDER),
-        _ if launch.depth == 0 => command(b"-"),
-        _ => *launch.birth_command,
-    }
+    let name = match launch.origin {
+        Origin::Command => THE_RECORDER,
+        _ if launch.depth == 0 => b"-",
+        _ => return *launch.birth_command,
+    };
+    Command { name, forked: false }
 }
 
 fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u8> {

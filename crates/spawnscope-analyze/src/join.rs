@@ -96,12 +96,9 @@ impl<'a> Joiner<'a> {
             let Some(exec) = exec.filter(|_| launch.may_work_before_exec()) else {
                 continue;
             };
-            let last_step = |child: &usize| {
-                let child = &launches[*child].instants;
-                let steps = [child.created.get(), child.reaped.get()].into_iter().flatten();
-                steps.filter(|at| *at < exec).max()
-            };
-            let worked_until = children.items_of(index).iter().filter_map(last_step).max();
+            let children = children.items_of(index).iter().map(|child| &launches[*child].instants);
+            let steps = children.flat_map(|child| [child.created.get(), child.reaped.get()]).flatten();
+            let worked_until = steps.filter(|at| *at < exec).max();
             if let Some(worked_until) = worked_until {
                 launches[index].divide_setup(worked_until, self.end);
             }
@@ -134,9 +131,8 @@ pub(super) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
     // The recorder numbers launches from 1 with few gaps, so the first guess is often right.
     let guess = usize::try_from(id.0).ok()?.wrapping_sub(1);
     let is_hit = rows.get(guess).is_some_and(|row| row.id == id);
-    let search = || rows.binary_search_by_key(&id, |row| row.id).ok();
-    let index = if is_hit { Some(guess) } else { search() };
-    index.map(|index| index as u32)
+    let index = if is_hit { guess } else { rows.binary_search_by_key(&id, |row| row.id).ok()? };
+    Some(index as u32)
 }
 
 /// Compilers and linkers, whose input includes files below /usr/lib. For other programs, opening

@@ -112,8 +112,13 @@ impl<'a> Launch<'a> {
     /// entered.
     pub(crate) fn execs_until(&self, at: Nanos) -> &[Exec<'a>] {
         // Binary search, since a program may exec as often as it forks.
-        let entered = |exec: &Exec<'_>| exec.entered().is_none_or(|entered| entered <= at);
-        &self.execs[..self.execs.partition_point(entered)]
+        let entered = self.execs.partition_point(|exec| exec.entered().is_none_or(|entered| entered <= at));
+        &self.execs[..entered]
+    }
+
+    /// Whether it existed at some instant between `from` and `to`, as far as is known.
+    pub(crate) fn existed_between(&self, from: Nanos, to: Nanos) -> bool {
+        self.start().is_none_or(|start| start < to) && self.end().is_none_or(|end| end > from)
     }
 
     /// Returns its latest known instant. `None` while it runs. The reaping of the command by the recorder does not count.

@@ -197,16 +197,12 @@ impl Tally {
 }
 
 fn ranked(tallies: HashMap<&[u8], Tally>) -> Vec<Fault> {
-    let fault = |(name, tally): (&[u8], Tally)| {
-        Some(Fault {
-            name: name.to_vec(),
-            searches: tally.searches,
-            misses: tally.misses,
-            cost: tally.cost,
-            errno: MISSES[tally.errno_index?],
-        })
-    };
-    let mut faults: Vec<Fault> = tallies.into_iter().filter_map(fault).collect();
+    let mut faults = Vec::new();
+    for (name, Tally { searches, misses, cost, errno_index }) in tallies {
+        if let Some(errno_index) = errno_index {
+            faults.push(Fault { name: name.to_vec(), searches, misses, cost, errno: MISSES[errno_index] });
+        }
+    }
     faults.sort_by(|a, b| (Reverse((a.misses, a.cost)), &a.name).cmp(&(Reverse((b.misses, b.cost)), &b.name)));
     faults
 }

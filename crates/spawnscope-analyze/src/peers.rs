@@ -18,11 +18,10 @@ pub(crate) struct Peers {
 
 impl Peers {
     pub(crate) fn new(recording: &Recording) -> Peers {
-        let of_row = |peer: &spawnscope_data::rows::PeerRow| {
-            let process = WakerRow::Other(peer.pid, Some(peer.name));
-            ((peer.device, peer.inode), process)
-        };
-        let by_inode: HashMap<(u32, u64), WakerRow> = recording.peers.iter().map(of_row).collect();
+        let mut by_inode: HashMap<(u32, u64), WakerRow> = HashMap::new();
+        for peer in &recording.peers {
+            by_inode.insert((peer.device, peer.inode), WakerRow::Other(peer.pid, Some(peer.name)));
+        }
         if by_inode.is_empty() {
             return Peers::default();
         }

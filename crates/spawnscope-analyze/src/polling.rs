@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use crate::external_wait::{ExternalWait, external_wait_of, waker_is_cause};
 use crate::launch::MaybeKnown;
 use crate::slices::ThreadSlices;
-use crate::timeline::{ThreadIndex, Timelines, beginning, run_queue_span};
+use crate::timeline::{ThreadIndex, Timelines, beginning, run_queue_span, woken_at};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
@@ -60,12 +60,12 @@ fn length((.., slice): &(ThreadIndex, usize, SliceRow)) -> f64 {
 /// Returns the uncertainty of the total time that rewritten waits spent waiting for a round. The
 /// uncertainty of each wait is the recorded length of this part.
 fn uncertainty(rewritten: &[(ThreadIndex, usize, SliceRow)]) -> f64 {
-    let of_round = |(.., slice): &(ThreadIndex, usize, SliceRow)| {
+    let squares = rewritten.iter().map(|(.., slice)| {
         let has_cause = slice.waker != Some(WakerRow::Task(slice.task));
         let span = if has_cause { run_queue_span(slice) } else { slice.wake_span };
         (span.unwrap_or_default().0 as f64).powi(2)
-    };
-    rewritten.iter().map(of_round).sum::<f64>().sqrt()
+    });
+    squares.sum::<f64>().sqrt()
 }
 
 /// Returns the threads of each process that has several threads.
@@ -113,23 +113,25 @@ struct Process<'t> {
 
 impl Process<'_> {
     /// Returns rewritten slices for the waits of a thread that a polling thread ended, with their
-    /// index. If a third thread worked between the start of the wait and the round that ended it,
-    /// the polling thread may have passed on its result, so the wait then ends with the work of the
-    /// third thread.
+    /// index.
     fn waits_for_rounds(&self, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, SliceRow)> {
-        let slices = self.timelines.slices(thread);
-        let rewritten = |(index, slice): (usize, SliceRow)| {
-            let woken = Nanos(slice.off.0 + slice.wake_span?.0);
-            let waker = self.timelines.cause(thread, &slice)?;
-            if slice.reason != LeftCpu::Interruptible || !self.polling.contains(&waker) {
-                return None;
-            }
-            let worked = self.worked_last(thread, slice.off, self.last_round(waker, woken)?);
-            // A thread as its own waker stands for a wait without a known cause.
-            let (task, until) = worked.unwrap_or((slice.task, woken));
-            Some((thread, index, ended_by(&slice, task, until)))
-        };
-        slices.iter().enumerate().filter_map(rewritten).collect()
+        let slices = self.timelines.slices(thread).iter().enumerate();
+        slices.filter_map(|(index, slice)| Some((thread, index, self.wait_for_round(thread, &slice)?))).collect()
+    }
+
+    /// If a third thread worked between the start of the wait and the round that ended it, the
+    /// polling thread may have passed on its result, so the wait then ends with the work of the
+    /// third thread.
+    fn wait_for_round(&self, thread: ThreadIndex, slice: &SliceRow) -> Option<SliceRow> {
+        let woken = woken_at(slice)?;
+        let waker = self.timelines.cause(thread, slice)?;
+        if slice.reason != LeftCpu::Interruptible || !self.polling.contains(&waker) {
+            return None;
+        }
+        let worked = self.worked_last(thread, slice.off, self.last_round(waker, woken)?);
+        // A thread as its own waker stands for a wait without a known cause.
+        let (task, until) = worked.unwrap_or((slice.task, woken));
+        Some(ended_by(slice, task, until))
     }
 
     /// Returns rewritten slices for the waits of a polling thread that timed out and were repeated.
@@ -141,10 +143,9 @@ impl Process<'_> {
         let mut awaited: Option<(TaskId, Option<u16>)> = None;
         let (mut is_continued, mut rewritten) = (false, Vec::new());
         for (index, slice) in (0..slices.len()).rev().filter_map(|index| Some((index, slices.get(index)?))) {
-            let Some(span) = slice.wake_span.filter(|_| slice.reason == LeftCpu::Interruptible) else {
+            let Some(ended) = woken_at(&slice).filter(|_| slice.reason == LeftCpu::Interruptible) else {
                 continue;
             };
-            let ended = Nanos(slice.off.0 + span.0);
             if self.exit.get().is_some_and(|exit| exit <= ended) {
                 // The exit of the process ended this wait, not what the thread waited for.
                 continue;
@@ -161,10 +162,10 @@ impl Process<'_> {
                 continue;
             }
             awaited = awaited.or_else(|| Some((self.worked_last(thread, slice.off, ended)?.0, slice.syscall)));
-            let is_same_call = |(_, call): &(TaskId, Option<u16>)| {
-                [*call, slice.syscall].contains(&Some(RESTART_SYSCALL)) || *call == slice.syscall
-            };
-            if let Some((task, _)) = awaited.filter(is_same_call).filter(|(task, _)| self.exists(*task, ended)) {
+            if let Some((task, call)) = awaited
+                && (call == slice.syscall || [call, slice.syscall].contains(&Some(RESTART_SYSCALL)))
+                && self.exists(task, ended)
+            {
                 rewritten.push((thread, index, ended_by(&slice, task, ended)));
             }
         }

@@ -47,13 +47,11 @@ pub fn removals(
     let unknown: Vec<&[u32]> = unknown.map(|((_, _, launches), _)| launches.as_slice()).collect();
     let mut predicted = savings_without(whatif, &unknown).into_iter();
     let savings = known.into_iter().map_while(|known| known.or_else(|| predicted.next()));
-    let removal = |((by, label, launches), saving): (&Candidate, [Nanos; 3])| Removal {
-        by: *by,
-        label: label.clone(),
-        launches: launches.len() as u64,
-        saving,
-    };
-    removed.iter().zip(savings).map(removal).collect()
+    let mut removals = Vec::with_capacity(removed.len());
+    for ((by, label, launches), saving) in removed.iter().zip(savings) {
+        removals.push(Removal { by: *by, label: label.clone(), launches: launches.len() as u64, saving });
+    }
+    removals
 }
 
 /// Returns the saving without a command if `dependence` contains it. A row with the same label and

@@ -28,19 +28,17 @@ pub struct Sample {
 pub fn assign_phases(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> Vec<Sample> {
     let process_of: HashMap<TaskId, LaunchId> = threads.iter().map(|row| (row.task, row.launch)).collect();
     let mut pieces_of: HashMap<usize, Vec<Piece>> = HashMap::new();
-    let sample = |row: &SampleRow| {
+    let mut samples = Vec::with_capacity(rows.len());
+    for row in rows {
         let process = process_of.get(&row.task).copied().unwrap_or(LaunchId(row.task.0));
-        let launch = forest.launches.binary_search_by_key(&process, |launch| launch.id).ok()?;
+        let Some(launch) = forest.index_of(process) else {
+            continue;
+        };
         let pieces = pieces_of.entry(launch).or_insert_with(|| forest.launches[launch].pieces(Some(forest.end)));
-        Some(Sample {
-            launch,
-            phase: phase_at(pieces, row.at),
-            is_waiting: row.is_waiting,
-            span: row.span,
-            stack: row.stack,
-        })
-    };
-    rows.iter().filter_map(sample).collect()
+        let phase = phase_at(pieces, row.at);
+        samples.push(Sample { launch, phase, is_waiting: row.is_waiting, span: row.span, stack: row.stack });
+    }
+    samples
 }
 
 /// Returns the phase at an instant. An instant on a boundary belongs to the phase that starts
@@ -57,17 +55,12 @@ mod tests {
 
     #[test]
     fn an_instant_belongs_to_the_phase_that_has_begun_and_not_ended() {
-        let piece = |phase, start, end| Piece { phase, start: Nanos(start), end: Nanos(end) };
+        let (exec, load, run, teardown) = (Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown);
         // The boundary between run and teardown is unknown.
-        let pieces = [
-            piece(Phase::Exec, 10, 20),
-            piece(Phase::Load, 20, 20),
-            piece(Phase::Run, 20, 30),
-            piece(Phase::Teardown, 40, 50),
-        ];
-        let at = |instant| phase_at(&pieces, Nanos(instant));
-        assert_eq!([9, 10, 19].map(at), [None, Some(Phase::Exec), Some(Phase::Exec)]);
-        assert_eq!([20, 29, 30, 39].map(at), [Some(Phase::Run), Some(Phase::Run), None, None]);
-        assert_eq!([40, 50].map(at), [Some(Phase::Teardown), None]);
+        let pieces = [(exec, 10, 20), (load, 20, 20), (run, 20, 30), (teardown, 40, 50)];
+        let pieces = pieces.map(|(phase, start, end)| Piece { phase, start: Nanos(start), end: Nanos(end) });
+        let phases = [9, 10, 19, 20, 29, 30, 39, 40, 50].map(|at| phase_at(&pieces, Nanos(at)));
+        let expected = [None, Some(exec), Some(exec), Some(run), Some(run), None, None, Some(teardown), None];
+        assert_eq!(phases, expected);
     }
 }

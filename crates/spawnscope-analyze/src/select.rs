@@ -143,9 +143,8 @@ impl Term {
                 call_site.is_some_and(|call_site| pattern.holds(call_site.file.as_deref(), call_site.line))
             }
             Term::Program(glob) => {
-                let of_execs = || launch.execs.iter().map(|exec| base_name(exec.path()));
                 matches(glob, &launch.command.label())
-                    || of_execs().any(|name| matches(glob, name))
+                    || launch.execs.iter().any(|exec| matches(glob, base_name(exec.path())))
                     || (launch.command.forked
                         && matches(glob, &[b"(", program_of_parent(forest, index), b")"].concat()))
             }
@@ -154,9 +153,8 @@ impl Term {
                 matches(glob, &argv.join(&b' '))
             }),
             Term::Parent(glob) => {
-                let is_named =
-                    || matches(glob, launch.birth_command.name) || matches(glob, program_of_parent(forest, index));
-                launch.parent.get().is_some() && is_named()
+                launch.parent.get().is_some()
+                    && (matches(glob, launch.birth_command.name) || matches(glob, program_of_parent(forest, index)))
             }
         }
     }

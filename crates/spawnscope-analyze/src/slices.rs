@@ -92,10 +92,10 @@ impl Slices {
     /// Iterates over the threads in order, each with the start and end of its slices.
     pub(super) fn runs(&self) -> impl Iterator<Item = (TaskId, [u32; 2])> + '_ {
         let mut start = 0;
-        let task = |slice: &PackedSlice| slice.task(&self.unpacked);
-        self.packed.chunk_by(move |a, b| task(a) == task(b)).map(move |run| {
+        let others = &self.unpacked;
+        self.packed.chunk_by(move |a, b| a.task(others) == b.task(others)).map(move |run| {
             let end = start + run.len() as u32;
-            (task(&run[0]), [std::mem::replace(&mut start, end), end])
+            (run[0].task(others), [std::mem::replace(&mut start, end), end])
         })
     }
 
@@ -176,13 +176,12 @@ impl PackedSlice {
 
     #[inline]
     fn row(&self, others: &[(Pid, Option<TextId>)]) -> SliceRow {
-        let span = |span: u32| (span != UNKNOWN).then_some(Nanos(u64::from(span)));
         SliceRow {
             task: TaskId(u64::from(self.task)),
             off: self.off,
-            on_span: span(self.on_span),
-            off_span: span(self.off_span),
-            wake_span: span(self.wake_span),
+            on_span: unpack_span(self.on_span),
+            off_span: unpack_span(self.off_span),
+            wake_span: unpack_span(self.wake_span),
             reason: self.reason,
             syscall: (self.syscall != u16::MAX).then_some(self.syscall),
             argument: None,
@@ -200,6 +199,11 @@ impl PackedSlice {
             calls: Some(u32::from(self.calls)).filter(|_| self.calls != UNCOUNTED),
         }
     }
+}
+
+#[inline]
+fn unpack_span(span: u32) -> Option<Nanos> {
+    (span != UNKNOWN).then_some(Nanos(u64::from(span)))
 }
 
 /// Packs a duration. `None` when it does not fit.

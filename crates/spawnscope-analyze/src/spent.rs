@@ -25,19 +25,13 @@ pub enum Spent {
 pub(crate) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
     let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue().0).sum());
     let run = Nanos(path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum());
-    let name_of = |what: &ExternalWait| what.process().map(|name| recording.texts.get(name).to_vec());
+
     let mut external_wait: Vec<(Spent, Nanos)> = Vec::new();
     for (what, time) in &path.external_wait {
         // Times of processes with the same name are added. One name may have several text ids.
-        let spent = Spent::ExternalWait(*what, name_of(what));
-        let is_same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
-            (Spent::ExternalWait(ExternalWait::Process(_), a), Spent::ExternalWait(ExternalWait::Process(_), b))
-            | (Spent::ExternalWait(ExternalWait::Scanner(_), a), Spent::ExternalWait(ExternalWait::Scanner(_), b)) => {
-                a == b
-            }
-            _ => false,
-        };
-        match external_wait.iter_mut().find(is_same) {
+        let name = what.process().map(|name| recording.texts.get(name).to_vec());
+        let spent = Spent::ExternalWait(*what, name);
+        match external_wait.iter_mut().find(|(other, _)| is_same_process(other, &spent)) {
             Some((_, sum)) => sum.0 += time.0,
             None => external_wait.push((spent, *time)),
         }
@@ -47,4 +41,12 @@ pub(crate) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) ->
     all.retain(|(_, time)| time.0 > 0);
     all.sort_by_key(|(_, time)| Reverse(*time));
     all
+}
+
+fn is_same_process(one: &Spent, other: &Spent) -> bool {
+    use ExternalWait::{Process, Scanner};
+    let (Spent::ExternalWait(one, one_name), Spent::ExternalWait(other, other_name)) = (one, other) else {
+        return false;
+    };
+    matches!((one, other), (Process(_), Process(_)) | (Scanner(_), Scanner(_))) && one_name == other_name
 }

@@ -3,9 +3,10 @@
 //! finds the reason of a blocked state.
 
 use std::collections::{BTreeMap, HashMap};
+use std::iter;
 
 use crate::external_wait::waker_is_cause;
-use crate::launch::{Launch, MaybeKnown};
+use crate::launch::MaybeKnown;
 use crate::slices::{Slices, ThreadSlices};
 use crate::tree::Forest;
 use crate::unknown_waits::UnknownWaits;
@@ -224,7 +225,11 @@ impl Timelines {
     /// Whether the process of a thread was alive when the recording ended.
     #[must_use]
     pub fn outlives(&self, thread: ThreadIndex) -> bool {
-        self.is_alive[self.threads[thread as usize].launch as usize]
+        self.is_alive[self.launch_of(thread) as usize]
+    }
+
+    pub(crate) fn launch_of(&self, thread: ThreadIndex) -> u32 {
+        self.threads[thread as usize].launch
     }
 
     /// Returns the state of a thread just before `at`. `None` before its first slice.
@@ -233,27 +238,26 @@ impl Timelines {
         let slices = self.slices(thread);
         let begun = slices.partition_point(|slice| beginning(slice) < at);
         let slice = slices.get(begun.checked_sub(1)?)?;
-        let moment = |since, state| Some(Moment { since, state });
         if at <= slice.off {
-            return moment(beginning(&slice), State::Running);
+            return Some(Moment { since: beginning(&slice), state: State::Running });
         }
         let left = slice.off;
-        let returned = slice.off_span.map(|span| Nanos(left.0 + span.0));
+        let returned = returned_at(&slice);
         if let Some(returned) = returned.filter(|returned| at > *returned) {
             // A slice in which the thread was on a CPU was lost. If its process outlived the
             // recording, the time after its last slice is unknown.
             let is_open = begun == slices.len() && self.outlives(thread);
-            return moment(returned, if is_open { State::Unknown } else { State::Running });
+            return Some(Moment { since: returned, state: if is_open { State::Unknown } else { State::Running } });
         }
-        let woken = slice.wake_span.map(|span| Nanos(left.0 + span.0));
-        let woken = woken.map(|woken| returned.map_or(woken, |returned| woken.min(returned)));
-        match (slice.reason, woken) {
-            (LeftCpu::Ended, _) => moment(left, State::Unknown),
-            (LeftCpu::Created, _) => moment(left, State::Created),
-            (LeftCpu::Preempted, _) => moment(left, State::Runnable(None)),
-            (_, Some(woken)) if at > woken => moment(woken, State::Runnable(Some(slice))),
-            _ => moment(left, State::Blocked(slice)),
-        }
+        let woken = woken_at(&slice).map(|woken| returned.map_or(woken, |returned| woken.min(returned)));
+        let (since, state) = match (slice.reason, woken) {
+            (LeftCpu::Ended, _) => (left, State::Unknown),
+            (LeftCpu::Created, _) => (left, State::Created),
+            (LeftCpu::Preempted, _) => (left, State::Runnable(None)),
+            (_, Some(woken)) if at > woken => (woken, State::Runnable(Some(slice))),
+            _ => (left, State::Blocked(slice)),
+        };
+        Some(Moment { since, state })
     }
 }
 
@@ -271,6 +275,16 @@ pub(crate) fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
 /// Returns when a slice's time on the CPU starts.
 pub(crate) fn beginning(slice: &SliceRow) -> Nanos {
     Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
+}
+
+/// Returns when a thread was woken after a slice.
+pub(crate) fn woken_at(slice: &SliceRow) -> Option<Nanos> {
+    Some(Nanos(slice.off.0 + slice.wake_span?.0))
+}
+
+/// Returns when a thread was on a CPU again after a slice.
+pub(crate) fn returned_at(slice: &SliceRow) -> Option<Nanos> {
+    Some(Nanos(slice.off.0 + slice.off_span?.0))
 }
 
 /// Returns the thread of a launch that was on a CPU last, with which the launch ended. For a launch
@@ -303,12 +317,8 @@ pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> boo
 /// Returns the launch whose end is the end of the wall: the command, or with `record --wait-for-all` the launch that ended last.
 #[must_use]
 pub fn last_launch(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
-    let ends_at_end = |launch: &Launch<'_>| launch.instants.zombie.get() == Some(end);
-    if ends_at_end(&forest.launches[root as usize]) {
-        return root;
-    }
-    let last = forest.launches.iter().position(ends_at_end);
-    last.map_or(root, |index| index as u32)
+    let mut candidates = iter::once(root).chain(0..forest.launches.len() as u32);
+    candidates.find(|launch| forest.launches[*launch as usize].instants.zombie.get() == Some(end)).unwrap_or(root)
 }
 
 /// Returns the launch whose wall is analyzed: the recorded command, or the owner of a window.

@@ -263,9 +263,8 @@ fn set_names_and_depths<'a>(
             None => Command { forked: launch.is_launch() && parents[index].get().is_some(), ..birth_command },
         };
         // Most launches have the same command as others, so commands are shared.
-        let mut shared = |command| Arc::clone(commands.entry(command).or_insert_with(|| Arc::new(command)));
-        launch.birth_command = shared(birth_command);
-        launch.command = shared(command);
+        launch.birth_command = Arc::clone(commands.entry(birth_command).or_insert_with(|| Arc::new(birth_command)));
+        launch.command = Arc::clone(commands.entry(command).or_insert_with(|| Arc::new(command)));
     }
 }
 

@@ -143,14 +143,13 @@ impl ChangedLaunches {
                 pending.extend(forest.children(launch));
             }
         }
-        let lifetime = |index: usize| {
-            let launch = &forest.launches[index];
-            let start = launch.start()?;
+        let mut lifetimes = Vec::new();
+        for (launch, _) in forest.launches.iter().zip(&is_changed).filter(|(_, is_changed)| **is_changed) {
             let is_exact = launch.instants.zombie.get().is_some();
             let near = if is_exact { MAX_GAP } else { MAX_GAP_OF_EXIT };
-            Some((start, Nanos(launch.end().unwrap_or(forest.end).0 + near.0)))
-        };
-        let lifetimes = (0..count).filter(|index| is_changed[*index]).filter_map(lifetime).collect();
+            let end = Nanos(launch.end().unwrap_or(forest.end).0 + near.0);
+            lifetimes.extend(launch.start().map(|start| (start, end)));
+        }
         ChangedLaunches { is_changed, leads_to_changed, lifetimes: merge_overlapping(lifetimes) }
     }
 

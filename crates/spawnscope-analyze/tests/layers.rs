@@ -26,13 +26,14 @@ type Source = (Vec<String>, String);
 fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = files_below(&root);
-    let source = |file: &PathBuf| {
+    let mut sources = Vec::new();
+    for file in files {
         let path = file.strip_prefix(&root).unwrap().with_extension("");
         let mut module: Vec<String> = path.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
         module.retain(|part| part != "mod" && part != "lib");
-        (module, fs::read_to_string(file).unwrap())
-    };
-    files.iter().map(source).collect()
+        sources.push((module, fs::read_to_string(&file).unwrap()));
+    }
+    sources
 }
 
 fn files_below(directory: &Path) -> Vec<PathBuf> {
@@ -47,8 +48,7 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
 fn referenced_paths(text: &str, module: &[String]) -> Vec<Vec<String>> {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let is_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    let words = lines.flat_map(|line| line.split(move |c: char| !is_of_path(c)));
+    let words = lines.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':'));
     words.filter_map(|word| absolute_path(word, module)).collect()
 }
 

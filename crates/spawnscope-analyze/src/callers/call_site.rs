@@ -227,10 +227,10 @@ fn script_frame(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
 /// Returns the innermost frame outside of the C library and of interpreters or, if there is none,
 /// the innermost frame of an interpreter.
 fn machine_code_frame<'a>(frames: &Frames<'a>) -> Option<Frame<'a>> {
-    let is_candidate =
-        |frame: &Frame<'_>| has_position(frame) && frame.language == Language::Native && !is_runtime(frame);
-    let outside = frames.clone().find(|frame| is_candidate(frame) && !is_interpreter(frame));
-    outside.or_else(|| frames.clone().find(is_candidate))
+    let mut candidates =
+        frames.clone().filter(|frame| has_position(frame) && frame.language == Language::Native && !is_runtime(frame));
+    let outside = candidates.clone().find(|frame| !is_interpreter(frame));
+    outside.or_else(|| candidates.next())
 }
 
 fn has_position(frame: &Frame<'_>) -> bool {
@@ -250,8 +250,8 @@ fn is_go_or_rust_library(frame: &Frame<'_>) -> bool {
 /// Whether a frame launches on behalf of other code: it is in a library or function that every
 /// launch goes through.
 fn is_runtime(frame: &Frame<'_>) -> bool {
-    let begins = |name: &[u8], list: &[&[u8]]| list.iter().any(|beginning| name.starts_with(beginning));
-    let is_library = frame.module.is_some_and(|module| begins(base_name(module), &RUNTIME_LIBRARIES));
+    let library = frame.module.map(base_name);
+    let is_library = library.is_some_and(|name| RUNTIME_LIBRARIES.iter().any(|begin| name.starts_with(begin)));
     let launches = frame.function.is_some_and(|name| LAUNCHING_FUNCTIONS.contains(&name));
     is_library || launches || is_go_or_rust_library(frame)
 }

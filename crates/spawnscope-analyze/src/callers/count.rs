@@ -75,12 +75,11 @@ impl Callers {
     /// different arguments.
     fn merge_scripts(&mut self) {
         let mut alike: HashMap<(Option<Vec<u8>>, Vec<u8>), u32> = HashMap::new();
-        let key = |call_site: &CallSite| Some((call_site.program.clone(), call_site.first_word()?.to_vec()));
-        for key in self.call_sites.iter().filter_map(key) {
+        for key in self.call_sites.iter().filter_map(program_and_first_word) {
             *alike.entry(key).or_default() += 1;
         }
         self.change_all(|call_site| {
-            if let Some(key) = key(call_site).filter(|key| alike[key] > MAX_SEPARATE_SCRIPTS) {
+            if let Some(key) = program_and_first_word(call_site).filter(|key| alike[key] > MAX_SEPARATE_SCRIPTS) {
                 call_site.text = Some([&key.1, " …".as_bytes()].concat());
             }
         });
@@ -89,17 +88,12 @@ impl Callers {
     /// Merges the targets of one line of a makefile, such as a pattern rule, because one line is
     /// one call site.
     fn merge_targets(&mut self) {
-        type FileAndLine = (Vec<u8>, u32);
-        let file_and_line = |call_site: &CallSite| -> Option<FileAndLine> {
-            let is_make = call_site.language == Language::Make;
-            is_make.then(|| Some((call_site.file.clone()?, call_site.line?)))?
-        };
-        let mut targets: HashMap<FileAndLine, u32> = HashMap::new();
-        for line in self.call_sites.iter().filter_map(file_and_line) {
+        let mut targets: HashMap<(Vec<u8>, u32), u32> = HashMap::new();
+        for line in self.call_sites.iter().filter_map(line_of_makefile) {
             *targets.entry(line).or_default() += 1;
         }
         self.change_all(|call_site| {
-            if file_and_line(call_site).is_some_and(|line| targets[&line] > 1) {
+            if line_of_makefile(call_site).is_some_and(|line| targets[&line] > 1) {
                 call_site.function = None;
             }
         });
@@ -171,6 +165,15 @@ impl Callers {
             unknown,
         }
     }
+}
+
+fn program_and_first_word(call_site: &CallSite) -> Option<(Option<Vec<u8>>, Vec<u8>)> {
+    Some((call_site.program.clone(), call_site.first_word()?.to_vec()))
+}
+
+fn line_of_makefile(call_site: &CallSite) -> Option<(Vec<u8>, u32)> {
+    let is_make = call_site.language == Language::Make;
+    is_make.then(|| Some((call_site.file.clone()?, call_site.line?)))?
 }
 
 /// Marks call sites in files that share their base name with another file.

@@ -92,12 +92,13 @@ impl Segment {
 #[must_use]
 pub fn drifts(forest: &Forest<'_>) -> Vec<Drift> {
     let mut found: Vec<Drift> = (0..forest.launches.len()).filter_map(|parent| drift_of(forest, parent)).collect();
-    let lost_ns = |drift: &Drift| {
-        let first_ns = drift.segments.first().map_or(0, |segment| segment.cost.0);
-        drift.segments.iter().map(|segment| segment.cost.0.saturating_sub(first_ns) * segment.children).sum::<u64>()
-    };
     found.sort_by_key(|drift| (std::cmp::Reverse(lost_ns(drift)), drift.parent));
     found
+}
+
+fn lost_ns(drift: &Drift) -> u64 {
+    let first_ns = drift.segments.first().map_or(0, |segment| segment.cost.0);
+    drift.segments.iter().map(|segment| segment.cost.0.saturating_sub(first_ns) * segment.children).sum()
 }
 
 fn drift_of(forest: &Forest<'_>, parent: usize) -> Option<Drift> {
@@ -124,21 +125,21 @@ fn drift_of(forest: &Forest<'_>, parent: usize) -> Option<Drift> {
 
 /// Divides items into segments with equal numbers of items.
 fn parts<T>(items: &[T]) -> impl Iterator<Item = &[T]> + Clone {
-    let start = |segment: usize| segment * items.len() / SEGMENTS;
-    (0..SEGMENTS).map(move |segment| &items[start(segment)..start(segment + 1)])
+    let count = items.len();
+    (0..SEGMENTS).map(move |segment| &items[segment * count / SEGMENTS..(segment + 1) * count / SEGMENTS])
 }
 
 fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
-    let rss_bytes = |part: &[Sample<'_>]| {
-        median(part.iter().filter_map(|sample| Some(sample.launch.parent_rss_bytes.get()? as f64)))
-    };
-    let without_phases = |part: &[Sample<'_>]| Segment {
-        children: part.len() as u64,
-        cost: Nanos(median_cost_ns(part).max(0.0) as u64),
-        phases: [None; COST_PHASES.len()],
-        parent_rss_bytes: rss_bytes(part).map(|bytes| bytes as u64),
-    };
-    let mut segments: Vec<Segment> = parts(samples).map(without_phases).collect();
+    let mut segments = Vec::with_capacity(SEGMENTS);
+    for part in parts(samples) {
+        let rss_bytes = part.iter().filter_map(|sample| Some(sample.launch.parent_rss_bytes.get()? as f64));
+        segments.push(Segment {
+            children: part.len() as u64,
+            cost: Nanos(median_cost_ns(part).max(0.0) as u64),
+            phases: [None; COST_PHASES.len()],
+            parent_rss_bytes: median(rss_bytes).map(|bytes| bytes as u64),
+        });
+    }
     for (position, phase) in COST_PHASES.into_iter().enumerate() {
         let spans_ns = samples::corrected_phase(samples, phase);
         for (segment, part) in segments.iter_mut().zip(parts(&spans_ns)) {
@@ -154,12 +155,9 @@ fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
 fn became_slower(samples: &[Sample<'_>]) -> bool {
     let medians_ns: Vec<f64> = parts(samples).map(median_cost_ns).collect();
     let (first_ns, last_ns) = (medians_ns[0].max(0.0), medians_ns[SEGMENTS - 1]);
-    let quartile_ns = |part: Option<&[Sample<'_>]>, share| {
-        let costs_ns = part.unwrap_or_default().iter().map(|sample| sample.cost_ns);
-        quantile(costs_ns.collect(), share)
-    };
-    let early_high_ns = quartile_ns(parts(samples).next(), 0.75);
-    let late_low_ns = quartile_ns(parts(samples).last(), 0.25);
+    let costs_ns: Vec<f64> = samples.iter().map(|sample| sample.cost_ns).collect();
+    let early_high_ns = quantile(parts(&costs_ns).next().unwrap_or_default().to_vec(), 0.75);
+    let late_low_ns = quantile(parts(&costs_ns).last().unwrap_or_default().to_vec(), 0.25);
     last_ns >= first_ns * MIN_RATIO
         && last_ns - first_ns >= MIN_GROWTH_NS
         && late_low_ns > early_high_ns

@@ -27,11 +27,11 @@ pub(super) fn comparable<'f>(children: &[&'f Launch<'f>]) -> Vec<Sample<'f>> {
     let create_by_mechanism = costed.iter().map(|(child, create_ns, _)| (child.mechanism, *create_ns));
     let rest_by_program = costed.iter().map(|(child, _, rest_ns)| (*child.command, *rest_ns));
     let (create_shifts, rest_shifts) = (shifts(create_by_mechanism), shifts(rest_by_program));
-    let sample = |(launch, create_ns, rest_ns): (&'f Launch<'f>, f64, f64)| Sample {
+    let samples = costed.into_iter().map(|(launch, create_ns, rest_ns)| Sample {
         launch,
         cost_ns: (create_ns + create_shifts[&launch.mechanism]) + (rest_ns + rest_shifts[&*launch.command]),
-    };
-    costed.into_iter().map(sample).collect()
+    });
+    samples.collect()
 }
 
 /// Whether a phase is known for at least nine of ten children.
@@ -47,10 +47,13 @@ fn sum_ns(child: &Launch<'_>, phases: &[Phase]) -> Option<f64> {
 
 /// Returns the corrected duration of one phase of each sample. `None` if it is unknown.
 pub(super) fn corrected_phase(samples: &[Sample<'_>], phase: Phase) -> Vec<Option<f64>> {
-    let span_ns = |sample: &Sample<'_>| sample.launch.phases.get(phase).map(|span| span.0 as f64);
+    let spans_ns = samples.iter().map(|sample| {
+        let span_ns = sample.launch.phases.get(phase).map(|span| span.0 as f64);
+        (sample.launch, span_ns)
+    });
     match phase {
-        Phase::Create => equalize_medians(samples.iter().map(|sample| (sample.launch.mechanism, span_ns(sample)))),
-        _ => equalize_medians(samples.iter().map(|sample| (*sample.launch.command, span_ns(sample)))),
+        Phase::Create => equalize_medians(spans_ns.map(|(launch, span_ns)| (launch.mechanism, span_ns))),
+        _ => equalize_medians(spans_ns.map(|(launch, span_ns)| (*launch.command, span_ns))),
     }
 }
 

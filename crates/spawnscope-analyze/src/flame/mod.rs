@@ -263,14 +263,16 @@ fn requesting_frames<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Ite
 /// the script if known, otherwise that of the machine code.
 fn call_chain<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
     let inline_script = forest.launcher(index).and_then(command_of);
-    let with_script = |label| match (label, inline_script) {
-        (Label::Frame(frame), Some(script)) if frame.language.is_script() && frame.file.is_none() => {
-            Label::InlineScript(script, frame.line)
+    let mut labels = labels(forest.frames(forest.launches[index].best_stack()));
+    for label in &mut labels {
+        if let (Label::Frame(frame), Some(script)) = (&*label, inline_script)
+            && frame.language.is_script()
+            && frame.file.is_none()
+        {
+            *label = Label::InlineScript(script, frame.line);
         }
-        _ => label,
-    };
-    let labels = labels(forest.frames(forest.launches[index].best_stack()));
-    labels.into_iter().map(with_script).collect()
+    }
+    labels
 }
 
 fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {

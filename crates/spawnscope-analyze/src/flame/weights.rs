@@ -107,12 +107,12 @@ fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
 
 /// Returns the intervals in which at least one child existed, in order.
 fn lifetimes_of_children(forest: &Forest<'_>, index: usize) -> Vec<(Nanos, Nanos)> {
-    let lifetime = |child: &usize| {
-        let child = &forest.launches[*child];
+    let children = forest.children(index).iter().map(|child| &forest.launches[*child]);
+    let lifetimes = children.filter_map(|child| {
         let start = child.start()?;
         Some((start, Nanos(start.0 + child.total(forest.end)?.0)))
-    };
-    let mut lifetimes: Vec<(Nanos, Nanos)> = forest.children(index).iter().filter_map(lifetime).collect();
+    });
+    let mut lifetimes: Vec<(Nanos, Nanos)> = lifetimes.collect();
     lifetimes.sort_unstable();
     let mut merged: Vec<(Nanos, Nanos)> = Vec::with_capacity(lifetimes.len());
     for (start, end) in lifetimes {

@@ -38,9 +38,9 @@ impl ChildEvents {
             let Some(parent) = forest.parent(child as usize) else {
                 continue;
             };
-            let event = |(at, kind)| (parent as u32, ChildEvent { at, child, kind });
-            events.extend(end_of(launch).map(|at| event((at, ChildEventKind::Ended))));
-            events.extend(release_of(launch).map(event));
+            let end = end_of(launch).map(|at| (at, ChildEventKind::Ended));
+            let of_child = end.into_iter().chain(release_of(launch));
+            events.extend(of_child.map(|(at, kind)| (parent as u32, ChildEvent { at, child, kind })));
         }
         events.sort_unstable_by_key(|(parent, event)| (*parent, event.at, event.child));
         ChildEvents(GroupedItems::new(forest.launches.len(), events))

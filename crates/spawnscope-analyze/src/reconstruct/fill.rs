@@ -12,7 +12,7 @@ use super::{Wait, slice};
 use crate::child_waits::{creator_of, is_created};
 use crate::phases::Phase;
 use crate::slices::Slices;
-use crate::timeline::{ThreadIndex, Timelines};
+use crate::timeline::{ThreadIndex, Timelines, returned_at, woken_at};
 use crate::tree::Forest;
 use crate::unknown_waits::UnknownWait;
 
@@ -85,6 +85,10 @@ impl Lifetime {
             runs: runs.map(|piece| (piece.start.max(first_run), piece.end.min(end))).collect(),
             cpu: launch.cpu_phases.get(Phase::Run).filter(|_| launch.origin != Origin::Existed),
         })
+    }
+
+    fn has_created(&self, timelines: &Timelines, child: u32) -> bool {
+        creator_of(timelines, child, self.launch) == self.thread
     }
 
     fn for_additional_thread(
@@ -165,8 +169,8 @@ impl Stretch {
 fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
     let slices = timelines.slices(thread).iter();
     let waits = slices.filter_map(|slice| {
-        let to = Nanos(slice.off.0 + slice.off_span?.0);
-        let woken = slice.wake_span.map_or(to, |span| Nanos(slice.off.0 + span.0));
+        let to = returned_at(&slice)?;
+        let woken = woken_at(&slice).unwrap_or(to);
         let waker = match slice.waker {
             Some(WakerRow::Task(task)) => Some(task),
             _ => None,
@@ -191,13 +195,13 @@ fn stretches(
     lifetime: &Lifetime,
     recorded: &[Wait],
 ) -> Vec<Stretch> {
-    let is_by_thread = |child: u32| creator_of(timelines, child, lifetime.launch) == lifetime.thread;
     let ends = events.of_launch(lifetime.launch).iter();
-    let ends = ends.filter(|event| event.kind != ChildEventKind::Executed && is_by_thread(event.child));
+    let ends =
+        ends.filter(|event| event.kind != ChildEventKind::Executed && lifetime.has_created(timelines, event.child));
     let mut points: Vec<(Nanos, Option<(u32, bool)>)> =
         ends.map(|event| (event.at, Some((event.child, event.kind == ChildEventKind::Released)))).collect();
     let children = forest.children(lifetime.launch as usize).iter();
-    let children = children.filter(|child| is_by_thread(**child as u32));
+    let children = children.filter(|child| lifetime.has_created(timelines, **child as u32));
     for child in children {
         let at = &forest.launches[*child].instants;
         points.extend([at.created.get(), at.reaped.get()].into_iter().flatten().map(|at| (at, None)));
@@ -279,20 +283,23 @@ struct Shares {
 
 impl Shares {
     fn new(lifetime: &Lifetime, stretches: &[Stretch], recorded: &[Wait]) -> Shares {
-        let sum = |is_counted: fn(&Stretch) -> bool| -> u64 {
-            let counted = stretches.iter().filter(|stretch| is_counted(stretch));
-            counted.map(Stretch::span).sum()
-        };
-        let certain = sum(|stretch| matches!(stretch.awaited, Some((_, true))));
-        let supposed = sum(|stretch| matches!(stretch.awaited, Some((_, false))));
-        let other = sum(|stretch| stretch.awaited.is_none());
+        let (mut certain, mut supposed, mut other) = (0, 0, 0);
+        for stretch in stretches {
+            match stretch.awaited {
+                Some((_, true)) => certain += stretch.span(),
+                Some((_, false)) => supposed += stretch.span(),
+                None => other += stretch.span(),
+            }
+        }
         let recorded_ns: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
         let wall: u64 = lifetime.runs.iter().map(|(start, end)| end.since(*start).0).sum();
         // If the CPU time is unknown, a parent is assumed to wait whenever it can.
         let idle = lifetime.cpu.map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + recorded_ns + certain));
         let for_children = idle.min(supposed);
-        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        Shares { for_children: share(for_children, supposed), other: share((idle - for_children).min(other), other) }
+        Shares {
+            for_children: for_children as f64 / supposed.max(1) as f64,
+            other: (idle - for_children).min(other) as f64 / other.max(1) as f64,
+        }
     }
 
     fn for_stretch(&self, stretch: &Stretch) -> f64 {

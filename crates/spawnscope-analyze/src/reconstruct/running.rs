@@ -17,12 +17,12 @@ pub(super) struct RunningThreads(Vec<(Nanos, Nanos, ThreadIndex)>);
 impl RunningThreads {
     pub(super) fn new(timelines: &Timelines) -> RunningThreads {
         let threads = 0..timelines.threads.len() as ThreadIndex;
-        let stretches = |thread| {
+        let mut all: Vec<(Nanos, Nanos, ThreadIndex)> = Vec::new();
+        for thread in threads {
             let slices = timelines.slices(thread).iter();
             let ran = slices.filter(|slice| slice.on_span.is_some_and(|span| span.0 > 0));
-            ran.map(move |slice| (slice.off, beginning(&slice), thread))
-        };
-        let mut all: Vec<(Nanos, Nanos, ThreadIndex)> = threads.flat_map(stretches).collect();
+            all.extend(ran.map(|slice| (slice.off, beginning(&slice), thread)));
+        }
         all.sort_unstable();
         RunningThreads(all)
     }
@@ -40,11 +40,11 @@ impl RunningThreads {
         let first = self.0.partition_point(|(off, ..)| *off < earliest);
         let near = self.0[first..].iter().take(MAX_SEARCHED);
         let candidates = near.filter(|(_, on, thread)| *on <= to && *thread != waiter);
-        let launch = |thread: ThreadIndex| timelines.threads[thread as usize].launch as usize;
-        let own = launch(waiter);
-        let distance_to = |thread: ThreadIndex| distance(forest, own, launch(thread));
-        let with_distance =
-            candidates.filter_map(|(off, _, thread)| Some((distance_to(*thread)?, *thread, (*off).min(to))));
+        let own = timelines.launch_of(waiter) as usize;
+        let with_distance = candidates.filter_map(|(off, _, thread)| {
+            let distance = distance(forest, own, timelines.launch_of(*thread) as usize)?;
+            Some((distance, *thread, (*off).min(to)))
+        });
         let nearest = with_distance.min_by_key(|(distance, thread, _)| (*distance, *thread));
         nearest.map(|(_, thread, at)| (thread, at))
     }

@@ -11,7 +11,7 @@ use super::events::{ChildEvent, ChildEventKind, ChildEvents};
 use super::running::RunningThreads;
 use crate::child_waits::is_created;
 use crate::external_wait::waker_is_cause;
-use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
+use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads, returned_at};
 use crate::tree::Forest;
 use crate::unknown_waits::{SupposedReap, UnknownWait};
 
@@ -64,13 +64,13 @@ pub(super) fn tie(
         let Some(slice) = timelines.slices(tie.thread).get(tie.index) else {
             continue;
         };
-        let launch_of = |thread: ThreadIndex| timelines.threads[thread as usize].launch;
-        let supposed = tie.waker.map(|(waker, _)| launch_of(waker));
-        reaps.extend(supposed_reaps(forest, events, &slice, tie.thread, launch_of(tie.thread), supposed));
+        let launch = timelines.launch_of(tie.thread);
+        let supposed = tie.waker.map(|(waker, _)| timelines.launch_of(waker));
+        reaps.extend(supposed_reaps(forest, events, &slice, tie.thread, launch, supposed));
         if !tie.is_certain {
             let end = returned_at(&slice).unwrap_or(forest.end).max(slice.off);
             unknown.push(UnknownWait {
-                launch: launch_of(tie.thread),
+                launch,
                 span: end.since(slice.off),
                 end: [tie.earliest.unwrap_or(end).min(end), end],
                 supposed,
@@ -118,7 +118,7 @@ struct TieFinder<'t> {
 
 impl TieFinder<'_> {
     fn ties_of(&self, thread: ThreadIndex) -> Vec<Tie> {
-        let launch = self.timelines.threads[thread as usize].launch;
+        let launch = self.timelines.launch_of(thread);
         let events = self.events.of_launch(launch);
         let slices = self.timelines.slices(thread).iter().enumerate();
         let waits = slices.filter(|(_, slice)| {
@@ -194,11 +194,6 @@ fn can_children_end(call: u16) -> bool {
 /// Whether the thread waited in a read, which may be for something other than a child.
 fn is_read(slice: &SliceRow) -> bool {
     slice.syscall == Some(0)
-}
-
-/// Returns when the thread was on a CPU again.
-fn returned_at(slice: &SliceRow) -> Option<Nanos> {
-    Some(Nanos(slice.off.0 + slice.off_span?.0))
 }
 
 /// Returns the task id of a thread.

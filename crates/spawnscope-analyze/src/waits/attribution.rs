@@ -106,7 +106,7 @@ pub fn waits_of_parents(recording: &Recording, forest: &Forest<'_>, timelines: &
     let mut collection = Collection::new(recording, forest, timelines);
     let mut sums = vec![Nanos(0); forest.launches.len()];
     for thread in 0..timelines.threads.len() as ThreadIndex {
-        let waiter = timelines.threads[thread as usize].launch as usize;
+        let waiter = timelines.launch_of(thread) as usize;
         if forest.children(waiter).is_empty() {
             continue;
         }
@@ -180,7 +180,7 @@ impl<'f, 'a> Collection<'f, 'a> {
     fn attribute(&mut self, thread: ThreadIndex, slice: &SliceRow) -> Option<Attributed<'a>> {
         let wait = Interval::from_slice(slice, self.forest.end)
             .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)?;
-        let waiter = self.timelines.threads[thread as usize].launch as usize;
+        let waiter = self.timelines.launch_of(thread) as usize;
         let (target_key, target) = self.find_target(thread, waiter, slice, &wait)?;
         let is_unexplained = slice.waker.is_none();
         let is_other_timer =
@@ -199,7 +199,7 @@ impl<'f, 'a> Collection<'f, 'a> {
         let Some((wait, target_key, target)) = self.attribute(thread, slice) else {
             return;
         };
-        let waiter = self.timelines.threads[thread as usize].launch as usize;
+        let waiter = self.timelines.launch_of(thread) as usize;
         let parts = match target {
             Some(target) => self.splitter.split(target, &wait),
             None => Splitter::unknown(&wait),
@@ -225,18 +225,22 @@ impl<'f, 'a> Collection<'f, 'a> {
         wait: &Interval,
     ) -> Option<(TargetKey<'a>, Option<usize>)> {
         let cause = self.timelines.cause(thread, slice);
-        let cause = cause.map(|thread| self.timelines.threads[thread as usize].launch as usize);
-        let name = |name| self.recording.texts.get(name);
+        let cause = cause.map(|thread| self.timelines.launch_of(thread) as usize);
+        let texts = &self.recording.texts;
         match (cause, external_wait_of(slice)) {
             // Even if the scanner is recorded, its phases do not show how long it worked on one
             // permission.
             (Some(scanner), ExternalWait::Scanner(_)) => {
                 Some((TargetKey::Scanner(Some(self.forest.launches[scanner].command.name)), None))
             }
-            (None, ExternalWait::Scanner(scanner)) => Some((TargetKey::Scanner(scanner.map(name)), None)),
+            (None, ExternalWait::Scanner(scanner)) => {
+                Some((TargetKey::Scanner(scanner.map(|name| texts.get(name))), None))
+            }
             (Some(waker), _) if waker == waiter => None,
             (Some(waker), _) => Some(self.launch_target(waiter, waker)),
-            (None, ExternalWait::Process(process)) => Some((TargetKey::Process(process.map(name)), None)),
+            (None, ExternalWait::Process(process)) => {
+                Some((TargetKey::Process(process.map(|name| texts.get(name))), None))
+            }
             (None, ExternalWait::Timer) => {
                 let child = self.unreaped_child(waiter, wait)?;
                 Some(self.launch_target(waiter, child))
@@ -247,12 +251,9 @@ impl<'f, 'a> Collection<'f, 'a> {
 
     fn launch_target(&self, waiter: usize, waker: usize) -> (TargetKey<'a>, Option<usize>) {
         let target = self.child_above(waiter, waker).unwrap_or(waker);
-        let command_of = |index: usize| *self.forest.launches[index].command;
-        let target_key = TargetKey::Launch {
-            command: command_of(target),
-            through: (command_of(waker) != command_of(target)).then(|| command_of(waker)),
-        };
-        (target_key, Some(target))
+        let [command, through] = [target, waker].map(|launch| *self.forest.launches[launch].command);
+        let through = (through != command).then_some(through);
+        (TargetKey::Launch { command, through }, Some(target))
     }
 
     /// Returns the child of the waiting launch that the waker is or descends from.
@@ -340,11 +341,11 @@ fn wait_targets(targets: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTarget
 }
 
 fn child_ends(forest: &Forest<'_>, parent: usize) -> Vec<ChildEnd> {
-    let end_of = |child: &usize| {
+    let ends = forest.children(parent).iter().filter_map(|child| {
         let at = &forest.launches[*child].instants;
         Some(ChildEnd { zombie: at.zombie.get()?, reaped: at.reaped.get()?, child: *child })
-    };
-    let mut ends: Vec<ChildEnd> = forest.children(parent).iter().filter_map(end_of).collect();
+    });
+    let mut ends: Vec<ChildEnd> = ends.collect();
     ends.sort_by_key(|end| end.zombie);
     ends
 }

@@ -9,6 +9,7 @@ mod split;
 use std::collections::HashMap;
 
 use crate::grouped::GroupedItems;
+use crate::timeline::{returned_at, woken_at};
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow, WakerRow};
@@ -159,12 +160,11 @@ impl<'a> Tasks<'a> {
     }
 
     fn wait(&self, slice: &SliceRow) -> Wait<'a> {
-        let after = |span: Nanos| Nanos(slice.off.0 + span.0);
         Wait {
             task: slice.task,
             start: slice.off,
-            end: slice.off_span.map(after),
-            woken: slice.wake_span.map(after),
+            end: returned_at(slice),
+            woken: woken_at(slice),
             reason: slice.reason,
             syscall: slice.syscall,
             argument: slice.argument,

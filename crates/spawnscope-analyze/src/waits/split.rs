@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::phases::Phase;
 use crate::pieces::Piece;
-use crate::timeline::Timelines;
+use crate::timeline::{Timelines, returned_at, woken_at};
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::SliceRow;
@@ -159,22 +159,16 @@ impl<'f, 'a> Splitter<'f, 'a> {
     fn off_cpu(&mut self, target: usize, reason: Off, start: Nanos, end: Nanos) -> u64 {
         let slices = self.timelines.slices(target as u32);
         let last_instant = self.forest.end;
-        let stretch = |slice: SliceRow| stretch(&slice, reason, last_instant);
+        let stretches = slices.iter().map(|slice| stretch(&slice, reason, last_instant));
         if slices.len() <= MAX_SUMMED {
-            let within = |slice: SliceRow| {
-                let (from, to) = stretch(slice);
-                to.min(end).since(from.max(start)).0
-            };
-            return slices.iter().map(within).sum();
+            return stretches.map(|(from, to)| to.min(end).since(from.max(start)).0).sum();
         }
-        let sums = self.sums.entry((target, reason));
-        let sums = sums.or_insert_with(|| running_sums(slices.iter().map(stretch)));
+        let sums = self.sums.entry((target, reason)).or_insert_with(|| running_sums(stretches));
         let before = |at: Nanos| {
             let begun = slices.partition_point(|slice| slice.off < at);
             let Some(last) = begun.checked_sub(1) else { return 0 };
-            let Some((from, to)) = slices.get(last).map(stretch) else {
-                return 0;
-            };
+            let Some(slice) = slices.get(last) else { return 0 };
+            let (from, to) = stretch(&slice, reason, last_instant);
             sums[last] + to.min(at).since(from).0
         };
         before(end).saturating_sub(before(start))
@@ -183,24 +177,22 @@ impl<'f, 'a> Splitter<'f, 'a> {
 
 /// Returns the summed length of all earlier stretches, for each stretch.
 fn running_sums(stretches: impl Iterator<Item = (Nanos, Nanos)>) -> Vec<u64> {
-    let mut sum = 0;
-    let before = |(from, to): (Nanos, Nanos)| {
-        let before = sum;
+    let (mut sum, mut sums) = (0, Vec::new());
+    for (from, to) in stretches {
+        sums.push(sum);
         sum += to.since(from).0;
-        before
-    };
-    stretches.map(before).collect()
+    }
+    sums
 }
 
 /// Returns the interval after a slice in which its thread was off the CPU for this reason. A slice
 /// that is open at the end of the recording ends at `last_instant`.
 fn stretch(slice: &SliceRow, reason: Off, last_instant: Nanos) -> (Nanos, Nanos) {
-    let after = |span: Nanos| Nanos(slice.off.0 + span.0);
     let open_end = if slice.is_open() { last_instant } else { slice.off };
-    let returned = slice.off_span.map_or(open_end, after);
-    let woken = match (slice.reason, slice.wake_span) {
+    let returned = returned_at(slice).unwrap_or(open_end);
+    let woken = match (slice.reason, woken_at(slice)) {
         (LeftCpu::Created | LeftCpu::Preempted, _) => slice.off,
-        (_, Some(woken)) => after(woken).min(returned),
+        (_, Some(woken)) => woken.min(returned),
         (_, None) => returned,
     };
     match reason {

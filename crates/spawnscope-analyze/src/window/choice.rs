@@ -110,20 +110,20 @@ fn owner(
     pid: Option<Pid>,
 ) -> Result<LaunchId, WindowError> {
     if let Some(pid) = pid {
-        let alive = forest.launches.iter().filter(|launch| {
-            let begins = launch.start().is_none_or(|start| start < to);
-            launch.pid == Some(pid) && begins && launch.end().is_none_or(|end| end > from)
-        });
-        return alive.map(|launch| launch.id).next().ok_or(WindowError::NoProcess(pid));
+        let mut with_pid = forest.launches.iter().filter(|launch| launch.pid == Some(pid));
+        let launch = with_pid.find(|launch| launch.existed_between(from, to));
+        return launch.map(|launch| launch.id).ok_or(WindowError::NoProcess(pid));
     }
     let named = match recording.info.scope {
         Scope::Command => forest.root.map(|root| forest.launches[root].id),
         Scope::Process => followed(forest),
         Scope::System => None,
     };
-    let overlaps = |span: &WindowSpan| span.from < to && span.to > from;
-    let busiest = || episodes(forest).into_iter().find(|episode| overlaps(&episode.span));
-    named.or_else(|| busiest().map(|episode| episode.span.owner)).ok_or(WindowError::NoLaunches)
+    let owner = named.or_else(|| {
+        let mut spans = episodes(forest).into_iter().map(|episode| episode.span);
+        spans.find(|span| span.from < to && span.to > from).map(|span| span.owner)
+    });
+    owner.ok_or(WindowError::NoLaunches)
 }
 
 /// Returns the process that `-p` followed: the first one that existed before the recording.

@@ -2,29 +2,28 @@
 //! started earlier existed before, and processes that end later are still running.
 
 use super::{Window, WindowSpan};
-use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, Pid};
+use spawnscope_data::event::{LeftCpu, Nanos, Pid};
 use spawnscope_data::rows::{LaunchRow, Origin, Recording, SliceRow, ThreadRow, WakerRow};
 
 /// Cuts launches and their execs.
 pub(super) fn cut_launches(window: &Window, recording: &mut Recording) {
     let WindowSpan { to, .. } = window.span;
-    let is_member = |launch: LaunchId| window.members.contains(&launch);
-    recording.launches.retain(|row| is_member(row.id));
+    recording.launches.retain(|row| window.members.contains(&row.id));
     for row in &mut recording.launches {
         cut_launch(window, row);
         if let Some(name) = window.names.get(&row.id) {
             row.name = Some(recording.texts.push(name));
         }
     }
-    let begins = |enter: Option<Nanos>| enter.is_none_or(|enter| enter <= to);
-    recording.execs.retain(|row| is_member(row.launch) && begins(row.enter));
+    recording.execs.retain(|row| window.members.contains(&row.launch) && row.enter.is_none_or(|enter| enter <= to));
     for row in &mut recording.execs {
         for at in [&mut row.returned, &mut row.load_end] {
             *at = at.filter(|at| *at <= to);
         }
     }
-    let in_window = |at: Nanos| window.span.from <= at && at <= to;
-    recording.failed_execs.retain(|row| is_member(row.launch) && in_window(row.enter) && row.returned <= to);
+    recording.failed_execs.retain(|row| {
+        window.members.contains(&row.launch) && (window.span.from..=to).contains(&row.enter) && row.returned <= to
+    });
 }
 
 fn cut_launch(window: &Window, row: &mut LaunchRow) {

@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 pub use choice::{Part, WindowError, choose};
 pub use episodes::{Episode, episodes};
 
+use crate::launch::Launch;
 use crate::tree::Forest;
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, ThreadRow};
@@ -63,20 +64,13 @@ impl Window {
     #[must_use]
     pub fn new(forest: &Forest<'_>, threads: &[ThreadRow], span: WindowSpan) -> Option<Window> {
         let owner = forest.index_of(span.owner).filter(|_| span.from < span.to)?;
-        let alive = |index: &usize| {
-            let launch = &forest.launches[*index];
-            let begins = launch.start().is_none_or(|start| start < span.to);
-            begins && launch.end().is_none_or(|end| end > span.from)
-        };
-        let walk = || forest.walk(&[owner]).map(|step| step.index).filter(alive);
-        let members: HashSet<LaunchId> = walk().map(|index| forest.launches[index].id).chain([span.owner]).collect();
-        let is_early = |index: &usize| {
-            let launch = &forest.launches[*index];
+        let launches = forest.walk(&[owner]).map(|step| &forest.launches[step.index]);
+        let launches: Vec<&Launch<'_>> = launches.filter(|launch| launch.existed_between(span.from, span.to)).collect();
+        let members: HashSet<LaunchId> = launches.iter().map(|launch| launch.id).chain([span.owner]).collect();
+        let unnamed = launches.iter().filter(|launch| {
             let began = launch.instants.created.get().or(launch.instants.create.get());
-            began.is_none_or(|began| began < span.from)
-        };
-        let early = walk().filter(is_early).map(|index| &forest.launches[index]);
-        let unnamed = early.filter(|launch| launch.execs.is_empty());
+            launch.execs.is_empty() && began.is_none_or(|began| began < span.from)
+        });
         let outside = forest.launches.iter().filter(|launch| !members.contains(&launch.id));
         let launch = &forest.launches[owner];
         Some(Window {

@@ -62,11 +62,16 @@ fn two_rules_with_the_same_fix_give_one_advice() {
 
 #[test]
 fn files_of_each_directory_are_moved_by_one_mv() {
-    let argv = |file: String| {
-        let directory = if file.ends_with(['0', '2', '4', '6', '8']) { "even" } else { "odd" };
-        with_file(&["mv", "@", directory], &file)
-    };
-    let advice = only(&once_each(&["/bin/bash", "x.sh"], "/bin/mv", argv, WAIT4), "batch");
+    let found = once_each(
+        &["/bin/bash", "x.sh"],
+        "/bin/mv",
+        |file| {
+            let directory = if file.ends_with(['0', '2', '4', '6', '8']) { "even" } else { "odd" };
+            with_file(&["mv", "@", directory], &file)
+        },
+        WAIT4,
+    );
+    let advice = only(&found, "batch");
     assert_eq!(advice.saving[0], Nanos((COUNT - 2) * SAVED), "two launches stay");
 }
 

@@ -112,16 +112,13 @@ fn advice_on_command_through_pyenv(helpers: u64) -> AdviceList {
     let mut serial = Serial::with_command("/home/user/.pyenv/shims/python3", &["bash", "python3", "x.py"]);
     let shebang = serial.builder.text(b"/usr/bin/env");
     serial.builder.recording.execs[0].interpreter = Some(shebang);
-    let exec = |serial: &mut Serial, path: &str, argv: &[&[u8]], at: u64| {
-        serial.builder.exec_at(ROOT, path.as_bytes(), argv, [at, at + 300_000, at + 600_000]);
-    };
-    exec(&mut serial, "/bin/bash", &[b"bash", b"shims/python3"], 1_000_000);
+    serial.builder.exec_at(ROOT, b"/bin/bash", &[b"bash", b"shims/python3"], [1_000_000, 1_300_000, 1_600_000]);
     for _ in 0..helpers {
         serial.launch_waiting(&Spans::USUAL, None, READ);
     }
     let at = serial.now().max(STEP);
-    let real = "/home/user/.pyenv/versions/3.12/bin/python3";
-    exec(&mut serial, real, &[b"python3", b"x.py"], at);
+    let real = b"/home/user/.pyenv/versions/3.12/bin/python3";
+    serial.builder.exec_at(ROOT, real, &[b"python3", b"x.py"], [at, at + 300_000, at + 600_000]);
     serial.run_shell_until(at + STEP);
     advices(&serial.finish())
 }
@@ -232,18 +229,17 @@ pub(crate) fn nested_scripts(scripts: &[(&str, &[&str])], depth: u64) -> (Record
     const LAUNCHING: u64 = Spans::USUAL.total() - Spans::USUAL.run;
     const BEFORE: u64 = LAUNCHING - Spans::USUAL.teardown - Spans::USUAL.reap;
     let mut serial = Serial::with_command("/bin/sh", &["sh", "start.sh"]);
-    let spans =
-        |level: u64| Spans { run: Spans::USUAL.run + (depth - 1 - level) * (LAUNCHING + 2 * OWN), ..Spans::USUAL };
-    let begins = |level: u64| SHELL + level * (BEFORE + OWN);
     let mut parent = ROOT;
     for level in 0..depth {
         let script = scripts[level as usize % scripts.len()];
-        let child = serial.builder.launch(parent, begins(level), &spans(level), Some(script));
+        let begins = SHELL + level * (BEFORE + OWN);
+        let run = Spans::USUAL.run + (depth - 1 - level) * (LAUNCHING + 2 * OWN);
+        let child = serial.builder.launch(parent, begins, &Spans { run, ..Spans::USUAL }, Some(script));
         serial.builder.row(child).parent_task = Some(TaskId(parent.0));
         serial.builder.recording.execs.last_mut().unwrap().interpreter = Some(serial.builder.text(b"/bin/sh"));
         let row = serial.builder.row(child);
         let (created_at, zombie, reaped) = (row.created.unwrap().0, row.zombie.unwrap().0, row.reaped.unwrap().0);
-        let on = if level == 0 { 0 } else { begins(level - 1) + Spans::USUAL.create + Spans::USUAL.queue };
+        let on = if level == 0 { 0 } else { begins - BEFORE - OWN + Spans::USUAL.create + Spans::USUAL.queue };
         let waker = Some(WakerRow::Task(TaskId(child.0)));
         let waits = [zombie - created_at, Spans::USUAL.reap];
         serial.slices.push(slice(parent.0, on, created_at, waits, WAIT4, waker));

@@ -163,21 +163,22 @@ fn polling_for_an_unknown_event_has_no_certain_saving() {
     assert!(all.clone().all(|advice| advice.finding.rule != "sleep-loop"), "{few:?}");
 }
 
+fn advice_on_recipes(lines: &[&str]) -> AdviceList {
+    let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
+    for target in 0..COUNT {
+        for line in lines {
+            let text = line.replace('@', &target.to_string());
+            serial.launch(&Spans::USUAL, Some(("/bin/sh", &["/bin/sh", "-c", &text])));
+        }
+    }
+    advices(&serial.finish())
+}
+
 #[test]
 fn lines_of_recipes_share_a_shell() {
-    let recipes = |lines: &[&str]| {
-        let mut serial = Serial::with_command("/usr/bin/make", &["make"]);
-        for target in 0..COUNT {
-            for line in lines {
-                let text = line.replace('@', &target.to_string());
-                serial.launch(&Spans::USUAL, Some(("/bin/sh", &["/bin/sh", "-c", &text])));
-            }
-        }
-        advices(&serial.finish())
-    };
-    let advice = only(&recipes(&["test -s f@ || exit 1", "echo x >f@.o; :"]), "make-oneshell");
+    let advice = only(&advice_on_recipes(&["test -s f@ || exit 1", "echo x >f@.o; :"]), "make-oneshell");
     assert_eq!(advice.finding.whatif, "--batch=sh,parent=make=2");
-    let single = recipes(&["test -s f@ || exit 1"]);
+    let single = advice_on_recipes(&["test -s f@ || exit 1"]);
     assert!(is_silent(&single, "make-oneshell"), "one line each: {single:?}");
 }
 
@@ -279,61 +280,61 @@ fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> AdviceList {
     advices(&serial.finish())
 }
 
+fn count_link_advices(found: &AdviceList) -> usize {
+    let not_worth = found.not_worth.iter().map(|(_, advice)| advice);
+    let all = found.worth.iter().chain(not_worth);
+    all.filter(|advice| advice.finding.title.contains("launches link")).count()
+}
+
 #[test]
 fn a_compiled_program_that_launches_one_program_is_not_a_loop() {
-    let all = |found: &AdviceList| {
-        let not_worth = found.not_worth.iter().map(|(_, advice)| advice);
-        let all = found.worth.iter().chain(not_worth);
-        all.filter(|advice| advice.finding.title.contains("launches link")).count()
-    };
     let compiled: (&str, &[&str]) = ("/opt/collect", &["collect", "a.o"]);
-    assert_eq!(all(&advice_on_wrappers(compiled, 1)), 0);
-    assert_eq!(all(&advice_on_wrappers(compiled, 2)), 1);
+    assert_eq!(count_link_advices(&advice_on_wrappers(compiled, 1)), 0);
+    assert_eq!(count_link_advices(&advice_on_wrappers(compiled, 2)), 1);
     let script: (&str, &[&str]) = ("/usr/bin/python3", &["python3", "one.py"]);
-    assert_eq!(all(&advice_on_wrappers(script, 1)), 1, "a script could do it itself");
+    assert_eq!(count_link_advices(&advice_on_wrappers(script, 1)), 1, "a script could do it itself");
+}
+
+/// Returns the advice on a parent that compiles file after file, for `millis` each, while the program `beside` runs.
+fn advice_on_compilations(parent: &str, millis: u64, file: &str, beside: Option<&str>) -> AdviceList {
+    let mut serial = Serial::with_command(parent, &[parent]);
+    let start = serial.now();
+    let spans = Spans { run: millis * 1_000_000, ..Spans::USUAL };
+    for number in 0..COUNT {
+        let file = file.replace('@', &number.to_string());
+        serial.launch(&spans, Some(("/usr/bin/cc", &["cc", "-c", &file])));
+    }
+    if let Some(program) = beside {
+        serial.builder.launch(ROOT, start, &spans, Some((program, &[program])));
+    }
+    advices(&serial.finish())
 }
 
 #[test]
 fn long_independent_launches_are_advised_to_run_in_parallel() {
-    let working_in = |parent: &str, millis: u64, argv: &str, beside: Option<&str>| {
-        let mut serial = Serial::with_command(parent, &[parent]);
-        let start = serial.now();
-        let spans = Spans { run: millis * 1_000_000, ..Spans::USUAL };
-        for number in 0..COUNT {
-            let file = argv.replace('@', &number.to_string());
-            serial.launch(&spans, Some(("/usr/bin/cc", &["cc", "-c", &file])));
-        }
-        if let Some(program) = beside {
-            serial.builder.launch(ROOT, start, &spans, Some((program, &[program])));
-        }
-        advices(&serial.finish())
-    };
-    let working_beside =
-        |millis: u64, argv: &str, beside: Option<&str>| working_in("/usr/bin/make", millis, argv, beside);
-    let working = |millis: u64, argv: &str| working_beside(millis, argv, None);
-    let advice = only(&working(20, "f@.c"), "serial");
+    let (make, cargo) = ("/usr/bin/make", "/usr/bin/cargo");
+    let advice = only(&advice_on_compilations(make, 20, "f@.c", None), "serial");
     assert!(fix_of(&advice).contains("make -j"), "{advice:?}");
-    assert!(is_silent(&working(1, "f@.c"), "serial"), "too short");
-    assert!(is_silent(&working(20, "f.c"), "serial"), "always the same");
-    let parallel = working_beside(20, "f@.c", Some("/usr/bin/ar"));
+    assert!(is_silent(&advice_on_compilations(make, 1, "f@.c", None), "serial"), "too short");
+    assert!(is_silent(&advice_on_compilations(make, 20, "f.c", None), "serial"), "always the same");
+    let parallel = advice_on_compilations(make, 20, "f@.c", Some("/usr/bin/ar"));
     assert!(is_silent(&parallel, "serial"), "both CPUs had a command: {parallel:?}");
-    let cargo = |beside| working_in("/usr/bin/cargo", 20, "f@.rs", beside);
-    assert!(!is_silent(&cargo(None), "serial"), "as with -j1");
-    assert!(is_silent(&cargo(Some("/usr/bin/rustc")), "serial"));
+    assert!(!is_silent(&advice_on_compilations(cargo, 20, "f@.rs", None), "serial"), "as with -j1");
+    assert!(is_silent(&advice_on_compilations(cargo, 20, "f@.rs", Some("/usr/bin/rustc")), "serial"));
 }
 
 #[test]
 fn launches_that_a_known_program_chooses_itself_are_not_the_users() {
-    let owner = |launcher: &str| {
+    let third_party = Some(Owner::ThirdParty);
+    for (launcher, owner) in
+        [("/usr/bin/cmake", third_party), ("/usr/bin/clang-16", third_party), ("/opt/my-tool", None)]
+    {
         let mut serial = Serial::with_command(launcher, &[launcher, "."]);
         for number in 0..COUNT {
             let number = number.to_string();
             serial.launch(&Spans::USUAL, Some(("/opt/ask", &["ask", &number])));
         }
         let advice = only(&advices(&serial.finish()), "launch-loop");
-        advice.foreign.map(|foreign| foreign.owner)
-    };
-    assert_eq!(owner("/usr/bin/cmake"), Some(Owner::ThirdParty));
-    assert_eq!(owner("/usr/bin/clang-16"), Some(Owner::ThirdParty));
-    assert_eq!(owner("/opt/my-tool"), None);
+        assert_eq!(advice.foreign.map(|foreign| foreign.owner), owner, "{launcher}");
+    }
 }

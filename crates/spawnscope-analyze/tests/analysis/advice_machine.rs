@@ -75,11 +75,11 @@ fn many_libraries_of_a_long_running_program_get_no_advice() {
 
 #[test]
 fn a_long_teardown_is_reported_and_that_of_a_small_program_is_not() {
-    let with = |teardown: u64| advices(&tools(&Spans { teardown, ..Spans::USUAL }, |_| ()));
-    let advice = only(&with(20_000_000), "teardown");
+    let advice = only(&advices(&tools(&Spans { teardown: 20_000_000, ..Spans::USUAL }, |_| ())), "teardown");
     assert_eq!(advice.saving[0], Nanos(COUNT * 20_000_000));
     assert!(advice.finding.fix.concat().contains("hugetlb=1"), "{advice:?}");
-    assert!(is_silent(&with(1_500_000), "teardown"), "a compiler's");
+    let of_compiler = tools(&Spans { teardown: 1_500_000, ..Spans::USUAL }, |_| ());
+    assert!(is_silent(&advices(&of_compiler), "teardown"));
 }
 
 #[test]
@@ -166,14 +166,14 @@ fn as_many_processes_as_cpus_get_no_advice_on_cpus() {
 
 #[test]
 fn a_slow_machine_is_reported_with_its_longest_phase() {
-    let with = |exec: u64| advices(&tools(&Spans { exec, load: 20_000_000, ..Spans::USUAL }, |_| ()));
-    let advice = only(&with(70_000_000), "slow-machine");
+    let slow = Spans { exec: 70_000_000, load: 20_000_000, ..Spans::USUAL };
+    let advice = only(&advices(&tools(&slow, |_| ())), "slow-machine");
     assert!(advice.finding.evidence[1].contains("exec 70.0 ms, load 20.0 ms"), "{advice:?}");
     assert!(advice.finding.fix[0].starts_with("execve is slow"), "{advice:?}");
     let tax = Spans::USUAL.create + Spans::USUAL.setup + 90_000_000 + Spans::USUAL.teardown;
     let expected = COUNT * (tax - 10_000_000);
     assert!(advice.saving[0].0.abs_diff(expected) < expected / 1000, "{:?}", advice.saving);
-    assert!(is_silent(&with(20_000_000), "slow-machine"));
+    assert!(is_silent(&advices(&tools(&Spans { exec: 20_000_000, ..slow }, |_| ())), "slow-machine"));
 }
 
 #[test]

@@ -63,54 +63,54 @@ fn a_large_python_gets_advice_not_to_fork() {
 
 #[test]
 fn advice_names_the_call_of_each_runtime() {
-    let fix = |program: &str| {
+    for (program, call) in [
+        ("/usr/bin/java", "launchMechanism=POSIX_SPAWN"),
+        ("/usr/bin/perl", "Proc::FastSpawn"),
+        ("/opt/server", "posix_spawn()"),
+    ] {
         let recorded = from_parent(program, 20, TRUE, |_| (3_000_000, 300_000_000));
-        only(&advices(&recorded), "large-parent").finding.fix.concat()
-    };
-    assert!(fix("/usr/bin/java").contains("launchMechanism=POSIX_SPAWN"));
-    assert!(fix("/usr/bin/perl").contains("Proc::FastSpawn"));
-    assert!(fix("/opt/server").contains("posix_spawn()"));
+        let fix = only(&advices(&recorded), "large-parent").finding.fix.concat();
+        assert!(fix.contains(call), "{fix}");
+    }
 }
 
 #[test]
 fn forks_without_exec_and_those_of_shells_get_advice_on_huge_pages() {
-    let fix = |program: &str, launched| {
+    let python: [&str; 2] = ["forkserver", "glibc.malloc.hugetlb=1"];
+    for (program, launched, parts) in [("/usr/bin/python3", None, &python[..]), ("/bin/bash", TRUE, &["unset arrays"])]
+    {
         let recorded = from_parent(program, 20, launched, |_| (3_000_000, 300_000_000));
         let found = advices(&recorded);
         assert!(is_silent(&found, "large-parent"), "{found:?}");
-        only(&found, "large-parent-pages").finding.fix.concat()
-    };
-    let workers = fix("/usr/bin/python3", None);
-    assert!(workers.contains("forkserver") && workers.contains("glibc.malloc.hugetlb=1"), "{workers}");
-    assert!(fix("/bin/bash", TRUE).contains("unset arrays"));
+        let fix = only(&found, "large-parent-pages").finding.fix.concat();
+        assert!(parts.iter().all(|part| fix.contains(part)), "{fix}");
+    }
 }
 
 #[test]
 fn small_parents_and_vfork_are_left_alone() {
-    let silent = |recorded: &(Recording, Vec<SliceRow>)| {
-        let found = advices(recorded);
-        assert!(is_silent(&found, "large-parent") && is_silent(&found, "large-parent-pages"), "{found:?}");
-    };
-    silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| (SMALL * 3 / 2, 300_000_000)));
+    let small = from_parent("/usr/bin/python3", 40, TRUE, |_| (SMALL * 3 / 2, 300_000_000));
     // With so little memory, something else must make these forks slow.
-    silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 4_000_000)));
-    let mut recorded = from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 300_000_000));
-    for row in &mut recorded.0.launches {
+    let slow = from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 4_000_000));
+    let mut vfork = from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 300_000_000));
+    for row in &mut vfork.0.launches {
         row.mechanism = row.mechanism.map(|_| Mechanism::Vfork);
     }
-    silent(&recorded);
+    for recorded in [small, slow, vfork] {
+        let found = advices(&recorded);
+        assert!(is_silent(&found, "large-parent") && is_silent(&found, "large-parent-pages"), "{found:?}");
+    }
 }
 
 #[test]
 fn a_growing_parent_is_compared_with_its_first_launches() {
-    let create = |number: u64| SMALL + number * 50_000;
     let recorded =
-        from_parent("/usr/bin/python3", 60, None, |number| (create(number), 20_000_000 + number * 5_000_000));
+        from_parent("/usr/bin/python3", 60, None, |number| (SMALL + number * 50_000, 20_000_000 + number * 5_000_000));
     let advice = only(&advices(&recorded), "growing-parent");
     assert_eq!(advice.finding.launches.len(), 60);
-    // The initial cost is that of the first six of sixty launches. Each launch ends with freeing, which takes half as long as copying.
-    let at_first = SMALL + 125_000;
-    let saved: u64 = (0..60).map(|number| create(number).saturating_sub(at_first)).sum();
+    // The initial cost above `SMALL` is that of the first six of sixty launches. Each launch ends with freeing, which takes half as long as copying.
+    let at_first = 125_000;
+    let saved: u64 = (0..60_u64).map(|number| (number * 50_000).saturating_sub(at_first)).sum();
     let expected = saved * 3 / 2;
     assert!(advice.saving[0].0.abs_diff(expected) < expected / 100, "{:?} of {expected}", advice.saving);
     assert!(advice.finding.evidence[1].contains("per additional MB"), "{advice:?}");
@@ -174,11 +174,8 @@ fn launch_polled(serial: &mut Serial, every: u64) -> LaunchId {
 fn a_polling_parent_gets_advice_to_wait() {
     let mut serial = calibrated("/usr/bin/python3");
     let launches: Vec<LaunchId> = (0..60).map(|_| launch_polled(&mut serial, 700_000)).collect();
-    let late = |launch: &LaunchId| {
-        let row = &serial.builder.recording.launches[launch.0 as usize - 1];
-        row.reaped.unwrap().since(row.zombie.unwrap()).0
-    };
-    let late: u64 = launches.iter().map(late).sum();
+    let rows = launches.iter().map(|launch| &serial.builder.recording.launches[launch.0 as usize - 1]);
+    let late: u64 = rows.map(|row| row.reaped.unwrap().since(row.zombie.unwrap()).0).sum();
     let advice = only(&advices(&serial.finish()), "late-reaping");
     assert_eq!(advice.finding.launches.len(), 60);
     assert!(advice.saving[0].0.abs_diff(late) < late / 100, "{:?} of {late}", advice.saving);

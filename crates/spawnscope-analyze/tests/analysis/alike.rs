@@ -26,9 +26,9 @@ fn rows_of(recording: &Recording, limit: usize) -> (Rows, Vec<(String, usize)>) 
     all.sort_unstable();
     assert_eq!(all, (0..forest.launches.len() as u32).collect::<Vec<_>>(), "each launch is in one row");
     for row in 0..rows.len() {
-        let name = |row: usize| &forest.launches[rows.members(row)[0] as usize].command;
+        let name = &forest.launches[rows.members(row)[0] as usize].command;
         for member in rows.members(row) {
-            assert_eq!(&forest.launches[*member as usize].command, name(row));
+            assert_eq!(&forest.launches[*member as usize].command, name);
             let parent = forest.parent(*member as usize).map(|parent| parent as u32);
             assert_eq!(parent.is_some(), rows.parent(row).is_some());
             assert!(parent.is_none_or(|parent| rows.members(rows.parent(row).unwrap()).contains(&parent)));

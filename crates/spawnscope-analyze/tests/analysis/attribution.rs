@@ -18,13 +18,12 @@ proptest! {
         let child = builder.launch(ROOT, 1_000_000, spans, Some(("/bin/true", &["true"])));
         builder.launch(child, 1_500_000, spans, None);
         builder.launch(ROOT, 4_000_000, spans, Some(("/bin/true", &["true"])));
-        let waited = |slice: &SliceRow| {
-            let blocked = matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible);
-            if blocked { slice.off_span.unwrap_or_else(|| Nanos(WALL).since(slice.off)).0 } else { 0 }
-        };
+
         // Each slice is attributed alone, since some waits are not counted at all.
         for slice in slices {
-            let expected = waited(&slice);
+            let blocked = matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible);
+            let waited = slice.off_span.unwrap_or_else(|| Nanos(WALL).since(slice.off)).0;
+            let expected = if blocked { waited } else { 0 };
             let sum: u64 = attribution(&builder.recording, &[slice]).iter().map(|waits| waits.parts.total().0).sum();
             prop_assert!(sum == 0 || sum == expected);
         }
@@ -158,10 +157,11 @@ fn a_parent_that_polls_waits_for_its_dead_child() {
     let spans = Spans { reap: 3_000_000, ..Spans::USUAL };
     let mut builder = emacs();
     builder.launch(ROOT, 1_000_000, &spans, Some(("/usr/bin/git", &["git"])));
-    let sleep = |off: u64| slice(1, off - 1_000, off, [1_000_000, 0], CLOCK_NANOSLEEP, Some(WakerRow::Interrupt));
     // The first sleep ends before the child does, and is attributed to no launch. The child ends during the second sleep, and is a zombie
     // throughout the third.
-    let waits = only(&builder.recording, &[sleep(1_100_000), sleep(2_100_000), sleep(3_100_000)]);
+    let sleeps = [1_100_000, 2_100_000, 3_100_000]
+        .map(|off| slice(1, off - 1_000, off, [1_000_000, 0], CLOCK_NANOSLEEP, Some(WakerRow::Interrupt)));
+    let waits = only(&builder.recording, &sleeps);
     assert_eq!((waits.count, waits.targets), (2, vec![launches(b"git", None, 1)]));
     assert_eq!(waits.parts.reap, Nanos(960_000 + 1_000_000));
     assert_eq!(waits.parts.tax, Nanos(40_000), "the teardown before");
@@ -173,12 +173,12 @@ fn a_scanner_is_named_and_its_time_belongs_to_no_phase() {
     let permission = object(&mut builder, ObjectKind::Permission, None);
     let name = builder.text(b"clamd");
     // The scanner's reply to another thread wakes it first, so that there are two slices for one wait.
-    let scanned = |off: u64| SliceRow {
+    let scanned = [1_200_000, 1_310_000].map(|off| SliceRow {
         object: permission,
         reason: LeftCpu::Uninterruptible,
         ..slice(git.0, off - 5_000, off, [100_000, 5_000], EXECVE, Some(WakerRow::Other(Pid(7), Some(name))))
-    };
-    let waits = only(&builder.recording, &[scanned(1_200_000), scanned(1_310_000)]);
+    });
+    let waits = only(&builder.recording, &scanned);
     let scanner = WaitTargets { target: WaitTarget::Scanner(Some(b"clamd".to_vec())), count: 1 };
     assert_eq!((waits.count, waits.targets), (2, vec![scanner]));
     assert_eq!((waits.parts.other, waits.parts.queue), (Nanos(200_000), Nanos(10_000)));

@@ -21,13 +21,22 @@ fn label_of(chain: impl FnOnce(&mut Builder) -> Vec<FrameRow>, detail: Detail) -
     callers.call_site_of(1).map(|place| String::from_utf8(place.label()).unwrap())
 }
 
+fn label_of_chain(language: Language, frames: &[(&str, u32, &str)]) -> String {
+    let label = label_of(
+        |builder| frames.iter().map(|(file, line, function)| builder.line(language, file, *line, function)).collect(),
+        Detail::Line,
+    );
+    label.unwrap()
+}
+
 #[test]
 fn a_script_is_labelled_by_its_innermost_line_or_function() {
     assert_eq!(label_of(relocate, Detail::Line).unwrap(), "unpack.sh:14 in relocate()");
     assert_eq!(label_of(relocate, Detail::Function).unwrap(), "relocate() in unpack.sh");
-    let top_level = |builder: &mut Builder| vec![builder.line(Language::Dash, "./configure", 2_040, "")];
-    assert_eq!(label_of(top_level, Detail::Line).unwrap(), "configure:2040");
-    assert_eq!(label_of(top_level, Detail::Function).unwrap(), "configure");
+    for (detail, label) in [(Detail::Line, "configure:2040"), (Detail::Function, "configure")] {
+        let top_level = label_of(|builder| vec![builder.line(Language::Dash, "./configure", 2_040, "")], detail);
+        assert_eq!(top_level.unwrap(), label);
+    }
     assert_eq!(
         label_of(|builder| vec![FrameRow { file: None, ..builder.line(Language::Bash, "", 3, "") }], Detail::Line)
             .unwrap(),
@@ -38,20 +47,24 @@ fn a_script_is_labelled_by_its_innermost_line_or_function() {
 
 #[test]
 fn a_function_without_a_line_is_labelled_by_the_calling_line_in_its_file() {
-    let evaluated = |builder: &mut Builder| {
-        let mut function = builder.line(Language::Bash, "/home/user/.bashrc", 1, "pyenv");
-        function.line = None;
-        vec![function, builder.line(Language::Bash, "/home/user/.bashrc", 22, "")]
-    };
-    assert_eq!(label_of(evaluated, Detail::Line).unwrap(), ".bashrc:22");
-    assert_eq!(label_of(evaluated, Detail::Function).unwrap(), "pyenv() in .bashrc");
+    for (detail, label) in [(Detail::Line, ".bashrc:22"), (Detail::Function, "pyenv() in .bashrc")] {
+        let evaluated = |builder: &mut Builder| {
+            let function = builder.line(Language::Bash, "/home/user/.bashrc", 1, "pyenv");
+            let outer = builder.line(Language::Bash, "/home/user/.bashrc", 22, "");
+            vec![FrameRow { line: None, ..function }, outer]
+        };
+        assert_eq!(label_of(evaluated, detail).unwrap(), label);
+    }
 }
 
 #[test]
 fn a_makefile_is_labelled_by_its_line_and_target() {
-    let rule = |builder: &mut Builder| vec![builder.line(Language::Make, "/src/Makefile", 12, "hello.o")];
-    assert_eq!(label_of(rule, Detail::Line).unwrap(), "Makefile:12 (target hello.o)");
-    assert_eq!(label_of(rule, Detail::Function).unwrap(), "Makefile (target hello.o)");
+    for (detail, label) in
+        [(Detail::Line, "Makefile:12 (target hello.o)"), (Detail::Function, "Makefile (target hello.o)")]
+    {
+        let rule = label_of(|builder| vec![builder.line(Language::Make, "/src/Makefile", 12, "hello.o")], detail);
+        assert_eq!(rule.unwrap(), label);
+    }
     assert_eq!(
         label_of(|builder| vec![builder.line(Language::Make, "/src/Makefile", 3, "")], Detail::Line).unwrap(),
         "Makefile:3"
@@ -83,7 +96,8 @@ fn launches_of_all_targets_of_a_makefile_line_are_grouped() {
 
 #[test]
 fn many_scripts_that_differ_only_in_arguments_are_grouped() {
-    let places = |count: u64| {
+    let few = ["1: sh -c 'dirname /x/0; true'", "1: sh -c 'dirname /x/1; true'"];
+    for (count, expected) in [(5, &["5: sh -c 'dirname …'"][..]), (2, &few)] {
         let mut builder = Builder::command("/usr/bin/make", &["make"], 1_000_000_000);
         for number in 0..count {
             let script = format!("dirname /x/{number}; true");
@@ -97,96 +111,63 @@ fn many_scripts_that_differ_only_in_arguments_are_grouped() {
         let callers = Callers::find(&forest, Detail::Line);
         let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
         let largest = callers.count(&launches).largest;
-        let labels = largest.iter().map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
-        labels.collect::<Vec<_>>()
-    };
-    assert_eq!(places(5), [("sh -c 'dirname …'".to_owned(), 5)]);
-    let few = places(2);
-    assert_eq!(few[1], ("sh -c 'dirname /x/1; true'".to_owned(), 1));
+        let labels =
+            largest.iter().map(|(place, count)| format!("{count}: {}", String::from_utf8(place.label()).unwrap()));
+        assert_eq!(labels.collect::<Vec<_>>(), expected);
+    }
 }
 
 #[test]
 fn frames_in_pythons_standard_library_are_skipped() {
-    let python = |builder: &mut Builder, files: &[(&str, u32, &str)]| -> Vec<FrameRow> {
-        files.iter().map(|(file, line, function)| builder.line(Language::Python, file, *line, function)).collect()
-    };
     let library = ("/usr/lib/python3.11/subprocess.py", 1955, "Popen._execute_child");
-    assert_eq!(
-        label_of(|builder| python(builder, &[library, ("tool.py", 7, "status"), ("tool.py", 9, "")]), Detail::Line)
-            .unwrap(),
-        "tool.py:7 in status()"
-    );
-    assert_eq!(label_of(|builder| python(builder, &[library, ("tool.py", 9, "")]), Detail::Line).unwrap(), "tool.py:9");
-    let installed = |builder: &mut Builder| {
-        let file = "/usr/local/lib/python3.11/site-packages/git/cmd.py";
-        python(builder, &[library, (file, 980, "Git.execute"), ("tool.py", 9, "")])
-    };
-    assert_eq!(label_of(installed, Detail::Line).unwrap(), "cmd.py:980 in Git.execute()");
-    assert_eq!(
-        label_of(|builder| python(builder, &[library, ("<frozen runpy>", 88, "_run_code")]), Detail::Line).unwrap(),
-        "subprocess.py:1955 in Popen._execute_child()",
-        "the best available"
-    );
+    let installed = ("/usr/local/lib/python3.11/site-packages/git/cmd.py", 980, "Git.execute");
+    let (function, top_level) = (("tool.py", 7, "status"), ("tool.py", 9, ""));
+    for (frames, label) in [
+        (&[library, function, top_level][..], "tool.py:7 in status()"),
+        (&[library, top_level], "tool.py:9"),
+        (&[library, installed, top_level], "cmd.py:980 in Git.execute()"),
+        // The best available.
+        (&[library, ("<frozen runpy>", 88, "_run_code")], "subprocess.py:1955 in Popen._execute_child()"),
+    ] {
+        assert_eq!(label_of_chain(Language::Python, frames), label);
+    }
 }
 
 #[test]
 fn machine_code_is_labelled_by_the_first_function_outside_the_c_library() {
-    let git = |builder: &mut Builder| {
-        vec![
-            builder.code("/lib/x86_64-linux-gnu/libc.so.6", "__vfork", 0xd1000),
-            builder.code("/usr/bin/git", "start_command", 0x1000),
-            builder.code("/usr/bin/git", "main", 0x2000),
-        ]
-    };
-    assert_eq!(label_of(git, Detail::Line).unwrap(), "start_command() in git");
-    assert_eq!(
-        label_of(
-            |builder| {
-                vec![builder.code("/usr/bin/static", "posix_spawn", 0x500), builder.code("/usr/bin/static", "", 0xabc)]
-            },
-            Detail::Line
-        )
-        .unwrap(),
-        "static+0xabc"
-    );
-    assert_eq!(
-        label_of(
-            |builder| {
-                vec![
-                    builder.code("/usr/bin/python3.11", "os_fork", 0x500),
-                    builder.code("/opt/plugin.so", "plugin_run", 0x100),
-                ]
-            },
-            Detail::Line
-        )
-        .unwrap(),
-        "plugin_run() in plugin.so"
-    );
-    assert_eq!(label_of(|builder| vec![builder.code("/lib/ld-linux-x86-64.so.2", "", 0x500)], Detail::Line), None);
+    let vfork = ("/lib/x86_64-linux-gnu/libc.so.6", "__vfork", 0xd1000);
+    let (git, main) = (("/usr/bin/git", "start_command", 0x1000), ("/usr/bin/git", "main", 0x2000));
+    let (spawn, unnamed) = (("/usr/bin/static", "posix_spawn", 0x500), ("/usr/bin/static", "", 0xabc));
+    let (fork, plugin) = (("/usr/bin/python3.11", "os_fork", 0x500), ("/opt/plugin.so", "plugin_run", 0x100));
+    for (frames, label) in [
+        (&[vfork, git, main][..], Some("start_command() in git")),
+        (&[spawn, unnamed], Some("static+0xabc")),
+        (&[fork, plugin], Some("plugin_run() in plugin.so")),
+        (&[("/lib/ld-linux-x86-64.so.2", "", 0x500)], None),
+    ] {
+        let found = label_of(
+            |builder| frames.iter().map(|(file, name, address)| builder.code(file, name, *address)).collect(),
+            Detail::Line,
+        );
+        assert_eq!(found.as_deref(), label);
+    }
 }
 
 #[test]
 fn frames_in_the_libraries_of_go_and_rust_are_skipped() {
-    let chain = |frames: &'static [(&str, &str, u32)]| {
-        move |builder: &mut Builder| {
-            let frame =
-                |(file, function, line): &(&str, &str, u32)| builder.line(Language::Native, file, *line, function);
-            frames.iter().map(frame).collect()
-        }
-    };
-    let go = chain(&[
-        ("/usr/local/go/src/syscall/asm_linux_amd64.s", "syscall.rawVforkSyscall", 25),
-        ("/usr/local/go/src/os/exec/exec.go", "os/exec.(*Cmd).Start", 702),
-        ("/home/user/build/os.go", "main.run", 14),
-    ]);
-    assert_eq!(label_of(go, Detail::Line).unwrap(), "os.go:14 in main.run()");
-    let rust = chain(&[
-        ("/rustc/5980/library/std/src/process.rs", "std::process::Command::spawn", 1109),
-        ("src/library/main.rs", "tool::library::run", 8),
-    ]);
-    assert_eq!(label_of(rust, Detail::Line).unwrap(), "main.rs:8 in tool::library::run()");
-    let neither = chain(&[("os.c", "os.start", 3), ("main.c", "main", 9)]);
-    assert_eq!(label_of(neither, Detail::Line).unwrap(), "os.c:3 in os.start()");
+    let go = [
+        ("/usr/local/go/src/syscall/asm_linux_amd64.s", 25, "syscall.rawVforkSyscall"),
+        ("/usr/local/go/src/os/exec/exec.go", 702, "os/exec.(*Cmd).Start"),
+        ("/home/user/build/os.go", 14, "main.run"),
+    ];
+    assert_eq!(label_of_chain(Language::Native, &go), "os.go:14 in main.run()");
+    let rust = [
+        ("/rustc/5980/library/std/src/process.rs", 1109, "std::process::Command::spawn"),
+        ("src/library/main.rs", 8, "tool::library::run"),
+    ];
+    assert_eq!(label_of_chain(Language::Native, &rust), "main.rs:8 in tool::library::run()");
+    let neither = [("os.c", 3, "os.start"), ("main.c", 9, "main")];
+    assert_eq!(label_of_chain(Language::Native, &neither), "os.c:3 in os.start()");
 }
 
 #[test]
@@ -238,8 +219,8 @@ fn many_lines_are_counted_beyond_the_first_ten() {
 fn advice_names_the_lines() {
     let advice = only(&advices(&serial_unpacking().finish()), "builtin");
     let evidence = &advice.finding.evidence;
-    let has = |sentence: &str| evidence.iter().any(|each| each == sentence);
-    assert!(has("launched from unpack.sh:14 (30 times) and 1 more line"), "{evidence:?}");
+    let lines = "launched from unpack.sh:14 (30 times) and 1 more line";
+    assert!(evidence.iter().any(|sentence| sentence == lines), "{evidence:?}");
     assert_eq!(advice.finding.example_call_site.as_deref(), Some("unpack.sh:14 in relocate()"));
     assert_eq!(advice.callers.largest[1].1, 10);
 }
@@ -260,7 +241,7 @@ fn advice_names_its_only_line_once() {
 fn launches_are_selected_by_line() {
     let recording = unpacking();
     let forest = Forest::build(&recording);
-    let select = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap().len();
+
     for (text, count) in [
         ("line=unpack.sh:14", 10),
         ("line=/opt/unpack.sh:14", 10),
@@ -272,7 +253,7 @@ fn launches_are_selected_by_line() {
         ("line=unpack.sh:30", 0),
         ("line=unpack.sh:x", 0),
     ] {
-        assert_eq!(select(text), count, "{text}");
+        assert_eq!(Selector::parse(text).unwrap().select(&forest).unwrap().len(), count, "{text}");
     }
     let caller = Selector::parse("line=unpack.sh:30").unwrap();
     let called = caller.called_from(&forest);
@@ -302,22 +283,18 @@ fn evidence_on_forks_of_python(file: &str, function: &str, native: Option<&str>)
 
 #[test]
 fn a_fork_from_python_is_reported_with_the_call_that_made_it() {
-    let library = |file: &str| format!("/usr/lib/python3.11/{file}");
+    let subprocess = "/usr/lib/python3.11/subprocess.py";
+    let multiprocessing = "/usr/lib/python3.11/multiprocessing/popen_fork.py";
     for (file, function, native, expected) in [
-        (
-            library("subprocess.py"),
-            "Popen._execute_child",
-            None,
-            "20 forks made by subprocess, which forks for preexec_fn",
-        ),
-        (library("multiprocessing/popen_fork.py"), "Popen._launch", None, "20 forks made by multiprocessing"),
-        (library("pty.py"), "fork", None, "20 forks made by pty.fork()"),
-        ("/srv/tool.py".to_owned(), "work", Some("os_fork"), "20 forks made by os.fork()"),
-        ("/srv/tool.py".to_owned(), "work", None, "20 forks made by os.fork(), or a function of an extension"),
+        (subprocess, "Popen._execute_child", None, "20 forks made by subprocess, which forks for preexec_fn"),
+        (multiprocessing, "Popen._launch", None, "20 forks made by multiprocessing"),
+        ("/usr/lib/python3.11/pty.py", "fork", None, "20 forks made by pty.fork()"),
+        ("/srv/tool.py", "work", Some("os_fork"), "20 forks made by os.fork()"),
+        ("/srv/tool.py", "work", None, "20 forks made by os.fork(), or a function of an extension"),
     ] {
-        let evidence = evidence_on_forks_of_python(&file, function, native);
+        let evidence = evidence_on_forks_of_python(file, function, native);
         assert!(evidence.iter().any(|sentence| sentence.starts_with(expected)), "{expected}: {evidence:?}");
     }
-    let evidence = evidence_on_forks_of_python(&library("subprocess.py"), "Popen._execute_child", None);
+    let evidence = evidence_on_forks_of_python(subprocess, "Popen._execute_child", None);
     assert_eq!(evidence.last().unwrap(), "call site: tool.py:9 in main()");
 }

@@ -10,7 +10,7 @@ use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind, Ta
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::recordings::object;
+use crate::recordings::{lifetime, object, woken_by};
 use crate::serial::{READ, predict, timelines};
 use crate::slices::{created, ended, slice};
 
@@ -37,7 +37,7 @@ fn vforking_shell(work: u64) -> (Recording, Vec<SliceRow>) {
     let back = true_zombie + 10_000;
     builder.row(TRUE).reaped = Some(Nanos(back + work));
     let execed = true_created + Spans::USUAL.queue + Spans::USUAL.setup + Spans::USUAL.exec;
-    let woken_by = |task: LaunchId| Some(WakerRow::Task(TaskId(task.0)));
+
     let slices = vec![
         slice(ROOT.0, 0, sh_created, [sh_zombie - sh_created, 10_000], WAIT4, woken_by(SH)),
         ended(ROOT.0, sh_zombie + 10_000, WALL),
@@ -58,11 +58,6 @@ fn vforking_shell(work: u64) -> (Recording, Vec<SliceRow>) {
         ended(TRUE.0, true_created + 20_000, true_zombie),
     ];
     (builder.recording, slices)
-}
-
-fn lifetime(builder: &mut Builder, launch: LaunchId) -> (u64, u64) {
-    let row = builder.row(launch);
-    (row.created.unwrap().0, row.zombie.unwrap().0)
 }
 
 fn path((recording, slices): &(Recording, Vec<SliceRow>)) -> CriticalPath {
@@ -125,7 +120,7 @@ fn a_long_wait_for_a_childs_output_stays_a_wait_on_the_pipe() {
     let (written, back) = (zombie - 60_000, zombie + 10_000);
     builder.row(child).reaped = Some(Nanos(back + 20_000));
     let pipe = object(&mut builder, ObjectKind::Pipe, None);
-    let waker = Some(WakerRow::Task(TaskId(child.0)));
+    let waker = woken_by(child);
     let read = slice(ROOT.0, 0, created_at, [written - created_at, back - written], READ, waker);
     let slices = [
         SliceRow { object: pipe, ..read },
@@ -166,10 +161,11 @@ fn a_reap_that_did_not_block_waits_for_the_child_when_nothing_else_does() {
     let recorded = two_children(5 * MILLI, 6 * MILLI);
     let wall = predict(&recorded, &Constants::default(), &[]).predicted;
     assert_eq!(wall, Nanos(WALL), "the wait that is added costs nothing without a change");
-    let without =
-        |launch| predict(&recorded, &Constants::default(), &[(Change::Remove, &[LaunchId(launch)])]).predicted;
-    let saved = WALL - without(3).0;
+    let [shorter, longer] = [2, 3].map(|launch| {
+        let change = (Change::Remove, &[LaunchId(launch)][..]);
+        WALL - predict(&recorded, &Constants::default(), &[change]).predicted.0
+    });
     // The longer one started 1 ms later and ran 1 ms longer.
-    assert!(saved > MILLI && saved < 3 * MILLI, "{saved}");
-    assert_eq!(WALL - without(2).0, Spans::USUAL.create, "the shorter one costs its creation");
+    assert!(longer > MILLI && longer < 3 * MILLI, "{longer}");
+    assert_eq!(shorter, Spans::USUAL.create, "the shorter one costs its creation");
 }

@@ -9,6 +9,7 @@ use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
+use crate::recordings::woken_by;
 use crate::serial::{READ, WAIT4, timelines};
 use crate::slices::{any_slice, created, ended, slice};
 
@@ -40,14 +41,7 @@ fn a_parent_that_waits_charges_the_child_and_its_reaping() {
     let path = path_of(
         &builder.recording,
         &[
-            slice(
-                1,
-                0,
-                created_at + 5_000,
-                [zombie - created_at - 5_000, spans.reap],
-                WAIT4,
-                Some(WakerRow::Task(TaskId(child.0))),
-            ),
+            slice(1, 0, created_at + 5_000, [zombie - created_at - 5_000, spans.reap], WAIT4, woken_by(child)),
             ended(1, zombie + spans.reap, WALL),
             created(child.0, created_at, spans.queue),
             ended(child.0, first_run, zombie + 1_000),
@@ -83,7 +77,7 @@ fn a_sleep_whose_timer_interrupted_a_recorded_thread_is_still_an_external_wait()
     let path = path_of(
         &builder.recording,
         &[
-            slice(1, 0, 2_000_000, [3_000_000, 0], NANOSLEEP, Some(WakerRow::Task(TaskId(child.0)))),
+            slice(1, 0, 2_000_000, [3_000_000, 0], NANOSLEEP, woken_by(child)),
             ended(1, 5_000_000, WALL),
             created(child.0, 1_120_000, 20_000),
             ended(child.0, 1_140_000, 9_000_000),
@@ -144,14 +138,14 @@ fn a_reader_that_waits_for_a_cpu_after_the_writer_ended_reaps_nothing() {
     builder.recording.launches[2].exit = Some(Nanos(ends - 20_000));
     builder.recording.launches[2].zombie = Some(Nanos(ends));
     builder.recording.launches[2].reaped = Some(Nanos(ends + 10_000));
-    let by = |launch: LaunchId| Some(WakerRow::Task(TaskId(launch.0)));
+
     let path = path_of(
         &builder.recording,
         &[
-            slice(1, 0, 1_400_000, [ends - 1_400_000, 10_000], WAIT4, by(reader)),
+            slice(1, 0, 1_400_000, [ends - 1_400_000, 10_000], WAIT4, woken_by(reader)),
             ended(1, ends + 10_000, WALL),
             ended(writer.0, 1_140_000, written),
-            slice(reader.0, 1_340_000, 1_800_000, [written - 1_800_000, runs - written], READ, by(writer)),
+            slice(reader.0, 1_340_000, 1_800_000, [written - 1_800_000, runs - written], READ, woken_by(writer)),
             ended(reader.0, runs, ends),
         ],
     );

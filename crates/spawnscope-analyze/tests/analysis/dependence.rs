@@ -127,14 +127,11 @@ fn from_makefile(template: Option<&str>) -> (Recording, Vec<SliceRow>) {
 
 #[test]
 fn a_makefile_marked_as_generated_is_generated_code() {
-    let owners = |template: Option<&str>| -> Vec<Option<Owner>> {
+    for (template, expected) in [(None, None), (Some("Makefile.in"), Some(Owner::Generated))] {
         let found = advices(&from_makefile(template));
-        let foreign = found.worth.iter().map(|advice| advice.foreign.as_ref());
-        foreign.map(|foreign| foreign.map(|foreign| foreign.owner)).collect()
-    };
-    let (own, generated) = (owners(None), owners(Some("Makefile.in")));
-    assert!(!own.is_empty() && own.iter().all(Option::is_none), "{own:?}");
-    assert!(!generated.is_empty() && generated.iter().all(|owner| *owner == Some(Owner::Generated)), "{generated:?}");
+        let mut owners = found.worth.iter().map(|advice| advice.foreign.as_ref().map(|foreign| foreign.owner));
+        assert!(!found.worth.is_empty() && owners.all(|owner| owner == expected), "{found:?}");
+    }
 }
 
 #[test]
@@ -152,31 +149,29 @@ fn code_without_a_file_belongs_to_the_script_that_runs_it() {
     assert_eq!((foreign.owner, &foreign.file[..]), (Owner::ThirdParty, script.as_bytes()));
 }
 
+fn owners_and_titles(often: &str, less_often: &str) -> Vec<(Option<Owner>, String)> {
+    let found = advices(&from_files(often, less_often));
+    assert!(!is_silent(&found, "builtin"), "{found:?}");
+    let advices = found.worth.into_iter();
+    advices.map(|advice| (advice.foreign.map(|foreign| foreign.owner), advice.finding.title)).collect()
+}
+
 #[test]
 fn advice_about_generated_code_ranks_below_the_users_own() {
-    let owners = |often: &str, less_often: &str| {
-        let found = advices(&from_files(often, less_often));
-        assert!(!is_silent(&found, "builtin"), "{found:?}");
-        let owner = |advice: &spawnscope_analyze::advice::Advice| {
-            let foreign = advice.foreign.as_ref();
-            (foreign.map(|foreign| foreign.owner), advice.finding.title.clone())
-        };
-        found.worth.iter().map(owner).collect::<Vec<_>>()
-    };
-    let [(first, own), (second, generated)] = &owners("./configure", "build.sh")[..] else {
+    let [(first, own), (second, generated)] = &owners_and_titles("./configure", "build.sh")[..] else {
         panic!("not two findings");
     };
     assert_eq!((*first, *second), (None, Some(Owner::Generated)));
     assert!(own.contains("basename 20 times") && !own.contains("generated"), "{own}");
     assert!(generated.ends_with("(requested by generated code: configure)"), "{generated}");
-    let [(first, own), (second, packaged)] = &owners("/usr/share/tool/lib.sh", "build.sh")[..] else {
+    let [(first, own), (second, packaged)] = &owners_and_titles("/usr/share/tool/lib.sh", "build.sh")[..] else {
         panic!("not two findings");
     };
     assert_eq!((*first, *second), (None, Some(Owner::ThirdParty)));
     assert!(own.contains("basename"), "{own}");
     assert!(packaged.ends_with("(requested by third-party code: lib.sh)"), "{packaged}");
     // If both are the user's own files, the larger saving comes first.
-    let [(None, larger), (None, _)] = &owners("lib.sh", "build.sh")[..] else {
+    let [(None, larger), (None, _)] = &owners_and_titles("lib.sh", "build.sh")[..] else {
         panic!("not two findings of the user");
     };
     assert!(larger.contains("dirname 40 times"), "{larger}");

@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::diff::{ChangeKind, Diff, Row, Run, compare};
+use spawnscope_analyze::diff::{ChangeKind, Diff, Run, compare};
 use spawnscope_data::event::Language;
-use spawnscope_data::rows::Recording;
+use spawnscope_data::rows::{FrameRow, Recording};
 
 use crate::builder::{Builder, ROOT, Spans};
 
@@ -34,17 +34,18 @@ fn run(recording: &Recording) -> Run {
 }
 
 fn diff(before: &[&Recording], after: &[&Recording]) -> Diff {
-    let runs = |recordings: &[&Recording]| recordings.iter().map(|recording| run(recording)).collect::<Vec<_>>();
-    compare(&runs(before), &runs(after))
+    let [before, after] = [before, after].map(|recordings| recordings.iter().copied().map(run).collect::<Vec<_>>());
+    compare(&before, &after)
 }
 
 /// Returns the kind, the program, and the median counts before and after of each group that differs.
 fn changed(diff: &Diff) -> Vec<(ChangeKind, String, u64, u64)> {
-    let row = |row: &Row| {
+    let rows = diff.rows.iter().filter(|row| row.kind != ChangeKind::Same);
+    let rows = rows.map(|row| {
         let command = String::from_utf8(row.command.clone()).unwrap();
         (row.kind, command, row.count.before.median, row.count.after.median)
-    };
-    diff.rows.iter().filter(|row| row.kind != ChangeKind::Same).map(row).collect()
+    });
+    rows.collect()
 }
 
 fn launches_at_lines(program: usize, lines: &[u32]) -> Vec<GeneratedLaunch> {
@@ -77,45 +78,46 @@ fn a_line_that_moved_is_the_same_launch() {
     let found = diff(&[&script(100_000_000, &before)], &[&script(100_000_000, &after)]);
     assert_eq!(changed(&found), []);
     let moved = found.rows.iter().find(|row| row.command == b"mv").unwrap();
-    let line = |script_line: &Option<spawnscope_analyze::diff::ScriptLine>| script_line.as_ref().unwrap().line;
-    assert_eq!((line(&moved.line_before), line(&moved.line_after)), (Some(6), Some(16)));
+    let lines = [&moved.line_before, &moved.line_after].map(|script_line| script_line.as_ref().unwrap().line);
+    assert_eq!(lines, [Some(6), Some(16)]);
+}
+
+fn inline_script(text: &str, launches: u64) -> Recording {
+    let mut builder = Builder::command("/bin/bash", &["bash", "-c", text], 100_000_000);
+    for number in 0..launches {
+        let program = Some(("/bin/true", ["true"].as_slice()));
+        let launch = builder.launch(ROOT, 1_000_000 + 2_000_000 * number, &Spans::USUAL, program);
+        let line = FrameRow { file: None, ..builder.line(Language::Bash, "", 1, "") };
+        builder.set_call_chain(launch, &[line]);
+    }
+    builder.recording
 }
 
 #[test]
 fn scripts_given_as_arguments_are_matched_although_their_texts_differ() {
-    let given = |text: &str, launches: u64| {
-        let mut builder = Builder::command("/bin/bash", &["bash", "-c", text], 100_000_000);
-        for number in 0..launches {
-            let program = Some(("/bin/true", ["true"].as_slice()));
-            let launch = builder.launch(ROOT, 1_000_000 + 2_000_000 * number, &Spans::USUAL, program);
-            let mut line = builder.line(Language::Bash, "", 1, "");
-            line.file = None;
-            builder.set_call_chain(launch, &[line]);
-        }
-        builder.recording
-    };
-    let found = diff(&[&given("for i in 1 2 3; do true; done", 3)], &[&given("true; true", 2)]);
+    let before = inline_script("for i in 1 2 3; do true; done", 3);
+    let found = diff(&[&before], &[&inline_script("true; true", 2)]);
     assert_eq!(changed(&found), [(ChangeKind::Changed, "true".to_owned(), 3, 2)]);
 }
 
 #[test]
 fn failed_execs_alone_are_a_change() {
-    let recording = |failed: u8| script(100_000_000, &[(0, 1, 5, failed), (1, 1, 6, 0)]);
-    let found = diff(&[&recording(0)], &[&recording(3)]);
+    let [before, after] = [0, 3].map(|failed| script(100_000_000, &[(0, 1, 5, failed), (1, 1, 6, 0)]));
+    let found = diff(&[&before], &[&after]);
     assert_eq!(changed(&found), [(ChangeKind::Changed, "dirname".to_owned(), 1, 1)]);
     assert_eq!(found.failed_execs.difference(), 3);
 }
 
 #[test]
 fn the_wall_of_several_runs_has_an_interval() {
-    let recordings = |walls: [u64; 4]| walls.map(|wall| script(1_000_000 * wall, &launches_at_lines(0, &[5; 3])));
-    let (slow, fast) = (recordings([100, 104, 98, 102]), recordings([60, 63, 58, 61]));
-    let each = |recordings: &[Recording; 4]| recordings.iter().map(run).collect::<Vec<_>>();
-    let found = compare(&each(&slow), &each(&fast));
+    let recordings = [[100, 104, 98, 102], [60, 63, 58, 61], [99, 103, 101, 100]]
+        .map(|walls| walls.map(|wall| script(1_000_000 * wall, &launches_at_lines(0, &[5; 3]))));
+    let [slow, fast, slow_too] = recordings.each_ref().map(|recordings| recordings.each_ref().map(run));
+    let found = compare(&slow, &fast);
     let interval = found.wall.difference.unwrap();
     assert!(interval.low > -47e6 && interval.high < -34e6, "{interval:?}");
     assert_eq!(found.wall.is_change(), Some(true));
-    let same = compare(&each(&slow), &each(&recordings([99, 103, 101, 100])));
+    let same = compare(&slow, &slow_too);
     assert_eq!(same.wall.is_change(), Some(false));
 }
 
@@ -162,9 +164,10 @@ proptest! {
     #[test]
     fn counts_of_all_groups_sum_to_the_totals(before in launches(), after in launches()) {
         let found = diff(&[&script(100_000_000, &before)], &[&script(90_000_000, &after)]);
-        let sum = |of: fn(&Row) -> u64| found.rows.iter().map(of).sum::<u64>();
-        prop_assert_eq!(sum(|row| row.count.before.median), before.len() as u64 + 1);
-        prop_assert_eq!(sum(|row| row.count.after.median), after.len() as u64 + 1);
+        let counts_before = found.rows.iter().map(|row| row.count.before.median);
+        let counts_after = found.rows.iter().map(|row| row.count.after.median);
+        prop_assert_eq!(counts_before.sum::<u64>(), before.len() as u64 + 1);
+        prop_assert_eq!(counts_after.sum::<u64>(), after.len() as u64 + 1);
         let difference: i64 = found.rows.iter().map(|row| row.count.difference()).sum();
         prop_assert_eq!(difference, found.launches.difference());
     }
@@ -174,8 +177,10 @@ proptest! {
         let (old, new) = (script(100_000_000, &before), script(90_000_000, &after));
         let (there, back) = (diff(&[&old], &[&new]), diff(&[&new], &[&old]));
         prop_assert_eq!(there.launches.difference(), -back.launches.difference());
-        let counts = |diff: &Diff, kind: ChangeKind| diff.rows.iter().filter(|row| row.kind == kind).count();
-        prop_assert_eq!(counts(&there, ChangeKind::Added), counts(&back, ChangeKind::Removed));
-        prop_assert_eq!(counts(&there, ChangeKind::Changed), counts(&back, ChangeKind::Changed));
+        for (kind, opposite) in [(ChangeKind::Added, ChangeKind::Removed), (ChangeKind::Changed, ChangeKind::Changed)] {
+            let rows_there = there.rows.iter().filter(|row| row.kind == kind);
+            let rows_back = back.rows.iter().filter(|row| row.kind == opposite);
+            prop_assert_eq!(rows_there.count(), rows_back.count());
+        }
     }
 }

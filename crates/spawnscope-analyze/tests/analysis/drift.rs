@@ -109,17 +109,17 @@ fn a_parent_of_constant_memory_is_not_blamed() {
 
 #[test]
 fn a_shrinking_parent_has_no_drift_and_causes_no_other_rise() {
-    let shrinking = |also_slower: u64| {
-        storm(300, move |number| {
+    let [steady, slower] = [0, 200_000].map(|rise| {
+        storm(300, |number| {
             let megabytes = 300 - number;
             let (create, exec) = page_table_costs(number, megabytes);
-            let load = 400_000 + number * also_slower;
+            let load = 400_000 + number * rise;
             let spans = Spans { create, exec, load, ..Spans::USUAL };
             (spans, megabytes * 1_000_000)
         })
-    };
-    assert_eq!(drifts_of(&shrinking(0)), []);
-    let found = drifts_of(&shrinking(200_000));
+    });
+    assert_eq!(drifts_of(&steady), []);
+    let found = drifts_of(&slower);
     assert_eq!((found.len(), found[0].memory), (1, None));
 }
 
@@ -211,7 +211,10 @@ fn successive_parents_of_one_program_are_judged_separately() {
 
 #[test]
 fn drift_is_not_judged_from_fewer_than_twenty_children() {
-    let leaking = |number: u64| (Spans { create: 100_000 * (number + 1), ..Spans::USUAL }, 10_000_000 * (number + 1));
-    assert_eq!(drifts_of(&storm(19, leaking)), []);
-    assert_eq!(drifts_of(&storm(20, leaking)).len(), 1);
+    for (children, drifts) in [(19, 0), (20, 1)] {
+        let leaking = storm(children, |number| {
+            (Spans { create: 100_000 * (number + 1), ..Spans::USUAL }, 10_000_000 * (number + 1))
+        });
+        assert_eq!(drifts_of(&leaking).len(), drifts, "{children}");
+    }
 }

@@ -73,15 +73,12 @@ fn awaited_child(mut waits: SliceRow, children: u64) -> Option<u64> {
     let last = 1_000_000 * (children + 1);
     (waits.off, waits.on_span) = (Nanos(last), Some(Nanos(last)));
     let found = (2..2 + children).find(|sleeper| {
-        let child = |child: u64| {
+        let mut slices = vec![waits];
+        for child in 2..2 + children {
             let [made, asleep] = sleeping_child(child);
-            if child == *sleeper {
-                return [made, asleep];
-            }
             let on = asleep.off.0 - asleep.on_span.unwrap().0;
-            [made, running_at_end(child, on)]
-        };
-        let slices: Vec<SliceRow> = (2..2 + children).flat_map(child).chain([waits]).collect();
+            slices.extend([made, if child == *sleeper { asleep } else { running_at_end(child, on) }]);
+        }
         external_wait_ns(&path(&builder.recording, &slices), ExternalWait::Timer) > WALL / 2
     });
     if found.is_none() {
@@ -94,8 +91,8 @@ fn awaited_child(mut waits: SliceRow, children: u64) -> Option<u64> {
 
 #[test]
 fn the_awaited_child_is_taken_from_the_arguments_of_the_call() {
-    let pid_of = |launch: u64| 4000 + launch;
-    assert_eq!(awaited_child(open_wait(1, 0, 0, WAIT4, pid_of(3)), 3), Some(3), "by its pid");
+    let pid_of_third = 4003;
+    assert_eq!(awaited_child(open_wait(1, 0, 0, WAIT4, pid_of_third), 3), Some(3), "by its pid");
     assert_eq!(awaited_child(open_wait(1, 0, 0, WAIT4, ANY), 3), Some(4), "the last one created");
     assert_eq!(awaited_child(open_wait(1, 0, 0, WAITID, 0), 3), Some(4), "any child");
     assert_eq!(awaited_child(open_wait(1, 0, 0, WAITID, 1), 3), None, "one of them, but it is unknown which");

@@ -10,10 +10,10 @@ use spawnscope_analyze::whatif::constants::Constants;
 use spawnscope_analyze::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::{Causes, Forest};
 use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Missing, Nanos, TaskId};
-use spawnscope_data::rows::{Origin, Recording, SliceRow, WakerRow};
+use spawnscope_data::rows::{Origin, Recording, SliceRow};
 
 use crate::builder::{ROOT, Spans};
-use crate::recordings::DIRNAME;
+use crate::recordings::{DIRNAME, woken_by};
 use crate::serial::{BETWEEN, READ, SHELL, Serial, WAIT4, predict, timelines};
 use crate::slices::{created, ended, slice};
 
@@ -51,7 +51,7 @@ fn as_perf((recording, slices): &Recorded) -> Recorded {
     for exec in &mut recording.execs {
         (exec.enter, exec.enter_cpu) = (None, None);
     }
-    let blind = |slice: &SliceRow| SliceRow {
+    let slices = slices.iter().map(|slice| SliceRow {
         wake_span: None,
         waker: None,
         syscall: None,
@@ -61,8 +61,8 @@ fn as_perf((recording, slices): &Recorded) -> Recorded {
             reason => reason,
         },
         ..*slice
-    };
-    (recording, slices.iter().map(blind).collect())
+    });
+    (recording, slices.collect())
 }
 
 /// Returns what ptrace would have recorded. Only `with_waits` does it contain waits: those of the shell for its children.
@@ -142,8 +142,7 @@ fn a_recording_with_wakers_stays_as_it_is() {
     let forest = Forest::build(&whole.0);
     let same = reconstructed(&forest, &whole);
     assert!(!same.is_reconstructed());
-    let rows = |timelines: &Timelines| timelines.slices(0).iter().collect::<Vec<_>>();
-    assert_eq!(rows(&same), rows(&timelines(&forest, &whole.1)));
+    assert!(same.slices(0).iter().eq(timelines(&forest, &whole.1).slices(0).iter()));
 }
 
 #[test]
@@ -203,11 +202,10 @@ fn a_pipeline_contains_the_prediction_with_wakers() {
     for child in [writer, reader] {
         builder.row(child).parent_task = Some(TaskId(ROOT.0));
     }
-    let instants = |row: &spawnscope_data::rows::LaunchRow| {
-        (row.created.unwrap().0, row.first_run.unwrap().0, row.zombie.unwrap().0)
-    };
-    let (w_created, w_run, w_zombie) = instants(builder.row(writer));
-    let (r_created, r_run, _) = instants(builder.row(reader));
+    let [[w_created, w_run, w_zombie], [r_created, r_run, _]] = [writer, reader].map(|child| {
+        let row = builder.row(child);
+        [row.created, row.first_run, row.zombie].map(|at| at.unwrap().0)
+    });
     // The reader works for 0.8 ms after its input has ended.
     let (read_from, r_zombie) = (r_run + 1_000_000, w_zombie + 860_000);
     let row = builder.row(reader);
@@ -216,14 +214,14 @@ fn a_pipeline_contains_the_prediction_with_wakers() {
     row.reaped = Some(Nanos(r_zombie + 10_000));
     row.exit_cpu = Some(Nanos(1_800_000));
     row.cpu = Some(Nanos(1_860_000));
-    let by = |launch: LaunchId| Some(WakerRow::Task(TaskId(launch.0)));
+
     serial.slices.extend([
         created(writer.0, w_created, w_run - w_created),
         ended(writer.0, w_run, w_zombie),
         created(reader.0, r_created, r_run - r_created),
-        slice(reader.0, r_run, read_from, [w_zombie - read_from, 0], READ, by(writer)),
+        slice(reader.0, r_run, read_from, [w_zombie - read_from, 0], READ, woken_by(writer)),
         ended(reader.0, w_zombie, r_zombie),
-        slice(ROOT.0, 0, r_created, [r_zombie - r_created, 10_000], WAIT4, by(reader)),
+        slice(ROOT.0, 0, r_created, [r_zombie - r_created, 10_000], WAIT4, woken_by(reader)),
     ]);
     serial.resume_shell_at(r_zombie + 10_000);
     let whole = with_cpu_of_shell(serial.finish());
@@ -247,7 +245,7 @@ fn the_wait_of_a_vfork_is_for_the_exec() {
     let timelines = reconstructed(&forest, &partial);
     for launch in launches {
         let exec = partial.0.execs.iter().find(|exec| exec.launch == launch).unwrap();
-        let by = Some(WakerRow::Task(TaskId(launch.0)));
+        let by = woken_by(launch);
         let mut waits = timelines.slices(0).iter().filter(|slice| slice.waker == by);
         let first = waits.next().unwrap();
         assert_eq!(Some(Nanos(first.off.0 + first.wake_span.unwrap().0)), exec.returned);
@@ -264,12 +262,9 @@ fn the_wait_of_a_vfork_stays_if_the_next_one_seems_to_begin_before_its_end() {
         row.mechanism = row.mechanism.map(|_| Mechanism::PosixSpawn);
     }
     let mut partial = as_ptrace(&whole, true);
-    let returned = |launch: &LaunchId| {
-        let exec = partial.0.execs.iter().find(|exec| exec.launch == *launch);
-        exec.unwrap().returned.unwrap().0
-    };
-    let returned: Vec<u64> = launches.iter().map(returned).collect();
-    for (slice, returned) in partial.1.iter_mut().zip(returned) {
+    for (slice, launch) in partial.1.iter_mut().zip(&launches) {
+        let exec = partial.0.execs.iter().find(|exec| exec.launch == *launch).unwrap();
+        let returned = exec.returned.unwrap().0;
         let end = slice.off.0 + slice.off_span.unwrap().0;
         slice.off = Nanos(returned - EARLY);
         slice.off_span = Some(Nanos(end - slice.off.0));

@@ -11,8 +11,11 @@ use crate::recordings::failing;
 const USUAL_EXEC_NS: u64 = 180_000;
 
 fn summary(searches: &[Search<'_>]) -> Vec<(String, usize, bool)> {
-    let text = |search: &Search<'_>| String::from_utf8_lossy(search.program).into_owned();
-    searches.iter().map(|search| (text(search), search.misses.len(), search.end == SearchEnd::Found)).collect()
+    let summaries = searches.iter().map(|search| {
+        let program = String::from_utf8_lossy(search.program).into_owned();
+        (program, search.misses.len(), search.end == SearchEnd::Found)
+    });
+    summaries.collect()
 }
 
 #[test]
@@ -89,15 +92,15 @@ fn a_miss_after_an_exec_belongs_to_it_only_if_the_entry_of_the_exec_is_unknown()
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/env", &["env"])));
     builder.failed_exec_at(child, "/a/env", libc::ENOENT, USUAL_EXEC_NS + 710_000);
-    let found = |recording: &_| summary(&attempts_of(&Forest::build(recording), 1).searches);
-    assert_eq!(found(&builder.recording), []);
+    assert_eq!(attempts_of(&Forest::build(&builder.recording), 1).searches.len(), 0);
     builder.recording.execs.last_mut().unwrap().enter = None;
-    assert_eq!(found(&builder.recording), [("env".to_owned(), 1, true)]);
+    let forest = Forest::build(&builder.recording);
+    assert_eq!(summary(&attempts_of(&forest, 1).searches), [("env".to_owned(), 1, true)]);
 }
 
 fn other_failures(attempts: &Attempts<'_>) -> Vec<(String, i32)> {
-    let text = |path: &[u8]| String::from_utf8_lossy(path).into_owned();
-    attempts.other_failures.iter().map(|failed| (text(failed.path), failed.errno)).collect()
+    let failures = attempts.other_failures.iter();
+    failures.map(|failed| (String::from_utf8_lossy(failed.path).into_owned(), failed.errno)).collect()
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn polled_recording(round: Round) -> Recorded {
 }
 
 fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
-    let thread = |task| ThreadRow {
+    let threads = [POLLING, WORKING].map(|task| ThreadRow {
         task: TaskId(task),
         launch: ROOT,
         creator: Some(TaskId(1)),
@@ -69,8 +69,8 @@ fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
         created: Nanos(0),
         ended: None,
         cpu: None,
-    };
-    let mut collection = SliceCollection::new(forest, &[thread(POLLING), thread(WORKING)]);
+    });
+    let mut collection = SliceCollection::new(forest, &threads);
     slices.iter().for_each(|slice| collection.push(*slice));
     collection.finish()
 }
@@ -104,14 +104,13 @@ fn the_critical_path_and_removal_agree_when_another_thread_polls() {
 
 #[test]
 fn polling_rounds_that_coincide_with_launches_make_a_prediction_uncertain() {
-    let margin = |recorded: &Recorded| without_launches(recorded).0.saving_margin.0;
-    let (recording, mut slices, launches) = polled_recording(Round::Before);
-    let with = margin(&(recording.clone(), slices.clone(), launches.clone()));
+    let mut recorded = polled_recording(Round::Before);
+    let with = without_launches(&recorded).0.saving_margin.0;
     // Lets a thread that is not recorded end the same waits.
-    for slice in slices.iter_mut().filter(|slice| slice.syscall == Some(FUTEX)) {
+    for slice in recorded.1.iter_mut().filter(|slice| slice.syscall == Some(FUTEX)) {
         slice.waker = None;
     }
-    let without = margin(&(recording, slices, launches));
+    let without = without_launches(&recorded).0.saving_margin.0;
     let rounds = ((LAUNCHES - 1) as f64).sqrt() * LOCK as f64;
     assert!(with > without && with as f64 >= rounds, "{with}, {without}, {rounds}");
 }
@@ -125,14 +124,12 @@ fn a_round_may_pass_on_what_another_thread_did() {
     slices.push(ended(WORKING, first.off.0 + 50_000, first.off.0 + 90_000));
     let forest = Forest::build(&recording);
     let timelines = timelines(&forest, &slices);
-    let stored = |wait: SliceRow| {
-        let mut all = timelines.slices(0).iter();
-        all.find(|slice| slice.off == wait.off).unwrap()
-    };
+    let [first, second] =
+        [first, second].map(|wait| timelines.slices(0).iter().find(|slice| slice.off == wait.off).unwrap());
     let working = timelines.thread(TaskId(WORKING));
-    assert_eq!(timelines.cause(0, &stored(first)), working);
-    assert_eq!(stored(first).wake_span, Some(Nanos(90_000)));
-    assert_eq!(timelines.cause(0, &stored(second)), None);
+    assert_eq!(timelines.cause(0, &first), working);
+    assert_eq!(first.wake_span, Some(Nanos(90_000)));
+    assert_eq!(timelines.cause(0, &second), None);
 }
 
 #[test]
@@ -160,15 +157,16 @@ fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
     assert!(critical.abs_diff(all) < all / 20, "{critical} of {all}");
 }
 
+fn has_attributed_sleep(serial: Serial, naps: &[SliceRow]) -> bool {
+    let (recording, mut slices) = serial.finish();
+    slices.extend_from_slice(naps);
+    let forest = Forest::build(&recording);
+    let waits = attributed_waits(&recording, &forest, &timelines(&forest, &slices));
+    waits.iter().any(|waits| waits.syscall == Some(CLOCK_NANOSLEEP))
+}
+
 #[test]
 fn a_timer_of_another_thread_is_not_a_wait_for_a_launch() {
-    let sleeps = |serial: Serial, naps: &[SliceRow]| {
-        let (recording, mut slices) = serial.finish();
-        slices.extend_from_slice(naps);
-        let forest = Forest::build(&recording);
-        let waits = attributed_waits(&recording, &forest, &timelines(&forest, &slices));
-        waits.iter().any(|waits| waits.syscall == Some(CLOCK_NANOSLEEP))
-    };
     let long = Spans { run: 10_000_000, ..Spans::USUAL };
     let mut serial = Serial::new();
     (0..LAUNCHES).for_each(|_| {
@@ -179,11 +177,11 @@ fn a_timer_of_another_thread_is_not_a_wait_for_a_launch() {
     for on in (0..serial.now() - 2_000_000).step_by(1_000_000) {
         naps.push(slice(POLLING, on, on + 10_000, [990_000, 0], CLOCK_NANOSLEEP, None));
     }
-    assert!(!sleeps(serial, &naps));
+    assert!(!has_attributed_sleep(serial, &naps));
     let mut polling = Serial::new();
     let dirname = DIRNAME.unwrap();
     polling.launch_sleeping(&Spans::USUAL, dirname, 5 * Spans::USUAL.total());
-    assert!(sleeps(polling, &[]), "the thread that launched it sleeps until it looks again");
+    assert!(has_attributed_sleep(polling, &[]), "the thread that launched it sleeps until it looks again");
 }
 
 const EPOLL_WAIT: u16 = 232;

@@ -24,6 +24,12 @@ pub(crate) fn woken_by(launch: LaunchId) -> Option<WakerRow> {
     Some(WakerRow::Task(TaskId(launch.0)))
 }
 
+/// Returns when a launch was created, and when it was a zombie.
+pub(crate) fn lifetime(builder: &mut Builder, launch: LaunchId) -> (u64, u64) {
+    let row = builder.row(launch);
+    (row.created.unwrap().0, row.zombie.unwrap().0)
+}
+
 /// Adds an object. Pipes and fifos have inode 4242.
 pub(crate) fn object(builder: &mut Builder, kind: ObjectKind, path: Option<&[u8]>) -> Option<ObjectRef> {
     let row = ObjectRow {
@@ -177,18 +183,15 @@ pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> 
         let fork = Spans { run: 200_000, ..Spans::USUAL };
         let echo = serial.builder.launch(subshell, begin + 200_000, &fork, None);
         let sed = serial.builder.launch(subshell, begin + 400_000, &Spans::USUAL, Some((argv[0], argv)));
-        let lifetime = |serial: &mut Serial, id: LaunchId| {
-            let row = serial.builder.row(id);
-            (row.created.unwrap().0, row.zombie.unwrap().0)
-        };
-        let (born, gone) = lifetime(&mut serial, subshell);
-        let (_, sed_gone) = lifetime(&mut serial, sed);
+
+        let (born, gone) = lifetime(&mut serial.builder, subshell);
+        let (_, sed_gone) = lifetime(&mut serial.builder, sed);
         for (child, parent) in [(subshell, ROOT), (echo, subshell), (sed, subshell)] {
-            let (created_at, zombie) = lifetime(&mut serial, child);
+            let (created_at, zombie) = lifetime(&mut serial.builder, child);
             serial.builder.row(child).parent_task = Some(TaskId(parent.0));
             serial.slices.push(created(child.0, created_at, 20_000));
             if child == subshell {
-                let waker = Some(WakerRow::Task(TaskId(sed.0)));
+                let waker = woken_by(sed);
                 let forked = begin + 520_000;
                 serial.slices.push(slice(child.0, created_at + 20_000, forked, [sed_gone - forked, 0], WAIT4, waker));
                 serial.slices.push(ended(child.0, sed_gone, zombie));
@@ -196,7 +199,7 @@ pub(crate) fn substitution_recording(shell: &str, count: u64, argv: &[&str]) -> 
                 serial.slices.push(ended(child.0, created_at + 20_000, zombie));
             }
         }
-        let waker = Some(WakerRow::Task(TaskId(subshell.0)));
+        let waker = woken_by(subshell);
         serial.slices.push(slice(1, on, born, [gone - born, 10_000], READ, waker));
         on = gone + 10_000;
         serial.builder.row(subshell).reaped = Some(Nanos(on));

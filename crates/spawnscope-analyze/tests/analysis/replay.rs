@@ -103,22 +103,18 @@ fn a_wait_for_a_child_that_has_already_ended_costs_nothing() {
 #[test]
 fn a_cpu_taken_by_other_processes_is_lost_once_for_all_waiters() {
     // Another process uses one of the two CPUs, so that two threads share the other one.
-    let preempted = |task: u64, on: u64, off: u64, back: u64| SliceRow {
-        off_span: Some(Nanos(back - off)),
+    let preempted = SliceRow {
+        off_span: Some(Nanos(5_000_000)),
         wake_span: None,
         reason: LeftCpu::Preempted,
-        ..slice(task, on, off, [0, 0], 0, None)
+        ..slice(1, 0, 5_000_000, [0, 0], 0, None)
     };
     let mut builder = Builder::command("/bin/sh", &["sh"], 20_000_000);
     builder.launch(ROOT, 0, &Spans::USUAL, None);
     let row = &mut builder.recording.launches[1];
     (row.parent_task, row.created) = (Some(TaskId(1)), Some(Nanos(0)));
-    let slices = [
-        preempted(1, 0, 5_000_000, 10_000_000),
-        ended(1, 10_000_000, 20_000_000),
-        created(2, 0, 5_000_000),
-        ended(2, 5_000_000, 10_000_000),
-    ];
+    let slices =
+        [preempted, ended(1, 10_000_000, 20_000_000), created(2, 0, 5_000_000), ended(2, 5_000_000, 10_000_000)];
     let replay = replay(&builder.recording, &slices, 20_000_000, 2);
     assert!(replay.error().abs() < 0.3, "{}", replay.error());
 }

@@ -170,11 +170,11 @@ pub(crate) fn predict(
     let forest = Forest::build(recording);
     let timelines = timelines(&forest, slices);
     let replay = Replay::new(&forest, &timelines, &Parameters::of(recording).unwrap()).unwrap();
-    let fix = |(change, launches): &(Change, &[LaunchId])| AppliedChange {
+    let fixes = changes.iter().map(|(change, launches)| AppliedChange {
         change: *change,
         launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect(),
-    };
-    let fixes: Vec<AppliedChange> = changes.iter().map(fix).collect();
+    });
+    let fixes: Vec<AppliedChange> = fixes.collect();
     let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants };
     whatif.predict(&fixes)
 }

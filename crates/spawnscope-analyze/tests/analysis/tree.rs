@@ -5,8 +5,16 @@ use spawnscope_analyze::select::Selector;
 use spawnscope_analyze::tree_view::{Line, TreeOptions, TreeView, with_ancestors};
 use spawnscope_analyze::{Forest, Origin};
 use spawnscope_data::event::{LaunchId, Nanos};
+use spawnscope_data::rows::Recording;
 
 use crate::builder::{Builder, ROOT, Spans, blank};
+
+/// Returns the launches in the order of the tree with their depths, and the number of orphans.
+fn walked(recording: &Recording) -> (Vec<(LaunchId, usize)>, usize) {
+    let forest = Forest::build(recording);
+    let steps = forest.walk(&forest.roots).map(|step| (forest.launches[step.index].id, step.depth));
+    (steps.collect(), forest.orphans.len())
+}
 
 proptest! {
     #[test]
@@ -15,16 +23,11 @@ proptest! {
         for (position, parent) in parents.iter().enumerate() {
             builder.launch(LaunchId(1 + parent % (position as u64 + 1)), 7_000 * (position as u64 / 3), &Spans::USUAL, None);
         }
-        let shape = |recording: &_| {
-            let forest = Forest::build(recording);
-            let walked: Vec<_> = forest.walk(&forest.roots).map(|step| (forest.launches[step.index].id, step.depth)).collect();
-            (walked, forest.orphans.len())
-        };
-        let ordered = shape(&builder.recording);
+        let ordered = walked(&builder.recording);
         let launches = &mut builder.recording.launches;
         launches.sort_by_key(|row| (row.id.0 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         prop_assert_eq!(ordered.0.len(), parents.len() + 1);
-        prop_assert_eq!(shape(&builder.recording), ordered);
+        prop_assert_eq!(walked(&builder.recording), ordered);
     }
 
     #[test]
@@ -125,33 +128,33 @@ fn a_cycle_of_parents_is_broken_and_every_process_is_shown_once() {
 /// Builds a recording of a shell with series of alike children, some of which have a child of their own.
 fn family() -> Builder {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    let mut at = 1_000_000;
-    let mut launch = |builder: &mut Builder, parent, path: &str| {
-        at += 2_000_000;
-        builder.launch(parent, at, &Spans::USUAL, Some((path, &[path])))
-    };
-    for number in 0..6 {
-        launch(&mut builder, ROOT, "/usr/bin/sed");
-        if number > 0 {
-            let make = launch(&mut builder, ROOT, "/usr/bin/make");
-            launch(&mut builder, make, "/usr/bin/cc");
-        }
+    launch_next(&mut builder, ROOT, "/usr/bin/sed");
+    for _ in 0..5 {
+        launch_next(&mut builder, ROOT, "/usr/bin/sed");
+        let make = launch_next(&mut builder, ROOT, "/usr/bin/make");
+        launch_next(&mut builder, make, "/usr/bin/cc");
     }
-    let failing = launch(&mut builder, ROOT, "/usr/bin/make");
+    let failing = launch_next(&mut builder, ROOT, "/usr/bin/make");
     builder.row(failing).wait_status = Some(256);
     for _ in 0..3 {
-        launch(&mut builder, ROOT, "/usr/bin/awk");
+        launch_next(&mut builder, ROOT, "/usr/bin/awk");
     }
     builder
 }
 
+fn launch_next(builder: &mut Builder, parent: LaunchId, path: &str) -> LaunchId {
+    let start = 1_000_000 + 2_000_000 * builder.recording.launches.len() as u64;
+    builder.launch(parent, start, &Spans::USUAL, Some((path, &[path])))
+}
+
 fn shown(forest: &Forest<'_>, options: TreeOptions<'_>) -> Vec<String> {
-    let line = |line: Line| match line {
+    let view = TreeView::new(forest, options);
+    let texts = view.lines(&forest.roots).map(|line| match line {
         Line::Launch(step) => String::from_utf8(forest.launches[step.index].command.label()).unwrap(),
         Line::Folded { count, total, .. } => format!("{count} more, {} each", total.0 / count),
         Line::Below { count, .. } => format!("{count} below"),
-    };
-    TreeView::new(forest, options).lines(&forest.roots).map(line).collect()
+    });
+    texts.collect()
 }
 
 #[test]
@@ -196,8 +199,9 @@ fn a_tree_shows_only_what_led_to_a_selection() {
 fn a_tree_can_be_limited_in_depth() {
     let builder = family();
     let forest = Forest::build(&builder.recording);
-    let levels = |depth| shown(&forest, TreeOptions { depth: Some(depth), ..TreeOptions::default() });
-    assert_eq!(levels(1), ["bash", "20 below"]);
-    assert_eq!(levels(2).iter().filter(|line| *line == "1 below").count(), 5);
-    assert_eq!(levels(3).len(), forest.launches.len());
+    let [one, two, three] =
+        [1, 2, 3].map(|depth| shown(&forest, TreeOptions { depth: Some(depth), ..TreeOptions::default() }));
+    assert_eq!(one, ["bash", "20 below"]);
+    assert_eq!(two.iter().filter(|line| *line == "1 below").count(), 5);
+    assert_eq!(three.len(), forest.launches.len());
 }

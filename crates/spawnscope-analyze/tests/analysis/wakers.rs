@@ -71,11 +71,11 @@ fn an_uncertain_process_is_not_named() {
 
 #[test]
 fn removing_a_launch_that_an_interrupt_may_have_hit_does_not_shorten_the_wait() {
-    let saved = |certain| {
+    let [certain, uncertain] = [true, false].map(|certain| {
         let (recorded, child) = waiting(POLL, by_child(), certain);
         let prediction = predict(&recorded, &Constants::default(), &[(Change::Remove, &[child])]);
         prediction.wall.since(prediction.predicted).0
-    };
-    assert!(saved(true) > WAITED, "it is removed with its waker");
-    assert!(saved(false) <= Spans::USUAL.create, "{}", saved(false));
+    });
+    assert!(certain > WAITED, "it is removed with its waker");
+    assert!(uncertain <= Spans::USUAL.create, "{uncertain}");
 }

@@ -59,12 +59,11 @@ fn the_overhead_of_recording_is_not_part_of_predictions() {
     let recorded = (recording, slices);
 
     let unchanged = predict(&recorded, &no_constants(), &[]);
-    let is_about = |nanos: Nanos, expected: u64| nanos.0.abs_diff(expected) < 10;
-    assert!(is_about(unchanged.wall.since(unchanged.unrecorded), 600 * 200), "{unchanged:?}");
+    assert!(unchanged.wall.since(unchanged.unrecorded).0.abs_diff(600 * 200) < 10, "{unchanged:?}");
     assert_eq!((unchanged.predicted, unchanged.saving()[0]), (unchanged.unrecorded, Nanos(0)));
     let removed = predict(&recorded, &no_constants(), &[(Change::Remove, &launches[2..])]);
     let its_calls = 100 * 200;
-    assert!(is_about(removed.saving()[0], LAUNCH - its_calls), "{removed:?}");
+    assert!(removed.saving()[0].0.abs_diff(LAUNCH - its_calls) < 10, "{removed:?}");
 }
 
 #[test]
@@ -165,13 +164,12 @@ fn a_static_program_has_no_loader() {
 #[test]
 fn a_static_program_still_identifies_the_cpu() {
     let (recorded, launches) = dirnames(2);
-    let asking = |nanos: f64| {
+    let [short, long] = [150_000.0, 1e9].map(|nanos| {
         let constants = Constants { identify: Some(nanos), ..no_constants() };
-        let prediction = predict(&recorded, &constants, &[(Change::Static, &launches)]);
-        prediction.saving()[0].0
-    };
-    assert_eq!(asking(150_000.0), 2 * (Spans::USUAL.load - 150_000));
-    assert!(asking(1e9).abs_diff(2 * Spans::USUAL.load / 10) < 10, "never all of it");
+        predict(&recorded, &constants, &[(Change::Static, &launches)]).saving()[0].0
+    });
+    assert_eq!(short, 2 * (Spans::USUAL.load - 150_000));
+    assert!(long.abs_diff(2 * Spans::USUAL.load / 10) < 10, "never all of it");
 }
 
 #[test]
@@ -182,17 +180,16 @@ fn a_failed_lookup_costs_what_was_measured() {
     // The loader always makes one failed lookup. 40 more are counted.
     (exec.load_opens, exec.load_failed_opens) = (Some(1), Some(41));
     let recorded = serial.finish();
-    let saved = |constants: &Constants| {
-        let prediction = predict(&recorded, constants, &[(Change::NoSearch, &[launch])]);
-        prediction.wall.since(prediction.predicted).0 as f64
-    };
     let measured = Constants { failed_lookup: Some(4_000.0), ..no_constants() };
-    assert!((saved(&measured) - 160_000.0).abs() < 100.0, "{}", saved(&measured));
     let asking = Constants { identify: Some(200_000.0), ..no_constants() };
-    let (all, rest) = (saved(&no_constants()), saved(&asking));
-    assert!((rest / all - 0.5).abs() < 0.01, "half of the load is not a search: {rest} of {all}");
     let slow = Constants { failed_lookup: Some(1e9), ..no_constants() };
-    assert!(saved(&slow) < Spans::USUAL.load as f64, "{}", saved(&slow));
+    let [few, rest, all, most] = [measured, asking, no_constants(), slow].map(|constants| {
+        let prediction = predict(&recorded, &constants, &[(Change::NoSearch, &[launch])]);
+        prediction.wall.since(prediction.predicted).0 as f64
+    });
+    assert!((few - 160_000.0).abs() < 100.0, "{few}");
+    assert!((rest / all - 0.5).abs() < 0.01, "half of the load is not a search: {rest} of {all}");
+    assert!(most < Spans::USUAL.load as f64, "{most}");
 }
 
 #[test]
@@ -217,13 +214,12 @@ fn a_launch_that_is_reaped_on_time_is_not_reaped_earlier() {
 #[test]
 fn a_parent_that_does_not_wait_keeps_its_caches() {
     let (recorded, launches) = dirnames(1);
-    let saved = |refill: Refill| {
+    let measured = Refill::measured(240_000.0, 430_000.0, Nanos(3_000_000));
+    let [cold, warm] = [measured, Refill::default()].map(|refill| {
         let constants = Constants { refill, ..no_constants() };
         let prediction = predict(&recorded, &constants, &[(Change::Remove, &launches)]);
         prediction.wall.since(prediction.predicted).0
-    };
-    let cold = saved(Refill::measured(240_000.0, 430_000.0, Nanos(3_000_000)));
-    let warm = saved(Refill::default());
+    });
     assert!(cold > warm + 20_000 && cold < warm + 300_000, "{cold} against {warm}");
 }
 
@@ -284,9 +280,9 @@ fn work_of_a_parent_for_a_launch_is_removed_with_it() {
     let mut serial = Serial::new();
     let launch = serial.launch(&Spans::USUAL, DIRNAME);
     let next = serial.launch(&Spans::USUAL, DIRNAME);
-    let at = |instant: Option<Nanos>| instant.unwrap().0;
-    let (create, reaped) = (at(serial.builder.row(launch).create), at(serial.builder.row(launch).reaped));
-    serial.builder.row(launch).prepare = Some(Nanos(create - 40_000));
+    let row = serial.builder.row(launch);
+    row.prepare = Some(Nanos(row.create.unwrap().0 - 40_000));
+    let reaped = row.reaped.unwrap().0;
     serial.builder.row(next).parent_tidied = Some(Nanos(reaped + 70_000));
     assert_eq!(saved(&serial.finish(), &[(Change::Remove, &[launch])]), LAUNCH + 110_000);
 }
@@ -320,15 +316,16 @@ fn descriptors_can_be_closed_in_one_call() {
 #[test]
 fn other_changes_do_not_affect_a_removed_launch() {
     let (recorded, launches) = dirnames(6);
-    let counts = |changes: &[(Change, &[LaunchId])]| -> Vec<usize> {
-        let changed = predict(&recorded, &no_constants(), changes).changed;
-        changed.iter().map(Vec::len).collect()
-    };
     let (all, some) = (&launches[..], &launches[..2]);
-    assert_eq!(counts(&[(Change::Static, all), (Change::Remove, some)]), [4, 2]);
-    assert_eq!(counts(&[(Change::Remove, some), (Change::Static, all)]), [2, 4]);
-    assert_eq!(counts(&[(Change::Remove, all), (Change::Remove, some)]), [6, 0]);
-    assert_eq!(counts(&[(Change::Builtin, all), (Change::Absolute, some)])[0], 6);
+    for (changes, counts) in [
+        ([(Change::Static, all), (Change::Remove, some)], [4, 2]),
+        ([(Change::Remove, some), (Change::Static, all)], [2, 4]),
+        ([(Change::Remove, all), (Change::Remove, some)], [6, 0]),
+        ([(Change::Builtin, all), (Change::Absolute, some)], [6, 0]),
+    ] {
+        let changed = predict(&recorded, &no_constants(), &changes).changed;
+        assert_eq!(changed.iter().map(Vec::len).collect::<Vec<_>>(), counts);
+    }
 }
 
 #[test]
@@ -339,17 +336,22 @@ fn a_selection_requires_all_of_its_terms() {
     serial.launch(&Spans::USUAL, None);
     let (recording, _) = serial.finish();
     let forest = Forest::build(&recording);
-    let select = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap();
-    assert_eq!(select("dirname"), [1]);
-    assert_eq!(select("command=dirname"), [1]);
-    assert_eq!(select("command=dir*,parent=bash"), [1]);
-    assert_eq!(select("*"), [0, 1, 2, 3], "the command too");
-    assert_eq!(select("argv=git status*"), [2]);
-    assert_eq!(select("argv=*/a/*"), [2], "an asterisk matches slashes too");
-    assert_eq!(select("parent=bash"), [1, 2, 3]);
-    assert_eq!(select("parent=ba*,git"), [2]);
-    assert_eq!(select("(bash)"), [3]);
-    assert_eq!(select("parent=zsh"), [0; 0]);
+    for (text, selected) in [
+        ("dirname", &[1][..]),
+        ("command=dirname", &[1]),
+        ("command=dir*,parent=bash", &[1]),
+        // The command, too.
+        ("*", &[0, 1, 2, 3]),
+        ("argv=git status*", &[2]),
+        // An asterisk also matches slashes.
+        ("argv=*/a/*", &[2]),
+        ("parent=bash", &[1, 2, 3]),
+        ("parent=ba*,git", &[2]),
+        ("(bash)", &[3]),
+        ("parent=zsh", &[]),
+    ] {
+        assert_eq!(Selector::parse(text).unwrap().select(&forest).unwrap(), selected, "{text}");
+    }
     for wrong in ["", "a,,b", "a[", "user=me", "command=", "parent=", "line="] {
         assert!(Selector::parse(wrong).is_err(), "{wrong}");
     }
@@ -380,10 +382,9 @@ proptest! {
         let changes: &[(Change, &[LaunchId])] = &[(Change::Static, &launches[..3]), (Change::Remove, &launches[4..])];
         let expected = predict(&recorded, &no_constants(), changes);
         let (mut recording, mut slices) = recorded;
-        let shuffle = |place: usize| (place as u64 + 1).wrapping_mul(seed | 1).rotate_left(17);
-        shuffle_by(&mut slices, shuffle);
-        shuffle_by(&mut recording.launches, shuffle);
-        shuffle_by(&mut recording.execs, shuffle);
+        shuffle(&mut slices, seed);
+        shuffle(&mut recording.launches, seed);
+        shuffle(&mut recording.execs, seed);
         prop_assert_eq!(predict(&(recording, slices), &no_constants(), changes), expected);
     }
 
@@ -397,8 +398,8 @@ proptest! {
     }
 }
 
-fn shuffle_by<T>(rows: &mut Vec<T>, key: impl Fn(usize) -> u64) {
-    let mut keyed: Vec<(u64, T)> = rows.drain(..).enumerate().map(|(place, row)| (key(place), row)).collect();
-    keyed.sort_by_key(|(key, _)| *key);
+fn shuffle<T>(rows: &mut Vec<T>, seed: u64) {
+    let mut keyed: Vec<(u64, T)> = (1..).zip(rows.drain(..)).collect();
+    keyed.sort_by_key(|(place, _)| place.wrapping_mul(seed | 1).rotate_left(17));
     rows.extend(keyed.into_iter().map(|(_, row)| row));
 }

@@ -36,25 +36,27 @@ fn the_first_launch_of_a_batch_does_not_widen_the_interval() {
     assert!(least.0 > expected.0 / 2, "{:?}", prediction.saving());
 }
 
+/// Returns how much of each `run` a batch of four launches saves.
+fn saved_of_run(run: u64, program: (&str, &[&str])) -> f64 {
+    let mut serial = Serial::new();
+    let spans = Spans { run, ..Spans::USUAL };
+    let launches: Vec<LaunchId> = (0..4).map(|_| serial.launch(&spans, Some(program))).collect();
+    let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
+    saved as f64 / 3.0 - (LAUNCH - Spans::USUAL.run) as f64
+}
+
 #[test]
 fn equal_runs_bound_the_fixed_part_of_a_run() {
-    let batched = |run: u64, program: (&str, &[&str])| {
-        let mut serial = Serial::new();
-        let launches: Vec<LaunchId> =
-            (0..4).map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, Some(program))).collect();
-        let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
-        saved as f64 / 3.0 - (LAUNCH - Spans::USUAL.run) as f64
-    };
     let gzip: (&str, &[&str]) = ("/usr/bin/gzip", &["gzip", "-9", "-c", "file"]);
-    let off = (batched(200_000, gzip) - 0.7 * 200_000.0).abs();
+    let off = (saved_of_run(200_000, gzip) - 0.7 * 200_000.0).abs();
     assert!(off < 100.0, "most of a short run, but not all of it: {off}");
     let begin = (Spans::USUAL.exec + Spans::USUAL.load) as f64;
-    let off = (batched(10_000_000, gzip) - 0.5 * begin).abs();
+    let off = (saved_of_run(10_000_000, gzip) - 0.5 * begin).abs();
     assert!(off < 100.0, "a program in machine code begins its work soon: {off}");
     let python: (&str, &[&str]) = ("/usr/bin/python3", &["python3", "-c", "work()"]);
-    let off = (batched(10_000_000, python) - 7_000_000.0).abs();
+    let off = (saved_of_run(10_000_000, python) - 7_000_000.0).abs();
     assert!(off < 100.0, "an interpreter may take most of that: {off}");
-    let off = (batched(2_000_000_000, python) - 15.0 * begin).abs();
+    let off = (saved_of_run(2_000_000_000, python) - 15.0 * begin).abs();
     assert!(off < 100.0, "but no program takes seconds to begin: {off}");
 }
 
@@ -78,7 +80,9 @@ fn a_recorded_start_up_is_what_a_batch_saves() {
 #[test]
 fn the_libraries_that_a_linker_reads_are_its_work() {
     let (run, work_begins) = (3_000_000, 2_900_000);
-    let saved = |program: (&str, &[&str])| {
+    let nm: (&str, &[&str]) = ("/usr/bin/nm", &["nm", "a.o"]);
+    let ld: (&str, &[&str]) = ("/usr/bin/ld", &["ld", "a.o", "/usr/lib/crt1.o"]);
+    let [nm, ld] = [nm, ld].map(|program| {
         let mut serial = Serial::new();
         let spans = Spans { run, ..Spans::USUAL };
         let launches: Vec<LaunchId> = (0..8).map(|_| serial.launch(&spans, Some(program))).collect();
@@ -86,9 +90,7 @@ fn the_libraries_that_a_linker_reads_are_its_work() {
             serial.builder.row(*launch).work_cpu = Some(Nanos(spans.setup + spans.exec + spans.load + work_begins));
         }
         predict(&serial.finish(), &no_constants(), &[(Change::InProcess, &launches)]).saving()[0]
-    };
-    let nm = saved(("/usr/bin/nm", &["nm", "a.o"]));
-    let ld = saved(("/usr/bin/ld", &["ld", "a.o", "/usr/lib/crt1.o"]));
+    });
     assert!(nm.0 > 8 * work_begins, "{nm:?}");
     assert!(ld.0 < 8 * (LAUNCH - Spans::USUAL.run + work_begins / 2), "{ld:?}");
 }

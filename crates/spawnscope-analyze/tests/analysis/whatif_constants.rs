@@ -13,43 +13,45 @@ use crate::whatif::{LAUNCH, dirnames, no_constants, saved};
 #[test]
 fn less_knowledge_of_cpu_identification_widens_the_interval() {
     let (recorded, launches) = dirnames(20);
-    let row = |what, ns: f64| Calibration { what, ns, low_ns: Some(0.98 * ns), high_ns: Some(1.02 * ns) };
-    let margin = |rows: &[Calibration]| {
+    let rows = [(Constant::Cpuid, 4_000.0), (Constant::Identify, 160_000.0)];
+    let rows = rows.map(|(what, ns)| Calibration { what, ns, low_ns: Some(0.98 * ns), high_ns: Some(1.02 * ns) });
+    let [counted, timed, unknown] = [&rows[..], &rows[..1], &[]].map(|rows| {
         let mut recording = recorded.0.clone();
         recording.calibration = rows.to_vec();
         let constants = Constants::of(&recording, &Forest::build(&recording));
         predict(&recorded, &constants, &[(Change::Static, &launches)]).saving_margin.0
-    };
-    let [one, all] = [row(Constant::Cpuid, 4_000.0), row(Constant::Identify, 160_000.0)];
-    let (counted, timed, unknown) = (margin(&[one, all]), margin(&[one]), margin(&[]));
+    });
     assert!(counted < timed / 2 && counted < unknown / 2, "{counted}, {timed}, {unknown}");
 }
 
 #[test]
 fn faults_after_the_last_fork_belong_to_it_up_to_what_it_shared() {
-    let removed = |faults: u32, grown: Option<u64>| {
+    for (faults, grown, expected) in [
+        (60, Some(0), 12_000),
+        // New pages are the parent's own.
+        (60, Some(10), 10_000),
+        // No more than the pages that were shared.
+        (5_000, None, 20_000),
+    ] {
         let mut serial = Serial::new();
         let launch = serial.launch(&Spans::USUAL, DIRNAME);
         serial.builder.row(launch).parent_rss_bytes = Some(100 * 4096);
         let row = serial.builder.row(ROOT);
         row.exit_faults = Some(faults);
-        row.exit_rss_bytes = grown.map(|pages| (100 + pages) * 4096);
+        row.exit_rss_bytes = grown.map(|pages: u64| (100 + pages) * 4096);
         serial.builder.recording.calibration =
             vec![Calibration { what: Constant::ReuseFault, ns: 200.0, low_ns: None, high_ns: None }];
-        saved(&serial.finish(), &[(Change::Remove, &[launch])]) - LAUNCH
-    };
-    assert_eq!(removed(60, Some(0)), 12_000);
-    assert_eq!(removed(60, Some(10)), 10_000, "new pages are the parent's own");
-    assert_eq!(removed(5_000, None), 20_000, "no more than the pages that were shared");
+        assert_eq!(saved(&serial.finish(), &[(Change::Remove, &[launch])]), LAUNCH + expected, "{faults}, {grown:?}");
+    }
 }
 
 #[test]
 fn the_overhead_of_recording_launches_is_not_part_of_predictions() {
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..3).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
-    let constant = |what, ns| Calibration { what, ns, low_ns: None, high_ns: None };
-    serial.builder.recording.calibration =
-        vec![constant(Constant::RecordedLaunch, 10_000.0), constant(Constant::RecordedExec, 15_000.0)];
+    for (what, ns) in [(Constant::RecordedLaunch, 10_000.0), (Constant::RecordedExec, 15_000.0)] {
+        serial.builder.recording.calibration.push(Calibration { what, ns, low_ns: None, high_ns: None });
+    }
     let recorded = serial.finish();
     let unchanged = predict(&recorded, &no_constants(), &[]);
     let overhead = unchanged.wall.since(unchanged.unrecorded).0;

@@ -98,16 +98,16 @@ fn the_whole_machine_has_no_critical_path() {
 fn a_span_cuts_launches_at_its_ends() {
     let machine = machine();
     // The span begins within the third launch and ends within the fifth.
-    let at = |id: u64| machine.0.launches.iter().find(|row| row.id == LaunchId(id)).unwrap().first_run.unwrap();
-    let part = Part::Span { from: Some(at(4)), to: Some(at(6)), pid: None };
+    let [from, to] = [4, 6].map(|id| machine.0.launches.iter().find(|row| row.id == LaunchId(id)).unwrap().first_run);
+    let part = Part::Span { from, to, pid: None };
     let (cut, causes) = explain(&machine, part).unwrap();
     let causes = causes.unwrap();
     assert_eq!(launched(&cut), 2, "the one that ran before is not a launch");
     let before = cut.launches.iter().find(|row| row.id == LaunchId(4)).unwrap();
-    assert_eq!((before.origin, before.created), (Origin::Existed, Some(at(4))));
+    assert_eq!((before.origin, before.created), (Origin::Existed, from));
     let last = cut.launches.last().unwrap();
     assert_eq!((last.id, last.zombie, last.wait_status), (LaunchId(6), None, None));
-    assert_eq!(causes.path.sum(), at(6).since(at(4)));
+    assert_eq!(causes.path.sum(), to.unwrap().since(from.unwrap()));
     assert!(causes.replay_error.abs() < 0.01, "{}", causes.replay_error);
 }
 
@@ -115,13 +115,17 @@ fn a_span_cuts_launches_at_its_ends() {
 fn parts_that_do_not_exist_are_errors() {
     let machine = machine();
     let end = machine.0.info.last_event;
-    let error = |part: Part| explain(&machine, part).map(|_| ()).unwrap_err();
-    let span = |from, to, pid| Part::Span { from: Some(Nanos(from)), to: Some(Nanos(to)), pid };
-    assert_eq!(error(Part::Episode(3)), WindowError::NoEpisode { number: 3, count: 2 });
-    assert_eq!(error(Part::Episode(0)), WindowError::NoEpisode { number: 0, count: 2 });
-    assert!(matches!(error(span(end.0, end.0 + 5, None)), WindowError::EmptySpan { .. }));
-    assert_eq!(error(span(0, 9, Some(Pid(77)))), WindowError::NoProcess(Pid(77)));
-    assert_eq!(error(span(0, 9, None)), WindowError::NoLaunches);
+    let (zero, nine) = (Some(Nanos(0)), Some(Nanos(9)));
+    for (part, expected) in [
+        (Part::Episode(3), WindowError::NoEpisode { number: 3, count: 2 }),
+        (Part::Episode(0), WindowError::NoEpisode { number: 0, count: 2 }),
+        (Part::Span { from: zero, to: nine, pid: Some(Pid(77)) }, WindowError::NoProcess(Pid(77))),
+        (Part::Span { from: zero, to: nine, pid: None }, WindowError::NoLaunches),
+    ] {
+        assert_eq!(explain(&machine, part).map(|_| ()), Err(expected));
+    }
+    let after_end = Part::Span { from: Some(end), to: Some(Nanos(end.0 + 5)), pid: None };
+    assert!(matches!(explain(&machine, after_end), Err(WindowError::EmptySpan { .. })));
 }
 
 proptest! {
