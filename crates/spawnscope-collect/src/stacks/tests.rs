@@ -73,9 +73,7 @@ fn the_chain_of_an_incomplete_copy_is_truncated() {
     }
 }
 
-fn image() -> ImageId {
-    ImageId(7)
-}
+const IMAGE: ImageId = ImageId(7);
 
 /// Returns a sample in an unknown kernel function, whose image has not been reported.
 fn early_sample(stack: CopiedStack) -> StackInput {
@@ -86,7 +84,7 @@ fn early_sample(stack: CopiedStack) -> StackInput {
         is_kernel_truncated: false,
         has_user_part: true,
     };
-    StackInput::Stack(Box::new(CopiedStack { image: Some(image()), sample: Some(sample), ..stack }))
+    StackInput::Stack(Box::new(CopiedStack { image: Some(IMAGE), sample: Some(sample), ..stack }))
 }
 
 fn languages(event: &Event) -> (Vec<Language>, bool) {
@@ -103,12 +101,11 @@ fn a_sample_waits_for_its_image() {
     let pid = stack.pid;
     assert_eq!(worker.process(early_sample(stack)), []);
     for mapping in mappings {
-        let image = image();
-        assert_eq!(worker.process(StackInput::Mapping { image, pid, mapping }), []);
+        assert_eq!(worker.process(StackInput::Mapping { image: IMAGE, pid, mapping }), []);
     }
     let other = StackInput::ImageEnd { image: ImageId(8), is_complete: true };
     assert_eq!(worker.process(other), []);
-    let events = worker.process(StackInput::ImageEnd { image: image(), is_complete: true });
+    let events = worker.process(StackInput::ImageEnd { image: IMAGE, is_complete: true });
     let (languages, is_truncated) = languages(&events[0]);
     assert_eq!(languages[..2], [Language::Kernel, Language::Native]);
     assert!(languages.len() > 5 && !is_truncated, "{events:#?}");
@@ -120,7 +117,7 @@ fn a_sample_without_its_image_is_still_emitted() {
     let gone = CopiedStack { pid: Pid(0), ..stack_of_this_thread() };
     let mut worker = Worker::default();
     assert_eq!(worker.process(early_sample(gone.clone())), []);
-    let mut events = worker.process(StackInput::ImageEnd { image: image(), is_complete: false });
+    let mut events = worker.process(StackInput::ImageEnd { image: IMAGE, is_complete: false });
     assert_eq!(worker.process(early_sample(gone)), []);
     events.extend(worker.finish());
     let expected = (vec![Language::Kernel, Language::Native], true);

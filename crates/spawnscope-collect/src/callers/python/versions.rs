@@ -12,8 +12,8 @@ pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
 /// too large. `runtime` is the beginning of `_PyRuntime` in the file.
 pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
     let layout = match version >> 16 {
-        0x309 => python_3_9(),
-        0x30a => python_3_10(),
+        0x309 => with_frame_objects(PYTHON_LINES_STEPS, 104),
+        0x30a => with_frame_objects(PYTHON_LINES_RANGES, 96),
         0x30b => python_3_11(),
         0x30c => python_3_12(),
         0x30d => published_offsets(version, runtime, &INDICES_3_13)?,
@@ -60,14 +60,6 @@ fn with_frame_objects(line_format: u16, frame_instruction: u16) -> WirePython {
         line_format,
         ..WirePython::new_zeroed()
     }
-}
-
-fn python_3_9() -> WirePython {
-    with_frame_objects(PYTHON_LINES_STEPS, 104)
-}
-
-fn python_3_10() -> WirePython {
-    with_frame_objects(PYTHON_LINES_RANGES, 96)
 }
 
 fn python_3_11() -> WirePython {
