@@ -35,23 +35,22 @@ impl Layout {
         let (words, _) = stack.as_chunks::<WORD>();
         let offsets = (0u64..).step_by(WORD);
         let mut words = words.iter().zip(offsets).map(|(word, offset)| (u64::from_ne_bytes(*word), offset));
-        let mut next = || words.next();
-        let arguments = next()?.0;
+        let arguments = words.next()?.0;
         let mut layout = Layout { arguments, ..Layout::default() };
         if arguments > 0 {
-            layout.first_argument = Some(next()?.0);
+            layout.first_argument = Some(words.next()?.0);
             for _ in 0..arguments {
-                next()?;
+                words.next()?;
             }
         } else {
-            next()?;
+            words.next()?;
         }
-        layout.first_variable = Some(next()?.0).filter(|variable| *variable != 0);
+        layout.first_variable = Some(words.next()?.0).filter(|variable| *variable != 0);
         if layout.first_variable.is_some() {
-            while next()?.0 != 0 {}
+            while words.next()?.0 != 0 {}
         }
         loop {
-            let ((kind, _), (value, offset)) = (next()?, next()?);
+            let ((kind, _), (value, offset)) = (words.next()?, words.next()?);
             match kind {
                 libc::AT_NULL => return Some(layout),
                 libc::AT_BASE => layout.loader = value,
@@ -64,6 +63,12 @@ impl Layout {
     }
 }
 
+/// Returns the part of a copied stack from an address on. `stack_pointer` is the address of the first copied byte.
+pub(crate) fn copied_from(stack: &[u8], stack_pointer: u64, address: u64) -> Option<&[u8]> {
+    let offset = usize::try_from(address.checked_sub(stack_pointer)?).ok()?;
+    stack.get(offset..)
+}
+
 /// Returns the string at the start of these bytes; `None` if it is not NUL-terminated.
 pub(crate) fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
@@ -74,23 +79,26 @@ pub(crate) fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
 /// In the auxiliary vector, the page size is always followed by the frequency of the clock of times(2).
 pub(crate) fn find(stack: &[u8]) -> Option<usize> {
     let (words, _) = stack.as_chunks::<WORD>();
-    let word = |at: usize| words.get(at).map(|word| u64::from_ne_bytes(*word));
+    let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
     let known =
         [libc::AT_PAGESZ, rustix::param::page_size() as u64, libc::AT_CLKTCK, rustix::param::clock_ticks_per_second()];
-    let mut vector =
-        words.windows(known.len()).position(|window| window.iter().map(|word| u64::from_ne_bytes(*word)).eq(known))?;
+    let mut vector = words.windows(known.len()).position(|window| window == known)?;
     while let Some(before) = vector.checked_sub(2)
-        && (1..ENTRY_TYPES_END).contains(&word(before)?)
+        && (1..ENTRY_TYPES_END).contains(&words[before])
     {
         vector = before;
     }
-    let variables_end = vector.checked_sub(1).filter(|end| word(*end) == Some(0))?;
-    let is_pointer = |at: &usize| word(*at).is_some_and(|word| word >= MIN_POINTER);
-    let variables = (0..variables_end).rev().take_while(is_pointer).count();
+    let variables_end = vector.checked_sub(1).filter(|end| words[*end] == 0)?;
+    let variables = count_last_pointers(&words[..variables_end]);
     let arguments_end = (variables_end - variables).checked_sub(1)?;
-    let arguments = (0..arguments_end).rev().take_while(is_pointer).count();
+    let arguments = count_last_pointers(&words[..arguments_end]);
     let start = (arguments_end - arguments).checked_sub(1)?;
-    (word(arguments_end) == Some(0) && word(start) == Some(arguments as u64)).then_some(start * WORD)
+    (words[arguments_end] == 0 && words[start] == arguments as u64).then_some(start * WORD)
+}
+
+/// Returns how many pointers are at the end of these words.
+fn count_last_pointers(words: &[u64]) -> usize {
+    words.iter().rev().take_while(|word| **word >= MIN_POINTER).count()
 }
 
 #[cfg(test)]
@@ -105,21 +113,21 @@ mod tests {
     fn a_stack_is_parsed_with_and_without_arguments_and_variables() {
         let vector =
             [libc::AT_BASE, 7, libc::AT_SYSINFO_EHDR, 6, libc::AT_ENTRY, 8, libc::AT_EXECFN, 9, libc::AT_NULL, 0];
-        let layout = |words: usize, arguments, first_argument, first_variable| Layout {
-            arguments,
-            first_argument,
-            first_variable,
-            path: Some(9),
-            entry_point: Some((8, ((words + 5) * WORD) as u64)),
-            vdso: Some(6),
-            loader: 7,
-        };
-        for (before, expected) in [
-            (&[2, 100, 101, 0, 200, 201, 0][..], layout(7, 2, Some(100), Some(200))),
-            (&[1, 100, 0, 0], layout(4, 1, Some(100), None)),
-            (&[0, 0, 200, 0], layout(4, 0, None, Some(200))),
+        for (before, arguments, first_argument, first_variable) in [
+            (&[2, 100, 101, 0, 200, 201, 0][..], 2, Some(100), Some(200)),
+            (&[1, 100, 0, 0], 1, Some(100), None),
+            (&[0, 0, 200, 0], 0, None, Some(200)),
         ] {
             let words = [before, &vector].concat();
+            let expected = Layout {
+                arguments,
+                first_argument,
+                first_variable,
+                path: Some(9),
+                entry_point: Some((8, ((before.len() + 5) * WORD) as u64)),
+                vdso: Some(6),
+                loader: 7,
+            };
             assert_eq!(Layout::parse(&stack(&words)), Some(expected));
             for cut in 0..words.len() {
                 assert_eq!(Layout::parse(&stack(&words[..cut])), None, "{cut} words");

@@ -13,8 +13,8 @@ pub(super) fn kernel_device(device: u64) -> u32 {
 /// Whether this is the regular file with that inode number on that device; `None` if this cannot be determined.
 pub(super) fn has_identity(file: &File, inode: u64, device: u32) -> Option<bool> {
     let found = file.metadata().ok()?;
-    let is_on_device = || Some(kernel_device(found.dev()) == device || has_devices_of_its_own(file)?);
-    Some(found.is_file() && found.ino() == inode && is_on_device()?)
+    let has_number = found.is_file() && found.ino() == inode;
+    Some(has_number && (kernel_device(found.dev()) == device || has_devices_of_its_own(file)?))
 }
 
 /// Whether the file is on overlayfs or btrfs, where `stat` reports another device than that of the kernel's inode.

@@ -37,12 +37,12 @@ pub(crate) fn find(endpoints: &[Endpoint]) -> Vec<Option<Listener>> {
     let inodes: Vec<Option<u64>> = endpoints.iter().map(|endpoint| tables.inode(endpoint)).collect();
     let wanted: Vec<u64> = inodes.iter().flatten().copied().collect();
     let owners = if wanted.is_empty() { HashMap::new() } else { owners(&wanted) };
-    let listener = |inode: Option<u64>| {
-        let pid = *owners.get(&inode?)?;
-        let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
-        Some(Listener { pid, name: name.trim_ascii_end().to_vec() })
-    };
-    inodes.into_iter().map(listener).collect()
+    inodes.into_iter().map(|inode| listener(*owners.get(&inode?)?)).collect()
+}
+
+fn listener(pid: Pid) -> Option<Listener> {
+    let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
+    Some(Listener { pid, name: name.trim_ascii_end().to_vec() })
 }
 
 /// A listening socket.
@@ -60,13 +60,12 @@ impl Tables {
         let key = (endpoint.network, endpoint.protocol);
         let sockets = self.0.entry(key).or_insert_with(|| read_tables(key.0, key.1));
         let ip = endpoint.address.ip().to_canonical();
-        let at_port = |socket: &&Socket| socket.address.port() == endpoint.address.port();
-        let exact = sockets.iter().filter(at_port).find(|socket| socket.address.ip() == ip);
+        let at_port = sockets.iter().filter(|socket| socket.address.port() == endpoint.address.port());
+        let exact = at_port.clone().find(|socket| socket.address.ip() == ip);
         // A socket that is bound to all IPv6 addresses usually accepts IPv4 connections, too.
-        let accepts = |any: IpAddr| any.is_unspecified() && (any.is_ipv6() || ip.is_ipv4());
-        exact
-            .or_else(|| sockets.iter().filter(at_port).find(|socket| accepts(socket.address.ip())))
-            .map(|socket| socket.inode)
+        let mut unspecified = at_port.filter(|socket| socket.address.ip().is_unspecified());
+        let accepting = exact.or_else(|| unspecified.find(|socket| socket.address.is_ipv6() || ip.is_ipv4()));
+        accepting.map(|socket| socket.inode)
     }
 }
 
@@ -86,14 +85,17 @@ fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
 
 /// Returns a directory with the tables of a network namespace: that of the recorder, or that of a process in the namespace.
 fn tables_of_namespace(network: u32) -> Option<PathBuf> {
-    let is_in_namespace =
-        |process: &Path| fs::metadata(process.join("ns/net")).is_ok_and(|found| found.ino() == u64::from(network));
     let own = PathBuf::from("/proc/thread-self");
-    if network == 0 || is_in_namespace(&own) {
+    if network == 0 || is_in_namespace(&own, network) {
         return Some(own.join("net"));
     }
-    let other = processes().find(|(_, directory)| is_in_namespace(directory));
+    let other = processes().find(|(_, directory)| is_in_namespace(directory, network));
     other.map(|(_, directory)| directory.join("net"))
+}
+
+/// Whether the process with this directory in /proc is in a network namespace.
+fn is_in_namespace(process: &Path, network: u32) -> bool {
+    fs::metadata(process.join("ns/net")).is_ok_and(|found| found.ino() == u64::from(network))
 }
 
 /// Parses a line of /proc/net/tcp, tcp6, udp or udp6: number, local address, remote address, state, queues, timers, retransmissions, user,
@@ -111,13 +113,16 @@ fn parse_socket(line: &str, wanted_state: &str) -> Option<Socket> {
 
 /// Parses an address, which consists of 32-bit words in the byte order of the machine.
 fn parse_ip(hex: &str) -> Option<IpAddr> {
-    let word = |at: usize| Some(u32::from_str_radix(hex.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     if hex.len() == 8 {
-        return Some(Ipv4Addr::from(word(0)?).into());
+        return Some(Ipv4Addr::from(parse_word(hex, 0)?).into());
     }
-    let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+    let words = [parse_word(hex, 0)?, parse_word(hex, 8)?, parse_word(hex, 16)?, parse_word(hex, 24)?];
     let bytes: [u8; 16] = words.concat().try_into().ok()?;
     Some(IpAddr::from(Ipv6Addr::from(bytes)).to_canonical())
+}
+
+fn parse_word(hex: &str, at: usize) -> Option<[u8; 4]> {
+    Some(u32::from_str_radix(hex.get(at..at + 8)?, 16).ok()?.to_ne_bytes())
 }
 
 /// Returns, for each of these sockets, the process that has it open. If there are several, returns the one with the lowest pid other than 1:

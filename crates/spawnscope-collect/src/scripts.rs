@@ -44,6 +44,11 @@ mod tests {
 
     use super::*;
 
+    fn interpreter_in(command_line: &str, script: &str) -> Option<Vec<u8>> {
+        let own = Pid(std::process::id().cast_signed());
+        interpreter(own, command_line.replace(' ', "\0").as_bytes(), script.as_bytes())
+    }
+
     #[test]
     fn every_path_is_opened_as_the_process_sees_it() {
         for (path, seen) in
@@ -58,13 +63,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("script");
         let name = file.to_str().unwrap();
-        let own = Pid(std::process::id().cast_signed());
         std::fs::write(&file, "#!/bin/sh -e\n").unwrap();
-        let interpreter = |argv: &str| interpreter(own, argv.replace(' ', "\0").as_bytes(), name.as_bytes());
-        assert_eq!(interpreter(&format!("/bin/sh -e {name} x")), Some(b"/bin/sh".to_vec()));
-        assert_eq!(interpreter(&format!("/bin/sh {name}")), Some(b"/bin/sh".to_vec()));
-        assert_eq!(interpreter("/bin/sh x"), None);
+        assert_eq!(interpreter_in(&format!("/bin/sh -e {name} x"), name), Some(b"/bin/sh".to_vec()));
+        assert_eq!(interpreter_in(&format!("/bin/sh {name}"), name), Some(b"/bin/sh".to_vec()));
+        assert_eq!(interpreter_in("/bin/sh x", name), None);
         std::fs::write(&file, "program").unwrap();
-        assert_eq!(interpreter(&format!("/bin/sh {name}")), None);
+        assert_eq!(interpreter_in(&format!("/bin/sh {name}"), name), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Finds where GNU bash stores the command being executed and its call chain. Bash exports most of these variables; the two that it does
 //! not export are found in the code of exported functions. `ebpf/bash.h` reads the variables, and documents what they mean.
 
-use super::elf::{Elf, Symbol};
+use super::elf::Elf;
 use crate::wire::WireBash;
 
 /// The version string in every bash: `@(#)Bash version 5.2.15(1) release GNU`.
@@ -41,26 +41,24 @@ struct VersionDetails {
 /// Returns the layout of bash 4.4 to 5.3; `None` if the program is another one or another version, or exports no symbols.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     let symbols = program.exports(&SYMBOLS);
-    let symbol = |name: &str| symbols.get(name).copied();
-    let address = |name: &str| symbol(name).map(|symbol: Symbol| symbol.address);
     // Check this symbol before the version string is searched for, because few other programs have it.
-    let line_number = address("line_number")?;
+    let line_number = symbols.get("line_number")?.address;
     let details = version_details(version(program.read_only_data(MAX_CONSTANT_BYTES)?)?)?;
     let [count_offset, head_offset] = details.array_offsets;
     Some(WireBash {
         code_start: program.code_start()?,
         line_number,
-        global_variables: address("global_variables")?,
-        parse_level: address("parse_and_execute_level")?,
-        source_level: address("sourcelevel")?,
-        function_nesting: address("funcnest")?,
-        interactive: address("interactive")?,
-        interactive_shell: address("interactive_shell")?,
-        running_trap: address("running_trap")?,
-        expanding_redirection: address("expanding_redir")?,
-        dollar_variables: address("dollar_vars")?,
-        command: program.variable_read_by(symbol("executing_line_number")?)?,
-        unwinds: program.variable_read_by(symbol("have_unwind_protects")?)?,
+        global_variables: symbols.get("global_variables")?.address,
+        parse_level: symbols.get("parse_and_execute_level")?.address,
+        source_level: symbols.get("sourcelevel")?.address,
+        function_nesting: symbols.get("funcnest")?.address,
+        interactive: symbols.get("interactive")?.address,
+        interactive_shell: symbols.get("interactive_shell")?.address,
+        running_trap: symbols.get("running_trap")?.address,
+        expanding_redirection: symbols.get("expanding_redir")?.address,
+        dollar_variables: symbols.get("dollar_vars")?.address,
+        command: program.variable_read_by(*symbols.get("executing_line_number")?)?,
+        unwinds: program.variable_read_by(*symbols.get("have_unwind_protects")?)?,
         count_offset,
         head_offset,
         hashes: [&b"BASH_SOURCE"[..], b"FUNCNAME", b"BASH_LINENO"].map(|name| hash(details.hash_start, name)),
@@ -76,9 +74,9 @@ fn hash(start: u32, name: &[u8]) -> u32 {
 /// Returns the major and minor version.
 fn version(constants: &[u8]) -> Option<(u32, u32)> {
     let at = constants.windows(VERSION.len()).position(|window| window == VERSION)?;
-    let mut numbers = constants[at + VERSION.len()..].split(|byte| !byte.is_ascii_digit());
-    let mut number = || std::str::from_utf8(numbers.next()?).ok()?.parse().ok();
-    Some((number()?, number()?))
+    let numbers = constants[at + VERSION.len()..].split(|byte| !byte.is_ascii_digit());
+    let mut numbers = numbers.map_while(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
 }
 
 fn version_details(version: (u32, u32)) -> Option<VersionDetails> {

@@ -61,6 +61,15 @@ pub(super) fn has_dynamic_symbol(file: &File, imports: &[&str], exports: &[&str]
     Elf::parse(&ReadCache::new(file)).is_some_and(|program| program.has_dynamic_symbol(imports, exports))
 }
 
+fn contains(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
+}
+
+/// Returns a text; `None` if it is empty, which means unknown.
+fn known(text: &[u8]) -> Option<Vec<u8>> {
+    (!text.is_empty()).then(|| text.to_vec())
+}
+
 /// Directories of the system's interpreters. They are searched even if they are not in PATH.
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
 const INTERPRETERS: [&str; 9] = ["bash", "sh", "dash", "ash", "python3", "python", "perl", "make", "gmake"];
@@ -92,14 +101,15 @@ mod tests {
     fn the_first_line_of_a_script_names_its_interpreter() {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("script");
-        let named = |text: &[u8]| {
+        for (text, named) in [
+            ("#!/bin/sh -e\nexit\n", Some("/bin/sh")),
+            ("#! /opt/my\tx", Some("/opt/my")),
+            ("#!\n/bin/sh", None),
+            ("\x7fELF", None),
+        ] {
             std::fs::write(&script, text).unwrap();
-            named_interpreter(&script)
-        };
-        assert_eq!(named(b"#!/bin/sh -e\nexit\n"), Some(PathBuf::from("/bin/sh")));
-        assert_eq!(named(b"#! /opt/my\tx"), Some(PathBuf::from("/opt/my")));
-        assert_eq!(named(b"#!\n/bin/sh"), None);
-        assert_eq!(named(b"\x7fELF"), None);
+            assert_eq!(named_interpreter(&script), named.map(PathBuf::from), "{text:?}");
+        }
     }
 
     #[test]

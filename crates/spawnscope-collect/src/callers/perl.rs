@@ -19,12 +19,12 @@ const VALUES: u32 = 0x310;
 /// Returns the layout of a Perl; `None` if the program is another one or another version, or a Perl without threads.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WirePerl> {
     let symbols = program.exports(&[KEY, REVISION, VERSION]);
-    let number = |name: &str| {
+    let key = symbols.get(KEY)?.address;
+    let [revision, version] = [REVISION, VERSION].map(|name| {
         let symbol = Symbol { bytes: 1, ..*symbols.get(name)? };
         program.bytes(symbol)?.first().copied()
-    };
-    let key = symbols.get(KEY)?.address;
-    let [statement, stack] = offsets(number(REVISION)?, number(VERSION)?)?;
+    });
+    let [statement, stack] = offsets(revision?, version?)?;
     let is_known = cfg!(target_arch = "x86_64") && program.libraries().contains(&GLIBC);
     is_known.then_some(WirePerl {
         code_start: program.code_start()?,

@@ -44,8 +44,9 @@ pub(super) fn may_walk_mappings() -> bool {
 
 /// Returns who reads the mappings of processes: the kernel, if it has the function for it, or else the recorder.
 pub(super) fn mapping_source() -> MappingSource {
-    let has = |types: Btf<'_>| types.type_by_name::<Func<'_>>(WALK_MAPPINGS).is_some();
-    if may_walk_mappings() && Btf::from_vmlinux().is_ok_and(has) {
+    if may_walk_mappings()
+        && Btf::from_vmlinux().is_ok_and(|types| types.type_by_name::<Func<'_>>(WALK_MAPPINGS).is_some())
+    {
         MappingSource::Kernel
     } else {
         MappingSource::Recorder

@@ -92,18 +92,20 @@ pub(super) fn is_requested(program: &str, settings: &WireSettings) -> bool {
 /// # Errors
 /// If all programs of an essential part are refused.
 pub(super) fn choose(refusals: &[Refusal]) -> Result<Vec<Option<&'static str>>, CollectError> {
-    let refusal_of = |program: &str| refusals.iter().find(|refusal| refusal.program == program);
-    let chosen = |part: &Part| {
-        let usable = part.choices.iter().find(|choice| refusal_of(choice.program).is_none());
-        match usable {
-            None if part.without.is_none() => {
-                let last = part.choices.last().and_then(|choice| refusal_of(choice.program));
-                Err(CollectError::Refused(last.cloned().unwrap_or_default()))
-            }
-            usable => Ok(usable.map(|choice| choice.program)),
-        }
-    };
-    PARTS.iter().map(chosen).collect()
+    PARTS.iter().map(|part| choose_for_part(part, refusals)).collect()
+}
+
+fn choose_for_part(part: &Part, refusals: &[Refusal]) -> Result<Option<&'static str>, CollectError> {
+    let usable = part.choices.iter().find(|choice| find_refusal(refusals, choice.program).is_none());
+    if usable.is_none() && part.without.is_none() {
+        let last = part.choices.last().and_then(|choice| find_refusal(refusals, choice.program));
+        return Err(CollectError::Refused(last.cloned().unwrap_or_default()));
+    }
+    Ok(usable.map(|choice| choice.program))
+}
+
+fn find_refusal<'a>(refusals: &'a [Refusal], program: &str) -> Option<&'a Refusal> {
+    refusals.iter().find(|refusal| refusal.program == program)
 }
 
 /// Returns what is unknown with the chosen programs.
@@ -127,12 +129,12 @@ mod tests {
     use super::*;
 
     fn without(names: &[&str]) -> Result<Vec<Option<&'static str>>, CollectError> {
-        let refused = |name: &&str| Refusal {
+        let refusals = names.iter().map(|name| Refusal {
             program: (*name).to_owned(),
             reason: "R1 unbounded memory access".to_owned(),
             log: Vec::new(),
-        };
-        choose(&names.iter().map(refused).collect::<Vec<_>>())
+        });
+        choose(&refusals.collect::<Vec<_>>())
     }
 
     #[test]

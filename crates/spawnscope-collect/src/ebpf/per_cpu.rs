@@ -55,10 +55,11 @@ impl PerCpuOffsets {
 
 /// Returns the offsets of the variables from the run queue. `found` contains their names, with addresses or with offsets in a section.
 fn offsets_from_run_queue(found: &[(&str, i64)]) -> Option<WirePerCpuOffsets> {
-    let address = |name| found.iter().find(|(each, _)| *each == name).map(|(_, address)| *address);
-    let run_queue = address(RUN_QUEUE)?;
-    let [count, current, both] = [PREEMPT_COUNT, CURRENT_TASK, BOTH]
-        .map(|name| Some(address(name)? - run_queue).filter(|distance| *distance != 0));
+    let (_, run_queue) = found.iter().find(|(name, _)| *name == RUN_QUEUE)?;
+    let [count, current, both] = [PREEMPT_COUNT, CURRENT_TASK, BOTH].map(|wanted| {
+        let (_, address) = found.iter().find(|(name, _)| *name == wanted)?;
+        Some(address - run_queue).filter(|distance| *distance != 0)
+    });
     Some(WirePerCpuOffsets {
         preempt_count: both.or(count)?,
         current_task: both.or(current)?,
@@ -78,16 +79,16 @@ fn known_name(name: &str) -> Option<&'static str> {
 }
 
 fn find_in_types(types: &Btf<'_>) -> Vec<(&'static str, i64)> {
-    let is_section = |section: &DataSec<'_>| section.name().is_some_and(|name| name == PER_CPU_SECTION);
-    let Some(section) = types.type_by_kind::<DataSec<'_>>().find(is_section) else {
+    let mut sections = types.type_by_kind::<DataSec<'_>>();
+    let Some(section) = sections.find(|section| section.name().is_some_and(|name| name == PER_CPU_SECTION)) else {
         return Vec::new();
     };
-    let wanted = |index: usize| {
+    let wanted = (0..section.len()).filter_map(|index| {
         let entry = section.get(index)?;
         let variable: Var<'_> = types.type_by_id(entry.ty)?;
         Some((known_name(variable.name()?.to_str()?)?, i64::from(entry.offset)))
-    };
-    (0..section.len()).filter_map(wanted).collect()
+    });
+    wanted.collect()
 }
 
 /// Finds the offsets in the kernel's list of symbols. The base of the addresses does not matter: only their differences are used.
@@ -127,12 +128,13 @@ mod tests {
 
     #[test]
     fn the_count_is_missing_only_without_both_symbol_and_offset() {
-        let found = |offsets, has_symbol| PerCpuOffsets { offsets, has_symbol };
         let threads_have_count = cfg!(target_arch = "aarch64");
-        assert_eq!(found(None, false).missing(true).is_none(), threads_have_count);
-        assert!(found(None, true).missing(false).is_some(), "the kernel hides it");
-        assert_eq!(found(None, true).missing(true), None);
-        assert_eq!(found(known(8, 8), true).missing(false), None);
+        let unknown = PerCpuOffsets { offsets: None, has_symbol: false };
+        assert_eq!(unknown.missing(true).is_none(), threads_have_count);
+        let with_symbol = PerCpuOffsets { offsets: None, has_symbol: true };
+        assert!(with_symbol.missing(false).is_some(), "the kernel hides it");
+        assert_eq!(with_symbol.missing(true), None);
+        assert_eq!(PerCpuOffsets { offsets: known(8, 8), has_symbol: true }.missing(false), None);
     }
 
     #[test]

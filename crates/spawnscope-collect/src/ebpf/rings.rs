@@ -132,10 +132,9 @@ fn ring(
     read: impl FnMut(&[u8]) -> i32 + 'static,
 ) -> Result<RingBuffer<'static>, CollectError> {
     let map = map(object, name)?;
-    let refused = |error: libbpf_rs::Error| failed("open the ring buffer", &error);
     let mut builder = RingBufferBuilder::new();
-    builder.add(&map, read).map_err(refused)?;
-    builder.build().map_err(refused)
+    let added = builder.add(&map, read).map(|_| ());
+    added.and_then(|()| builder.build()).map_err(|error| failed("open the ring buffer", &error))
 }
 
 /// Creates a descriptor that is readable if one of the ring buffers is.

@@ -115,25 +115,30 @@ fn is_hash(tasks: &Map<'_>) -> bool {
 
 /// Makes the kernel set the hash entry of the thread `pid` to `task`, or, with `None`, remove the entry.
 fn set_entry_by_iterator(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), CollectError> {
-    let unable = |detail: String| CollectError::Failed { action: "follow the first process", detail };
     let mut seed = WireSeed::new_zeroed();
     (seed.pid, seed.remove) = (pid.0.unsigned_abs(), u32::from(task.is_none()));
     seed.task = task.unwrap_or_else(WireTask::new_zeroed);
     set_variable(object, SEED_VARIABLE, seed.as_bytes())?;
     let mut programs = object.progs_mut();
     let seeder = programs.find(|program| program.name() == parts::SEEDER);
-    let seeder = seeder.ok_or_else(|| unable("the BPF object has no program for it".to_owned()))?;
-    let link = seeder.attach().map_err(|error| unable(error.to_string()))?;
-    last::report_threads(&link).map_err(|error| unable(error.to_string()))?;
+    let seeder = seeder.ok_or_else(|| cannot_seed("the BPF object has no program for it".to_owned()))?;
+    let link = seeder.attach().map_err(|error| cannot_seed(error.to_string()))?;
+    last::report_threads(&link).map_err(|error| cannot_seed(error.to_string()))?;
     let value = map(object, SEED_VARIABLE)?
         .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
-        .map_err(|error| unable(error.to_string()))?;
+        .map_err(|error| cannot_seed(error.to_string()))?;
     let answer = value.and_then(|value| Some(WireSeed::read_from_prefix(&value).ok()?.0));
     match answer {
         Some(answer) if answer.found != 0 && answer.failed == 0 => Ok(()),
-        Some(answer) if answer.found != 0 => Err(unable(std::io::Error::from_raw_os_error(-answer.failed).to_string())),
+        Some(answer) if answer.found != 0 => {
+            Err(cannot_seed(std::io::Error::from_raw_os_error(-answer.failed).to_string()))
+        }
         _ => Err(no_process(pid, &std::io::Error::from_raw_os_error(libc::ESRCH))),
     }
+}
+
+fn cannot_seed(detail: String) -> CollectError {
+    CollectError::Failed { action: "follow the first process", detail }
 }
 
 fn new_task(id: u64, flags: u32) -> WireTask {

@@ -56,7 +56,6 @@ impl Image {
 
     /// Handles a mapping of a file, or a change of its protection.
     pub(super) fn handle_mapping(&mut self, file: File, protection: u32, name: &[u8]) -> Step {
-        let new = || MappedFile { file, path: name.to_vec() };
         if self.returned.is_some() {
             let is_protected = protection & libc::PROT_WRITE.cast_unsigned() == 0;
             return if is_protected && self.ends_load(file) { Step::Loaded } else { Step::Nothing };
@@ -64,11 +63,12 @@ impl Image {
         if name == VDSO {
             return Step::Returns { has_loader: self.loader.is_some() };
         }
-        match &self.program {
-            None => self.program = Some(new()),
-            Some(program) if program.file != file && self.loader.is_none() => self.loader = Some(new()),
-            Some(_) => {}
-        }
+        let mapped = match &self.program {
+            None => &mut self.program,
+            Some(program) if program.file != file && self.loader.is_none() => &mut self.loader,
+            Some(_) => return Step::Nothing,
+        };
+        *mapped = Some(MappedFile { file, path: name.to_vec() });
         Step::Nothing
     }
 
@@ -84,13 +84,14 @@ impl Image {
     /// otherwise only that name.
     pub(super) fn path(&self) -> Vec<u8> {
         let passed = self.details.as_ref().and_then(|details| details.path.clone());
-        let mapped = || {
-            let path = &self.program.as_ref()?.path;
-            let base = base_name(path);
-            let is_same = base == self.name || (self.name.len() == MAX_NAME_BYTES && base.starts_with(&self.name));
-            is_same.then(|| path.clone())
-        };
-        passed.or_else(mapped).unwrap_or_else(|| self.name.clone())
+        passed.or_else(|| self.mapped_path()).unwrap_or_else(|| self.name.clone())
+    }
+
+    fn mapped_path(&self) -> Option<Vec<u8>> {
+        let path = &self.program.as_ref()?.path;
+        let base = base_name(path);
+        let is_same = base == self.name || (self.name.len() == MAX_NAME_BYTES && base.starts_with(&self.name));
+        is_same.then(|| path.clone())
     }
 
     /// Returns the interpreter, if the file is a `#!` script. If only a copy of the stack was read, the file is a script if another program
@@ -151,22 +152,23 @@ mod tests {
         assert_eq!(image.handle_mapping(file(1), READ, b"/x/tiny"), Step::Nothing);
     }
 
+    fn interpreter(mapped: &str, argv: &[u8]) -> Option<Vec<u8>> {
+        let mut image = exec("run", &[(1, mapped)]);
+        image.details = Some(ProgramDetails {
+            read_at: Nanos(1),
+            argv: argv.to_vec(),
+            argv_bytes: argv.len() as u64,
+            path: Some(b"/x/run".to_vec()),
+            interpreter: None,
+            cwd: None,
+            variables: Vec::new(),
+            is_copied: true,
+        });
+        image.interpreter()
+    }
+
     #[test]
     fn a_file_is_a_script_if_another_program_was_mapped() {
-        let interpreter = |mapped: &str, argv: &[u8]| {
-            let mut image = exec("run", &[(1, mapped)]);
-            image.details = Some(ProgramDetails {
-                read_at: Nanos(1),
-                argv: argv.to_vec(),
-                argv_bytes: argv.len() as u64,
-                path: Some(b"/x/run".to_vec()),
-                interpreter: None,
-                cwd: None,
-                variables: Vec::new(),
-                is_copied: true,
-            });
-            image.interpreter()
-        };
         assert_eq!(interpreter("/bin/dash", b"/bin/sh\0/x/run\0"), Some(b"/bin/sh".to_vec()));
         assert_eq!(interpreter("/x/run", b"/x/run\0/x/run\0"), None);
         assert_eq!(interpreter("/bin/dash", b"run\0-x\0"), None);
@@ -174,11 +176,14 @@ mod tests {
 
     #[test]
     fn the_path_is_that_of_the_mapped_file_only_if_the_file_has_the_passed_name() {
-        let path = |name, mappings| String::from_utf8(exec(name, mappings).path()).unwrap();
-        assert_eq!(path("true", &[(1, "/usr/bin/true")]), "/usr/bin/true");
-        assert_eq!(path("sh", &[(1, "/usr/bin/dash")]), "sh");
-        assert_eq!(path("a-very-long-nam", &[(1, "/x/a-very-long-name")]), "/x/a-very-long-name");
-        assert_eq!(path("a-very-lon", &[(1, "/x/a-very-long-name")]), "a-very-lon");
-        assert_eq!(path("true", &[]), "true");
+        for (name, mapped, path) in [
+            ("true", "/usr/bin/true", "/usr/bin/true"),
+            ("sh", "/usr/bin/dash", "sh"),
+            ("a-very-long-nam", "/x/a-very-long-name", "/x/a-very-long-name"),
+            ("a-very-lon", "/x/a-very-long-name", "a-very-lon"),
+        ] {
+            assert_eq!(exec(name, &[(1, mapped)]).path(), path.as_bytes(), "{name}");
+        }
+        assert_eq!(exec("true", &[]).path(), b"true");
     }
 }

@@ -97,38 +97,36 @@ impl PerfCollector {
         let (Follow::Command(command), []) = (follow, settings.with.as_slice()) else {
             return Err(CollectError::CommandOnly);
         };
-        let failed =
-            |error: io::Error| CollectError::Failed { action: "start to read perf events", detail: error.to_string() };
-        let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
-        let running = pidfd(command).map_err(failed)?;
-        let reader_pidfd = running.try_clone().map_err(failed)?;
+        let shared = Arc::new(Shared::new().map_err(|error| failed(&error.into()))?);
+        let running = pidfd(command).map_err(|error| failed(&error))?;
+        let reader_pidfd = running.try_clone().map_err(|error| failed(&error))?;
         let rings = perf_events::follow(command, settings.buffer_bytes)
             .map_err(|refused| CollectError::Failed { action: "open perf events", detail: refused.reason() })?;
         let reader = Reader::new(rings, command, reader_pidfd, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("perf reader".to_owned());
-        let reader = thread.spawn(move || reader.run()).map_err(failed)?;
+        let reader = thread.spawn(move || reader.run()).map_err(|error| failed(&error))?;
         Ok(PerfCollector { missing: missing(settings), shared, command: running, reader: Some(reader) })
     }
 }
 
+fn failed(error: &io::Error) -> CollectError {
+    CollectError::Failed { action: "start to read perf events", detail: error.to_string() }
+}
+
 /// Returns what perf events do not report. Script lines and stacks count only if the settings request them.
 fn missing(settings: &Settings) -> Vec<Missing> {
-    let missing = |what: &str, effect: &str| Missing { what: what.to_owned(), effect: effect.to_owned() };
     let mut all = vec![
-        missing(Missing::WAKERS, "what ends waits"),
-        missing(
-            "system calls",
-            "create, setup, exec, reap, failed execs, the call that created a process, library search",
-        ),
-        missing("the ends of processes", "teardown, the exit status of every process but the command"),
+        (Missing::WAKERS, "what ends waits"),
+        ("system calls", "create, setup, exec, reap, failed execs, the call that created a process, library search"),
+        ("the ends of processes", "teardown, the exit status of every process but the command"),
     ];
     if settings.script_lines {
-        all.push(missing("memory of the parent at a launch", "script lines"));
+        all.push(("memory of the parent at a launch", "script lines"));
     }
     if settings.stacks || settings.sample.is_some() {
-        all.push(missing("stacks", "native call chains and samples"));
+        all.push(("stacks", "native call chains and samples"));
     }
-    all
+    all.into_iter().map(|(what, effect)| Missing { what: what.to_owned(), effect: effect.to_owned() }).collect()
 }
 
 impl Collector for PerfCollector {

@@ -71,14 +71,14 @@ mod tests {
     fn the_reader_sleeps_while_there_are_many_execs() {
         let mut pace = Pace::new(true);
         let start = Instant::now();
-        let at = |ms: u64| start + Duration::from_millis(ms);
-        assert!(!pace.adjust(at(10), 200, 0.1), "the rate is not known yet");
-        assert!(pace.adjust(at(150), 0, 0.1));
+        let ms = Duration::from_millis;
+        assert!(!pace.adjust(start + ms(10), 200, 0.1), "the rate is not known yet");
+        assert!(pace.adjust(start + ms(150), 0, 0.1));
         assert_eq!(pace.sleep(), Some(MIN_SLEEP * 4));
-        assert!(!pace.adjust(at(300), MIN_EXECS_TO_SLEEP / 2, 0.1), "half as many");
-        assert!(pace.adjust(at(450), MIN_EXECS_TO_SLEEP / 2 - 1, 0.1));
+        assert!(!pace.adjust(start + ms(300), MIN_EXECS_TO_SLEEP / 2, 0.1), "half as many");
+        assert!(pace.adjust(start + ms(450), MIN_EXECS_TO_SLEEP / 2 - 1, 0.1));
         assert_eq!(pace.sleep(), None);
-        assert!(!Pace::new(false).adjust(at(150), 1000, 0.1), "stacks are not copied");
+        assert!(!Pace::new(false).adjust(start + ms(150), 1000, 0.1), "stacks are not copied");
     }
 
     #[test]

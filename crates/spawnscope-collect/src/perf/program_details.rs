@@ -8,7 +8,7 @@ use spawnscope_data::event::{Nanos, Pid, variables};
 use spawnscope_system::perf_events::Stack;
 use spawnscope_system::{clock, procfs};
 
-use crate::initial_stack::{self, Layout, MAX_ARGUMENT_BYTES, until_nul};
+use crate::initial_stack::{self, Layout, MAX_ARGUMENT_BYTES, copied_from, until_nul};
 use crate::scripts;
 
 /// The details of a program.
@@ -59,20 +59,20 @@ impl ProgramDetails {
     pub(super) fn from_stack(stack: &Stack<'_>) -> Option<ProgramDetails> {
         let start = initial_stack::find(stack.content)?;
         let layout = Layout::parse(stack.content.get(start..)?)?;
-        let from = |address: u64| {
-            let offset = usize::try_from(address.checked_sub(stack.pointer)?).ok()?;
-            stack.content.get(offset..)
-        };
         let path_at = layout.path?;
-        let path = until_nul(from(path_at)?)?;
-        let mut argv = layout
-            .first_argument
-            .map_or(Some(Vec::new()), |first| strings(from(first)?, usize::try_from(layout.arguments).ok()?))?;
+        let path = until_nul(copied_from(stack.content, stack.pointer, path_at)?)?;
+        let mut argv = match layout.first_argument {
+            None => Vec::new(),
+            Some(first) => {
+                let copied = copied_from(stack.content, stack.pointer, first)?;
+                strings(copied, usize::try_from(layout.arguments).ok()?)?
+            }
+        };
         let argv_bytes = argv.len() as u64;
         argv.truncate(MAX_ARGUMENT_BYTES);
         let environment = layout.first_variable.and_then(|first| {
             let bytes = usize::try_from(path_at.checked_sub(first)?).ok()?;
-            from(first)?.get(..bytes)
+            copied_from(stack.content, stack.pointer, first)?.get(..bytes)
         });
         Some(ProgramDetails {
             read_at: stack.at,

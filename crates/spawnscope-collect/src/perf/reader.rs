@@ -100,19 +100,18 @@ impl Reader {
 
     /// Waits for the end of the command or of an unfollowed process, for the end of the recording and, if `for_records`, for records.
     fn wait(&self, limit: Duration, for_records: bool) {
-        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut watched = vec![readable(self.shared.wake.as_fd())];
-        watched.extend(self.running.as_ref().map(|running| readable(running.as_fd())));
-        watched.extend(self.followed.unfollowed.readiness().map(readable));
+        let mut watched = vec![self.shared.wake.as_fd()];
+        watched.extend(self.running.as_ref().map(|running| running.as_fd()));
+        watched.extend(self.followed.unfollowed.readiness());
         if for_records {
-            watched.extend(self.rings.records.iter().map(|ring| readable(ring.readiness())));
+            watched.extend(self.rings.records.iter().map(|ring| ring.readiness()));
         }
-        wait_until(&mut watched, Instant::now() + limit);
+        let mut polled: Vec<_> = watched.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        wait_until(&mut polled, Instant::now() + limit);
     }
 
     fn check_for_end_of_command(&mut self) {
-        let has_ended = |running: &mut OwnedFd| is_readable_within(running.as_fd(), Duration::ZERO);
-        if self.running.take_if(has_ended).is_some() {
+        if self.running.take_if(|running| is_readable_within(running.as_fd(), Duration::ZERO)).is_some() {
             let at = clock::now();
             self.settling = Some(at);
             self.followed.set_command_end(CommandEnd { at, status: status_of_ended(self.command) });

@@ -73,37 +73,41 @@ fn the_phases_and_the_program_of_a_launch_are_reported() {
     assert_eq!((recording.0.counts.programs, recording.0.counts.without_arguments), (1, 1));
 }
 
+/// Returns the threads of launch 2 that have ended, and whether each was the last one.
+fn ended_threads(recording: &Recording) -> Vec<(TaskId, bool)> {
+    let exits = recording.events_of(2).filter_map(|event| match &event.kind {
+        EventKind::Exited(exited) => Some((event.task, exited.last_thread)),
+        _ => None,
+    });
+    exits.collect()
+}
+
 #[test]
 fn a_process_ends_with_its_last_thread_and_an_exec_ends_all_other_threads() {
     let mut recording = Recording::new();
     recording.forks(100, COMMAND, (20, 20)).forks(110, 20, (20, 21)).forks(111, 20, (20, 22));
     recording.add(120, 20, 20, RecordKind::Exited).add(121, 20, 21, RecordKind::Exited);
-    let ends = |recording: &Recording| {
-        let exits = recording.events_of(2).filter_map(|event| match &event.kind {
-            EventKind::Exited(exited) => Some((event.task, exited.last_thread)),
-            _ => None,
-        });
-        exits.collect::<Vec<_>>()
-    };
-    assert_eq!(ends(&recording), [(TaskId(2), false), (TaskId(3), false)]);
+    assert_eq!(ended_threads(&recording), [(TaskId(2), false), (TaskId(3), false)]);
     // Thread 22 calls exec, and becomes the first thread.
     recording.add(125, 20, 22, RecordKind::GotCpu).executes(130, 20).maps(131, 20, 1, b"/bin/true");
     let gone =
         recording.events_of(2).any(|event| event.task == TaskId(4) && matches!(event.kind, EventKind::Gone { .. }));
     assert!(gone);
     recording.add(140, 20, 20, RecordKind::Exited);
-    assert_eq!(ends(&recording).last(), Some(&(TaskId(2), true)));
+    assert_eq!(ended_threads(&recording).last(), Some(&(TaskId(2), true)));
+}
+
+/// Returns when the command exited, and its status.
+fn command_exit(recording: &Recording) -> Option<(Nanos, Option<i32>)> {
+    recording.events_of(ROOT.0).find_map(|event| match &event.kind {
+        EventKind::Exited(exited) => Some((event.at, exited.wait_status)),
+        _ => None,
+    })
 }
 
 #[test]
 fn the_exit_of_the_command_has_its_status_whichever_becomes_known_first() {
     let end = CommandEnd { at: Nanos(500), status: Some(7 << 8) };
-    let status = |recording: &Recording| {
-        recording.events_of(ROOT.0).find_map(|event| match &event.kind {
-            EventKind::Exited(exited) => Some((event.at, exited.wait_status)),
-            _ => None,
-        })
-    };
     for is_first in [true, false] {
         let mut recording = Recording::new();
         if is_first {
@@ -111,10 +115,10 @@ fn the_exit_of_the_command_has_its_status_whichever_becomes_known_first() {
         }
         recording.add(400, COMMAND, COMMAND, RecordKind::Exited);
         if !is_first {
-            assert_eq!(status(&recording), None);
+            assert_eq!(command_exit(&recording), None);
             recording.0.set_command_end(end);
         }
-        assert_eq!(status(&recording), Some((Nanos(400), Some(7 << 8))));
+        assert_eq!(command_exit(&recording), Some((Nanos(400), Some(7 << 8))));
     }
 }
 

@@ -182,8 +182,8 @@ fn clone_call(creator: Pid) -> Option<CloneCall> {
         libc::SYS_clone => (first, second),
         libc::SYS_clone3 => {
             let arguments = memory::read(creator, first, CLONE3_STACK + 8);
-            let word = |at: usize| arguments.get(at..)?.first_chunk().map(|word| u64::from_ne_bytes(*word));
-            (word(CLONE3_FLAGS)?, word(CLONE3_STACK)?)
+            let [flags, stack] = [CLONE3_FLAGS, CLONE3_STACK].map(|at| arguments.get(at..)?.first_chunk().copied());
+            (u64::from_ne_bytes(flags?), u64::from_ne_bytes(stack?))
         }
         _ => (0, 0),
     };

@@ -4,7 +4,7 @@
 use spawnscope_data::event::{Pid, variables};
 use spawnscope_system::memory;
 
-use crate::initial_stack::{Layout, MAX_ARGUMENT_BYTES, WORD, until_nul};
+use crate::initial_stack::{Layout, MAX_ARGUMENT_BYTES, WORD, copied_from, until_nul};
 use crate::scripts;
 
 /// Maximum length in bytes of a path that the kernel accepts, including its NUL.
@@ -49,25 +49,22 @@ impl Image {
             })
             .next()?;
         // The strings are on the stack, usually within what was read.
-        let from = |address: u64| {
-            let offset = usize::try_from(address.checked_sub(stack)?).ok()?;
-            content.get(offset..)
-        };
         let path_at = layout.path?;
+        let path = copied_from(&content, stack, path_at).and_then(until_nul);
         // The kernel stores the strings one after another: arguments, variables, the file's name.
         let (start, end) = (layout.first_argument, layout.first_variable.unwrap_or(path_at));
         let argv_bytes = start.map_or(0, |start| end.saturating_sub(start));
         let kept = usize::try_from(argv_bytes).unwrap_or(MAX_ARGUMENT_BYTES).min(MAX_ARGUMENT_BYTES);
         let environment = layout.first_variable.map(|first| {
             let bytes = usize::try_from(path_at.saturating_sub(first)).unwrap_or(usize::MAX);
-            let read = from(first).and_then(|rest| rest.get(..bytes));
+            let read = copied_from(&content, stack, first).and_then(|rest| rest.get(..bytes));
             read.map_or_else(|| memory::read(process, first, bytes.min(MAX_ENVIRONMENT_BYTES)), <[u8]>::to_vec)
         });
         let (entry_point, slot_offset) = layout.entry_point?;
         Some(Image {
-            path: from(path_at).and_then(until_nul).or_else(|| memory::read_string(process, path_at, MAX_PATH))?,
+            path: path.or_else(|| memory::read_string(process, path_at, MAX_PATH))?,
             argv: start.map_or_else(Vec::new, |start| {
-                let read = from(start).and_then(|rest| rest.get(..kept));
+                let read = copied_from(&content, stack, start).and_then(|rest| rest.get(..kept));
                 read.map_or_else(|| memory::read(process, start, kept), <[u8]>::to_vec)
             }),
             argv_bytes,

@@ -106,15 +106,14 @@ impl PtraceCollector {
         let (Follow::Command(command), []) = (follow, settings.with.as_slice()) else {
             return Err(CollectError::CommandOnly);
         };
-        let failed = |error: io::Error| failed("start to trace", &error);
-        let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
-        let children = ChildChanges::catch().map_err(failed)?;
+        let shared = Arc::new(Shared::new().map_err(|error| failed(&error.into()))?);
+        let children = ChildChanges::catch().map_err(|error| failed(&error))?;
         let interpreters = Interpreters::new(settings);
         let (seized_sender, seized) = sync_channel(1);
         let (detached_sender, detached) = sync_channel(0);
         let (thread_shared, calls) = (Arc::clone(&shared), TracedCalls::new(settings));
         // Only the thread that seizes a process can trace it.
-        let run = move || {
+        let thread = std::thread::Builder::new().name("tracer".to_owned()).spawn(move || {
             let _dropped_at_the_end = detached_sender;
             let waker = ThreadWaker::of_this_thread();
             let tracing = Tracing::seize(command, thread_shared, children, calls, interpreters);
@@ -125,12 +124,12 @@ impl PtraceCollector {
                 }
                 (Err(error), _) | (_, Err(error)) => drop(seized_sender.send(Err(error))),
             }
-        };
-        std::thread::Builder::new().name("tracer".to_owned()).spawn(run).map_err(failed)?;
+        });
+        thread.map_err(|error| failed(&error))?;
         let waker = match seized.recv() {
             Ok(Ok(waker)) => waker,
             Ok(Err(_)) => return Err(refused(command)),
-            Err(_) => return Err(failed(io::Error::other("the tracing thread has ended"))),
+            Err(_) => return Err(failed(&io::Error::other("the tracing thread has ended"))),
         };
         Ok(PtraceCollector { missing: missing(settings), shared, waker, detached })
     }
@@ -140,31 +139,30 @@ fn refused(command: Pid) -> CollectError {
     CollectError::Failed { action: "trace the command", detail: refusal::reason(command) }
 }
 
-fn failed(action: &'static str, error: &io::Error) -> CollectError {
-    CollectError::Failed { action, detail: error.to_string() }
+fn failed(error: &io::Error) -> CollectError {
+    CollectError::Failed { action: "start to trace", detail: error.to_string() }
 }
 
 /// Returns what ptrace cannot report, and what the settings exclude.
 fn missing(settings: &Settings) -> Vec<Missing> {
-    let missing = |what: &str, effect: &str| Missing { what: what.to_owned(), effect: effect.to_owned() };
     let unknown = if settings.launcher_calls {
         "what ends waits, create and reap of threads that rarely launch"
     } else {
         "create, most reaps, what ends waits"
     };
-    let mut all = vec![missing(Missing::SCHEDULER, unknown), missing("the loader's system calls", "library search")];
+    let mut all = vec![(Missing::SCHEDULER, unknown), ("the loader's system calls", "library search")];
     if !waits::are_counted() {
-        all.push(missing(Missing::FIRST_WAITS, "queue"));
+        all.push((Missing::FIRST_WAITS, "queue"));
     }
     all.push(if settings.failed_execs {
-        missing("system calls of programs", "time and failures of later execs")
+        ("system calls of programs", "time and failures of later execs")
     } else {
-        missing("system calls before an exec", "setup, exec, failed execs")
+        ("system calls before an exec", "setup, exec, failed execs")
     });
     if settings.stacks || settings.sample.is_some() {
-        all.push(missing("stacks", "native call chains and samples"));
+        all.push(("stacks", "native call chains and samples"));
     }
-    all
+    all.into_iter().map(|(what, effect)| Missing { what: what.to_owned(), effect: effect.to_owned() }).collect()
 }
 
 impl Collector for PtraceCollector {

@@ -160,13 +160,13 @@ impl Tracing {
 
     /// Waits for a change. Returns `false` if there was none within `IDLE_TIMEOUT`.
     fn wait(&self) -> bool {
-        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
-        let mut watched = vec![readable(self.children.readiness())];
+        let mut watched = vec![self.children.readiness()];
         if !self.is_detaching {
-            watched.push(readable(self.shared.wake.as_fd()));
-            watched.extend(self.untraced.readiness().map(readable));
+            watched.push(self.shared.wake.as_fd());
+            watched.extend(self.untraced.readiness());
         }
-        wait_until(&mut watched, Instant::now() + IDLE_TIMEOUT)
+        let mut polled: Vec<_> = watched.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        wait_until(&mut polled, Instant::now() + IDLE_TIMEOUT)
     }
 
     pub(super) fn new_id(&mut self) -> u64 {

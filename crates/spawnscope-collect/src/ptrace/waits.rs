@@ -165,9 +165,8 @@ fn read_counters(schedstat: &File) -> Option<Counters> {
     let mut bytes = [0; 80];
     let length = schedstat.read_at(&mut bytes, 0).ok()?;
     let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
-    let mut numbers = text.split_ascii_whitespace().map(str::parse);
-    let mut next = || numbers.next()?.ok();
-    Some(Counters { ran: next()?, delayed: next()?, arrivals: next()?, at: clock::now() })
+    let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse().ok());
+    Some(Counters { ran: numbers.next()?, delayed: numbers.next()?, arrivals: numbers.next()?, at: clock::now() })
 }
 
 /// Whether the kernel has these counters. Without CONFIG_SCHED_INFO they are zero.

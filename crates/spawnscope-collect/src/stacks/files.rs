@@ -43,8 +43,8 @@ fn find_handle(pid: Pid, mapping: &Mapping) -> Option<File> {
 /// Opens the file at `path`, if it is the one with this identity.
 fn find_at(path: &Path, id: &FileId) -> Option<File> {
     let handle = OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC).open(path).ok()?;
-    let is_expected = || Some(inode::has_identity(&handle, id.inode, id.device)? && is_unchanged(&handle, id)?);
-    is_expected()?.then_some(handle)
+    let is_expected = inode::has_identity(&handle, id.inode, id.device)? && is_unchanged(&handle, id)?;
+    is_expected.then_some(handle)
 }
 
 fn is_unchanged(handle: &File, id: &FileId) -> Option<bool> {

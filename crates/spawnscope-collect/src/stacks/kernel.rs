@@ -39,10 +39,13 @@ impl KernelNames {
 
 /// Removes the frames of the thread switch from the stack of a waiting thread.
 pub(super) fn remove_switch(frames: &mut Vec<Frame>) {
-    let is_switch = |frame: &Frame| frame.language == Language::Kernel && frame.function.as_deref() == Some(SWITCH);
     if let Some(switch) = frames.iter().position(is_switch) {
         frames.drain(..=switch);
     }
+}
+
+fn is_switch(frame: &Frame) -> bool {
+    frame.language == Language::Kernel && frame.function.as_deref() == Some(SWITCH)
 }
 
 #[cfg(test)]
@@ -50,9 +53,8 @@ mod tests {
     use super::*;
 
     fn frames(names: &[&str]) -> Vec<Frame> {
-        let frame =
-            |name: &&str| Frame { function: Some(name.as_bytes().to_vec()), ..Frame::unknown(Language::Kernel) };
-        names.iter().map(frame).collect()
+        let functions = names.iter().map(|name| Some(name.as_bytes().to_vec()));
+        functions.map(|function| Frame { function, ..Frame::unknown(Language::Kernel) }).collect()
     }
 
     #[test]

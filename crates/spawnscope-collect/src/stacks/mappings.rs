@@ -92,18 +92,17 @@ pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
 /// executable.
 fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
-    let mut field = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
-    let (start, end) = field()?.split_once('-')?;
-    let permissions = field()?;
-    let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
-    let offset = hexadecimal(field()?)?;
-    let (major, minor) = field()?.split_once(':')?;
-    let inode = field()?.parse().ok()?;
+    let mut texts = fields.by_ref().map_while(|field| std::str::from_utf8(field).ok());
+    let (start, end) = texts.next()?.split_once('-')?;
+    let permissions = texts.next()?;
+    let offset = parse_hexadecimal(texts.next()?)?;
+    let (major, minor) = texts.next()?.split_once(':')?;
+    let inode = texts.next()?.parse().ok()?;
     let path = fields.next().unwrap_or_default().trim_ascii_start();
     let file = (inode != 0).then(|| {
         Some(MappedFile {
             id: FileId {
-                device: u32::try_from(hexadecimal(major)? << 20 | hexadecimal(minor)?).ok()?,
+                device: u32::try_from(parse_hexadecimal(major)? << 20 | parse_hexadecimal(minor)?).ok()?,
                 inode,
                 modified: None,
             },
@@ -111,11 +110,15 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
         })
     });
     permissions.contains('x').then_some(Mapping {
-        start: hexadecimal(start)?,
-        end: hexadecimal(end)?,
+        start: parse_hexadecimal(start)?,
+        end: parse_hexadecimal(end)?,
         offset,
         file: file.flatten(),
     })
+}
+
+fn parse_hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
 }
 
 #[cfg(test)]
@@ -140,9 +143,10 @@ mod tests {
 
     #[test]
     fn the_mapping_of_an_address_is_found() {
-        let at = |start| Mapping { start, end: start + 0x1000, offset: 0, file: None };
-        let mut image = Image::with_mappings(vec![at(0x1000)]);
-        image.add(at(0x4000));
+        let [first, second] =
+            [0x1000, 0x4000].map(|start| Mapping { start, end: start + 0x1000, offset: 0, file: None });
+        let mut image = Image::with_mappings(vec![first]);
+        image.add(second);
         assert_eq!(
             [0xfff, 0x1000, 0x1fff, 0x2000, 0x4fff].map(|address| image.find(address).map(|mapping| mapping.start)),
             [None, Some(0x1000), Some(0x1000), None, Some(0x4000)]

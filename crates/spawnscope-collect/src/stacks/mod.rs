@@ -141,11 +141,11 @@ impl Unwinder {
         let (opened_sender, opened) = mpsc::channel();
         let (events_sender, events) = mpsc::channel();
         let counts = Arc::new(SharedCounts::default());
-        let named = |name: &str| thread::Builder::new().name(name.into());
         let (opener_counts, worker_counts) = (Arc::clone(&counts), Arc::clone(&counts));
-        let opener =
-            named("opener").spawn(move || open(input, &opened_sender, Opener::new(mapping_source), &opener_counts))?;
-        let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &worker_counts))?;
+        let opener = thread::Builder::new().name("opener".to_owned());
+        let opener = opener.spawn(move || open(input, &opened_sender, Opener::new(mapping_source), &opener_counts))?;
+        let worker = thread::Builder::new().name("unwinder".to_owned());
+        let worker = worker.spawn(move || unwind(opened, &events_sender, &worker_counts))?;
         Ok(Unwinder { sender: Some(sender), events, threads: vec![opener, worker], counts, stacks: 0, chains: 0 })
     }
 
@@ -187,10 +187,9 @@ impl Unwinder {
 }
 
 fn open(input: Receiver<StackInput>, opened: &Sender<StackInput>, mut opener: Opener, counts: &SharedCounts) {
-    // Sending fails only if the recording was abandoned and the receiver dropped.
-    let pass_on = |input| drop(opened.send(input));
     for input in input {
-        opener.forward(input, counts, &pass_on);
+        // Sending fails only if the recording was abandoned and the receiver dropped.
+        opener.forward(input, counts, &|input| drop(opened.send(input)));
     }
 }
 

@@ -49,9 +49,10 @@ struct Segment {
 impl Module {
     /// Returns the virtual address of a file offset.
     pub(super) fn virtual_address(&self, offset: u64) -> Option<u64> {
-        let within = |segment: &Segment| offset.checked_sub(segment.offset).filter(|offset| *offset < segment.bytes);
-        let (segment, offset) = self.segments.iter().find_map(|segment| Some((segment, within(segment)?)))?;
-        segment.address.checked_add(offset)
+        let mut segments = self.segments.iter();
+        let segment =
+            segments.find(|segment| offset.checked_sub(segment.offset).is_some_and(|at| at < segment.bytes))?;
+        segment.address.checked_add(offset - segment.offset)
     }
 
     /// Whether a call instruction ends at this file offset.
@@ -193,32 +194,30 @@ mod tests {
 
     #[test]
     fn a_section_is_read_unless_it_claims_to_be_huge() {
-        let is_read = |bytes| has_debug_frame(elf_file(".debug_frame", 0, bytes, b""));
-        assert!(is_read(1 << 20));
-        assert!(!is_read(MAX_BYTES + 1));
+        assert!(has_debug_frame(elf_file(".debug_frame", 0, 1 << 20, b"")));
+        assert!(!has_debug_frame(elf_file(".debug_frame", 0, MAX_BYTES + 1, b"")));
     }
 
     /// Returns a compressed section: a zstd frame (RFC 8878) with a window of 128 KiB, whose blocks repeat a single byte.
     fn compressed(blocks: u32) -> Vec<u8> {
         const BLOCK: u32 = 128 << 10;
-        let block = |number: u32| {
-            let is_last = u32::from(number + 1 == blocks);
-            let head = (is_last | 1 << 1 | BLOCK << 3).to_le_bytes();
-            [head[0], head[1], head[2], 0]
-        };
         let bytes = u64::from(blocks) * u64::from(BLOCK);
         let head = [u64::from(elf::ELFCOMPRESS_ZSTD.0), bytes, 1].map(u64::to_le_bytes).concat();
-        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0, 0x38];
-        [head, frame.to_vec(), (0..blocks).flat_map(block).collect()].concat()
+        let mut section = [head.as_slice(), &[0x28, 0xb5, 0x2f, 0xfd, 0, 0x38]].concat();
+        for number in 0..blocks {
+            let is_last = u32::from(number + 1 == blocks);
+            section.extend(&(is_last | 1 << 1 | BLOCK << 3).to_le_bytes()[..3]);
+            section.push(0);
+        }
+        section
     }
 
     #[test]
     fn a_section_is_decompressed_unless_it_would_become_huge() {
-        let is_read = |blocks| {
+        for (blocks, is_read) in [(8, true), ((MAX_BYTES >> 17) as u32 + 1, false)] {
             let data = compressed(blocks);
-            has_debug_frame(elf_file(".debug_frame", elf::SHF_COMPRESSED.0, data.len() as u64, &data))
-        };
-        assert!(is_read(8));
-        assert!(!is_read((MAX_BYTES >> 17) as u32 + 1));
+            let file = elf_file(".debug_frame", elf::SHF_COMPRESSED.0, data.len() as u64, &data);
+            assert_eq!(has_debug_frame(file), is_read);
+        }
     }
 }

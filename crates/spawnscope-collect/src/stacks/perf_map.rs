@@ -151,13 +151,14 @@ fn find(symbols: &Symbols, address: u64) -> Option<Vec<u8>> {
 /// Parses a line: `START SIZE NAME`, with the numbers in hexadecimal.
 fn symbol(line: &[u8]) -> Option<(u64, Symbol)> {
     let mut fields = line.splitn(3, |&byte| byte == b' ');
-    let mut number = || {
-        let digits = std::str::from_utf8(fields.next()?).ok()?;
-        u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
-    };
-    let (start, bytes) = (number()?, number()?);
+    let (start, bytes) = (parse_hexadecimal(fields.next()?)?, parse_hexadecimal(fields.next()?)?);
     let name = fields.next()?.trim_ascii().to_vec();
     (!name.is_empty()).then_some((start, Symbol { bytes, name }))
+}
+
+fn parse_hexadecimal(digits: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
 }
 
 #[cfg(test)]
@@ -184,12 +185,11 @@ mod tests {
     fn an_address_has_the_name_of_the_piece_of_code_that_contains_it() {
         let mut symbols = Symbols::new();
         add(&mut symbols, b"2000 10 later\n1000 20 first of two\n1000 20 second of two\nbroken\n3000 8\n");
-        let name = |address| find(&symbols, address);
-        assert_eq!(name(0xfff), None);
-        assert_eq!(name(0x101f).as_deref(), Some(b"second of two".as_slice()));
-        assert_eq!(name(0x1020), None);
-        assert_eq!(name(0x2000).as_deref(), Some(b"later".as_slice()));
-        assert_eq!(name(0x3000), None);
+        for (address, name) in
+            [(0xfff, None), (0x101f, Some("second of two")), (0x1020, None), (0x2000, Some("later")), (0x3000, None)]
+        {
+            assert_eq!(find(&symbols, address).as_deref(), name.map(str::as_bytes), "{address:#x}");
+        }
     }
 
     #[test]
@@ -223,11 +223,11 @@ mod tests {
         let mut maps = PerfMaps::default();
         let mut lookups = 0;
         for _ in 0..1000 {
-            let open = || {
+            let name = maps.name_of(Ok(IMAGE), 0x1000, || {
                 lookups += 1;
                 None
-            };
-            assert_eq!(maps.name_of(Ok(IMAGE), 0x1000, open), None);
+            });
+            assert_eq!(name, None);
         }
         assert_eq!(lookups, 10);
         let file = tempfile::tempfile().unwrap();

@@ -34,6 +34,22 @@ struct Section {
     bytes: Vec<u8>,
 }
 
+impl Section {
+    fn read<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>, name: &str) -> Option<Section> {
+        let section = elf.section_by_name(name)?;
+        if section.compressed_file_range().ok()?.uncompressed_size > MAX_BYTES {
+            return None;
+        }
+        Some(Section { address: section.address(), bytes: section.uncompressed_data().ok()?.into_owned() })
+    }
+
+    /// Returns the address that is stored in the section as a 32-bit distance from its start.
+    fn address_at_distance(&self, distance: &[u8]) -> Option<u64> {
+        let distance = i32::from_le_bytes(*distance.first_chunk()?);
+        self.address.checked_add_signed(distance.into())
+    }
+}
+
 /// The sections of one file.
 pub(super) struct Tables {
     bases: BaseAddresses,
@@ -48,23 +64,17 @@ pub(super) struct Tables {
 
 impl Tables {
     pub(super) fn read<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>) -> Tables {
-        let data = |name: &str| {
-            let section = elf.section_by_name(name)?;
-            if section.compressed_file_range().ok()?.uncompressed_size > MAX_BYTES {
-                return None;
-            }
-            Some(Section { address: section.address(), bytes: section.uncompressed_data().ok()?.into_owned() })
-        };
-        let address = |name: &str| elf.section_by_name(name).map_or(0, |section| section.address());
+        let [eh_frame, eh_frame_header, text, got] = [".eh_frame", ".eh_frame_hdr", ".text", ".got"]
+            .map(|name| elf.section_by_name(name).map_or(0, |section| section.address()));
         Tables {
             bases: BaseAddresses::default()
-                .set_eh_frame(address(".eh_frame"))
-                .set_eh_frame_hdr(address(".eh_frame_hdr"))
-                .set_text(address(".text"))
-                .set_got(address(".got")),
-            eh_frame: data(".eh_frame"),
-            eh_frame_header: data(".eh_frame_hdr"),
-            debug_frame: data(".debug_frame"),
+                .set_eh_frame(eh_frame)
+                .set_eh_frame_hdr(eh_frame_header)
+                .set_text(text)
+                .set_got(got),
+            eh_frame: Section::read(elf, ".eh_frame"),
+            eh_frame_header: Section::read(elf, ".eh_frame_hdr"),
+            debug_frame: Section::read(elf, ".debug_frame"),
             eh_frame_index: OnceCell::new(),
             debug_frame_index: OnceCell::new(),
         }
@@ -119,12 +129,8 @@ impl Tables {
         const HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
         let header = self.eh_frame_header.as_ref()?;
         let rows = header.bytes.strip_prefix(&HEAD)?.get(8..)?.as_chunks::<8>().0;
-        let absolute = |relative: &[u8]| {
-            let relative = i32::from_le_bytes(*relative.first_chunk()?);
-            header.address.checked_add_signed(relative.into())
-        };
-        let end = rows.partition_point(|row| absolute(row).is_some_and(|first| first <= address));
-        let entry = absolute(&rows.get(end.checked_sub(1)?)?[4..])?;
+        let end = rows.partition_point(|row| header.address_at_distance(row).is_some_and(|first| first <= address));
+        let entry = header.address_at_distance(&rows.get(end.checked_sub(1)?)?[4..])?;
         usize::try_from(entry.checked_sub(self.eh_frame.as_ref()?.address)?).ok()
     }
 }
@@ -205,6 +211,10 @@ mod tests {
         assert!(tables.rule(u64::MAX / 2, &mut context).is_none());
     }
 
+    fn frame_rule(tables: &Tables, address: u64, context: &mut UnwindContext<usize>) -> Option<CfaRule<usize>> {
+        tables.rule(address, context).map(|rule| rule.frame)
+    }
+
     #[test]
     fn damaged_tables_never_cause_a_panic() {
         let mut tables = own_tables();
@@ -212,8 +222,7 @@ mod tests {
         let entry = tables.offset_by_header(address).unwrap();
         let mut state = 1u64;
         let mut differences = 0;
-        let rule = |tables: &Tables, context: &mut _| tables.rule(address, context).map(|rule| rule.frame);
-        let right = rule(&tables, &mut context);
+        let right = frame_rule(&tables, address, &mut context);
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let noise = (state >> 24) as u8;
@@ -224,11 +233,11 @@ mod tests {
             };
             let byte = &mut data.as_mut().unwrap().bytes[index];
             let before = std::mem::replace(byte, noise);
-            differences += usize::from(rule(&tables, &mut context) != right);
+            differences += usize::from(frame_rule(&tables, address, &mut context) != right);
             let data = if state >> 63 == 0 { &mut tables.eh_frame } else { &mut tables.eh_frame_header };
             data.as_mut().unwrap().bytes[index] = before;
         }
         assert!(differences > 1000, "only {differences} changes had an effect");
-        assert_eq!(rule(&tables, &mut context), right);
+        assert_eq!(frame_rule(&tables, address, &mut context), right);
     }
 }

@@ -47,9 +47,9 @@ fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
 fn the_own_stack_is_walked_to_the_start_of_the_thread() {
     let chain = chain(&mut Worker::default(), stack_of_this_thread());
     let names: Vec<_> = chain.frames.iter().filter_map(|frame| frame.function.as_deref()).collect();
-    let position = |part: &str| names.iter().position(|name| String::from_utf8_lossy(name).contains(part));
-    let own = position("the_own_stack_is_walked_to_the_start_of_the_thread");
-    assert!(position("stack_of_this_thread").is_some() && own > position("stack_of_this_thread"), "{chain:#?}");
+    let [copied, own] = ["stack_of_this_thread", "the_own_stack_is_walked_to_the_start_of_the_thread"]
+        .map(|part| names.iter().position(|name| String::from_utf8_lossy(name).contains(part)));
+    assert!(copied.is_some() && own > copied, "{chain:#?}");
     assert!(!chain.is_truncated, "{chain:#?}");
     assert!(
         chain.frames.iter().any(|frame| {
@@ -73,9 +73,7 @@ fn the_chain_of_an_incomplete_copy_is_truncated() {
     }
 }
 
-fn image() -> ImageId {
-    ImageId(7)
-}
+const IMAGE: ImageId = ImageId(7);
 
 /// Returns a sample in an unknown kernel function, whose image has not been reported.
 fn early_sample(stack: CopiedStack) -> StackInput {
@@ -86,7 +84,7 @@ fn early_sample(stack: CopiedStack) -> StackInput {
         is_kernel_truncated: false,
         has_user_part: true,
     };
-    StackInput::Stack(Box::new(CopiedStack { image: Some(image()), sample: Some(sample), ..stack }))
+    StackInput::Stack(Box::new(CopiedStack { image: Some(IMAGE), sample: Some(sample), ..stack }))
 }
 
 fn languages(event: &Event) -> (Vec<Language>, bool) {
@@ -103,12 +101,11 @@ fn a_sample_waits_for_its_image() {
     let pid = stack.pid;
     assert_eq!(worker.process(early_sample(stack)), []);
     for mapping in mappings {
-        let image = image();
-        assert_eq!(worker.process(StackInput::Mapping { image, pid, mapping }), []);
+        assert_eq!(worker.process(StackInput::Mapping { image: IMAGE, pid, mapping }), []);
     }
-    let reported = |image| StackInput::ImageEnd { image, is_complete: true };
-    assert_eq!(worker.process(reported(ImageId(8))), [], "another image");
-    let events = worker.process(reported(image()));
+    let other = StackInput::ImageEnd { image: ImageId(8), is_complete: true };
+    assert_eq!(worker.process(other), []);
+    let events = worker.process(StackInput::ImageEnd { image: IMAGE, is_complete: true });
     let (languages, is_truncated) = languages(&events[0]);
     assert_eq!(languages[..2], [Language::Kernel, Language::Native]);
     assert!(languages.len() > 5 && !is_truncated, "{events:#?}");
@@ -119,12 +116,8 @@ fn a_sample_waits_for_its_image() {
 fn a_sample_without_its_image_is_still_emitted() {
     let gone = CopiedStack { pid: Pid(0), ..stack_of_this_thread() };
     let mut worker = Worker::default();
-    let unreported = |worker: &mut Worker| {
-        let image = image();
-        worker.process(StackInput::ImageEnd { image, is_complete: false })
-    };
     assert_eq!(worker.process(early_sample(gone.clone())), []);
-    let mut events = unreported(&mut worker);
+    let mut events = worker.process(StackInput::ImageEnd { image: IMAGE, is_complete: false });
     assert_eq!(worker.process(early_sample(gone)), []);
     events.extend(worker.finish());
     let expected = (vec![Language::Kernel, Language::Native], true);
@@ -135,8 +128,7 @@ fn a_sample_without_its_image_is_still_emitted() {
 fn samples_do_not_wait_forever_for_a_process_that_makes_no_system_call() {
     let stack = stack_of_this_thread();
     let mut worker = Worker::default();
-    let reported = |worker: &mut Worker| worker.process(early_sample(stack.clone()));
-    let events: Vec<Event> = (0..1100).flat_map(|_| reported(&mut worker)).collect();
+    let events: Vec<Event> = (0..1100).flat_map(|_| worker.process(early_sample(stack.clone()))).collect();
     assert!(!events.is_empty());
     assert!(!languages(&events[0]).1, "the mappings were not read from /proc: {:#?}", events[0]);
     assert_eq!(events.len() + worker.finish().len(), 1100);

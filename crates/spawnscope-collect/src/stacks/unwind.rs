@@ -264,18 +264,22 @@ fn step_by_frame_pointer(registers: &mut Registers, memory: &Memory) -> Step {
 /// Finds the caller of a small function without a table entry. The entry of glibc's `clone` ends before its system call, since the entry would
 /// be wrong in the child. Such a function has nothing on the stack but its return address, which is trusted if a call precedes it.
 fn step_from_call(registers: &mut Registers, memory: &Memory, modules: &mut Modules) -> Step {
-    let mut follows_call = |returns_to: u64| {
-        let mapping = memory.image.find(returns_to.checked_sub(1)?)?;
-        let module = modules.get_or_open(memory.pid, mapping)?;
-        Some(module.follows_call(returns_to - mapping.start + mapping.offset))
-    };
     let mut candidates = return_candidates(registers, memory).into_iter().flatten();
-    let Some((returns_to, stack)) = candidates.find(|(address, _)| follows_call(*address) == Some(true)) else {
+    let Some((returns_to, stack)) =
+        candidates.find(|(address, _)| follows_call(*address, memory, modules) == Some(true))
+    else {
         return Step::Unknown;
     };
     registers.set(STACK_POINTER, Some(stack));
     registers.set(NEXT_INSTRUCTION, Some(returns_to));
     Step::Caller { was_calling: true }
+}
+
+/// Whether a call instruction precedes a return address; `None` if its code is unknown.
+fn follows_call(returns_to: u64, memory: &Memory, modules: &mut Modules) -> Option<bool> {
+    let mapping = memory.image.find(returns_to.checked_sub(1)?)?;
+    let module = modules.get_or_open(memory.pid, mapping)?;
+    Some(module.follows_call(returns_to - mapping.start + mapping.offset))
 }
 
 /// Evaluates the rules of one address.
@@ -310,36 +314,39 @@ impl Evaluator<'_> {
     }
 
     fn expression(&self, expression: &UnwindExpression<usize>, initial: Option<u64>) -> Option<u64> {
-        let evaluate = |mut section: Slice<'_>| {
+        let value = self.tables.with_expressions_of(self.rule, |mut section| {
             section.skip(expression.offset).ok()?;
-            let code = section.split(expression.length).ok()?;
-            let mut evaluation = Evaluation::new(code, self.rule.encoding);
-            evaluation.set_max_iterations(MAX_STEPS);
-            if let Some(initial) = initial {
-                evaluation.set_initial_value(initial);
-            }
-            let mut result = evaluation.evaluate().ok()?;
-            loop {
-                result = match result {
-                    EvaluationResult::Complete => break,
-                    EvaluationResult::RequiresRegister { register, .. } => {
-                        let value = self.registers.get(register)?;
-                        evaluation.resume_with_register(Value::Generic(value)).ok()?
-                    }
-                    EvaluationResult::RequiresMemory { address, size: 8, .. } => {
-                        let value = self.memory.read(address)?;
-                        evaluation.resume_with_memory(Value::Generic(value)).ok()?
-                    }
-                    _ => return None,
-                };
-            }
-            // The result is the value left on the evaluation's stack, which gimli calls a location in memory.
-            match evaluation.result().first()?.location {
-                gimli::Location::Address { address } => Some(address),
-                _ => None,
-            }
-        };
-        self.tables.with_expressions_of(self.rule, evaluate).flatten()
+            self.evaluate(section.split(expression.length).ok()?, initial)
+        });
+        value.flatten()
+    }
+
+    fn evaluate(&self, code: Slice<'_>, initial: Option<u64>) -> Option<u64> {
+        let mut evaluation = Evaluation::new(code, self.rule.encoding);
+        evaluation.set_max_iterations(MAX_STEPS);
+        if let Some(initial) = initial {
+            evaluation.set_initial_value(initial);
+        }
+        let mut result = evaluation.evaluate().ok()?;
+        loop {
+            result = match result {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    let value = self.registers.get(register)?;
+                    evaluation.resume_with_register(Value::Generic(value)).ok()?
+                }
+                EvaluationResult::RequiresMemory { address, size: 8, .. } => {
+                    let value = self.memory.read(address)?;
+                    evaluation.resume_with_memory(Value::Generic(value)).ok()?
+                }
+                _ => return None,
+            };
+        }
+        // The result is the value left on the evaluation's stack, which gimli calls a location in memory.
+        match evaluation.result().first()?.location {
+            gimli::Location::Address { address } => Some(address),
+            _ => None,
+        }
     }
 }
 

@@ -88,8 +88,7 @@ impl Worker {
     /// Walks a stack. A sample whose image has not been reported yet waits for the image, but not forever, because its thread may go on running
     /// without making a system call.
     fn process_stack(&mut self, stack: Box<CopiedStack>) -> Option<Event> {
-        let is_early = |image: &ImageId| stack.sample.is_some() && self.images.get(image).is_none();
-        let Some(image) = stack.image.filter(is_early) else {
+        let Some(image) = stack.image.filter(|image| stack.sample.is_some() && self.images.get(image).is_none()) else {
             return self.event(&stack);
         };
         self.early.push_back((image, stack));

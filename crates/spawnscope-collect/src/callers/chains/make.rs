@@ -14,14 +14,14 @@ pub(crate) fn chain(called: &WireScriptCalled, data: &[u8], makefiles: &mut Make
     let components = texts.next().unwrap_or_default();
     let has_directory = called.flags & MAKE_HAS_DIRECTORY != 0;
     let directory = has_directory.then(|| join_components(components));
-    let number = |at: u32| called.lines[at as usize];
-    let process = i32::try_from(number(MAKE_AT_PROCESS)).ok().filter(|&pid| pid != 0);
+    let [process, line, index] = [MAKE_AT_PROCESS, MAKE_AT_LINE, MAKE_AT_INDEX].map(|at| called.lines[at as usize]);
+    let process = i32::try_from(process).ok().filter(|&pid| pid != 0);
     Some(makefiles.chain(&Site {
         kind: called.flags & MAKE_KIND,
         file,
         target,
-        line: number(MAKE_AT_LINE),
-        index: number(MAKE_AT_INDEX),
+        line,
+        index,
         text,
         directory: directory.as_deref(),
         process: process.map(Pid),

@@ -1,5 +1,6 @@
 //! Decodes what was read from the memory of a shell or of Perl about the call chain of its script.
 
+use crate::callers::known;
 use crate::wire::*;
 use spawnscope_data::event::{Chain, Frame, Language};
 
@@ -46,7 +47,8 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
     let counts_from_zero = called.flags & SCRIPT_FROM_ZERO != 0;
     let outermost = raw.last().filter(|_| has_outermost && !is_truncated);
     let is_script = outermost.is_some_and(|frame| frame.function == MAIN);
-    let frame = |(at, raw): (usize, &RawFrame<'_>)| {
+    let mut frames = Vec::new();
+    for (at, raw) in raw.iter().enumerate() {
         let is_main = is_script && at + 1 == called.frames as usize;
         let is_function = !is_main && raw.function != SOURCE;
         // Bash reports these file names for functions that do not come from a file.
@@ -56,14 +58,13 @@ fn bash(called: &WireScriptCalled, raw: &[RawFrame<'_>], dollar_zero: &[u8]) -> 
         let has_line = !is_interactive || raw.function == SOURCE;
         let is_placeholder = is_function && (raw.file == b"environment" || (!has_outermost && is_from_no_file));
         let has_line = has_line && !(is_placeholder && counts_from_zero);
-        Frame {
+        frames.push(Frame {
             function: known(raw.function).filter(|_| is_function),
             file: known(raw.file).filter(|_| !is_placeholder),
             line: line(called, at).filter(|_| has_line),
             ..Frame::unknown(Language::Bash)
-        }
-    };
-    let mut frames: Vec<Frame> = raw.iter().enumerate().map(frame).collect();
+        });
+    }
     // The outermost code came from `-c` or standard input.
     if !has_outermost && !is_truncated && !is_interactive {
         frames.push(Frame {
@@ -104,11 +105,6 @@ fn perl(called: &WireScriptCalled, raw: &[RawFrame<'_>]) -> Chain {
         ..Frame::unknown(Language::Perl)
     });
     Chain { frames: frames.collect(), is_truncated: called.flags & SCRIPT_TRUNCATED != 0 }
-}
-
-/// Returns a text; `None` if it is empty, which means unknown.
-fn known(text: &[u8]) -> Option<Vec<u8>> {
-    (!text.is_empty()).then(|| text.to_vec())
 }
 
 #[cfg(test)]

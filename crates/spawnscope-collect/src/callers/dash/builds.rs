@@ -15,16 +15,16 @@ fn parse(line: &str) -> Option<(Vec<u8>, WireDash)> {
     let mut words = line.split(' ');
     let digits = words.next()?.as_bytes().chunks(2);
     let id: Option<Vec<u8>> = digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
-    let mut field = || u64::from_str_radix(words.next()?, 16).ok();
+    let mut fields = words.map_while(|word| u64::from_str_radix(word, 16).ok());
     let layout = WireDash {
-        code_start: field()?,
-        line: field()?,
-        function_line: field()?,
-        dollar_zero: field()?,
-        command_name: field()?,
-        input: field()?,
-        job: field()?,
-        parameters: field()?,
+        code_start: fields.next()?,
+        line: fields.next()?,
+        function_line: fields.next()?,
+        dollar_zero: fields.next()?,
+        command_name: fields.next()?,
+        input: fields.next()?,
+        job: fields.next()?,
+        parameters: fields.next()?,
         state_block: 0,
         parameters_block: 0,
     };

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use nix::unistd::{User, geteuid};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::wire::WireDash;
@@ -62,12 +63,15 @@ fn file(build: &[u8]) -> Option<PathBuf> {
 /// Returns the cache directory of the user that this process runs as. The environment may be that of another user, for instance under sudo,
 /// so only a directory that this user owns is trusted and written to.
 fn directory() -> Option<PathBuf> {
-    let user = nix::unistd::geteuid();
-    let named = |name| {
-        let directory = std::env::var_os(name).map(PathBuf::from)?;
-        let is_own = fs::metadata(&directory).is_ok_and(|found| found.uid() == user.as_raw());
-        (directory.is_absolute() && is_own).then_some(directory)
-    };
-    named("XDG_CACHE_HOME")
-        .or_else(|| Some(named("HOME").or_else(|| Some(nix::unistd::User::from_uid(user).ok()??.dir))?.join(".cache")))
+    own_directory("XDG_CACHE_HOME").or_else(|| {
+        let home = own_directory("HOME").or_else(|| Some(User::from_uid(geteuid()).ok()??.dir))?;
+        Some(home.join(".cache"))
+    })
+}
+
+/// Returns the directory that a variable names, if this user owns it.
+fn own_directory(variable: &str) -> Option<PathBuf> {
+    let directory = std::env::var_os(variable).map(PathBuf::from)?;
+    let is_own = fs::metadata(&directory).is_ok_and(|found| found.uid() == geteuid().as_raw());
+    (directory.is_absolute() && is_own).then_some(directory)
 }

@@ -94,6 +94,16 @@ fn script(lines: &[(usize, &str)]) -> io::Result<File> {
     Ok(file)
 }
 
+fn keep_open_at_exec(descriptors: [RawFd; 3]) -> io::Result<()> {
+    for fd in descriptors {
+        // SAFETY: a plain system call on a descriptor that the parent keeps open.
+        if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
 /// A dash that runs the script.
 struct Shell {
     child: Child,
@@ -106,17 +116,8 @@ impl Shell {
         let mut command = Command::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
         command.arg0("sh").arg(script).env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let keep_open = move || {
-            for fd in inherited {
-                // SAFETY: a plain system call on a descriptor that the parent keeps open.
-                if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {
-                    return Err(io::Error::last_os_error());
-                }
-            }
-            Ok(())
-        };
         // SAFETY: between fork and exec, the closure only makes system calls.
-        unsafe { command.pre_exec(keep_open) };
+        unsafe { command.pre_exec(move || keep_open_at_exec(inherited)) };
         let mut child = command.spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take());
         let (Some(input), Some(output)) = pipes else {

@@ -61,6 +61,11 @@ impl Memory {
         read.is_some_and(|read| read.strip_suffix(b"\0") == Some(text.as_bytes()))
     }
 
+    /// Whether the pointer at an address points to this text.
+    pub(super) fn points_to_text(&self, address: u64, text: &str) -> bool {
+        self.pointer(address).is_some_and(|pointer| self.has_text(pointer, text))
+    }
+
     /// Returns all aligned variables of `BYTES` bytes, with their values.
     fn aligned_variables<const BYTES: usize>(&self) -> impl Iterator<Item = (u64, [u8; BYTES])> {
         self.variables.iter().flat_map(|(start, bytes)| {
@@ -101,15 +106,15 @@ impl Memory {
 
     /// Returns the value of an eight-byte variable.
     fn value(&self, variable: u64) -> Option<u64> {
-        let value = |(start, bytes): &(u64, Vec<u8>)| {
+        self.variables.iter().find_map(|(start, bytes)| {
             let at = usize::try_from(variable.checked_sub(*start)?).ok()?;
             Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-        };
-        self.variables.iter().find_map(value)
+        })
     }
 
-    pub(super) fn numbers(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.aligned_variables().map(|(address, value)| (address, u32::from_le_bytes(value)))
+    /// Returns the addresses of the four-byte variables with this value.
+    pub(super) fn variables_with(&self, value: u32) -> impl Iterator<Item = u64> {
+        self.aligned_variables().filter(move |(_, bytes)| *bytes == value.to_le_bytes()).map(|(address, _)| address)
     }
 
     pub(super) fn pointers(&self) -> impl Iterator<Item = (u64, u64)> {

@@ -10,6 +10,7 @@ mod search;
 
 use std::fs::File;
 
+use super::contains;
 use super::elf::Elf;
 use crate::wire::{DASH_BLOCK_BYTES, WireDash};
 
@@ -25,8 +26,7 @@ const MAX_CONSTANT_BYTES: u64 = 1 << 19;
 /// calibrated before, or if the build is listed in `builds`.
 pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDash> {
     let constants = program.read_only_data(MAX_CONSTANT_BYTES)?;
-    let says = |text: &&[u8]| constants.windows(text.len()).any(|window| window == *text);
-    if !MARKS.iter().all(says) {
+    if !MARKS.iter().all(|mark| contains(constants, mark)) {
         return None;
     }
     let build = program.build_id()?;
@@ -43,14 +43,15 @@ pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDa
 /// Whether all addresses are within the program's variables. The content of the cache is not trusted.
 fn fits(layout: &WireDash, program: &Elf<'_>) -> bool {
     let variables = program.variables();
-    let is_variable = |address: &u64| variables.iter().any(|range| range.contains(address));
-    let is_valid = |block: u64, location: u64| match location {
-        ..DASH_BLOCK_BYTES => is_variable(&block),
-        address => is_variable(&address),
-    };
     let state = [layout.line, layout.dollar_zero, layout.command_name, layout.input];
-    state.iter().all(|location| is_valid(layout.state_block, *location))
-        && is_valid(layout.parameters_block, layout.parameters)
-        && [layout.function_line, layout.job].iter().all(is_variable)
+    let state = state.map(|location| address_or_holder(location, layout.state_block));
+    let parameters = address_or_holder(layout.parameters, layout.parameters_block);
+    let mut addresses = state.into_iter().chain([parameters, layout.function_line, layout.job]);
+    addresses.all(|address| variables.iter().any(|range| range.contains(&address)))
         && program.code_start() == Some(layout.code_start)
+}
+
+/// Returns the address of a variable or, if its location is an offset in a block, of the variable that points to the block.
+fn address_or_holder(location: u64, block: u64) -> u64 {
+    if location < DASH_BLOCK_BYTES { block } else { location }
 }

@@ -73,6 +73,14 @@ impl Variable {
         self.in_block.keep(in_block.map(|(location, _)| location));
     }
 
+    /// Returns the address of the variable that points to this variable's block; `None` if it is in no block.
+    fn block(&self) -> Option<u64> {
+        match self.direct.only() {
+            Some(_) => None,
+            None => self.in_block.only().map(|location| location.holder),
+        }
+    }
+
     /// Returns the variable's address or, if it has none, its offset in this block.
     fn location(&self, block: Option<u64>) -> Option<u64> {
         self.direct.only().or_else(|| {
@@ -119,16 +127,14 @@ impl<'a> Search<'a> {
         self.narrow_lines(memory, stop, &holders);
         let state_block: Vec<u64> = self.line.in_block.all().iter().map(|location| location.holder).collect();
         self.dollar_zero.keep(memory, &state_block, DASH_BLOCK_BYTES, |name| memory.has_text(name, self.script));
-        let is_command = |name: u64| match stop.source {
+        self.command_name.keep(memory, &state_block, DASH_BLOCK_BYTES, |name| match stop.source {
             // In busybox, this is the script's name.
             CommandSource::Script => name == 0 || memory.has_text(name, self.script),
             CommandSource::File => memory.has_text(name, self.sourced),
             CommandSource::String => memory.has_text(name, "eval"),
-        };
-        self.command_name.keep(memory, &state_block, DASH_BLOCK_BYTES, is_command);
+        });
         self.input.keep(memory, &state_block, DASH_BLOCK_BYTES, |input| is_input(memory, input, stop.source));
-        let is_job = |job: u64| memory.number(job) == Some(memory.job_pid) && memory.pointer(job + 16) == Some(job);
-        let jobs = memory.pointers().filter(|(_, job)| is_job(*job));
+        let jobs = memory.pointers().filter(|(_, job)| is_job(memory, *job));
         self.job.keep(jobs.map(|(address, _)| address));
         if stop.function_line != 0 {
             self.parameters.keep(memory, &holders, HEAD_BYTES, |words| are_parameters(memory, words));
@@ -136,24 +142,16 @@ impl<'a> Search<'a> {
     }
 
     fn narrow_lines(&mut self, memory: &Memory, stop: Stop, holders: &[u64]) {
-        let variables_with = |wanted: u32| {
-            let found = memory.numbers().filter(move |(_, value)| *value == wanted);
-            found.map(|(address, _)| address)
-        };
-        self.function_line.keep(variables_with(stop.function_line));
+        self.function_line.keep(memory.variables_with(stop.function_line));
         let Some(line) = stop.line else { return };
-        self.line.direct.keep(variables_with(line));
+        self.line.direct.keep(memory.variables_with(line));
         let words = holders.iter().flat_map(|holder| memory.numbers_in_block(*holder, HEAD_BYTES));
         let in_block = words.filter(|(_, value)| *value == line);
         self.line.in_block.keep(in_block.map(|(location, _)| location));
     }
 
     pub(super) fn into_layout(self, code_start: u64) -> Option<WireDash> {
-        let in_block = |variable: &Variable| match variable.direct.only() {
-            Some(_) => None,
-            None => variable.in_block.only().map(|location| location.holder),
-        };
-        let (state_block, parameters) = (in_block(&self.line), in_block(&self.parameters));
+        let (state_block, parameters) = (self.line.block(), self.parameters.block());
         Some(WireDash {
             code_start,
             line: self.line.location(state_block)?,
@@ -171,18 +169,21 @@ impl<'a> Search<'a> {
 
 /// Whether the memory at `input` looks like dash's `struct parsefile` for this source: the outer input, a line number, and a descriptor.
 fn is_input(memory: &Memory, input: u64, source: CommandSource) -> bool {
-    let read = || Some((memory.pointer(input)?, memory.number(input + 12)? as i32));
-    match (read(), source) {
-        (Some((outer, fd)), CommandSource::Script) => outer == 0 && (10..64).contains(&fd),
-        (Some((outer, fd)), CommandSource::File) => {
-            is_input(memory, outer, CommandSource::Script) && (10..64).contains(&fd)
-        }
-        (Some((outer, fd)), CommandSource::String) => is_input(memory, outer, CommandSource::Script) && fd == -1,
-        (None, _) => false,
+    let fd = memory.number(input + 12).map(u32::cast_signed);
+    let (Some(outer), Some(fd)) = (memory.pointer(input), fd) else { return false };
+    match source {
+        CommandSource::Script => outer == 0 && (10..64).contains(&fd),
+        CommandSource::File => is_input(memory, outer, CommandSource::Script) && (10..64).contains(&fd),
+        CommandSource::String => is_input(memory, outer, CommandSource::Script) && fd == -1,
     }
 }
 
+/// Whether the memory at `job` looks like dash's `struct job` with the child that the script waits for.
+fn is_job(memory: &Memory, job: u64) -> bool {
+    memory.number(job) == Some(memory.job_pid) && memory.pointer(job + 16) == Some(job)
+}
+
 fn are_parameters(memory: &Memory, words: u64) -> bool {
-    let word = |address: u64, text: &str| memory.pointer(address).is_some_and(|word| memory.has_text(word, text));
-    word(words, ARGUMENT) && words.checked_sub(8).is_some_and(|name| word(name, FUNCTION_NAME))
+    memory.points_to_text(words, ARGUMENT)
+        && words.checked_sub(8).is_some_and(|name| memory.points_to_text(name, FUNCTION_NAME))
 }

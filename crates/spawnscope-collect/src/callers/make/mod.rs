@@ -4,6 +4,7 @@
 pub(crate) mod makefiles;
 mod recipe;
 
+use super::contains;
 use super::elf::Elf;
 use crate::wire::WireMake;
 
@@ -36,8 +37,7 @@ pub(crate) fn fuzz_recipe(makefile: &[u8], first_line: u32, index: u32, text: &[
 }
 
 fn is_known_version(constants: &[u8]) -> bool {
-    let contains = |text: &[u8]| constants.windows(text.len()).any(|window| window == text);
-    contains(PROGRAM) && VERSIONS.into_iter().any(contains)
+    contains(constants, PROGRAM) && VERSIONS.iter().any(|version| contains(constants, version))
 }
 
 #[cfg(test)]
@@ -48,9 +48,12 @@ mod tests {
 
     use super::*;
 
+    fn constants(version: &[u8]) -> Vec<u8> {
+        [b"\0", version, b"\0GNU Make %s\n\0"].concat()
+    }
+
     #[test]
     fn unknown_versions_are_refused() {
-        let constants = |version: &[u8]| [b"\0", version, b"\0GNU Make %s\n\0"].concat();
         assert!(is_known_version(&constants(b"4.3")));
         assert!(is_known_version(&constants(b"4.4.1")));
         for version in [&b"4.2.1"[..], b"4.3.90", b"4.5", b"14.3"] {

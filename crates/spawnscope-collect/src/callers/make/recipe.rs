@@ -224,13 +224,12 @@ mod tests {
     fn a_text_may_be_joined_or_truncated() {
         let makefile = "all:\n\tx $(foreach a, \\\n\t\tb, c)\n";
         assert_eq!(found(makefile, 2, 0, "x $(foreach a, b, c)"), Some(2));
-        let cut = |text: &str| {
+        for (text, line) in
+            [("x $(foreach a, \\", Some(2)), ("x $(foreach a, \\\n\t\tb", Some(2)), ("x $(foreach b", None)]
+        {
             let wanted = RecipeLine { first_line: 2, index: 0, text: text.as_bytes(), is_truncated: true };
-            find_line(makefile.as_bytes(), &wanted)
-        };
-        assert_eq!(cut("x $(foreach a, \\"), Some(2));
-        assert_eq!(cut("x $(foreach a, \\\n\t\tb"), Some(2));
-        assert_eq!(cut("x $(foreach b"), None);
+            assert_eq!(find_line(makefile.as_bytes(), &wanted), line, "{text}");
+        }
         // With .ONESHELL
         assert_eq!(found("all:\n\t@a\n\tb\n", 2, 0, "@a\nb"), Some(2));
     }

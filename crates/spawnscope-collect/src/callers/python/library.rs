@@ -84,13 +84,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("libc.so.6"), "ours").unwrap();
         let program = File::open("/bin/true").unwrap();
-        let opened = |directories: &[&[u8]]| {
+        let named = [b"relative", directory.path().as_os_str().as_bytes()];
+        for (directories, content) in [(&named[..], b"ours"), (&[], b"\x7fELF")] {
             let mut file = open(b"libc.so.6", directories, &program, None).unwrap();
             let mut head = [0; 4];
             std::io::Read::read_exact(&mut file, &mut head).unwrap();
-            head
-        };
-        assert_eq!(opened(&[b"relative", directory.path().as_os_str().as_bytes()]), *b"ours");
-        assert_eq!(opened(&[]), *b"\x7fELF");
+            assert_eq!(head, *content);
+        }
     }
 }

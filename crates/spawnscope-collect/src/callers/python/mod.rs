@@ -47,15 +47,14 @@ pub(crate) fn line(format: u32, table: &[u8], first_line: u32, code_offset: u32)
 /// Returns the layout of the interpreter that this file contains.
 fn interpreter_in(file: &Elf<'_>) -> Option<WirePython> {
     let symbols = file.exports(&["_PyRuntime", "PyCode_Type", VERSION, SINCE_3_9, SINCE_3_10]);
-    let symbol = |name: &str| symbols.get(name).copied();
-    let (runtime, code_type) = (symbol("_PyRuntime")?, symbol("PyCode_Type")?);
-    let version = match symbol(VERSION) {
-        Some(version) => u32::from_le_bytes(*file.bytes(version)?.first_chunk()?),
-        None if symbol(SINCE_3_10).is_some() => 0x30a_0000,
-        None if symbol(SINCE_3_9).is_some() => 0x309_0000,
+    let (runtime, code_type) = (symbols.get("_PyRuntime")?, symbols.get("PyCode_Type")?);
+    let version = match symbols.get(VERSION) {
+        Some(version) => u32::from_le_bytes(*file.bytes(*version)?.first_chunk()?),
+        None if symbols.contains_key(SINCE_3_10) => 0x30a_0000,
+        None if symbols.contains_key(SINCE_3_9) => 0x309_0000,
         None => return None,
     };
-    let published = file.bytes(Symbol { bytes: versions::PUBLISHED_BYTES, ..runtime });
+    let published = file.bytes(Symbol { bytes: versions::PUBLISHED_BYTES, ..*runtime });
     Some(WirePython {
         runtime: runtime.address,
         code_type: code_type.address,

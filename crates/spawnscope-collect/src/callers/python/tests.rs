@@ -14,41 +14,49 @@ struct Table {
 }
 
 impl Table {
+    fn parse(text: &str) -> Table {
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let format = match fields[0] {
+            "3.9" => PYTHON_LINES_STEPS,
+            "3.10" => PYTHON_LINES_RANGES,
+            _ => PYTHON_LINES_LOCATIONS,
+        };
+        Table {
+            name: fields[..2].join(" "),
+            format: format.into(),
+            first_line: fields[2].parse().unwrap(),
+            bytes: parse_hexadecimal(fields[3]),
+            lines: fields[4..].iter().map(|text| parse_line(text)).collect(),
+        }
+    }
+
+    /// The tables of 3.9 do not show where the code ends.
+    fn shows_end_of_code(&self) -> bool {
+        self.format != u32::from(PYTHON_LINES_STEPS)
+    }
+
     fn line(&self, bytes: &[u8], offset: u32) -> Option<u32> {
         line(self.format, bytes, self.first_line, offset)
     }
 }
 
-fn tables() -> Vec<Table> {
-    let hex = |text: &str| -> Vec<u8> {
-        let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
-        digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect()
-    };
-    let line = |text: &str| -> (u32, Option<u32>) {
-        let (offset, line) = text.split_once(':').unwrap();
-        (offset.parse().unwrap(), line.parse().ok())
-    };
-    let format = |version: &str| match version {
-        "3.9" => PYTHON_LINES_STEPS,
-        "3.10" => PYTHON_LINES_RANGES,
-        _ => PYTHON_LINES_LOCATIONS,
-    };
-    let parse = |text: &str| {
-        let fields: Vec<&str> = text.split_whitespace().collect();
-        Table {
-            name: fields[..2].join(" "),
-            format: format(fields[0]).into(),
-            first_line: fields[2].parse().unwrap(),
-            bytes: hex(fields[3]),
-            lines: fields[4..].iter().copied().map(line).collect(),
-        }
-    };
-    TABLES.lines().filter(|text| !text.starts_with('#')).map(parse).collect()
+fn parse_hexadecimal(text: &str) -> Vec<u8> {
+    let digits = (0..text.len()).step_by(2).map(|at| &text[at..at + 2]);
+    digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect()
+}
+
+fn parse_line(text: &str) -> (u32, Option<u32>) {
+    let (offset, line) = text.split_once(':').unwrap();
+    (offset.parse().unwrap(), line.parse().ok())
+}
+
+fn tables() -> impl Iterator<Item = Table> {
+    TABLES.lines().filter(|text| !text.starts_with('#')).map(Table::parse)
 }
 
 #[test]
 fn every_instruction_has_the_line_that_its_interpreter_reports() {
-    let tables = tables();
+    let tables: Vec<Table> = tables().collect();
     for version in ["3.9 ", "3.10", "3.11", "3.12", "3.13", "3.14"] {
         assert!(tables.iter().any(|table| table.name.starts_with(version)), "{version}");
     }
@@ -61,8 +69,7 @@ fn every_instruction_has_the_line_that_its_interpreter_reports() {
             }
         }
         let end = table.lines.last().unwrap().0;
-        // The tables of 3.9 do not show where the code ends.
-        if table.format != u32::from(PYTHON_LINES_STEPS) {
+        if table.shows_end_of_code() {
             assert_eq!(table.line(&table.bytes, end), None, "{}", table.name);
         }
     }
@@ -70,8 +77,7 @@ fn every_instruction_has_the_line_that_its_interpreter_reports() {
 
 #[test]
 fn a_truncated_table_gives_the_right_line_or_none() {
-    let shows_end_of_code = |table: &Table| table.format != u32::from(PYTHON_LINES_STEPS);
-    for table in tables().into_iter().filter(shows_end_of_code) {
+    for table in tables().filter(Table::shows_end_of_code) {
         for length in 0..table.bytes.len() {
             for &(offset, expected) in &table.lines {
                 let found = table.line(&table.bytes[..length], offset);

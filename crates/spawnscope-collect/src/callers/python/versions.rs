@@ -12,8 +12,8 @@ pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
 /// too large. `runtime` is the beginning of `_PyRuntime` in the file.
 pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
     let layout = match version >> 16 {
-        0x309 => python_3_9(),
-        0x30a => python_3_10(),
+        0x309 => with_frame_objects(PYTHON_LINES_STEPS, 104),
+        0x30a => with_frame_objects(PYTHON_LINES_RANGES, 96),
         0x30b => python_3_11(),
         0x30c => python_3_12(),
         0x30d => published_offsets(version, runtime, &INDICES_3_13)?,
@@ -60,14 +60,6 @@ fn with_frame_objects(line_format: u16, frame_instruction: u16) -> WirePython {
         line_format,
         ..WirePython::new_zeroed()
     }
-}
-
-fn python_3_9() -> WirePython {
-    with_frame_objects(PYTHON_LINES_STEPS, 104)
-}
-
-fn python_3_10() -> WirePython {
-    with_frame_objects(PYTHON_LINES_RANGES, 96)
 }
 
 fn python_3_11() -> WirePython {
@@ -254,19 +246,21 @@ mod tests {
         assert_eq!(offsets(0x30f_00f0, &runtime(&DEBIAN_3_14)), None);
     }
 
+    /// Returns the offsets that a table with another word at an index gives.
+    fn with_word(index: usize, word: u64) -> Option<WirePython> {
+        let mut words = DEBIAN_3_13;
+        words[index - 1] = word;
+        offsets(0x30d_05f0, &runtime(&words))
+    }
+
     #[test]
     fn an_implausible_table_of_offsets_is_not_used() {
-        let with = |index: usize, word: u64| {
-            let mut words = DEBIAN_3_13;
-            words[index - 1] = word;
-            offsets(0x30d_05f0, &runtime(&words))
-        };
-        assert!(with(3, 7).is_some(), "an unused word");
-        assert_eq!(with(1, 0x30d_00f0), None, "another version");
-        assert_eq!(with(2, 1), None, "no global lock");
-        assert_eq!(with(INDICES_3_13.frame_owner, 20), None, "fields beyond the piece");
-        assert_eq!(with(INDICES_3_13.code_instructions, 4000), None, "a piece larger than allowed");
-        assert_eq!(with(INDICES_3_13.code_file, 70_000), None);
+        assert!(with_word(3, 7).is_some(), "an unused word");
+        assert_eq!(with_word(1, 0x30d_00f0), None, "another version");
+        assert_eq!(with_word(2, 1), None, "no global lock");
+        assert_eq!(with_word(INDICES_3_13.frame_owner, 20), None, "fields beyond the piece");
+        assert_eq!(with_word(INDICES_3_13.code_instructions, 4000), None, "a piece larger than allowed");
+        assert_eq!(with_word(INDICES_3_13.code_file, 70_000), None);
         assert_eq!(offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)[..100]), None, "truncated");
         assert_eq!(offsets(0x30d_05f0, &[0; 500]), None, "no cookie");
     }

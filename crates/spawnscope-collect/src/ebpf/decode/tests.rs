@@ -91,45 +91,42 @@ fn only_the_allowed_variables_of_an_environment_are_decoded() {
 
 #[test]
 fn a_working_directory_without_components_is_the_root_and_an_incomplete_one_is_unknown() {
-    let cwd = |bytes: &[u8]| match &decoded(bytes).unwrap()[0] {
-        EventKind::Executed(executed) => executed.cwd.clone(),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(cwd(&executed([b"x\0", b"/bin/sh\0", b"", b""], true)), Some(b"/".to_vec()));
-    assert_eq!(cwd(&executed([b"x\0", b"/bin/sh\0", b"", b"a\0"], false)), None);
+    for (components, is_complete, cwd) in [(&b""[..], true, Some(b"/".to_vec())), (b"a\0", false, None)] {
+        match &decoded(&executed([b"x\0", b"/bin/sh\0", b"", components], is_complete)).unwrap()[0] {
+            EventKind::Executed(executed) => assert_eq!(executed.cwd, cwd),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
 fn zero_closes_differ_from_an_unknown_number_of_closes() {
-    let closing = |closes: u32, span: u64| {
+    for (closes, span, expected) in
+        [(0, 0, Some((0, Nanos(0)))), (3, 70, Some((3, Nanos(70)))), (UNKNOWN_COUNT, 0, None)]
+    {
         let mut record = WireExecuted::new_zeroed();
         (record.header, record.setup_closes, record.setup_close_span) = (header(KIND_EXECUTED), closes, span);
-        match decoded(record.as_bytes()).unwrap().remove(0) {
-            EventKind::Executed(executed) => executed.closing.map(|closing| (closing.calls, closing.span)),
+        let closing = match decoded(record.as_bytes()).unwrap().remove(0) {
+            EventKind::Executed(executed) => executed.closing,
             other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(closing(0, 0), Some((0, Nanos(0))));
-    assert_eq!(closing(3, 70), Some((3, Nanos(70))));
-    assert_eq!(closing(UNKNOWN_COUNT, 0), None);
+        };
+        assert_eq!(closing.map(|closing| (closing.calls, closing.span)), expected);
+    }
 }
 
 #[test]
 fn a_cache_that_the_loader_did_not_open_is_neither_present_nor_missing() {
-    let cache = |cache: u32| {
+    for (cache, opened_cache) in [(CACHE_OPENED, Some(true)), (CACHE_FAILED, Some(false)), (CACHE_NOT_TRIED, None)] {
         let mut record = WireLoaded::new_zeroed();
         (record.header, record.loader, record.cache) = (header(KIND_LOADED), LOADER_DONE, cache);
         (record.opens, record.failed_opens) = (4, 9);
         match decoded(record.as_bytes()).unwrap().remove(0) {
             EventKind::Loaded(Loaded { loader: Loader::Done { search: Some(search), .. }, .. }) => {
-                assert_eq!((search.opens, search.failed_opens), (4, 9));
-                search.opened_cache
+                assert_eq!((search.opens, search.failed_opens, search.opened_cache), (4, 9, opened_cache));
             }
             other => panic!("{other:?}"),
         }
-    };
-    let caches = [CACHE_OPENED, CACHE_FAILED, CACHE_NOT_TRIED].map(cache);
-    assert_eq!(caches, [Some(true), Some(false), None]);
+    }
 }
 
 #[test]
@@ -183,53 +180,53 @@ fn waited_for(kind: u32, inode: u64) -> Option<Object> {
 
 #[test]
 fn wait_objects_are_identified_by_inode_or_by_name() {
-    let of_kind = |kind, inode| Some(Object { kind, device: 5, inode });
-    assert_eq!(waited_for(OBJECT_UNKNOWN, 7), None);
     for (number, kind) in [
         (OBJECT_PIPE, ObjectKind::Pipe),
         (OBJECT_DIRECTORY, ObjectKind::Directory),
         (OBJECT_PIDFD, ObjectKind::Pidfd),
         (OBJECT_PERMISSION, ObjectKind::Permission),
     ] {
-        assert_eq!(waited_for(number, 7), of_kind(kind, 7));
+        assert_eq!(waited_for(number, 7), Some(Object { kind, device: 5, inode: 7 }));
     }
-    let named = |name: &[u8; 8]| waited_for(OBJECT_ANONYMOUS, u64::from_ne_bytes(*name));
-    assert_eq!(named(b"[eventpo"), of_kind(ObjectKind::Epoll, 0));
-    assert_eq!(named(b"[timerfd"), of_kind(ObjectKind::Timerfd, 0));
-    assert_eq!(named(b"inotify\0"), of_kind(ObjectKind::Anonymous, 0));
-    assert_eq!(waited_for(99, 7), None);
+    for (name, kind) in
+        [(b"[eventpo", ObjectKind::Epoll), (b"[timerfd", ObjectKind::Timerfd), (b"inotify\0", ObjectKind::Anonymous)]
+    {
+        let found = waited_for(OBJECT_ANONYMOUS, u64::from_ne_bytes(*name));
+        assert_eq!(found, Some(Object { kind, device: 5, inode: 0 }));
+    }
+    assert_eq!((waited_for(OBJECT_UNKNOWN, 7), waited_for(99, 7)), (None, None));
 }
 
 #[test]
 fn a_file_that_a_thread_waits_for_gets_its_path() {
-    let named = |components: &[u8], complete: u32| {
+    let components = b"fifo\0tmp\0".as_slice();
+    for (complete, path) in [(1, "/tmp/fifo"), (0, ".../tmp/fifo")] {
         let mut record = WireFileNamed::new_zeroed();
         (record.header, record.inode, record.device) = (header(KIND_FILE_NAMED), 9, 5);
         (record.path_bytes, record.complete) = (components.len() as u32, complete);
-        decoded(&[record.as_bytes(), components].concat()).unwrap().remove(0)
-    };
-    let path = |path: &[u8]| EventKind::FileNamed { device: 5, inode: 9, path: path.to_vec() };
-    assert_eq!(named(b"fifo\0tmp\0", 1), path(b"/tmp/fifo"));
-    assert_eq!(named(b"fifo\0tmp\0", 0), path(b".../tmp/fifo"));
+        let named = decoded(&[record.as_bytes(), components].concat()).unwrap().remove(0);
+        assert_eq!(named, EventKind::FileNamed { device: 5, inode: 9, path: path.into() });
+    }
+}
+
+fn waker(kind: u32, woken: u64) -> Option<Waker> {
+    let mut record = WireSlice::new_zeroed();
+    (record.header, record.left, record.syscall) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE, -1);
+    (record.waker.kind, record.waker.woken, record.waker.task, record.waker.pid) = (kind, woken, 5, 42);
+    record.waker.comm[..4].copy_from_slice(b"cron");
+    match decoded(record.as_bytes()).unwrap().remove(0) {
+        EventKind::Slice(slice) => slice.wake.map(|wake| wake.by),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
 fn a_waker_is_a_followed_thread_another_thread_or_an_interrupt() {
-    let wake = |kind: u32, woken: u64| {
-        let mut record = WireSlice::new_zeroed();
-        (record.header, record.left, record.syscall) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE, -1);
-        (record.waker.kind, record.waker.woken, record.waker.task, record.waker.pid) = (kind, woken, 5, 42);
-        record.waker.comm[..4].copy_from_slice(b"cron");
-        match decoded(record.as_bytes()).unwrap().remove(0) {
-            EventKind::Slice(slice) => slice.wake.map(|wake| wake.by),
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(wake(WAKER_TASK, 1), Some(Waker::Task(TaskId(5))));
-    assert_eq!(wake(WAKER_OTHER, 1), Some(Waker::Other { pid: Pid(42), name: b"cron".to_vec() }));
-    assert_eq!(wake(WAKER_INTERRUPT, 1), Some(Waker::Interrupt));
-    assert_eq!(wake(WAKER_UNKNOWN, 1), None);
-    assert_eq!(wake(WAKER_TASK, 0), None);
+    assert_eq!(waker(WAKER_TASK, 1), Some(Waker::Task(TaskId(5))));
+    assert_eq!(waker(WAKER_OTHER, 1), Some(Waker::Other { pid: Pid(42), name: b"cron".to_vec() }));
+    assert_eq!(waker(WAKER_INTERRUPT, 1), Some(Waker::Interrupt));
+    assert_eq!(waker(WAKER_UNKNOWN, 1), None);
+    assert_eq!(waker(WAKER_TASK, 0), None);
 }
 
 /// Returns a frame as the BPF programs write it. Its table advances one line per code unit, starting at the second line of the function.
@@ -287,6 +284,18 @@ fn a_truncated_python_chain_is_malformed() {
     }
 }
 
+fn events_of(record: &[u8], chains: &mut Chains) -> Vec<Event> {
+    let mut events = Vec::new();
+    decode(record, 4096, chains, &mut events).unwrap();
+    events
+}
+
+fn launch_by(parent_task: u64) -> WireLaunch {
+    let mut launch = WireLaunch::new_zeroed();
+    (launch.header, launch.parent_task) = (header(KIND_LAUNCH), parent_task);
+    launch
+}
+
 #[test]
 fn a_call_site_that_a_node_thread_announces_is_that_of_its_next_launch() {
     let mut call_site = WireNodeCallSite::new_zeroed();
@@ -294,20 +303,10 @@ fn a_call_site_that_a_node_thread_announces_is_that_of_its_next_launch() {
     (call_site.header, call_site.bytes) = (header(KIND_NODE_CALL_SITE), name.len() as u32);
     let call_site = [call_site.as_bytes(), &name].concat();
     let mut chains = Chains::default();
-    let mut events_of = |record: &[u8]| {
-        let mut events = Vec::new();
-        decode(record, 4096, &mut chains, &mut events).unwrap();
-        events
-    };
-    let launch = |parent_task: u64| {
-        let mut launch = WireLaunch::new_zeroed();
-        (launch.header, launch.parent_task) = (header(KIND_LAUNCH), parent_task);
-        launch
-    };
-    assert!(events_of(&call_site).is_empty());
-    assert_eq!(events_of(launch(9).as_bytes()).len(), 1, "a launch of another thread");
-    let [_, called] = &events_of(launch(8).as_bytes())[..] else { panic!("no call site") };
+    assert!(events_of(&call_site, &mut chains).is_empty());
+    assert_eq!(events_of(launch_by(9).as_bytes(), &mut chains).len(), 1, "a launch of another thread");
+    let [_, called] = &events_of(launch_by(8).as_bytes(), &mut chains)[..] else { panic!("no call site") };
     let EventKind::Called(chain) = &called.kind else { panic!("{called:?}") };
     assert_eq!((called.launch, chain.frames[0].line), (LaunchId(7), Some(5)));
-    assert_eq!(events_of(launch(8).as_bytes()).len(), 1, "the call site was announced for one launch");
+    assert_eq!(events_of(launch_by(8).as_bytes(), &mut chains).len(), 1, "the call site was announced for one launch");
 }

@@ -205,28 +205,35 @@ mod tests {
         assert!(by_thread(libc::SYS_read, DOUBT, 0, Some(ObjectKind::Pipe)));
     }
 
-    #[test]
-    fn the_waker_of_an_uninterruptible_wait_is_certain_if_it_was_for_a_child_or_a_scanner() {
+    /// Whether the waker of an uninterruptible wait is certain.
+    fn is_certain(call: i64, object: Option<ObjectKind>) -> bool {
         let mut slice = WireSlice::new_zeroed();
         (slice.waker.woken, slice.waker.kind, slice.left) = (9, DOUBT, LEFT_UNINTERRUPTIBLE);
-        let mut is_certain = |call: i64, object| {
-            slice.syscall = call as i32;
-            wake(&slice, object).unwrap().is_certain
-        };
+        slice.syscall = call as i32;
+        wake(&slice, object).unwrap().is_certain
+    }
+
+    #[test]
+    fn the_waker_of_an_uninterruptible_wait_is_certain_if_it_was_for_a_child_or_a_scanner() {
         assert!(is_certain(libc::SYS_clone3, None));
         assert!(is_certain(libc::SYS_openat, Some(ObjectKind::Permission)));
         assert!(!is_certain(libc::SYS_openat, Some(ObjectKind::File)), "a disk");
         assert!(!is_certain(libc::SYS_exit_group, None));
     }
 
+    fn socket_wait(call: i64, kind: u32, result: i32, object: u32) -> WireSlice {
+        let mut slice = WireSlice::new_zeroed();
+        (slice.waker.kind, slice.result, slice.object_kind) = (kind, result, object);
+        slice.syscall = i32::try_from(call).unwrap();
+        slice
+    }
+
+    fn is_for(call: i64, kind: u32, result: i32, object: u32) -> bool {
+        was_waited_for(&socket_wait(call, kind, result, object), ObjectKind::Socket)
+    }
+
     #[test]
     fn a_watched_socket_is_the_object_of_a_wait_if_it_ended_the_wait() {
-        let mut slice = WireSlice::new_zeroed();
-        let mut is_for = |call: i64, kind, result, object| {
-            (slice.waker.kind, slice.result, slice.object_kind) = (kind, result, object);
-            slice.syscall = i32::try_from(call).unwrap();
-            was_waited_for(&slice, ObjectKind::Socket)
-        };
         let alone = OBJECT_SOCKET;
         let beside = OBJECT_SOCKET | OBJECT_UNLESS_THREAD;
         let interrupted = WAKER_INTERRUPT | WAKER_CALL_RETURNED;
@@ -242,9 +249,8 @@ mod tests {
             assert!(!is_for(call, WAKER_UNKNOWN, 0, alone));
         }
         assert!(is_for(libc::SYS_recvfrom, WAKER_INTERRUPT, 0, alone), "the call has one file only");
+        let mut slice = socket_wait(libc::SYS_ppoll, WAKER_UNKNOWN, 0, alone);
         slice.header.kind = KIND_LAST_SEEN;
-        (slice.waker.kind, slice.object_kind) = (WAKER_UNKNOWN, alone);
-        slice.syscall = i32::try_from(libc::SYS_ppoll).unwrap();
         assert!(was_waited_for(&slice, ObjectKind::Socket), "the thread still waits");
         slice.object_kind = beside;
         assert!(!was_waited_for(&slice, ObjectKind::Socket));

@@ -43,8 +43,8 @@ struct Element {
 
 impl Element {
     fn read(memory: &mut Memory, at: u64) -> Option<Element> {
-        let mut field = |offset| memory.pointer(at.wrapping_add(offset));
-        Some(Element { index: field(0)?, value: field(8)?, next: field(16)?, previous: field(24)? })
+        let [index, value, next, previous] = [0, 8, 16, 24].map(|offset| memory.pointer(at.wrapping_add(offset)));
+        Some(Element { index: index?, value: value?, next: next?, previous: previous? })
     }
 }
 

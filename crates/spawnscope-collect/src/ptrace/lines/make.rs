@@ -65,8 +65,9 @@ pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut M
 
 /// Whether a process is in another mount namespace than spawnscope.
 fn is_in_other_mount_namespace(process: Pid) -> bool {
-    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-    namespace(&process.0.to_string()) != namespace("self")
+    let [own, other] =
+        ["self", &process.0.to_string()].map(|process| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok());
+    own != other
 }
 
 /// Whether an allocator may have returned this value.

@@ -26,8 +26,8 @@ struct Walk {
 pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> {
     let mut script = Script::new(Memory::new(thread), bias, INTERPRETER_PERL);
     let perl = interpreter_of_thread(&mut script, layout, thread)?;
-    let mut field = |offset: u32| script.memory.pointer(perl.wrapping_add(offset.into()));
-    let (statement, stack) = (field(layout.statement)?, field(layout.stack)?);
+    let statement = script.memory.pointer(perl.wrapping_add(layout.statement.into()))?;
+    let stack = script.memory.pointer(perl.wrapping_add(layout.stack.into()))?;
     script.called.flags = SCRIPT_TRUNCATED;
     let mut walk = Walk { script, interpreter: perl, statement, stack, contexts: 0, index: 0 };
     walk.enter(stack)?;

@@ -26,11 +26,11 @@ pub(in crate::stacks) fn code_address(value: u64) -> u64 {
 
 /// Whether these bytes end with a call: E8 with a 32-bit operand, or FF /2 with one of its operand forms.
 pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
-    let is_indirect = |length: &usize| {
-        let start = code.len() - length;
-        code[start] == 0xff && code[start + 1] >> 3 & 7 == 2
-    };
-    code[2] == 0xe8 || [2, 3, 4, 6, 7].iter().any(is_indirect)
+    code[2] == 0xe8 || [2, 3, 4, 6, 7].iter().any(|length| begins_with_indirect_call(&code[CALL_BYTES - length..]))
+}
+
+fn begins_with_indirect_call(code: &[u8]) -> bool {
+    code[0] == 0xff && code[1] >> 3 & 7 == 2
 }
 
 /// Returns the possible return addresses of a function that has put nothing on the stack, each with the stack pointer after the return. The
