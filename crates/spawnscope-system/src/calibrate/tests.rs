@@ -73,7 +73,7 @@ fn rounds_beyond_the_capacity_are_dropped() {
     assert_eq!((lives.len(), lives[0]), (MAX_ROUNDS, life(300, 600)));
 }
 
-fn is_gone(process: Pid) -> bool {
+fn is_gone(process: libc::c_int) -> bool {
     reap(process).is_err_and(|error| error.raw_os_error() == Some(libc::ECHILD))
 }
 
