@@ -66,8 +66,8 @@ pub fn counted(number: u64, singular: &str, plural: &str) -> String {
 /// Formats a value in the largest unit in which it is at least 1, with the digits that the module describes.
 fn scaled(value: f64, units: &[(&str, f64)]) -> String {
     // 999.6 of a unit would be rounded to 1000, so it is shown as 1.00 of the next unit.
-    let fits = |length: f64| value / length >= 0.9995;
-    let (unit, length) = units.iter().copied().find(|(_, length)| fits(*length)).unwrap_or(units[units.len() - 1]);
+    let largest = units.iter().find(|(_, length)| value / length >= 0.9995);
+    let (unit, length) = *largest.unwrap_or(&units[units.len() - 1]);
     let scaled = value / length;
     match scaled {
         _ if length == 1.0 => format!("{value} {unit}"),

@@ -256,9 +256,8 @@ impl Assembler {
     }
 
     fn apply_launched(&mut self, at: Nanos, id: LaunchId, launched: &Launched) {
-        let relative = |instant: Option<Nanos>| instant.map(|instant| self.relative(instant));
-        let entered = relative(launched.entered);
-        let (prepared, parent_tidied) = (relative(launched.prepared), relative(launched.parent_tidied));
+        let [entered, prepared, parent_tidied] = [launched.entered, launched.prepared, launched.parent_tidied]
+            .map(|instant| instant.map(|instant| self.relative(instant)));
         self.give_pid(launched.pid, id);
         self.launch(launched.parent);
         if let Some(reaper) = launched.reaper {

@@ -26,17 +26,18 @@ impl RowHasher {
     }
 
     fn append(&mut self, value: ValueRef<'_>) {
-        let fixed = |kind: u8, bits: [u8; 8]| {
-            let [a, b, c, d, e, f, g, h] = bits;
-            [kind, a, b, c, d, e, f, g, h]
-        };
         match value {
             ValueRef::Null => self.bytes.push(0),
-            ValueRef::Integer(value) => self.bytes.extend_from_slice(&fixed(1, value.to_le_bytes())),
-            ValueRef::Real(value) => self.bytes.extend_from_slice(&fixed(2, value.to_bits().to_le_bytes())),
+            ValueRef::Integer(value) => self.append_fixed(1, value.to_le_bytes()),
+            ValueRef::Real(value) => self.append_fixed(2, value.to_bits().to_le_bytes()),
             ValueRef::Text(text) => self.append_bytes(3, text),
             ValueRef::Blob(blob) => self.append_bytes(4, blob),
         }
+    }
+
+    fn append_fixed(&mut self, kind: u8, bits: [u8; 8]) {
+        let [a, b, c, d, e, f, g, h] = bits;
+        self.bytes.extend_from_slice(&[kind, a, b, c, d, e, f, g, h]);
     }
 
     fn append_bytes(&mut self, kind: u8, bytes: &[u8]) {

@@ -181,12 +181,12 @@ impl SpanChecker {
 /// Whether the sum of the lives of all launches is within `MAX_TOTAL_LIFE_NS`.
 pub(super) fn can_be_summed(recording: &Recording) -> bool {
     let end = recording.info.last_event.max(recording.info.wall.unwrap_or_default());
-    let life = |row: &LaunchRow| {
+    let lives = recording.launches.iter().map(|row| {
         let start = row.create.or(row.created).unwrap_or_default();
         let ended = row.reaped.or(row.zombie).unwrap_or_default().max(end);
         u128::from(ended.since(start).0.max(row.cpu.unwrap_or_default().0))
-    };
-    recording.launches.iter().map(life).sum::<u128>() <= MAX_TOTAL_LIFE_NS
+    });
+    lives.sum::<u128>() <= MAX_TOTAL_LIFE_NS
 }
 
 /// Whether the known instants are in ascending order.
@@ -207,9 +207,12 @@ fn any_is_after(instants: &[Option<Nanos>], end: Nanos) -> bool {
 mod tests {
     use super::*;
 
+    fn at(ns: u64) -> Option<Nanos> {
+        Some(Nanos(ns))
+    }
+
     #[test]
     fn unknown_values_contradict_nothing() {
-        let at = |ns: u64| Some(Nanos(ns));
         assert!(are_in_order(&[None, at(5), None, at(5), at(7)]));
         assert!(!are_in_order(&[at(5_000_000), None, at(3_000_000)]));
         assert!(

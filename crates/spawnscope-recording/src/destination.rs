@@ -48,8 +48,7 @@ pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
     // Drops a `/` or `/.` at the end of the path.
     let normalized = path.file_name().map(|name| path.with_file_name(name));
     let path = normalized.ok_or_else(|| RecordError::InTheWay { path: path.to_owned() })?;
-    let failed = |source| RecordError::io("create", &path, source);
-    let directory = Directory::containing(&path).map_err(failed)?;
+    let directory = Directory::containing(&path).map_err(|source| RecordError::io("create", &path, source))?;
     let occupant = occupant(&directory, &path)?;
     let is_earlier_kept = matches!(occupant, Occupant::Recording);
     if is_earlier_kept {
@@ -62,7 +61,9 @@ pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
     remove_sqlite_files(&directory, &path)?;
     let file = match occupant {
         Occupant::EmptyFile(file) => file,
-        Occupant::Nothing | Occupant::Recording => directory.create(name(&path)).map_err(failed)?,
+        Occupant::Nothing | Occupant::Recording => {
+            directory.create(name(&path)).map_err(|source| RecordError::io("create", &path, source))?
+        }
     };
     if !claim::claim(&file).map_err(|source| RecordError::io("claim", &path, source))? {
         return Err(RecordError::BeingRecorded { path });
@@ -121,11 +122,11 @@ fn name(path: &Path) -> &OsStr {
 fn move_recording(directory: &Directory, path: &Path, old: &Path) -> Result<(), RecordError> {
     // The SQLite files of the replaced recording must be removed first, or SQLite would apply them to the wrong recording.
     remove_sqlite_files(directory, old)?;
-    let rename = |from: &Path, to: &Path| directory.rename(name(from), name(to));
-    rename(path, old).map_err(|source| RecordError::io("rename", path, source))?;
+    directory.rename(name(path), name(old)).map_err(|source| RecordError::io("rename", path, source))?;
     for suffix in SQLITE_SUFFIXES {
         let (from, to) = (with_suffix(path, suffix), with_suffix(old, suffix));
-        ignore_missing(rename(&from, &to)).map_err(|source| RecordError::io("rename", &from, source))?;
+        let renamed = ignore_missing(directory.rename(name(&from), name(&to)));
+        renamed.map_err(|source| RecordError::io("rename", &from, source))?;
     }
     Ok(())
 }
@@ -140,18 +141,17 @@ fn remove_sqlite_files(directory: &Directory, path: &Path) -> Result<(), RecordE
 /// Determines what exists at `path`. Returns an error if it must not be replaced.
 fn occupant(directory: &Directory, path: &Path) -> Result<Occupant, RecordError> {
     let failed = |source| RecordError::io("inspect", path, source);
-    let in_the_way = || RecordError::InTheWay { path: path.to_owned() };
     match directory.entry_type(name(path)).map_err(failed)? {
         EntryType::Nothing => return Ok(Occupant::Nothing),
         EntryType::Link => return Err(RecordError::Link { path: path.to_owned() }),
         // Opening a pipe or a device could have side effects.
-        EntryType::Other => return Err(in_the_way()),
+        EntryType::Other => return Err(RecordError::InTheWay { path: path.to_owned() }),
         EntryType::File => {}
     }
     let file = directory.open(name(path), OFlags::RDONLY).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
-        return Err(in_the_way());
+        return Err(RecordError::InTheWay { path: path.to_owned() });
     }
     if claim::is_claimed(&file) {
         return Err(RecordError::BeingRecorded { path: path.to_owned() });
@@ -161,16 +161,15 @@ fn occupant(directory: &Directory, path: &Path) -> Result<Occupant, RecordError>
     }
     match SqliteHeader::read(&file).map_err(failed)? {
         Some(header) if header.application_id == APPLICATION_ID => Ok(Occupant::Recording),
-        _ => Err(in_the_way()),
+        _ => Err(RecordError::InTheWay { path: path.to_owned() }),
     }
 }
 
 /// Opens an empty file for writing. Refuses a file of another user, who could read the recording, and a file with several hard links, which
 /// exists in another directory as well.
 fn empty_file(directory: &Directory, path: &Path) -> Result<File, RecordError> {
-    let failed = |source| RecordError::io("open", path, source);
-    let file = directory.open(name(path), OFlags::RDWR).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
+    let file = directory.open(name(path), OFlags::RDWR).map_err(|source| RecordError::io("open", path, source))?;
+    let metadata = file.metadata().map_err(|source| RecordError::io("open", path, source))?;
     let is_own = metadata.uid() == owner::file_uid().as_raw() && metadata.nlink() == 1;
     if is_own && metadata.is_file() && metadata.len() == 0 {
         Ok(file)

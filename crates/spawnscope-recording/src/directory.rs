@@ -2,7 +2,7 @@
 //! descriptor, never through a link. This works even if the directory is moved meanwhile.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -80,13 +80,15 @@ impl Directory {
 
     /// Whether the directory's path still leads to the directory, and `name` in it still refers to `file`.
     pub(super) fn still_contains(&self, name: &OsStr, file: &File) -> bool {
-        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
-        let is_at = |path: &Path, other: io::Result<(u64, u64)>| {
-            let found = fs::symlink_metadata(path).map(identity).ok();
-            found.is_some() && found == other.ok()
+        let (Ok(directory), Ok(file)) = (fstat(&self.fd), file.metadata()) else {
+            return false;
         };
-        let directory = fstat(&self.fd).map(|directory| (directory.st_dev, directory.st_ino));
-        is_at(&self.path, directory.map_err(io::Error::from))
-            && is_at(&self.file_path(name), file.metadata().map(identity))
+        is_at(&self.path, (directory.st_dev, directory.st_ino))
+            && is_at(&self.file_path(name), (file.dev(), file.ino()))
     }
+}
+
+/// Whether a path leads to the file with this device and inode.
+fn is_at(path: &Path, identity: (u64, u64)) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == identity)
 }

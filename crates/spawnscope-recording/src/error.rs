@@ -194,12 +194,13 @@ impl RecordError {
 mod tests {
     use super::*;
 
+    fn mapped(code: i32) -> RecordError {
+        let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        RecordError::sqlite("write", Path::new("x.db"), source)
+    }
+
     #[test]
     fn errors_of_sqlite_become_kinds_that_callers_can_distinguish() {
-        let mapped = |code| {
-            let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            RecordError::sqlite("write", Path::new("x.db"), source)
-        };
         assert!(matches!(mapped(ffi::SQLITE_FULL), RecordError::Full { .. }));
         assert!(matches!(mapped(ffi::SQLITE_BUSY), RecordError::Locked { .. }));
         assert!(matches!(mapped(ffi::SQLITE_CORRUPT), RecordError::Corrupt { .. }));

@@ -50,14 +50,13 @@ impl SqliteHeader {
     }
 
     fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<SqliteHeader> {
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         bytes.starts_with(MAGIC).then(|| SqliteHeader {
             page_size: u16::from_be_bytes([bytes[16], bytes[17]]),
             journals: [bytes[JOURNALS.start], bytes[JOURNALS.start + 1]],
-            counter: word(24),
-            valid_for: word(92),
-            application_id: word(68).cast_signed(),
-            user_version: word(60).cast_signed(),
+            counter: word(bytes, 24),
+            valid_for: word(bytes, 92),
+            application_id: word(bytes, 68).cast_signed(),
+            user_version: word(bytes, 60).cast_signed(),
         })
     }
 
@@ -73,4 +72,9 @@ impl SqliteHeader {
             size => u64::from(size),
         }
     }
+}
+
+/// Returns the big-endian number at `at`.
+pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::header::word;
+
 /// Bytes of the log's header.
 const HEADER_BYTES: usize = 32;
 /// Bytes of a frame's header.
@@ -109,20 +111,18 @@ impl Round {
     /// Returns the checksum, continued with these bytes.
     fn checksum_with(&self, bytes: &[u8]) -> [u32; 2] {
         let [mut a, mut b] = self.checksum;
-        for pair in bytes.chunks_exact(8) {
-            let number = |at: usize| {
-                let bytes = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
-                if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
-            };
-            a = a.wrapping_add(number(0)).wrapping_add(b);
-            b = b.wrapping_add(number(4)).wrapping_add(a);
+        let (words, _) = bytes.as_chunks::<4>();
+        let (pairs, _) = words.as_chunks::<2>();
+        for [first, second] in pairs {
+            a = a.wrapping_add(self.number(*first)).wrapping_add(b);
+            b = b.wrapping_add(self.number(*second)).wrapping_add(a);
         }
         [a, b]
     }
-}
 
-fn word(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    fn number(&self, bytes: [u8; 4]) -> u32 {
+        if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
 }
 
 #[cfg(test)]

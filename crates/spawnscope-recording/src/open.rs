@@ -2,7 +2,8 @@
 //! file beside it is created, changed or removed, and the file is identified as a recording before any row is read. This follows the advice
 //! in <https://sqlite.org/security.html>.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -51,19 +52,18 @@ enum Mode {
 /// Opens the recording at `path`.
 pub(super) fn open(path: &Path, timeout: Duration) -> Result<OpenRecording, RecordError> {
     let file = regular_file(path)?;
-    let not_a_recording = || RecordError::NotARecording { path: path.to_owned() };
-    let header = SqliteHeader::read(&file)
-        .map_err(|source| RecordError::io("read", path, source))?
-        .ok_or_else(not_a_recording)?;
-    if header.application_id != APPLICATION_ID {
-        return Err(not_a_recording());
-    }
+    let header = SqliteHeader::read(&file).map_err(|source| RecordError::io("read", path, source))?;
+    let header = header
+        .filter(|header| header.application_id == APPLICATION_ID)
+        .ok_or_else(|| RecordError::NotARecording { path: path.to_owned() })?;
     let is_live = claim::is_claimed(&file);
     let log = open_log(path)?;
     if !is_live {
-        check_bytes(path, &file, &header, log.as_ref())?;
+        let damage = find_damage(&file, &header, log.as_ref());
+        if let Some(detail) = damage.map_err(|source| RecordError::io("read", path, source))? {
+            return Err(RecordError::Corrupt { path: path.to_owned(), detail });
+        }
     }
-    let length = |file: &File| file.metadata().map_or(0, |metadata| metadata.len());
     let log_bytes = log.as_ref().map(length);
     let mode = match log_bytes {
         _ if is_unnamed(&file) => Mode::Unnamed,
@@ -104,17 +104,23 @@ fn regular_file(path: &Path) -> Result<File, RecordError> {
     // Without O_NONBLOCK, opening a pipe at this path would wait forever.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = opened.map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => RecordError::Missing { path: path.to_owned() },
+        io::ErrorKind::NotFound => RecordError::Missing { path: path.to_owned() },
         _ => RecordError::io("open", path, source),
     })?;
     let metadata = file.metadata().map_err(|source| RecordError::io("read", path, source))?;
     if metadata.is_file() { Ok(file) } else { Err(RecordError::NotARecording { path: path.to_owned() }) }
 }
 
+fn length(file: &File) -> u64 {
+    file.metadata().map_or(0, |metadata| metadata.len())
+}
+
 /// Whether a file has no name, and only this user can open it, so that no other user can change it.
 fn is_unnamed(file: &File) -> bool {
-    let is_ours = |metadata: &Metadata| metadata.uid() == geteuid().as_raw() && metadata.mode().trailing_zeros() >= 6;
-    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0 && is_ours(&metadata))
+    file.metadata().is_ok_and(|metadata| {
+        let is_ours = metadata.uid() == geteuid().as_raw() && metadata.mode().trailing_zeros() >= 6;
+        metadata.nlink() == 0 && is_ours
+    })
 }
 
 /// Opens the write-ahead log beside a recording. It matters even if the recording's header does not mention it, because SQLite reads it anyway.
@@ -131,24 +137,19 @@ fn open_log(path: &Path) -> Result<Option<File>, RecordError> {
 }
 
 /// Detects flipped bits in the file and in the log, as far as this is possible without SQLite.
-fn check_bytes(path: &Path, file: &File, header: &SqliteHeader, log: Option<&File>) -> Result<(), RecordError> {
-    let failed = |source| RecordError::io("read", path, source);
-    let corrupt = |detail: String| RecordError::Corrupt { path: path.to_owned(), detail };
-    if let Some(damage) = log.map(log::find_damage).transpose().map_err(failed)?.flatten() {
-        return Err(corrupt(damage));
+fn find_damage(file: &File, header: &SqliteHeader, log: Option<&File>) -> io::Result<Option<String>> {
+    if let Some(damage) = log.map(log::find_damage).transpose()?.flatten() {
+        return Ok(Some(damage));
     }
     let is_newer = header.user_version > version::CURRENT;
-    if trailer::check(file, header).map_err(failed)? == Seal::Broken && !is_newer {
-        return Err(corrupt("the file does not match its checksum".to_owned()));
-    }
-    Ok(())
+    let is_broken = trailer::check(file, header)? == Seal::Broken && !is_newer;
+    Ok(is_broken.then(|| "the file does not match its checksum".to_owned()))
 }
 
 /// Connects to a file that was identified as a recording. Returns the connection and the format version.
 fn connect(path: &Path, mode: Mode, timeout: Duration) -> Result<(Connection, i32), RecordError> {
-    let failed = |source| open_error(path, source);
-    let connection = connection(path, mode, timeout).map_err(failed)?;
-    let (application_id, user_version) = identity(&connection).map_err(failed)?;
+    let connection = connection(path, mode, timeout).map_err(|source| open_error(path, source))?;
+    let (application_id, user_version) = identity(&connection).map_err(|source| open_error(path, source))?;
     let path = path.to_owned();
     match version::identify(application_id, user_version) {
         Identity::Readable => {}
@@ -222,8 +223,9 @@ fn immutable_uri(path: &Path) -> PathBuf {
 
 /// Reads the two numbers that identify a file. This is the first access by SQLite, so it fails if the file is locked or damaged.
 fn identity(connection: &Connection) -> rusqlite::Result<(i32, i32)> {
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get(0));
-    Ok((pragma("application_id")?, pragma("user_version")?))
+    let application_id = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let user_version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok((application_id, user_version))
 }
 
 /// Returns the error for an existing file that could not be opened, with the operating system's reason (such as a missing permission), which

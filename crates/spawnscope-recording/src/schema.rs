@@ -56,16 +56,14 @@ fn expected(version: i32) -> Vec<Definition> {
             later.all(|column| name != Some(column.name))
         });
         let has_index = parts.iter().any(|part| part.ends_with(" TEXT PRIMARY KEY"));
-        let define = |kind: &str, name: String, parts| Definition {
+        let index = has_index.then(|| ("index", format!("sqlite_autoindex_{}_1", table.name), None));
+        let definitions = [("table", table.name.to_owned(), Some(parts))].into_iter().chain(index);
+        all.extend(definitions.map(|(kind, name, parts)| Definition {
             kind: kind.to_owned(),
             name,
             table: table.name.to_owned(),
             parts,
-        };
-        all.push(define("table", table.name.to_owned(), Some(parts)));
-        if has_index {
-            all.push(define("index", format!("sqlite_autoindex_{}_1", table.name), None));
-        }
+        }));
     }
     all
 }
@@ -79,29 +77,32 @@ fn created_table(statement: &str) -> Option<&str> {
 /// comments, and reduces white space to single spaces.
 fn split_definition(statement: &str) -> Vec<String> {
     let statement = without_comments(statement);
-    let normalized = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((head, rest)) = statement.split_once('(') else {
-        return vec![normalized(&statement)];
+        return vec![normalize(&statement)];
     };
     let Some((list, tail)) = rest.rsplit_once(')') else {
-        return vec![normalized(&statement)];
+        return vec![normalize(&statement)];
     };
-    let mut parts = vec![normalized(head)];
+    let mut parts = vec![normalize(head)];
     let (mut depth, mut from) = (0usize, 0);
     for (at, byte) in list.bytes().enumerate() {
         match byte {
             b'(' => depth += 1,
             b')' => depth = depth.saturating_sub(1),
             b',' if depth == 0 => {
-                parts.push(normalized(&list[from..at]));
+                parts.push(normalize(&list[from..at]));
                 from = at + 1;
             }
             _ => {}
         }
     }
-    parts.push(normalized(&list[from..]));
-    parts.extend(Some(normalized(tail)).filter(|tail| !tail.is_empty()));
+    parts.push(normalize(&list[from..]));
+    parts.extend(Some(normalize(tail)).filter(|tail| !tail.is_empty()));
     parts
+}
+
+fn normalize(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Removes comments, which extend from `--` to the end of the line. Strings that contain `--` need no special handling: our schema has

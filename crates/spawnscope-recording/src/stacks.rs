@@ -46,13 +46,14 @@ impl Stacks {
     }
 
     fn frame(&mut self, frame: &Frame, texts: &mut Interner) -> FrameId {
-        let mut text = |text: &Option<Vec<u8>>| text.as_deref().map(|text| texts.intern(text));
+        let [function, file, module] =
+            [&frame.function, &frame.file, &frame.module].map(|text| text.as_deref().map(|text| texts.intern(text)));
         let row = FrameRow {
             language: frame.language,
-            function: text(&frame.function),
-            file: text(&frame.file),
+            function,
+            file,
             line: frame.line,
-            module: text(&frame.module),
+            module,
             address: frame.address,
             is_inlined: frame.is_inlined,
         };
@@ -112,12 +113,12 @@ mod tests {
     use super::*;
 
     fn chain(lines: &[u32], is_truncated: bool) -> Chain {
-        let frame = |line: &u32| Frame {
+        let frames = lines.iter().map(|line| Frame {
             file: Some(b"unpack.sh".to_vec()),
             line: Some(*line),
             ..Frame::unknown(Language::Bash)
-        };
-        Chain { frames: lines.iter().map(frame).collect(), is_truncated }
+        });
+        Chain { frames: frames.collect(), is_truncated }
     }
 
     #[test]

@@ -109,15 +109,15 @@ impl Store {
     /// Merges the log into the file, unless another program is still reading the recording, and closes the file.
     pub(super) fn close(self) -> Result<FinishedFiles, RecordError> {
         let Store { connection, path, destination, .. } = self;
-        let failed = |source| RecordError::sqlite("finish", &path, source);
         if !destination.is_still_there() {
-            merge_log_without_removing(&connection).map_err(failed)?;
+            let merged = merge_log_without_removing(&connection);
+            merged.map_err(|source| RecordError::sqlite("finish", &path, source))?;
             return Err(RecordError::Moved { path });
         }
         let deadline = Instant::now() + READERS_TIMEOUT;
         while let Err(error) = end_log(&connection) {
             if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) {
-                return Err(failed(error));
+                return Err(RecordError::sqlite("finish", &path, error));
             }
             if Instant::now() > deadline {
                 return Ok(FinishedFiles::WithLog(log::wal_path(&path)));

@@ -116,12 +116,11 @@ impl<'t> SummingWriter<'t> {
         for (rowid, row) in rows {
             let rowid = ValueRef::Integer(rowid);
             encode(row, &mut values);
-            let bound = || values.iter().copied().chain([rowid]).map(ToSqlOutput::Borrowed);
-            if insert.execute(params_from_iter(bound()))? == 1 {
+            if execute_at(&mut insert, &values, rowid)? == 1 {
                 self.add(table, &values);
             } else {
                 let old = self.stored_checksum(table, rowid)?;
-                replace.execute(params_from_iter(bound()))?;
+                execute_at(&mut replace, &values, rowid)?;
                 let new = self.stored_checksum(table, rowid)?;
                 self.sums.get_mut(table).replace(old, new);
             }
@@ -193,6 +192,15 @@ fn encode<'r, R: Row<Sqlite>>(row: &'r R, values: &mut Vec<ValueRef<'r>>) {
 
 fn execute(statement: &mut CachedStatement<'_>, values: &[ValueRef<'_>]) -> rusqlite::Result<usize> {
     statement.execute(params_from_iter(values.iter().copied().map(ToSqlOutput::Borrowed)))
+}
+
+/// Like `execute`, for a statement that ends with the rowid.
+fn execute_at(
+    statement: &mut CachedStatement<'_>,
+    values: &[ValueRef<'_>],
+    rowid: ValueRef<'_>,
+) -> rusqlite::Result<usize> {
+    statement.execute(params_from_iter(values.iter().copied().chain([rowid]).map(ToSqlOutput::Borrowed)))
 }
 
 fn column_values<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite::Result<Vec<ValueRef<'row>>> {

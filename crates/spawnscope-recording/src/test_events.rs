@@ -154,39 +154,39 @@ pub(super) fn peer_found(at: u64) -> Event {
 
 /// Returns the call chain of a launch that was requested by a function of a script.
 pub(super) fn called(at: u64, launch: LaunchId) -> Event {
-    let frame = |line, function: Option<&str>| Frame {
-        function: function.map(|name| name.as_bytes().to_vec()),
+    let frames = [(14, Some(b"relocate".to_vec())), (30, None)].map(|(line, function)| Frame {
+        function,
         file: Some(b"./unpack.sh".to_vec()),
         line: Some(line),
         ..Frame::unknown(Language::Bash)
-    };
-    let chain = Chain { frames: vec![frame(14, Some("relocate")), frame(30, None)], is_truncated: false };
+    });
+    let chain = Chain { frames: frames.into(), is_truncated: false };
     event(at, launch, EventKind::Called(Arc::new(chain)))
 }
 
 /// Returns a sample of the root's first thread in a kernel function.
 pub(super) fn sampled(at: u64, span: u64, is_waiting: bool, function: &str) -> Event {
-    let frame =
-        |language, function: &str| Frame { function: Some(function.as_bytes().to_vec()), ..Frame::unknown(language) };
-    let chain =
-        Chain { frames: vec![frame(Language::Kernel, function), frame(Language::Native, "main")], is_truncated: false };
+    let frames = [(Language::Kernel, function), (Language::Native, "main")]
+        .map(|(language, name)| Frame { function: Some(name.as_bytes().to_vec()), ..Frame::unknown(language) });
+    let chain = Chain { frames: frames.into(), is_truncated: false };
     let sampled = Sampled { span: Nanos(span), is_waiting, chain: Arc::new(chain) };
     event(at, ROOT, EventKind::Sampled(sampled))
 }
 
+fn exec_failed(at: u64, launch: LaunchId, path: &str) -> Event {
+    let kind = EventKind::ExecFailed { entered: instant(at - 5), path: path.as_bytes().to_vec(), errno: 2 };
+    event(at, launch, kind)
+}
+
 /// Returns the events of a typical child of the root, within 1.4 µs: fork, two failed execs, exec, exit, reaping, eight slices.
 pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
-    let failed = |at: u64, path: &str| {
-        let kind = EventKind::ExecFailed { entered: instant(at - 5), path: path.as_bytes().to_vec(), errno: 2 };
-        event(at, id, kind)
-    };
     let mut life = vec![
         launched(start + 100, ROOT, id, pid),
         called(start + 100, id),
         fifo_named(start + 150, id),
         slice(start + 200, id, LeftCpu::Created),
-        failed(start + 250, "/usr/local/sbin/dirname"),
-        failed(start + 260, "/usr/local/bin/dirname"),
+        exec_failed(start + 250, id, "/usr/local/sbin/dirname"),
+        exec_failed(start + 260, id, "/usr/local/bin/dirname"),
         executed(start + 300, id, &format!("dirname --zero ./usr/share/doc/{start:012}")),
         loaded(start + 400, id),
     ];
@@ -203,28 +203,26 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
 /// Returns the event with all times multiplied by a thousand. Real processes take microseconds where these events take nanoseconds, and larger
 /// numbers need more space in a file.
 pub(super) fn at_real_pace(mut event: Event) -> Event {
-    let stretch = |time: &mut Nanos| *time = instant(time.since(ORIGIN).0 * 1_000);
-    let stretch_cpu = |span: &mut Nanos| span.0 *= 1_000;
     stretch(&mut event.at);
     match &mut event.kind {
         EventKind::Launched(launched) => launched.entered.iter_mut().for_each(stretch),
         EventKind::ExecFailed { entered, .. } => stretch(entered),
         EventKind::Executed(executed) => {
             executed.first_run.iter_mut().chain(&mut executed.entered).for_each(stretch);
-            stretch_cpu(&mut executed.cpu_at_entry);
-            executed.closing.iter_mut().for_each(|closing| stretch_cpu(&mut closing.span));
+            stretch_span(&mut executed.cpu_at_entry);
+            executed.closing.iter_mut().for_each(|closing| stretch_span(&mut closing.span));
         }
         EventKind::Loaded(loaded) => {
             stretch(&mut loaded.exec_returned);
-            stretch_cpu(&mut loaded.cpu_at_return);
+            stretch_span(&mut loaded.cpu_at_return);
             if let Loader::Done { at, cpu, .. } = &mut loaded.loader {
                 stretch(at);
-                stretch_cpu(cpu);
+                stretch_span(cpu);
             }
         }
         EventKind::Exited(exited) => {
             exited.first_run.iter_mut().chain(&mut exited.exit_group_entered).for_each(stretch);
-            exited.cpu.iter_mut().for_each(stretch_cpu);
+            exited.cpu.iter_mut().for_each(stretch_span);
         }
         EventKind::Gone { zombie, .. } => zombie.iter_mut().for_each(stretch),
         EventKind::Slice(slice) | EventKind::LastSeen(slice) => {
@@ -238,7 +236,15 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         | EventKind::FileNamed { .. }
         | EventKind::PeerFound { .. }
         | EventKind::Called(_) => {}
-        EventKind::Sampled(sampled) => stretch_cpu(&mut sampled.span),
+        EventKind::Sampled(sampled) => stretch_span(&mut sampled.span),
     }
     event
+}
+
+fn stretch(time: &mut Nanos) {
+    *time = instant(time.since(ORIGIN).0 * 1_000);
+}
+
+fn stretch_span(span: &mut Nanos) {
+    span.0 *= 1_000;
 }

@@ -39,9 +39,10 @@ mod tests {
     fn the_schema_contains_the_numbers_that_are_checked() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("schema.sql")).unwrap();
-        let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0)).unwrap();
-        assert_eq!(pragma("application_id"), APPLICATION_ID);
-        assert_eq!(pragma("user_version"), CURRENT);
+        for (name, expected) in [("application_id", APPLICATION_ID), ("user_version", CURRENT)] {
+            let found: i32 = connection.pragma_query_value(None, name, |row| row.get(0)).unwrap();
+            assert_eq!(found, expected, "{name}");
+        }
     }
 
     #[test]

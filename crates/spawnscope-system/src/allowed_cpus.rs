@@ -24,14 +24,18 @@ fn quota(root: &Path) -> Option<f64> {
 }
 
 fn quota_in(directory: &Path) -> Option<f64> {
-    let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
-    // "max" or -1 means that the group has no quota.
-    let positive = |text: &str| text.trim().parse::<f64>().ok().filter(|micros| *micros > 0.0);
-    if let Some(text) = read("cpu.max") {
+    if let Ok(text) = fs::read_to_string(directory.join("cpu.max")) {
         let (quota, period) = text.trim().split_once(' ')?;
-        return Some(positive(quota)? / positive(period)?);
+        return Some(positive_micros(quota)? / positive_micros(period)?);
     }
-    Some(positive(&read("cpu.cfs_quota_us")?)? / positive(&read("cpu.cfs_period_us")?)?)
+    let quota = fs::read_to_string(directory.join("cpu.cfs_quota_us")).ok()?;
+    let period = fs::read_to_string(directory.join("cpu.cfs_period_us")).ok()?;
+    Some(positive_micros(&quota)? / positive_micros(&period)?)
+}
+
+/// Returns the microseconds in a text; `None` for "max" and -1, which mean that the group has no quota.
+fn positive_micros(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|micros| *micros > 0.0)
 }
 
 #[cfg(test)]

@@ -23,10 +23,10 @@ impl ExecStrings {
     pub fn environment<N: AsRef<OsStr>, V: AsRef<OsStr>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Option<ExecStrings> {
-        let entry = |(name, value): (N, V)| [name.as_ref().as_bytes(), b"=", value.as_ref().as_bytes()].concat();
-        let strings: Result<Vec<CString>, _> =
-            variables.into_iter().map(|variable| CString::new(entry(variable))).collect();
-        strings.ok().map(ExecStrings::new)
+        let strings = variables
+            .into_iter()
+            .map(|(name, value)| CString::new([name.as_ref().as_bytes(), b"=", value.as_ref().as_bytes()].concat()));
+        strings.collect::<Result<_, _>>().ok().map(ExecStrings::new)
     }
 
     /// Returns the address of the array, which is valid as long as `self`.

@@ -36,8 +36,9 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
 /// opening of another file from blocking or changing the controlling terminal.
 fn open_same(path: &Path, expected: &File, flags: i32) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
-    let identity = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
-    if identity(&file)? == identity(expected)? { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
+    let (found, expected) = (file.metadata()?, expected.metadata()?);
+    let is_same = (found.dev(), found.ino()) == (expected.dev(), expected.ino());
+    if is_same { Ok(file) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
 #[cfg(test)]

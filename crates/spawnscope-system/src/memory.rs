@@ -33,6 +33,11 @@ unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usi
     usize::try_from(read).unwrap_or(0)
 }
 
+/// Returns the bytes of a number at `at`; `None` if `bytes` ends earlier.
+pub(crate) fn number_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
 /// Returns the string at `address` without its NUL; `None` if there is no NUL within `max_bytes` bytes.
 #[must_use]
 pub fn read_string(process: Pid, address: u64, max_bytes: usize) -> Option<Vec<u8>> {

@@ -32,12 +32,11 @@ impl Status {
     fn parse(text: &[u8]) -> Option<Status> {
         // The process name may contain any bytes, but its newlines are escaped.
         let text = String::from_utf8_lossy(text);
-        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-        let pid = |key: &str| value(key).and_then(|text| text.parse().ok()).map(Pid);
+        let tracer = field(&text, "TracerPid:").and_then(|pid| pid.parse().ok()).map(Pid);
         Some(Status {
-            state: value("State:")?.bytes().next()?,
-            parent: pid("PPid:")?,
-            tracer: pid("TracerPid:").filter(|tracer| tracer.0 != 0),
+            state: field(&text, "State:")?.bytes().next()?,
+            parent: Pid(field(&text, "PPid:")?.parse().ok()?),
+            tracer: tracer.filter(|tracer| tracer.0 != 0),
         })
     }
 
@@ -60,13 +59,17 @@ impl Status {
     }
 }
 
+/// Returns the value of a field of a status file.
+fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
+}
+
 /// Returns the id of a thread in its own pid namespace, as the thread itself sees it.
 #[must_use]
 pub fn innermost_id(thread: Pid) -> Option<Pid> {
     let text = fs::read(format!("/proc/{}/status", thread.0)).ok()?;
     let text = String::from_utf8_lossy(&text);
-    let ids = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    ids.split_ascii_whitespace().next_back()?.parse().ok().map(Pid)
+    field(&text, "NSpid:")?.split_ascii_whitespace().next_back()?.parse().ok().map(Pid)
 }
 
 /// Returns the arguments of a process's program.
@@ -197,20 +200,17 @@ mod tests {
 
     #[test]
     fn a_process_in_poll_waits_for_files_but_a_process_in_sleep_does_not() {
-        let start = |script: &str| {
-            let mut command = std::process::Command::new("python3");
-            command.args(["-c", script]).spawn().unwrap()
-        };
-        let mut both =
-            [(start("import select; select.poll().poll(20000)"), true), (start("import time; time.sleep(20)"), false)];
-        for (child, expected) in &mut both {
+        for (script, expected) in
+            [("import select; select.poll().poll(20000)", true), ("import time; time.sleep(20)", false)]
+        {
+            let mut child = std::process::Command::new("python3").args(["-c", script]).spawn().unwrap();
             let pid = Pid(i32::try_from(child.id()).unwrap());
             let until = std::time::Instant::now() + std::time::Duration::from_secs(15);
-            let is_asleep = || Status::read(pid).is_some_and(|status| status.is_asleep());
-            let is_as_expected = || is_asleep() && waits_for_files(pid) == Some(*expected);
             let mut consecutive = 0;
             while consecutive < 5 && std::time::Instant::now() < until {
-                consecutive = if is_as_expected() { consecutive + 1 } else { 0 };
+                let is_asleep = Status::read(pid).is_some_and(|status| status.is_asleep());
+                let is_as_expected = is_asleep && waits_for_files(pid) == Some(expected);
+                consecutive = if is_as_expected { consecutive + 1 } else { 0 };
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
             child.kill().unwrap();

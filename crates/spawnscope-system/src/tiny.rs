@@ -18,20 +18,19 @@ pub fn program(status: u8, word: &str) -> Vec<u8> {
 
 /// Returns a 64-bit ELF file whose only segment is the whole file.
 fn image(code: &[u8]) -> Vec<u8> {
-    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    let half = |file: &mut Vec<u8>, values: &[u16]| values.iter().for_each(|value| file.extend(value.to_le_bytes()));
-    let word = |file: &mut Vec<u8>, values: &[u32]| values.iter().for_each(|value| file.extend(value.to_le_bytes()));
-    let long = |file: &mut Vec<u8>, values: &[u64]| values.iter().for_each(|value| file.extend(value.to_le_bytes()));
-    // The header of an executable: entry, program headers, no section headers, then flags, sizes and counts.
-    half(&mut file, &[2, arch::ELF_MACHINE]);
-    word(&mut file, &[1]);
-    long(&mut file, &[BASE + HEADER_BYTES, 64, 0]);
-    word(&mut file, &[0]);
-    half(&mut file, &[64, 56, 1, 64, 0, 0]);
-    // The program header: PT_LOAD of the whole file, readable and executable.
     let size = HEADER_BYTES + code.len() as u64;
-    word(&mut file, &[1, 5]);
-    long(&mut file, &[0, BASE, BASE, size, size, 0x1000]);
-    file.extend(code);
-    file
+    [
+        // The header of an executable: entry, program headers, no section headers, then flags, sizes and counts.
+        b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".as_slice(),
+        [2, arch::ELF_MACHINE].map(u16::to_le_bytes).as_flattened(),
+        &1u32.to_le_bytes(),
+        [BASE + HEADER_BYTES, 64, 0].map(u64::to_le_bytes).as_flattened(),
+        &0u32.to_le_bytes(),
+        [64, 56, 1, 64, 0, 0].map(u16::to_le_bytes).as_flattened(),
+        // The program header: PT_LOAD of the whole file, readable and executable.
+        [1, 5].map(u32::to_le_bytes).as_flattened(),
+        [0, BASE, BASE, size, size, 0x1000].map(u64::to_le_bytes).as_flattened(),
+        code,
+    ]
+    .concat()
 }

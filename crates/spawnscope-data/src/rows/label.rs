@@ -43,8 +43,8 @@ impl Label {
     /// # Errors
     /// If the key or the value is invalid.
     pub fn new(key: &str, value: &str) -> Result<Label, BadLabel> {
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        if !key.starts_with(|first: char| first.is_ascii_alphabetic()) || !key.bytes().all(is_allowed) {
+        let is_allowed = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+        if !key.starts_with(|first: char| first.is_ascii_alphabetic()) || !is_allowed {
             return Err(BadLabel::Key);
         }
         if key.len() > Label::MAX_KEY_BYTES {
@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn keys_and_values_are_checked() {
-        let label = |key: &str, value: &str| Label::new(key, value).map(|label| (label.key, label.value));
-        assert_eq!(label("commit", "f1b0168"), Ok(("commit".into(), "f1b0168".into())));
-        assert!(label("a.b-c_9", "").is_ok() && label("x", "a = b\u{e4}").is_ok());
+        let label = Label { key: "commit".into(), value: "f1b0168".into() };
+        assert_eq!(Label::new("commit", "f1b0168"), Ok(label));
+        assert!(Label::new("a.b-c_9", "").is_ok() && Label::new("x", "a = b\u{e4}").is_ok());
         for key in ["", "9x", "_x", "a b", "a=b", "a/b", "\u{e4}", "a\n"] {
-            assert_eq!(label(key, "x"), Err(BadLabel::Key), "{key:?}");
+            assert_eq!(Label::new(key, "x"), Err(BadLabel::Key), "{key:?}");
         }
-        assert_eq!(label(&"k".repeat(65), "x"), Err(BadLabel::LongKey));
-        assert!(label(&"k".repeat(64), &"v".repeat(1024)).is_ok());
-        assert_eq!(label("x", &"v".repeat(1025)), Err(BadLabel::LongValue));
+        assert_eq!(Label::new(&"k".repeat(65), "x"), Err(BadLabel::LongKey));
+        assert!(Label::new(&"k".repeat(64), &"v".repeat(1024)).is_ok());
+        assert_eq!(Label::new("x", &"v".repeat(1025)), Err(BadLabel::LongValue));
     }
 }

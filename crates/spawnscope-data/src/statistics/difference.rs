@@ -56,11 +56,9 @@ impl Resamples {
     #[must_use]
     pub fn draw(before: usize, after: usize) -> Resamples {
         let mut random = fastrand::Rng::with_seed(SEED);
-        let mut side = |runs: usize| {
-            let draws = runs * RESAMPLES;
-            (0..draws).map(|_| random.u32(0..runs as u32)).collect()
-        };
-        Resamples { drawn: [side(before), side(after)], sizes: [before, after] }
+        let sizes = [before, after];
+        let drawn = sizes.map(|runs| (0..runs * RESAMPLES).map(|_| random.u32(0..runs as u32)).collect());
+        Resamples { sizes, drawn }
     }
 
     /// Returns the difference between the means, after minus before. `None` if a side has fewer than two values, or if a value is missing for
@@ -115,14 +113,13 @@ fn variance(values: &[f64]) -> f64 {
 
 /// Returns half the width of Welch's interval, with the degrees of freedom of Welch and Satterthwaite.
 fn welch_margin(before: &[f64], after: &[f64]) -> f64 {
-    let part = |values: &[f64]| variance(values) / values.len() as f64;
-    let (earlier, later) = (part(before), part(after));
+    let [earlier, later] = [before, after].map(|values| variance(values) / values.len() as f64);
     let error = earlier + later;
     if error <= 0.0 {
         return 0.0;
     }
-    let share = |part: f64, values: &[f64]| part * part / (values.len() - 1) as f64;
-    let degrees = error * error / (share(earlier, before) + share(later, after));
+    let squares = earlier * earlier / (before.len() - 1) as f64 + later * later / (after.len() - 1) as f64;
+    let degrees = error * error / squares;
     student_quantile(degrees) * error.sqrt()
 }
 
@@ -163,11 +160,17 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         for runs in [2, 3, 5, 10] {
             let resamples = Resamples::draw(runs, runs);
-            // The sum of twelve uniform numbers is nearly normal.
-            let mut value = || (0..12).map(|_| random.f64()).sum::<f64>();
-            let mut side = || (0..runs).map(|_| value()).collect::<Vec<f64>>();
-            let wrong = (0..400).filter(|_| !resamples.difference(&side(), &side()).unwrap().contains_zero()).count();
+            let wrong = (0..400).filter(|_| {
+                let [before, after] = [(); 2].map(|()| draw_side(&mut random, runs));
+                !resamples.difference(&before, &after).unwrap().contains_zero()
+            });
+            let wrong = wrong.count();
             assert!(wrong <= 32, "{wrong} of 400 with {runs} runs");
         }
+    }
+
+    /// Returns sums of twelve uniform numbers, which are nearly normal.
+    fn draw_side(random: &mut fastrand::Rng, runs: usize) -> Vec<f64> {
+        (0..runs).map(|_| (0..12).map(|_| random.f64()).sum()).collect()
     }
 }

@@ -89,11 +89,9 @@ mod tests {
 
     #[test]
     fn a_command_of_ninja_is_the_third_argument_of_a_shell() {
-        let parsed = |path, arguments| {
-            shell_command(&exec(path, arguments)).map(|text| String::from_utf8_lossy(text).into_owned())
-        };
-        assert_eq!(parsed("/bin/sh", "/bin/sh|-c|cc -c a.c"), Some("cc -c a.c".into()));
-        assert_eq!(parsed("/bin/sh", "/bin/sh|-c|"), Some(String::new()));
+        for (arguments, command) in [("/bin/sh|-c|cc -c a.c", b"cc -c a.c".as_slice()), ("/bin/sh|-c|", b"")] {
+            assert_eq!(shell_command(&exec("/bin/sh", arguments)), Some(command), "{arguments}");
+        }
         for (path, arguments) in [
             ("/bin/sh", "/bin/sh|-c|cc|name"),
             ("/bin/sh", "/bin/sh|-e|cc"),
@@ -101,7 +99,7 @@ mod tests {
             ("/bin/sh", ""),
             ("/usr/bin/bash", "bash|-c|cc"),
         ] {
-            assert_eq!(parsed(path, arguments), None, "{path} {arguments}");
+            assert_eq!(shell_command(&exec(path, arguments)), None, "{path} {arguments}");
         }
         let mut truncated = exec("/bin/sh", "/bin/sh|-c|cc -c a.c");
         truncated.argv_bytes += 1;
@@ -110,19 +108,19 @@ mod tests {
 
     #[test]
     fn options_determine_the_directory_and_the_build_file() {
-        let parsed = |arguments| {
+        for (arguments, directory, file) in [
+            ("ninja", "/src", "build.ninja"),
+            ("ninja|-C|out|all", "/src/out", "build.ninja"),
+            ("ninja|-Cout|-f|x.ninja", "/src/out", "x.ninja"),
+            ("ninja|-vC|/srv/x", "/srv/x", "build.ninja"),
+            ("ninja|-j|-C|a|-C|b", "/src/b", "build.ninja"),
+            ("ninja|--quiet|all|--|-C|out", "/src", "build.ninja"),
+            ("ninja|-C", "/src/", "build.ninja"),
+        ] {
             let invocation = parse_invocation(&exec("/usr/bin/ninja", arguments)).expect("a directory");
-            let text = |bytes| String::from_utf8(bytes).unwrap();
-            (text(invocation.directory), text(invocation.file))
-        };
-        let usual = || "build.ninja".to_owned();
-        assert_eq!(parsed("ninja"), ("/src".into(), usual()));
-        assert_eq!(parsed("ninja|-C|out|all"), ("/src/out".into(), usual()));
-        assert_eq!(parsed("ninja|-Cout|-f|x.ninja"), ("/src/out".into(), "x.ninja".into()));
-        assert_eq!(parsed("ninja|-vC|/srv/x"), ("/srv/x".into(), usual()));
-        assert_eq!(parsed("ninja|-j|-C|a|-C|b"), ("/src/b".into(), usual()));
-        assert_eq!(parsed("ninja|--quiet|all|--|-C|out"), ("/src".into(), usual()));
-        assert_eq!(parsed("ninja|-C"), ("/src/".into(), usual()));
+            assert_eq!(invocation.directory, directory.as_bytes(), "{arguments}");
+            assert_eq!(invocation.file, file.as_bytes(), "{arguments}");
+        }
     }
 
     #[test]

@@ -50,7 +50,6 @@ impl Hashes {
 /// Computes MurmurHash64A (MurmurHash2 with 64 bits, by Austin Appleby). The crates that implement it are not maintained.
 fn murmur_64a(bytes: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
-    let mix = |word: u64| word ^ (word >> 47);
     let mut hash = SEED ^ (bytes.len() as u64).wrapping_mul(MULTIPLIER);
     let (words, rest) = bytes.as_chunks::<8>();
     for word in words {
@@ -63,6 +62,10 @@ fn murmur_64a(bytes: &[u8]) -> u64 {
         hash = (hash ^ u64::from_le_bytes(last)).wrapping_mul(MULTIPLIER);
     }
     mix(mix(hash).wrapping_mul(MULTIPLIER))
+}
+
+fn mix(word: u64) -> u64 {
+    word ^ (word >> 47)
 }
 
 #[cfg(test)]
@@ -101,9 +104,8 @@ mod tests {
 
     #[test]
     fn each_version_has_its_algorithm() {
-        let algorithms = |versions: [u32; 3]| versions.map(Algorithm::for_version);
         let (murmur, rapid) = (Some(Algorithm::Murmur), Some(Algorithm::Rapid));
-        assert_eq!(algorithms([5, 6, 7]), [murmur, murmur, rapid]);
-        assert_eq!(algorithms([0, 4, 8]), [None; 3], "version 4 contained the commands themselves");
+        assert_eq!([5, 6, 7].map(Algorithm::for_version), [murmur, murmur, rapid]);
+        assert_eq!([0, 4, 8].map(Algorithm::for_version), [None; 3], "version 4 contained the commands themselves");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::str::FromStr;
 
 use super::hash::Algorithm;
 use super::{Command, Edge};
@@ -123,18 +124,20 @@ fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
 }
 
 fn version(line: &[u8]) -> Option<u32> {
-    let version = line.strip_prefix(b"# ninja log v")?;
-    str::from_utf8(version).ok()?.parse().ok()
+    parse(line.strip_prefix(b"# ninja log v")?)
 }
 
 fn entry(line: &[u8]) -> Option<(&[u8], Entry)> {
     let mut fields = line.split(|byte| *byte == b'\t');
-    let mut text = || str::from_utf8(fields.next()?).ok();
-    let times = [text()?.parse().ok()?, text()?.parse().ok()?];
+    let times = [parse(fields.next()?)?, parse(fields.next()?)?];
     let (_mtime, output, hash) = (fields.next()?, fields.next()?, fields.next()?);
     let hash = u64::from_str_radix(str::from_utf8(hash).ok()?, 16).ok()?;
     let is_whole = fields.next().is_none() && !output.is_empty();
     is_whole.then_some((output, Entry { hash, times }))
+}
+
+fn parse<T: FromStr>(text: &[u8]) -> Option<T> {
+    str::from_utf8(text).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -147,9 +150,8 @@ mod tests {
 
     /// Returns launches of these commands, with ids from 1 on.
     fn commands(texts: &[&str]) -> Vec<Command> {
-        let command =
-            |(text, number): (&&str, u64)| Command { launch: LaunchId(number), hashes: Hashes::new(text.as_bytes()) };
-        texts.iter().zip(1..).map(command).collect()
+        let commands = texts.iter().zip(1..);
+        commands.map(|(text, id)| Command { launch: LaunchId(id), hashes: Hashes::new(text.as_bytes()) }).collect()
     }
 
     fn line(times: &str, output: &str, command: &str) -> String {
@@ -159,8 +161,7 @@ mod tests {
 
     fn found(log: &str, texts: &[&str]) -> Vec<(u64, String)> {
         let edges = edges(Cursor::new(log), &commands(texts)).unwrap();
-        let text = |edge: &Edge| String::from_utf8(edge.outputs.join(&b' ')).unwrap();
-        edges.iter().map(|edge| (edge.launch.0, text(edge))).collect()
+        edges.iter().map(|edge| (edge.launch.0, String::from_utf8(edge.outputs.join(&b' ')).unwrap())).collect()
     }
 
     const VERSION_5: &str = "# ninja log v5\n";

@@ -71,13 +71,12 @@ fn build_directory(invocation: &Invocation) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let file = open(&join(&invocation.directory, &invocation.file)).ok()?;
     file.take(MAX_BUILD_FILE_BYTES).read_to_end(&mut text).ok()?;
-    let value = |line: &[u8]| {
+    let mut values = text.split(|byte| *byte == b'\n').filter_map(|line| {
         let value = line.strip_prefix(b"builddir")?.trim_ascii_start().strip_prefix(b"=")?;
         Some(value.trim_ascii().to_vec())
-    };
+    });
     // Of several values, the last one counts. A value that contains a variable is unknown.
-    let last = text.split(|byte| *byte == b'\n').filter_map(value).next_back();
-    last.filter(|value| !value.is_empty() && !value.contains(&b'$'))
+    values.next_back().filter(|value| !value.is_empty() && !value.contains(&b'$'))
 }
 
 fn open(path: &[u8]) -> io::Result<File> {
@@ -115,17 +114,17 @@ mod tests {
     #[test]
     fn the_log_is_in_the_working_directory_or_in_builddir() {
         let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        assert_eq!(found(directory.path()), 0, "there is none");
-        fs::write(at(".ninja_log"), log()).unwrap();
-        assert_eq!(found(directory.path()), 1);
-        fs::create_dir(at("out")).unwrap();
-        fs::write(at("build.ninja"), "x = 1\n  builddir = no\nbuilddir = out \n").unwrap();
-        assert_eq!(found(directory.path()), 0, "there is none in that directory");
-        fs::rename(at(".ninja_log"), at("out/.ninja_log")).unwrap();
-        assert_eq!(found(directory.path()), 1);
-        fs::write(at("build.ninja"), "builddir = $x/out\n").unwrap();
-        assert_eq!(found(directory.path()), 0, "a variable is not known");
+        let path = directory.path();
+        assert_eq!(found(path), 0, "there is none");
+        fs::write(path.join(".ninja_log"), log()).unwrap();
+        assert_eq!(found(path), 1);
+        fs::create_dir(path.join("out")).unwrap();
+        fs::write(path.join("build.ninja"), "x = 1\n  builddir = no\nbuilddir = out \n").unwrap();
+        assert_eq!(found(path), 0, "there is none in that directory");
+        fs::rename(path.join(".ninja_log"), path.join("out/.ninja_log")).unwrap();
+        assert_eq!(found(path), 1);
+        fs::write(path.join("build.ninja"), "builddir = $x/out\n").unwrap();
+        assert_eq!(found(path), 0, "a variable is not known");
     }
 
     #[test]

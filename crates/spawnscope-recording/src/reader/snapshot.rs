@@ -164,17 +164,17 @@ impl<'f> Snapshot<'f> {
 
     /// Computes the checksum of a table.
     fn compute_sum(&self, table: &Table) -> Result<TableSum, RecordError> {
-        let failed = |source| RecordError::unreadable(&self.file.path, source);
         let version = self.file.opened.version;
-        let mut statement = self.transaction.prepare(&tables::select(table, version)).map_err(failed)?;
+        let mut statement =
+            self.transaction.prepare(&tables::select(table, version)).map_err(|source| self.unreadable(source))?;
         let known = table.columns.iter().filter(|column| column.since <= version).count();
         let mut rows = statement.raw_query();
         let (mut sum, mut hasher, mut before) = (TableSum::default(), RowHasher::default(), None);
-        while let Some(row) = rows.next().map_err(failed)? {
-            let rowid = self.check_order(table, before, row.get(0).map_err(failed)?)?;
+        while let Some(row) = rows.next().map_err(|source| self.unreadable(source))? {
+            let rowid = self.rowid(table, before, row)?;
             before = Some(rowid);
             let values: rusqlite::Result<Vec<ValueRef<'_>>> = (1..=known).map(|column| row.get_ref(column)).collect();
-            sum.add(hasher.hash(rowid, &values.map_err(failed)?));
+            sum.add(hasher.hash(rowid, &values.map_err(|source| self.unreadable(source))?));
         }
         Ok(sum)
     }
@@ -260,24 +260,24 @@ impl<'f> Snapshot<'f> {
         if table.since() > self.file.opened.version {
             return Ok(Vec::new());
         }
-        let failed = |source| RecordError::unreadable(&self.file.path, source);
-        let mut statement = self.transaction.prepare(&tables::select_ids(table)).map_err(failed)?;
+        let mut statement =
+            self.transaction.prepare(&tables::select_ids(table)).map_err(|source| self.unreadable(source))?;
         let mut rows = statement.raw_query();
         let mut ids = Vec::new();
-        while let Some(row) = rows.next().map_err(failed)? {
-            self.check_order(table, ids.last().copied(), row.get(0).map_err(failed)?).map(|id| ids.push(id))?;
+        while let Some(row) = rows.next().map_err(|source| self.unreadable(source))? {
+            ids.push(self.rowid(table, ids.last().copied(), row)?);
         }
         Ok(ids)
     }
 
-    /// Checks that a rowid is larger than the one before, because reading pages that refer to each other in a cycle would never end.
-    fn check_order(&self, table: &Table, before: Option<i64>, id: i64) -> Result<i64, RecordError> {
-        match before {
-            Some(before) if id <= before => {
-                Err(self.corrupt(&format!("the rows of table {} are not in order", table.name)))
-            }
-            _ => Ok(id),
+    /// Returns the rowid, which is the first value of a row. Checks that it is larger than the one before, because reading pages that refer to
+    /// each other in a cycle would never end.
+    fn rowid(&self, table: &Table, before: Option<i64>, row: &rusqlite::Row<'_>) -> Result<i64, RecordError> {
+        let rowid: i64 = row.get(0).map_err(|source| self.unreadable(source))?;
+        if before.is_some_and(|before| rowid <= before) {
+            return Err(self.corrupt(&format!("the rows of table {} are not in order", table.name)));
         }
+        Ok(rowid)
     }
 
     fn rows<R: Row<Sqlite>>(&self, index: &Index) -> Result<Vec<R>, RecordError> {
@@ -301,21 +301,20 @@ impl<'f> Snapshot<'f> {
         if table.since() > version {
             return Ok(());
         }
-        let failed = |source| RecordError::unreadable(&self.file.path, source);
         let select = tables::select(table, version);
-        let mut statement = self.transaction.prepare(&select).map_err(failed)?;
+        let mut statement = self.transaction.prepare(&select).map_err(|source| self.unreadable(source))?;
         let mut rows = statement.raw_query();
         let mut sum = TableSum::default();
         let mut hasher = self.sums.contains_key(table.name).then(RowHasher::default);
         let known = table.columns.iter().filter(|column| column.since <= version).count();
         let mut before = None;
-        while let Some(row) = rows.next().map_err(failed)? {
-            let rowid = self.check_order(table, before, row.get(0).map_err(failed)?)?;
+        while let Some(row) = rows.next().map_err(|source| self.unreadable(source))? {
+            let rowid = self.rowid(table, before, row)?;
             before = Some(rowid);
             let mut values = [ValueRef::Null; MAX_COLUMNS];
             let values = &mut values[..table.columns.len()];
             for (column, value) in values.iter_mut().enumerate() {
-                *value = row.get_ref(column + 1).map_err(failed)?;
+                *value = row.get_ref(column + 1).map_err(|source| self.unreadable(source))?;
             }
             if let Some(hasher) = &mut hasher {
                 // The columns of later versions, which come last, are not part of the checksum.
@@ -331,6 +330,10 @@ impl<'f> Snapshot<'f> {
             ))),
             _ => Ok(()),
         }
+    }
+
+    fn unreadable(&self, source: rusqlite::Error) -> RecordError {
+        RecordError::unreadable(&self.file.path, source)
     }
 
     fn corrupt(&self, detail: &str) -> RecordError {

@@ -198,32 +198,32 @@ fn version_2_is_read_without_objects() {
 fn checksums_of_an_earlier_version_are_compared() {
     let (_directory, path) = recording(3);
     downgrade(&path, 9);
-    let sums = || -> i64 {
-        let connection = Connection::open(&path).unwrap();
-        connection.query_row("SELECT count(*) FROM checksum", [], |row| row.get(0)).unwrap()
-    };
-    assert_eq!(sums(), 14);
+    let connection = Connection::open(&path).unwrap();
+    let sums: i64 = connection.query_row("SELECT count(*) FROM checksum", [], |row| row.get(0)).unwrap();
+    assert_eq!(sums, 14);
+    drop(connection);
     read_all(&path).unwrap();
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch("UPDATE launch SET pid = pid + 1").unwrap();
     assert!(read_all(&path).unwrap_err().to_string().contains("do not match their checksum"));
 }
 
+/// Returns the labels of a recording as `key=value`.
+fn labels(path: &Path) -> Vec<String> {
+    let labels = read_all(path).unwrap().info.labels;
+    labels.iter().map(|label| format!("{}={}", label.key, label.value)).collect()
+}
+
 #[test]
 fn labels_are_read_without_secrets_and_with_labels_for_the_machine() {
     let (_directory, path) = recording(1);
-    let read = || -> Vec<(String, String)> {
-        let labels = read_all(&path).unwrap().info.labels;
-        labels.into_iter().map(|label| (label.key, label.value)).collect()
-    };
-    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    let machine = [pair("arch", "x86_64"), pair("host", "here"), pair("kernel", "6.18.0")];
-    assert_eq!(read()[..3], machine);
-    assert_eq!(read()[3..], [pair("url", "https://ci:***@example.org/7")]);
+    let machine = ["arch=x86_64", "host=here", "kernel=6.18.0"];
+    assert_eq!(labels(&path)[..3], machine);
+    assert_eq!(labels(&path)[3..], ["url=https://ci:***@example.org/7"]);
     change(&path, "INSERT INTO label VALUES ('host', 'given')");
-    assert_eq!(read()[1], pair("host", "given"), "a label of the user takes precedence");
+    assert_eq!(labels(&path)[1], "host=given", "a label of the user takes precedence");
     downgrade(&path, 9);
-    assert_eq!(read(), machine, "older recordings have no table of labels");
+    assert_eq!(labels(&path), machine, "older recordings have no table of labels");
 }
 
 #[test]

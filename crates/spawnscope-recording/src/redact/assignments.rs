@@ -66,14 +66,13 @@ pub(super) fn find(text: &[u8], ranges: &mut SecretRanges) {
 /// is a secret.
 pub(super) fn find_whole(word: &[u8], is_property: bool, ranges: &mut SecretRanges) -> bool {
     const MAX_LEVELS: usize = 4;
-    let is_foreign = |byte: &u8| byte.is_ascii_whitespace() || b"\"'?&<>(){}$`".contains(byte);
     let mut start = 0;
     for _ in 0..MAX_LEVELS {
         let Some(length) = word[start..].iter().position(|byte| *byte == b'=') else {
             break;
         };
         let equals = start + length;
-        if word[start..equals].iter().any(is_foreign) {
+        if word[start..equals].iter().any(|byte| byte.is_ascii_whitespace() || b"\"'?&<>(){}$`".contains(byte)) {
             break;
         }
         let name = name_before(word, skip_closers(word, equals).0);
@@ -92,23 +91,27 @@ fn find_colon_option(word: &[u8], ranges: &mut SecretRanges) -> bool {
         return false;
     };
     let name = &word[..colon];
-    let is_word = |rest: &[u8]| rest.iter().all(|byte| is_name_byte(byte) && *byte != b'.');
     let is_apart = word.get(colon + 1).is_some_and(u8::is_ascii_whitespace);
-    let is_option = matches!(name, [b'-' | b'/', rest @ ..] if is_word(rest)) && !is_apart;
+    let is_option = matches!(name, [b'-' | b'/', rest @ ..] if is_dotless_name(rest)) && !is_apart;
     let value = &word[colon + 1..];
-    let is_pair = !name.is_empty() && is_word(name) && !name.starts_with(b"-") && is_generated(value);
+    let is_pair = !name.is_empty() && is_dotless_name(name) && !name.starts_with(b"-") && is_generated(value);
     match names::judge(name).filter(|judged| is_option || is_pair && *judged != SecretType::Key) {
         Some(judged) => add(judged, colon + 1..word.len(), word, ranges),
         None => false,
     }
 }
 
+/// Whether a text consists of bytes of a name other than dots.
+fn is_dotless_name(name: &[u8]) -> bool {
+    name.iter().all(|byte| is_name_byte(byte) && *byte != b'.')
+}
+
 /// Whether a value looks generated because it contains letters and digits. Words and versions do not: `npm run token:reset`, `auth-token:1.2`.
 fn is_generated(value: &[u8]) -> bool {
     const MIN_LENGTH: usize = 6;
     let is_one_word = value.iter().all(|byte| byte.is_ascii_graphic() && !b"/.:,".contains(byte));
-    let has = |kind: fn(&u8) -> bool| value.iter().any(kind);
-    value.len() >= MIN_LENGTH && is_one_word && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+    let is_mixed = value.iter().any(u8::is_ascii_digit) && value.iter().any(u8::is_ascii_alphabetic);
+    value.len() >= MIN_LENGTH && is_one_word && is_mixed
 }
 
 fn judge(name: &[u8], is_property: bool) -> Option<SecretType> {
@@ -134,12 +137,12 @@ fn add(secret_type: SecretType, value: Range<usize>, text: &[u8], ranges: &mut S
 /// Returns where the value of a form field ends: before `&name=`, or at the end of the argument.
 fn end_of_form_field(word: &[u8], start: usize) -> usize {
     let mut ampersands = (start..word.len()).filter(|at| word[*at] == b'&');
-    let begins_field = |at: &usize| {
-        let name = &word[at + 1..];
-        let length = name.iter().position(|byte| !is_name_byte(byte));
-        length.is_some_and(|length| length > 0 && matches!(name[length], b'=' | b'['))
-    };
-    ampersands.find(begins_field).unwrap_or(word.len())
+    ampersands.find(|at| begins_form_field(&word[at + 1..])).unwrap_or(word.len())
+}
+
+fn begins_form_field(text: &[u8]) -> bool {
+    let length = text.iter().position(|byte| !is_name_byte(byte));
+    length.is_some_and(|length| length > 0 && matches!(text[length], b'=' | b'['))
 }
 
 fn is_name_byte(byte: &u8) -> bool {
@@ -185,9 +188,10 @@ fn find_assignment(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     }
     let (name, _) = name_before_separator(text, at);
     let preceding = name.start.checked_sub(1).map(|before| text[before]);
-    let as_object = || judge_object(text, name.clone());
-    let as_parameter = || judge_parameter(&text[name.clone()], preceding);
-    let Some(judged) = judge(&text[name.clone()], false).or_else(as_parameter).or_else(as_object) else {
+    let judged = judge(&text[name.clone()], false)
+        .or_else(|| judge_parameter(&text[name.clone()], preceding))
+        .or_else(|| judge_object(text, name.clone()));
+    let Some(judged) = judged else {
         return;
     };
     let arrow = usize::from(after.first() == Some(&b'>'));
@@ -210,12 +214,14 @@ fn judge_object(text: &[u8], name: Range<usize>) -> Option<SecretType> {
 
 /// Judges the name of a URL parameter.
 fn judge_parameter(name: &[u8], preceding: Option<u8>) -> Option<SecretType> {
-    let is_secret = || QUERY_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
-    match preceding {
-        Some(b'?' | b'&') if name.eq_ignore_ascii_case(b"code") => Some(SecretType::Key),
-        Some(b'?' | b'&') if is_secret() => Some(SecretType::Secret),
-        _ => None,
+    if !matches!(preceding, Some(b'?' | b'&')) {
+        return None;
     }
+    if name.eq_ignore_ascii_case(b"code") {
+        return Some(SecretType::Key);
+    }
+    let is_secret = QUERY_NAMES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
+    is_secret.then_some(SecretType::Secret)
 }
 
 /// Finds `"name": "value"`, `name: "value"`, a header, and `password: value` at the end of a line.
@@ -311,16 +317,19 @@ pub(super) fn find_in_header(word: &[u8], ranges: &mut SecretRanges) {
 }
 
 fn add_header_value(text: &[u8], value: Range<usize>, ranges: &mut SecretRanges) {
-    let skip = |from: usize| from + text[from..value.end].iter().take_while(|byte| **byte == b' ').count();
-    let mut start = skip(value.start);
-    let word = end_at(&text[..value.end], start, u8::is_ascii_whitespace);
-    let is_scheme = |scheme: &str| text[start..word].eq_ignore_ascii_case(scheme.as_bytes());
-    if SCHEMES.into_iter().any(is_scheme) {
-        start = skip(word);
+    let text = &text[..value.end];
+    let mut start = skip_spaces(text, value.start);
+    let word_end = end_at(text, start, u8::is_ascii_whitespace);
+    if SCHEMES.iter().any(|scheme| text[start..word_end].eq_ignore_ascii_case(scheme.as_bytes())) {
+        start = skip_spaces(text, word_end);
     }
-    if !values::is_plain(&text[start..value.end]) {
+    if !values::is_plain(&text[start..]) {
         ranges.add(start..value.end);
     }
+}
+
+fn skip_spaces(text: &[u8], start: usize) -> usize {
+    start + text[start..].iter().take_while(|byte| **byte == b' ').count()
 }
 
 /// Finds `<password>X</password>`.
@@ -349,12 +358,8 @@ fn find_clause(text: &[u8], at: usize, ranges: &mut SecretRanges) {
     let before = &text[..at];
     let call = before.strip_suffix(b"(");
     let before = call.unwrap_or(before).trim_ascii_end();
-    let is_before = |word: &str| {
-        let start = before.len().checked_sub(word.len());
-        start.is_some_and(|start| before[start..].eq_ignore_ascii_case(word.as_bytes()))
-    };
-    let sets_password = is_before("password") && before.len() < at && (call.is_some() || is_sql(text));
-    let is_clause = sets_password || is_before(" by") && contains(text, b"identified");
+    let sets_password = ends_with(before, b"password") && before.len() < at && (call.is_some() || is_sql(text));
+    let is_clause = sets_password || ends_with(before, b" by") && contains(text, b"identified");
     if let Some(value) = quoted(text, at).filter(|_| is_clause) {
         add(SecretType::Password, value, text, ranges);
     }
@@ -362,6 +367,12 @@ fn find_clause(text: &[u8], at: usize, ranges: &mut SecretRanges) {
 
 fn is_sql(text: &[u8]) -> bool {
     [b"user".as_slice(), b"role", b"login"].iter().any(|word| contains(text, word))
+}
+
+/// Whether a text ends with a word, regardless of case.
+fn ends_with(text: &[u8], word: &[u8]) -> bool {
+    let start = text.len().checked_sub(word.len());
+    start.is_some_and(|start| text[start..].eq_ignore_ascii_case(word))
 }
 
 /// Whether a text contains a word, regardless of case.

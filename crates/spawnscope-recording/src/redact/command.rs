@@ -164,12 +164,17 @@ impl<'w> Walk<'w, '_> {
     }
 
     fn is_option(&self, argument: &[u8]) -> bool {
-        let is_known = |known: &Program| {
-            known.options.iter().any(|option| argument.starts_with(option.flag.as_bytes()))
-                || known.valued.iter().any(|flag| argument.starts_with(flag.as_bytes()))
-        };
-        let is_other = || matches!(argument[0], b'/' | b'+') && self.program.is_some_and(is_known);
-        !self.options_ended && argument.len() > 1 && (argument[0] == b'-' || is_other())
+        if self.options_ended || argument.len() < 2 {
+            return false;
+        }
+        match argument[0] {
+            b'-' => true,
+            b'/' | b'+' => self.program.is_some_and(|program| {
+                program.options.iter().any(|option| argument.starts_with(option.flag.as_bytes()))
+                    || program.valued.iter().any(|flag| argument.starts_with(flag.as_bytes()))
+            }),
+            _ => false,
+        }
     }
 
     /// Returns the arguments so far that are not options.
@@ -205,31 +210,29 @@ impl<'w> Walk<'w, '_> {
     /// mappings are not passwords.
     fn is_login(&self, at: usize) -> bool {
         const USERS: [&[u8]; 7] = [b"-u", b"-U", b"--user", b"--username", b"-user", b"-username", b"--login"];
-        let word = |at: Option<usize>| at.and_then(|at| self.words.get(at)).map(|word| &*word.text);
-        let is_user = |at: Option<usize>| word(at).is_some_and(|flag| USERS.contains(&flag));
-        let is_flag = matches!(word(Some(at)), Some(b"-p" | b"-P"));
-        let value = word(Some(at + 1)).unwrap_or_default();
+        // The option with two words before it and two words after it.
+        let nearby = [at.wrapping_sub(2), at.wrapping_sub(1), at, at + 1, at + 2];
+        let [flag_before, user, flag, value, flag_after] =
+            nearby.map(|at| self.words.get(at).map_or(&[][..], |word| &word.text));
+        let is_flag = matches!(flag, b"-p" | b"-P");
         // Values such as levels and queues are words, and a port is a number.
         let is_uniform = value.iter().all(u8::is_ascii_digit) || value.iter().all(u8::is_ascii_alphabetic);
         let is_other = is_uniform || value.starts_with(b"-") || value.iter().any(|byte| b":/,=".contains(byte));
-        let is_named =
-            is_user(at.checked_sub(2)) && !word(at.checked_sub(1)).is_some_and(|user| user.starts_with(b"-"));
-        self.program.is_none() && is_flag && !is_other && (is_named || is_user(Some(at + 2)))
+        let is_named = USERS.contains(&flag_before) && !user.starts_with(b"-") || USERS.contains(&flag_after);
+        self.program.is_none() && is_flag && !is_other && is_named
     }
 
     /// Returns the role of the argument after an option.
     fn role_of_next(&self, argument: &[u8]) -> Option<Role> {
-        let is_in = |flags: &[&str]| flags.iter().any(|flag| flag.as_bytes() == argument);
         if let Some(program) = self.program {
-            let is_flag_of_positional =
-                program.positionals.iter().filter_map(|item| item.flag).any(|flag| is_in(&[flag]));
-            if is_flag_of_positional || is_in(&program.bare) {
+            let mut flags_of_positionals = program.positionals.iter().filter_map(|item| item.flag);
+            if flags_of_positionals.any(|flag| flag.as_bytes() == argument) || is_one_of(argument, &program.bare) {
                 return None;
             }
-            if is_in(&program.prose) {
+            if is_one_of(argument, &program.prose) {
                 return Some(Role::Prose);
             }
-            if is_in(&program.valued) {
+            if is_one_of(argument, &program.valued) {
                 return Some(if argument == b"-c" { Role::Script } else { Role::Other });
             }
         }
@@ -244,8 +247,8 @@ impl<'w> Walk<'w, '_> {
                     && argument.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte)))
                 .then(|| names::judge_flag(argument))
                 .flatten();
-                let takes_next = || self.program.is_some_and(|program| options::takes_next(program, argument));
-                named.map(Role::Named).or_else(|| takes_next().then_some(Role::Other))
+                let takes_next = self.program.is_some_and(|program| options::takes_next(program, argument));
+                named.map(Role::Named).or(takes_next.then_some(Role::Other))
             }
         }
     }
@@ -303,8 +306,8 @@ impl<'w> Walk<'w, '_> {
     fn find_positionals(&mut self) {
         let known = self.program.map_or(&[][..], |program| &program.positionals);
         let is_plain = self.program.is_some_and(|program| program.is_plain);
-        let has_set = || self.positionals.iter().any(|at| self.words[*at].text.ends_with(b"set"));
-        let set_command = (!is_plain && has_set()).then(|| &*table::SET_COMMAND);
+        let sets_value = !is_plain && self.positionals.iter().any(|at| self.words[*at].text.ends_with(b"set"));
+        let set_command = sets_value.then(|| &*table::SET_COMMAND);
         for item in known.iter().chain(set_command) {
             if item.flag.is_none_or(|flag| is_given(flag, &self.given)) {
                 self.find_positional(item);
@@ -405,6 +408,10 @@ fn inspect(
         }
     }
     found.iter().for_each(|part| ranges.add(word.outer(start + part.start..start + part.end)));
+}
+
+fn is_one_of(argument: &[u8], flags: &[&str]) -> bool {
+    flags.iter().any(|flag| flag.as_bytes() == argument)
 }
 
 /// Returns the offset of the header in `-HX-Api-Key: X` and `--header=X-Api-Key: X`.

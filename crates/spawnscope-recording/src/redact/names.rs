@@ -108,10 +108,10 @@ fn may_be_secret(name: &[u8]) -> bool {
         b"otp",
         b"mnemonic",
     ];
-    let begins = |rest: &[u8], stem: &[u8]| rest.len() >= stem.len() && rest[..stem.len()].eq_ignore_ascii_case(stem);
     (0..name.len()).any(|at| match name[at] | 0x20 {
         b'p' | b's' | b't' | b'k' | b'c' | b'a' | b'b' | b'j' | b'o' | b'm' => {
-            STEMS.iter().any(|stem| begins(&name[at..], stem))
+            let rest = &name[at..];
+            STEMS.iter().any(|stem| rest.get(..stem.len()).is_some_and(|start| start.eq_ignore_ascii_case(stem)))
         }
         _ => false,
     })
@@ -192,11 +192,10 @@ fn is_glued(word: &[u8]) -> bool {
 }
 
 fn is_glued_password(word: &[u8]) -> bool {
-    let ends_with = |ending: &&&[u8]| word.len() > ending.len() + 1 && word.ends_with(ending);
     if word == b"oldpwd" {
         return false;
     }
-    match PASSWORDS.iter().find(ends_with) {
+    match PASSWORDS.iter().find(|ending| word.len() > ending.len() + 1 && word.ends_with(ending)) {
         Some(&b"pass") => !is_among(&word[..word.len() - b"pass".len()], NO_PASS_WORDS),
         found => found.is_some(),
     }

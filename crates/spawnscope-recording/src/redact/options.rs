@@ -36,11 +36,10 @@ pub(super) fn occur_in_order(wanted: &[Verb], verbs: &[&[u8]]) -> bool {
 
 /// Whether a word is one of the alternatives of a verb.
 pub(super) fn is_verb(verb: &Verb, word: &[u8]) -> bool {
-    let matches = |alternative: &&str| match alternative.strip_suffix('*') {
+    verb.iter().any(|alternative| match alternative.strip_suffix('*') {
         Some(start) => word.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes())),
         None => word.eq_ignore_ascii_case(alternative.as_bytes()),
-    };
-    verb.iter().any(matches)
+    })
 }
 
 /// Matches an option without an attached value (`-p`), or with a value after a separator (`--opt=X`, `/opt:X`).
@@ -87,8 +86,8 @@ fn match_cluster<'t>(program: &Program, option: &'t SecretOption, argument: &[u8
 
 /// Whether the option with this letter has a value.
 fn is_valued(program: &Program, letter: u8) -> bool {
-    let is_letter = |flag: &str| flag.as_bytes() == [b'-', letter];
-    program.valued.iter().any(|flag| is_letter(flag)) || program.options.iter().any(|option| is_letter(option.flag))
+    let mut flags = program.valued.iter().copied().chain(program.options.iter().map(|option| option.flag));
+    flags.any(|flag| flag.as_bytes() == [b'-', letter])
 }
 
 /// Whether an argument is a cluster of short options, and the next argument is the value of the last one.
@@ -113,12 +112,11 @@ pub(super) fn value_start(program: &Program, argument: &[u8]) -> usize {
 
 /// Whether an option was given, alone or in a cluster of letters.
 pub(super) fn is_given(flag: &str, given: &[&[u8]]) -> bool {
-    let contains_flag = |argument: &&[u8]| match (flag.as_bytes(), *argument) {
+    given.iter().any(|argument| match (flag.as_bytes(), *argument) {
         (flag, argument) if flag == argument => true,
         ([b'-', letter], [b'-', letters @ ..]) if letters.first() != Some(&b'-') => {
             letters.contains(letter) && letters.iter().all(u8::is_ascii_alphanumeric)
         }
         _ => false,
-    };
-    given.iter().any(contains_flag)
+    })
 }

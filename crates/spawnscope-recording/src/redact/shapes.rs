@@ -149,20 +149,21 @@ fn is_token(found: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    fn has_token(text: &str, is_truncated: bool) -> bool {
+        let mut ranges = SecretRanges::default();
+        find(text.as_bytes(), is_truncated, &mut ranges);
+        !ranges.is_empty()
+    }
+
     #[test]
     fn patterns_are_well_formed_and_words_are_not_tokens() {
-        let found = |text: &str, is_truncated| {
-            let mut ranges = SecretRanges::default();
-            find(text.as_bytes(), is_truncated, &mut ranges);
-            !ranges.is_empty()
-        };
         for token in
             ["ghp_abcdefghijklmnop", "sk-abcdefghijklmnopqrstuvwxyz", "sk-proj-abc123def456", "eyJhbGciOiJI.eyJz.abc"]
         {
-            assert!(found(&format!("x {token} y"), false), "{token}");
+            assert!(has_token(&format!("x {token} y"), false), "{token}");
         }
-        assert!(!found("x ghp_0123", false), "too short for a token");
-        assert!(found("x ghp_0123", true), "the rest of the token may be missing");
+        assert!(!has_token("x ghp_0123", false), "too short for a token");
+        assert!(has_token("x ghp_0123", true), "the rest of the token may be missing");
         for word in [
             "sk-learn-contrib-estimators",
             "pypi-repository-mirror",
@@ -170,7 +171,7 @@ mod tests {
             "s.startswith",
             "key-value-pairs",
         ] {
-            assert!(!found(word, false), "{word}");
+            assert!(!has_token(word, false), "{word}");
         }
         compile(&pattern());
     }

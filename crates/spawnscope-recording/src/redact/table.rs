@@ -194,8 +194,10 @@ impl Program {
     }
 
     fn add_secret(&mut self, words: &[&'static str]) {
-        let is_slot = |word: &&'static str| template(word.trim_end_matches("...")).is_some() || *word == "...";
-        let first = words.iter().position(|word| is_flag(word) || is_slot(word));
+        let first = words.iter().position(|word| {
+            let is_slot = template(word.trim_end_matches("...")).is_some() || *word == "...";
+            is_flag(word) || is_slot
+        });
         let (before, rest) = words.split_at(first.unwrap_or(words.len()));
         let verbs = verbs(before);
         match rest {

@@ -90,11 +90,15 @@ fn find_echoed(command: &Command<'_>, template: Template, ranges: &mut SecretRan
     let [program, arguments @ ..] = &command.words[..] else {
         return;
     };
-    let is_format = |word: &Word| word.text.contains(&b'%') && arguments.len() > 1;
-    let is_switch = |word: &Word| matches!(&*word.text, b"-n" | b"-e" | b"-ne" | b"-en" | b"--");
-    if matches!(&*program.text, b"echo" | b"printf" | b"yes" | b"/bin/echo" | b"/usr/bin/printf") {
-        let secrets = arguments.iter().filter(|word| !is_format(word) && !is_switch(word));
-        secrets.for_each(|word| add(word, template, ranges));
+    if !matches!(&*program.text, b"echo" | b"printf" | b"yes" | b"/bin/echo" | b"/usr/bin/printf") {
+        return;
+    }
+    for word in arguments {
+        let is_format = word.text.contains(&b'%') && arguments.len() > 1;
+        let is_switch = matches!(&*word.text, b"-n" | b"-e" | b"-ne" | b"-en" | b"--");
+        if !is_format && !is_switch {
+            add(word, template, ranges);
+        }
     }
 }
 
@@ -151,7 +155,6 @@ fn find_word(text: &[u8], word: &[u8]) -> Option<usize> {
 
 /// Whether an expect script waits for the prompt of a password or another secret.
 fn expects_password_prompt(text: &[u8]) -> bool {
-    let has = |word: &[u8]| find_word(text, word).is_some();
-    has(b"expect")
-        && [b"asswor".as_slice(), b"assphrase", b"PIN", b"oken", b"ecret", b" code"].iter().any(|word| has(word))
+    const SECRETS: [&[u8]; 6] = [b"asswor", b"assphrase", b"PIN", b"oken", b"ecret", b" code"];
+    find_word(text, b"expect").is_some() && SECRETS.iter().any(|word| find_word(text, word).is_some())
 }

@@ -98,17 +98,14 @@ fn login_before(text: &[u8], address: Range<usize>) -> Option<Range<usize>> {
 }
 
 fn scheme_before(text: &[u8], colon: usize) -> &[u8] {
-    let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+.-".contains(byte);
-    let before = text[..colon].iter().rposition(|byte| !is_scheme(byte));
+    let before = text[..colon].iter().rposition(|byte| !byte.is_ascii_alphanumeric() && !b"+.-".contains(byte));
     &text[before.map_or(0, |before| before + 1)..colon]
 }
 
 fn add_login(text: &[u8], login: Range<usize>, scheme: &[u8], ranges: &mut SecretRanges) {
     let Some(colon) = text[login.clone()].iter().position(|byte| *byte == b':') else {
         let user = &text[login.clone()];
-        let may_be_token = TOKEN_SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known.as_bytes()));
-        let is_user = USERS.iter().any(|known| user.eq_ignore_ascii_case(known.as_bytes()));
-        if may_be_token && !is_user && !is_plain(user) {
+        if is_among(scheme, &TOKEN_SCHEMES) && !is_among(user, &USERS) && !is_plain(user) {
             ranges.add(login);
         }
         return;
@@ -149,9 +146,15 @@ fn find_without_scheme(text: &[u8], ranges: &mut SecretRanges) {
 
 fn is_login(user: &[u8], host: &[u8]) -> bool {
     let is_word = user.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.-+%\\".contains(byte));
-    let is_among = |names: &[&str]| names.iter().any(|name| user.eq_ignore_ascii_case(name.as_bytes()));
     let Host { is_name, has_port } = Host::parse(host);
-    !user.is_empty() && is_word && !is_among(&NO_USERS) && (has_port || is_name && !is_among(&UNLIKELY_USERS))
+    !user.is_empty()
+        && is_word
+        && !is_among(user, &NO_USERS)
+        && (has_port || is_name && !is_among(user, &UNLIKELY_USERS))
+}
+
+fn is_among(word: &[u8], list: &[&str]) -> bool {
+    list.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// What the text after an `@` looks like.
@@ -163,8 +166,8 @@ struct Host {
 
 impl Host {
     fn parse(text: &[u8]) -> Host {
-        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b".-:".contains(byte);
-        let text = text.split(|byte| !is_part(byte)).next().unwrap_or_default();
+        let mut words = text.split(|byte| !byte.is_ascii_alphanumeric() && !b".-:".contains(byte));
+        let text = words.next().unwrap_or_default();
         let mut parts = text.splitn(2, |byte| *byte == b':');
         let (name, port) = (parts.next().unwrap_or_default(), parts.next());
         let top = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();

@@ -106,13 +106,14 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
 fn password_start(value: &[u8]) -> usize {
     const MAX_USER_BYTES: usize = 32;
     let colon = value.iter().position(|byte| *byte == b':').filter(|colon| (1..=MAX_USER_BYTES).contains(colon));
-    let is_user = |user: &[u8]| {
-        !is_mixed(user) && user.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.@\\-".contains(byte))
-    };
     match colon {
-        Some(colon) if is_user(&value[..colon]) && colon + 1 < value.len() => colon + 1,
+        Some(colon) if may_be_user(&value[..colon]) && colon + 1 < value.len() => colon + 1,
         _ => 0,
     }
+}
+
+fn may_be_user(text: &[u8]) -> bool {
+    !is_mixed(text) && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.@\\-".contains(byte))
 }
 
 fn is_small_number(value: &[u8]) -> bool {
@@ -184,8 +185,8 @@ fn is_name_byte(byte: &u8) -> bool {
 
 /// Whether a value is the path of a file. Keys in base64 may also begin with a slash, but they are long and contain mixed characters.
 fn is_path(value: &[u8]) -> bool {
-    let begins = |start: &&str| value.starts_with(start.as_bytes());
-    if ["./", "../", "~/"].iter().any(begins) || value.first() == Some(&b'$') && value.contains(&b'/') {
+    let is_relative = ["./", "../", "~/"].iter().any(|start| value.starts_with(start.as_bytes()));
+    if is_relative || value.first() == Some(&b'$') && value.contains(&b'/') {
         return true;
     }
     if value.first() == Some(&b'/') {
@@ -204,11 +205,8 @@ fn is_mixed(value: &[u8]) -> bool {
 
 /// Whether a value looks random, or like a password chosen to be hard to guess.
 fn looks_random(value: &[u8]) -> bool {
-    let is_key_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_-!#%^*?".contains(byte);
-    if value.len() < MIN_KEY_LENGTH || !value.iter().all(is_key_byte) {
-        return false;
-    }
-    value.split(|byte| b"-_/=+".contains(byte)).any(is_random_piece)
+    let may_be_key = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-!#%^*?".contains(byte));
+    may_be_key && value.len() >= MIN_KEY_LENGTH && value.split(|byte| b"-_/=+".contains(byte)).any(is_random_piece)
 }
 
 /// Whether a piece is long enough, contains both letters and digits, and is not a known word.

@@ -68,16 +68,19 @@ pub fn vfork_call() -> (libc::c_long, [usize; 2]) {
 
 /// Returns instructions that write the `length` bytes stored after them to standard output (none if `length` is 0), and exit with `status`.
 pub fn tiny_code(status: u8, length: u8) -> Vec<u8> {
-    let movz = |register: u32, value: u32| (0xd280_0000 | value << 5 | register).to_le_bytes();
-    let svc = 0xd400_0001u32.to_le_bytes();
+    let svc = 0xd400_0001;
     let mut code = Vec::new();
     if length > 0 {
         // mov x0, 1; adr x1, +7 instructions; mov x2, length; mov x8, SYS_write; svc 0
-        code.extend([movz(0, 1), (0x1000_0000u32 | 7 << 5 | 1).to_le_bytes()].concat());
-        code.extend([movz(2, u32::from(length)), movz(8, 64), svc].concat());
+        code.extend([movz(0, 1), 0x1000_0000 | 7 << 5 | 1, movz(2, u32::from(length)), movz(8, 64), svc]);
     }
-    code.extend([movz(0, u32::from(status)), movz(8, 94), svc].concat());
-    code
+    code.extend([movz(0, u32::from(status)), movz(8, 94), svc]);
+    code.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+/// Returns the instruction that writes a value of 16 bits to a register.
+pub fn movz(register: u32, value: u32) -> u32 {
+    0xd280_0000 | value << 5 | register
 }
 
 /// Executes 64 KiB of no-ops, the size of the L1 instruction cache of most of these processors.

@@ -17,6 +17,8 @@ use aarch64 as processor;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as processor;
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::movz;
 pub use processor::{
     ELF_MACHINE, FORK_NUMBERS, LIBRARY_DIRECTORIES, call, clone_into, fill_instruction_cache, tiny_code, vfork_call,
 };

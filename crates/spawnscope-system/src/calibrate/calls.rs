@@ -54,15 +54,17 @@ const COMPARED_LAUNCHES: usize = 5;
 /// Returns how much longer a launch takes, and how much longer an exec takes. Only the fastest launches are compared, because other programs
 /// delay launches, most of them if the machine is busy. A launch with an exec is longer by the sum of both constants.
 fn compare_launches(before: &LaunchTimes, now: LaunchTimes) -> impl Iterator<Item = Calibration> + use<> {
-    let increase = |before: &[f64], now: Vec<f64>, known_increase: f64| {
-        let base = fastest(before.to_vec()).get(COMPARED_LAUNCHES / 2)? + known_increase;
-        Some(fastest(now).into_iter().map(|nanos| nanos - base).collect::<Vec<_>>())
-    };
     let launch = increase(&before.plain, now.plain, 0.0).and_then(|by| summarize(Constant::RecordedLaunch, by));
     let launch_ns = launch.map_or(0.0, |launch| launch.ns);
     let exec = increase(&before.executing, now.executing, launch_ns);
     let exec = exec.and_then(|by| summarize(Constant::RecordedExec, by));
     launch.into_iter().chain(exec)
+}
+
+/// Returns by how much each of the fastest launches exceeds the median of the earlier ones plus `known_increase`.
+fn increase(before: &[f64], now: Vec<f64>, known_increase: f64) -> Option<Vec<f64>> {
+    let base = fastest(before.to_vec()).get(COMPARED_LAUNCHES / 2)? + known_increase;
+    Some(fastest(now).into_iter().map(|nanos| nanos - base).collect())
 }
 
 fn fastest(mut times: Vec<f64>) -> Vec<f64> {
@@ -88,14 +90,19 @@ fn nanos_per_call() -> [f64; ROUNDS] {
 mod tests {
     use super::*;
 
+    /// Returns times of which about half are close to the given ones, and the others much longer.
+    fn times(plain: f64, executing: f64) -> LaunchTimes {
+        let [plain, executing] = [plain, executing]
+            .map(|time| (0..15).map(|round| time + f64::from(round % 5) + if round > 7 { 1e6 } else { 0.0 }).collect());
+        LaunchTimes { plain, executing }
+    }
+
     #[test]
     fn the_fastest_launches_are_compared_and_an_exec_counts_without_its_launch() {
-        let around = |time: f64| (0..15).map(|n| time + f64::from(n % 5) + if n > 7 { 1e6 } else { 0.0 }).collect();
-        let times = |plain, executing| LaunchTimes { plain: around(plain), executing: around(executing) };
         let found: Vec<_> = compare_launches(&times(30_000.0, 100_000.0), times(45_000.0, 135_000.0)).collect();
-        let near = |what, ns: f64| found.iter().any(|row: &Calibration| row.what == what && (row.ns - ns).abs() < 5.0);
-        assert!(near(Constant::RecordedLaunch, 15_000.0), "{found:?}");
-        assert!(near(Constant::RecordedExec, 20_000.0), "{found:?}");
+        for (what, ns) in [(Constant::RecordedLaunch, 15_000.0), (Constant::RecordedExec, 20_000.0)] {
+            assert!(found.iter().any(|row| row.what == what && (row.ns - ns).abs() < 5.0), "{what:?}: {found:?}");
+        }
         let faster = compare_launches(&times(30_000.0, 100_000.0), times(20_000.0, 90_000.0));
         assert_eq!(faster.count(), 0, "unknown, because recording cannot make a launch faster");
     }

@@ -95,12 +95,12 @@ fn per_operation(what: Constant, times: &Times, count: u32) -> Option<Calibratio
 fn identification_at_start(results: &SharedResults) -> Option<Calibration> {
     let [count] = results.instructions_at_start.rows().next()?;
     let one = per_operation(Constant::Cpuid, &results.identifications, rounds::IDENTIFICATIONS)?;
-    let all = |ns: f64| ns * count as f64;
+    let count = count as f64;
     Some(Calibration {
         what: Constant::Identify,
-        ns: all(one.ns),
-        low_ns: one.low_ns.map(all),
-        high_ns: one.high_ns.map(all),
+        ns: one.ns * count,
+        low_ns: one.low_ns.map(|ns| ns * count),
+        high_ns: one.high_ns.map(|ns| ns * count),
     })
 }
 
@@ -117,14 +117,9 @@ fn summarize(what: Constant, mut values: Vec<f64>) -> Option<Calibration> {
         return None;
     }
     values.sort_by(f64::total_cmp);
-    let quantile = |quarters: usize| values[(values.len() - 1) * quarters / 4];
+    let [low, median, high] = [1, 2, 3].map(|quarters| values[(values.len() - 1) * quarters / 4]);
     // If the median is not positive, noise exceeded the cost.
-    (quantile(2) > 0.0).then(|| Calibration {
-        what,
-        ns: quantile(2),
-        low_ns: Some(quantile(1)),
-        high_ns: Some(quantile(3)),
-    })
+    (median > 0.0).then_some(Calibration { what, ns: median, low_ns: Some(low), high_ns: Some(high) })
 }
 
 #[cfg(test)]

@@ -59,10 +59,7 @@ impl Lives {
     }
 
     pub(super) fn all(&self) -> Vec<Life> {
-        let life = |times: [u64; 2]| {
-            let [created, reaped] = times.map(Nanos);
-            Life { created, reaped }
-        };
-        self.0.rows().map(life).collect()
+        let rows = self.0.rows();
+        rows.map(|[created, reaped]| Life { created: Nanos(created), reaped: Nanos(reaped) }).collect()
     }
 }

@@ -73,9 +73,12 @@ fn rounds_beyond_the_capacity_are_dropped() {
     assert_eq!((lives.len(), lives[0]), (MAX_ROUNDS, life(300, 600)));
 }
 
+fn is_gone(process: libc::c_int) -> bool {
+    reap(process).is_err_and(|error| error.raw_os_error() == Some(libc::ECHILD))
+}
+
 #[test]
 fn the_measuring_process_is_gone_afterwards() {
-    let is_gone = |pid| reap(pid).is_err_and(|error| error.raw_os_error() == Some(libc::ECHILD));
     // The limit is long enough for a busy machine. The process ends after its last round.
     let finished = Calibrator::start_for(Duration::from_secs(60)).unwrap();
     let pid = finished.process.pid();

@@ -169,6 +169,8 @@ fn run_child(prepared: &PreparedCommand, release: BorrowedFd<'_>, go: OwnedFd, r
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use nix::sys::wait::{WaitStatus, waitpid};
+
     use super::*;
 
     fn start(command: &[&str]) -> Result<HeldCommand, StartError> {
@@ -189,23 +191,25 @@ mod tests {
         assert!(matches!(start(&["true", "a\0b"]), Err(StartError::Nul(_))));
     }
 
+    /// Writes a file and executes it with the argument 7.
+    fn run_file(file: &Path, content: &str) -> (Result<(), StartError>, WaitStatus) {
+        std::fs::write(file, content).unwrap();
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let held = start(&[file.to_str().unwrap(), "7"]).unwrap();
+        let pid = nix::unistd::Pid::from_raw(held.pid().0);
+        let released = held.release();
+        (released.map(drop), waitpid(pid, None).unwrap())
+    }
+
     #[test]
     fn a_missing_interpreter_is_an_error_but_a_script_without_one_is_run_by_the_shell() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("program");
-        let outcome = |content: &[u8]| {
-            std::fs::write(&file, content).unwrap();
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-            let held = start(&[file.to_str().unwrap(), "7"]).unwrap();
-            let pid = nix::unistd::Pid::from_raw(held.pid().0);
-            let released = held.release();
-            (released.map(drop), nix::sys::wait::waitpid(pid, None).unwrap())
-        };
-        let (released, _) = outcome(b"#!/no/such/interpreter\n");
+        let (released, _) = run_file(&file, "#!/no/such/interpreter\n");
         assert!(matches!(released, Err(StartError::NoInterpreter(_))));
-        let (released, status) = outcome(b"exit $1\n");
+        let (released, status) = run_file(&file, "exit $1\n");
         assert!(released.is_ok());
-        assert!(matches!(status, nix::sys::wait::WaitStatus::Exited(_, 7)));
+        assert!(matches!(status, WaitStatus::Exited(_, 7)));
     }
 
     #[test]
@@ -215,7 +219,7 @@ mod tests {
         let held = start(&["touch", file.to_str().unwrap()]).unwrap();
         let pid = nix::unistd::Pid::from_raw(held.pid().0);
         drop(held);
-        assert!(matches!(nix::sys::wait::waitpid(pid, None), Ok(nix::sys::wait::WaitStatus::Exited(_, 127))));
+        assert!(matches!(waitpid(pid, None), Ok(WaitStatus::Exited(_, 127))));
         assert!(!file.exists());
     }
 }

@@ -1,7 +1,7 @@
 //! Everything that the command's process needs, allocated before the fork. Between fork and exec, only system calls are allowed, because
 //! another thread may have held the allocator's lock during the fork.
 
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -56,9 +56,9 @@ impl PreparedCommand {
         variables: &[(OsString, OsString)],
         mask: SigSet,
     ) -> Option<PreparedCommand> {
-        let text = |text: &OsStr| CString::new(text.as_bytes()).ok();
-        let path = text(path.as_os_str())?;
-        let argv = command.iter().map(|argument| text(argument)).collect::<Option<Vec<_>>>()?;
+        let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+        let argv = command.iter().map(|argument| CString::new(argument.as_bytes()));
+        let argv = argv.collect::<Result<Vec<_>, _>>().ok()?;
         let mut shell_argv = vec![c"sh".to_owned(), path.clone()];
         shell_argv.extend(argv.iter().skip(1).cloned());
         Some(PreparedCommand {

@@ -37,14 +37,18 @@ pub(super) fn find(command: &OsStr) -> Result<PathBuf, StartError> {
 
 /// Checks that the file can be executed. Errors contain the name `command`.
 fn check(path: &Path, command: &OsStr) -> Result<(), StartError> {
-    let name = || command.to_string_lossy().into_owned();
-    let failed = |error: io::Error| match error.raw_os_error() {
-        Some(libc::ENOENT | libc::ENOTDIR) => StartError::NotFound(name()),
-        _ => StartError::NotExecutable(name(), error),
-    };
-    let file = std::fs::metadata(path).map_err(failed)?;
-    if file.is_dir() {
-        return Err(failed(io::Error::from_raw_os_error(libc::EISDIR)));
+    check_access(path).map_err(|error| {
+        let name = command.to_string_lossy().into_owned();
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => StartError::NotFound(name),
+            _ => StartError::NotExecutable(name, error),
+        }
+    })
+}
+
+fn check_access(path: &Path) -> io::Result<()> {
+    if std::fs::metadata(path)?.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
     }
-    access(path, AccessFlags::X_OK).map_err(|error| failed(error.into()))
+    Ok(access(path, AccessFlags::X_OK)?)
 }

@@ -23,12 +23,13 @@ impl RunQueueWaits {
     /// Zero if either is unknown.
     #[must_use]
     pub fn until_end_of(&self, child: c_int) -> Nanos {
-        let sum = || {
-            let ours = second_number(c"/proc/self/schedstat")?.since(self.0?);
-            let path = join([b"/proc/", digits(child, &mut [0; 10]), b"/schedstat"]);
-            Some(Nanos(ours.0 + second_number(CStr::from_bytes_until_nul(&path).ok()?)?.0))
-        };
-        sum().unwrap_or_default()
+        self.known_until_end_of(child).unwrap_or_default()
+    }
+
+    fn known_until_end_of(&self, child: c_int) -> Option<Nanos> {
+        let ours = second_number(c"/proc/self/schedstat")?.since(self.0?);
+        let path = join([b"/proc/", digits(child, &mut [0; 10]), b"/schedstat"]);
+        Some(Nanos(ours.0 + second_number(CStr::from_bytes_until_nul(&path).ok()?)?.0))
     }
 }
 
@@ -108,14 +109,12 @@ mod tests {
     #[test]
     fn the_second_number_of_a_file_is_read() {
         let directory = tempfile::tempdir().unwrap();
-        let read = |text: &str| {
-            let file = directory.path().join("schedstat");
+        let file = directory.path().join("schedstat");
+        let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+        for (text, second) in [("123 4567 8\n", Some(Nanos(4567))), ("", None), ("1", None), ("1 x 2", None)] {
             std::fs::write(&file, text).unwrap();
-            let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
-            second_number(&path)
-        };
-        assert_eq!(read("123 4567 8\n"), Some(Nanos(4567)));
-        assert_eq!([read(""), read("1"), read("1 x 2")], [None; 3]);
+            assert_eq!(second_number(&path), second, "{text}");
+        }
         assert_eq!(second_number(c"/nowhere/at/all"), None);
     }
 }

@@ -160,26 +160,29 @@ mod tests {
         (kinds, malformed)
     }
 
+    fn mapping_bytes(inode: u32, name: &[u8]) -> Vec<u8> {
+        let numbers = words(&[7, 7, 0, 0, 0, 0, 0, 0, 8, 1, inode, 0, 0, 0, 5, 0]);
+        bytes(perf::PERF_RECORD_MMAP2, 0, &[&numbers, name].concat())
+    }
+
+    fn mapped(inode: u64, name: &[u8]) -> RecordKind {
+        RecordKind::Mapped { file: File { device: (8, 1), inode }, protection: 5, name: name.to_vec() }
+    }
+
     #[test]
     fn consecutive_records_are_parsed() {
-        let mapping = |inode: u32, name: &[u8]| {
-            let numbers = words(&[7, 7, 0, 0, 0, 0, 0, 0, 8, 1, inode, 0, 0, 0, 5, 0]);
-            bytes(perf::PERF_RECORD_MMAP2, 0, &[&numbers, name].concat())
-        };
         let all = [
             bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0])),
             bytes(perf::PERF_RECORD_COMM, 0, b"\x07\0\0\0\x07\0\0\0renamed\0"),
             bytes(perf::PERF_RECORD_COMM, perf::PERF_RECORD_MISC_COMM_EXEC, b"\x07\0\0\0\x07\0\0\0true\0\0\0\0"),
-            mapping(44, b"/bin/true\0"),
-            mapping(0, b"//anon\0\0"),
-            mapping(0, b"[vdso]\0\0"),
+            mapping_bytes(44, b"/bin/true\0"),
+            mapping_bytes(0, b"//anon\0\0"),
+            mapping_bytes(0, b"[vdso]\0\0"),
             bytes(perf::PERF_RECORD_SWITCH, 0, &[]),
             bytes(perf::PERF_RECORD_SWITCH, perf::PERF_RECORD_MISC_SWITCH_OUT, &[]),
             bytes(perf::PERF_RECORD_LOST, 0, &[0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]),
             bytes(perf::PERF_RECORD_EXIT, 0, &words(&[7, 1, 8, 1, 0, 0])),
         ];
-        let file = |inode| File { device: (8, 1), inode };
-        let mapped = |inode, name: &[u8]| RecordKind::Mapped { file: file(inode), protection: 5, name: name.to_vec() };
         let expected = [
             RecordKind::Forked { pid: Pid(20), tid: Pid(21) },
             RecordKind::Executed { name: b"true".to_vec() },

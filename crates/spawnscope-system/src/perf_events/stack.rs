@@ -1,6 +1,8 @@
 //! Parses the stack copies in a ring buffer.
 
 use perf_event_open_sys::bindings as perf;
+
+use crate::memory::number_at;
 use spawnscope_data::event::{Nanos, Pid};
 
 /// Bytes of a record's header: type, flags, size.
@@ -36,19 +38,19 @@ pub fn parse_stacks<'a>(mut bytes: &'a [u8], handle: &mut impl FnMut(Stack<'a>))
 }
 
 fn parse_one(record: &[u8]) -> Option<Stack<'_>> {
-    let long = |at: usize| Some(u64::from_ne_bytes(*record.get(at..)?.first_chunk()?));
-    let kind = u32::from_ne_bytes(*record.first_chunk()?);
-    if kind != perf::PERF_RECORD_SAMPLE || long(32)? != ABI_64 {
+    let kind = u32::from_ne_bytes(number_at(record, 0)?);
+    if kind != perf::PERF_RECORD_SAMPLE || u64::from_ne_bytes(number_at(record, 32)?) != ABI_64 {
         return None;
     }
     // A sample consists of thread, time, CPU, ABI and stack pointer, the number of reserved bytes, these bytes, and how many of them were copied.
     let content = record.get(56..)?;
-    let (content, rest) = content.split_at_checked(usize::try_from(long(48)?).ok()?)?;
-    let copied = usize::try_from(u64::from_ne_bytes(*rest.first_chunk()?)).ok()?;
+    let reserved = u64::from_ne_bytes(number_at(record, 48)?);
+    let (content, rest) = content.split_at_checked(usize::try_from(reserved).ok()?)?;
+    let copied = usize::try_from(u64::from_ne_bytes(number_at(rest, 0)?)).ok()?;
     Some(Stack {
-        at: Nanos(long(16)?),
-        pid: Pid(i32::from_ne_bytes(*record.get(HEADER_BYTES..)?.first_chunk()?)),
-        pointer: long(40)?,
+        at: Nanos(u64::from_ne_bytes(number_at(record, 16)?)),
+        pid: Pid(i32::from_ne_bytes(number_at(record, HEADER_BYTES)?)),
+        pointer: u64::from_ne_bytes(number_at(record, 40)?),
         content: content.get(..copied)?,
     })
 }

@@ -11,6 +11,8 @@ use std::sync::OnceLock;
 
 use super::registers::Registers;
 use super::request::poke;
+#[cfg(target_arch = "aarch64")]
+use crate::arch::movz;
 use crate::memory;
 use spawnscope_data::event::Pid;
 
@@ -78,9 +80,10 @@ impl EntryDetour {
 /// Returns the offset from the vDSO's start at which the last page of the vDSO has `length` unused bytes; `None` if it has fewer.
 fn free_offset(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     let header = memory::read(process, vdso, SECTION_HEADER_SIZE + 4);
-    let word = header.get(SECTION_HEADERS..)?.first_chunk().map(|word| u64::from_le_bytes(*word))?;
-    let half = |at: usize| header.get(at..)?.first_chunk().map(|half| u64::from(u16::from_le_bytes(*half)));
-    let end = word + half(SECTION_HEADER_SIZE)? * half(SECTION_HEADER_SIZE + 2)?;
+    let headers = u64::from_le_bytes(memory::number_at(&header, SECTION_HEADERS)?);
+    let size = u16::from_le_bytes(memory::number_at(&header, SECTION_HEADER_SIZE)?);
+    let number = u16::from_le_bytes(memory::number_at(&header, SECTION_HEADER_SIZE + 2)?);
+    let end = headers + u64::from(size) * u64::from(number);
     let start = end.next_multiple_of(WORD_BYTES as u64 * 2);
     // A vDSO that fills its last page has no unused bytes.
     (!end.is_multiple_of(PAGE_BYTES) && start + length as u64 <= end.next_multiple_of(PAGE_BYTES)).then_some(start)
@@ -120,7 +123,6 @@ fn code(entry_point: u64) -> Vec<u8> {
 /// a multiple of a word.
 #[cfg(target_arch = "aarch64")]
 fn code(entry_point: u64) -> Vec<u8> {
-    let movz = |register: u32, value: u32| 0xd280_0000 | value << 5 | register;
     let instructions = [
         0xaa00_03e9,                // mov x9, x0
         movz(8, 178),               // SYS_gettid
@@ -132,7 +134,7 @@ fn code(entry_point: u64) -> Vec<u8> {
         0x5800_0050,                // ldr x16, +8
         0xd61f_0200,                // br x16
     ];
-    let mut code: Vec<u8> = instructions.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+    let mut code = instructions.map(u32::to_le_bytes).concat();
     code.extend(entry_point.to_le_bytes());
     code.resize(code.len().next_multiple_of(WORD_BYTES), 0);
     code

@@ -78,17 +78,15 @@ impl Event {
 impl Stop {
     fn decode(status: i32, message: impl FnOnce() -> Option<u64>) -> Stop {
         let signal = libc::WSTOPSIG(status);
-        let pid = |message: Option<u64>| message.and_then(|pid| i32::try_from(pid).ok()).map(Pid);
-        let created = |how, message| Stop::Created { how, child: pid(message) };
         match status >> 16 {
             0 if signal == libc::SIGTRAP | SYSTEM_CALL_BIT => Stop::SystemCall,
             0 => Stop::Signal(signal),
             libc::PTRACE_EVENT_STOP if STOP_SIGNALS.contains(&signal) => Stop::Group(signal),
             libc::PTRACE_EVENT_STOP => Stop::Interrupted,
-            libc::PTRACE_EVENT_FORK => created(Creation::Fork, message()),
-            libc::PTRACE_EVENT_VFORK => created(Creation::Vfork, message()),
-            libc::PTRACE_EVENT_CLONE => created(Creation::Clone, message()),
-            libc::PTRACE_EVENT_EXEC => Stop::Exec { former_thread: pid(message()) },
+            libc::PTRACE_EVENT_FORK => Stop::Created { how: Creation::Fork, child: decode_pid(message()) },
+            libc::PTRACE_EVENT_VFORK => Stop::Created { how: Creation::Vfork, child: decode_pid(message()) },
+            libc::PTRACE_EVENT_CLONE => Stop::Created { how: Creation::Clone, child: decode_pid(message()) },
+            libc::PTRACE_EVENT_EXEC => Stop::Exec { former_thread: decode_pid(message()) },
             libc::PTRACE_EVENT_EXIT => Stop::Exiting(message().map(|status| status as i32)),
             other => Stop::Other(other),
         }
@@ -112,6 +110,10 @@ impl Stop {
             _ => Resume::Detach(0),
         }
     }
+}
+
+fn decode_pid(message: Option<u64>) -> Option<Pid> {
+    message.and_then(|pid| i32::try_from(pid).ok()).map(Pid)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::event::{Event, Stop};
 use super::registers::{CallInfo, CallStop, Registers};
 use super::request::{Options, Resume, message, poke, resume, seize};
 use crate::launch_timing::clone::fork;
-use crate::memory;
+use crate::memory::{self, number_at};
 use crate::process::die_with_parent;
 use spawnscope_data::event::Pid;
 
@@ -189,11 +189,10 @@ const WORDS_BEFORE_AUXILIARY: usize = 4;
 fn loader_code(child: Pid) -> Option<(u64, u64)> {
     let mut stack = [0u8; 512];
     let read = memory::read_into(child, Registers::read(child).ok()?.stack_pointer(), &mut stack);
-    let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
     let (words, _) = stack[..read].as_chunks::<8>();
     let (pairs, _) = words.get(WORDS_BEFORE_AUXILIARY..)?.as_chunks::<2>();
-    let base = pairs.iter().find(|pair| word(&pair[0]) == libc::AT_BASE)?;
-    code_of_image(child, word(&base[1])).filter(|(start, _)| *start > 0)
+    let [_, base] = pairs.iter().find(|[kind, _]| u64::from_ne_bytes(*kind) == libc::AT_BASE)?;
+    code_of_image(child, u64::from_ne_bytes(*base)).filter(|(start, _)| *start > 0)
 }
 
 /// Returns the address and the size of the executable segment of an ELF file that is mapped at `base`.
@@ -202,16 +201,16 @@ fn code_of_image(child: Pid, base: u64) -> Option<(u64, u64)> {
     let mut bytes = [0u8; 1024];
     let read = memory::read_into(child, base, &mut bytes);
     let image = &bytes[..read];
-    let long = |at: usize| Some(u64::from_le_bytes(*image.get(at..)?.first_chunk()?));
-    let word = |at: usize| Some(u32::from_le_bytes(*image.get(at..)?.first_chunk()?));
-    let half = |at: usize| Some(usize::from(u16::from_le_bytes(*image.get(at..)?.first_chunk()?)));
     // The ELF header contains offset, size and number of the program headers, each of which contains type, flags, address and size.
-    let (headers, size, number) = (usize::try_from(long(0x20)?).ok()?, half(0x36)?, half(0x38)?);
+    let headers = usize::try_from(u64::from_le_bytes(number_at(image, 0x20)?)).ok()?;
+    let size = usize::from(u16::from_le_bytes(number_at(image, 0x36)?));
+    let number = usize::from(u16::from_le_bytes(number_at(image, 0x38)?));
     let code = (0..number).map(|index| headers + index * size).find(|at| {
-        let [kind, flags] = [word(*at), word(at + 4)];
+        let [kind, flags] = [*at, at + 4].map(|at| number_at(image, at).map(u32::from_le_bytes));
         kind == Some(libc::PT_LOAD) && flags.is_some_and(|flags| flags & EXECUTABLE != 0)
     })?;
-    Some((base + long(code + 0x10)?, long(code + 0x28)?))
+    let [address, bytes] = [code + 0x10, code + 0x28].map(|at| number_at(image, at).map(u64::from_le_bytes));
+    Some((base + address?, bytes?))
 }
 
 #[cfg(test)]

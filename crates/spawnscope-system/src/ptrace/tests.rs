@@ -71,6 +71,14 @@ impl TracedShell {
     }
 }
 
+fn exec(thread: Pid) -> Event {
+    Event::Stopped(thread, Stop::Exec { former_thread: Some(thread) })
+}
+
+fn exiting(thread: Pid, status: i32) -> Event {
+    Event::Stopped(thread, Stop::Exiting(Some(status)))
+}
+
 #[test]
 fn a_launch_is_reported_as_a_creation_an_exec_and_an_end() {
     let options = Options::CREATION | Options::EXEC | Options::EXITING;
@@ -81,8 +89,6 @@ fn a_launch_is_reported_as_a_creation_an_exec_and_an_end() {
         _ => None,
     });
     let child = child.unwrap();
-    let exec = |thread| Event::Stopped(thread, Stop::Exec { former_thread: Some(thread) });
-    let exiting = |thread, status| Event::Stopped(thread, Stop::Exiting(Some(status)));
     for expected in [
         exec(traced.shell),
         Event::Stopped(child, Stop::Interrupted),
@@ -132,6 +138,10 @@ fn system_calls_are_reported_on_request() {
     assert_eq!(traced.status(), 0);
 }
 
+fn is_traced(process: Pid) -> bool {
+    Status::read(process).is_none_or(|status| status.tracer.is_some())
+}
+
 #[test]
 fn detached_processes_continue_untraced() {
     let mut traced = TracedShell::start("read line </dev/null; sleep 60 & wait; exit 1", Options::CREATION);
@@ -148,7 +158,6 @@ fn detached_processes_continue_untraced() {
         }
     };
     traced.tracer.detach_all();
-    let is_traced = |pid| Status::read(pid).is_none_or(|status| status.tracer.is_some());
     let began = Instant::now();
     while is_traced(shell) || is_traced(child) {
         assert_eq!(traced.tracer.next_event(), None);

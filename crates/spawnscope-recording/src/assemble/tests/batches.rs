@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use rusqlite::Connection;
+use rusqlite::types::Value;
 
 use super::*;
 use crate::store::{create_schema, write_batch};
@@ -173,6 +174,13 @@ fn history(choices: &[(u8, u8)]) -> Vec<Event> {
     events
 }
 
+fn launch_rows(connection: &Connection) -> Vec<Vec<Value>> {
+    let mut statement = connection.prepare("SELECT * FROM launch ORDER BY id").unwrap();
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| (0..columns).map(|column| row.get(column)).collect());
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
 proptest! {
     #[test]
     fn a_recording_with_lost_events_is_consistent(
@@ -196,12 +204,7 @@ proptest! {
         batch_events in 1_usize..40,
     ) {
         let events = history(&choices);
-        let rows = |connection: &Connection| {
-            let mut statement = connection.prepare("SELECT * FROM launch ORDER BY id").unwrap();
-            let columns = statement.column_count();
-            let rows = statement.query_map([], |row| (0..columns).map(|column| row.get::<_, rusqlite::types::Value>(column)).collect::<Result<Vec<_>, _>>());
-            rows.unwrap().map(Result::unwrap).collect::<Vec<_>>()
-        };
-        prop_assert_eq!(rows(&write_in_batches(&events, batch_events)), rows(&write_in_batches(&events, usize::MAX)));
+        let in_one_batch = launch_rows(&write_in_batches(&events, usize::MAX));
+        prop_assert_eq!(launch_rows(&write_in_batches(&events, batch_events)), in_one_batch);
     }
 }

@@ -54,12 +54,8 @@ fn each_exec_of_a_process_has_a_row_with_its_loader() {
     assembler.apply(&loaded(300, CHILD));
     let second = assembler.take_batch();
 
-    let ordinals = |batch: &Batch| batch.execs.iter().map(|exec| exec.ordinal).collect::<Vec<_>>();
-    assert_eq!(
-        (ordinals(&first), ordinals(&second)),
-        (vec![1, 2], vec![2]),
-        "the exec that was loaded is written again"
-    );
+    let ordinals = [&first, &second].map(|batch| batch.execs.iter().map(|exec| exec.ordinal).collect::<Vec<_>>());
+    assert_eq!(ordinals, [vec![1, 2], vec![2]], "the exec that was loaded is written again");
     let row = &second.execs[0].row;
     assert_eq!((row.enter, row.returned, row.load_end), (Some(Nanos(190)), Some(Nanos(295)), Some(Nanos(300))));
     assert_eq!(row.has_loader, Some(true));

@@ -155,12 +155,7 @@ fn texts_that_share_their_pages_do_not_exhaust_memory() {
         |letter: char| format!("INSERT INTO text (bytes) VALUES (CAST(printf('%.*c', {LONG}, '{letter}') AS BLOB));");
     change(&path, &"ABCDE".chars().map(row).collect::<String>());
     let mut bytes = fs::read(&path).unwrap();
-    // In a row, the number of the text's first overflow page follows the bytes that are in the row itself. Here, the other texts get the overflow
-    // pages of the first text, and the file is truncated after these pages.
-    let page_number_offset = |bytes: &[u8], letter: u8| {
-        let starts = (0..bytes.len() - 489).filter(|at| at % PAGE != 4 && bytes[at - 1.min(*at)] != letter);
-        starts.into_iter().find(|at| bytes[*at..at + 489].iter().all(|byte| *byte == letter)).unwrap() + 489
-    };
+    // The other texts get the overflow pages of the first text, and the file is truncated after these pages.
     let at = page_number_offset(&bytes, b'A');
     let first: [u8; 4] = bytes[at..at + 4].try_into().unwrap();
     for letter in *b"BCDE" {
@@ -175,6 +170,13 @@ fn texts_that_share_their_pages_do_not_exhaust_memory() {
     assert!(error.contains("column bytes of table text holds more bytes than the file has"), "{error}");
 }
 
+/// Returns the offset of the number of the first overflow page of the text that consists of `letter`. The number follows the bytes that are in
+/// the row itself.
+fn page_number_offset(bytes: &[u8], letter: u8) -> usize {
+    let mut starts = (0..bytes.len() - 489).filter(|at| at % PAGE != 4 && bytes[at - 1.min(*at)] != letter);
+    starts.find(|at| bytes[*at..at + 489].iter().all(|byte| *byte == letter)).unwrap() + 489
+}
+
 #[test]
 fn a_cycle_of_pages_does_not_loop_forever() {
     let (_directory, path) = recording(2_000);
@@ -184,17 +186,15 @@ fn a_cycle_of_pages_does_not_loop_forever() {
         connection.query_row("SELECT rootpage FROM sqlite_schema WHERE name = 'slice'", [], |row| row.get(0)).unwrap();
     drop(connection);
     let mut bytes = fs::read(&path).unwrap();
-    let start = (root as usize - 1) * PAGE;
-    assert_eq!(bytes[start], 5, "an inner page of a table");
+    let page = &mut bytes[(root as usize - 1) * PAGE..];
+    assert_eq!(page[0], 5, "an inner page of a table");
+    let cells = u16::from_be_bytes([page[3], page[4]]) as usize;
+    let child_offsets: Vec<usize> =
+        page[12..].as_chunks().0[..cells].iter().map(|offset| u16::from_be_bytes(*offset) as usize).collect();
     // Every child pointer is set to the first child.
-    let cells = u16::from_be_bytes([bytes[start + 3], bytes[start + 4]]) as usize;
-    let child_offset = |bytes: &[u8], cell: usize| {
-        start + u16::from_be_bytes([bytes[start + 12 + 2 * cell], bytes[start + 13 + 2 * cell]]) as usize
-    };
-    let first: [u8; 4] = bytes[child_offset(&bytes, 0)..][..4].try_into().unwrap();
-    for cell in 1..cells {
-        let at = child_offset(&bytes, cell);
-        bytes[at..at + 4].copy_from_slice(&first);
+    let first: [u8; 4] = page[child_offsets[0]..][..4].try_into().unwrap();
+    for at in child_offsets {
+        page[at..at + 4].copy_from_slice(&first);
     }
     fs::write(&path, bytes).unwrap();
     let error = read_all(&path).unwrap_err().to_string();

@@ -22,15 +22,14 @@ fn executes(launch: LaunchId, path: &str, arguments: &[&str], directory: &Path) 
 
 /// Returns the events of a ninja that works in a directory and launches two commands.
 fn build(directory: &Path) -> Vec<Event> {
-    let shell = |launch, command| executes(launch, "/bin/sh", &["/bin/sh", "-c", command], directory);
     vec![
         launched(1_000, ROOT, NINJA, 101),
         executes(NINJA, "/usr/bin/ninja", &["ninja"], directory),
         launched(2_000, NINJA, LaunchId(3), 102),
         // The secret is masked in the recording, but it is part of the hash.
-        shell(LaunchId(3), "make-it --password=hunter2"),
+        executes(LaunchId(3), "/bin/sh", &["/bin/sh", "-c", "make-it --password=hunter2"], directory),
         launched(2_000, NINJA, LaunchId(4), 103),
-        shell(LaunchId(4), "fail"),
+        executes(LaunchId(4), "/bin/sh", &["/bin/sh", "-c", "fail"], directory),
     ]
 }
 
@@ -39,8 +38,7 @@ fn edges(directory: &Directory, events: &[&[Event]]) -> Vec<(LaunchId, String)> 
     events.iter().for_each(|events| recorder.send(events.to_vec()));
     recorder.finish(ending()).unwrap();
     let Recording { edges, texts, .. } = read(&directory.path());
-    let text = |id| String::from_utf8(texts.get(id).to_vec()).unwrap();
-    edges.iter().map(|edge| (edge.launch, text(edge.output))).collect()
+    edges.iter().map(|edge| (edge.launch, String::from_utf8(texts.get(edge.output).to_vec()).unwrap())).collect()
 }
 
 /// Writes a log of `make-it` to the directory, as ninja 1.11 would write it.

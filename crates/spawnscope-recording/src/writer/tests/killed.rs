@@ -94,12 +94,10 @@ fn the_recording_of_a_killed_recorder_is_kept_as_old_and_is_readable() {
 fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
     let directory = Directory::new();
     let mut recorder = helper(&directory.path(), "by the test").spawn().unwrap();
-    let launches = || {
-        RecordingFile::open(&directory.path())
-            .and_then(|file| file.read())
-            .map_or(0, |recording| recording.launches.len())
-    };
-    wait_until("two batches are written", || launches() > 1_000);
+    wait_until("two batches are written", || {
+        let recording = RecordingFile::open(&directory.path()).and_then(|file| file.read());
+        recording.is_ok_and(|recording| recording.launches.len() > 1_000)
+    });
     recorder.kill().unwrap();
     recorder.wait().unwrap();
     let recording = read(&directory.path());
