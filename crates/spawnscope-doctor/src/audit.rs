@@ -98,9 +98,9 @@ fn query(request: AuditMessage, is_single: bool) -> io::Result<Vec<AuditMessage>
 }
 
 fn from_message(rule: &RuleMessage) -> Option<Rule> {
-    let is_file_watch = |field: &RuleField| matches!(field, RuleField::Watch(_) | RuleField::Dir(_));
     let is_recording = rule.flags == RuleFlags::FilterExit && rule.action == RuleAction::Always;
-    if !is_recording || rule.fields.iter().any(|(field, _)| is_file_watch(field)) {
+    let watches_files = rule.fields.iter().any(|(field, _)| matches!(field, RuleField::Watch(_) | RuleField::Dir(_)));
+    if !is_recording || watches_files {
         return None;
     }
     let architecture = rule.fields.iter().find_map(|(field, _)| match field {

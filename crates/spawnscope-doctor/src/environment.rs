@@ -142,16 +142,13 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
         .filter(|name| !name.is_empty())
         .collect::<Vec<_>>()
         .join(" ");
-    let by_name = || {
-        let product = Some(product.clone()).filter(|product| !product.is_empty());
-        product.or_else(|| machine.text("/sys/hypervisor/type"))
-    };
     let processor = machine.text("/proc/cpuinfo").unwrap_or_default();
     if let Some(flags) = processor.lines().find(|line| line.starts_with("flags")) {
-        return match flags.split_whitespace().any(|flag| flag == "hypervisor") {
-            true => Hypervisor::Named(by_name().unwrap_or_else(|| "unidentified hypervisor".to_owned())),
-            false => Hypervisor::None,
-        };
+        if !flags.split_whitespace().any(|flag| flag == "hypervisor") {
+            return Hypervisor::None;
+        }
+        let name = Some(product).filter(|product| !product.is_empty()).or_else(|| machine.text("/sys/hypervisor/type"));
+        return Hypervisor::Named(name.unwrap_or_else(|| "unidentified hypervisor".to_owned()));
     }
     // On other architectures, the CPU flags do not show a hypervisor.
     let words = product.to_lowercase();
@@ -167,10 +164,9 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
 
 /// Returns the name of the hypervisor in the device tree that it passes to its guest.
 fn hypervisor_in_device_tree(machine: &Machine) -> Option<String> {
-    let compatible = |node: &str| machine.text(format!("/proc/device-tree/{node}compatible"));
-    let names = compatible("hypervisor/").or_else(|| {
+    let names = machine.text("/proc/device-tree/hypervisor/compatible").or_else(|| {
         // QEMU's machine type `virt`.
-        compatible("").filter(|names| names.contains("linux,dummy-virt"))
+        machine.text("/proc/device-tree/compatible").filter(|names| names.contains("linux,dummy-virt"))
     })?;
     let name = names.split('\0').find(|name| !name.is_empty())?;
     Some(name.to_owned())

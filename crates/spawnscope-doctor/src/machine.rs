@@ -256,14 +256,23 @@ impl Machine {
         command.env_clear().envs(&self.environment).current_dir(&self.directory);
         self.avoid_left_out(&mut command);
         if let Some(user) = self.user.clone() {
-            let become_user = move || {
-                nix::unistd::setgroups(&user.groups)?;
-                nix::unistd::setgid(user.gid)?;
-                Ok(nix::unistd::setuid(user.uid)?)
-            };
             // SAFETY: between fork and exec there are only three system calls; the list of groups was allocated before.
-            unsafe { command.pre_exec(become_user) };
+            unsafe {
+                command.pre_exec(move || {
+                    nix::unistd::setgroups(&user.groups)?;
+                    nix::unistd::setgid(user.gid)?;
+                    Ok(nix::unistd::setuid(user.uid)?)
+                })
+            };
         }
+        command
+    }
+
+    /// Returns such a command with arguments.
+    #[must_use]
+    pub fn command_with(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Command {
+        let mut command = self.command(program);
+        command.args(arguments);
         command
     }
 
@@ -271,10 +280,10 @@ impl Machine {
     /// killed. Lists such as PATH keep their other entries.
     fn avoid_left_out(&self, command: &mut Command) {
         for (name, value) in &self.environment {
-            let directories = || value.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
-            if directories().any(|directory| self.is_left_out(directory)) {
-                let others: Vec<&[u8]> =
-                    directories().filter(|directory| !self.is_left_out(directory)).map(OsStr::as_bytes).collect();
+            let directories = value.as_bytes().split(|&byte| byte == b':');
+            let (left_out, others): (Vec<&[u8]>, Vec<&[u8]>) =
+                directories.partition(|directory| self.is_left_out(OsStr::from_bytes(directory)));
+            if !left_out.is_empty() {
                 command.env(name, OsStr::from_bytes(&others.join(&b':')));
             }
         }

@@ -90,9 +90,12 @@ pub(super) fn has_room(path: impl rustix::path::Arg, bytes: u64, files: u64) -> 
     let Ok(room) = rustix::fs::statvfs(path) else {
         return true;
     };
-    let is_short = |total: u64, free: u64, wanted: u64| total > 0 && free < wanted;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     !is_short(room.f_blocks, free, bytes) && !is_short(room.f_files, room.f_favail, files)
+}
+
+fn is_short(total: u64, free: u64, wanted: u64) -> bool {
+    total > 0 && free < wanted
 }
 
 #[cfg(test)]

@@ -28,10 +28,6 @@ pub(super) enum Nesting {
 /// Returns whether hypervisors are nested, and a sentence of evidence; `None` if there is no hypervisor.
 pub(super) fn detect(machine: &Machine, environment: &Environment, measured: &Measured) -> Option<(Nesting, String)> {
     let hypervisor = environment.hypervisor.as_ref()?;
-    let unknown = |why: String| {
-        let sentence = format!("nested virtualization: unknown ({why})");
-        Some((Nesting::Unknown, sentence))
-    };
     // Uses the lowest time, because a busy machine only adds time.
     let Some(time) = measured.min_ns(Constant::Cpuid).map(|ns| Nanos(ns as u64)) else {
         return unknown("CPUID could not be timed".to_owned());
@@ -61,12 +57,16 @@ pub(super) fn detect(machine: &Machine, environment: &Environment, measured: &Me
     Some((Nesting::Nested, sentence))
 }
 
+fn unknown(why: String) -> Option<(Nesting, String)> {
+    Some((Nesting::Unknown, format!("nested virtualization: unknown ({why})")))
+}
+
 /// Returns why exits may be slow without a second hypervisor, if there is a reason.
 fn why_slow_by_itself(machine: &Machine, hypervisor: &str) -> Option<String> {
     let processor = machine.text("/proc/cpuinfo")?;
     let flags = processor.lines().find(|line| line.starts_with("flags"))?;
-    let has = |wanted: &&str| flags.split_whitespace().any(|flag| flag == *wanted);
-    if let Some(flag) = ENCRYPTION_FLAGS.into_iter().find(has) {
+    let flags: Vec<&str> = flags.split_whitespace().collect();
+    if let Some(flag) = ENCRYPTION_FLAGS.into_iter().find(|flag| flags.contains(flag)) {
         return Some(format!("it is slow in all guests with encrypted memory ({flag})"));
     }
     hypervisor.contains(SLOW_HYPERVISOR).then(|| format!("{hypervisor} alone can be that slow"))

@@ -35,14 +35,14 @@ pub(super) fn all(machine: &Machine) -> Vec<Process> {
 pub(super) fn running_in_session(session: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let is_running_member = |pid: &u32| {
+    let running = pids.filter(|pid| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // `PID (NAME) STATE PARENT GROUP SESSION ...`; the name may contain any bytes.
         let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
         let fields: Vec<&str> = after_name.split_whitespace().take(4).collect();
         matches!(fields[..], [state, _, _, id] if state != "Z" && state != "X" && id == session.to_string())
-    };
-    pids.filter(is_running_member).collect()
+    });
+    running.collect()
 }
 
 /// Returns how many children each process has now.
@@ -56,21 +56,25 @@ pub(super) fn child_counts(processes: &[Process]) -> HashMap<u32, u64> {
 
 fn read(machine: &Machine, pid: u32) -> Option<Process> {
     let status = machine.text(format!("/proc/{pid}/status"))?;
-    let bytes = |name: &str| {
-        let value = field(&status, name).and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok());
-        value.unwrap_or_default() * 1024
-    };
+    let [anonymous_bytes, resident_bytes, data_bytes] =
+        ["RssAnon", "VmRSS", "VmData"].map(|name| field_bytes(&status, name).unwrap_or_default());
     Some(Process {
         pid,
         name: field(&status, "Name")?.to_owned(),
         parent: field(&status, "PPid")?.parse().ok()?,
-        anonymous_bytes: bytes("RssAnon"),
-        resident_bytes: bytes("VmRSS").max(bytes("RssAnon")),
-        data_bytes: bytes("VmData"),
+        anonymous_bytes,
+        resident_bytes: resident_bytes.max(anonymous_bytes),
+        data_bytes,
     })
 }
 
 /// Returns the value in the line `NAME: value` of a text.
 pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+/// Returns a number of bytes, which the kernel shows in kilobytes.
+pub(super) fn field_bytes(text: &str, name: &str) -> Option<u64> {
+    let value = field(text, name)?.trim_end_matches(" kB");
+    Some(value.parse::<u64>().ok()? * 1024)
 }

@@ -76,14 +76,16 @@ impl Tool {
         }
         let identity = identity.cloned();
         shell.envs(identity.iter().flat_map(|identity| identity.environment.clone()));
-        let prepare = move || {
-            if let Some(identity) = &identity {
-                identity.assume()?;
-            }
-            Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?)
+        // SAFETY: the closure only makes system calls, on memory that it owns.
+        unsafe {
+            shell.pre_exec(move || {
+                if let Some(identity) = &identity {
+                    identity.assume()?;
+                }
+                Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?)
+            })
         };
-        // SAFETY: `prepare` only makes system calls, on memory that it owns.
-        let child = unsafe { shell.pre_exec(prepare) }.spawn()?;
+        let child = shell.spawn()?;
         let pid = Pid(i32::try_from(child.id()).map_err(io::Error::other)?);
         Ok(Tool {
             pid,
@@ -144,8 +146,6 @@ impl Tool {
     fn watches_by_perf_events(&mut self) -> bool {
         if self.last_search.elapsed() > CHECK_INTERVAL {
             self.last_search = Instant::now();
-            let is_asleep = |pid: Pid| Status::read(pid).is_some_and(|status| status.is_asleep());
-            let is_waiting = |pid: Pid| is_asleep(pid) && procfs::waits_for_files(pid).unwrap_or(true);
             let mut tree = procfs::tree(self.pid).into_iter();
             let is_watching = tree.any(|pid| procfs::has_perf_events(pid) && is_waiting(pid));
             self.watching_since = self.watching_since.or(Some(self.last_search)).filter(|_| is_watching);
@@ -187,6 +187,11 @@ impl Tool {
     }
 }
 
+fn is_waiting(pid: Pid) -> bool {
+    let is_asleep = Status::read(pid).is_some_and(|status| status.is_asleep());
+    is_asleep && procfs::waits_for_files(pid).unwrap_or(true)
+}
+
 /// Replaces each placeholder with the pid.
 fn with_pid(text: &OsStr, target: Pid) -> OsString {
     let number = target.0.to_string();
@@ -207,10 +212,13 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_replaced() {
-        let filled = |text: &str| with_pid(OsStr::new(text), Pid(42)).into_string().unwrap();
-        assert_eq!(filled("perf record -o p.{pid} -p {pid}"), "perf record -o p.42 -p 42");
-        assert_eq!(filled("{pid}{{pid}}{pid"), "42{42}{pid");
-        assert_eq!(filled("echo"), "echo");
+        for (text, filled) in [
+            ("perf record -o p.{pid} -p {pid}", "perf record -o p.42 -p 42"),
+            ("{pid}{{pid}}{pid", "42{42}{pid"),
+            ("echo", "echo"),
+        ] {
+            assert_eq!(with_pid(OsStr::new(text), Pid(42)), filled);
+        }
         let bytes = OsStr::from_bytes(b"\xff{pid}");
         assert_eq!(with_pid(bytes, Pid(7)).as_bytes(), b"\xff7");
     }

@@ -55,12 +55,11 @@ impl HeldProcess {
 
     /// Checks and returns the current state of the process.
     pub fn update(&mut self) -> State {
-        let is_stopped = || Status::read(self.pid).is_some_and(|status| status.is_stopped());
         self.state = match self.state {
             State::Ended => State::Ended,
             _ if is_readable_within(&self.pidfd, Duration::ZERO) => State::Ended,
             State::Continued => State::Continued,
-            _ if is_stopped() => State::Stopped(None),
+            _ if Status::read(self.pid).is_some_and(|status| status.is_stopped()) => State::Stopped(None),
             State::Stopped(Some(since)) if since.elapsed() > SETTLE_TIME => State::Continued,
             State::Stopped(since) => State::Stopped(since.or_else(|| Some(Instant::now()))),
             State::Stopping => State::Stopping,

@@ -205,14 +205,13 @@ mod tests {
     /// the number of trials of each case.
     fn prepare_two(launches_ms: [f64; 2], is_disturbed: fn(usize) -> bool) -> Vec<(Option<u32>, usize)> {
         let trials = [Cell::new(0), Cell::new(0)];
-        let case = |number: usize| {
-            let trial = &trials[number];
-            Case::new([], move |_| {
+        let mut cases: Vec<CaseMeasurement<'_>> = Vec::new();
+        for (trial, launch_ms) in trials.iter().zip(launches_ms) {
+            cases.push(CaseMeasurement::new(Case::new([], move |_| {
                 let more = if is_disturbed(trial.replace(trial.get() + 1)) { 90.0 } else { 0.0 };
-                Ok(vec![(launches_ms[number] + more) * MS])
-            })
-        };
-        let mut cases: Vec<CaseMeasurement<'_>> = (0..2).map(|number| CaseMeasurement::new(case(number))).collect();
+                Ok(vec![(launch_ms + more) * MS])
+            })));
+        }
         prepare(&mut cases, FULL, &|| true);
         let results = cases.iter().map(|case| (case.measured.launches, case.trials));
         results.collect()

@@ -53,8 +53,9 @@ pub fn find_common_shifts(changes: &mut [Change]) -> Vec<CommonShift> {
     let mut common_shifts = Vec::new();
     let mut ungrouped: Vec<usize> = Vec::new();
     for (experiment, column) in groups {
-        let belongs = |change: &Change| change.experiment == experiment && change.column == column;
-        let members: Vec<usize> = (0..changes.len()).filter(|index| belongs(&changes[*index])).collect();
+        let members: Vec<usize> = (0..changes.len())
+            .filter(|index| changes[*index].experiment == experiment && changes[*index].column == column)
+            .collect();
         match median_and_deviation(changes, &members) {
             Some(found) => common_shifts.push(CommonShift {
                 experiment: Some(experiment),
@@ -112,7 +113,7 @@ mod tests {
 
     /// Returns a change for each ratio, with an interval of ± `noise`.
     fn changes(experiment: &str, ratios: &[f64], noise: f64) -> Vec<Change> {
-        let change = |ratio: &f64| Change {
+        let changes = ratios.iter().map(|ratio| Change {
             experiment: experiment.to_owned(),
             case: String::new(),
             keys: Row::default(),
@@ -125,8 +126,8 @@ mod tests {
             high: ratio * (1.0 + noise),
             beyond_noise: (ratio - 1.0).abs() > noise,
             stands_out: false,
-        };
-        ratios.iter().map(change).collect()
+        });
+        changes.collect()
     }
 
     /// Returns the ratios of the changes that stand out.

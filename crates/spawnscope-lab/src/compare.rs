@@ -95,12 +95,11 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
             .collect();
         comparison.unmatched += newer.rows.len() - matched.len();
         for column in compared_columns(newer) {
-            let change = |(after, before): &(&Row, &Row)| {
+            comparison.changes.extend(matched.iter().filter_map(|(after, before)| {
                 let estimates = (before.get(&column.name).estimate()?, after.get(&column.name).estimate()?);
                 let are_positive = is_positive(before, column) && is_positive(after, column);
                 are_positive.then(|| change_between(newer, after, (&column.name, column.unit), estimates))
-            };
-            comparison.changes.extend(matched.iter().filter_map(change));
+            }));
         }
     }
     comparison.common_shifts = common_shift::find_common_shifts(&mut comparison.changes);
@@ -128,9 +127,10 @@ fn find_missing(old: &Report, new: &Report) -> Vec<MissingMeasurement> {
                 add(Some(label(older, row)), None);
                 continue;
             };
-            let is_lost = |column: &&Column| is_positive(row, column) && !is_positive(after, column);
-            for column in compared_columns(older).filter(is_lost) {
-                add(Some(label(older, row)), Some(column));
+            for column in compared_columns(older) {
+                if is_positive(row, column) && !is_positive(after, column) {
+                    add(Some(label(older, row)), Some(column));
+                }
             }
         }
     }
@@ -176,13 +176,14 @@ fn change_between(
 /// Returns the interval of the ratio. On a logarithmic scale, the squares of independent errors add up.
 pub(super) fn interval(before: &Estimate, after: &Estimate) -> (f64, f64) {
     let ratio = after.median / before.median;
-    let half_width = |new_end: f64, old_end: f64| {
-        let (new_end, old_end) = ((new_end / after.median).ln(), (old_end / before.median).ln());
-        (new_end * new_end + old_end * old_end).sqrt()
-    };
-    let low = ratio * (-half_width(after.low, before.high)).exp();
-    let high = ratio * half_width(after.high, before.low).exp();
+    let low = ratio * (-half_width(after.low / after.median, before.high / before.median)).exp();
+    let high = ratio * half_width(after.high / after.median, before.low / before.median).exp();
     (low, high)
+}
+
+fn half_width(new_ratio: f64, old_ratio: f64) -> f64 {
+    let (new, old) = (new_ratio.ln(), old_ratio.ln());
+    (new * new + old * old).sqrt()
 }
 
 /// Returns the row of `searched` that has the keys of a row of `outcome`.
@@ -276,31 +277,30 @@ mod tests {
 
     #[test]
     fn cases_that_only_the_older_report_has_are_named() {
-        let rows = |new: &Report| {
-            let found = compare(&report([100.0; 6], 1.0), new).gone;
-            found.into_iter().map(|gone| (gone.experiment, gone.case, gone.column))
-        };
-        let mut new = report([100.0; 6], 1.0);
-        assert_eq!(rows(&new).count(), 0);
+        let old = report([100.0; 6], 1.0);
+        let mut new = old.clone();
+        assert_eq!(words(&compare(&old, &new).gone), []);
         // One value is unknown, one is zero, and one row is missing.
         new.experiments[0].rows[0].0[1].1 = Value::Unknown;
         new.experiments[0].rows[1].0[2].1 = Value::Estimate(estimate(0.0, 0.0));
         new.experiments[0].rows.pop();
-        let words = |text: &str| Some(text.to_owned());
-        let sizes = || "sizes".to_owned();
         assert_eq!(
-            rows(&new).collect::<Vec<_>>(),
+            words(&compare(&old, &new).gone),
             [
-                (sizes(), words("16.0 MB"), words("wall_ns")),
-                (sizes(), words("16.0 MB"), words("stall_ns")),
-                (sizes(), words("16.0 MB"), None),
+                ("sizes", Some("16.0 MB"), Some("wall_ns")),
+                ("sizes", Some("16.0 MB"), Some("stall_ns")),
+                ("sizes", Some("16.0 MB"), None),
             ]
         );
         for experiment in ["another", "sizes"] {
             new.experiments[0].name = experiment.to_owned();
             new.experiments[0].rows.clear();
-            assert_eq!(rows(&new).collect::<Vec<_>>(), [(sizes(), None, None)]);
+            assert_eq!(words(&compare(&old, &new).gone), [("sizes", None, None)]);
         }
+    }
+
+    fn words(gone: &[MissingMeasurement]) -> Vec<(&str, Option<&str>, Option<&str>)> {
+        gone.iter().map(|gone| (gone.experiment.as_str(), gone.case.as_deref(), gone.column.as_deref())).collect()
     }
 
     #[test]

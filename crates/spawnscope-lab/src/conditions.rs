@@ -12,29 +12,27 @@ type Pair = (&'static str, String, String);
 /// Returns a line for each differing condition.
 pub(super) fn differing_conditions(old: &Report, new: &Report) -> Vec<String> {
     let (old_machine, new_machine) = (&old.machine, &new.machine);
-    let yes_no = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
-    let memory = |bytes: Option<u64>| bytes.map(spawnscope_data::units::bytes);
     let pairs = [
         ("processor", or_unknown(old_machine.processor.as_ref()), or_unknown(new_machine.processor.as_ref())),
         ("CPUs", old_machine.cpus.to_string(), new_machine.cpus.to_string()),
         (
             "memory",
-            or_unknown(memory(old_machine.memory_bytes).as_ref()),
-            or_unknown(memory(new_machine.memory_bytes).as_ref()),
+            or_unknown(old_machine.memory_bytes.map(spawnscope_data::units::bytes).as_ref()),
+            or_unknown(new_machine.memory_bytes.map(spawnscope_data::units::bytes).as_ref()),
         ),
         ("kernel", old_machine.kernel.clone(), new_machine.kernel.clone()),
         ("C library", or_unknown(old_machine.libc.as_ref()), or_unknown(new_machine.libc.as_ref())),
         (
             "virtual machine",
-            or_unknown(old_machine.is_virtual.map(yes_no).as_ref()),
-            or_unknown(new_machine.is_virtual.map(yes_no).as_ref()),
+            or_unknown(old_machine.is_virtual.map(yes_or_no).as_ref()),
+            or_unknown(new_machine.is_virtual.map(yes_or_no).as_ref()),
         ),
         ("huge pages", or_unknown(old_machine.huge_pages.as_ref()), or_unknown(new_machine.huge_pages.as_ref())),
-        ("root", yes_no(old_machine.as_root), yes_no(new_machine.as_root)),
+        ("root", yes_or_no(old_machine.as_root), yes_or_no(new_machine.as_root)),
         ("spawnscope", old_machine.spawnscope.clone(), new_machine.spawnscope.clone()),
-        ("quick", yes_no(old.quick), yes_no(new.quick)),
+        ("quick", yes_or_no(old.quick), yes_or_no(new.quick)),
         ("seconds per experiment", or_unknown(old.seconds.as_ref()), or_unknown(new.seconds.as_ref())),
-        ("interrupted", yes_no(old.interrupted), yes_no(new.interrupted)),
+        ("interrupted", yes_or_no(old.interrupted), yes_or_no(new.interrupted)),
     ];
     let pairs: Vec<Pair> = pairs.into_iter().chain(run_condition_pairs(old_machine, new_machine)).collect();
     let differing = pairs.iter().filter(|(_, old, new)| old != new && old != UNKNOWN && new != UNKNOWN);
@@ -45,18 +43,24 @@ pub(super) fn differing_conditions(old: &Report, new: &Report) -> Vec<String> {
         .collect()
 }
 
+fn yes_or_no(holds: bool) -> String {
+    if holds { "yes" } else { "no" }.to_owned()
+}
+
 /// Returns a line for each report with the conditions that only the other one has. Reports of different versions may lack many.
 fn unknown_conditions(pairs: &[Pair]) -> Vec<String> {
-    let names = |is_unknown: fn(&Pair) -> bool| {
-        let names = pairs.iter().filter(|pair| is_unknown(pair) && pair.1 != pair.2);
-        names.map(|(what, ..)| *what).collect::<Vec<_>>().join(", ")
-    };
-    let [older, newer] = [names(|(_, old, _)| old == UNKNOWN), names(|(.., new)| new == UNKNOWN)];
+    let older = differing_names(pairs, |(_, old, _)| old == UNKNOWN);
+    let newer = differing_names(pairs, |(.., new)| new == UNKNOWN);
     let changes = [("older", older), ("newer", newer)].into_iter();
     changes
         .filter(|(_, names)| !names.is_empty())
         .map(|(which, names)| format!("unknown in the {which} report: {names}"))
         .collect()
+}
+
+fn differing_names(pairs: &[Pair], is_wanted: fn(&Pair) -> bool) -> String {
+    let differing = pairs.iter().filter(|pair| is_wanted(pair) && pair.1 != pair.2);
+    differing.map(|(what, ..)| *what).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a line for each program whose file differs between the reports.

@@ -16,19 +16,19 @@ use super::LabError;
 /// # Errors
 /// If a copy cannot be written, or does not stay in the page cache.
 pub fn write_fresh_copies(program: &Path, directory: &Path, count: usize) -> Result<Vec<PathBuf>, LabError> {
-    let doing = || LabError::doing(format!("copy {}", program.display()));
-    fs::create_dir_all(directory).map_err(doing())?;
-    let content = fs::read(program).map_err(doing())?;
-    let copy = |number| {
+    let doing = LabError::doing(format!("copy {}", program.display()));
+    fs::create_dir_all(directory).map_err(&doing)?;
+    let content = fs::read(program).map_err(&doing)?;
+    let copies = (0..count).map(|number| {
         let copy = directory.join(format!("copy{number}"));
-        match write(&copy, &content).map_err(doing())? {
+        match write(&copy, &content).map_err(&doing)? {
             true => Ok(copy),
             false => Err(LabError::Unavailable(
                 "the temporary directory's file system does not keep written data in the page cache".to_owned(),
             )),
         }
-    };
-    (0..count).map(copy).collect()
+    });
+    copies.collect()
 }
 
 /// Writes a program, and returns whether all of it is in the page cache. The kernel's copy functions, such as copy_file_range, would not
@@ -46,12 +46,11 @@ fn write(path: &Path, content: &[u8]) -> io::Result<bool> {
 /// # Errors
 /// If the content cannot be written back or evicted, or if the file system always keeps files in memory.
 pub fn evict(path: &Path) -> Result<(), LabError> {
-    let doing = || LabError::doing(format!("evict {} from the page cache", path.display()));
-    let file = File::open(path).map_err(doing())?;
-    file.sync_all().map_err(doing())?;
-    posix_fadvise(file.as_fd(), 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED)
-        .map_err(|errno| doing()(errno.into()))?;
-    match pages_in_memory(&file).map_err(doing())? {
+    let doing = LabError::doing(format!("evict {} from the page cache", path.display()));
+    let file = File::open(path).map_err(&doing)?;
+    file.sync_all().map_err(&doing)?;
+    posix_fadvise(file.as_fd(), 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).map_err(|errno| doing(errno.into()))?;
+    match pages_in_memory(&file).map_err(&doing)? {
         0 => Ok(()),
         _ => {
             Err(LabError::Unavailable("the temporary directory's file system always keeps files in memory".to_owned()))
@@ -92,14 +91,14 @@ impl MemoryProgram {
     /// # Errors
     /// If the memfd cannot be created, for example because the kernel does not allow memfds to be executed.
     pub fn copy(program: &Path) -> Result<MemoryProgram, LabError> {
-        let doing = || LabError::doing("copy a program into memory");
+        let doing = LabError::doing("copy a program into memory");
         // Linux 6.3 introduced the EXEC flag; older kernels reject it.
         let memory = memfd_create(c"tiny", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
             .or_else(|_| memfd_create(c"tiny", MemfdFlags::CLOEXEC))
-            .map_err(|errno| doing()(errno.into()))?;
+            .map_err(|errno| doing(errno.into()))?;
         let mut file = File::from(memory);
-        let content = fs::read(program).map_err(doing())?;
-        file.write_all(&content).map_err(doing())?;
+        let content = fs::read(program).map_err(&doing)?;
+        file.write_all(&content).map_err(&doing)?;
         Ok(MemoryProgram { file })
     }
 

@@ -76,12 +76,10 @@ impl Outcome {
 
 /// Returns the line with this slope through the points.
 fn line_through(series: String, points: &[(f64, &Estimate)], slope: Slope, unit_name: &str) -> Option<Fit> {
-    let line = |x: f64, at_zero: f64| at_zero + slope.median * x;
-    let at_zero = median(points.iter().map(|(x, y)| y.median - line(*x, 0.0)))?;
+    let at_zero = median(points.iter().map(|(x, y)| y.median - slope.median * x))?;
     let mean = points.iter().map(|(_, y)| y.median).sum::<f64>() / points.len() as f64;
-    let sum_of_squares =
-        |model: &dyn Fn(f64) -> f64| points.iter().map(|(x, y)| (y.median - model(*x)).powi(2)).sum::<f64>();
-    let (unexplained, total) = (sum_of_squares(&|x| line(x, at_zero)), sum_of_squares(&|_| mean));
+    let unexplained = sum_of_squares(points, |x| at_zero + slope.median * x);
+    let total = sum_of_squares(points, |_| mean);
     // The share of the variance that the line explains; unknown if nothing varies.
     let r_squared = (total > 0.0).then(|| (1.0 - unexplained / total).max(0.0));
     Some(Fit {
@@ -95,15 +93,19 @@ fn line_through(series: String, points: &[(f64, &Estimate)], slope: Slope, unit_
     })
 }
 
+fn sum_of_squares(points: &[(f64, &Estimate)], model: impl Fn(f64) -> f64) -> f64 {
+    points.iter().map(|(x, y)| (y.median - model(*x)).powi(2)).sum()
+}
+
 /// Returns the median of the slopes of all complete sweeps, with its interval.
 fn slope_over_sweeps(cases: &[(f64, &Measurements)]) -> Option<Slope> {
     let sweeps = cases.iter().map(|(_, case)| case.rounds.len()).min()?;
     let x: Vec<f64> = cases.iter().map(|(x, _)| *x).collect();
-    let slope = |sweep: usize| {
+    let slopes = (0..sweeps).filter_map(|sweep| {
         let y: Option<Vec<f64>> = cases.iter().map(|(_, case)| case.rounds[sweep].first().copied()).collect();
         theil_sen_slope(&x, &y?)
-    };
-    let slopes: Vec<f64> = (0..sweeps).filter_map(slope).collect();
+    });
+    let slopes: Vec<f64> = slopes.collect();
     let found = Estimate::from_values(&slopes).filter(|found| found.rounds >= MIN_ROUNDS)?;
     Some(Slope { median: found.median, low: found.low, high: found.high })
 }
@@ -165,13 +167,13 @@ mod tests {
     fn outcome_of_sweeps(slopes: &[f64]) -> Outcome {
         let mut outcome = outcome_with_chart();
         let mut random = fastrand::Rng::with_seed(1);
-        let mut point = |x: f64| Measurements {
+        let measured = (0..40).map(f64::from).map(|x| Measurements {
             keys: vec![Value::from("swept"), Value::Number(x * 1e3)],
             rounds: slopes.iter().map(|slope| vec![100.0 + random.f64() + slope * x]).collect(),
             launches: None,
             failure: None,
-        };
-        let measured: Vec<Measurements> = (0..40).map(|step| point(f64::from(step))).collect();
+        });
+        let measured: Vec<Measurements> = measured.collect();
         outcome.add(&measured);
         outcome.fit_sweeps("size", 1e3, "kB", &measured);
         outcome

@@ -222,15 +222,15 @@ mod tests {
     #[test]
     fn every_case_runs_in_every_round_even_if_no_time_is_left() {
         let batches = RefCell::new(Vec::new());
-        let noisy = |name: &'static str| {
+        let noisy = ["a", "b", "c"].map(|name| {
             let batches = &batches;
             case(name, move |count| {
                 assert!((1..=5).contains(&count));
                 batches.borrow_mut().push(name);
                 Ok(vec![batches.borrow().len() as f64])
             })
-        };
-        let measured = interleave(QUICK, vec![noisy("a"), noisy("b"), noisy("c")], &|_| true);
+        });
+        let measured = interleave(QUICK, noisy.into(), &|_| true);
         assert!(measured.iter().all(|case| case.rounds.len() == MIN_ROUNDS && case.failure.is_none()));
         let batches = batches.borrow();
         let rounds: Vec<Vec<&str>> = batches.chunks(3).map(<[_]>::to_vec).collect();
@@ -273,11 +273,7 @@ mod tests {
     #[test]
     fn an_interruption_keeps_the_results_so_far() {
         let calls = Cell::new(0);
-        let may_continue = |_| {
-            calls.set(calls.get() + 1);
-            calls.get() <= 7
-        };
-        let measured = interleave(QUICK, vec![case("cut", |_| Ok(vec![1.0]))], &may_continue);
+        let measured = interleave(QUICK, vec![case("cut", |_| Ok(vec![1.0]))], &|_| calls.replace(calls.get() + 1) < 7);
         assert_eq!(measured[0].rounds.len(), 2, "also called before each of five trials");
         let never = interleave(QUICK, vec![case("none", |_| panic!("run"))], &|_| false);
         assert!(never[0].rounds.is_empty() && !never[0].has_results());
@@ -285,12 +281,15 @@ mod tests {
 
     #[test]
     fn ratios_are_computed_within_rounds() {
-        // The machine is twice as slow in every second round, which does not affect the ratio.
-        let rounds = |time: f64| (0..8).map(|round| vec![time * f64::from(1 + round % 2)]).collect();
-        let measured = |time| Measurements { keys: Vec::new(), rounds: rounds(time), launches: None, failure: None };
-        let ratio = measured(30.0).ratio(&measured(10.0), 0).unwrap();
+        let ratio = with_slow_rounds(30.0).ratio(&with_slow_rounds(10.0), 0).unwrap();
         assert_eq!((ratio.low, ratio.median, ratio.high), (3.0, 3.0, 3.0));
-        assert_eq!(measured(1.0).ratio(&measured(0.0), 0), None);
+        assert_eq!(with_slow_rounds(1.0).ratio(&with_slow_rounds(0.0), 0), None);
+    }
+
+    /// Returns a case on a machine that is twice as slow in every second round, which does not affect a ratio.
+    fn with_slow_rounds(time: f64) -> Measurements {
+        let rounds = (0..8).map(|round| vec![time * f64::from(1 + round % 2)]).collect();
+        Measurements { keys: Vec::new(), rounds, launches: None, failure: None }
     }
 
     proptest! {
@@ -304,10 +303,13 @@ mod tests {
         fn intervals_cover_95_percent_and_are_as_short_as_possible(count in 6usize..200) {
             // The probability of both tails, computed without the loop under test.
             let dropped = droppable_ranks(count);
-            let tail = |most: usize| (0..=most).map(|k| binomial(count, k)).sum::<f64>();
-            prop_assert!(2.0 * tail(dropped) <= 0.05 + 1e-9);
-            prop_assert!(2.0 * tail(dropped + 1) > 0.05 - 1e-9, "one more could be dropped");
+            prop_assert!(2.0 * tail(count, dropped) <= 0.05 + 1e-9);
+            prop_assert!(2.0 * tail(count, dropped + 1) > 0.05 - 1e-9, "one more could be dropped");
         }
+    }
+
+    fn tail(count: usize, most: usize) -> f64 {
+        (0..=most).map(|k| binomial(count, k)).sum()
     }
 
     fn binomial(count: usize, k: usize) -> f64 {

@@ -59,17 +59,21 @@ impl Drop for Keeper {
 /// # Errors
 /// If the directory is not one of the lab's, or cannot be removed.
 pub fn remove_when_bench_ends(directory: &Path) -> io::Result<()> {
-    let is_ours = |name: &std::ffi::OsStr| name.as_bytes().starts_with(DIRECTORY_PREFIX.as_bytes());
-    if !directory.is_absolute() || !directory.file_name().is_some_and(is_ours) {
+    let name = directory.file_name().unwrap_or_default();
+    if !directory.is_absolute() || !name.as_bytes().starts_with(DIRECTORY_PREFIX.as_bytes()) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a directory of the lab"));
     }
     ignore_requests_to_end();
-    let remove = || match fs::remove_dir_all(directory) {
-        Err(error) => error.kind() == io::ErrorKind::NotFound && !directory.exists(),
-        Ok(()) => true,
-    };
-    if remove_when_closed(io::stdin().as_fd(), MAX_ATTEMPTS, REMOVAL_INTERVAL, remove) {
+    if remove_when_closed(io::stdin().as_fd(), MAX_ATTEMPTS, REMOVAL_INTERVAL, || try_to_remove(directory)) {
         return Ok(());
     }
     fs::remove_dir_all(directory)
+}
+
+/// Removes a directory, and returns whether it is gone.
+fn try_to_remove(directory: &Path) -> bool {
+    match fs::remove_dir_all(directory) {
+        Err(error) => error.kind() == io::ErrorKind::NotFound && !directory.exists(),
+        Ok(()) => true,
+    }
 }

@@ -49,7 +49,8 @@ pub enum LabError {
 
 impl LabError {
     /// Returns a function for `map_err`; `doing` is the action that failed.
-    pub fn doing(doing: impl Into<String>) -> impl FnOnce(io::Error) -> LabError {
-        move |source| LabError::System { doing: doing.into(), source }
+    pub fn doing(doing: impl Into<String>) -> impl Fn(io::Error) -> LabError {
+        let doing = doing.into();
+        move |source| LabError::System { doing: doing.clone(), source }
     }
 }

@@ -39,24 +39,25 @@ impl Machine {
     #[must_use]
     pub fn read() -> Machine {
         let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let line = |name: &str| {
-            let line = processors.lines().find(|line| line.starts_with(name))?;
-            Some(line.split_once(':')?.1.trim().to_owned())
-        };
         let huge_pages = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok();
         Machine {
-            processor: line("model name"),
+            processor: processor_field(&processors, "model name"),
             cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
             memory_bytes: meminfo(Path::new("/"), "MemTotal:"),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             libc: libc_version(),
-            is_virtual: is_virtual(line("flags").as_deref(), Path::new("/")),
+            is_virtual: is_virtual(processor_field(&processors, "flags").as_deref(), Path::new("/")),
             huge_pages: huge_pages.and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())),
             as_root: rustix::process::geteuid().is_root(),
             spawnscope: env!("CARGO_PKG_VERSION").to_owned(),
             run_conditions: RunConditions::default(),
         }
     }
+}
+
+fn processor_field(processors: &str, name: &str) -> Option<String> {
+    let line = processors.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 /// Returns whether the machine is virtual, according to the CPU flags on x86, or to files on other architectures.

@@ -83,15 +83,19 @@ fn mapped_bytes(root: &Path) -> u64 {
 
 /// Returns the bytes that remain until a group's limit. Inactive file pages count as free, because the kernel reclaims them first.
 fn bytes_left(directory: &Path) -> Option<u64> {
-    let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
-    let limit = ["memory.max", "memory.high", "memory.limit_in_bytes"].into_iter().filter_map(number).min()?;
-    let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
+    let limits = ["memory.max", "memory.high", "memory.limit_in_bytes"].map(|name| read_number(directory, name));
+    let limit = limits.into_iter().flatten().min()?;
+    let used = read_number(directory, "memory.current").or_else(|| read_number(directory, "memory.usage_in_bytes"))?;
     let statistics = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
     let cached = ["total_inactive_file ", "inactive_file "].into_iter().find_map(|name| {
         let line = statistics.lines().find_map(|line| line.strip_prefix(name))?;
         line.parse::<u64>().ok()
     });
     Some(limit.saturating_sub(used.saturating_sub(cached.unwrap_or_default())))
+}
+
+fn read_number(directory: &Path, name: &str) -> Option<u64> {
+    fs::read_to_string(directory.join(name)).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

@@ -43,14 +43,9 @@ impl Outcome {
     /// Cases with the same text keys form a series, whose first case is the smallest. Adds a note with the cases that do not differ in this
     /// column from the first of their series.
     pub fn note_indistinguishable_rows(&mut self, column: &str) {
-        let words = |row: &Row| {
-            let keys = self.columns.iter().filter(|column| column.is_key && column.unit == Unit::Text);
-            keys.map(|key| row.get(&key.name).clone()).collect::<Vec<Value>>()
-        };
-        let first_with_same_words = |row: &Row| self.rows.iter().find(|other| words(other) == words(row));
         let others = self.rows.iter().filter_map(|row| {
-            let first = first_with_same_words(row).filter(|first| !std::ptr::eq(*first, row))?;
-            Some((first, row))
+            let first = self.rows.iter().find(|other| self.text_keys(other) == self.text_keys(row))?;
+            (!std::ptr::eq(first, row)).then_some((first, row))
         });
         let others: Vec<(&Row, &Row)> = others.collect();
         let indistinguishable =
@@ -58,6 +53,11 @@ impl Outcome {
         let names: Vec<String> = indistinguishable.map(|(_, row)| self.short_label(row)).collect();
         let count = others.len();
         self.note_noise("from the first case of its kind", &names, count, "cases");
+    }
+
+    fn text_keys(&self, row: &Row) -> Vec<Value> {
+        let keys = self.columns.iter().filter(|column| column.is_key && column.unit == Unit::Text);
+        keys.map(|key| row.get(&key.name).clone()).collect()
     }
 
     /// Returns a description of a row by its keys, without numbers that are the same in all rows.
@@ -121,7 +121,7 @@ mod tests {
             measure("during_ns", "during", Unit::Nanos),
         ];
         let mut outcome = Outcome::new("", columns);
-        let row = |(kind, threads, before, during): &(&str, u64, f64, f64)| {
+        let rows = rows.iter().map(|(kind, threads, before, during)| {
             let values = [
                 ("kind", Value::from(*kind)),
                 ("threads", Value::from(*threads)),
@@ -129,8 +129,8 @@ mod tests {
                 ("during_ns", estimate(*during)),
             ];
             Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec())
-        };
-        outcome.rows = rows.iter().map(row).collect();
+        });
+        outcome.rows = rows.collect();
         outcome
     }
 
@@ -167,7 +167,6 @@ mod tests {
     #[test]
     fn many_names_are_counted_and_keys_equal_in_all_rows_are_omitted() {
         // All rows have 250 threads, which their names therefore omit.
-        let equal = |kind| (kind, 250, 100.0, 101.0);
         let mut found = outcome(&[equal("a"), equal("b"), ("c", 250, 100.0, 300.0)]);
         found.note_indistinguishable_columns("before_ns", &["during_ns"]);
         assert!(found.notes[0].ends_with(": a; b"), "{:?}", found.notes);
@@ -175,5 +174,9 @@ mod tests {
         found.rows.extend(outcome(&[("g", 250, 100.0, 300.0)]).rows);
         found.note_indistinguishable_columns("before_ns", &["during_ns"]);
         assert!(found.notes[0].ends_with(": 6 of 7 cases"), "{:?}", found.notes);
+    }
+
+    fn equal(kind: &str) -> (&str, u64, f64, f64) {
+        (kind, 250, 100.0, 101.0)
     }
 }

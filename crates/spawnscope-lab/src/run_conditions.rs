@@ -53,18 +53,18 @@ impl RunConditions {
     /// Returns a sentence with the load averages, if either exceeds the number of CPUs.
     #[must_use]
     pub fn load_warning(&self, cpus: u64) -> Option<String> {
-        let exceeds = |load: Option<f64>| load.is_some_and(|load| load > cpus as f64);
+        let is_busy = [self.load_before, self.load_after].map(|load| load.is_some_and(|load| load > cpus as f64));
         let cpus = spawnscope_data::units::counted(cpus, "CPU", "CPUs");
         let [before, after] = [self.load_before, self.load_after].map(load_text);
-        match (exceeds(self.load_before), exceeds(self.load_after)) {
-            (false, false) => None,
-            (true, _) if self.load_after.is_none() => Some(format!(
+        match is_busy {
+            [false, false] => None,
+            [true, _] if self.load_after.is_none() => Some(format!(
                 "the machine is busy: load average {before} on {cpus}; times will be longer and less certain than on an idle machine"
             )),
-            (true, _) => {
+            [true, _] => {
                 Some(format!("the machine was busy: load average {before} before and {after} after, on {cpus}"))
             }
-            (false, true) => Some(format!(
+            [false, true] => Some(format!(
                 "the load average was {before} before and {after} after, on {cpus}: caused by bench itself, or by other processes"
             )),
         }
@@ -122,15 +122,16 @@ mod tests {
 
     #[test]
     fn a_machine_is_busy_if_its_load_exceeds_its_cpus() {
-        let warning = |before: f64, after: Option<f64>| {
-            let found = RunConditions { load_before: Some(before), load_after: after, ..RunConditions::default() };
-            found.load_warning(2).unwrap_or_default()
-        };
         assert_eq!(warning(2.0, Some(1.9)), "");
         assert!(warning(2.1, None).starts_with("the machine is busy: load average 2.1 on 2 CPUs"));
         assert!(warning(3.0, Some(1.0)).contains("3.0 before and 1.0 after"));
         assert!(warning(0.5, Some(3.0)).contains("0.5 before and 3.0 after"));
         assert_eq!(RunConditions::default().load_warning(2), None, "unknown is not busy");
+    }
+
+    fn warning(before: f64, after: Option<f64>) -> String {
+        let found = RunConditions { load_before: Some(before), load_after: after, ..RunConditions::default() };
+        found.load_warning(2).unwrap_or_default()
     }
 
     #[test]

@@ -19,9 +19,9 @@ pub const WORD: &str = "ran\n";
 /// If the file cannot be written.
 pub fn write(path: &Path, word: Option<&str>) -> Result<(), LabError> {
     let program = tiny::program(STATUS as u8, word.unwrap_or_default());
-    let doing = || LabError::doing(format!("write {}", path.display()));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(path).map_err(doing())?;
-    file.write_all(&program).map_err(doing())
+    let doing = LabError::doing(format!("write {}", path.display()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(path).map_err(&doing)?;
+    file.write_all(&program).map_err(doing)
 }
 
 #[cfg(test)]

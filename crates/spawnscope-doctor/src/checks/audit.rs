@@ -60,9 +60,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 /// Returns the findings about the rules. `call` is the time of a system call while they are loaded.
 fn rule_findings(source: Source, rules: &[Rule], call: Option<Nanos>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let select = |is_selected: fn(&Rule) -> bool| rules.iter().filter(|rule| is_selected(rule)).collect::<Vec<_>>();
-    let every = select(|rule| rule.is_on_every_call);
-    let execs = select(|rule| rule.is_on_execs);
+    let every: Vec<&Rule> = rules.iter().filter(|rule| rule.is_on_every_call).collect();
+    let execs: Vec<&Rule> = rules.iter().filter(|rule| rule.is_on_execs).collect();
     if let Some(first) = every.first() {
         found.push(every_call_finding(source, every.len() as u64, call, first));
     } else if let (Some(first), true) = (rules.first(), execs.is_empty()) {
@@ -134,8 +133,8 @@ mod tests {
     #[test]
     fn only_loaded_rules_are_a_problem_and_their_effect_is_unknown() {
         let every = audit::parse_rules("-a always,exit -F arch=b64 -S all\n");
-        let all = |source| rule_findings(source, &every, Some(Nanos(100)));
-        let (loaded, stored) = (all(Source::Kernel), all(Source::Files));
+        let loaded = rule_findings(Source::Kernel, &every, Some(Nanos(100)));
+        let stored = rule_findings(Source::Files, &every, Some(Nanos(100)));
         assert_eq!(loaded[0].severity, Severity::Problem);
         assert_eq!(stored[0].severity, Severity::Note);
         for finding in loaded.iter().chain(&stored) {

@@ -82,14 +82,13 @@ impl Entry {
     }
 
     fn report(&self, examination: &Examination<'_>, findings: &mut Findings) {
-        let with_removal = |finding: Finding| self.removal(examination).into_iter().fold(finding, Finding::fix);
         if !self.can_start(examination.machine) {
             let finding = Finding::problem(format!("the interpreter of {} does not exist", self.name))
                 .evidence(format!("{DIRECTORY}/{} names {}", self.name, self.interpreter))
                 .evidence("files of this type fail to execute with \"No such file or directory\", although they exist")
                 .fix("install the interpreter, or remove the registration:");
             findings.add(
-                with_removal(finding)
+                self.with_removal(finding, examination)
                     .fix_cost("an edit; without the interpreter, files of this type still do not execute"),
             );
         }
@@ -97,14 +96,17 @@ impl Entry {
             let finding = Finding::problem(format!("{} takes over native programs", self.name))
                 .evidence(format!("{DIRECTORY}/{}: native programs are passed to {}", self.name, self.interpreter))
                 .fix("unless it was registered on purpose, remove it:");
-            findings.add(with_removal(finding).fix_cost("an edit"));
+            findings.add(self.with_removal(finding, examination).fix_cost("an edit"));
         }
+    }
+
+    fn with_removal(&self, finding: Finding, examination: &Examination<'_>) -> Finding {
+        self.removal(examination).into_iter().fold(finding, Finding::fix)
     }
 
     /// Returns how to remove the entry until the next boot and, if its source is known, permanently.
     fn removal(&self, examination: &Examination<'_>) -> Vec<String> {
         let machine = examination.machine;
-        let quoted = |text: &str| shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into);
         let mut lines = vec![
             format!("until the next boot, {}:", examination.environment.where_settings_are_made()),
             format!("  echo -1 >{}", quoted(&format!("{DIRECTORY}/{}", self.name))),
@@ -113,17 +115,11 @@ impl Entry {
             lines.push("permanently, in Debian's registry:".to_owned());
             lines.push(format!("  update-binfmts --disable {}", quoted(&self.name)));
         }
-        let registers = |file: &String| {
-            let text = machine.text(file).unwrap_or_default();
-            // The first character of a line is its separator.
-            let mut names = text.lines().filter_map(|line| line.split(line.chars().next()?).nth(1));
-            names.any(|name| name == self.name)
-        };
         let files = CONFIGURATION_DIRECTORIES.iter().flat_map(|directory| {
             let names = machine.names(directory).into_iter().filter(|name| name.ends_with(".conf"));
             names.map(move |name| format!("{directory}/{name}"))
         });
-        for file in files.filter(registers) {
+        for file in files.filter(|file| self.is_named_in(machine, file)) {
             let name = file.rsplit('/').next().unwrap_or_default();
             lines.push(match file.starts_with(CONFIGURATION_DIRECTORIES[0]) {
                 true => format!("permanently, remove it from {file}"),
@@ -136,18 +132,29 @@ impl Entry {
         lines
     }
 
+    fn is_named_in(&self, machine: &Machine, file: &str) -> bool {
+        let text = machine.text(file).unwrap_or_default();
+        // The first character of a line is its separator.
+        let mut names = text.lines().filter_map(|line| line.split(line.chars().next()?).nth(1));
+        names.any(|name| name == self.name)
+    }
+
     /// Returns whether the magic matches the first 20 bytes of a native ELF executable. A magic that covers later bytes does not match.
     fn matches_native_programs(&self) -> bool {
         let mut header = [0_u8; 20];
         header[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1]);
         header[16] = 2;
         header[18..].copy_from_slice(&NATIVE_MACHINE);
-        let fits = |(index, byte): (usize, &u8)| {
+        let fits = self.magic.iter().enumerate().all(|(index, byte)| {
             let mask = self.mask.get(index).copied().unwrap_or(0xff);
             header.get(self.offset + index).is_some_and(|native| native & mask == byte & mask)
-        };
-        !self.magic.is_empty() && self.magic.iter().enumerate().all(fits)
+        });
+        !self.magic.is_empty() && fits
     }
+}
+
+fn quoted(text: &str) -> String {
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), Into::into)
 }
 
 /// Decodes pairs of hexadecimal digits.

@@ -21,12 +21,11 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             "your own PATH, LD_ and other variables: sudo replaced them; run the doctor without sudo as well",
         );
     }
-    let with_fork_time = |separator, sentence| with_fork_time(launch.fork, separator, sentence);
     if environment.is_gvisor {
         findings.add(
             Finding::problem("the kernel is gVisor's: a user-space program handles system calls")
                 .evidence("according to /proc/version")
-                .evidence(with_fork_time(";", "each launch needs many system calls and page faults, all several times slower than in Linux"))
+                .evidence(with_fork_time(launch.fork, ";", "each launch needs many system calls and page faults, all several times slower than in Linux"))
                 .fix("launch fewer programs: builtins and batches save more here than elsewhere; if allowed, build in an ordinary container")
                 .fix_cost("an ordinary container isolates programs less, and the operator must allow it"),
         );
@@ -36,7 +35,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             Finding::problem_if(version == 1, format!("this is WSL {version}"))
                 .evidence("according to /proc/sys/kernel/osrelease")
                 .evidence(match version {
-                    1 => with_fork_time(":", "Windows creates each process, and its scanners examine it"),
+                    1 => with_fork_time(launch.fork, ":", "Windows creates each process, and its scanners examine it"),
                     _ => "WSL 2 is a virtual machine; each access to a file below /mnt/c is a request to Windows"
                         .to_owned(),
                 })

@@ -39,23 +39,23 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         let Some(directory) = directory.filter(|directory| directory.is_absolute()) else {
             continue;
         };
-        let mount = |directory: &Path| mounts::containing_mount(&mounts, directory);
         if examination.measured.untried.contains(&directory) {
             findings.add_not_examined(format!("{what}, {}: not tried, for lack of time", directory.display()));
             continue;
         }
         if machine.is_left_out(&directory) {
-            findings.add(unresponsive_finding(what, &directory, mount(&directory)));
+            findings.add(unresponsive_finding(what, &directory, mounts::containing_mount(&mounts, &directory)));
             continue;
         }
         let real = machine.canonical(&directory).unwrap_or_else(|| directory.clone());
+        let mount = mounts::containing_mount(&mounts, &real);
         // A remote file system may take long to report its free space.
-        let is_local = mount(&real).is_none_or(|mount| mount.remote_description().is_none());
+        let is_local = mount.is_none_or(|mount| mount.remote_description().is_none());
         if let Some(error) = machine.check_writable(&directory).err().filter(|_| what == TEMPORARY && is_local) {
             findings.add(unwritable_finding(&directory, machine.variable("TMPDIR").is_some(), &error));
             continue;
         }
-        if let Some(mount) = mount(&real).filter(|_| what != HOME) {
+        if let Some(mount) = mount.filter(|_| what != HOME) {
             let remote_scan = examination.measured.remote_scan.as_ref().filter(|_| what == TEMPORARY);
             check_mount(what, &directory.display().to_string(), mount, remote_scan, findings);
         }

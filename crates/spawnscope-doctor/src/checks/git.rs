@@ -2,6 +2,7 @@
 //! per file.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::git_setting::Setting;
 use super::{Check, Run, hanging, values};
@@ -146,14 +147,9 @@ impl Repository<'_> {
         }
         let build = self.query(&["version", "--build-options"])?.unwrap_or_default();
         let has_builtin = build.contains("feature: fsmonitor--daemon");
-        let status = |options: &[&str]| {
-            let mut command = self.machine.command(&self.git);
-            command.env("GIT_OPTIONAL_LOCKS", "0").args(options).args(["status", "--porcelain"]);
-            command
-        };
         const WITHOUT_MONITOR: [&str; 2] = ["-c", "core.fsmonitor=false"];
-        let without = self.programs.shortest(RUNS, || status(&WITHOUT_MONITOR)).and_then(RunTime::complete);
-        let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
+        let without = self.programs.shortest(RUNS, || self.status(&WITHOUT_MONITOR)).and_then(RunTime::complete);
+        let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || self.status(&[]))?, without)));
         findings.add(monitor_finding(&setting, has_builtin, with.ok()));
         match (without, with) {
             (Err(why), _) => {
@@ -165,17 +161,20 @@ impl Repository<'_> {
         Ok(())
     }
 
+    fn status(&self, options: &[&str]) -> Command {
+        let mut command = self.machine.command(&self.git);
+        command.env("GIT_OPTIONAL_LOCKS", "0").args(options).args(["status", "--porcelain"]);
+        command
+    }
+
     fn filters(&self, findings: &mut Findings) -> Result<(), RunError> {
         let Some(listed) = self.query(&["config", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"])? else {
             return Ok(());
         };
         let keys: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
-        let name = |key: &str| {
-            key.strip_prefix("filter.").and_then(|key| key.rsplit_once('.')).map(|(name, _)| name.to_owned())
-        };
         let mut per_file: Vec<String> = keys
             .iter()
-            .filter_map(|key| name(key))
+            .filter_map(|key| Some(key.strip_prefix("filter.")?.rsplit_once('.')?.0.to_owned()))
             .filter(|name| !keys.contains(&format!("filter.{name}.process").as_str()))
             .collect();
         per_file.sort_unstable();

@@ -44,27 +44,28 @@ impl Setting {
     /// Returns the command or edit that removes the setting.
     pub(super) fn removal(&self) -> String {
         let key = self.key;
-        let unset = |of: &str| format!("`git config {of}--unset-all {key}`");
         let file = self.origin.as_deref().map(|origin| origin.strip_prefix("file:"));
-        let name = |file: &str| Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
         // An included file has another name than the main file of its scope, and needs `--file`.
-        match (self.scope.as_deref(), file) {
-            (Some("local") | None, None | Some(Some(".git/config"))) => unset(""),
-            (Some("worktree"), Some(Some(file))) if name(file).as_deref() == Some("config.worktree") => {
-                unset("--worktree ")
-            }
-            (Some("global"), Some(Some(file))) if name(file).as_deref() == Some(".gitconfig") => unset("--global "),
-            (Some("system"), Some(Some(file))) if name(file).as_deref() == Some("gitconfig") => unset("--system "),
-            (_, Some(Some(file))) => unset(&format!("--file {} ", quoted(file))),
-            _ => format!("{key} is set by GIT_CONFIG_ variables; remove it there"),
-        }
+        let option = match (self.scope.as_deref(), file) {
+            (Some("local") | None, None | Some(Some(".git/config"))) => String::new(),
+            (Some("worktree"), Some(Some(file))) if has_name(file, "config.worktree") => "--worktree ".to_owned(),
+            (Some("global"), Some(Some(file))) if has_name(file, ".gitconfig") => "--global ".to_owned(),
+            (Some("system"), Some(Some(file))) if has_name(file, "gitconfig") => "--system ".to_owned(),
+            (_, Some(Some(file))) => format!("--file {} ", quoted(file)),
+            _ => return format!("{key} is set by GIT_CONFIG_ variables; remove it there"),
+        };
+        format!("`git config {option}--unset-all {key}`")
     }
+}
+
+fn has_name(file: &str, name: &str) -> bool {
+    Path::new(file).file_name().is_some_and(|found| found == name)
 }
 
 /// Quotes a file name for a shell, if necessary.
 fn quoted(file: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte);
-    if file.bytes().all(is_plain) { file.to_owned() } else { format!("'{}'", file.replace('\'', r"'\''")) }
+    let is_plain = file.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
+    if is_plain { file.to_owned() } else { format!("'{}'", file.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]
@@ -73,16 +74,19 @@ mod tests {
 
     #[test]
     fn the_removal_command_names_the_file_of_the_setting() {
-        let removal = |answer: &str| Setting::parse("core.x", answer).unwrap().removal();
-        let unset = |of: &str| format!("`git config {of}--unset-all core.x`");
-        assert_eq!(removal("local\0file:.git/config\0monitor\0"), unset(""));
-        assert_eq!(removal("file:.git/config\0monitor\0"), unset(""));
-        assert_eq!(removal("monitor\0"), unset(""));
-        assert_eq!(removal("global\0file:/home/me/.gitconfig\0monitor\0"), unset("--global "));
-        assert_eq!(removal("system\0file:/etc/gitconfig\0monitor\0"), unset("--system "));
-        let worktree = "worktree\0file:/r/.git/worktrees/a/config.worktree\0monitor\0";
-        assert_eq!(removal(worktree), unset("--worktree "));
-        assert_eq!(removal("global\0file:/home/me/.git work\0m\0"), unset("--file '/home/me/.git work' "));
-        assert!(removal("command\0command line:\0monitor\0").contains("GIT_CONFIG_ variables"));
+        for (answer, option) in [
+            ("local\0file:.git/config\0monitor\0", ""),
+            ("file:.git/config\0monitor\0", ""),
+            ("monitor\0", ""),
+            ("global\0file:/home/me/.gitconfig\0monitor\0", "--global "),
+            ("system\0file:/etc/gitconfig\0monitor\0", "--system "),
+            ("worktree\0file:/r/.git/worktrees/a/config.worktree\0monitor\0", "--worktree "),
+            ("global\0file:/home/me/.git work\0m\0", "--file '/home/me/.git work' "),
+        ] {
+            let removal = Setting::parse("core.x", answer).unwrap().removal();
+            assert_eq!(removal, format!("`git config {option}--unset-all core.x`"), "{answer:?}");
+        }
+        let other = Setting::parse("core.x", "command\0command line:\0monitor\0").unwrap();
+        assert!(other.removal().contains("GIT_CONFIG_ variables"));
     }
 }

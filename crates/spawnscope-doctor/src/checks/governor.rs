@@ -14,10 +14,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if examination.environment.hypervisor.is_some() {
         return;
     }
-    let file = |name: &str| machine.text(format!("{DIRECTORY}/cpu0/cpufreq/{name}"));
-    let (Some(governor), driver) = (file("scaling_governor"), file("scaling_driver").unwrap_or_default()) else {
+    let Some(governor) = machine.text(format!("{DIRECTORY}/cpu0/cpufreq/scaling_governor")) else {
         return;
     };
+    let driver = machine.text(format!("{DIRECTORY}/cpu0/cpufreq/scaling_driver")).unwrap_or_default();
     // With these drivers, `powersave` raises the frequency under load.
     let is_automatic =
         driver.starts_with("intel_pstate") || driver.starts_with("amd-pstate-epp") || driver == "amd_pstate_epp";

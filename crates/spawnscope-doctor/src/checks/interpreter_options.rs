@@ -67,16 +67,9 @@ impl OptionVariable {
 
     fn measure(&self, machine: &Machine, programs: &Programs, program: &Path, value: &str, findings: &mut Findings) {
         let bare = machine.clone().without_variables(|name| name == self.name);
-        let shortest = |machine: &Machine| {
-            programs.shortest(RUNS, || {
-                let mut command = machine.command(program);
-                command.args(self.no_op_arguments);
-                command
-            })
-        };
         let line = self.line();
-        let cost = match shortest(&bare).and_then(RunTime::complete) {
-            Ok(bare) => match shortest(machine) {
+        let cost = match self.shortest(&bare, programs, program).and_then(RunTime::complete) {
+            Ok(bare) => match self.shortest(machine, programs, program) {
                 Ok(full) => Cost::Times(full, bare),
                 Err(RunError::Failed) => Cost::Refused,
                 Err(why) => {
@@ -90,6 +83,10 @@ impl OptionVariable {
             }
         };
         findings.add(self.finding(value, &cost));
+    }
+
+    fn shortest(&self, machine: &Machine, programs: &Programs, program: &Path) -> Result<RunTime, RunError> {
+        programs.shortest(RUNS, || machine.command_with(program, self.no_op_arguments))
     }
 
     fn line(&self) -> String {

@@ -50,21 +50,17 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
         // If the interpreter is unknown, the program in PATH is timed instead.
         Err(_) => program.to_owned(),
     };
-    let with = |options: &[&str]| {
-        let mut command = machine.command(&python);
-        command.args(options).args(["-c", "pass"]);
-        command
-    };
-    let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(RunTime::complete) {
+    let bare = programs.shortest(RUNS, || machine.command_with(&python, &["-I", "-S", "-c", "pass"]));
+    let bare = match bare.and_then(RunTime::complete) {
         Ok(bare) => bare,
         Err(why) => return hanging::report(findings, "python3", &line, why),
     };
-    let full = match programs.shortest(RUNS, || with(&[])) {
+    let full = match programs.shortest(RUNS, || machine.command_with(&python, &["-c", "pass"])) {
         Ok(full) => full,
         Err(why) => return findings.add_not_examined(format!("`{} -c pass` {why}", python.display())),
     };
     if let Some(more) = full.beyond_noise(bare).filter(|more| more.time >= SLOW) {
-        let table = programs.run(with(&["-X", "importtime"]), Capture::Stderr);
+        let table = programs.run(machine.command_with(&python, &["-X", "importtime", "-c", "pass"]), Capture::Stderr);
         let table = table.map(|ran| ran.output).unwrap_or_default();
         let times = format!("`{} -c pass` takes {full}, with -I -S {}", python.display(), units::time(bare));
         findings.add(
@@ -87,9 +83,8 @@ fn variables(machine: &Machine) -> Vec<String> {
 /// Returns how many modules have no cache, if Python may not write caches.
 fn uncached_modules(machine: &Machine, programs: &Programs, python: &Path) -> Option<String> {
     machine.variable(NO_CACHES_VARIABLE)?;
-    let mut command = machine.command(python);
     let print = format!("print('\\n{ANSWER_PREFIX}' + str(sum(not os.path.exists(cached) for cached in caches)))");
-    command.args(["-c", &format!("{LIST_CACHES}{print}")]);
+    let command = machine.command_with(python, &["-c", &format!("{LIST_CACHES}{print}")]);
     let count: u64 = prefixed_answer(&programs.run(command, Capture::Stdout).ok()?.output)?.parse().ok()?;
     let modules = units::counted(count, "module has no cache and is", "modules have no cache and are");
     (count > 0).then(|| format!("{NO_CACHES_VARIABLE} is set: {modules} compiled at each start"))
@@ -107,11 +102,9 @@ fn slow_python_finding(more: RunTime, variables: &[String]) -> Finding {
 
 /// Returns the interpreter that a program in PATH executes. The program itself may be a shim, whose time must not count as Python's.
 fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<PathBuf, RunError> {
-    let mut command = machine.command(program);
     let script = format!("import sys; print('\\n{ANSWER_PREFIX}' + sys.executable)");
     // These options keep user code from being loaded.
-    command.args(["-I", "-S", "-c", &script]);
-    let ran = programs.run(command, Capture::Stdout)?;
+    let ran = programs.run(machine.command_with(program, &["-I", "-S", "-c", &script]), Capture::Stdout)?;
     let path = prefixed_answer(&ran.output).filter(|_| ran.succeeded);
     path.map(PathBuf::from).ok_or(RunError::Failed)
 }

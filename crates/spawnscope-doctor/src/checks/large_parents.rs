@@ -65,13 +65,12 @@ fn with_huge_page_advice(finding: Finding, examination: &Examination<'_>, ns_per
     let finding = finding
         .evidence(format!("measured here: {}", fork_time_sentence(ns_per_mebibyte)))
         .evidence_if(mode.as_ref().map(|mode| format!("transparent huge pages: {mode}")));
-    let can_malloc_request = || c_library::version(machine).is_some_and(|(_, minor)| minor >= MALLOC_HUGE_PAGES_SINCE);
     let how = match mode.as_deref() {
         Some("never") => format!(
             "they are disabled: /sys/kernel/mm/transparent_hugepage/enabled, {}",
             examination.environment.where_settings_are_made()
         ),
-        Some("madvise") if can_malloc_request() => {
+        Some("madvise") if can_request_huge_pages(machine) => {
             "GLIBC_TUNABLES=glibc.malloc.hugetlb=1 for programs that use glibc's malloc".to_owned()
         }
         Some("madvise") => "programs request them with madvise(MADV_HUGEPAGE)".to_owned(),
@@ -81,6 +80,10 @@ fn with_huge_page_advice(finding: Finding, examination: &Examination<'_>, ns_per
     finding
         .fix(format!("a huge page needs one page table entry instead of 512: {how}"))
         .fix_cost("huge pages use more memory, and each write after a fork may copy 2 MiB while the child lives")
+}
+
+fn can_request_huge_pages(machine: &Machine) -> bool {
+    c_library::version(machine).is_some_and(|(_, minor)| minor >= MALLOC_HUGE_PAGES_SINCE)
 }
 
 struct LargeProcess<'p> {
@@ -121,19 +124,23 @@ fn largest<'p>(examination: &'p Examination<'_>, ns_per_mebibyte: f64) -> Vec<La
     let children = processes::child_counts(&examination.processes);
     let mut processes: Vec<&Process> = examination.processes.iter().collect();
     processes.sort_by_key(|process| std::cmp::Reverse(process.anonymous_bytes));
-    let fork = |bytes: u64| Nanos((ns_per_mebibyte * bytes as f64 / f64::from(1 << 20)) as u64);
-    let slow = processes.into_iter().take(MAX_REPORTED).filter(|process| fork(process.anonymous_bytes) >= MIN_REPORTED);
+    let examined = processes.into_iter().take(MAX_REPORTED);
+    let slow = examined.filter(|process| fork_time(process.anonymous_bytes, ns_per_mebibyte) >= MIN_REPORTED);
     let largest = slow.map(|process| {
         let (least, most) = small_page_bytes(machine, process, until);
         LargeProcess {
             process,
-            max_fork: fork(most),
-            min_fork: fork(least),
+            max_fork: fork_time(most, ns_per_mebibyte),
+            min_fork: fork_time(least, ns_per_mebibyte),
             children: children.get(&process.pid).copied().unwrap_or_default(),
             is_forking: FORKING_PROGRAMS.iter().any(|program| program_name(machine, process).starts_with(program)),
         }
     });
     largest.filter(|large| large.max_fork >= MIN_REPORTED).collect()
+}
+
+fn fork_time(bytes: u64, ns_per_mebibyte: f64) -> Nanos {
+    Nanos((ns_per_mebibyte * bytes as f64 / f64::from(1 << 20)) as u64)
 }
 
 /// Returns the bounds of how much of a process's anonymous memory is in small pages. Both are the exact number if the file with it may be

@@ -60,11 +60,6 @@ fn slow_launch_finding(cost: LaunchCost, most: Nanos) -> Option<Finding> {
 }
 
 fn parts(cost: LaunchCost) -> [Part; 3] {
-    let beyond = |whole: Option<Nanos>, part: Option<Nanos>| {
-        let (whole, part) = (whole?, part?);
-        // If a part took longer than the whole, the difference is noise, or the files of the two programs behave differently.
-        (whole >= part).then(|| whole.since(part))
-    };
     [
         (
             "the fork",
@@ -83,6 +78,12 @@ fn parts(cost: LaunchCost) -> [Part; 3] {
             beyond(cost.exec_dynamic, cost.exec_static),
         ),
     ]
+}
+
+fn beyond(whole: Option<Nanos>, part: Option<Nanos>) -> Option<Nanos> {
+    let (whole, part) = (whole?, part?);
+    // If a part took longer than the whole, the difference is noise, or the files of the two programs behave differently.
+    (whole >= part).then(|| whole.since(part))
 }
 
 fn sentence(parts: &[Part]) -> String {

@@ -117,25 +117,22 @@ impl MissingLibraries {
             return missing;
         };
         let made = (metadata.mtime(), metadata.mtime_nsec());
-        let is_newer = |path: &str| {
-            let file = fs::symlink_metadata(machine.path(path));
-            file.is_ok_and(|file| (file.ctime(), file.ctime_nsec()) > made)
-        };
         let standard = STANDARD_DIRECTORIES.map(|directory| (directory.to_owned(), false));
         let configured = configured(machine, CONFIGURATION, 0).into_iter();
-        let configured = configured.map(|ConfiguredDirectory { directory, file }| (directory, is_newer(&file)));
+        let configured =
+            configured.map(|ConfiguredDirectory { directory, file }| (directory, is_newer(machine, &file, made)));
         for (directory, is_newly_configured) in standard.into_iter().chain(configured) {
             if machine.is_left_out(&directory) {
                 missing.not_examined.push(format!("libraries in {directory}: it did not answer in time"));
                 continue;
             }
             let is_link = fs::symlink_metadata(machine.path(&directory)).is_ok_and(|directory| directory.is_symlink());
-            if is_link || !is_newly_configured && !is_newer(&directory) {
+            if is_link || !is_newly_configured && !is_newer(machine, &directory, made) {
                 continue;
             }
             // If the file that configures this directory is newer than the cache, the cache may contain none of its libraries.
-            let is_newer = |path: &str| is_newly_configured || is_newer(path);
-            if !missing.add_new_libraries(machine, &directory, &known, is_newer, until) {
+            let is_new = |path: &str| is_newly_configured || is_newer(machine, path, made);
+            if !missing.add_new_libraries(machine, &directory, &known, is_new, until) {
                 missing.is_complete = false;
                 let what = format!("some libraries that are newer than {CACHE}: there are too many for the time limit");
                 missing.not_examined.push(what);
@@ -171,6 +168,11 @@ impl MissingLibraries {
         }
         true
     }
+}
+
+fn is_newer(machine: &Machine, path: &str, made: (i64, i64)) -> bool {
+    let file = fs::symlink_metadata(machine.path(path));
+    file.is_ok_and(|file| (file.ctime(), file.ctime_nsec()) > made)
 }
 
 /// Returns the directories in the loader's configuration, which may be on file systems that do not answer.

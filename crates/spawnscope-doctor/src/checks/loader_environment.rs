@@ -129,8 +129,8 @@ fn check_preload_file(machine: &Machine, findings: &mut Findings) {
     if named.is_empty() {
         return;
     }
-    let is_missing = |library: &&str| library.starts_with('/') && !machine.exists(library);
-    let missing: Vec<&str> = named.iter().copied().filter(|library| is_missing(library)).collect();
+    let missing = named.iter().copied().filter(|library| library.starts_with('/') && !machine.exists(library));
+    let missing: Vec<&str> = missing.collect();
     let libraries = if named.len() == 1 { "a library" } else { "libraries" };
     let finding = Finding::problem(format!("{PRELOAD_FILE} adds {libraries} to each program of this machine"))
         .evidence(format!("it names {}", named.join(", ")))

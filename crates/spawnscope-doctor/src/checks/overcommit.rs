@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{Check, Run};
-use crate::processes::{Process, field};
+use crate::processes::{Process, field, field_bytes};
 use crate::{Examination, Finding, Findings, memory_files};
 use spawnscope_data::units;
 
@@ -128,13 +128,11 @@ enum Limit {
 /// Returns the limit in a mode of vm.overcommit_memory. Mode 0 refuses only a mapping larger than memory and swap; mode 1 has no limit;
 /// mode 2 enforces the commit limit.
 fn limit(mode: u64, memory: &str) -> Limit {
-    let bytes = |name: &str| {
-        let value = field(memory, name)?.trim_end_matches(" kB");
-        Some(value.parse::<u64>().ok()? * 1024)
-    };
     let limit = match mode {
-        0 => bytes("MemTotal").zip(bytes("SwapTotal")).map(|(memory, swap)| memory + swap),
-        2 => bytes("CommitLimit").zip(bytes("Committed_AS")).map(|(limit, promised)| limit.saturating_sub(promised)),
+        0 => field_bytes(memory, "MemTotal").zip(field_bytes(memory, "SwapTotal")).map(|(memory, swap)| memory + swap),
+        2 => field_bytes(memory, "CommitLimit")
+            .zip(field_bytes(memory, "Committed_AS"))
+            .map(|(limit, promised)| limit.saturating_sub(promised)),
         _ => return Limit::None,
     };
     limit.map_or(Limit::Unknown, Limit::Bytes)

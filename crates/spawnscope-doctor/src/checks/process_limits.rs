@@ -59,16 +59,12 @@ impl Limit {
     /// Returns how to double the limit: who can do it, and the commands.
     fn raise(&self, environment: &Environment) -> Vec<String> {
         let twice = self.limit.saturating_mul(2);
-        let setting = |name: &str, value: u64| {
-            let location = environment.where_settings_are_made();
-            vec![format!("raise it, {location}:"), format!("  sysctl {name}={value}")]
-        };
         match &self.source {
             LimitSource::PidMax if self.limit >= MAX_PIDS => {
                 vec!["it cannot be raised: it is the kernel's maximum".to_owned()]
             }
-            LimitSource::PidMax => setting("kernel.pid_max", twice.min(MAX_PIDS)),
-            LimitSource::ThreadsMax => setting("kernel.threads-max", twice),
+            LimitSource::PidMax => raise_setting(environment, "kernel.pid_max", twice.min(MAX_PIDS)),
+            LimitSource::ThreadsMax => raise_setting(environment, "kernel.threads-max", twice),
             LimitSource::User { hard_limit, .. } => raise_user_limit(self.limit, twice, *hard_limit),
             LimitSource::Group { .. } if environment.container.is_some() => vec![
                 "raise it where the container is started: `--pids-limit` of docker and podman, podPidsLimit of kubelet"
@@ -77,6 +73,11 @@ impl Limit {
             LimitSource::Group { root, group } => raise_group_limit(root, group, twice),
         }
     }
+}
+
+fn raise_setting(environment: &Environment, name: &str, value: u64) -> Vec<String> {
+    let location = environment.where_settings_are_made();
+    vec![format!("raise it, {location}:"), format!("  sysctl {name}={value}")]
 }
 
 /// Returns how to raise RLIMIT_NPROC.
@@ -98,14 +99,14 @@ fn raise_user_limit(limit: u64, twice: u64, hard_limit: Option<u64>) -> Vec<Stri
 /// Returns how to raise `pids.max` of a control group. The limit of a systemd unit must be set through systemd, which would overwrite a
 /// direct change.
 fn raise_group_limit(root: &str, group: &str, twice: u64) -> Vec<String> {
-    let is_unit = |name: &&str| [".service", ".scope", ".slice"].iter().any(|suffix| name.ends_with(suffix));
-    let raise = |line: String| vec!["raise it, as root or as its owner:".to_owned(), line];
-    let Some(unit) = group.rsplit('/').next().filter(is_unit) else {
-        return raise(format!("  echo {twice} >'{root}/{group}/pids.max'"));
-    };
+    let name = group.rsplit('/').next().unwrap_or_default();
     // The units of a user's service manager are changed through that manager.
     let option = if group.contains(".service/") && group.contains("user@") { " --user" } else { "" };
-    raise(format!("  systemctl{option} set-property '{unit}' TasksMax={twice}"))
+    let command = match [".service", ".scope", ".slice"].iter().any(|suffix| name.ends_with(suffix)) {
+        true => format!("  systemctl{option} set-property '{name}' TasksMax={twice}"),
+        false => format!("  echo {twice} >'{root}/{group}/pids.max'"),
+    };
+    vec!["raise it, as root or as its owner:".to_owned(), command]
 }
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -161,8 +162,8 @@ fn group_limits(machine: &Machine) -> Vec<Limit> {
         };
         let mut group = group.trim_matches('/');
         loop {
-            let number = |file: &str| machine.number(format!("{root}/{group}/{file}"));
-            if let (Some(used), Some(limit)) = (number("pids.current"), number("pids.max")) {
+            let numbers = ["pids.current", "pids.max"].map(|file| machine.number(format!("{root}/{group}/{file}")));
+            if let [Some(used), Some(limit)] = numbers {
                 let group = group.to_owned();
                 let source = LimitSource::Group { root, group };
                 limits.push(Limit { source, used, limit });

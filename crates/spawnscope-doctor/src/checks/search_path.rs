@@ -273,14 +273,14 @@ impl SlowDirectories {
 
 /// Lists a few directories by name, and counts the others.
 fn names(directories: &[&PathBuf]) -> String {
-    let name = |directory: &&PathBuf| match directory.as_path() {
-        empty if empty == Path::new("") => "''".to_owned(),
-        directory => directory.display().to_string(),
-    };
     let more = directories.len().saturating_sub(MAX_NAMED);
-    let named: Vec<String> = directories.iter().take(MAX_NAMED).map(name).collect();
+    let named: Vec<String> = directories.iter().take(MAX_NAMED).map(|directory| name(directory)).collect();
     match more {
         0 => named.join(", "),
         more => format!("{} and {} more", named.join(", "), units::count(more as u64)),
     }
+}
+
+fn name(directory: &Path) -> String {
+    if directory == Path::new("") { "''".to_owned() } else { directory.display().to_string() }
 }

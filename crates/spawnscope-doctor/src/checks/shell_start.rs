@@ -155,14 +155,13 @@ fn launches_text(start: &StartCost, they_launch: &str) -> String {
 }
 
 fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &Path, findings: &mut Findings) {
-    let command = |arguments: &[&str]| {
-        let mut command = machine.command(program);
-        command.args(arguments);
-        command
-    };
     let name = shell.name;
-    let start = match start_cost(programs, || command(&ARGUMENTS_WITH_FILES), || command(shell.arguments_without_files))
-    {
+    let start = start_cost(
+        programs,
+        || machine.command_with(program, &ARGUMENTS_WITH_FILES),
+        || machine.command_with(program, shell.arguments_without_files),
+    );
+    let start = match start {
         Ok(start) => start,
         Err(UnknownCost::Bare(why)) => {
             return hanging::report(
@@ -233,12 +232,10 @@ fn check_variable(
         StartFile::Exists(_) | StartFile::Computed(_) => {}
     }
     let bare = machine.clone().without_variables(|set| set == name);
-    let command = |machine: &Machine| {
-        let mut command = machine.command(&program);
-        command.args([option, script]);
-        command
-    };
-    match start_cost(programs, || command(machine), || command(&bare)) {
+    let arguments = [option, script];
+    let start =
+        start_cost(programs, || machine.command_with(&program, &arguments), || bare.command_with(&program, &arguments));
+    match start {
         Ok(start) => findings.add(start_file_finding(variable, file, &start)),
         Err(UnknownCost::Full(why)) => findings.add_not_examined(format!("`{line}` with {name}={file} {why}")),
         Err(UnknownCost::Bare(why)) => {

@@ -104,8 +104,8 @@ fn manager_program(machine: &Machine, directory: &Path, manager: &str) -> Option
 }
 
 /// Returns a command that runs a manager or a shim, but lets it install nothing.
-fn command(machine: &Machine, program: &Path) -> Command {
-    let mut command = machine.command(program);
+fn command(machine: &Machine, program: &Path, arguments: &[&str]) -> Command {
+    let mut command = machine.command_with(program, arguments);
     command.envs(INSTALL_NOTHING);
     command
 }
@@ -146,8 +146,7 @@ impl Shim {
             let Some(file) = first.filter(|file| file.parent() == Some(directory)) else {
                 continue;
             };
-            let mut which = command(machine, &manager_program);
-            which.args(["which", program]);
+            let which = command(machine, &manager_program, &["which", program]);
             let line = format!("{manager} which {program}");
             let answer = match programs.run(which, Capture::Stdout) {
                 Ok(answer) => answer,
@@ -170,21 +169,19 @@ impl Shim {
     fn measure(&self, machine: &Machine, programs: &Programs, findings: &mut Findings) {
         // go has no `--version` option.
         let version = if self.program == "go" { "version" } else { "--version" };
-        let command = |file: &Path| {
-            let mut command = command(machine, file);
-            command.arg(version);
-            command
-        };
         let (program, manager) = (self.program, self.manager);
-        let line = |file: &Path| format!("{} {version}", file.display());
         // The shim may hang and use up the time, so it comes last.
-        let real = match programs.shortest(RUNS, || command(&self.real)).and_then(RunTime::complete) {
+        let real = programs.shortest(RUNS, || command(machine, &self.real, &[version]));
+        let real = match real.and_then(RunTime::complete) {
             Ok(real) => real,
-            Err(why) => return hanging::report(findings, program, &line(&self.real), why),
+            Err(why) => {
+                let line = format!("{} {version}", self.real.display());
+                return hanging::report(findings, program, &line, why);
+            }
         };
-        let shim = match programs.shortest(RUNS, || command(&self.file)) {
+        let shim = match programs.shortest(RUNS, || command(machine, &self.file, &[version])) {
             Ok(shim) => shim,
-            Err(why) => return findings.add_not_examined(format!("`{}` {why}", line(&self.file))),
+            Err(why) => return findings.add_not_examined(format!("`{} {version}` {why}", self.file.display())),
         };
         let more = shim.beyond_noise(real);
         let title = match more {

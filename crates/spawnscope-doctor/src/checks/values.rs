@@ -6,15 +6,21 @@ const MASK: &str = "***";
 
 /// Returns a list of paths, in which assigned values (`name=...`) and everything after the scheme of a URL are masked.
 pub(super) fn without_secrets(value: &str) -> String {
-    let masked = |path: &str| match path.split_once('=') {
-        Some((name, _)) => format!("{name}={MASK}"),
-        None => path.to_owned(),
-    };
-    let word = |word: &str| match word.split_once("://") {
+    value.split(' ').map(mask_word).collect::<Vec<_>>().join(" ")
+}
+
+fn mask_word(word: &str) -> String {
+    match word.split_once("://") {
         Some((scheme, _)) => format!("{scheme}://{MASK}"),
-        None => word.split(':').map(masked).collect::<Vec<_>>().join(":"),
-    };
-    value.split(' ').map(word).collect::<Vec<_>>().join(" ")
+        None => word.split(':').map(mask_assignment).collect::<Vec<_>>().join(":"),
+    }
+}
+
+fn mask_assignment(text: &str) -> String {
+    match text.split_once('=') {
+        Some((name, _)) => format!("{name}={MASK}"),
+        None => text.to_owned(),
+    }
 }
 
 /// Returns the program of a command line, and the number of its arguments.

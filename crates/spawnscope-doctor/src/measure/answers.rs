@@ -3,12 +3,11 @@
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{missing_directories, temporary_directory};
+use super::{c_path, missing_directories, temporary_directory};
 use crate::checks::{loader_cache, loader_environment};
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
@@ -44,15 +43,14 @@ impl Answers {
         let probes = probes(machine);
         let missing_directories = missing_directories::find(machine, &probes, MAX_PROCESSES, end);
         for probe in probes.into_iter().filter(|probe| !missing_directories.contains(&probe.directory)) {
-            let start = || (Instant::now() < end).then(|| probe.start(machine)).flatten();
             if pending.len() >= MAX_PROCESSES {
                 answers.add_results(std::mem::take(&mut pending), end);
             }
-            let mut process = start();
+            let mut process = probe.start(machine, end);
             if process.is_none() && !pending.is_empty() {
                 // If no more processes can be created, try one directory after the other.
                 answers.add_results(std::mem::take(&mut pending), end);
-                process = start();
+                process = probe.start(machine, end);
             }
             match process {
                 Some(process) => {
@@ -145,13 +143,15 @@ struct SharedResults {
 unsafe impl Shareable for SharedResults {}
 
 impl Probe {
-    /// Starts a process that tries the directory; returns `None` if no process can be created.
-    fn start(&self, machine: &Machine) -> Option<MeasuringProcess<SharedResults>> {
+    /// Starts a process that tries the directory; returns `None` if the time is up, or if no process can be created.
+    fn start(&self, machine: &Machine, end: Instant) -> Option<MeasuringProcess<SharedResults>> {
+        if Instant::now() >= end {
+            return None;
+        }
         let path = machine.path(&self.directory);
-        let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
-        let directory = text(&path)?;
+        let directory = c_path(&path)?;
         let names = (0..if self.is_in_path { LOOKUPS } else { 0 })
-            .map(|number| text(&path.join(format!("spawnscope-{}-{number}", std::process::id()))))
+            .map(|number| c_path(&path.join(format!("spawnscope-{}-{number}", std::process::id()))))
             .collect::<Option<Vec<CString>>>()?;
         MeasuringProcess::start(|results: &SharedResults| {
             results.answer.store(STARTED, Ordering::Release);

@@ -2,10 +2,10 @@
 //! every machine has a static program or a compiler.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
+use super::c_path;
 use spawnscope_system::{ExecStrings, tiny};
 
 /// A program with its arguments and environment, as execve takes them.
@@ -18,7 +18,7 @@ pub(super) struct Image {
 impl Image {
     /// Prepares a program without arguments; returns `None` if any string contains a NUL.
     pub(super) fn new<'e>(path: &Path, variables: impl Iterator<Item = (&'e OsStr, &'e OsStr)>) -> Option<Image> {
-        let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+        let path = c_path(path)?;
         Some(Image {
             arguments: ExecStrings::new(vec![path.clone()]),
             environment: ExecStrings::environment(variables)?,

@@ -76,18 +76,17 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
         return Default::default();
     };
     let series = &measured.results.series;
-    let cost = |time: fn(&Series) -> Option<Nanos>| LaunchCost {
-        fork: time(&series[FORK]),
-        exec_static: time(&series[STATIC]),
-        exec_dynamic: time(&series[DYNAMIC]),
-    };
     Launches {
-        typical: cost(Series::typical),
-        quickest: cost(Series::quickest),
+        typical: launch_cost(series, Series::typical),
+        quickest: launch_cost(series, Series::quickest),
         abandoned_after: series[DYNAMIC].abandoned_after(),
         without_variables: series[WITHOUT_VARIABLES].typical(),
         without_search: series[WITHOUT_SEARCH].typical(),
     }
+}
+
+fn launch_cost(series: &[Series], time: fn(&Series) -> Option<Nanos>) -> LaunchCost {
+    LaunchCost { fork: time(&series[FORK]), exec_static: time(&series[STATIC]), exec_dynamic: time(&series[DYNAMIC]) }
 }
 
 /// Launches the kinds in turn. The first launch of each kind is stored separately, because its files are not yet cached and may be

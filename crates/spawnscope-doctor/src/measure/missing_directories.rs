@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::answers::{Probe, file_type};
+use super::c_path;
 use crate::machine::Machine;
 use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_system::launch_timing::shared::Shareable;
@@ -39,10 +39,10 @@ pub(super) fn find(machine: &Machine, probes: &[Probe], few: usize, end: Instant
         return missing_directories;
     }
     let end = end.min(Instant::now() + TOTAL_TIMEOUT);
-    let c_path = |probe: &Probe| CString::new(machine.path(&probe.directory).as_os_str().as_bytes()).ok();
     let mut remaining = &probes[..probes.len().min(MAX_DIRECTORIES)];
     while !remaining.is_empty() && Instant::now() < end {
-        let Some(paths) = remaining.iter().map(c_path).collect::<Option<Vec<CString>>>() else {
+        let paths = remaining.iter().map(|probe| c_path(&machine.path(&probe.directory)));
+        let Some(paths) = paths.collect::<Option<Vec<CString>>>() else {
             return missing_directories;
         };
         let Ok(process) = MeasuringProcess::start(|results: &SharedResults| check(results, &paths)) else {

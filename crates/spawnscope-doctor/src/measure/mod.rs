@@ -14,7 +14,9 @@ mod shared_results;
 mod steps;
 mod temporary_directory;
 
-use std::path::PathBuf;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use self::answers::Answers;
@@ -97,12 +99,8 @@ impl Measured {
         let launches = launch::measure(machine, directory.as_ref());
         let scan = directory.as_ref().and_then(|directory| scan::measure(directory, scan::TOTAL_TIMEOUT));
         drop(directory);
-        let remote_scan = || {
-            scan::measure(
-                &TemporaryDirectory::create(remote.first().map(PathBuf::as_path).into_iter())?,
-                REMOTE_TIMEOUT,
-            )
-        };
+        let remote_directory = TemporaryDirectory::create(remote.first().map(PathBuf::as_path).into_iter());
+        let remote_scan = remote_directory.and_then(|directory| scan::measure(&directory, REMOTE_TIMEOUT));
         let measured = Measured {
             took: Duration::ZERO,
             launch: launches.typical,
@@ -110,7 +108,7 @@ impl Measured {
             exec_dynamic_abandoned_after: launches.abandoned_after,
             without_loader_variables: launches.without_variables,
             without_library_search: launches.without_search,
-            remote_scan: remote_scan(),
+            remote_scan,
             // Without a local directory, the scan would measure the delay of the remote file system instead of a scanner's.
             scan: scan.filter(|_| !local.is_empty()),
             system_call: steps::system_call(),
@@ -142,4 +140,9 @@ impl Measured {
 pub(super) fn median(mut values: Vec<Nanos>) -> Option<Nanos> {
     values.sort_unstable();
     values.get(values.len() / 2).copied()
+}
+
+/// Returns the path as a C string, or `None` if it contains a NUL.
+fn c_path(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
 }

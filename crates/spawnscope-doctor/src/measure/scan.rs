@@ -92,12 +92,9 @@ impl Scan {
 /// Returns the difference of the medians or of the minima, whichever is less, because a scanner delays all launches. Three quarters of the
 /// slow launches must be slower than three quarters of the fast ones.
 fn delay(slow: &[Nanos], quick: &[Nanos], min_delay: Nanos) -> Option<Nanos> {
-    let sorted = |times: &[Nanos]| {
-        let mut times = times.to_vec();
-        times.sort_unstable();
-        times
-    };
-    let (slow, quick) = (sorted(slow), sorted(quick));
+    let (mut slow, mut quick) = (slow.to_vec(), quick.to_vec());
+    slow.sort_unstable();
+    quick.sort_unstable();
     let are_separate = slow.get(slow.len() / 4)? > quick.get(quick.len() * 3 / 4)?;
     let min_difference = slow.first()?.since(*quick.first()?);
     let delay = median(slow.clone())?.since(median(quick.clone())?).min(min_difference);
@@ -188,14 +185,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn scan(first: &[u64], later: &[u64], unscanned: &[u64], concurrent: &[u64]) -> Scan {
-        let times = |ms: &[u64]| ms.iter().map(|ms| Nanos(ms * MS)).collect();
-        Scan {
-            first_launches: times(first),
-            later_launches: times(later),
-            memory_launches: times(unscanned),
-            concurrent_launches: times(concurrent),
-            ..Scan::default()
-        }
+        let [first_launches, later_launches, memory_launches, concurrent_launches] =
+            [first, later, unscanned, concurrent].map(|launches| launches.iter().map(|ms| Nanos(ms * MS)).collect());
+        Scan { first_launches, later_launches, memory_launches, concurrent_launches, ..Scan::default() }
     }
 
     fn delays(scan: &Scan) -> [Option<u64>; 2] {

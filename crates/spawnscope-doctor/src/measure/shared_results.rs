@@ -47,11 +47,7 @@ impl Series {
     }
 
     fn launches(&self) -> impl Iterator<Item = LaunchTime> {
-        let launch = |times: [u64; 2]| {
-            let [took, waited] = times.map(Nanos);
-            LaunchTime { took, waited }
-        };
-        self.launches.rows().map(launch)
+        self.launches.rows().map(|[took, waited]| LaunchTime { took: Nanos(took), waited: Nanos(waited) })
     }
 
     pub(super) fn times(&self) -> Vec<Nanos> {

@@ -31,10 +31,11 @@ pub(super) fn migration(machine: &Machine) -> Option<Nanos> {
     let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let file =
         roots.iter().map(|root| machine.path(format!("{root}/{group}/cgroup.procs"))).find(|file| file.exists())?;
-    let move_process = |_| {
+    let mut times = Vec::new();
+    for _ in 0..MOVES {
         let mut moved = Ok(());
-        let time = timed(|| moved = fs::write(&file, "0"));
-        moved.ok().map(|()| time)
-    };
-    median((0..MOVES).map(move_process).collect::<Option<_>>()?)
+        times.push(timed(|| moved = fs::write(&file, "0")));
+        moved.ok()?;
+    }
+    median(times)
 }

@@ -6,11 +6,11 @@ use std::ffi::{CStr, CString, c_int};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::c_path;
 use super::image::Image;
 use crate::machine::Machine;
 use crate::mounts::{self, Mount};
@@ -52,11 +52,9 @@ impl TemporaryDirectory {
     fn create_in(directory: &Path, limit: Duration) -> Option<TemporaryDirectory> {
         let random = RandomState::new().hash_one(std::process::id());
         let path = directory.join(format!("spawnscope-{random:016x}"));
-        let name = CString::new(path.as_os_str().as_bytes()).ok()?;
-        let programs: Vec<CString> = (0..PROGRAMS)
-            .map(|number| CString::new(program(&path, number).as_os_str().as_bytes()))
-            .collect::<Result<_, _>>()
-            .ok()?;
+        let name = c_path(&path)?;
+        let programs = (0..PROGRAMS).map(|number| c_path(&program(&path, number)));
+        let programs = programs.collect::<Option<Vec<CString>>>()?;
         let (mut doctor_end, keeper_end) = UnixStream::pair().ok()?;
         let doctor_fd = doctor_end.as_raw_fd();
         let child = IsolatedChild::fork(Some(keeper_end.as_fd()), || run_keeper(&name, &programs, doctor_fd)).ok()?;

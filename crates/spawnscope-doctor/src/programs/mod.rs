@@ -165,10 +165,8 @@ impl Programs {
     /// succeed.
     pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<RunTime, RunError> {
         let mut shortest: Option<Nanos> = None;
-        // A run may take twice as long as the shortest one.
-        let has_time = |run: Nanos| self.time_limit().is_ok_and(|limit| limit > Duration::from_nanos(run.0) * 2);
         for _ in 0..runs {
-            if shortest.is_some_and(|shortest| !has_time(shortest)) {
+            if shortest.is_some_and(|shortest| !self.has_time_after(shortest)) {
                 break;
             }
             match supervisor::run(command(), self.time_limit()?, Task::Run(Capture::Nothing))? {
@@ -184,6 +182,11 @@ impl Programs {
         }
         let time = shortest.ok_or(RunError::NoTime)?;
         Ok(RunTime { time, is_lower_bound: false })
+    }
+
+    /// Returns whether there is time for another run, which may take twice as long as the shortest one.
+    fn has_time_after(&self, shortest: Nanos) -> bool {
+        self.time_limit().is_ok_and(|limit| limit > Duration::from_nanos(shortest.0) * 2)
     }
 
     /// Counts the processes that a program and its descendants create within the time limit; `None` if the program cannot be traced or

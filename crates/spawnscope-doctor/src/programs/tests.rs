@@ -20,22 +20,24 @@ fn shell(script: &str, directory: &tempfile::TempDir) -> Command {
 #[test]
 fn no_program_is_started_when_the_time_for_it_is_up() {
     let late = programs_with(Duration::ZERO);
-    let program = || Command::new("true");
-    assert_eq!(late.run(program(), Capture::Nothing).err(), Some(RunError::NoTime));
-    assert_eq!(late.count_launches(program()), None);
-    assert!(programs_with(LONG).run(program(), Capture::Nothing).is_ok_and(|ran| ran.succeeded));
+    assert_eq!(late.run(Command::new("true"), Capture::Nothing).err(), Some(RunError::NoTime));
+    assert_eq!(late.count_launches(Command::new("true")), None);
+    assert!(programs_with(LONG).run(Command::new("true"), Capture::Nothing).is_ok_and(|ran| ran.succeeded));
 }
 
 #[test]
 fn only_the_requested_output_is_read_and_its_size_is_limited() {
     let directory = tempfile::tempdir().unwrap();
     let both = "echo answer; echo warning >&2";
-    let output = |script: &str, capture| programs_with(LONG).run(shell(script, &directory), capture).unwrap().output;
-    assert_eq!(output(both, Capture::Stdout), "answer\n");
-    assert_eq!(output(both, Capture::Stderr), "warning\n");
-    assert_eq!(output(both, Capture::Nothing), "");
-    let flood = output("head -c 9000000 /dev/zero", Capture::Stdout);
+    assert_eq!(output(both, Capture::Stdout, &directory), "answer\n");
+    assert_eq!(output(both, Capture::Stderr, &directory), "warning\n");
+    assert_eq!(output(both, Capture::Nothing, &directory), "");
+    let flood = output("head -c 9000000 /dev/zero", Capture::Stdout, &directory);
     assert!((1_000_000..2_000_000).contains(&flood.len()), "{}", flood.len());
+}
+
+fn output(script: &str, capture: Capture, directory: &tempfile::TempDir) -> String {
+    programs_with(LONG).run(shell(script, directory), capture).unwrap().output
 }
 
 #[test]
@@ -81,11 +83,14 @@ fn a_program_that_kills_its_supervisor_is_ended_by_the_doctor() {
 
 #[test]
 fn differences_within_the_noise_are_not_reported() {
-    let took = |time| RunTime { time: Nanos(time), is_lower_bound: false };
-    let excess = |time, other| took(time).beyond_noise(Nanos(other)).map(|excess| excess.time.0);
     assert_eq!(excess(1_302_000, 1_000_000), None);
     assert_eq!(excess(3_000_000, 1_000_000), Some(2_000_000));
     assert_eq!(excess(205_000_000, 200_000_000), None);
+}
+
+fn excess(time: u64, other: u64) -> Option<u64> {
+    let time = RunTime { time: Nanos(time), is_lower_bound: false };
+    time.beyond_noise(Nanos(other)).map(|excess| excess.time.0)
 }
 
 #[test]
@@ -123,9 +128,12 @@ fn the_count_of_a_program_that_does_not_end_is_a_lower_bound() {
         ok_if(counted.as_deref() == Some("at least 3 processes"), || format!("{counted:?}"))
     });
     let few = Launches { number: 3, is_lower_bound: false };
-    let truncated = |number| Launches { number, is_lower_bound: true };
     assert_eq!(truncated(5).excess_over(few), Some(truncated(2)));
     // A difference from a truncated count is unknown.
     assert_eq!(truncated(3).excess_over(few), None);
     assert_eq!(few.excess_over(truncated(1)), None);
+}
+
+fn truncated(number: u64) -> Launches {
+    Launches { number, is_lower_bound: true }
 }

@@ -63,20 +63,21 @@ fn cases<'a>(bytes: u64, program: Option<&Program>) -> (Vec<Case<'a>>, Vec<Measu
 }
 
 fn mechanism_cases<'a>(worker: &Rc<Worker>, (kind, bytes): (&str, u64), program: Option<&Program>) -> Vec<Case<'a>> {
-    let executing = |mechanism| program.map(|program| Companion::Program { mechanism, program: program.clone() });
-    let children = [
-        ("fork, no exec", Some(Companion::Copy)),
-        ("fork + exec", executing(Mechanism::ForkExec)),
-        ("posix_spawn", executing(Mechanism::PosixSpawn)),
-        ("vspawn", executing(Mechanism::Vspawn)),
-    ];
-    let case = |(name, child): (&str, Option<Companion>)| {
-        let (worker, child) = (Rc::clone(worker), child?);
+    let mut children = vec![("fork, no exec", Companion::Copy)];
+    if let Some(program) = program {
+        for (name, mechanism) in [
+            ("fork + exec", Mechanism::ForkExec),
+            ("posix_spawn", Mechanism::PosixSpawn),
+            ("vspawn", Mechanism::Vspawn),
+        ] {
+            children.push((name, Companion::Program { mechanism, program: program.clone() }));
+        }
+    }
+    let cases = children.into_iter().map(|(name, child)| {
+        let worker = Rc::clone(worker);
         let keys = [Value::from(name), Value::from(kind), Value::from(bytes)];
-        Some(
-            Case::with_fixed_work(keys, move || worker.request(&Request::Rewrite { child: child.clone() }))
-                .quiet_columns(MEASURED_COLUMNS),
-        )
-    };
-    children.into_iter().filter_map(case).collect()
+        let case = Case::with_fixed_work(keys, move || worker.request(&Request::Rewrite { child: child.clone() }));
+        case.quiet_columns(MEASURED_COLUMNS)
+    });
+    cases.collect()
 }

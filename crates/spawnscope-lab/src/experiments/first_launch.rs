@@ -122,7 +122,7 @@ fn case<'a>(
     directory: PathBuf,
     (count, cache): (usize, Cache),
 ) -> Case<'a> {
-    let run = move || {
+    let case = Case::with_fixed_work(keys, move || {
         let copies = write_fresh_copies(program, &directory, count * repetitions(count))?;
         if cache == Cache::Cold {
             copies.iter().try_for_each(|copy| evict(copy))?;
@@ -130,8 +130,8 @@ fn case<'a>(
         let measured = first_and_second(worker, copies.chunks(count), status);
         std::fs::remove_dir_all(&directory).map_err(LabError::doing("remove copies"))?;
         measured
-    };
-    Case::with_fixed_work(keys, run).quiet_columns(MINIMUM_OFFSET)
+    });
+    case.quiet_columns(MINIMUM_OFFSET)
 }
 
 /// Returns how many groups of `count` copies are launched in a round.
@@ -157,10 +157,13 @@ fn first_and_second<'a>(
         }
         group_values.push(values);
     }
-    let column = |column: usize| group_values.iter().filter_map(move |values| values.get(column).copied());
-    let medians = (0..MINIMUM_OFFSET).filter_map(|number| median(column(number)));
-    let minima = (0..MINIMUM_OFFSET).filter_map(|number| column(number).reduce(f64::min));
+    let medians = (0..MINIMUM_OFFSET).filter_map(|number| median(column(&group_values, number)));
+    let minima = (0..MINIMUM_OFFSET).filter_map(|number| column(&group_values, number).reduce(f64::min));
     Ok(medians.chain(minima).collect())
+}
+
+fn column(group_values: &[Vec<f64>], number: usize) -> impl Iterator<Item = f64> {
+    group_values.iter().filter_map(move |values| values.get(number).copied())
 }
 
 /// Returns the smallest and the largest count.

@@ -55,12 +55,11 @@ fn empty_case(mechanism: Mechanism, step: u64) -> Measurements {
 /// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for the forks of another. Returns false if the
 /// run must stop.
 fn run_sweep(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measurements]) -> Result<bool, LabError> {
-    let launch = |mechanism| Request::Launch { mechanism, program: context.tiny(), count: 1 };
     let mut parents = Vec::new();
     for mechanism in MECHANISMS {
         let parent = Worker::start(&Setting::default())?;
         // An uncounted launch, because the first one finds cold caches.
-        parent.request(&launch(mechanism))?;
+        parent.request(&single_launch(context, mechanism))?;
         parents.push((mechanism, parent));
     }
     let count = measured.len() / MECHANISMS.len();
@@ -78,8 +77,12 @@ fn run_sweep(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Meas
             if step > 0 {
                 parent.request(&Request::Grow { bytes: STEP_BYTES })?;
             }
-            case.rounds.push(vec![parent.request(&launch(*mechanism))?[WALL]]);
+            case.rounds.push(vec![parent.request(&single_launch(context, *mechanism))?[WALL]]);
         }
     }
     Ok(true)
+}
+
+fn single_launch(context: &ExperimentContext<'_>, mechanism: Mechanism) -> Request {
+    Request::Launch { mechanism, program: context.tiny(), count: 1 }
 }

@@ -86,11 +86,14 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     if let Some(note) = plain.note() {
         outcome.note(note);
     }
-    let has_libraries = |row: &Row| KINDS.iter().any(|(kind, ..)| *row.get("loading") == Value::from(*kind));
     if outcome.rows.iter().any(has_libraries) {
         outcome.note("each library has 18 data relocations and 12 calls into the C library; the calls are never made");
     }
     Ok(outcome)
+}
+
+fn has_libraries(row: &Row) -> bool {
+    KINDS.iter().any(|(kind, ..)| *row.get("loading") == Value::from(*kind))
 }
 
 /// Adds cases that launch `true` with empty directories in `LD_LIBRARY_PATH`.
@@ -128,9 +131,8 @@ fn add_library_cases(
 ) -> Result<(), LabError> {
     let counts: &[usize] = context.pick(&LIBRARIES, &QUICK_LIBRARIES);
     let max_count = counts.last().copied().unwrap_or_default();
-    let start = |environment| Worker::start_with(&Setting::default(), environment).map(Rc::new);
-    let lazy = start(plain.clone())?;
-    let now = start(plain.clone().with("LD_BIND_NOW", "1"))?;
+    let lazy = start_worker(plain.clone())?;
+    let now = start_worker(plain.clone().with("LD_BIND_NOW", "1"))?;
     let root = context.directory().join("libraries");
     let _ = context.report_progress("compiling a library", 0.0);
     fs::create_dir_all(&root).map_err(LabError::doing("create a directory"))?;
@@ -162,18 +164,22 @@ fn add_library_cases(
     Ok(())
 }
 
+fn start_worker(environment: Environment) -> Result<Rc<Worker>, LabError> {
+    Worker::start_with(&Setting::default(), environment).map(Rc::new)
+}
+
 /// Makes `count` copies of a library. Links would not do, because the loader loads the same file only once.
 fn copy_library(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Result<Vec<PathBuf>, LabError> {
-    let copy = |number| {
-        let copy = name(number);
-        let doing = || LabError::doing(format!("copy a library to {}", copy.display()));
+    let mut copies = Vec::new();
+    for copy in (0..count).map(name) {
+        let doing = LabError::doing(format!("copy a library to {}", copy.display()));
         if let Some(directory) = copy.parent() {
-            fs::create_dir_all(directory).map_err(doing())?;
+            fs::create_dir_all(directory).map_err(&doing)?;
         }
-        fs::copy(library, &copy).map_err(doing())?;
-        Ok(copy)
-    };
-    (0..count).map(copy).collect()
+        fs::copy(library, &copy).map_err(doing)?;
+        copies.push(copy);
+    }
+    Ok(copies)
 }
 
 /// Links a program with libraries. The libraries have no SONAME, so the linker records the name under which each library was passed to

@@ -53,12 +53,11 @@ impl Experiment {
     /// Runs the experiment. If it fails, the outcome has no rows, and a note with the reason.
     #[must_use]
     pub fn run(&self, context: &ExperimentContext<'_>) -> Outcome {
-        let failed = |error: LabError| {
+        let mut outcome = (self.run)(context).unwrap_or_else(|error| {
             let mut outcome = Outcome::new(self.about, Vec::new());
             outcome.note(format!("not measured: {error}"));
             outcome
-        };
-        let mut outcome = (self.run)(context).unwrap_or_else(failed);
+        });
         self.name.clone_into(&mut outcome.name);
         for note in context.notes() {
             outcome.note(note);

@@ -108,31 +108,16 @@ fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p Pat
     if !context.effort.quick && sizes.last().is_some_and(|last| *last < largest) {
         sizes.push(largest);
     }
-    let select = |is_wanted: &dyn Fn(u64) -> bool| sizes.iter().copied().filter(|size| is_wanted(*size)).collect();
-    let worker_series = |memory, pages, mechanisms, sizes_mb| Series {
-        memory,
-        launcher: Launcher::Worker(pages, mechanisms),
-        sizes_mb,
-    };
-    let is_huge_size = |size| HUGE_SIZES_MB.contains(&size) || !SIZES_MB.contains(&size);
-    let bash_series = bash_and_program.map(|(bash, program)| Series {
-        memory: "",
-        launcher: Launcher::Bash(bash, program),
-        sizes_mb: select(&|size| size <= MAX_BASH_MB),
-    });
-    [worker_series("", Pages::Small, &mechanisms::COMPARED, sizes.clone())]
-        .into_iter()
-        .chain(bash_series)
-        .chain([
-            worker_series("huge pages", Pages::Huge, &PAGE_KIND_MECHANISMS, select(&is_huge_size)),
-            worker_series(
-                "a file's",
-                Pages::File,
-                &PAGE_KIND_MECHANISMS,
-                select(&|size| FILE_SIZES_MB.contains(&size)),
-            ),
-        ])
-        .collect()
+    let mut huge_sizes = sizes.clone();
+    huge_sizes.retain(|size| HUGE_SIZES_MB.contains(size) || !SIZES_MB.contains(size));
+    let file_sizes = sizes.iter().copied().filter(|size| FILE_SIZES_MB.contains(size)).collect();
+    let bash_sizes = sizes.iter().copied().filter(|size| *size <= MAX_BASH_MB).collect();
+    let bash = bash_and_program.map(|(bash, program)| ("", Launcher::Bash(bash, program), bash_sizes));
+    let small = ("", Launcher::Worker(Pages::Small, &mechanisms::COMPARED), sizes);
+    let huge = ("huge pages", Launcher::Worker(Pages::Huge, &PAGE_KIND_MECHANISMS), huge_sizes);
+    let file = ("a file's", Launcher::Worker(Pages::File, &PAGE_KIND_MECHANISMS), file_sizes);
+    let series = [Some(small), bash, Some(huge), Some(file)].into_iter().flatten();
+    series.map(|(memory, launcher, sizes_mb)| Series { memory, launcher, sizes_mb }).collect()
 }
 
 /// Measures all series, in as many passes as memory requires.
@@ -141,21 +126,16 @@ fn measure_in_passes(
     series: &[Series<'_>],
     outcome: &mut Outcome,
 ) -> Vec<Measurements> {
-    let sizes = |one: &Series<'_>| one.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
-    let parents = series.iter().map(|one| (sizes(one), one.launcher.fill_factor()));
+    let parents = series.iter().map(|one| (one.sizes(), one.launcher.fill_factor()));
     let mut passes = Passes::new(parents.collect());
-    let weight = |sizes: &[Vec<u64>]| {
-        let cases = sizes.iter().zip(series).map(|(sizes, one)| sizes.len() * one.launcher.cases_per_size());
-        cases.sum::<usize>() as f64
-    };
-    let all = weight(&series.iter().map(sizes).collect::<Vec<_>>());
+    let all = count_cases(series, &series.iter().map(Series::sizes).collect::<Vec<_>>());
     let (mut measured, mut done, mut count) = (Vec::new(), 0.0, 0);
     // The parents of the previous pass have ended, so their memory is free again.
     while let Some(pass) = passes.next(AvailableMemory::now()) {
         let Some((cases, failed)) = start_pass(context, series, &pass, done) else {
             break;
         };
-        let share = weight(&pass) / all;
+        let share = count_cases(series, &pass) as f64 / all as f64;
         measured.extend(context.interleave_part(cases, done, share));
         measured.extend(failed);
         done += share;
@@ -172,6 +152,10 @@ fn measure_in_passes(
         outcome.note(format!("skipped, not enough memory: {}", left_out.join(", ")));
     }
     measured
+}
+
+fn count_cases(series: &[Series<'_>], sizes: &[Vec<u64>]) -> usize {
+    sizes.iter().zip(series).map(|(sizes, one)| sizes.len() * one.launcher.cases_per_size()).sum()
 }
 
 /// Starts the parents of a pass. Returns their cases, and the cases whose parent could not be started; `None` if the run must stop. `done`
@@ -231,18 +215,17 @@ impl Series<'_> {
         may_continue: &dyn Fn() -> bool,
         (cases, failed): (&mut Vec<Case<'_>>, &mut Vec<Measurements>),
     ) {
-        let keys = |name: &str| vec![Value::from(name), Value::from(self.memory), Value::from(bytes)];
         match self.launcher {
             Launcher::Worker(pages, mechanisms) => match start_worker(context, bytes, pages) {
                 Ok(worker) => cases.extend(mechanisms.iter().map(|mechanism| {
                     let program = context.tiny_for(*mechanism);
-                    launches(keys(mechanism.name()), &worker, *mechanism, &program)
+                    launches(self.keys(mechanism.name(), bytes), &worker, *mechanism, &program)
                 })),
-                Err(error) => failed.push(Measurements::failed(keys(""), error)),
+                Err(error) => failed.push(Measurements::failed(self.keys("", bytes), error)),
             },
             // As in the published measurement, bash has a variable of this many bytes.
             Launcher::Bash(bash, program) => {
-                let keys = keys("bash runs true");
+                let keys = self.keys("bash runs true", bytes);
                 match ShellParent::start(bash, bytes, program, may_continue) {
                     Ok(Some(parent)) => cases.push(Case::new(keys, move |count| Ok(vec![parent.launch(count)?]))),
                     Ok(None) => {}
@@ -250,6 +233,14 @@ impl Series<'_> {
                 }
             }
         }
+    }
+
+    fn keys(&self, name: &str, bytes: u64) -> Vec<Value> {
+        vec![Value::from(name), Value::from(self.memory), Value::from(bytes)]
+    }
+
+    fn sizes(&self) -> Vec<u64> {
+        self.sizes_mb.iter().map(|size_mb| size_mb * MB).collect()
     }
 }
 

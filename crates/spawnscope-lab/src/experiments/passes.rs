@@ -79,7 +79,10 @@ mod tests {
 
     /// Returns all passes, and the sizes that do not fit.
     fn passes(series: &[&[u64]], available: AvailableMemory) -> (Vec<Vec<Vec<u64>>>, Vec<u64>) {
-        let mut waiting = Passes::new(series.iter().map(|sizes| (sizes.to_vec(), 1)).collect());
+        all_passes(Passes::new(series.iter().map(|sizes| (sizes.to_vec(), 1)).collect()), available)
+    }
+
+    fn all_passes(mut waiting: Passes, available: AvailableMemory) -> (Vec<Vec<Vec<u64>>>, Vec<u64>) {
         let passes = std::iter::from_fn(|| waiting.next(available)).collect();
         (passes, waiting.left_out())
     }
@@ -103,8 +106,7 @@ mod tests {
     #[test]
     fn a_size_is_left_out_only_if_one_parent_does_not_fit() {
         let (found, left_out) = passes(&[&[0, 50, 60, 100, 200], &[100, 200]], with_total(110));
-        let first_series = |sizes: &[u64]| vec![sizes.to_vec(), vec![]];
-        let expected = [first_series(&[0, 50, 60]), first_series(&[100]), vec![vec![], vec![100]]];
+        let expected = [vec![vec![0, 50, 60], vec![]], vec![vec![100], vec![]], vec![vec![], vec![100]]];
         assert_eq!((found, left_out), (expected.into(), vec![200]));
         let limited = AvailableMemory { total: 500, per_process: 60 };
         assert_eq!(passes(&[&[0, 50, 100]], limited), (vec![vec![vec![0, 50]]], vec![100]));
@@ -113,17 +115,17 @@ mod tests {
 
     #[test]
     fn a_fill_factor_of_2_needs_twice_the_size_of_the_parent_being_filled() {
-        let found = |total: u64, per_process: u64| {
-            let mut waiting = Passes::new(vec![(vec![0, 10], 1), (vec![0, 10, 100], 2)]);
-            let passes: Vec<_> = std::iter::from_fn(|| waiting.next(AvailableMemory { total, per_process })).collect();
-            (passes, waiting.left_out())
-        };
         let all = vec![vec![0, 10], vec![0, 10, 100]];
-        assert_eq!(found(220, u64::MAX), (vec![all], vec![]));
+        assert_eq!(passes_of_two(with_total(220)), (vec![all], vec![]));
         let separate = vec![vec![vec![0, 10], vec![]], vec![vec![], vec![0, 10, 100]]];
-        assert_eq!(found(219, u64::MAX), (separate, vec![]));
+        assert_eq!(passes_of_two(with_total(219)), (separate, vec![]));
         let without = vec![vec![vec![0, 10], vec![0, 10]]];
-        assert_eq!(found(500, 199), (without, vec![100]), "one process cannot map it twice");
+        let limited = AvailableMemory { total: 500, per_process: 199 };
+        assert_eq!(passes_of_two(limited), (without, vec![100]), "one process cannot map it twice");
+    }
+
+    fn passes_of_two(available: AvailableMemory) -> (Vec<Vec<Vec<u64>>>, Vec<u64>) {
+        all_passes(Passes::new(vec![(vec![0, 10], 1), (vec![0, 10, 100], 2)]), available)
     }
 
     proptest! {

@@ -53,10 +53,14 @@ fn cases<'a>(context: &ExperimentContext<'_>) -> Result<Vec<Case<'a>>, LabError>
             let path: OsString = std::env::join_paths(directories.into_iter().chain([context.directory().to_owned()]))
                 .map_err(|error| LabError::Unavailable(error.to_string()))?;
             let worker = Rc::new(Worker::start_with(&Setting::default(), Environment::default().with("PATH", &path))?);
-            let keys = |name: &str| [Value::from(name), Value::from(kind), Value::from(count as u64)];
-            cases.push(launches(keys("posix_spawnp"), &worker, Mechanism::PosixSpawnp, &named));
-            cases.push(launches(keys("vspawn"), &worker, Mechanism::Vspawn, &named));
-            cases.push(launches(keys("sh"), &worker, Mechanism::VforkExec, &shell));
+            for (name, mechanism, program) in [
+                ("posix_spawnp", Mechanism::PosixSpawnp, &named),
+                ("vspawn", Mechanism::Vspawn, &named),
+                ("sh", Mechanism::VforkExec, &shell),
+            ] {
+                let keys = [Value::from(name), Value::from(kind), Value::from(count as u64)];
+                cases.push(launches(keys, &worker, mechanism, program));
+            }
         }
     }
     Ok(cases)

@@ -87,10 +87,6 @@ mod tests {
 
     #[test]
     fn phases_are_those_of_the_children_of_the_shell_except_for_the_first() {
-        let launch = |id: u64, parent: Option<u64>, load: Option<f64>, run: f64| {
-            let phases = json!({"exec": 7.0, "load": load, "run": run});
-            json!({"id": id, "parent": parent, "phases": phases})
-        };
         let mut launches = vec![launch(1, None, Some(9e9), 9e9), launch(2, Some(1), Some(8e8), 8e8)];
         for start in 0..6u64 {
             let id = 3 + 2 * start;
@@ -103,5 +99,9 @@ mod tests {
         assert_eq!(warm_start_phases(&launches).unwrap()[1], None, "one of them is unknown");
         assert!(warm_start_phases(&launches[..6]).is_none(), "starts are missing");
         assert!(warm_start_phases(&[]).is_none());
+    }
+
+    fn launch(id: u64, parent: Option<u64>, load: Option<f64>, run: f64) -> Json {
+        json!({"id": id, "parent": parent, "phases": {"exec": 7.0, "load": load, "run": run}})
     }
 }

@@ -12,7 +12,7 @@ use crate::batches::Case;
 use crate::compiler::Compiler;
 use crate::context::ExperimentContext;
 use crate::harness::MIN_ROUNDS;
-use crate::outcome::{Outcome, Row, Unit, Value, key, measure};
+use crate::outcome::{Outcome, Unit, Value, key, measure};
 use crate::shell::find_program;
 use crate::worker::protocol::{CPU, Program, Request, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
@@ -71,14 +71,14 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     found.extend(compile_programs(context, &mut outcome));
     let worker = Rc::new(Worker::start(&Setting::default())?);
-    let case = |(name, program): &(String, Program)| {
+    let cases = found.iter().map(|(name, program)| {
         let (worker, program) = (Rc::clone(&worker), program.clone());
         Case::new([Value::from(name.as_str())], move |count| {
             let request = Request::Launch { mechanism: Mechanism::VforkExec, program: program.clone(), count };
             worker.request(&request).map(|values| vec![values[WALL], values[CPU]])
         })
-    };
-    let measured = context.interleave(found.iter().map(case).collect());
+    });
+    let measured = context.interleave(cases.collect());
     outcome.add(&measured);
     outcome.files = program_files(context.directory(), &found);
     add_phases(context, &mut outcome, &found);
@@ -115,32 +115,36 @@ fn interpreters(outcome: &mut Outcome) -> (Vec<(String, Program)>, Vec<&'static 
 
 /// Removes `sh` if it is the same file as another shell, and returns a note that names that shell.
 fn remove_duplicate_sh(found: &mut Vec<(String, Program)>) -> Option<String> {
-    let file = |program: &Program| {
-        let metadata = Path::new(program.argv.first()?).metadata().ok()?;
-        Some((metadata.dev(), metadata.ino()))
-    };
     let position = found.iter().position(|(name, _)| name == SH)?;
-    let sh = file(&found[position].1)?;
-    let (same, _) = found.iter().find(|(name, program)| name != SH && file(program) == Some(sh))?;
+    let sh = device_and_inode(&found[position].1)?;
+    let (same, _) = found.iter().find(|(name, program)| name != SH && device_and_inode(program) == Some(sh))?;
     let note = format!("{SH} is {same}");
     found.remove(position);
     Some(note)
 }
 
+fn device_and_inode(program: &Program) -> Option<(u64, u64)> {
+    let metadata = Path::new(program.argv.first()?).metadata().ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
 /// Returns the program with an empty mark. If it is a script, which is probably a version manager's, returns the script with the mark
 /// `SHIM`, and the program that the script starts, if that is known.
 fn resolve_shim(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'static str, PathBuf)> {
-    let starts_with = |path: &Path, prefix: &[u8]| std::fs::read(path).is_ok_and(|content| content.starts_with(prefix));
-    if !starts_with(&path, b"#!") {
+    if !has_prefix(&path, b"#!") {
         return vec![("", path)];
     }
-    let real = shim_target(name, &path).filter(|real| starts_with(real, b"\x7fELF"));
+    let real = shim_target(name, &path).filter(|real| has_prefix(real, b"\x7fELF"));
     let target = match &real {
         Some(real) => format!("starts {}", without_home(real)),
         None => "does not show what it starts".to_owned(),
     };
     outcome.note(format!("{name} {SHIM}: {} is a script, which {target}", without_home(&path)));
     [(SHIM, path)].into_iter().chain(real.map(|real| ("", real))).collect()
+}
+
+fn has_prefix(path: &Path, prefix: &[u8]) -> bool {
+    std::fs::read(path).is_ok_and(|content| content.starts_with(prefix))
 }
 
 /// Shortens the home directory to `~`, because reports are shown to others.
@@ -154,11 +158,11 @@ fn without_home(path: &Path) -> String {
 
 /// Returns the file of each program, except for programs that this run has created.
 fn program_files(directory: &Path, found: &[(String, Program)]) -> BTreeMap<String, String> {
-    let file = |(name, program): &(String, Program)| {
+    let files = found.iter().filter_map(|(name, program)| {
         let path = Path::new(program.argv.first()?).canonicalize().ok()?;
         (!path.starts_with(directory.canonicalize().ok()?)).then(|| (name.clone(), without_home(&path)))
-    };
-    found.iter().filter_map(file).collect()
+    });
+    files.collect()
 }
 
 /// Returns the interpreter that a script starts, as the interpreter itself reports it.
@@ -232,8 +236,7 @@ const LANGUAGES: [Language; 3] = [
 
 impl Language {
     fn compile(&self, directory: &Path) -> Result<Program, String> {
-        let absent = |program: &str| format!("skipped, no {program} found");
-        let compiler = find_program(self.compiler).ok_or_else(|| absent(self.compiler))?;
+        let compiler = require_program(self.compiler)?;
         let (source, text) = self.source;
         std::fs::write(directory.join(source), text)
             .map_err(|error| format!("its source cannot be written: {error}"))?;
@@ -244,13 +247,17 @@ impl Language {
         }
         match *self.command {
             [machine, class] => {
-                let machine = find_program(machine).ok_or_else(|| absent(machine))?;
+                let machine = require_program(machine)?;
                 Ok(Program::new([&machine, Path::new("-cp"), directory, Path::new(class)]))
             }
             [file] => Ok(Program::new([directory.join(file)])),
             _ => Err("nothing to launch".to_owned()),
         }
     }
+}
+
+fn require_program(name: &str) -> Result<PathBuf, String> {
+    find_program(name).ok_or_else(|| format!("skipped, no {name} found"))
 }
 
 /// Adds the phases of recorded starts, if recording is allowed.
@@ -261,8 +268,8 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
     for row in 0..outcome.rows.len() {
         let name = outcome.rows[row].0[0].1.clone();
         let program = found.iter().find(|(runtime, _)| name == Value::from(runtime.as_str()));
-        let may_record = |runtime: &String| context.report_progress(&format!("following {runtime}"), 1.0);
-        let program = program.filter(|(runtime, _)| !recording_fails && may_record(runtime));
+        let program = program
+            .filter(|(runtime, _)| !recording_fails && context.report_progress(&format!("following {runtime}"), 1.0));
         let phases = match program.map(|(runtime, program)| (runtime, record_phases(context.directory(), program))) {
             Some((_, Ok(phases))) => phases.map(Value::from),
             Some((runtime, Err(NoPhases::ThisCommand(reason)))) => {
@@ -280,8 +287,7 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
         let names = PHASE_COLUMNS.map(str::to_owned).into_iter();
         outcome.rows[row].0.extend(names.zip(phases));
     }
-    let is_known = |row: &Row| PHASE_COLUMNS.iter().any(|column| *row.get(column) != Value::Unknown);
-    if outcome.rows.iter().any(is_known) {
+    if outcome.rows.iter().any(|row| PHASE_COLUMNS.iter().any(|column| *row.get(column) != Value::Unknown)) {
         outcome.note(format!(
             "exec, load and run: {MIN_ROUNDS} warm starts under `spawnscope record`, after all rounds, when the load may have differed; \
              recording makes the wall slightly longer; child processes are not included"
@@ -300,22 +306,21 @@ mod tests {
     #[test]
     fn sh_is_removed_if_it_is_the_same_file_as_another_shell() {
         let directory = tempfile::tempdir().unwrap();
-        let path = |name: &str| directory.path().join(name);
+        let path = directory.path();
         for shell in ["dash", "busybox"] {
-            std::fs::write(path(shell), "").unwrap();
+            std::fs::write(path.join(shell), "").unwrap();
         }
-        symlink("dash", path("linked")).unwrap();
-        std::fs::hard_link(path("dash"), path("hard")).unwrap();
-        symlink("busybox", path("other")).unwrap();
-        let result = |sh: &str| {
-            let mut found =
-                vec![(SH.to_owned(), Program::new([path(sh)])), ("dash".to_owned(), Program::new([path("dash")]))];
-            (remove_duplicate_sh(&mut found), found.len())
-        };
-        assert_eq!(result("linked"), (Some("sh is dash".to_owned()), 1));
-        assert_eq!(result("hard"), (Some("sh is dash".to_owned()), 1));
-        assert_eq!(result("other"), (None, 2));
-        assert_eq!(result("missing"), (None, 2));
+        symlink("dash", path.join("linked")).unwrap();
+        std::fs::hard_link(path.join("dash"), path.join("hard")).unwrap();
+        symlink("busybox", path.join("other")).unwrap();
+        for (sh, expected) in
+            [("linked", Some("sh is dash")), ("hard", Some("sh is dash")), ("other", None), ("missing", None)]
+        {
+            let programs = [(SH, sh), ("dash", "dash")];
+            let mut found = programs.map(|(name, file)| (name.to_owned(), Program::new([path.join(file)]))).to_vec();
+            assert_eq!(remove_duplicate_sh(&mut found).as_deref(), expected, "{sh}");
+            assert_eq!(found.len(), if expected.is_some() { 1 } else { 2 }, "{sh}");
+        }
         assert_eq!(remove_duplicate_sh(&mut Vec::new()), None);
     }
 }

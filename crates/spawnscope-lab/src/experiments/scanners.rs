@@ -57,12 +57,6 @@ struct FastTimes {
 impl FastTimes {
     /// Takes the times from a column of each case; returns `None` if there are too few rounds.
     fn new(watched: (&Measurements, usize), unwatched: (&Measurements, usize)) -> Option<FastTimes> {
-        let fast_time = |(measured, column): (&Measurements, usize)| {
-            let mut values = measured.values(column + MINIMUM_OFFSET);
-            values.sort_by(f64::total_cmp);
-            let count = values.len();
-            values.get(count / ROUNDS_PER_OUTLIER).copied().filter(|_| count >= MIN_ROUNDS)
-        };
         Some(FastTimes { watched: fast_time(watched)?, unwatched: fast_time(unwatched)? })
     }
 
@@ -77,6 +71,13 @@ impl FastTimes {
     fn extra_ns(&self) -> f64 {
         self.watched - self.unwatched
     }
+}
+
+fn fast_time((measured, column): (&Measurements, usize)) -> Option<f64> {
+    let mut values = measured.values(column + MINIMUM_OFFSET);
+    values.sort_by(f64::total_cmp);
+    let count = values.len();
+    values.get(count / ROUNDS_PER_OUTLIER).copied().filter(|_| count >= MIN_ROUNDS)
 }
 
 /// Returns a clause if concurrent launches queue: the extra time of the last of `most` launches at once is compared with that of a single
@@ -136,36 +137,39 @@ mod tests {
 
     #[test]
     fn disturbed_rounds_neither_hide_nor_fake_a_scanner() {
-        let rounds =
-            |count: usize, slow: usize| (0..count).map(move |round| if round < slow { [3.0; 4] } else { [0.1; 4] });
-        let six_rounds = |slow| measured(1, rounds(6, slow));
-        let most = || undisturbed(16, 3.0, 31.0);
         for disturbed in 0..6 {
             // First without a scanner; then with one, while launches from memory are disturbed.
-            assert_eq!(every_launch_note(&[six_rounds(disturbed), most()], &in_memory()), None, "{disturbed}");
-            let unwatched = [six_rounds(disturbed), undisturbed(16, 0.6, 1.2)];
-            assert!(every_launch_note(&[six_rounds(6), most()], &unwatched).is_some(), "{disturbed}");
+            assert_eq!(every_launch_note(&with_slow_rounds(6, disturbed), &in_memory()), None, "{disturbed}");
+            let [single, _] = with_slow_rounds(6, disturbed);
+            let unwatched = [single, undisturbed(16, 0.6, 1.2)];
+            assert!(every_launch_note(&with_slow_rounds(6, 6), &unwatched).is_some(), "{disturbed}");
         }
-        let two_fast = measured(1, rounds(20, 18));
-        assert!(every_launch_note(&[two_fast, most()], &in_memory()).is_some(), "of twenty");
-        let interrupted = measured(1, rounds(5, 5));
-        assert_eq!(every_launch_note(&[interrupted, most()], &in_memory()), None, "too few rounds");
+        assert!(every_launch_note(&with_slow_rounds(20, 18), &in_memory()).is_some(), "two of twenty are fast");
+        assert_eq!(every_launch_note(&with_slow_rounds(5, 5), &in_memory()), None, "too few rounds");
+    }
+
+    fn with_slow_rounds(count: usize, slow: usize) -> [Measurements; 2] {
+        let rounds = (0..count).map(|round| if round < slow { [3.0; 4] } else { [0.1; 4] });
+        [measured(1, rounds), undisturbed(16, 3.0, 31.0)]
     }
 
     #[test]
     fn scanners_of_new_files_are_reported_with_their_queue() {
-        let new = |at_once, first, last| measured(at_once, [[first, last, 0.2, 0.2 * at_once as f64]; 6]);
-        let note = new_file_note("tiny", &[new(1, 20.2, 20.2), new(4, 50.0, 80.2)]).unwrap();
+        let note = new_file_note("tiny", &[new_files(1, 20.2, 20.2), new_files(4, 50.0, 80.2)]).unwrap();
         assert!(
             note.starts_with("tiny: undisturbed, a first launch takes 101.0 times")
                 && note.contains("the last waits 4.0 times"),
             "{note}"
         );
-        let note = new_file_note("tiny", &[new(1, 20.2, 20.2), new(4, 22.0, 25.0)]).unwrap();
+        let note = new_file_note("tiny", &[new_files(1, 20.2, 20.2), new_files(4, 22.0, 25.0)]).unwrap();
         assert!(!note.contains("queue"), "{note}");
         // Sixteen launches at once take longer even without a queue.
-        let note = new_file_note("tiny", &[new(1, 0.4, 0.4), new(16, 2.0, 3.5)]).unwrap();
+        let note = new_file_note("tiny", &[new_files(1, 0.4, 0.4), new_files(16, 2.0, 3.5)]).unwrap();
         assert!(!note.contains("queue"), "{note}");
-        assert_eq!(new_file_note("tiny", &[new(1, 0.3, 0.3), new(4, 0.9, 1.0)]), None);
+        assert_eq!(new_file_note("tiny", &[new_files(1, 0.3, 0.3), new_files(4, 0.9, 1.0)]), None);
+    }
+
+    fn new_files(at_once: u64, first: f64, last: f64) -> Measurements {
+        measured(at_once, [[first, last, 0.2, 0.2 * at_once as f64]; 6])
     }
 }

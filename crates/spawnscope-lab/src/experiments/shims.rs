@@ -54,11 +54,11 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         outcome.note("env not found: skipped");
     }
     let worker = Rc::new(Worker::start(&Setting::default())?);
-    let case = |(name, argv): &(&str, Vec<String>)| {
+    let cases = chains.iter().map(|(name, argv)| {
         let program = Program::new(argv).with_status(tiny.status);
         launches([Value::from(*name)], &worker, Mechanism::VforkExec, &program)
-    };
-    let measured = context.interleave(chains.iter().map(case).collect());
+    });
+    let measured = context.interleave(cases.collect());
     outcome.add(&measured);
     if let Some(base) = measured.first() {
         outcome.compare("ratio", &measured, base, 0);
@@ -91,28 +91,27 @@ fn chains(directory: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec
 
 fn write_script(directory: &Path, name: &str, text: &str) -> Result<String, LabError> {
     let path = directory.join(name.replace(' ', "-"));
-    let doing = || LabError::doing(format!("write {}", path.display()));
-    fs::write(&path, text).map_err(doing())?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(doing())?;
+    let doing = LabError::doing(format!("write {}", path.display()));
+    fs::write(&path, text).map_err(&doing)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(doing)?;
     Ok(super::text(&path))
 }
 
 /// Writes a shim and its manager, whose only version is `current`. Returns the path of the shim.
 fn write_manager(directory: &Path, target: &Path) -> Result<String, LabError> {
     let version = directory.join("current");
-    let doing = || LabError::doing("create a version");
-    fs::create_dir_all(&version).map_err(doing())?;
-    fs::copy(target, version.join("tool")).map_err(doing())?;
-    fs::write(directory.join("version"), "current\n").map_err(doing())?;
+    let doing = LabError::doing("create a version");
+    fs::create_dir_all(&version).map_err(&doing)?;
+    fs::copy(target, version.join("tool")).map_err(&doing)?;
+    fs::write(directory.join("version"), "current\n").map_err(doing)?;
     let manager: PathBuf = write_script(directory, "manager", MANAGER)?.into();
-    let quote = |path: &Path| {
-        let text = super::text(path);
-        shlex::try_quote(&text)
-            .map(std::borrow::Cow::into_owned)
-            .map_err(|error| LabError::Unavailable(error.to_string()))
-    };
     let (root, manager) = (quote(directory)?, quote(&manager)?);
     write_script(directory, "tool", &format!("#!/bin/bash\nexport ROOT={root}\nexec {manager} exec tool \"$@\"\n"))
+}
+
+fn quote(path: &Path) -> Result<String, LabError> {
+    let text = super::text(path);
+    shlex::try_quote(&text).map(std::borrow::Cow::into_owned).map_err(|error| LabError::Unavailable(error.to_string()))
 }
 
 fn compile_proxy(compiler: &Compiler, directory: &Path, target: &str) -> Result<String, LabError> {

@@ -41,18 +41,17 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for (threads, memory_bytes) in settings {
         let setting = Setting { threads, memory_bytes, ..Setting::default() };
-        let keys = |name: &str| vec![Value::from(name), Value::from(threads), Value::from(memory_bytes)];
         match Worker::start(&setting) {
             Ok(worker) => {
                 let worker = Rc::new(worker);
-                let launch_case =
-                    |mechanism: Mechanism| stall_case(keys(mechanism.name()), &worker, mechanism, context.tiny());
-                cases.extend(MECHANISMS.map(launch_case));
-                cases.extend(
-                    PAUSES.map(|(name, mechanism)| baseline_case(keys(name), &worker, mechanism, context.tiny())),
-                );
+                for mechanism in MECHANISMS {
+                    cases.push(stall_case(keys(mechanism.name(), setting), &worker, mechanism, context.tiny()));
+                }
+                for (name, mechanism) in PAUSES {
+                    cases.push(baseline_case(keys(name, setting), &worker, mechanism, context.tiny()));
+                }
             }
-            Err(error) => failed.push(Measurements::failed(keys("every mechanism"), error)),
+            Err(error) => failed.push(Measurements::failed(keys("every mechanism", setting), error)),
         }
     }
     let mut measured = context.interleave(cases);
@@ -69,31 +68,34 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
+fn keys(name: &str, setting: Setting) -> Vec<Value> {
+    vec![Value::from(name), Value::from(setting.threads), Value::from(setting.memory_bytes)]
+}
+
 /// Returns a case of launches alone for the wall, and launches with the neighbour for the stall.
 fn stall_case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
-    let run = move |count: u32| {
-        let program = || program.clone();
-        let alone = worker.request(&Request::Launch { mechanism, program: program(), count })?;
+    let case = Case::new(keys, move |count| {
+        let alone = worker.request(&Request::Launch { mechanism, program: program.clone(), count })?;
         let with_neighbour = worker.request(&Request::Stall {
             mechanism,
-            program: program(),
+            program: program.clone(),
             // The maximum over a single launch depends too much on chance.
             count: count.max(MIN_STALLS),
         })?;
         Ok(vec![alone[WALL], with_neighbour[STALL]])
-    };
-    Case::new(keys, run).quiet_columns(MEASURED_COLUMNS)
+    });
+    case.quiet_columns(MEASURED_COLUMNS)
 }
 
 /// Returns a case of pauses with the neighbour. Each pause is as long as a launch currently takes.
 fn baseline_case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
-    let run = move |count: u32| {
+    let case = Case::new(keys, move |count| {
         let launched = worker.request(&Request::Launch { mechanism, program: program.clone(), count })?;
         let with_neighbour =
             worker.request(&Request::Idle { pause_ns: launched[WALL], count: count.max(MIN_STALLS) })?;
         Ok(vec![with_neighbour[WALL], with_neighbour[STALL]])
-    };
-    Case::new(keys, run).quiet_columns(MEASURED_COLUMNS)
+    });
+    case.quiet_columns(MEASURED_COLUMNS)
 }

@@ -104,30 +104,31 @@ fn check_huge(bytes: u64) -> Result<(), LabError> {
 
 /// Maps memory with this kind of pages, and populates it.
 fn map_populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
-    let map = || -> io::Result<Memory> {
-        match pages {
-            Pages::Small => {
-                let memory = Memory::map(bytes)?;
-                // Ignore failure: a kernel without huge pages rejects the advice, but needs none.
-                let _ = memory.advise(libc::MADV_NOHUGEPAGE);
-                memory.populate();
-                Ok(memory)
-            }
-            Pages::Huge => {
-                let memory = Memory::map_aligned(bytes, HUGE_PAGE_BYTES)?;
-                memory.advise(libc::MADV_HUGEPAGE)?;
-                memory.populate();
-                Ok(memory)
-            }
-            Pages::File => {
-                let memory = Memory::map_file(allocated_file(bytes as u64)?.as_fd(), bytes)?;
-                memory.read();
-                Ok(memory)
-            }
-        }
-    };
     let doing = format!("allocate {}", spawnscope_data::units::bytes(bytes as u64));
-    map().map_err(LabError::doing(doing))
+    try_map_populated(bytes, pages).map_err(LabError::doing(doing))
+}
+
+fn try_map_populated(bytes: usize, pages: Pages) -> io::Result<Memory> {
+    match pages {
+        Pages::Small => {
+            let memory = Memory::map(bytes)?;
+            // Ignore failure: a kernel without huge pages rejects the advice, but needs none.
+            let _ = memory.advise(libc::MADV_NOHUGEPAGE);
+            memory.populate();
+            Ok(memory)
+        }
+        Pages::Huge => {
+            let memory = Memory::map_aligned(bytes, HUGE_PAGE_BYTES)?;
+            memory.advise(libc::MADV_HUGEPAGE)?;
+            memory.populate();
+            Ok(memory)
+        }
+        Pages::File => {
+            let memory = Memory::map_file(allocated_file(bytes as u64)?.as_fd(), bytes)?;
+            memory.read();
+            Ok(memory)
+        }
+    }
 }
 
 /// Creates an anonymous file with all its blocks allocated. If the file system ran out of space while the mapping was read, the kernel

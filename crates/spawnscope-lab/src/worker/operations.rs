@@ -40,9 +40,8 @@ fn launch(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64
         calls.push(times.call.0 as f64);
     }
     let after = cpu_time();
-    let per_launch = |spent: Duration| nanos(spent) / f64::from(count.max(1));
-    let user = per_launch(after.0.saturating_sub(before.0));
-    let system = per_launch(after.1.saturating_sub(before.1));
+    let spent = [after.0.saturating_sub(before.0), after.1.saturating_sub(before.1)];
+    let [user, system] = spent.map(|spent| nanos(spent) / f64::from(count.max(1)));
     Ok(vec![median(walls).unwrap_or_default(), median(calls).unwrap_or_default(), user + system, user, system])
 }
 
@@ -60,11 +59,14 @@ fn cpu_time() -> (Duration, Duration) {
             libc::getrusage(who, &raw mut usage);
             usage
         };
-        let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-        sum.0 += time(usage.ru_utime);
-        sum.1 += time(usage.ru_stime);
+        sum.0 += duration(usage.ru_utime);
+        sum.1 += duration(usage.ru_stime);
     }
     sum
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
 
 /// Launches all files, and returns the time of each from its start until it was reaped. The children are detached, so that a delayed exec

@@ -92,13 +92,14 @@ pub fn throughput(
             unfilled_lanes.fetch_sub(1, Ordering::Relaxed);
             filled?.time_replacements(launches_per_thread, &unfilled_lanes)
         };
-        let start = |_| {
-            let started = thread::Builder::new().spawn_scoped(scope, run_lane);
-            started.inspect_err(|_| {
+        let mut started = Vec::new();
+        for _ in 0..threads {
+            let thread = thread::Builder::new().spawn_scoped(scope, run_lane);
+            if thread.is_err() {
                 unfilled_lanes.fetch_sub(1, Ordering::Relaxed);
-            })
-        };
-        let started: Vec<_> = (0..threads).map(start).collect();
+            }
+            started.push(thread);
+        }
         started
             .into_iter()
             .map(|thread| {
@@ -133,12 +134,14 @@ mod tests {
     #[test]
     fn the_total_time_includes_all_threads_even_if_they_do_not_overlap() {
         let now = Instant::now();
-        let span = |from: u64, to: u64| Span {
-            began: now + Duration::from_millis(from),
-            ended: now + Duration::from_millis(to),
-        };
-        assert_eq!(first_start_to_last_end(&[span(0, 10), span(10, 20)]), Duration::from_millis(20));
-        assert_eq!(first_start_to_last_end(&[span(3, 10), span(1, 12), span(2, 9)]), Duration::from_millis(11));
+        let in_turn = [span(now, 0, 10), span(now, 10, 20)];
+        assert_eq!(first_start_to_last_end(&in_turn), Duration::from_millis(20));
+        let overlapping = [span(now, 3, 10), span(now, 1, 12), span(now, 2, 9)];
+        assert_eq!(first_start_to_last_end(&overlapping), Duration::from_millis(11));
         assert_eq!(first_start_to_last_end(&[]), Duration::ZERO);
+    }
+
+    fn span(start: Instant, began: u64, ended: u64) -> Span {
+        Span { began: start + Duration::from_millis(began), ended: start + Duration::from_millis(ended) }
     }
 }
