@@ -1,7 +1,6 @@
 //! Conditions of a whole machine. The tests set them up by mounts that only their own processes see, in temporary control groups and user
 //! namespaces, or by starting processes.
 
-
 use crate::examination::{Examination, examine, examine_after};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::needs::control_groups;
