@@ -97,8 +97,10 @@ fn read(path: &Path) -> Result<Section> {
 fn per_command(options: &BudgetArguments, section: &Section) -> Result<Vec<CommandBudget>> {
     let mut budgets = section.per_command.clone();
     for text in &options.per_command {
-        let budget = text.rsplit_once('=').and_then(|(name, limit)| Some((name.to_owned(), limit.parse().ok()?)));
-        budgets.extend([budget.with_context(|| format!("--per-command `{text}`: give PROGRAM=N, such as git=50"))?]);
+        let budget = text.rsplit_once('=').and_then(|(name, limit)| Some((name, limit.parse().ok()?)));
+        let (name, limit) =
+            budget.with_context(|| format!("--per-command `{text}`: give PROGRAM=N, such as git=50"))?;
+        budgets.insert(name.to_owned(), limit);
     }
     budgets.iter().map(|(name, limit)| CommandBudget::new(name, *limit).context("--per-command")).collect()
 }
