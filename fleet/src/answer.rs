@@ -54,10 +54,8 @@ impl Answer {
     /// Returns the rows as JSON objects.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let object = |row: Row<'_>| -> Map<String, Value> {
-            self.columns.iter().cloned().zip(row.values.iter().cloned()).collect()
-        };
-        Value::Array(self.iter().map(|row| Value::Object(object(row))).collect())
+        let objects = self.rows.iter().map(|row| self.columns.iter().cloned().zip(row.iter().cloned()).collect());
+        Value::Array(objects.map(Value::Object).collect())
     }
 }
 
@@ -96,21 +94,19 @@ impl<'a> Row<'a> {
 
 /// Returns the values of a column: numbers and booleans as they are, all others as text.
 fn values(column: &dyn Array) -> Result<Vec<Value>> {
-    let each = |value: &dyn Fn(usize) -> Value| {
-        (0..column.len()).map(|row| if column.is_null(row) { Value::Null } else { value(row) }).collect::<Vec<_>>()
-    };
     Ok(match column.data_type() {
-        DataType::Int64 => each(&|row| column.as_primitive::<Int64Type>().value(row).into()),
-        DataType::Int32 => each(&|row| column.as_primitive::<Int32Type>().value(row).into()),
-        DataType::UInt64 => each(&|row| column.as_primitive::<UInt64Type>().value(row).into()),
-        DataType::Float64 => each(&|row| column.as_primitive::<Float64Type>().value(row).into()),
-        DataType::Boolean => each(&|row| column.as_boolean().value(row).into()),
+        DataType::Int64 => column.as_primitive::<Int64Type>().iter().map(Value::from).collect(),
+        DataType::Int32 => column.as_primitive::<Int32Type>().iter().map(Value::from).collect(),
+        DataType::UInt64 => column.as_primitive::<UInt64Type>().iter().map(Value::from).collect(),
+        DataType::Float64 => column.as_primitive::<Float64Type>().iter().map(Value::from).collect(),
+        DataType::Boolean => column.as_boolean().iter().map(Value::from).collect(),
         DataType::Null => vec![Value::Null; column.len()],
         other if other.is_nested() => bail!("a column of type {other} cannot be shown: select its parts"),
         _ => {
             let options = FormatOptions::default();
             let formatter = ArrayFormatter::try_new(column, &options).context("failed to show a column")?;
-            each(&|row| formatter.value(row).to_string().into())
+            let rows = 0..column.len();
+            rows.map(|row| column.is_valid(row).then(|| formatter.value(row).to_string()).into()).collect()
         }
     })
 }

@@ -43,13 +43,15 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
             anyhow::Ok(())
         })?;
     }
-    let files = |count| units::counted(count, "file", "files");
     let were = if already_there == 1 { "was" } else { "were" };
     Ok(match copied {
-        0 => format!("nothing to copy: {} already has the {}\n", to.name, files(already_there)),
+        0 => {
+            let files = units::counted(already_there, "file", "files");
+            format!("nothing to copy: {} already has the {files}\n", to.name)
+        }
         _ => format!(
             "copied {} to {}; {} more {were} already there\n",
-            files(copied),
+            units::counted(copied, "file", "files"),
             to.name,
             units::count(already_there)
         ),

@@ -61,10 +61,12 @@ mod tests {
 
     #[test]
     fn a_dataset_is_a_directory_or_in_a_bucket() {
-        let parse = |text: &str| url(text.as_ref()).map(|url| url.map(|url| url.to_string()));
-        assert_eq!(parse("fleet/").expect("a directory"), None);
-        assert_eq!(parse("s3://b/a/").expect("a bucket"), Some("s3://b/a/".to_owned()));
-        assert_eq!(parse("s3://b").expect("a bucket"), Some("s3://b/".to_owned()));
-        assert!(parse("s3://").is_err() && parse("s3:///x").is_err() && parse("https://b/a").is_err());
+        for (text, parsed) in [("fleet/", None), ("s3://b/a/", Some("s3://b/a/")), ("s3://b", Some("s3://b/"))] {
+            let url = url(text.as_ref()).expect("a dataset").map(|url| url.to_string());
+            assert_eq!(url.as_deref(), parsed);
+        }
+        for text in ["s3://", "s3:///x", "https://b/a"] {
+            assert!(url(text.as_ref()).is_err(), "{text}");
+        }
     }
 }

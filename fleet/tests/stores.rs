@@ -84,21 +84,12 @@ fn answers_from_a_store_and_a_directory_are_equal_and_files_are_pushed_once() {
     let again = store.printed(&["push", &base, REMOTE]);
     assert!(again.contains("already"), "{again}");
     for question in [&["top"][..], &["top", "--by", "command"], &["machines"], &["advice"], &["trend"]] {
-        let ask = |dataset: &str| {
-            let arguments: Vec<&str> = question.iter().copied().chain([dataset, "--json"]).collect();
-            store.printed(&arguments)
-        };
-        assert_eq!(ask(&base), ask(REMOTE), "{question:?}");
+        let [local, remote] = [&*base, REMOTE].map(|dataset| store.printed(&[question, &[dataset, "--json"]].concat()));
+        assert_eq!(local, remote, "{question:?}");
     }
-    let rows = |dataset: &str| {
-        store.printed(&[
-            "sql",
-            dataset,
-            "SELECT job, date, COUNT(*) FROM launches GROUP BY 1, 2 ORDER BY 1, 2",
-            "--json",
-        ])
-    };
-    assert_eq!(rows(&base), rows(REMOTE));
+    let query = "SELECT job, date, COUNT(*) FROM launches GROUP BY 1, 2 ORDER BY 1, 2";
+    let [local, remote] = [&*base, REMOTE].map(|dataset| store.printed(&["sql", dataset, query, "--json"]));
+    assert_eq!(local, remote);
 }
 
 #[test]
@@ -109,14 +100,14 @@ fn concurrent_pushes_make_one_dataset() {
     for mut child in pushing {
         assert!(child.wait().unwrap().success());
     }
-    let count = |dataset: &str| store.printed(&["sql", dataset, "SELECT COUNT(*) FROM execs", "--json"]);
-    assert_eq!(count(&base), count(REMOTE));
     // Push back into a directory that does not exist yet.
     let directory = tempfile::tempdir().unwrap();
     let copy = directory.path().join("copy");
     let copy = copy.to_str().unwrap();
     store.printed(&["push", REMOTE, copy]);
-    assert_eq!(count(&base), count(copy));
+    let [original, pushed, copied] =
+        [&*base, REMOTE, copy].map(|dataset| store.printed(&["sql", dataset, "SELECT COUNT(*) FROM execs", "--json"]));
+    assert_eq!([&pushed, &copied], [&original; 2]);
     let first = fs::read_dir(format!("{copy}/runs")).unwrap().next();
     assert!(first.unwrap().unwrap().file_name().to_str().unwrap().starts_with("date="));
 }
@@ -124,14 +115,15 @@ fn concurrent_pushes_make_one_dataset() {
 #[test]
 fn errors_of_a_store_name_the_dataset() {
     let store = Store::start();
-    let failed = |output: &Output, part: &str| {
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(1) && message.contains(part), "{message}");
-    };
-    failed(&store.run(&["top", "s3://missing/fleet"]), "s3://missing/fleet");
-    failed(&store.run(&["top", "s3://builds/nothing"]), "no recording yet");
-    failed(&store.run(&["top", "ftp://builds/nothing"]), "s3://BUCKET/PREFIX");
+    expect_failure(&store.run(&["top", "s3://missing/fleet"]), "s3://missing/fleet");
+    expect_failure(&store.run(&["top", "s3://builds/nothing"]), "no recording yet");
+    expect_failure(&store.run(&["top", "ftp://builds/nothing"]), "s3://BUCKET/PREFIX");
     let port = store.port.clone();
     drop(store);
-    failed(&command(&port, &["push", &base(), REMOTE]).output().unwrap(), REMOTE);
+    expect_failure(&command(&port, &["push", &base(), REMOTE]).output().unwrap(), REMOTE);
+}
+
+fn expect_failure(output: &Output, part: &str) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && message.contains(part), "{message}");
 }

@@ -126,11 +126,9 @@ pub(crate) fn take(layout: Layout) -> *mut u8 {
 
 /// Adds the call's block to the table. Returns `None` if the table is full.
 fn add_entry(call: Call) -> Option<usize> {
-    let claim = |entry: &Entry| {
-        let claimed = entry.begin.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed);
-        claimed.is_ok()
-    };
-    let found = TABLE.iter().position(claim)?;
+    let found = TABLE
+        .iter()
+        .position(|entry| entry.begin.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok())?;
     let (entry, begin) = (&TABLE[found], call.block as usize);
     entry.users.store(1, Ordering::Relaxed);
     ENTRIES_USED.fetch_add(1, Ordering::Relaxed);

@@ -81,14 +81,10 @@ pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
 }
 
 fn into_raw_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {
-    let missing = || {
-        Failure::new(
-            Stage::Prepare,
-            libc::EBADF,
-            "take an end of a pipe: the stream is not piped, or its end was taken before",
-        )
-    };
-    end.map(IntoRawFd::into_raw_fd).ok_or_else(missing)
+    end.map(IntoRawFd::into_raw_fd).ok_or_else(|| {
+        let action = "take an end of a pipe: the stream is not piped, or its end was taken before";
+        Failure::new(Stage::Prepare, libc::EBADF, action)
+    })
 }
 
 /// Takes the parent's end of the child's piped standard input. Returns a descriptor, close-on-exec, that the caller then owns; -1 with
@@ -161,10 +157,16 @@ pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait_timeout(child: *mut Child, milliseconds: u32, status: *mut c_int) -> c_int {
     let timeout = Duration::from_millis(milliseconds.into());
-    let running =
-        || Failure::new(Stage::Timeout, libc::ETIMEDOUT, &format!("wait for the child's end within {timeout:?}"));
     // SAFETY: as above.
-    unsafe { with_child(child, |child| store_status(status, child.wait_timeout(timeout)?.ok_or_else(running)?)) }
+    unsafe {
+        with_child(child, |child| match child.wait_timeout(timeout)? {
+            Some(end) => store_status(status, end),
+            None => {
+                let action = format!("wait for the child's end within {timeout:?}");
+                Err(Failure::new(Stage::Timeout, libc::ETIMEDOUT, &action))
+            }
+        })
+    }
 }
 
 /// Kills the child with SIGKILL. Does nothing if the child has been waited for.

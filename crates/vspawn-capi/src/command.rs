@@ -336,11 +336,12 @@ pub unsafe extern "C" fn vspawn_command_parent_death_signal(command: *mut Comman
 /// Sets how the child is created. mechanism: an enum vspawn_mechanism.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_mechanism(command: *mut Command, mechanism: c_int) -> c_int {
-    let parse = || match mechanism {
-        kind if kind == MechanismKind::Share as c_int => Ok(Mechanism::Share),
-        kind if kind == MechanismKind::Fork as c_int => Ok(Mechanism::Fork),
-        _ => Err(Failure::invalid(&format!("create a process by mechanism {mechanism}"))),
-    };
     // SAFETY: a handle or NULL.
-    unsafe { change(command, |command| parse().map(|mechanism| command.mechanism(mechanism))) }
+    unsafe {
+        change(command, |command| match mechanism {
+            kind if kind == MechanismKind::Share as c_int => Ok(command.mechanism(Mechanism::Share)),
+            kind if kind == MechanismKind::Fork as c_int => Ok(command.mechanism(Mechanism::Fork)),
+            _ => Err(Failure::invalid(&format!("create a process by mechanism {mechanism}"))),
+        })
+    }
 }

@@ -84,17 +84,18 @@ mod tests {
         assert_eq!(errno, Some(PANICKED));
     }
 
+    fn state() -> i32 {
+        let mut before = 7;
+        // SAFETY: stores into a local, then restores it.
+        unsafe {
+            pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before);
+            pthread_setcancelstate(before, std::ptr::null_mut());
+        }
+        before
+    }
+
     #[test]
     fn a_call_restores_the_cancellation_state() {
-        let state = || {
-            let mut before = 7;
-            // SAFETY: stores into a local, then restores it.
-            unsafe {
-                pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before);
-                pthread_setcancelstate(before, std::ptr::null_mut());
-            }
-            before
-        };
         let outside = state();
         let mut inside = 7;
         entry(|| {

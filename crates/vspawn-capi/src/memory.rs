@@ -79,8 +79,11 @@ impl<const BYTES: usize, const WORDS: usize> PartPool<BYTES, WORDS> {
     fn take(&self, layout: Layout) -> *mut u8 {
         let fits = layout.size() <= BYTES && layout.align() <= 64;
         for (index, word) in self.used.iter().enumerate().filter(|_| fits) {
-            let lowest_free = |used: u64| (used != u64::MAX).then(|| used | (used + 1));
-            if let Ok(before) = word.fetch_update(Ordering::Acquire, Ordering::Relaxed, lowest_free) {
+            // Sets the lowest bit that is 0.
+            let taken = word.fetch_update(Ordering::Acquire, Ordering::Relaxed, |used| {
+                (used != u64::MAX).then(|| used | (used + 1))
+            });
+            if let Ok(before) = taken {
                 let part = index * 64 + before.trailing_ones() as usize;
                 // SAFETY: within the memory.
                 return unsafe { self.begin().add(part * BYTES) };
@@ -165,15 +168,16 @@ mod tests {
     #[test]
     fn a_part_of_the_reserve_is_not_given_out_again_before_it_is_freed() {
         static PARTS: PartPool<512, 2> = PartPool::new();
-        let layout = |bytes| Layout::from_size_align(bytes, 16).expect("a layout");
-        let blocks: Vec<*mut u8> = (0..128).map(|_| PARTS.take(layout(500))).collect();
+        let [small, large, too_large] =
+            [1, 500, 513].map(|bytes| Layout::from_size_align(bytes, 16).expect("a layout"));
+        let blocks: Vec<*mut u8> = (0..128).map(|_| PARTS.take(large)).collect();
         for pair in blocks.windows(2) {
             assert!(PARTS.contains(pair[0]) && pair[0] as usize + 512 == pair[1] as usize);
         }
-        assert!(PARTS.take(layout(1)).is_null());
+        assert!(PARTS.take(small).is_null());
         assert!(PARTS.give_back(blocks[77]) && PARTS.give_back(blocks[3]));
-        assert_eq!([PARTS.take(layout(1)), PARTS.take(layout(1))], [blocks[3], blocks[77]]);
-        assert!(PARTS.give_back(blocks[0]) && PARTS.take(layout(513)).is_null());
+        assert_eq!([PARTS.take(small), PARTS.take(small)], [blocks[3], blocks[77]]);
+        assert!(PARTS.give_back(blocks[0]) && PARTS.take(too_large).is_null());
         assert!(!PARTS.contains((&raw const PARTS).cast_mut().cast::<u8>().wrapping_sub(1)));
     }
 

@@ -3,7 +3,7 @@
 
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -99,16 +99,16 @@ fn first_executable(name: &OsStr) -> Option<PathBuf> {
         return None;
     }
     let path = std::env::var_os("PATH")?;
-    let candidates = std::env::split_paths(&path).map(|directory| directory.join(name));
-    let is_executable = |file: &PathBuf| {
-        let Ok(text) = CString::new(file.as_os_str().as_bytes()) else {
-            return false;
-        };
-        // SAFETY: a string.
-        let executable = unsafe { libc::access(text.as_ptr(), libc::X_OK) } == 0;
-        executable && file.is_file()
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    let Ok(text) = CString::new(file.as_os_str().as_bytes()) else {
+        return false;
     };
-    candidates.into_iter().find(is_executable)
+    // SAFETY: a string.
+    let is_permitted = unsafe { libc::access(text.as_ptr(), libc::X_OK) } == 0;
+    is_permitted && file.is_file()
 }
 
 /// Fills the caller's struct with zeros.

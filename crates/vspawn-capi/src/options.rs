@@ -120,7 +120,6 @@ unsafe fn read_options(caller_options: *const Options) -> Result<Options, Failur
 /// # Safety
 /// The pointers are as documented.
 unsafe fn apply(options: &Options, command: &mut Command) -> Result<(), Failure> {
-    let has = |flag: u64| options.flags & flag != 0;
     // SAFETY: the caller's promise.
     unsafe {
         set_environment(options, command)?;
@@ -137,18 +136,24 @@ unsafe fn apply(options: &Options, command: &mut Command) -> Result<(), Failure>
             set_stream(command, number, stdio(stream.kind, stream.fd)?)?;
         }
     }
-    if has(FLAG_UMASK) {
+    if options.has(FLAG_UMASK) {
         command.umask(options.umask);
     }
-    if has(FLAG_PROCESS_GROUP) {
+    if options.has(FLAG_PROCESS_GROUP) {
         command.process_group(options.process_group);
     }
-    if has(FLAG_FORK) {
+    if options.has(FLAG_FORK) {
         command.mechanism(Mechanism::Fork);
     }
-    command.close_others(has(FLAG_CLOSE_OTHERS));
-    command.new_session(has(FLAG_NEW_SESSION));
+    command.close_others(options.has(FLAG_CLOSE_OTHERS));
+    command.new_session(options.has(FLAG_NEW_SESSION));
     Ok(())
+}
+
+impl Options {
+    fn has(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
 }
 
 /// # Safety

@@ -42,8 +42,8 @@ pub(crate) unsafe fn string_array<'a>(
         }
         memory::reserve(bytes)?;
         let count = next.offset_from_unsigned(strings);
-        let string = |index| CStr::from_ptr(*strings.add(index)).to_bytes();
-        Ok((0..count).map(|index| OsStr::from_bytes(string(index))).collect())
+        let strings = std::slice::from_raw_parts(strings, count).iter();
+        Ok(strings.map(|string| OsStr::from_bytes(CStr::from_ptr(*string).to_bytes())).collect())
     }
 }
 
@@ -88,8 +88,7 @@ pub(crate) unsafe fn signals(set: *const libc::sigset_t) -> Result<Vec<c_int>, F
         return Err(null("signals"));
     }
     // SAFETY: the caller's promise.
-    let has = |signal: &c_int| unsafe { libc::sigismember(set, *signal) } == 1;
-    Ok((1..=64).filter(has).collect())
+    Ok((1..=64).filter(|signal| unsafe { libc::sigismember(set, *signal) } == 1).collect())
 }
 
 /// The largest valid size of an options struct, in bytes. No version's struct will be larger, so a larger size is uninitialised memory.

@@ -43,19 +43,22 @@ const SPECIAL_VARIABLES: &[&str] = &["BASHOPTS", "BASH_COMPAT", "BASH_ENV", "ENV
 
 /// Splits a command into its words, of which there is at least one. Fails if the command needs a shell.
 pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
-    let refuse = |why: &str| Failure::invalid(&format!("run the command without a shell: {why}"));
-    let words = split(text).ok_or_else(|| refuse("it has more than plain words and quotes"))?;
-    let shell = shell_at(Path::new("/bin/sh")).ok_or_else(|| refuse("/bin/sh is an unknown shell"))?;
+    let words = split(text).ok_or_else(|| refusal("it has more than plain words and quotes"))?;
+    let shell = shell_at(Path::new("/bin/sh")).ok_or_else(|| refusal("/bin/sh is an unknown shell"))?;
     if !is_program(&words[0], shell) {
-        return Err(refuse("its first word may have a special meaning for the shell"));
+        return Err(refusal("its first word may have a special meaning for the shell"));
     }
     if !environment_is_plain(std::env::vars_os().map(|(name, _)| name)) {
-        return Err(refuse("an environment variable may change its meaning"));
+        return Err(refusal("an environment variable may change its meaning"));
     }
     if !words[0].contains(&b'/') && !path_is_plain(std::env::var_os("PATH").as_deref()) {
-        return Err(refuse("with this PATH, the shell may find another program"));
+        return Err(refusal("with this PATH, the shell may find another program"));
     }
     Ok(words)
+}
+
+fn refusal(why: &str) -> Failure {
+    Failure::invalid(&format!("run the command without a shell: {why}"))
 }
 
 /// Splits a text of plain words and quotes. Returns `None` for any other text.
@@ -108,10 +111,10 @@ fn is_program(word: &[u8], shell: Shell) -> bool {
     if word.contains(&b'/') {
         return true;
     }
-    let is_in = |words: &[&str]| words.iter().any(|other| other.as_bytes() == word);
     let is_plain_name = word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(byte));
-    let is_mksh_word = shell == Shell::Mksh && is_in(MKSH_WORDS);
-    is_plain_name && shell != Shell::Busybox && !is_in(SHELL_WORDS) && !is_mksh_word
+    let mksh_words = if shell == Shell::Mksh { MKSH_WORDS } else { &[] };
+    let is_shell_word = SHELL_WORDS.iter().chain(mksh_words).any(|other| other.as_bytes() == word);
+    is_plain_name && shell != Shell::Busybox && !is_shell_word
 }
 
 /// Returns the shell that a path refers to, identified by the name of the file after all symbolic links.
@@ -236,10 +239,9 @@ mod tests {
 
     #[test]
     fn variables_that_change_the_behaviour_of_a_shell_are_detected() {
-        let plain = |name: &str| environment_is_plain([OsString::from("HOME"), OsString::from(name)].into_iter());
-        assert!(plain("PATH"));
-        for name in ["BASH_FUNC_ls%%", "ENV", "SHELLOPTS"] {
-            assert!(!plain(name), "{name}");
+        for (name, is_plain) in [("PATH", true), ("BASH_FUNC_ls%%", false), ("ENV", false), ("SHELLOPTS", false)] {
+            let names = [OsString::from("HOME"), OsString::from(name)];
+            assert_eq!(environment_is_plain(names.into_iter()), is_plain, "{name}");
         }
         assert!(path_is_plain(Some(OsStr::new("/bin:/usr/bin"))));
         assert!(!path_is_plain(None) && !path_is_plain(Some(OsStr::new("~/bin:/bin"))));

@@ -111,9 +111,9 @@ pub(crate) fn inherit_signals(command: &mut Command) {
 /// Closes a stream and waits for its child. The child must have the pid `expected_pid`, if that is given.
 pub(crate) fn close(file: *mut FILE, expected_pid: Option<pid_t>) -> Result<c_int, Failure> {
     let taken = state::with_lock(|state| {
-        let has_expected_pid = |child: &Child| expected_pid.is_none_or(|pid| child.id() as pid_t == pid);
-        let index =
-            state.streams.iter().position(|(address, child)| *address == file as usize && has_expected_pid(child))?;
+        let index = state.streams.iter().position(|(address, child)| {
+            *address == file as usize && expected_pid.is_none_or(|pid| child.id() as pid_t == pid)
+        })?;
         Some(state.streams.swap_remove(index).1)
     });
     let mut child = taken.ok_or_else(|| Failure::invalid("close something other than an open vspawn_popen stream"))?;
@@ -151,13 +151,13 @@ pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const
     entry_or(std::ptr::null_mut(), || {
         // SAFETY: strings as documented, or NULL.
         let (command, direction) = unsafe { (command_from_argv(std::ptr::null(), argv)?, direction(r#type)?) };
-        let connect = |command: &mut Command, end: c_int| {
+        let (file, _) = open(command, direction, |command, end| {
             match direction {
                 Direction::Read => command.stdout(Stdio::number(end)),
                 Direction::Write => command.stdin(Stdio::number(end)),
             };
-        };
-        open(command, direction, connect).map(|(file, _)| file)
+        })?;
+        Ok(file)
     })
 }
 

@@ -242,21 +242,25 @@ impl Words {
 /// Returns the redirection at the start of `text` and the text after its operator; the caller reads the file name. Returns `None` for other
 /// operators (`<<`, `>|`) and for unusual directions (`0>`, `1<`, `2<`).
 fn read_operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
-    let file = |mode| Destination::File { name: 0, mode };
     let (target, destination, rest) = match text {
         [b'2', b'>', b'&', b'1', rest @ ..] => (2, Destination::Descriptor(1), rest),
         [b'1', b'>', b'&', b'2', rest @ ..] | [b'>', b'&', b'2', rest @ ..] => (1, Destination::Descriptor(2), rest),
-        [b'2', b'>', b'>', rest @ ..] => (2, file(Mode::Append), rest),
-        [b'2', b'>', rest @ ..] => (2, file(Mode::Write), rest),
-        [b'1', b'>', b'>', rest @ ..] | [b'>', b'>', rest @ ..] => (1, file(Mode::Append), rest),
-        [b'1', b'>', rest @ ..] | [b'>', rest @ ..] => (1, file(Mode::Write), rest),
-        [b'0', b'<', rest @ ..] | [b'<', rest @ ..] => (0, file(Mode::Read), rest),
+        [b'2', b'>', b'>', rest @ ..] => (2, unnamed_file(Mode::Append), rest),
+        [b'2', b'>', rest @ ..] => (2, unnamed_file(Mode::Write), rest),
+        [b'1', b'>', b'>', rest @ ..] | [b'>', b'>', rest @ ..] => (1, unnamed_file(Mode::Append), rest),
+        [b'1', b'>', rest @ ..] | [b'>', rest @ ..] => (1, unnamed_file(Mode::Write), rest),
+        [b'0', b'<', rest @ ..] | [b'<', rest @ ..] => (0, unnamed_file(Mode::Read), rest),
         _ => return None,
     };
     // The rest of a longer operator: `>&-`, `>|`, `<<`, `<&`, `<>`, `>(`.
     let is_longer = matches!(destination, Destination::File { .. })
         && matches!(rest.first(), Some(b'<' | b'>' | b'&' | b'|' | b'('));
     (!is_longer).then_some((Redirection { target, destination }, rest))
+}
+
+/// Returns a file whose name is not yet known.
+fn unnamed_file(mode: Mode) -> Destination {
+    Destination::File { name: 0, mode }
 }
 
 /// Whether a character means itself outside of quotes. Bytes from 128 on depend on the locale, and bash uses some control characters

@@ -54,12 +54,12 @@ impl Child {
     /// Returns the parent's ends of the pipes for stdin, stdout and stderr. The caller owns them from now on.
     fn take_pipes(&self) -> [Option<RawFd>; 3] {
         let mut child = self.lock();
-        let number = |fd: OwnedFd| fd.into_raw_fd();
-        [
-            child.stdin.take().map(OwnedFd::from).map(number),
-            child.stdout.take().map(OwnedFd::from).map(number),
-            child.stderr.take().map(OwnedFd::from).map(number),
-        ]
+        let ends = [
+            child.stdin.take().map(OwnedFd::from),
+            child.stdout.take().map(OwnedFd::from),
+            child.stderr.take().map(OwnedFd::from),
+        ];
+        ends.map(|end| end.map(IntoRawFd::into_raw_fd))
     }
 
     /// Returns the return code if the child has ended.

@@ -101,16 +101,12 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &NameLookup) -> PyResult<u32>
         object.extract()?
     };
     let text = format!("{number} is not an id of a user or group");
-    let out_of_range = |_| match number {
-        ..0 => PyValueError::new_err(text.clone()),
-        _ => PyOverflowError::new_err(text.clone()),
-    };
-    // The kernel interprets the highest id as "no change".
-    let id = u32::try_from(number).map_err(out_of_range)?;
-    if id == u32::MAX {
-        return Err(PyValueError::new_err(text));
+    match u32::try_from(number) {
+        // The kernel interprets the highest id as "no change".
+        Ok(id) if id != u32::MAX => Ok(id),
+        Err(_) if number > 0 => Err(PyOverflowError::new_err(text)),
+        _ => Err(PyValueError::new_err(text)),
     }
-    Ok(id)
 }
 
 /// Returns the id of a supplementary group. Like `id`, but a number that is too large is a ValueError, as with `subprocess`.

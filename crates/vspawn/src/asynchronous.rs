@@ -36,19 +36,20 @@ impl Child {
     /// ```
     pub async fn wait_async(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
-        let failed = |error: std::io::Error| {
-            let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            Error::new(Stage::Wait, errno, format!("watch process {}", self.id()))
-        };
         let Some(pidfd) = self.pidfd() else {
             return self.wait_by_polling().await;
         };
-        let watched: OwnedFd = pidfd.try_clone_to_owned().map_err(failed)?;
+        let watched: OwnedFd = pidfd.try_clone_to_owned().map_err(|error| self.watch_error(&error))?;
         // SAFETY: an `OwnedFd` names the same open file during its lifetime, which covers the time that it is watched.
         let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) };
-        let watched = watched.map_err(|error| failed(error.into()))?;
-        let _ready = watched.readable().await.map_err(failed)?;
+        let watched = watched.map_err(|error| self.watch_error(&error.into()))?;
+        let _ready = watched.readable().await.map_err(|error| self.watch_error(&error))?;
         self.wait()
+    }
+
+    fn watch_error(&self, error: &io::Error) -> Error {
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        Error::new(Stage::Wait, errno, format!("watch process {}", self.id()))
     }
 
     async fn wait_by_polling(&mut self) -> Result<ExitStatus, Error> {

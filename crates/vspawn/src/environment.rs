@@ -80,25 +80,30 @@ fn environ() -> *const *const c_char {
 /// Copies the parent's variables that the command keeps, and adds those that it sets.
 fn copy_with_changes(command: &Command) -> Result<StringArray, Error> {
     let mut strings = StringArrayBuilder::default();
-    let mut push = |key: &OsStr, value: &OsStr| {
-        let is_valid_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
-        if !is_valid_name {
-            let name = key.to_string_lossy();
-            return Err(Error::invalid(format!("pass variable {name}: its name is empty or contains =")));
-        }
-        strings.reserve(1, key.len() + 1 + value.len())?;
-        match strings.push(&[key, OsStr::new("="), value]) {
-            true => Ok(()),
-            false => Err(Error::nul(&format!("variable {}", key.to_string_lossy()))),
-        }
-    };
     if !command.clear_env {
-        let kept = std::env::vars_os().filter(|(key, _)| !command.env.contains_key(key));
-        kept.into_iter().try_for_each(|(key, value)| push(&key, &value))?;
+        for (key, value) in std::env::vars_os().filter(|(key, _)| !command.env.contains_key(key)) {
+            push_variable(&mut strings, &key, &value)?;
+        }
     }
-    let set = command.env.iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
-    set.into_iter().try_for_each(|(key, value)| push(key, value))?;
+    for (key, value) in &command.env {
+        if let Some(value) = value {
+            push_variable(&mut strings, key, value)?;
+        }
+    }
     Ok(strings.finish())
+}
+
+fn push_variable(strings: &mut StringArrayBuilder, key: &OsStr, value: &OsStr) -> Result<(), Error> {
+    let is_valid_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
+    if !is_valid_name {
+        let name = key.to_string_lossy();
+        return Err(Error::invalid(format!("pass variable {name}: its name is empty or contains =")));
+    }
+    strings.reserve(1, key.len() + 1 + value.len())?;
+    match strings.push(&[key, OsStr::new("="), value]) {
+        true => Ok(()),
+        false => Err(Error::nul(&format!("variable {}", key.to_string_lossy()))),
+    }
 }
 
 /// Copies C's `environ` without a lock.

@@ -38,15 +38,14 @@ impl Handle {
     }
 
     pub(crate) fn wait_once(&self, options: i32) -> Result<Option<ExitStatus>, Errno> {
-        let by_pid = || wait_by(libc::P_PID, self.pid as i32, options);
-        match &self.pidfd {
-            Some(pidfd) => match wait_by(libc::P_PIDFD, pidfd.as_raw_fd(), options) {
+        if let Some(pidfd) = &self.pidfd {
+            match wait_by(libc::P_PIDFD, pidfd.as_raw_fd(), options) {
                 // There is no P_PIDFD before Linux 5.4, and in emulators.
-                Err(libc::EINVAL) => by_pid(),
-                result => result,
-            },
-            None => by_pid(),
+                Err(libc::EINVAL) => {}
+                result => return result,
+            }
         }
+        wait_by(libc::P_PID, self.pid as i32, options)
     }
 
     /// Returns whether the child has ended, even if it has not been waited for.

@@ -61,25 +61,26 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
 
 /// Replaces this process by the program: takes the steps that a child would take. Returns only if one of them fails.
 pub(crate) fn replace(plan: &Plan) -> Error {
-    let piped = |placement: &crate::plan::Placement| matches!(placement.source, Source::Piped);
-    if plan.cgroup.is_some() || plan.placements.iter().any(piped) {
+    if plan.cgroup.is_some() || plan.placements.iter().any(|placement| matches!(placement.source, Source::Piped)) {
         return Error::invalid("replace this process: a pipe or a cgroup needs a new process");
     }
     let _cancellation_disabled = CancellationGuard::new();
-    let run_steps = || {
-        check_numbered_sources(plan)?;
-        let workspace = Workspace::take()?;
-        let report = ReportMemory::InWorkspace(workspace.report());
-        // SAFETY: the workspace is ours, and the job complete; nothing is shared with another process.
-        unsafe {
-            let job = &mut *write_job(plan, &workspace, &report, &[const { None }; 3], Start::Waited, false);
-            job.parent_pid = std::os::unix::process::parent_id();
-            let _blocked = SignalGuard::new()?;
-            let failure = child::run(job);
-            Ok(plan.error(failure.stage, failure.index, failure.errno))
-        }
-    };
-    run_steps().unwrap_or_else(|error| error)
+    take_steps(plan).unwrap_or_else(|error| error)
+}
+
+/// Takes the steps of a child. Returns the error of the step that failed.
+fn take_steps(plan: &Plan) -> Result<Error, Error> {
+    check_numbered_sources(plan)?;
+    let workspace = Workspace::take()?;
+    let report = ReportMemory::InWorkspace(workspace.report());
+    // SAFETY: the workspace is ours, and the job complete; nothing is shared with another process.
+    unsafe {
+        let job = &mut *write_job(plan, &workspace, &report, &[const { None }; 3], Start::Waited, false);
+        job.parent_pid = std::os::unix::process::parent_id();
+        let _blocked = SignalGuard::new()?;
+        let failure = child::run(job);
+        Ok(plan.error(failure.stage, failure.index, failure.errno))
+    }
 }
 
 /// Checks that every source that is given by its number is open. Otherwise, the next pipe or the pidfd could get that number.

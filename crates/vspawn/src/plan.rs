@@ -68,10 +68,9 @@ impl StringArrayBuilder {
     }
 
     pub(crate) fn finish(self) -> StringArray {
-        // SAFETY: each start is within the block.
-        let address = |start: &usize| unsafe { self.bytes.as_ptr().add(*start).cast() };
         let mut pointers = Vec::with_capacity(self.starts.len() + 1);
-        pointers.extend(self.starts.iter().map(address));
+        // SAFETY: each start is within the block.
+        pointers.extend(self.starts.iter().map(|start| unsafe { self.bytes.as_ptr().add(*start).cast() }));
         pointers.push(std::ptr::null());
         StringArray { pointers, _bytes: self.bytes }
     }
@@ -181,7 +180,6 @@ impl Plan {
     }
 
     fn action(&self, stage: Stage, index: usize, errno: i32) -> String {
-        let path = |path: &Option<CString>| path.as_ref().map_or(String::new(), to_lossy_string);
         match stage {
             Stage::Signals => "set the child's signals".to_owned(),
             Stage::UnshareFiles => "give the child a file table of its own".to_owned(),
@@ -201,7 +199,7 @@ impl Plan {
                 let [soft, hard] = limit.values;
                 format!("set resource limit {} to {soft} (hard {hard})", limit.resource)
             }),
-            Stage::Chroot => format!("chroot to {}", path(&self.chroot)),
+            Stage::Chroot => format!("chroot to {}", self.chroot.as_ref().map_or(String::new(), to_lossy_string)),
             Stage::Groups => "set the supplementary groups".to_owned(),
             Stage::Group => match self.requested_id(|identity| identity.gid) {
                 Some(gid) => format!("become group {gid}"),
@@ -211,7 +209,7 @@ impl Plan {
                 Some(uid) => format!("become user {uid}"),
                 None => "set the effective user id to the real one".to_owned(),
             },
-            Stage::Chdir => format!("chdir to {}", path(&self.cwd)),
+            Stage::Chdir => format!("chdir to {}", self.cwd.as_ref().map_or(String::new(), to_lossy_string)),
             Stage::FileAction => self.actions.get(index).map_or(String::new(), Action::describe),
             Stage::Scheduler => match self.scheduler {
                 Some((policy, priority)) if index == 0 => {

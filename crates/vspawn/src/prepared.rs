@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::actions::Action;
@@ -38,21 +38,17 @@ impl Prepared {
         if command.identity.is_some() {
             crate::dumpable::watch_forks();
         }
-        let path = |path: &Option<PathBuf>, what| {
-            let path = path.as_ref().map(|path| c_string(path.as_os_str(), what));
-            path.transpose()
-        };
         Ok(Prepared(Arc::new(Plan {
             program: command.program.to_string_lossy().into_owned(),
             candidates: candidates(command)?,
             argv: arguments(command)?,
             envp: Environment::new(command, inheritance)?,
-            cwd: match path(&command.cwd, "the working directory")? {
+            cwd: match c_path(command.cwd.as_deref(), "the working directory")? {
                 // As in std. Otherwise, the child would keep a working directory outside of its root.
                 None if command.chroot.is_some() => Some(c"/".to_owned()),
                 cwd => cwd,
             },
-            chroot: path(&command.chroot, "the root directory")?,
+            chroot: c_path(command.chroot.as_deref(), "the root directory")?,
             placements: placements(command),
             highest_target: command.fds.keys().next_back().map_or(2, |target| *target.max(&2)),
             kept_descriptors: kept_descriptors(command),
@@ -141,12 +137,10 @@ fn check(command: &Command) -> Result<(), Error> {
     if let Some(target) = command.fds.keys().find(|target| **target < 0) {
         return Err(Error::invalid(format!("give the child descriptor {target}")));
     }
-    let negative = |source: &Source| match source {
-        Source::Number(fd) if *fd < 0 => Some(*fd),
-        _ => None,
-    };
-    if let Some(fd) = command.fds.values().find_map(negative) {
-        return Err(Error::invalid(format!("give the child the parent's descriptor {fd}")));
+    for source in command.fds.values() {
+        if let Source::Number(fd @ ..0) = source {
+            return Err(Error::invalid(format!("give the child the parent's descriptor {fd}")));
+        }
     }
     command.actions.iter().try_for_each(Action::check)?;
     if command.fds.len() > MAX_MOVES {
@@ -157,6 +151,10 @@ fn check(command: &Command) -> Result<(), Error> {
         return Err(Error::invalid("join a process group and begin a session: a session's leader has its own group"));
     }
     Ok(())
+}
+
+fn c_path(path: Option<&Path>, what: &str) -> Result<Option<CString>, Error> {
+    path.map(|path| c_string(path.as_os_str(), what)).transpose()
 }
 
 fn c_string(text: &OsStr, what: &str) -> Result<CString, Error> {

@@ -304,15 +304,14 @@ impl Child {
     pub fn signal_group(&mut self, signal: i32) -> Result<(), Error> {
         // The child creates its group before its exec.
         self.started()?;
-        let failed = |errno| {
+        let sent = match self.has_own_group {
+            true => self.handle.signal_group(signal, self.was_waited_for()),
+            false => Err(libc::EINVAL),
+        };
+        sent.map_err(|errno| {
             let action = format!("send signal {signal} to the process group of process {}", self.id());
             Error::new(Stage::Kill, errno, action)
-        };
-        if !self.has_own_group {
-            return Err(failed(libc::EINVAL));
-        }
-        let was_waited_for = self.status.is_some();
-        self.handle.signal_group(signal, was_waited_for).map_err(failed)
+        })
     }
 
     /// Whether the child has been waited for. Its pid may then be reused.

@@ -33,11 +33,11 @@ pub fn html(page: &Page) -> Result<String> {
 }
 
 fn printable_section(section: &Section) -> Section {
-    let item = |item: &Item| Item {
+    let items = section.items.iter().map(|item| Item {
         title: printable(&item.title),
         lines: item.lines.iter().map(|line| printable(line)).collect(),
-    };
-    Section { heading: printable(&section.heading), items: section.items.iter().map(item).collect() }
+    });
+    Section { heading: printable(&section.heading), items: items.collect() }
 }
 
 fn printable_table(table: &Table) -> Table {

@@ -83,8 +83,8 @@ fn add_table(text: &mut String, table: &Table, width: usize) {
 
 /// Makes the widest columns of names narrower until the table fits.
 fn shrink_names(widths: &mut [usize], table: &Table, width: usize) {
-    let total = |widths: &[usize]| 2 + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-    while total(widths) > width {
+    let gaps = 2 + GAP * widths.len().saturating_sub(1);
+    while gaps + widths.iter().sum::<usize>() > width {
         let names = (0..widths.len()).filter(|column| !table.columns[*column].is_figure);
         let Some(widest) = names.max_by_key(|column| widths[*column]).filter(|column| widths[*column] > MIN_NAME_WIDTH)
         else {
@@ -99,13 +99,12 @@ fn shortened(cell: &str, width: usize) -> String {
     if cell.width() <= width {
         return cell.to_owned();
     }
-    let fits = |part: &str| part.width() < width;
     if cell.starts_with('/') {
-        let starts = cell.char_indices().map(|(index, _)| &cell[index..]);
-        return starts.into_iter().find(|part| fits(part)).map(|part| format!("…{part}")).unwrap_or_default();
+        let mut ends = cell.char_indices().map(|(index, _)| &cell[index..]);
+        return ends.find(|part| part.width() < width).map(|part| format!("…{part}")).unwrap_or_default();
     }
-    let ends = cell.char_indices().rev().map(|(index, _)| &cell[..index]);
-    ends.into_iter().find(|part| fits(part)).map(|part| format!("{part}…")).unwrap_or_default()
+    let mut beginnings = cell.char_indices().rev().map(|(index, _)| &cell[..index]);
+    beginnings.find(|part| part.width() < width).map(|part| format!("{part}…")).unwrap_or_default()
 }
 
 #[cfg(test)]

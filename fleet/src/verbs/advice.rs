@@ -21,30 +21,31 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
             one_line(first.text("fix").unwrap_or_default()),
         )),
     }
-    let row = |row: Row<'_>| {
-        let site = match (row.text("file"), row.count("is_foreign")) {
-            (None, _) => "-".to_owned(),
-            (_, Some(1)) => format!("{} (generated or third-party code)", sites::name(row)),
-            _ => sites::name(row),
-        };
-        vec![
-            row.text("rule").unwrap_or("-").to_owned(),
-            site,
-            count(row, "runs"),
-            count(row, "launches"),
-            time(row, "saving_ns"),
-            format!("{} to {}", time(row, "saving_low_ns"), time(row, "saving_high_ns")),
-        ]
-    };
     Page {
         title: "Findings over all runs".to_owned(),
         sentences,
         tables: vec![Table {
             columns: columns(&["rule", "line"], &["runs", "launches", "saves", "interval"]),
-            rows: found.iter().map(row).collect(),
+            rows: found.iter().map(cells).collect(),
         }],
         sections: Vec::new(),
     }
+}
+
+fn cells(row: Row<'_>) -> Vec<String> {
+    let site = match (row.text("file"), row.count("is_foreign")) {
+        (None, _) => "-".to_owned(),
+        (_, Some(1)) => format!("{} (generated or third-party code)", sites::name(row)),
+        _ => sites::name(row),
+    };
+    vec![
+        row.text("rule").unwrap_or("-").to_owned(),
+        site,
+        count(row, "runs"),
+        count(row, "launches"),
+        time(row, "saving_ns"),
+        format!("{} to {}", time(row, "saving_low_ns"), time(row, "saving_high_ns")),
+    ]
 }
 
 /// Joins the lines of a text into one line.

@@ -41,14 +41,13 @@ impl<'a> Examinations<'a> {
         let Some(rows) = self.0.get(host) else {
             return Value::Null;
         };
-        let findings = rows.iter().filter(|row| row.text("severity").is_some());
-        let object = |row: &Row<'_>| {
+        let findings = rows.iter().filter(|row| row.text("severity").is_some()).map(|row| {
             let columns = row.columns().filter(|(name, _)| !["host", "date"].contains(name));
             Value::Object(columns.map(|(name, value)| (name.to_owned(), value.clone())).collect())
-        };
+        });
         let mut examination = Map::new();
         examination.insert("date".to_owned(), date(rows).into());
-        examination.insert("findings".to_owned(), findings.map(object).collect());
+        examination.insert("findings".to_owned(), findings.collect());
         Value::Object(examination)
     }
 
@@ -75,17 +74,19 @@ fn date<'a>(rows: &[Row<'a>]) -> &'a str {
 
 /// Counts rows by severity: `2 problems, 1 note, 3 items that could not be checked`.
 fn counts(rows: &[Row<'_>]) -> String {
-    let count = |severity: &str| rows.iter().filter(|row| row.text("severity") == Some(severity)).count() as u64;
-    let problems = match count("problem") {
+    let [problems, notes, unseen] = ["problem", "note", "unseen"]
+        .map(|severity| rows.iter().filter(|row| row.text("severity") == Some(severity)).count() as u64);
+    let mut counts = match problems {
         0 => "no problems".to_owned(),
         problems => units::counted(problems, "problem", "problems"),
     };
-    let notes = Some(count("note")).filter(|notes| *notes > 0);
-    let unseen = Some(count("unseen")).filter(|unseen| *unseen > 0);
-    let notes = notes.map(|notes| units::counted(notes, "note", "notes"));
-    let unseen = unseen.map(|unseen| format!("{} that could not be checked", units::counted(unseen, "item", "items")));
-    let all: Vec<String> = [Some(problems), notes, unseen].into_iter().flatten().collect();
-    all.join(", ")
+    if notes > 0 {
+        counts += &format!(", {}", units::counted(notes, "note", "notes"));
+    }
+    if unseen > 0 {
+        counts += &format!(", {} that could not be checked", units::counted(unseen, "item", "items"));
+    }
+    counts
 }
 
 fn item(row: Row<'_>) -> Item {
@@ -137,26 +138,24 @@ pub fn page(found: &Answer, totals: &Answer, dataset: &str) -> Page {
             counts(&found.iter().collect::<Vec<_>>())
         ),
     };
-    let row = |row: Row<'_>| {
-        [
-            row.text("host").unwrap_or("-"),
-            row.text("date").unwrap_or("-"),
-            row.text("severity").unwrap_or("nothing found"),
-            row.text("check_name").unwrap_or("-"),
-            row.text("title").unwrap_or("-"),
-        ]
-        .map(str::to_owned)
-        .into_iter()
-        .chain([effect_time(row)])
-        .collect()
-    };
     Page {
         title: "What `spawnscope doctor` found on each machine".to_owned(),
         sentences: vec![sentence, extent(totals)],
         tables: vec![Table {
             columns: columns(&["machine", "examined", "severity", "check", "finding"], &["effect"]),
-            rows: found.iter().map(row).collect(),
+            rows: found.iter().map(cells).collect(),
         }],
         sections: Vec::new(),
     }
+}
+
+fn cells(row: Row<'_>) -> Vec<String> {
+    vec![
+        row.text("host").unwrap_or("-").to_owned(),
+        row.text("date").unwrap_or("-").to_owned(),
+        row.text("severity").unwrap_or("nothing found").to_owned(),
+        row.text("check_name").unwrap_or("-").to_owned(),
+        row.text("title").unwrap_or("-").to_owned(),
+        effect_time(row),
+    ]
 }

@@ -42,17 +42,6 @@ fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, datase
         sentences.push("No machine's launches cost clearly more or less than those of the others.".to_owned());
     }
     sentences.push(extent(totals));
-    let row = |row: Row<'_>| {
-        vec![
-            host(row).to_owned(),
-            count(row, "runs"),
-            count(row, "launches"),
-            time(row, "launch_ns"),
-            ratio(row).unwrap_or_else(|| "-".to_owned()),
-            time(row, "scanner_ns"),
-            if row.count("is_outlier") == Some(1) { "differs" } else { "" }.to_owned(),
-        ]
-    };
     Page {
         title: "Launches by machine".to_owned(),
         sentences,
@@ -61,10 +50,22 @@ fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, datase
                 &["machine"],
                 &["runs", "launches", "per launch", "vs others", "scanner waits", "verdict"],
             ),
-            rows: found.iter().map(row).collect(),
+            rows: found.iter().map(cells).collect(),
         }],
         sections: outliers.iter().filter_map(|row| examinations.section(host(*row))).collect(),
     }
+}
+
+fn cells(row: Row<'_>) -> Vec<String> {
+    vec![
+        host(row).to_owned(),
+        count(row, "runs"),
+        count(row, "launches"),
+        time(row, "launch_ns"),
+        ratio(row).unwrap_or_else(|| "-".to_owned()),
+        time(row, "scanner_ns"),
+        if row.count("is_outlier") == Some(1) { "differs" } else { "" }.to_owned(),
+    ]
 }
 
 fn host(row: Row<'_>) -> &str {

@@ -121,14 +121,10 @@ fn write(output: &Output, found: &Answer, page: impl FnOnce() -> Page) -> Result
 
 /// Builds the page of the verb `sql`, which shows all columns as they are.
 fn sql_page(query: &str, found: &Answer) -> Page {
-    let is_figure = |column: usize| found.rows.iter().all(|row| row[column].is_number() || row[column].is_null());
-    let columns = found.columns.iter().enumerate();
-    let columns = columns.map(|(index, title)| Column { title: title.clone(), is_figure: is_figure(index) });
-    let cell = |value: &serde_json::Value| match value {
-        serde_json::Value::Null => "-".to_owned(),
-        serde_json::Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+    let columns = found.columns.iter().enumerate().map(|(index, title)| {
+        let is_figure = found.rows.iter().all(|row| row[index].is_number() || row[index].is_null());
+        Column { title: title.clone(), is_figure }
+    });
     Page {
         title: query.to_owned(),
         sentences: vec![units::counted(found.rows.len() as u64, "row", "rows")],
@@ -140,13 +136,26 @@ fn sql_page(query: &str, found: &Answer) -> Page {
     }
 }
 
+fn cell(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => "-".to_owned(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// Describes the size of the dataset: `2,800 runs of 200 jobs on 20 machines, 2026-11-01 to 2026-11-14, 1,204,000 launches`.
 fn extent(totals: &Answer) -> String {
     let Some(row) = totals.iter().next() else {
         return String::new();
     };
-    let counted =
-        |column: &str, one: &str, many: &str| units::counted(row.count(column).unwrap_or_default() as u64, one, many);
+    let [runs, jobs, machines, launches] = [
+        ("runs", "run", "runs"),
+        ("jobs", "job", "jobs"),
+        ("hosts", "machine", "machines"),
+        ("launches", "launch", "launches"),
+    ]
+    .map(|(column, one, many)| units::counted(row.count(column).unwrap_or_default() as u64, one, many));
     let dates = match (row.text("first_date"), row.text("last_date")) {
         (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
         (Some(date), _) => date.to_owned(),
@@ -158,13 +167,7 @@ fn extent(totals: &Answer) -> String {
         }
         _ => String::new(),
     };
-    format!(
-        "{} of {} on {}, {dates}, {}{losses}",
-        counted("runs", "run", "runs"),
-        counted("jobs", "job", "jobs"),
-        counted("hosts", "machine", "machines"),
-        counted("launches", "launch", "launches"),
-    )
+    format!("{runs} of {jobs} on {machines}, {dates}, {launches}{losses}")
 }
 
 /// Formats the nanoseconds in a column as a time; `-` if unknown.

@@ -19,8 +19,7 @@ pub fn compared_runs(engine: &Engine, since: &Since) -> Result<String> {
         since.sql
     );
     let found = engine.ask(&sql)?;
-    let count = |column: &str| found.iter().next().and_then(|row| row.count(column)).unwrap_or_default() as u64;
-    let (earlier, later) = (count("earlier"), count("later"));
+    let (earlier, later) = found.iter().next().map_or((0, 0), |row| (count(row, "earlier"), count(row, "later")));
     if earlier == 0 || later == 0 {
         bail!(
             "there are {} before {} and {} since: a comparison needs runs on both sides",
@@ -44,24 +43,28 @@ pub fn page(found: &Answer, since: &Since, compared: &str) -> Page {
         sentences.push(format!("Nothing changed since {} beyond noise.", since.words));
     }
     sentences.push(compared.to_owned());
-    let row = |row: Row<'_>| {
-        vec![
-            row.text("command").unwrap_or("-").to_owned(),
-            site(row),
-            format!("{} of {}", units::count(count(row, "changed_jobs")), units::count(count(row, "jobs"))),
-            per_run(row, "launches_before"),
-            per_run(row, "launches_after"),
-            nanos(row.number("critical_before_ns")),
-            nanos(row.number("critical_after_ns")),
-        ]
-    };
     let figures = ["jobs", "before", "after", "critical before", "critical after"];
     Page {
         title: format!("Changes since {}", since.words),
         sentences,
-        tables: vec![Table { columns: columns(&["command", "line"], &figures), rows: found.iter().map(row).collect() }],
+        tables: vec![Table {
+            columns: columns(&["command", "line"], &figures),
+            rows: found.iter().map(cells).collect(),
+        }],
         sections: Vec::new(),
     }
+}
+
+fn cells(row: Row<'_>) -> Vec<String> {
+    vec![
+        row.text("command").unwrap_or("-").to_owned(),
+        site(row),
+        format!("{} of {}", units::count(count(row, "changed_jobs")), units::count(count(row, "jobs"))),
+        per_run(row, "launches_before"),
+        per_run(row, "launches_after"),
+        nanos(row.number("critical_before_ns")),
+        nanos(row.number("critical_after_ns")),
+    ]
 }
 
 fn count(row: Row<'_>, column: &str) -> u64 {
@@ -81,10 +84,11 @@ fn per_run(row: Row<'_>, column: &str) -> String {
 /// Describes a change: `git from build.sh:41: 0.0 -> 20.0 launches per run in 100 of 200 jobs since 2026-11-09; +41.2 ms critical time per
 /// run (+- 900 us).`
 fn sentence(row: Row<'_>, since: &Since) -> String {
-    let number = |column: &str| row.number(column).unwrap_or_default();
-    let difference = number("critical_after_ns") - number("critical_before_ns");
+    let figures = ["critical_before_ns", "critical_after_ns", "launches_before", "launches_after"];
+    let [before, after, launches_before, launches_after] = figures.map(|name| row.number(name).unwrap_or_default());
+    let difference = after - before;
     let sign = if difference < 0.0 { "" } else { "+" };
-    let launches = if number("launches_before") == number("launches_after") {
+    let launches = if launches_before == launches_after {
         format!("{} launches per run, unchanged,", per_run(row, "launches_after"))
     } else {
         format!("{} -> {} launches per run", per_run(row, "launches_before"), per_run(row, "launches_after"))

@@ -12,7 +12,7 @@ pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
         By::Command => ("Commands that cost the most", "command", FIGURES),
         By::Label(_) => ("Labels that cost the most", "label", FIGURES),
     };
-    let row = |row: Row<'_>| match by {
+    let rows = found.iter().map(|row| match by {
         By::Line => vec![
             sites::name(row),
             count(row, "runs"),
@@ -23,11 +23,11 @@ pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
         ],
         By::Command => cells(row.text("command").unwrap_or("-"), row),
         By::Label(_) => cells(row.text("label").unwrap_or("(none)"), row),
-    };
+    });
     Page {
         title: title.to_owned(),
         sentences: vec![extent(totals)],
-        tables: vec![Table { columns: columns(&[name], figures), rows: found.iter().map(row).collect() }],
+        tables: vec![Table { columns: columns(&[name], figures), rows: rows.collect() }],
         sections: Vec::new(),
     }
 }

@@ -79,21 +79,18 @@ fn a_short_and_local_path_has_no_findings() {
 #[test]
 fn remote_layered_and_noexec_file_systems_are_reported() {
     let tree = tree_with_mounts();
-    let machine = |directory: &str| tree.machine().in_directory(directory).with_variable("TMPDIR", "/var/tmp");
-    expect_finding(
-        "file-systems",
-        &machine("/net/build"),
-        &usual_measurements(),
-        Severity::Problem,
-        &["the working directory", "nfs4"],
-    );
-    expect_finding("file-systems", &machine("/layers/x"), &usual_measurements(), Severity::Note, &["50 layers"]);
+    let machine = tree.machine().with_variable("TMPDIR", "/var/tmp");
+    let remote = machine.clone().in_directory("/net/build");
+    let words = ["the working directory", "nfs4"];
+    expect_finding("file-systems", &remote, &usual_measurements(), Severity::Problem, &words);
+    let layered = machine.clone().in_directory("/layers/x");
+    expect_finding("file-systems", &layered, &usual_measurements(), Severity::Note, &["50 layers"]);
     let one_by_one = vec!["lowerdir+=/l"; 45].join(",");
     let newer = MOUNTS.replace("lowerdir=LOWER", &one_by_one);
     let newer = tree_with_mounts().file("proc/self/mountinfo", newer);
     let inside = newer.machine().in_directory("/layers/x").with_variable("TMPDIR", "/var/tmp");
     expect_finding("file-systems", &inside, &usual_measurements(), Severity::Note, &["45 layers"]);
-    expect_nothing("file-systems", &machine("/home/me"), &usual_measurements());
+    expect_nothing("file-systems", &machine.in_directory("/home/me"), &usual_measurements());
     let temporary = tree.machine().in_directory("/home/me");
     expect_finding(
         "file-systems",

@@ -94,11 +94,14 @@ fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
     let tree = tree.file("file", "TEXT\n");
     best_of_three(|| {
         let found = diagnose("git", &installed_machine(&tree), &usual_measurements()).findings;
-        let has = |severity, words: &str| {
-            found.iter().any(|finding| finding.severity == severity && finding.title.contains(words))
-        };
-        expect(has(Severity::Problem, "git status without its monitor does not finish"), &found)?;
-        expect(has(Severity::Note, "git launches a file-system monitor"), &found)
+        for (severity, words) in [
+            (Severity::Problem, "git status without its monitor does not finish"),
+            (Severity::Note, "git launches a file-system monitor"),
+        ] {
+            let is_found = found.iter().any(|finding| finding.severity == severity && finding.title.contains(words));
+            expect(is_found, &found)?;
+        }
+        Ok(())
     });
 }
 

@@ -1,14 +1,13 @@
 //! Tests of the checks `cpuid`, `governor` and `environment`, and of the fork time in `large-parents`.
 
-use spawnscope_data::event::{Calibration, Constant, Nanos};
+use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_doctor::environment::Environment;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
+use crate::tree::{Tree, constant, diagnose, expect_finding, expect_nothing, fix, usual_measurements};
 
 /// Measurements of a machine on which a CPUID instruction takes `ns`, and each program start has 43 of them.
 fn with_cpuid_time(ns: f64) -> Measured {
-    let constant = |what, ns| Calibration { what, ns, low_ns: None, high_ns: None };
     let mut measured = usual_measurements();
     let replaced = [Constant::Cpuid, Constant::Identify];
     measured.constants.retain(|constant| !replaced.contains(&constant.what));
@@ -33,7 +32,7 @@ fn the_number_of_cpuid_instructions_of_a_start_is_measured() {
     more.constants.retain(|constant| constant.what != Constant::Identify);
     let unknown = diagnose("cpuid", &machine, &more);
     assert!(unknown.findings.is_empty() && unknown.not_examined.len() == 1, "{unknown:?}");
-    more.constants.push(Calibration { what: Constant::Identify, ns: 68.0 * 5_000.0, low_ns: None, high_ns: None });
+    more.constants.push(constant(Constant::Identify, 68.0 * 5_000.0));
     let finding = expect_finding("cpuid", &machine, &more, Severity::Note, &["68 CPUID instructions"]);
     assert_eq!(finding.effect.unwrap().span, Nanos(340_000));
 }
@@ -80,21 +79,13 @@ fn environments_are_recognised_by_their_traces() {
         let gvisor = gvisor.file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
         expect_finding("environment", &gvisor.machine(), &usual_measurements(), Severity::Problem, &["gVisor"]);
     }
-    let wsl = |release: &str| Tree::new().file("proc/sys/kernel/osrelease", release);
-    expect_finding(
-        "environment",
-        &wsl("4.4.0-19041-Microsoft").machine(),
-        &usual_measurements(),
-        Severity::Problem,
-        &["WSL 1"],
-    );
-    expect_finding(
-        "environment",
-        &wsl("5.15.90.1-microsoft-standard-WSL2").machine(),
-        &usual_measurements(),
-        Severity::Note,
-        &["WSL 2", "/mnt/c"],
-    );
+    for (release, severity, words) in [
+        ("4.4.0-19041-Microsoft", Severity::Problem, &["WSL 1"][..]),
+        ("5.15.90.1-microsoft-standard-WSL2", Severity::Note, &["WSL 2", "/mnt/c"]),
+    ] {
+        let wsl = Tree::new().file("proc/sys/kernel/osrelease", release);
+        expect_finding("environment", &wsl.machine(), &usual_measurements(), severity, words);
+    }
     let podman = Tree::new().file("run/.containerenv", "");
     expect_finding("environment", &podman.machine(), &usual_measurements(), Severity::Note, &["podman"]);
     let found = Tree::new().file("proc/1/environ", "PATH=/bin\0container=systemd-nspawn\0");
@@ -113,22 +104,26 @@ fn environments_are_recognised_by_their_traces() {
     );
 }
 
+fn arm() -> Tree {
+    Tree::new().file("proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd cpuid\nCPU part\t: 0xd40\n")
+}
+
+fn arm_board(vendor: &str, product: &str) -> Tree {
+    arm()
+        .file("sys/class/dmi/id/sys_vendor", format!("{vendor}\n"))
+        .file("sys/class/dmi/id/product_name", format!("{product}\n"))
+}
+
 /// On other architectures than x86, /proc/cpuinfo does not show hypervisors.
 #[test]
 fn on_arm_a_hypervisor_is_recognised_by_the_firmware_or_is_unknown() {
-    let arm = || Tree::new().file("proc/cpuinfo", "processor\t: 0\nFeatures\t: fp asimd cpuid\nCPU part\t: 0xd40\n");
-    let board = |vendor: &str, product: &str| {
-        arm()
-            .file("sys/class/dmi/id/sys_vendor", format!("{vendor}\n"))
-            .file("sys/class/dmi/id/product_name", format!("{product}\n"))
-    };
     for (vendor, product) in [
         ("QEMU", "KVM Virtual Machine"),
         ("Amazon EC2", "c7g.large"),
         ("Microsoft Corporation", "Virtual Machine"),
         ("Apple Inc.", "Apple Virtualization Generic Platform"),
     ] {
-        let tree = board(vendor, product);
+        let tree = arm_board(vendor, product);
         let named = format!("virtual machine ({vendor} {product})");
         let words = [named.as_str(), "nested virtualization: unknown"];
         expect_finding("environment", &tree.machine(), &usual_measurements(), Severity::Note, &words);
@@ -144,9 +139,9 @@ fn on_arm_a_hypervisor_is_recognised_by_the_firmware_or_is_unknown() {
         let named = format!("virtual machine ({name})");
         expect_finding("environment", &tree.machine(), &usual_measurements(), Severity::Note, &[&named]);
     }
-    expect_nothing("environment", &board("Amazon EC2", "c7g.metal").machine(), &usual_measurements());
+    expect_nothing("environment", &arm_board("Amazon EC2", "c7g.metal").machine(), &usual_measurements());
     let raspberry = arm().file("proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0");
-    for tree in [arm(), board("Ampere", "Mt. Jade"), raspberry, Tree::new()] {
+    for tree in [arm(), arm_board("Ampere", "Mt. Jade"), raspberry, Tree::new()] {
         let diagnosis = diagnose("environment", &tree.machine(), &usual_measurements());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.not_examined[0].what.contains("whether this is a virtual machine"), "{diagnosis:?}");
@@ -159,13 +154,15 @@ fn guest(flags: &str, product: &str) -> Tree {
         .file("sys/class/dmi/id/sys_vendor", product)
 }
 
+/// Returns whether a guest is found to be nested, and the evidence.
+fn examine_guest(tree: &Tree, measured: &Measured) -> (bool, String) {
+    let words = ["virtual machine", "translated twice"];
+    let finding = expect_finding("environment", &tree.machine(), measured, Severity::Note, &words);
+    (finding.title.contains("inside another one"), finding.evidence.join(" "))
+}
+
 #[test]
 fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
-    let examine_guest = |tree: &Tree, measured: &Measured| {
-        let words = ["virtual machine", "translated twice"];
-        let finding = expect_finding("environment", &tree.machine(), measured, Severity::Note, &words);
-        (finding.title.contains("inside another one"), finding.evidence.join(" "))
-    };
     let plain = guest("lm", "QEMU\n");
     for ns in [8_000.0, 60_000.0] {
         let (is_nested, evidence) = examine_guest(&plain, &with_cpuid_time(ns));
@@ -194,9 +191,12 @@ fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
     busy.constants.last_mut().unwrap().low_ns = Some(1_000.0);
     assert!(examine_guest(&plain, &busy).1.contains("without another in between"));
     // The check `cpuid` reports the same sentences.
-    let evidence = |ns| diagnose("cpuid", &plain.machine(), &with_cpuid_time(ns)).findings[0].evidence.join(" ");
-    assert!(evidence(60_000.0).contains("one hypervisor runs inside another, since"));
-    assert!(evidence(4_300.0).contains("nested virtualization: unknown"));
+    for (ns, words) in
+        [(60_000.0, "one hypervisor runs inside another, since"), (4_300.0, "nested virtualization: unknown")]
+    {
+        let found = diagnose("cpuid", &plain.machine(), &with_cpuid_time(ns)).findings;
+        assert!(found[0].evidence.join(" ").contains(words), "{found:?}");
+    }
 }
 
 #[test]
@@ -236,10 +236,9 @@ fn bare_metal_has_no_findings_even_if_its_image_was_built_for_containers() {
 
 #[test]
 fn the_fix_for_huge_pages_in_a_container_is_on_the_host() {
-    let parts = |tree: Tree| {
-        tree.process(10, 1, "server", 4096).file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]")
-    };
-    let fix = |tree: &Tree| diagnose("large-parents", &tree.machine(), &usual_measurements()).findings[0].fix.join(" ");
-    assert!(fix(&parts(Tree::new())).contains("as root"));
-    assert!(fix(&parts(Tree::new().file(".dockerenv", ""))).contains("on the host"));
+    let tree = Tree::new()
+        .process(10, 1, "server", 4096)
+        .file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]");
+    assert!(fix("large-parents", &tree).contains("as root"));
+    assert!(fix("large-parents", &tree.file(".dockerenv", "")).contains("on the host"));
 }

@@ -79,10 +79,11 @@ fn launches_of_slow_start_up_files_are_counted() {
 #[test]
 fn bash_env_is_a_problem_only_if_its_file_launches_programs() {
     let tree = Tree::new().file("launching", "/bin/true; (:)\n").file("quiet", "x=1\n");
-    let with = |name: &str| installed_machine(&tree).with_variable("BASH_ENV", tree.root().join(name));
+    let launching = installed_machine(&tree).with_variable("BASH_ENV", tree.root().join("launching"));
     let words = ["BASH_ENV", "it launches 2 processes"];
-    find_in_attempts("shell-start", &with("launching"), Severity::Problem, &words);
-    let quiet = diagnose("shell-start", &with("quiet"), &usual_measurements()).findings;
+    find_in_attempts("shell-start", &launching, Severity::Problem, &words);
+    let quiet = installed_machine(&tree).with_variable("BASH_ENV", tree.root().join("quiet"));
+    let quiet = diagnose("shell-start", &quiet, &usual_measurements()).findings;
     assert!(quiet.iter().all(|finding| finding.title.contains("BASH_ENV")), "{quiet:?}");
     let posix = installed_machine(&tree).with_variable("ENV", "$HOME/quiet");
     find_in_attempts("shell-start", &posix, Severity::Note, &["ENV=$HOME/quiet"]);
@@ -219,19 +220,19 @@ fn shims_are_timed_against_their_targets() {
         .mode(".pyenv/shims/python3", 0o755)
         .file(".pyenv/bin/pyenv", manager)
         .mode(".pyenv/bin/pyenv", 0o755);
-    let path = |first: &str| format!("{}:/usr/bin:/bin", tree.root().join(first).display());
-    let shimmed = installed_machine(&tree).with_variable("PATH", path(".pyenv/shims"));
+    let root = tree.root().display();
+    let shimmed = installed_machine(&tree).with_variable("PATH", format!("{root}/.pyenv/shims:/usr/bin:/bin"));
     let words = ["python3 is a shim of pyenv", "real:$PATH"];
     find_problem_longer_than("shims", &shimmed, &words, 40_000_000);
     // The same shim in a directory that only PYENV_ROOT names.
     let elsewhere = tree.root().join("versions");
     std::fs::rename(tree.root().join(".pyenv"), &elsewhere).unwrap();
-    let unknown = installed_machine(&tree).with_variable("PATH", path("versions/shims"));
+    let unknown = installed_machine(&tree).with_variable("PATH", format!("{root}/versions/shims:/usr/bin:/bin"));
     assert!(diagnose("shims", &unknown, &usual_measurements()).findings.is_empty());
     find_in_attempts("shims", &unknown.with_variable("PYENV_ROOT", &elsewhere), Severity::Problem, &words);
     std::fs::rename(&elsewhere, tree.root().join(".pyenv")).unwrap();
-    let direct = installed_machine(&tree)
-        .with_variable("PATH", path("real") + &format!(":{}", tree.root().join(".pyenv/shims").display()));
+    let path = format!("{root}/real:/usr/bin:/bin:{root}/.pyenv/shims");
+    let direct = installed_machine(&tree).with_variable("PATH", path);
     assert!(diagnose("shims", &direct, &usual_measurements()).findings.is_empty());
 }
 

@@ -37,25 +37,19 @@ pub enum Format {
 
 /// Returns a cache with libraries in `/usr/lib`.
 pub fn cache(format: Format, names: &[&str]) -> Vec<u8> {
-    let new = || {
-        let header = [&b"glibc-ld.so.cache1.1"[..], &count(names), &[0; 24]].concat();
-        entries(header, names, 24, 48 + 24 * names.len())
-    };
-    let old = || entries([&b"ld.so-1.7.0\0"[..], &count(names)].concat(), names, 12, 0);
+    let count = (names.len() as u32).to_ne_bytes();
+    let header = [&b"glibc-ld.so.cache1.1"[..], &count, &[0; 24]].concat();
+    let new = entries(header, names, 24, 48 + 24 * names.len());
+    let mut old = entries([&b"ld.so-1.7.0\0"[..], &count].concat(), names, 12, 0);
     match format {
-        Format::New => new(),
-        Format::Old => old(),
+        Format::New => new,
+        Format::Old => old,
         Format::Both => {
-            let mut both = old()[..16 + 12 * names.len()].to_vec();
-            both.resize(both.len().next_multiple_of(8), 0);
-            both.extend(new());
-            both
+            old.truncate(16 + 12 * names.len());
+            old.resize(old.len().next_multiple_of(8), 0);
+            [old, new].concat()
         }
     }
-}
-
-fn count(names: &[&str]) -> [u8; 4] {
-    (names.len() as u32).to_ne_bytes()
 }
 
 /// Adds the entries, and then their strings. As in the caches of `ldconfig`, the key of an entry is the end of the string of its value.

@@ -3,9 +3,7 @@
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
-
-const MS: u64 = 1_000_000;
+use crate::tree::{MS, Tree, diagnose, expect_finding, expect_nothing, fix, usual_measurements};
 
 fn with_launch_times(fork: u64, exec_static: u64, exec_dynamic: u64) -> Measured {
     let mut measured = usual_measurements();
@@ -110,22 +108,20 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
     // A nested pid namespace has its own limit, and only its own tasks count.
     let inside = with_tasks(900).link("proc/self/ns/pid", "pid:[4026532300]");
     expect_nothing("process-limits", &inside.process(10, 1, "server", 1).machine(), &usual_measurements());
-    let group = |current: &str| {
-        with_tasks(100)
-            .file("proc/self/cgroup", "0::/user/job\n")
-            .file("sys/fs/cgroup/user/job/pids.max", "max\n")
-            .file("sys/fs/cgroup/user/job/pids.current", current)
-            .file("sys/fs/cgroup/user/pids.max", "50\n")
-            .file("sys/fs/cgroup/user/pids.current", current)
-    };
+    let group = with_tasks(100)
+        .file("proc/self/cgroup", "0::/user/job\n")
+        .file("sys/fs/cgroup/user/job/pids.max", "max\n")
+        .file("sys/fs/cgroup/user/job/pids.current", "10\n")
+        .file("sys/fs/cgroup/user/pids.max", "50\n")
+        .file("sys/fs/cgroup/user/pids.current", "10\n");
+    expect_nothing("process-limits", &group.machine(), &usual_measurements());
     expect_finding(
         "process-limits",
-        &group("45\n").machine(),
+        &group.file("sys/fs/cgroup/user/pids.current", "45\n").machine(),
         &usual_measurements(),
         Severity::Problem,
         &["control group /user", "45 of 50", "  echo 100 >'/sys/fs/cgroup/user/pids.max'"],
     );
-    expect_nothing("process-limits", &group("10\n").machine(), &usual_measurements());
     let old = with_tasks(100)
         .file("proc/self/cgroup", "4:pids:/job\n3:memory:/\n")
         .file("sys/fs/cgroup/pids/job/pids.max", "10\n")
@@ -139,65 +135,66 @@ fn limits_on_processes_are_reported_when_they_are_nearly_reached() {
     );
 }
 
+/// Returns a machine on which this process is in a full control group.
+fn in_group(group: &str) -> Tree {
+    let directory = format!("sys/fs/cgroup/{group}");
+    with_tasks(100)
+        .file("proc/self/cgroup", format!("0::/{group}\n"))
+        .file(&format!("{directory}/pids.max"), "50\n")
+        .file(&format!("{directory}/pids.current"), "45\n")
+}
+
 #[test]
 fn the_fix_is_the_command_that_raises_the_nearly_reached_limit() {
-    let fix = |tree: &Tree| {
-        expect_finding("process-limits", &tree.machine(), &usual_measurements(), Severity::Problem, &[]).fix.join("\n")
-    };
-    let in_group = |group: &str| {
-        let directory = format!("sys/fs/cgroup/{group}");
-        with_tasks(100)
-            .file("proc/self/cgroup", format!("0::/{group}\n"))
-            .file(&format!("{directory}/pids.max"), "50\n")
-            .file(&format!("{directory}/pids.current"), "45\n")
-    };
-    let service = fix(&in_group("system.slice/build.service"));
+    let service = fix("process-limits", &in_group("system.slice/build.service"));
     assert!(service.contains("  systemctl set-property 'build.service' TasksMax=100"), "{service}");
-    let user_unit = fix(&in_group("user.slice/user-1000.slice/user@1000.service/app.slice/term.scope"));
+    let user_unit =
+        fix("process-limits", &in_group("user.slice/user-1000.slice/user@1000.service/app.slice/term.scope"));
     assert!(user_unit.contains("  systemctl --user set-property 'term.scope' TasksMax=100"), "{user_unit}");
-    let manager = fix(&in_group("user.slice/user-1000.slice/user@1000.service"));
+    let manager = fix("process-limits", &in_group("user.slice/user-1000.slice/user@1000.service"));
     assert!(manager.contains("systemctl set-property 'user@1000.service'"), "{manager}");
-    let inside = fix(&in_group("").file(".dockerenv", ""));
+    let inside = fix("process-limits", &in_group("").file(".dockerenv", ""));
     assert!(inside.contains("--pids-limit") && !inside.contains("echo"), "{inside}");
-    let threads = fix(&with_tasks(900)
-        .file("proc/sys/kernel/pid_max", "4194304\n")
-        .file("proc/sys/kernel/threads-max", "1000\n"));
+    let threads = fix(
+        "process-limits",
+        &with_tasks(900).file("proc/sys/kernel/pid_max", "4194304\n").file("proc/sys/kernel/threads-max", "1000\n"),
+    );
     assert!(threads.contains("  sysctl kernel.threads-max=2000") && !threads.contains("pid_max"), "{threads}");
-    let full = fix(&with_tasks(4_000_000)
-        .file("proc/sys/kernel/pid_max", "4194304\n")
-        .file("proc/sys/kernel/threads-max", "9999999\n"));
+    let full = fix(
+        "process-limits",
+        &with_tasks(4_000_000)
+            .file("proc/sys/kernel/pid_max", "4194304\n")
+            .file("proc/sys/kernel/threads-max", "9999999\n"),
+    );
     assert!(full.contains("cannot be raised"), "{full}");
-    let inside = fix(&with_tasks(900).file(".dockerenv", ""));
+    let inside = fix("process-limits", &with_tasks(900).file(".dockerenv", ""));
     assert!(inside.contains("on the host"), "{inside}");
+}
+
+fn with_user_limits(user: u32, limit: &str, hard: &str) -> Tree {
+    with_tasks(100)
+        .process(10, 1, "server", 1)
+        .process(11, 1, "bash", 1)
+        .file("proc/self/status", format!("Name:\tx\nUid:\t{user}\t{user}\t{user}\t{user}\n"))
+        .file("proc/self/limits", format!("Max processes             {limit}      {hard}     processes\n"))
 }
 
 #[test]
 fn the_limit_of_a_user_counts_threads_and_does_not_apply_to_root() {
-    let with_user_limits = |user: u32, limit: &str, hard: &str| {
-        with_tasks(100)
-            .process(10, 1, "server", 1)
-            .process(11, 1, "bash", 1)
-            .file("proc/self/status", format!("Name:\tx\nUid:\t{user}\t{user}\t{user}\t{user}\n"))
-            .file("proc/self/limits", format!("Max processes             {limit}      {hard}     processes\n"))
-    };
-    let with_user_limit = |user, limit| with_user_limits(user, limit, limit);
-    let fix = |limit: &str, hard: &str| {
-        let tree = with_user_limits(1000, limit, hard);
-        let machine = tree.machine();
-        expect_finding("process-limits", &machine, &usual_measurements(), Severity::Problem, &[]).fix.join("\n")
-    };
-    assert!(fix("9", "unlimited").contains("  ulimit -S -u 18\n"), "{}", fix("9", "unlimited"));
-    assert!(fix("9", "12").contains("  ulimit -S -u 12\n"), "{}", fix("9", "12"));
-    assert!(!fix("9", "9").contains("ulimit") && fix("9", "9").contains("limits.conf"));
+    for (hard, command) in [("unlimited", "  ulimit -S -u 18\n"), ("12", "  ulimit -S -u 12\n"), ("9", "limits.conf")] {
+        let fix = fix("process-limits", &with_user_limits(1000, "9", hard));
+        assert!(fix.contains(command) && fix.contains("ulimit") == (hard != "9"), "{fix}");
+    }
     expect_finding(
         "process-limits",
-        &with_user_limit(1000, "9").machine(),
+        &with_user_limits(1000, "9", "9").machine(),
         &usual_measurements(),
         Severity::Problem,
         &["RLIMIT_NPROC of user 1000", "8 of 9"],
     );
-    expect_nothing("process-limits", &with_user_limit(1000, "unlimited").machine(), &usual_measurements());
-    expect_nothing("process-limits", &with_user_limit(0, "9").machine(), &usual_measurements());
+    for (user, limit) in [(1000, "unlimited"), (0, "9")] {
+        expect_nothing("process-limits", &with_user_limits(user, limit, limit).machine(), &usual_measurements());
+    }
 }
 
 #[test]

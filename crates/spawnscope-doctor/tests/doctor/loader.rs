@@ -6,7 +6,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Machine, Measured, Severity};
 
 use crate::library::{Format, cache, library};
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, fix, usual_measurements};
 
 fn cache_with_libknown() -> Vec<u8> {
     cache(Format::New, &["libknown.so.1"])
@@ -22,12 +22,13 @@ fn tree_with_cache(cache: &[u8]) -> Tree {
 #[test]
 fn a_missing_or_unusable_cache_is_a_problem() {
     let missing = Tree::new().file("lib64/ld-linux-x86-64.so.2", "");
-    let timed = |without: u64| Measured { without_library_search: Some(Nanos(without)), ..usual_measurements() };
+    let mut measured = Measured { without_library_search: Some(Nanos(640_000)), ..usual_measurements() };
     let words = ["is missing", "ldconfig", "`true` takes 700 us, or 640 us"];
-    let finding = expect_finding("loader-cache", &missing.machine(), &timed(640_000), Severity::Problem, &words);
+    let finding = expect_finding("loader-cache", &missing.machine(), &measured, Severity::Problem, &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(60_000));
     // The search is not slower, because its time is within the noise.
-    let finding = expect_finding("loader-cache", &missing.machine(), &timed(720_000), Severity::Problem, &[]);
+    measured.without_library_search = Some(Nanos(720_000));
+    let finding = expect_finding("loader-cache", &missing.machine(), &measured, Severity::Problem, &[]);
     assert_eq!(finding.effect, None);
     let damaged = tree_with_cache(b"something else");
     expect_finding("loader-cache", &damaged.machine(), &usual_measurements(), Severity::Problem, &["is not a cache"]);
@@ -184,18 +185,16 @@ fn errors_of_the_loader_are_quoted() {
 #[test]
 fn empty_entries_of_ld_library_path_are_problems_and_secrets_are_masked() {
     let tree = Tree::new().directory("opt");
-    let machine = |value| tree.machine().with_variable("LD_LIBRARY_PATH", value);
-    for value in ["/opt:", ":/opt", "/opt::/opt", "lib:/opt"] {
-        let words = ["empty or relative entry"];
-        expect_finding("loader-environment", &machine(value), &usual_measurements(), Severity::Problem, &words);
+    for (value, severity, words) in [
+        ("/opt:", Severity::Problem, "empty or relative entry"),
+        (":/opt", Severity::Problem, "empty or relative entry"),
+        ("/opt::/opt", Severity::Problem, "empty or relative entry"),
+        ("lib:/opt", Severity::Problem, "empty or relative entry"),
+        ("/opt", Severity::Note, "LD_LIBRARY_PATH=/opt:"),
+    ] {
+        let machine = tree.machine().with_variable("LD_LIBRARY_PATH", value);
+        expect_finding("loader-environment", &machine, &usual_measurements(), severity, &[words]);
     }
-    expect_finding(
-        "loader-environment",
-        &machine("/opt"),
-        &usual_measurements(),
-        Severity::Note,
-        &["LD_LIBRARY_PATH=/opt:"],
-    );
     let debug = tree.machine().with_variable("LD_DEBUG", "password=hunter2");
     let finding =
         expect_finding("loader-environment", &debug, &usual_measurements(), Severity::Note, &["LD_DEBUG=password=***"]);
@@ -255,53 +254,49 @@ fn with_binfmt_entry(text: &str) -> Tree {
         .file("proc/sys/fs/binfmt_misc/qemu-aarch64", text)
 }
 
+const MAGIC: &str = "7f454c460201010000000000000000000200b700";
+
+fn with_interpreter(interpreter: &str, magic: &str) -> Tree {
+    let mask = "ffffffffffffff00fffffffffffffffffeffffff";
+    with_binfmt_entry(&format!("enabled\ninterpreter {interpreter}\nflags: OC\noffset 0\nmagic {magic}\nmask {mask}\n"))
+}
+
 #[test]
 fn binfmt_entries_that_emulate_break_or_take_over_programs_are_reported() {
-    let magic = "7f454c460201010000000000000000000200b700";
-    let mask = "ffffffffffffff00fffffffffffffffffeffffff";
-    let entry = |interpreter: &str, magic: &str| {
-        with_binfmt_entry(&format!(
-            "enabled\ninterpreter {interpreter}\nflags: OC\noffset 0\nmagic {magic}\nmask {mask}\n"
-        ))
-    };
-    let emulated = entry("/usr/bin/qemu-aarch64", magic);
     if cfg!(target_arch = "x86_64") {
-        expect_finding(
-            "binfmt",
-            &emulated.machine(),
-            &usual_measurements(),
-            Severity::Note,
-            &["emulated", "qemu-aarch64"],
-        );
-        let native = entry("/usr/bin/qemu-aarch64", &magic.replace("b700", "3e00"));
+        let emulated = with_interpreter("/usr/bin/qemu-aarch64", MAGIC).machine();
+        let words = ["emulated", "qemu-aarch64"];
+        expect_finding("binfmt", &emulated, &usual_measurements(), Severity::Note, &words);
+        let native = with_interpreter("/usr/bin/qemu-aarch64", &MAGIC.replace("b700", "3e00"));
         let found = diagnose("binfmt", &native.machine(), &usual_measurements()).findings;
         assert!(found[0].title.contains("native programs"), "{found:?}");
     }
-    let gone = entry("/usr/bin/gone", magic);
+    let gone = with_interpreter("/usr/bin/gone", MAGIC);
     let found = diagnose("binfmt", &gone.machine(), &usual_measurements()).findings;
     assert!(found[0].title.contains("does not exist") && found[0].severity == Severity::Problem, "{found:?}");
-    let fix = |tree: &Tree| diagnose("binfmt", &tree.machine(), &usual_measurements()).findings[0].fix.join("\n");
-    let now = "  echo -1 >/proc/sys/fs/binfmt_misc/qemu-aarch64";
-    let only_now = fix(&gone);
-    assert!(only_now.contains(now) && !only_now.contains("permanently"), "{only_now}");
-    let debian = fix(&entry("/usr/bin/gone", magic).file("var/lib/binfmts/qemu-aarch64", "qemu\n"));
-    assert!(debian.contains(now) && debian.contains("  update-binfmts --disable qemu-aarch64"), "{debian}");
-    let conf = |directory: &str| {
-        let tree = entry("/usr/bin/gone", magic).file(&format!("{directory}/other.conf"), ":other:M::x::/bin/other:\n");
-        fix(&tree.file(&format!("{directory}/qemu.conf"), "# ours\n:qemu-aarch64:M::x::/usr/bin/gone:\n"))
-    };
-    assert!(conf("etc/binfmt.d").ends_with("remove it from /etc/binfmt.d/qemu.conf"));
-    let covered = conf("usr/lib/binfmt.d");
-    assert!(
-        covered.contains("/usr/lib/binfmt.d/qemu.conf") && covered.ends_with("/etc/binfmt.d/qemu.conf"),
-        "{covered}"
-    );
-    let inside = fix(&entry("/usr/bin/gone", magic).file(".dockerenv", ""));
-    assert!(inside.contains("on the host"), "{inside}");
-    expect_nothing(
-        "binfmt",
-        &with_binfmt_entry("disabled\ninterpreter /usr/bin/gone\n").machine(),
-        &usual_measurements(),
-    );
+    let disabled = with_binfmt_entry("disabled\ninterpreter /usr/bin/gone\n");
+    expect_nothing("binfmt", &disabled.machine(), &usual_measurements());
     expect_nothing("binfmt", &Tree::new().machine(), &usual_measurements());
+}
+
+#[test]
+fn the_fix_removes_a_binfmt_entry_from_where_it_was_configured() {
+    let gone = with_interpreter("/usr/bin/gone", MAGIC);
+    let now = "  echo -1 >/proc/sys/fs/binfmt_misc/qemu-aarch64";
+    let only_now = fix("binfmt", &gone);
+    assert!(only_now.contains(now) && !only_now.contains("permanently"), "{only_now}");
+    let debian = fix("binfmt", &gone.file("var/lib/binfmts/qemu-aarch64", "qemu\n"));
+    assert!(debian.contains(now) && debian.contains("  update-binfmts --disable qemu-aarch64"), "{debian}");
+    for (directory, fixed) in
+        [("etc/binfmt.d", "remove it from /etc/binfmt.d/qemu.conf"), ("usr/lib/binfmt.d", "/etc/binfmt.d/qemu.conf")]
+    {
+        let entry = "# ours\n:qemu-aarch64:M::x::/usr/bin/gone:\n";
+        let configured = with_interpreter("/usr/bin/gone", MAGIC)
+            .file(&format!("{directory}/other.conf"), ":other:M::x::/bin/other:\n")
+            .file(&format!("{directory}/qemu.conf"), entry);
+        let found = fix("binfmt", &configured);
+        assert!(found.contains(&format!("/{directory}/qemu.conf")) && found.ends_with(fixed), "{found}");
+    }
+    let inside = fix("binfmt", &with_interpreter("/usr/bin/gone", MAGIC).file(".dockerenv", ""));
+    assert!(inside.contains("on the host"), "{inside}");
 }

@@ -3,7 +3,7 @@
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::Severity;
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, usual_measurements};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, fix, usual_measurements};
 
 /// Returns a machine with a process of this size, and without any huge pages.
 fn with_process(process: &str, mebibytes: u64) -> Tree {
@@ -48,26 +48,24 @@ fn shells_with_children_are_known_to_fork_and_other_processes_are_not() {
     expect_finding("large-parents", &script.machine(), &usual_measurements(), Severity::Note, &[]);
 }
 
+fn with_library(version: &str) -> Tree {
+    let library = format!("stable release version {version}.\n");
+    with_process("server", 4096).file("lib/x86_64-linux-gnu/libc.so.6", library)
+}
+
 #[test]
 fn huge_pages_are_advised_if_they_are_available() {
-    let library = |version: &str| format!("stable release version {version}.\n");
-    let parts = |modes: &str, version: &str| {
-        with_process("server", 4096)
-            .file("sys/kernel/mm/transparent_hugepage/enabled", modes)
-            .file("lib/x86_64-linux-gnu/libc.so.6", library(version))
-    };
-    let fix = |tree: &Tree| {
-        expect_finding("large-parents", &tree.machine(), &usual_measurements(), Severity::Note, &[]).fix.join(" ")
-    };
+    let modes = "sys/kernel/mm/transparent_hugepage/enabled";
     let tunable = "glibc.malloc.hugetlb=1";
-    assert!(fix(&parts("always [madvise] never", "2.35")).contains(tunable));
-    let old = fix(&parts("always [madvise] never", "2.34"));
+    let new = fix("large-parents", &with_library("2.35").file(modes, "always [madvise] never"));
+    assert!(new.contains(tunable), "{new}");
+    let old = fix("large-parents", &with_library("2.34").file(modes, "always [madvise] never"));
     assert!(!old.contains(tunable) && old.contains("MADV_HUGEPAGE"), "{old}");
-    let never = fix(&parts("always madvise [never]", "2.36"));
+    let never = fix("large-parents", &with_library("2.36").file(modes, "always madvise [never]"));
     assert!(!never.contains(tunable) && never.contains("disabled"), "{never}");
-    let missing = with_process("server", 4096).file("lib/x86_64-linux-gnu/libc.so.6", library("2.36"));
-    for tree in [parts("[always] madvise never", "2.36"), missing] {
-        assert!(!fix(&tree).contains("huge"), "{}", fix(&tree));
+    for tree in [with_library("2.36").file(modes, "[always] madvise never"), with_library("2.36")] {
+        let fix = fix("large-parents", &tree);
+        assert!(!fix.contains("huge"), "{fix}");
     }
 }
 
@@ -140,18 +138,22 @@ fn a_fork_that_cannot_commit_its_memory_is_a_problem() {
     assert_eq!(diagnose("overcommit", &Tree::new().machine(), &usual_measurements()).not_examined.len(), 1);
 }
 
+/// Returns a machine with a process that has these mappings: the size of each in kB, and its flags.
+fn vast(mappings: &[(u64, &str)]) -> Tree {
+    let text = mappings.iter().map(|(kibibytes, flags)| {
+        format!(
+            "7f0000000000-7f1000000000 rw-p 00000000 00:00 0\nSize: {kibibytes:14} kB\nRss:  10 kB\nVmFlags: {flags}\n"
+        )
+    });
+    with_overcommit_mode(0)
+        .process(11, 1, "sparse", 20_000)
+        .resident(11, 10)
+        .file("proc/11/smaps", text.collect::<String>())
+}
+
 /// Mode 0 checks each mapping separately, and ignores mappings with MAP_NORESERVE, such as the terabytes that sanitizers map.
 #[test]
 fn the_heuristic_mode_refuses_only_a_mapping_larger_than_memory_and_swap() {
-    let vast = |mappings: &[(u64, &str)]| {
-        let text = mappings.iter().map(|(kibibytes, flags)| {
-            format!("7f0000000000-7f1000000000 rw-p 00000000 00:00 0\nSize: {kibibytes:14} kB\nRss:  10 kB\nVmFlags: {flags}\n")
-        });
-        with_overcommit_mode(0)
-            .process(11, 1, "sparse", 20_000)
-            .resident(11, 10)
-            .file("proc/11/smaps", text.collect::<String>())
-    };
     let words = ["sparse (process 11)", "vm.overcommit_memory is 0", "needs 20.5 GB"];
     let refused = vast(&[(20_000_000, "rd wr mr mw me ac sd")]);
     expect_finding("overcommit", &refused.machine(), &usual_measurements(), Severity::Problem, &words);

@@ -4,7 +4,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_doctor::measure::{Scan, StuckOperation};
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, scan, usual_measurements};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, fix, scan, usual_measurements};
 
 fn tree_with_marks(name: &str, mask: &str) -> Tree {
     Tree::new().process(7, 1, name, 1).link("proc/7/fd/3", "anon_inode:[fanotify]").file(
@@ -88,33 +88,35 @@ fn a_delay_without_a_daemon_is_reported_and_a_daemon_without_a_delay_is_a_note()
 
 #[test]
 fn on_a_busy_machine_only_longer_delays_count_as_a_scan_or_a_queue() {
-    let measured = |first: u64, is_disturbed: bool| {
+    for (first, is_disturbed, is_scan, is_queue) in
+        [(2, false, true, true), (2, true, false, false), (5, true, true, false), (11, true, true, true)]
+    {
         let mut scan = scan(first, 1, &[40, 40, 40, 40, 40, 40]);
         scan.is_disturbed = is_disturbed;
-        Measured { scan: Some(scan), ..usual_measurements() }
-    };
-    let machine = Tree::new().machine();
-    let found = |measured: &Measured| diagnose("scanners", &machine, measured).findings;
-    assert!(format!("{:?}", found(&measured(2, false))).contains("they queue"));
-    assert!(found(&measured(2, true)).is_empty());
-    let busy = format!("{:?}", found(&measured(5, true)));
-    assert!(busy.contains("an unknown program scans the file") && !busy.contains("queue"), "{busy}");
-    assert!(format!("{:?}", found(&measured(11, true))).contains("they queue"));
+        let measured = Measured { scan: Some(scan), ..usual_measurements() };
+        let found = diagnose("scanners", &Tree::new().machine(), &measured).findings;
+        assert_eq!(found.len(), usize::from(is_scan), "{found:?}");
+        let found = format!("{found:?}");
+        assert_eq!(found.contains("an unknown program scans the file"), is_scan, "{found}");
+        assert_eq!(found.contains("they queue"), is_queue, "{found}");
+    }
+}
+
+fn with_few_launches(first: u64, count: usize, is_disturbed: bool) -> Measured {
+    let mut scan = scan(first, 1, &[]);
+    scan.first_launches.truncate(count);
+    scan.later_launches.truncate(count);
+    scan.is_disturbed = is_disturbed;
+    Measured { scan: Some(scan), ..usual_measurements() }
 }
 
 #[test]
 fn too_few_launches_are_reported_as_not_examined() {
     let machine = Tree::new().machine();
-    let few = |first: u64, count: usize, is_disturbed: bool| {
-        let mut scan = scan(first, 1, &[]);
-        scan.first_launches.truncate(count);
-        scan.later_launches.truncate(count);
-        scan.is_disturbed = is_disturbed;
-        Measured { scan: Some(scan), ..usual_measurements() }
-    };
-    for (measured, why) in
-        [(few(21, 1, true), "too busy"), (few(21, 2, false), "too few"), (few(5, 4, false), "too few")]
+    for (first, count, is_disturbed, why) in
+        [(21, 1, true, "too busy"), (21, 2, false, "too few"), (5, 4, false, "too few")]
     {
+        let measured = with_few_launches(first, count, is_disturbed);
         let diagnosis = diagnose("scanners", &machine, &measured);
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
@@ -128,8 +130,9 @@ fn too_few_launches_are_reported_as_not_examined() {
         assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
     }
     // For delays this long, two launches are enough, because there is no time for more.
-    expect_finding("scanners", &machine, &few(200, 2, false), Severity::Problem, &["200 ms to 200 ms"]);
-    let none = few(21, 0, true);
+    let long = with_few_launches(200, 2, false);
+    expect_finding("scanners", &machine, &long, Severity::Problem, &["200 ms to 200 ms"]);
+    let none = with_few_launches(21, 0, true);
     let tree = tree_with_marks("guard", "10000");
     let diagnosis = diagnose("scanners", &tree.machine(), &none);
     assert!(!diagnosis.findings[0].evidence.join(" ").contains(" - "), "{diagnosis:?}");
@@ -211,18 +214,21 @@ fn seccomp_filters_are_counted_and_are_a_problem_if_calls_are_slow() {
     let finding = expect_finding("seccomp", &tree.machine(), &slow, Severity::Problem, &words);
     assert_eq!(finding.effect, None);
     // Who decides on the filters depends on the environment.
-    let fix = |tree: &Tree| diagnose("seccomp", &tree.machine(), &usual_measurements()).findings[0].fix.join(" ");
-    assert!(fix(&tree).contains("the program that installed them") && !fix(&tree).contains("container"));
+    let outside = fix("seccomp", &tree);
+    assert!(outside.contains("the program that installed them") && !outside.contains("container"));
     let inside = tree.file(".dockerenv", "");
-    assert!(fix(&inside).contains("the operator of this container"));
+    assert!(fix("seccomp", &inside).contains("the operator of this container"));
     let bare = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n");
     expect_nothing("seccomp", &bare.machine(), &slow);
 }
 
+fn with_modules(names: &str) -> Tree {
+    Tree::new().file("sys/kernel/security/lsm", names)
+}
+
 #[test]
 fn modules_that_check_execs_are_noted_and_ima_checksums_are_a_problem() {
-    let modules = |names: &str| Tree::new().file("sys/kernel/security/lsm", names);
-    let usual_ones = modules("lockdown,capability,landlock,yama,apparmor,bpf");
+    let usual_ones = with_modules("lockdown,capability,landlock,yama,apparmor,bpf");
     expect_finding(
         "security-modules",
         &usual_ones.machine(),
@@ -230,8 +236,8 @@ fn modules_that_check_execs_are_noted_and_ima_checksums_are_a_problem() {
         Severity::Note,
         &["apparmor, bpf", "leave them on"],
     );
-    expect_nothing("security-modules", &modules("capability,landlock,yama").machine(), &usual_measurements());
-    let ima = modules("capability")
+    expect_nothing("security-modules", &with_modules("capability,landlock,yama").machine(), &usual_measurements());
+    let ima = with_modules("capability")
         .file("sys/kernel/security/ima/policy", "dont_measure fsmagic=0x9fa0\nmeasure func=BPRM_CHECK mask=MAY_EXEC\n");
     expect_finding("security-modules", &ima.machine(), &usual_measurements(), Severity::Problem, &["func=BPRM_CHECK"]);
 }

@@ -139,16 +139,18 @@ fn a_useless_path_directory_is_reported_with_the_reason_and_the_lookup_time() {
 fn a_dead_and_repeated_directory_counts_once_for_each_entry() {
     let tree = tree_with_mounts().directory("bin");
     let measured = with_lookups(&[("/usr/bin", Some(1_000)), ("/bin", Some(2_000))]);
-    let finding_of = |path: &str, words: &[&str]| {
+    for (path, words, ns) in [
+        ("/nope:/nope:/usr/bin:/bin", ["2 of 4 directories", "missing: /nope", "repeated: /nope"], 2_000),
+        (
+            "/n1:/n2:/n3:/n1:/n2:/n3:/usr/bin:/bin",
+            ["6 of 8 directories", "missing: /n1, /n2, /n3", "repeated: /n1, /n2, /n3"],
+            6_000,
+        ),
+    ] {
         let machine = tree.machine().with_variable("PATH", path);
-        expect_finding("search-path", &machine, &measured, Severity::Note, words)
-    };
-    let words = ["2 of 4 directories", "missing: /nope", "repeated: /nope"];
-    let finding = finding_of("/nope:/nope:/usr/bin:/bin", &words);
-    assert_eq!(finding.effect.unwrap().span, Nanos(2_000));
-    let words = ["6 of 8 directories", "missing: /n1, /n2, /n3", "repeated: /n1, /n2, /n3"];
-    let finding = finding_of("/n1:/n2:/n3:/n1:/n2:/n3:/usr/bin:/bin", &words);
-    assert_eq!(finding.effect.unwrap().span, Nanos(6_000));
+        let finding = expect_finding("search-path", &machine, &measured, Severity::Note, &words);
+        assert_eq!(finding.effect.unwrap().span, Nanos(ns));
+    }
     let gone = "/n1:/n2:/n3:/n4:".repeat(2) + "/usr/bin";
     let machine = tree.machine().with_variable("PATH", gone);
     let words = ["8 of 9 directories"];

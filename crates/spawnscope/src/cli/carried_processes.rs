@@ -3,10 +3,7 @@
 
 use std::collections::HashMap;
 
-use nix::errno::Errno;
-use nix::sys::signal::kill;
-use nix::unistd;
-
+use super::running::may_exist;
 use crate::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
 
 /// The processes that are running according to the events so far, by their launches.
@@ -66,8 +63,7 @@ impl CarriedProcesses {
     /// Returns the events with which a recording that starts at `at` must begin.
     pub fn adoptions(&mut self, at: Nanos) -> Vec<Event> {
         // The event for the end of a process may have been lost.
-        let exists = |pid: Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);
-        self.0.retain(|_, process| process.pid.0 == 0 || exists(process.pid));
+        self.0.retain(|_, process| may_exist(process.pid));
         let mut processes: Vec<_> = self.0.iter().collect();
         processes.sort_unstable_by_key(|(id, _)| **id);
         processes.iter().flat_map(|(id, process)| process.adoption(**id, at)).collect()
@@ -81,13 +77,12 @@ impl CarriedProcesses {
 
 impl CarriedProcess {
     fn adoption(&self, launch: LaunchId, at: Nanos) -> Vec<Event> {
-        let event = |task, kind| Event { at, launch, task, kind };
-        let adopted = EventKind::Adopted { pid: self.pid, name: self.name.clone() };
-        let threads = self.threads.iter().map(|(task, &(tid, creator))| {
-            let started = EventKind::ThreadStarted { tid, creator };
-            event(*task, started)
-        });
-        std::iter::once(event(TaskId(launch.0), adopted)).chain(threads).collect()
+        let kind = EventKind::Adopted { pid: self.pid, name: self.name.clone() };
+        let mut events = vec![Event { at, launch, task: TaskId(launch.0), kind }];
+        for (&task, &(tid, creator)) in &self.threads {
+            events.push(Event { at, launch, task, kind: EventKind::ThreadStarted { tid, creator } });
+        }
+        events
     }
 }
 
@@ -113,15 +108,15 @@ mod tests {
     #[test]
     fn the_next_recording_begins_with_the_running_processes_and_threads() {
         let mut carried = CarriedProcesses::default();
-        let thread = || EventKind::ThreadStarted { tid: Pid(0), creator: TaskId(1) };
+        let started = EventKind::ThreadStarted { tid: Pid(0), creator: TaskId(1) };
         carried.update(&event(1, 1, adopted("server")));
-        carried.update(&event(1, 7, thread()));
-        carried.update(&event(1, 8, thread()));
+        carried.update(&event(1, 7, started.clone()));
+        carried.update(&event(1, 8, started.clone()));
         carried.update(&event(2, 2, adopted("shell")));
         carried.update(&event(1, 7, gone(false)));
         carried.update(&event(2, 2, gone(true)));
         let at = Nanos(99);
-        let wanted = [event(1, 1, adopted("server")), event(1, 8, thread())];
+        let wanted = [event(1, 1, adopted("server")), event(1, 8, started)];
         let wanted = wanted.map(|event| Event { at, ..event });
         assert_eq!(carried.adoptions(at), wanted);
         let late =

@@ -113,18 +113,21 @@ impl DatasetFiles {
     /// completes them.
     pub fn write(&self, dataset: &Dataset<'_>) -> Result<()> {
         let caller = identity::caller()?;
-        let write = |table: Table| {
-            // Only the calling thread takes on the ids of the owner.
-            let _owner_guard = act_as_caller(&self.root, caller.as_ref())?;
-            let path = self.path(table);
-            self.write_table(dataset, table, &path).with_context(|| format!("failed to write {}", path.display()))
-        };
         let Some((last, others)) = dataset.tables().split_last() else {
             return Ok(());
         };
-        let written = parallel::map(others.len(), usize::MAX, |index| write(others[index]));
+        let written = parallel::map(others.len(), usize::MAX, |index| {
+            self.write_as_caller(dataset, others[index], caller.as_ref())
+        });
         written.into_iter().collect::<Result<()>>()?;
-        write(*last)
+        self.write_as_caller(dataset, *last, caller.as_ref())
+    }
+
+    fn write_as_caller(&self, dataset: &Dataset<'_>, table: Table, caller: Option<&Caller>) -> Result<()> {
+        // Only the calling thread takes on the ids of the owner.
+        let _owner_guard = act_as_caller(&self.root, caller)?;
+        let path = self.path(table);
+        self.write_table(dataset, table, &path).with_context(|| format!("failed to write {}", path.display()))
     }
 
     /// Writes a table under a temporary name, which query engines skip, and renames the file once it is on disk.

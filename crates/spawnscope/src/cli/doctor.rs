@@ -9,7 +9,7 @@ use super::args::DoctorArguments;
 #[cfg(feature = "parquet")]
 use super::examinations::Destination;
 use super::{exit, identity, output};
-use crate::doctor::{Check, Machine, Measured, checks, examine};
+use crate::doctor::{Machine, Measured, checks, examine};
 use crate::present::doctor;
 
 /// Runs the verb.
@@ -23,12 +23,9 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         print(&listed)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let contains = |ids: &[String], check: &Check| ids.iter().any(|id| id == check.id);
-    let is_wanted = |check: &&Check| {
-        let is_requested = arguments.checks.is_empty() || contains(&arguments.checks, check);
-        is_requested && !contains(&arguments.except, check)
-    };
-    let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
+    let mut wanted = checks::ALL.to_vec();
+    wanted.retain(|check| arguments.checks.is_empty() || arguments.checks.iter().any(|id| id == check.id));
+    wanted.retain(|check| arguments.except.iter().all(|id| id != check.id));
     let machine = Machine::real(identity::decide(identity::Choice::default())?.identity)
         .context("failed to find the working directory")?;
     #[cfg(feature = "parquet")]

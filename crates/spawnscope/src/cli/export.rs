@@ -1,6 +1,5 @@
 //! `spawnscope export`: writes a recording in another format.
 
-use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
 #[cfg(feature = "parquet")]
 use std::path::Path;
@@ -17,6 +16,7 @@ use super::dataset::DatasetFiles;
 use super::fleet;
 use super::output;
 use super::output_file::OutputFile;
+use super::variable;
 #[cfg(feature = "parquet")]
 use crate::analyze::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::critical_path::stretches;
@@ -69,8 +69,8 @@ fn write_spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<
     output::print_contradictions(path, &recording.info.contradictions);
     let forest = Forest::build(&recording);
     let command = &recording.info.command;
-    let inherited = env::var("TRACEPARENT").ok().and_then(|text| TraceContext::parse(&text));
-    let service = env::var("OTEL_SERVICE_NAME").ok().filter(|name| !name.is_empty());
+    let inherited = variable("TRACEPARENT").and_then(|text| TraceContext::parse(&text));
+    let service = variable("OTEL_SERVICE_NAME");
     let contents = otlp::Contents {
         forest: &forest,
         command,

@@ -37,8 +37,7 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
             .transpose()?,
         run: arguments.run.as_deref().map(|text| Run { text, grace: arguments.grace }),
     };
-    let mut print = |notice| print_message(&message_for(arguments, &notice));
-    match hold::run(request, &signals, &mut print) {
+    match hold::run(request, &signals, &mut |notice| print_message(&message_for(arguments, &notice))) {
         Ok(status) => Ok(exit::status_of_command(status)),
         // `exit::status_of_failure` derives the exit status from the type of this error.
         Err(HoldError::Start(error)) => Err(error.into()),
@@ -145,16 +144,17 @@ mod tests {
 
     #[test]
     fn printed_debugger_commands_use_sudo_if_only_root_may_attach() {
-        let stopped = |needs_root| Notice::Stopped {
-            pid: Pid(7),
-            arguments: vec![b"a b".to_vec(), b"\x1b[2J".to_vec()],
-            continued_by: ContinuedBy::Signal,
-            needs_root,
-        };
-        let plain = message(&["true"], &stopped(false));
+        let [plain, restricted] = [false, true].map(|needs_root| {
+            let stopped = Notice::Stopped {
+                pid: Pid(7),
+                arguments: vec![b"a b".to_vec(), b"\x1b[2J".to_vec()],
+                continued_by: ContinuedBy::Signal,
+                needs_root,
+            };
+            message(&["true"], &stopped)
+        });
         assert!(plain.contains("\n  gdb -p 7 ") && plain.contains("\n  strace -f -p 7\n"), "{plain}");
         assert!(plain.contains("kill -CONT 7") && !plain.contains('\x1b'), "{plain}");
-        let restricted = message(&["true"], &stopped(true));
         assert!(restricted.contains("\n  sudo gdb -p 7 ") && restricted.contains("\n  sudo strace"), "{restricted}");
         assert!(restricted.contains("\n  perf record"), "{restricted}");
     }

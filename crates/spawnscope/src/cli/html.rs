@@ -155,13 +155,12 @@ fn predict_removals(context: &RuleContext<'_, '_>, dependence: &[Dependence]) ->
 
 /// Computes the flame graphs that the recording has data for.
 fn flames<'a>(recording: &'a Recording, forest: &Forest<'a>, path: Option<&CriticalPath>) -> Vec<Flame<'a>> {
-    let drawn = |stacking, weight| {
-        let options = FlameOptions { weight, stacking, phase: None };
-        flame(forest, path, |name| recording.texts.get(name), options).ok()
-    };
-    let both = [Stacking::Tree, Stacking::Caller].map(|stacking| {
-        let all = [Weight::Critical, Weight::Wall, Weight::Tax];
-        all.into_iter().filter_map(move |weight| drawn(stacking, weight))
-    });
-    both.into_iter().flatten().collect()
+    let mut flames = Vec::new();
+    for stacking in [Stacking::Tree, Stacking::Caller] {
+        for weight in [Weight::Critical, Weight::Wall, Weight::Tax] {
+            let options = FlameOptions { weight, stacking, phase: None };
+            flames.extend(flame(forest, path, |name| recording.texts.get(name), options));
+        }
+    }
+    flames
 }

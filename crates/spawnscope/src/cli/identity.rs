@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use anyhow::{Context, Result, bail};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 
+use super::variable;
 use crate::held::Identity;
 use crate::owner::Owner;
 
@@ -99,8 +100,8 @@ pub fn owner(identity: &Identity) -> Owner {
 
 /// Reads the user from SUDO_UID and SUDO_GID. Returns `None` if they are not set or name root.
 fn sudo_user() -> Option<(Uid, Gid)> {
-    let id = |name| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
-    let (uid, gid) = (id("SUDO_UID")?, id("SUDO_GID")?);
+    let uid: u32 = variable("SUDO_UID")?.parse().ok()?;
+    let gid = variable("SUDO_GID")?.parse().ok()?;
     (uid != 0).then(|| (Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 

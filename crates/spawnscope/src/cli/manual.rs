@@ -128,10 +128,10 @@ fn write_paragraphs<'a>(
     paragraphs: impl IntoIterator<Item = &'a str>,
     text: &mut Vec<u8>,
 ) -> io::Result<()> {
+    let paragraphs: Vec<String> = paragraphs.into_iter().map(escape_roff).collect();
     // roff would treat a line that begins with a dot as a request.
-    let shown = |paragraph| escape_roff(paragraph).replace("\n.", "\n\\&.");
-    let paragraphs: Vec<String> = paragraphs.into_iter().map(shown).collect();
-    writeln!(text, ".SH {heading}\n{}", paragraphs.join("\n.PP\n"))
+    let paragraphs = paragraphs.iter().map(|paragraph| paragraph.replace("\n.", "\n\\&."));
+    writeln!(text, ".SH {heading}\n{}", paragraphs.collect::<Vec<_>>().join("\n.PP\n"))
 }
 
 fn escape_roff(text: &str) -> String {

@@ -83,12 +83,15 @@ impl MetricsFile {
     pub fn replace(&self, snapshot: &Snapshot<'_>) -> Result<()> {
         let _owner_guard = self.act_as_owner()?;
         let file = self.create_temporary()?;
-        let failed = || format!("failed to write metrics to {}", self.path.display());
         let mut out = BufWriter::new(file.as_file());
-        prometheus::write(&mut out, snapshot).and_then(|()| out.flush()).with_context(failed)?;
+        prometheus::write(&mut out, snapshot).and_then(|()| out.flush()).with_context(|| self.write_failure())?;
         drop(out);
-        file.persist(&self.path).with_context(failed)?;
+        file.persist(&self.path).with_context(|| self.write_failure())?;
         Ok(())
+    }
+
+    fn write_failure(&self) -> String {
+        format!("failed to write metrics to {}", self.path.display())
     }
 }
 

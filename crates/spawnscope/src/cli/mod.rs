@@ -49,6 +49,7 @@ mod viewer;
 mod whatif;
 mod with;
 
+use std::env;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -90,27 +91,35 @@ fn exit_code(result: Result<ExitCode>) -> ExitCode {
 
 fn run(mut verb: Verb) -> Result<ExitCode> {
     input::replace_standard_input(verb.recordings())?;
-    let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
     match &verb {
         Verb::Record(arguments) => record::run(arguments),
         #[cfg(feature = "top")]
         Verb::Top(arguments) => top::run(arguments),
-        Verb::Report(arguments) => done(report::run(arguments)),
-        Verb::Advise(arguments) => done(advise::run(arguments)),
-        Verb::Whatif(arguments) => done(whatif::run(arguments)),
-        Verb::Diff(arguments) => done(diff::run(arguments)),
+        Verb::Report(arguments) => without_status(report::run(arguments)),
+        Verb::Advise(arguments) => without_status(advise::run(arguments)),
+        Verb::Whatif(arguments) => without_status(whatif::run(arguments)),
+        Verb::Diff(arguments) => without_status(diff::run(arguments)),
         Verb::Check(arguments) => check::run(arguments),
-        Verb::Tree(arguments) => done(tree::run(arguments)),
-        Verb::Flame(arguments) => done(flame::run(arguments)),
-        Verb::Export(arguments) => done(export::run(arguments)),
-        Verb::Html(arguments) => done(html::run(arguments)),
+        Verb::Tree(arguments) => without_status(tree::run(arguments)),
+        Verb::Flame(arguments) => without_status(flame::run(arguments)),
+        Verb::Export(arguments) => without_status(export::run(arguments)),
+        Verb::Html(arguments) => without_status(html::run(arguments)),
         Verb::Fleet { arguments } => fleet::run(arguments),
         Verb::Hold(arguments) => hold::run(arguments),
         Verb::Accel(arguments) => accel::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
-        Verb::LabWorker { setting } => done(bench::run_worker(setting)),
+        Verb::LabWorker { setting } => without_status(bench::run_worker(setting)),
         Verb::Doctor(arguments) => doctor::run(arguments),
-        Verb::Completions { shell } => done(manual::print_completions(*shell)),
-        Verb::Man { directory } => done(manual::write_pages(directory)),
+        Verb::Completions { shell } => without_status(manual::print_completions(*shell)),
+        Verb::Man { directory } => without_status(manual::write_pages(directory)),
     }
+}
+
+fn without_status(result: Result<()>) -> Result<ExitCode> {
+    result.map(|()| ExitCode::SUCCESS)
+}
+
+/// Returns an environment variable, unless it is empty or not UTF-8.
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -26,15 +27,16 @@ impl NodeHook {
     /// # Errors
     /// When the file cannot be written to the directory for temporary files.
     pub fn create() -> Result<NodeHook> {
-        let create = || {
-            let directory = tempfile::Builder::new().prefix("spawnscope-node-").tempdir()?;
-            let file = directory.path().join("hook.js");
-            fs::write(&file, HOOK)?;
-            fs::set_permissions(&file, Permissions::from_mode(0o644))?;
-            fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
-            std::io::Result::Ok(NodeHook { directory, file })
-        };
-        create().context("failed to write the file that Node.js loads for --node-lines")
+        NodeHook::write().context("failed to write the file that Node.js loads for --node-lines")
+    }
+
+    fn write() -> io::Result<NodeHook> {
+        let directory = tempfile::Builder::new().prefix("spawnscope-node-").tempdir()?;
+        let file = directory.path().join("hook.js");
+        fs::write(&file, HOOK)?;
+        fs::set_permissions(&file, Permissions::from_mode(0o644))?;
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
+        Ok(NodeHook { directory, file })
     }
 
     /// Returns the variable to set for the command: its inherited value, followed by the option that loads the hook.
@@ -80,8 +82,9 @@ mod tests {
     fn the_file_is_readable_by_all_and_removed_with_its_directory() {
         let hook = NodeHook::create().unwrap();
         let file = hook.file.clone();
-        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&file), mode(hook.directory.path())), (0o644, 0o755));
+        for (path, mode) in [(&*file, 0o644), (hook.directory.path(), 0o755)] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, mode);
+        }
         assert!(hook.variable().1.to_string_lossy().ends_with("/hook.js\""));
         drop(hook);
         assert!(!file.exists());

@@ -102,10 +102,11 @@ fn suggest_record(error: &mut clap::Error, command: &str) {
         Some(ContextValue::String(typed)) => typed.clone(),
         _ => String::new(),
     };
-    let is_hidden = |name: &String| definition.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
-    if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
-        let names: Vec<String> =
-            names.into_iter().filter(|name| !is_hidden(name) && is_similar(&typed, name)).collect();
+    if let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand) {
+        names.retain(|name| {
+            let is_hidden = definition.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+            !is_hidden && is_similar(&typed, name)
+        });
         if !names.is_empty() {
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
         }

@@ -2,7 +2,6 @@
 //! replaces the file of `--metrics` and passes requests to the sender of `--otlp`.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,6 +15,7 @@ use super::identity;
 use super::metrics::MetricsFile;
 use super::otlp::{Endpoint, Sender};
 use super::output::{escape_line, print_message};
+use super::variable;
 use crate::analyze::Scope;
 use crate::analyze::launch::base_name;
 use crate::analyze::live::{LaunchMetrics, LiveLaunches};
@@ -112,7 +112,6 @@ fn check_file(arguments: &RecordArguments, path: &Path) -> Result<MetricsFile> {
 
 /// Returns the service, host and trace of the data that is sent. For a command, the trace is the same as in `export --format otlp`.
 fn source(header: &Header) -> Source {
-    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let is_command = header.scope == Scope::Command;
     let inherited = variable("TRACEPARENT").filter(|_| is_command);
     let inherited = inherited.and_then(|text| TraceContext::parse(&text));

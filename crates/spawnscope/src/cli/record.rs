@@ -58,10 +58,9 @@ pub trait Watcher {
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     // Signals are caught once for all runs. Otherwise, the next run would treat the signals that are blocked now as blocked by our caller.
     let signals = Signals::catch().context("failed to catch signals")?;
-    let record_once = |arguments: &RecordArguments| record_watched(arguments, &signals, None);
     match arguments.runs {
-        Some(runs) => runs::record(arguments, runs, record_once),
-        None => record_once(arguments),
+        Some(runs) => runs::record(arguments, runs, |arguments| record_watched(arguments, &signals, None)),
+        None => record_watched(arguments, &signals, None),
     }
 }
 
@@ -282,7 +281,6 @@ fn print_missing(collector: &dyn Collector, quiet: bool) {
 
 fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Option<Pid>) -> Result<Header> {
     let machine = rustix::system::uname();
-    let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN).ok().flatten().unwrap_or(1);
     let cwd = std::env::current_dir().map(|path| path.as_os_str().as_bytes().to_vec()).unwrap_or_default();
     Ok(Header {
@@ -294,9 +292,9 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Opti
         },
         command: arguments.command.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
         cwd,
-        kernel: text(machine.release()),
-        arch: text(machine.machine()),
-        hostname: text(machine.nodename()),
+        kernel: machine.release().to_string_lossy().into_owned(),
+        arch: machine.machine().to_string_lossy().into_owned(),
+        hostname: machine.nodename().to_string_lossy().into_owned(),
         labels: labels::collect(&arguments.labels),
         cpus: u32::try_from(cpus).unwrap_or(1),
         allowed_cpus: followed.and_then(allowed_cpus),

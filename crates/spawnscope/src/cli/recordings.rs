@@ -218,20 +218,25 @@ fn add_late(mut lost: Vec<Loss>, late: u64) -> Vec<Loss> {
 
 /// Returns the events lost since the counts in `before`, by kind.
 fn lost_since(lost: &[Loss], before: &[Loss]) -> Vec<Loss> {
-    let earlier = |kind: &str| before.iter().filter(|loss| loss.kind == kind).map(|loss| loss.events).sum();
-    let kinds = lost
-        .iter()
-        .map(|loss| Loss { kind: loss.kind.clone(), events: loss.events.saturating_sub(earlier(&loss.kind)) });
-    kinds.filter(|loss| loss.events > 0).collect()
+    let mut lost = lost.to_vec();
+    for loss in &mut lost {
+        let earlier = before.iter().filter(|earlier| earlier.kind == loss.kind).map(|earlier| earlier.events).sum();
+        loss.events = loss.events.saturating_sub(earlier);
+    }
+    lost.retain(|loss| loss.events > 0);
+    lost
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn loss(kind: &str, events: u64) -> Loss {
+        Loss { kind: kind.to_owned(), events }
+    }
+
     #[test]
     fn each_recording_has_the_losses_of_its_time() {
-        let loss = |kind: &str, events| Loss { kind: kind.to_owned(), events };
         let before = [loss("ring buffer", 5), loss("call chain", 1)];
         let now = [loss("ring buffer", 7), loss("call chain", 1), loss("malformed record", 2)];
         assert_eq!(lost_since(&now, &before), [loss("ring buffer", 2), loss("malformed record", 2)]);

@@ -125,8 +125,8 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 
 /// Returns the size of a recording with its log.
 fn size_with_log(file: &Path) -> u64 {
-    let size = |path: &Path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
-    size(file) + size(&with_suffix(file, SQLITE_SUFFIXES[0]))
+    let files = [file.to_owned(), with_suffix(file, SQLITE_SUFFIXES[0])];
+    files.iter().map(|path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len())).sum()
 }
 
 fn remove(file: &Path) -> Result<()> {
@@ -168,20 +168,19 @@ mod tests {
     #[test]
     fn only_the_oldest_recordings_of_the_ring_are_deleted() {
         let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name);
-        for number in [2, 9, 10, 11] {
-            recording(&at(&format!("ring.{number}.db")), 1_000_000);
+        let root = directory.path();
+        for name in ["ring.2.db", "ring.9.db", "ring.10.db", "ring.11.db", "other.1.db"] {
+            recording(&root.join(name), 1_000_000);
         }
-        fs::write(at("ring.2.db-wal"), "log").unwrap();
+        fs::write(root.join("ring.2.db-wal"), "log").unwrap();
         for other in ["ring.1.db", "ring.x.db", "ring.03.db", "ring.3.db.old"] {
-            fs::write(at(other), vec![0; 1_000_000]).unwrap();
+            fs::write(root.join(other), vec![0; 1_000_000]).unwrap();
         }
-        recording(&at("other.1.db"), 1_000_000);
-        let ring = Ring::open(&at("ring.db"), 4_000_000).unwrap();
-        assert_eq!(ring.current(), at("ring.12.db"));
+        let ring = Ring::open(&root.join("ring.db"), 4_000_000).unwrap();
+        assert_eq!(ring.current(), root.join("ring.12.db"));
         assert_eq!(ring.trim().unwrap(), 2);
         let left = ["other.1.db", "ring.03.db", "ring.1.db", "ring.10.db", "ring.11.db", "ring.3.db.old", "ring.x.db"];
-        assert_eq!(names(directory.path()), left);
+        assert_eq!(names(root), left);
     }
 
     #[test]

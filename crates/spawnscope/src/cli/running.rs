@@ -43,12 +43,15 @@ impl RunningProcesses {
         self.processes.len()
     }
 
-    /// Removes processes that have ended but whose exit event was lost. Processes outside the recorder's pid namespace have
-    /// pid 0 and are kept.
+    /// Removes processes that have ended but whose exit event was lost.
     pub fn forget_missing(&mut self) {
-        let exists = |pid: &Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);
-        self.processes.retain(|_, pid| pid.0 == 0 || exists(pid));
+        self.processes.retain(|_, pid| may_exist(*pid));
     }
+}
+
+/// Whether a process exists, or is outside the recorder's pid namespace and therefore has pid 0.
+pub fn may_exist(pid: Pid) -> bool {
+    pid.0 == 0 || kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH)
 }
 
 #[cfg(test)]

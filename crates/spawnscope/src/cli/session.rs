@@ -227,7 +227,6 @@ impl Session<'_> {
             outcome.collector_failure.get_or_insert(error);
             false
         });
-        let is_command = |launch| self.command.is_some_and(|command| command.launch == launch);
         for event in &events {
             self.running.update(event);
             let ended = match &event.kind {
@@ -236,7 +235,7 @@ impl Session<'_> {
                 EventKind::Exited(exited) if exited.last_thread && self.waits_for_all => Some(event.at),
                 _ => None,
             };
-            if self.waits_for_all || is_command(event.launch) {
+            if self.waits_for_all || self.command.is_some_and(|command| command.launch == event.launch) {
                 outcome.last_ended = outcome.last_ended.max(ended);
             }
         }

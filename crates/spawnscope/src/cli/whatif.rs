@@ -1,6 +1,7 @@
 //! `spawnscope whatif`: predicts the wall with changes to launches.
 
 use std::io::{self, Write};
+use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
 
@@ -116,17 +117,23 @@ fn change_of_selection(option: &str, change: Change, text: &str) -> Result<Reque
 }
 
 fn parse_batch(text: &str) -> Result<(&str, u32)> {
-    let wrong = || anyhow!("--batch `{text}`: give SEL=K, where K launches become one, for example mv=50");
-    let (selection, size) = text.rsplit_once('=').ok_or_else(wrong)?;
-    let size = size.parse().ok().filter(|size| *size >= 2).ok_or_else(wrong)?;
-    Ok((selection, size))
+    parse_number(text)
+        .filter(|(_, size)| *size >= 2)
+        .with_context(|| format!("--batch `{text}`: give SEL=K, where K launches become one, for example mv=50"))
 }
 
 fn parse_replacement(text: &str) -> Result<(&str, u32)> {
-    let wrong = || anyhow!("--replace `{text}`: give SEL=RATIO, where RATIO is from 0 to 1000, for example gzip=0.3");
-    let (selection, ratio) = text.rsplit_once('=').ok_or_else(wrong)?;
-    let ratio: f64 = ratio.parse().ok().filter(|ratio| (0.0..=1000.0).contains(ratio)).ok_or_else(wrong)?;
+    let (selection, ratio) =
+        parse_number::<f64>(text).filter(|(_, ratio)| (0.0..=1000.0).contains(ratio)).with_context(|| {
+            format!("--replace `{text}`: give SEL=RATIO, where RATIO is from 0 to 1000, for example gzip=0.3")
+        })?;
     Ok((selection, (ratio * 1000.0).round() as u32))
+}
+
+/// Parses `SEL=NUMBER`.
+fn parse_number<N: FromStr>(text: &str) -> Option<(&str, N)> {
+    let (selection, number) = text.rsplit_once('=')?;
+    Some((selection, number.parse().ok()?))
 }
 
 /// Parses `SEL=N`, or `N` for all launches.

@@ -48,6 +48,6 @@ fn check_exists(pid: Pid) -> Result<Pid> {
 /// Whether a process has this name. Its names are that of its main thread, which the kernel cuts to 15 bytes, and the base name of its first
 /// argument.
 fn has_name(pid: Pid, wanted: &[u8]) -> bool {
-    let by_argument = || procfs::arguments(pid).first().is_some_and(|first| base_name(first) == wanted);
-    procfs::name(pid).is_some_and(|name| name == wanted) || by_argument()
+    procfs::name(pid).is_some_and(|name| name == wanted)
+        || procfs::arguments(pid).first().is_some_and(|first| base_name(first) == wanted)
 }

@@ -162,19 +162,15 @@ impl Directory {
         let page = self.path().join("counters");
         std::fs::write(&page, [0; 4096]).expect("a file");
         let counted = setting.clone().with("SPAWNSCOPE_ACCEL_EXPLAIN", page.to_str().expect("a path"));
-        let format_result = |result: &Result| format!("{}\n{}\n{:#?}", result.output, result.errors, result.files);
         let (without, with) = (self.run(&counted, texts, false), self.run(&counted, texts, true));
         if without != with {
             for text in texts {
                 let (without, with) = (self.run(&counted, &[text], false), self.run(&counted, &[text], true));
                 let text = String::from_utf8_lossy(text);
                 let (function, shell) = (setting.function, setting.shell);
-                assert_eq!(
-                    format_result(&without),
-                    format_result(&with),
-                    "{function} {shell} {text:?} {:?}",
-                    setting.variables
-                );
+                let [without, with] =
+                    [without, with].map(|result| format!("{}\n{}\n{:#?}", result.output, result.errors, result.files));
+                assert_eq!(without, with, "{function} {shell} {text:?} {:?}", setting.variables);
             }
             panic!("{:?}: the results differ only if all texts run together: {without:?} {with:?}", setting.variables);
         }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::build::{Directory, Result, Setting, library};
+use crate::build::{Directory, Setting, library};
 
 const SHELLS: [&str; 2] = ["/bin/dash", "/bin/bash"];
 
@@ -170,11 +170,10 @@ fn expected_skips(function: &str) -> u64 {
 fn after_an_exec_a_signal_status_is_the_commands_own_unless_strict() {
     let directory = Directory::new();
     let setting = Setting::new("execve", "/bin/dash").with("PROBE_SIGNAL", "9");
-    let last = |result: &Result| result.output.lines().rev().nth(1).map(str::to_owned);
-    let without = directory.run(&setting, &[b"probe"], false);
-    let with = directory.run(&setting, &[b"probe"], true);
-    assert_eq!(last(&without).as_deref(), Some("status 8900"), "{without:?}");
-    assert_eq!(last(&with).as_deref(), Some("status 9"), "{with:?}");
+    for (is_loaded, status) in [(false, "status 8900"), (true, "status 9")] {
+        let result = directory.run(&setting, &[b"probe"], is_loaded);
+        assert_eq!(result.output.lines().rev().nth(1), Some(status), "{result:?}");
+    }
     let strict = setting.with("SPAWNSCOPE_ACCEL_STRICT", "1");
     assert_eq!(directory.compare(&strict, &[b"probe"]), 0);
     // bash executes its command without a fork.
@@ -286,9 +285,10 @@ fn the_program_gets_the_environment_that_the_shell_would_pass_on() {
 fn invalid_names_of_variables_are_dropped_like_dash_and_keep_bash() {
     let directory = Directory::new();
     for name in ["A.B", "1x", "a-b", "a b", "BASH.x"] {
-        let change = |shell| Setting::new("execve", shell).with(name, "1").with("C", "2");
-        assert_eq!(directory.compare(&change("/bin/dash"), &[b"probe"]), 1, "dash drops {name}");
-        assert_eq!(directory.compare(&change("/bin/bash"), &[b"probe"]), 0, "{name}");
+        for (shell, skips) in [("/bin/dash", 1), ("/bin/bash", 0)] {
+            let setting = Setting::new("execve", shell).with(name, "1").with("C", "2");
+            assert_eq!(directory.compare(&setting, &[b"probe"]), skips, "{shell} {name}");
+        }
     }
 }
 

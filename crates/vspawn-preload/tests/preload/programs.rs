@@ -8,7 +8,7 @@ use crate::build::library;
 /// Runs a program with and without the library, and checks that the results are the same.
 fn assert_same_result(program: &str, arguments: &[&str]) {
     let directory = tempfile::tempdir().expect("a directory");
-    let run = |with: &str| {
+    let [without, with] = ["0", "1"].map(|with| {
         Command::new("timeout")
             .arg("60")
             .arg(program)
@@ -19,8 +19,7 @@ fn assert_same_result(program: &str, arguments: &[&str]) {
             .stdin(Stdio::null())
             .output()
             .expect("timeout starts")
-    };
-    let (without, with) = (run("0"), run("1"));
+    });
     if without.status.code() == Some(127) {
         eprintln!("SKIPPED: {program} is not installed");
         return;

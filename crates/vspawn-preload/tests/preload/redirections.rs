@@ -280,15 +280,15 @@ fn memory_directory() -> tempfile::TempDir {
 /// Does what the shell function does, with the redirections as the parser returned them. Returns `false` without doing anything if a file
 /// to read is missing, since the library then leaves the text to the shell.
 fn emulate_function(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
-    let is_missing = |name| !directory.join(std::str::from_utf8(words.name(name)).expect("text")).exists();
-    let mut redirections = words.redirections().iter();
-    if redirections
-        .any(|redirection| matches!(redirection.destination, Destination::File { name, mode: Mode::Read } if is_missing(name)))
-    {
-        return false;
+    for redirection in words.redirections() {
+        if let Destination::File { name, mode: Mode::Read } = redirection.destination
+            && !directory.join(std::str::from_utf8(words.name(name)).expect("text")).exists()
+        {
+            return false;
+        }
     }
-    let null = || Rc::new(File::options().read(true).write(true).open("/dev/null").expect("a file"));
-    let mut descriptors = [null(), null(), null()];
+    let null = Rc::new(File::options().read(true).write(true).open("/dev/null").expect("a file"));
+    let mut descriptors = [null.clone(), null.clone(), null];
     for redirection in words.redirections() {
         let file = match redirection.destination {
             Destination::Descriptor(from) => descriptors[usize::try_from(from).expect("a number")].clone(),

@@ -81,11 +81,11 @@ struct Samples {
 fn measure_interleaved(fixture: &mut Fixture, options: &Options) {
     // fork_exec runs only on request: after a fork, the parent has to copy each page that it writes, and the next mechanism
     // would pay for these copies.
-    let is_selected = |name: &str| match &options.only {
+    let mut selected: Vec<(&str, Mechanism)> = MECHANISMS.to_vec();
+    selected.retain(|(name, _)| match &options.only {
         Some(only) => only.iter().any(|other| other == name),
-        None => name != "fork_exec",
-    };
-    let selected: Vec<(&str, Mechanism)> = MECHANISMS.iter().copied().filter(|(name, _)| is_selected(name)).collect();
+        None => *name != "fork_exec",
+    });
     let mut samples: Vec<Samples> = selected.iter().map(|_| Samples::default()).collect();
     for _ in 0..3 {
         for (_, mechanism) in &selected {
@@ -146,11 +146,14 @@ fn cpu_time() -> (Duration, Duration) {
             libc::getrusage(who, &raw mut usage);
             usage
         };
-        let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-        sum.0 += time(usage.ru_utime);
-        sum.1 += time(usage.ru_stime);
+        sum.0 += duration(usage.ru_utime);
+        sum.1 += duration(usage.ru_stime);
     }
     sum
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
 
 /// Measures how many children per second one thread starts while it keeps `options.in_flight` of them running. Blocks of the

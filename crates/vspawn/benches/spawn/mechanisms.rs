@@ -21,22 +21,16 @@ pub struct Fixture {
 
 impl Fixture {
     pub fn new(child: &str) -> Fixture {
-        let prepare = |change: &dyn Fn(&mut Command)| {
-            let mut command = Command::new(child);
-            change(&mut command);
-            command.prepare().expect("a valid command")
-        };
+        let prepared = Command::new(child).prepare();
+        let close_others = Command::new(child).close_others(true).prepare();
+        let piped = Command::new(child).stdout(Stdio::piped()).prepare();
         Fixture {
             child: child.to_owned(),
             child_c: CString::new(child).expect("a path"),
             raw: Raw::new(child),
-            prepared: prepare(&|_| ()),
-            prepared_close_others: prepare(&|command| {
-                command.close_others(true);
-            }),
-            prepared_piped: prepare(&|command| {
-                command.stdout(Stdio::piped());
-            }),
+            prepared: prepared.expect("a valid command"),
+            prepared_close_others: close_others.expect("a valid command"),
+            prepared_piped: piped.expect("a valid command"),
         }
     }
 }

@@ -37,13 +37,12 @@ impl<'a> Exchange<'a> {
     }
 
     pub(super) fn without_limits(mut child: Child) -> Exchange<'a> {
-        let stream = |fd: Option<OwnedFd>| Stream { fd, bytes: Vec::new() };
-        let outputs = [stream(child.stdout.take().map(OwnedFd::from)), stream(child.stderr.take().map(OwnedFd::from))];
+        let outputs = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
         Exchange {
             stdin: child.stdin.take().map(OwnedFd::from),
             child,
             input: &[],
-            outputs,
+            outputs: outputs.map(|fd| Stream { fd, bytes: Vec::new() }),
             limit: usize::MAX,
             deadline: None,
             timeout: None,
@@ -111,10 +110,10 @@ impl<'a> Exchange<'a> {
     }
 
     fn wait_for_any(&self) -> Result<(), Errno> {
-        let poll = |fd: &OwnedFd, events| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
-        let reads = self.outputs.iter().filter_map(|stream| stream.fd.as_ref());
-        let mut polls: Vec<_> = reads.map(|fd| poll(fd, libc::POLLIN)).collect();
-        polls.extend(self.stdin.as_ref().map(|fd| poll(fd, libc::POLLOUT)));
+        let reads = self.outputs.iter().filter_map(|stream| Some((stream.fd.as_ref()?, libc::POLLIN)));
+        let writes = self.stdin.as_ref().map(|fd| (fd, libc::POLLOUT));
+        let polls = reads.chain(writes).map(|(fd, events)| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 });
+        let mut polls: Vec<_> = polls.collect();
         crate::handle::poll_any(&mut polls, self.remaining_time())
     }
 

@@ -137,15 +137,12 @@ impl<'a> Capture<'a> {
     /// ```
     pub fn run_to_any_end(self) -> Result<Captured, Error> {
         let mut command = self.command.clone();
-        let set_default = |command: &mut Command, target, source| {
-            command.fds.entry(target).or_insert(source);
-        };
-        match self.input {
-            Some(_) => drop(command.fds.insert(0, Source::Piped)),
-            None => set_default(&mut command, 0, Source::Null),
+        if self.input.is_some() {
+            command.fds.insert(0, Source::Piped);
         }
-        set_default(&mut command, 1, Source::Piped);
-        set_default(&mut command, 2, Source::Piped);
+        for (target, default) in [(0, Source::Null), (1, Source::Piped), (2, Source::Piped)] {
+            command.fds.entry(target).or_insert(default);
+        }
         let child = command.spawn()?;
         Exchange::new(child, &self).finish()
     }

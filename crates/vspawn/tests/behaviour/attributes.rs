@@ -78,10 +78,13 @@ fn ids(command: &mut Command) -> (i32, i32, i32) {
     (pid, fields[0], fields[1])
 }
 
+fn cat() -> Command {
+    Command::new("/bin/cat")
+}
+
 fn groups() {
     // SAFETY: integers.
     let (group, session) = unsafe { (libc::getpgrp(), libc::getsid(0)) };
-    let cat = || Command::new("/bin/cat");
     let (_, childs_group, childs_session) = ids(&mut cat());
     assert_eq!((childs_group, childs_session), (group, session));
     let (pid, childs_group, childs_session) = ids(cat().process_group(0));
@@ -124,16 +127,17 @@ fn parent_death() {
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::ParentDeath, libc::EINVAL));
 }
 
-/// The function uses more stack than a child that shares memory has.
+/// Uses more stack than a child that shares memory has.
+fn use_stack() -> Result<(), i32> {
+    let large = std::hint::black_box([1u8; 500_000]);
+    let sum: u32 = large.iter().map(|byte| u32::from(*byte)).sum();
+    if sum == 500_000 { Ok(()) } else { Err(libc::EIO) }
+}
+
 fn pre_exec() {
-    let hook = || {
-        let large = std::hint::black_box([1u8; 500_000]);
-        let sum: u32 = large.iter().map(|byte| u32::from(*byte)).sum();
-        if sum == 500_000 { Ok(()) } else { Err(libc::EIO) }
-    };
     let mut command = Command::new("/bin/true");
     // SAFETY: the function only uses its own stack.
-    let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(hook) };
+    let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(use_stack) };
     assert!(command.status().unwrap().success());
     let captured = command.stdout(Stdio::piped()).output().unwrap();
     assert!(captured.status.success());

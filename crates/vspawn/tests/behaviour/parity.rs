@@ -119,18 +119,22 @@ fn file_actions() {
 }
 
 fn failed_actions() {
-    let error_of = |command: &mut Command| {
+    for (command, stage, errno, action) in [
+        (
+            shell("").close(9).open(5, "/nowhere", libc::O_RDONLY, 0),
+            Stage::FileAction,
+            libc::ENOENT,
+            "open /nowhere as 5",
+        ),
+        (shell("").dup(77, 1), Stage::FileAction, libc::EBADF, "dup 77 to 1"),
+        (shell("").fchdir(77), Stage::FileAction, libc::EBADF, "chdir to the directory at descriptor 77"),
+        (shell("").close(-1), Stage::Prepare, libc::EBADF, "close -1"),
+    ] {
         let error = command.spawn().unwrap_err();
-        (error.stage(), error.raw_os_error(), error.action().to_owned())
-    };
-    let at = |errno, action: &str| (Stage::FileAction, errno, action.to_owned());
-    let missing = error_of(shell("").close(9).open(5, "/nowhere", libc::O_RDONLY, 0));
-    assert_eq!(missing, at(libc::ENOENT, "open /nowhere as 5"));
-    assert_eq!(error_of(shell("").dup(77, 1)), at(libc::EBADF, "dup 77 to 1"));
-    assert_eq!(error_of(shell("").fchdir(77)), at(libc::EBADF, "chdir to the directory at descriptor 77"));
-    let terminal = error_of(shell("").stdin(Stdio::null()).foreground(0));
-    assert_eq!((terminal.0, terminal.1), (Stage::FileAction, libc::ENOTTY));
-    assert_eq!(error_of(shell("").close(-1)), (Stage::Prepare, libc::EBADF, "close -1".to_owned()));
+        assert_eq!((error.stage(), error.raw_os_error(), error.action()), (stage, errno, action));
+    }
+    let terminal = shell("").stdin(Stdio::null()).foreground(0).spawn().unwrap_err();
+    assert_eq!((terminal.stage(), terminal.raw_os_error()), (Stage::FileAction, libc::ENOTTY));
 }
 
 /// Like glibc's tst-spawn3: when RLIMIT_NOFILE is reached, closing a descriptor and opening a file at its number need no free number.
@@ -145,18 +149,23 @@ fn full_table() {
     assert_eq!(std::fs::read_to_string(directory.path().join("out")).unwrap(), "text\n");
 }
 
+fn cat() -> Command {
+    Command::new("/bin/cat")
+}
+
+/// Returns a field of the status of a child that is `cat`.
+fn status_field(cat: &mut Command, name: &str) -> String {
+    let status = stdout_of(cat.arg("/proc/self/status"));
+    crate::support::state::field(&status, name)
+}
+
 fn scheduling() {
-    let field = |command: &mut Command, name: &str| {
-        let status = stdout_of(command.arg("/proc/self/status"));
-        crate::support::state::field(&status, name)
-    };
-    let cat = || Command::new("/bin/cat");
-    let ours = field(&mut cat(), "Cpus_allowed_list");
+    let ours = status_field(&mut cat(), "Cpus_allowed_list");
     let first: usize = ours.split([',', '-']).next().unwrap().parse().unwrap();
-    assert_eq!(field(cat().affinity([first]), "Cpus_allowed_list"), first.to_string());
-    assert_eq!(field(&mut cat(), "Cpus_allowed_list"), ours);
-    assert_eq!(field(cat().no_new_privileges(true), "NoNewPrivs"), "1");
-    assert_eq!(field(&mut cat(), "NoNewPrivs"), "0");
+    assert_eq!(status_field(cat().affinity([first]), "Cpus_allowed_list"), first.to_string());
+    assert_eq!(status_field(&mut cat(), "Cpus_allowed_list"), ours);
+    assert_eq!(status_field(cat().no_new_privileges(true), "NoNewPrivs"), "1");
+    assert_eq!(status_field(&mut cat(), "NoNewPrivs"), "0");
     let policy = stdout_of(Command::new("/bin/cat").scheduler(libc::SCHED_BATCH, 0).arg("/proc/self/stat"));
     let after_name = policy.rsplit_once(')').unwrap().1;
     assert_eq!(after_name.split_whitespace().nth(38), Some("3"), "the 41st field: {policy}");

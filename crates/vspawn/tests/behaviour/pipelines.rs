@@ -32,12 +32,11 @@ fn statuses() {
 
 fn failure() {
     for position in 0..4 {
-        let command = |index| {
-            if index == position { Command::new("/nowhere") } else { Command::new("/bin/cat") }
-        };
-        let mut first = command(0);
-        first.stdin(Stdio::piped());
-        let pipeline = (1..4).fold(Pipeline::new().then(first), |pipeline, index| pipeline.then(command(index)));
+        let mut programs = ["/bin/cat"; 4];
+        programs[position] = "/nowhere";
+        let mut commands = programs.map(Command::new);
+        commands[0].stdin(Stdio::piped());
+        let pipeline = commands.into_iter().fold(Pipeline::new(), Pipeline::then);
         let error = pipeline.spawn().unwrap_err();
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
         assert_eq!(pipeline.output().unwrap_err(), error);

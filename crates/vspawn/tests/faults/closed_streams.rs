@@ -65,7 +65,6 @@ fn check(closed: u32) {
 /// Checks that the child's three descriptors have the right targets, and that no other descriptor is open in it.
 fn check_streams(requested: [Request; 3], close_others: bool, directory: &std::path::Path) {
     let before = open_files();
-    let inherited = |fd: i32| before.get(&fd).cloned();
     let mut command = Command::new(helper::path());
     let [stdin, stdout, stderr] = requested.map(Request::stdio);
     command.stdin(stdin).stdout(stdout).stderr(stderr).close_others(close_others);
@@ -73,7 +72,7 @@ fn check_streams(requested: [Request; 3], close_others: bool, directory: &std::p
     for (fd, request) in (0..).zip(requested) {
         let found = found.get(&fd);
         match request {
-            Request::Inherit => assert_eq!(found.cloned(), inherited(fd), "{fd} of {requested:?}"),
+            Request::Inherit => assert_eq!(found, before.get(&fd), "{fd} of {requested:?}"),
             Request::Null => assert_eq!(found.unwrap(), "/dev/null", "{fd} of {requested:?}"),
             Request::Piped => assert!(found.unwrap().starts_with("pipe:"), "{fd} of {requested:?}"),
         }

@@ -18,7 +18,6 @@ use crate::support::state::open_files;
 use crate::support::{Test, helper, kernel, test};
 
 pub fn tests() -> Vec<Test> {
-    let with_helper = |name: &str, run: fn()| test(name, run).needs(&[Need::Cc]);
     let mut tests = vec![
         with_helper("swaps_cycles_and_chains_of_descriptors_are_placed_correctly", shapes),
         with_helper("a_source_may_be_a_pipes_target", source_is_a_pipes_target),
@@ -46,13 +45,14 @@ pub fn tests() -> Vec<Test> {
     tests
 }
 
+fn with_helper(name: &str, run: fn()) -> Test {
+    test(name, run).needs(&[Need::Cc])
+}
+
 /// Creates `count` files with known names, at the lowest free numbers from `least` on.
 fn files(directory: &Path, count: usize, least: i32) -> Vec<OwnedFd> {
-    let make = |index: usize| {
-        let file = File::create(directory.join(format!("file{index}"))).unwrap();
-        kernel::copy_above(file.as_raw_fd(), least).unwrap()
-    };
-    (0..count).map(make).collect()
+    let files = (0..count).map(|index| File::create(directory.join(format!("file{index}"))).unwrap());
+    files.map(|file| kernel::copy_above(file.as_raw_fd(), least).unwrap()).collect()
 }
 
 fn path_of(fd: i32) -> String {

@@ -46,6 +46,12 @@ fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
+fn command(program: &str, mechanism: Mechanism) -> Command {
+    let mut command = Command::new(program);
+    command.mechanism(mechanism);
+    command
+}
+
 fn dispositions(clone3_refused: Option<i32>) {
     let real_time = libc::SIGRTMIN() + 3;
     for signal in [libc::SIGUSR1, libc::SIGTERM, real_time, 64] {
@@ -60,19 +66,17 @@ fn dispositions(clone3_refused: Option<i32>) {
         refuse(&[(call(libc::SYS_clone3), errno)]);
     }
     for mechanism in [Mechanism::Share, Mechanism::Fork] {
-        let cat = || {
-            let mut command = Command::new("/bin/cat");
-            command.mechanism(mechanism);
-            command
-        };
-        let others = signal_sets(&mut cat())[1] & !ours & !pipe;
-        assert_eq!(signal_sets(&mut cat()), [0, ours | others, 0]);
-        assert_eq!(signal_sets(cat().inherit_sigpipe()), [0, ours | others | pipe, 0]);
+        let others = signal_sets(&mut command("/bin/cat", mechanism))[1] & !ours & !pipe;
+        assert_eq!(signal_sets(&mut command("/bin/cat", mechanism)), [0, ours | others, 0]);
+        assert_eq!(signal_sets(command("/bin/cat", mechanism).inherit_sigpipe()), [0, ours | others | pipe, 0]);
         let default = &[libc::SIGHUP, libc::SIGTERM];
-        assert_eq!(signal_sets(cat().default_signals(default)), [0, others | ours & !bit(libc::SIGHUP), 0]);
-        let ignored = signal_sets(cat().ignored_signals(&[libc::SIGUSR1]));
+        assert_eq!(
+            signal_sets(command("/bin/cat", mechanism).default_signals(default)),
+            [0, others | ours & !bit(libc::SIGHUP), 0]
+        );
+        let ignored = signal_sets(command("/bin/cat", mechanism).ignored_signals(&[libc::SIGUSR1]));
         assert_eq!(ignored, [0, ours | others | bit(libc::SIGUSR1), 0]);
-        let blocked = signal_sets(cat().blocked_signals(&[libc::SIGUSR2, 64]));
+        let blocked = signal_sets(command("/bin/cat", mechanism).blocked_signals(&[libc::SIGUSR2, 64]));
         assert_eq!(blocked, [0, ours | others, bit(libc::SIGUSR2) | bit(64)]);
     }
     detached();
@@ -128,16 +132,12 @@ fn no_pidfds() {
         (call(libc::SYS_clone).with(0, with_pidfd as u32), EINVAL),
         (call(libc::SYS_pidfd_open), ENOSYS),
     ]);
-    let forked = |program: &str| {
-        let mut command = Command::new(program);
-        command.mechanism(Mechanism::Fork);
-        command
-    };
-    assert!(forked("/bin/true").status().unwrap().success());
-    assert_eq!(forked("/bin/echo").arg("x").output().unwrap().stdout, b"x\n");
-    let error = forked("/nowhere").close_others(true).spawn().unwrap_err();
+    assert!(command("/bin/true", Mechanism::Fork).status().unwrap().success());
+    assert_eq!(command("/bin/echo", Mechanism::Fork).arg("x").output().unwrap().stdout, b"x\n");
+    let error = command("/nowhere", Mechanism::Fork).close_others(true).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-    let mut child = forked("/bin/sh").args(["-c", "sleep 1000 & wait"]).process_group(0).spawn().unwrap();
+    let mut child =
+        command("/bin/sh", Mechanism::Fork).args(["-c", "sleep 1000 & wait"]).process_group(0).spawn().unwrap();
     assert!(child.pidfd().is_none());
     assert_eq!(child.wait_timeout(Duration::from_millis(50)).unwrap(), None);
     assert_eq!(child.kill_tree().unwrap(), 1);

@@ -6,25 +6,19 @@ use crate::support::needs::Need;
 use crate::support::{Test, kernel, run_alone, test};
 
 pub fn tests() -> Vec<Test> {
-    let run_under = |wrapper: &'static [&str], inner: &'static str| move || run_alone(wrapper, inner).unwrap();
     vec![
-        test(
-            "every_kind_of_spawn_works_as_pid_1_of_a_namespace",
-            run_under(&["unshare", "--pid", "--fork", "--mount-proc"], "as_pid_1"),
-        )
+        test("every_kind_of_spawn_works_as_pid_1_of_a_namespace", || {
+            run_alone(&["unshare", "--pid", "--fork", "--mount-proc"], "as_pid_1").unwrap();
+        })
         .needs(&[Need::PidNs]),
-        test(
-            "every_kind_of_spawn_works_under_strace",
-            run_under(&["strace", "-f", "-o", "/dev/null"], "every_kind_of_spawn"),
-        )
+        test("every_kind_of_spawn_works_under_strace", || {
+            run_alone(&["strace", "-f", "-o", "/dev/null"], "every_kind_of_spawn").unwrap();
+        })
         .needs(&[Need::Strace]),
-        test(
-            "every_kind_of_spawn_works_under_strace_with_a_filter",
-            run_under(
-                &["strace", "-f", "--seccomp-bpf", "-e", "trace=execve", "-o", "/dev/null"],
-                "every_kind_of_spawn",
-            ),
-        )
+        test("every_kind_of_spawn_works_under_strace_with_a_filter", || {
+            let strace = ["strace", "-f", "--seccomp-bpf", "-e", "trace=execve", "-o", "/dev/null"];
+            run_alone(&strace, "every_kind_of_spawn").unwrap();
+        })
         .needs(&[Need::Strace]),
         test("a_living_parent_in_another_pid_namespace_does_not_cause_the_death_signal", parent_outside)
             .needs(&[Need::PidNs])

@@ -5,7 +5,7 @@ use libc::{EACCES, EAGAIN, EINVAL, EIO, EMFILE, ENOMEM, ENOSYS, EPERM};
 use vspawn::{Command, Mechanism, Stage, Stdio};
 
 use crate::support::kernel;
-use crate::support::seccomp::{Call, ask, call, refuse};
+use crate::support::seccomp::{ask, call, refuse};
 use crate::support::state::{State, mappings};
 use crate::support::{Test, test};
 
@@ -118,11 +118,11 @@ pub fn tests() -> Vec<Test> {
 }
 
 fn refuse_all(row: &Row) {
-    let rule = |(number, argument, errno): &Refusal| {
-        let call: Call = call(*number);
+    let rules = row.refused.iter().map(|(number, argument, errno)| {
+        let call = call(*number);
         (argument.map_or(call, |(index, value)| call.with(index, value)), *errno)
-    };
-    refuse(&row.refused.iter().map(rule).collect::<Vec<_>>());
+    });
+    refuse(&rules.collect::<Vec<_>>());
 }
 
 /// Checks a row several times, since a later round may find what an earlier one has left behind.

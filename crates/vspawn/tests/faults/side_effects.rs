@@ -87,18 +87,20 @@ fn allocations() {
     assert_eq!(ALLOCATIONS.load(Relaxed) - before, 0);
 }
 
+/// Returns the number of allocations of a spawn, and the number of lines that the child printed.
+fn allocated(command: &mut Command) -> (usize, usize) {
+    let before = ALLOCATIONS.load(Relaxed);
+    let mut child = command.spawn().unwrap();
+    let count = ALLOCATIONS.load(Relaxed) - before;
+    let printed = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
+    assert!(child.wait().unwrap().success());
+    (count, printed.lines().count())
+}
+
 /// A thousand more variables reach the child, and cost no allocation.
 fn unchanged_environment() {
     let mut command = Command::new("env");
     command.stdout(Stdio::piped());
-    let allocated = |command: &mut Command| {
-        let before = ALLOCATIONS.load(Relaxed);
-        let mut child = command.spawn().unwrap();
-        let count = ALLOCATIONS.load(Relaxed) - before;
-        let printed = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
-        assert!(child.wait().unwrap().success());
-        (count, printed.lines().count())
-    };
     let (few, variables) = allocated(&mut command);
     for index in 0..1000 {
         // SAFETY: this process has one thread.
@@ -133,9 +135,11 @@ fn buffered_output() {
     // SAFETY: a constant format.
     unsafe { libc::printf(c"printed before the spawn".as_ptr()) };
     for program in ["/nowhere", "/bin/true"] {
-        let stdout = || Stdio::from(File::options().append(true).create(true).open(&path).unwrap());
-        let _ = Command::new(program).stdout(stdout()).spawn().map(|mut child| child.wait());
-        let _ = Command::new(program).stdout(stdout()).spawn_nowait().map(|mut child| child.wait());
+        let file = File::options().append(true).create(true).open(&path).unwrap();
+        let mut command = Command::new(program);
+        command.stdout(Stdio::from(file));
+        let _ = command.spawn().map(|mut child| child.wait());
+        let _ = command.spawn_nowait().map(|mut child| child.wait());
     }
     assert_eq!(std::fs::read(&path).unwrap(), b"");
 }

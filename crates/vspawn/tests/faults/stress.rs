@@ -117,13 +117,13 @@ fn fork_in_another_thread() {
         let mut forks = 0;
         while Instant::now() < end || forks < MIN_FORKS {
             let status = kernel::run_in_fork(|| {
-                let worked =
-                    || commands.works.spawn().is_ok_and(|mut child| child.wait().is_ok_and(|end| end.success()));
-                let worked_nowait = || {
-                    let child = commands.works.spawn_nowait();
-                    child.is_ok_and(|mut child| child.wait().is_ok_and(|end| end.success()))
-                };
-                if (0..5).all(|_| worked() && worked_nowait() && commands.fails.spawn().is_err()) { 0 } else { 1 }
+                let all_worked = (0..5).all(|_| {
+                    let children = [commands.works.spawn(), commands.works.spawn_nowait()];
+                    let mut statuses = children.into_iter().map(|child| child.and_then(|mut child| child.wait()));
+                    statuses.all(|status| status.is_ok_and(|status| status.success()))
+                        && commands.fails.spawn().is_err()
+                });
+                i32::from(!all_worked)
             });
             assert_eq!(status, 0);
             forks += 1;

@@ -108,15 +108,15 @@ fn trial(test: Test) -> Trial {
 /// Runs a test in its own process. `wrapper` is a command line that starts this process, such as `unshare --pid`; it may be empty.
 pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
     let output = tempfile::NamedTempFile::new().unwrap();
-    let log = || Stdio::from(File::options().append(true).open(output.path()).unwrap());
+    let log = File::options().append(true).open(output.path()).unwrap();
     let this = std::env::current_exe().unwrap();
     let line: Vec<PathBuf> = wrapper.iter().map(PathBuf::from).chain([this]).collect();
     let mut child = Command::new(&line[0])
         .args(&line[1..])
         .env(TEST_NAME_VARIABLE, name)
         .stdin(Stdio::null())
-        .stdout(log())
-        .stderr(log())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
         .process_group(0)
         .spawn()
         .map_err(|error| format!("{}: {error}", line[0].display()))?;

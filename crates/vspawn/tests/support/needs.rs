@@ -86,8 +86,8 @@ impl Need {
 pub fn required(need: Need) -> Result<bool, String> {
     let names = std::env::var(REQUIRED_VARIABLE).unwrap_or_default();
     let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    let known = |name: &str| OTHER_CRATES_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
-    match names.iter().find(|name| !known(name)) {
+    let mut unknown = names.iter().filter(|name| !OTHER_CRATES_NEEDS.contains(name));
+    match unknown.find(|name| Need::ALL.iter().all(|need| need.name() != **name)) {
         Some(unknown) => Err(format!("{REQUIRED_VARIABLE} names `{unknown}`, which no test needs")),
         None => Ok(names.contains(&need.name())),
     }
@@ -102,14 +102,14 @@ fn cgroup() -> Result<(), String> {
 /// Starts a child with the library, which reports a refusal and does not fall back to fork. The result is cached, since every test needs it.
 fn shared_memory() -> Result<(), String> {
     static RESULT: OnceLock<Result<(), String>> = OnceLock::new();
-    let start_child = || match vspawn::Command::new("/bin/true").status() {
+    let result = RESULT.get_or_init(|| match vspawn::Command::new("/bin/true").status() {
         Err(error) if error.stage() == vspawn::Stage::Clone => {
             let errno = std::io::Error::from_raw_os_error(error.raw_os_error());
             Err(format!("the kernel (or qemu-user) refuses children that share memory: {errno}"))
         }
         _ => Ok(()),
-    };
-    RESULT.get_or_init(start_child).clone()
+    });
+    result.clone()
 }
 
 fn succeeds(line: &[&str]) -> Result<(), String> {

@@ -28,24 +28,32 @@ impl Call {
 
 /// Builds a filter that takes an action for each of the calls, and allows all others.
 fn build_filter(rules: &[(Call, u32)]) -> Vec<libc::sock_filter> {
-    let statement = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
-    let unless =
-        |k, skip| libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: 0, jf: skip, k };
-    let load = |offset| statement((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, offset);
-    let result = |value| statement((libc::BPF_RET | libc::BPF_K) as u16, value);
     let mut program = Vec::new();
     for (call, action) in rules {
         let number = call.number as u32;
         match call.argument {
-            None => program.extend([load(0), unless(number, 1)]),
+            None => program.extend([load(0), skip_unless(number, 1)]),
             Some((index, value)) => {
-                program.extend([load(0), unless(number, 3), load(OFFSET_OF_ARGUMENTS + 8 * index), unless(value, 1)]);
+                let argument = load(OFFSET_OF_ARGUMENTS + 8 * index);
+                program.extend([load(0), skip_unless(number, 3), argument, skip_unless(value, 1)]);
             }
         }
-        program.push(result(*action));
+        program.push(return_action(*action));
     }
-    program.push(result(libc::SECCOMP_RET_ALLOW));
+    program.push(return_action(libc::SECCOMP_RET_ALLOW));
     program
+}
+
+fn load(offset: u32) -> libc::sock_filter {
+    libc::sock_filter { code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, jt: 0, jf: 0, k: offset }
+}
+
+fn skip_unless(value: u32, skipped: u8) -> libc::sock_filter {
+    libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: 0, jf: skipped, k: value }
+}
+
+fn return_action(action: u32) -> libc::sock_filter {
+    libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: action }
 }
 
 fn install(rules: &[(Call, u32)], flags: libc::c_ulong) -> i32 {

@@ -30,9 +30,12 @@ impl State {
 /// Returns this process's descriptors and their targets.
 pub fn open_files() -> BTreeMap<i32, String> {
     // Tries each number instead of listing the directory, because a filter may refuse the listing.
-    let target = |fd: i32| Some((fd, std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?));
-    let found = (0..DESCRIPTOR_LIMIT).filter(|fd| kernel::is_open(*fd)).filter_map(target);
-    found.map(|(fd, path)| (fd, path.display().to_string())).collect()
+    let open = (0..DESCRIPTOR_LIMIT).filter(|fd| kernel::is_open(*fd));
+    open.filter_map(|fd| {
+        let path = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+        Some((fd, path.display().to_string()))
+    })
+    .collect()
 }
 
 /// Returns a set of signals of this thread. The two that libc reserves are removed: libc installs their handlers with the first thread or

@@ -39,11 +39,10 @@ impl WindowArguments {
     /// Returns the options as the user would type them, followed by the name of the recording. `None` if there are neither.
     #[must_use]
     pub fn with_file(&self, file: Option<String>) -> Option<String> {
-        let seconds = |option: &str, at: Nanos| format!("--{option} {}", at.0 as f64 / NANOS_PER_SECOND);
         let typed = [
             self.episode.map(|number| format!("--episode {number}")),
-            self.from.map(|at| seconds("from", at)),
-            self.to.map(|at| seconds("to", at)),
+            self.from.map(|at| format!("--from {}", at.0 as f64 / NANOS_PER_SECOND)),
+            self.to.map(|at| format!("--to {}", at.0 as f64 / NANOS_PER_SECOND)),
             self.process.map(|pid| format!("--process {pid}")),
             file,
         ];

@@ -184,11 +184,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     let mut report = Report::new(Machine::read(), quick);
     report.seconds = Some(time.as_secs_f64());
     report.machine.run_conditions = RunConditions::read_before_run(context.directory());
-    let show = |text: &dyn Fn(usize) -> String| match table_width {
-        Some(width) => progress.suspend(|| print(text(width).as_bytes())),
-        None => Ok(()),
-    };
-    let mut shown = show(&|width| present::machine(&report.machine, width));
+    let mut shown = show(&progress, table_width, |width| present::machine(&report.machine, width));
     for (number, experiment) in chosen.iter().enumerate() {
         if interrupt::status().is_some() || shown.is_err() {
             report.not_run.push(experiment.name.to_owned());
@@ -199,13 +195,20 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
         if interrupt::status().is_some() {
             outcome.note("interrupted before all cases were measured");
         }
-        shown = show(&|width| present::experiment(&outcome, width));
+        shown = show(&progress, table_width, |width| present::experiment(&outcome, width));
         report.experiments.push(outcome);
     }
     progress.clear();
     report.machine.run_conditions.add_load_after();
     report.interrupted = interrupt::status().is_some();
     Ok((report, shown))
+}
+
+fn show(progress: &Progress, table_width: Option<usize>, render: impl Fn(usize) -> String) -> Result<()> {
+    match table_width {
+        Some(width) => progress.suspend(|| print(render(width).as_bytes())),
+        None => Ok(()),
+    }
 }
 
 fn print_report(form: Form, report: &Report, comparison: Option<&Comparison>, width: usize) -> Result<()> {

@@ -69,8 +69,8 @@ fn check_replaceable(path: &Path, inputs: &[&Path]) -> Result<()> {
 }
 
 fn is_same_file(path: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
-    identity(path).is_some_and(|one| Some(one) == identity(other))
+    let [path, other] = [path, other].map(fs::metadata);
+    path.is_ok_and(|path| other.is_ok_and(|other| (path.dev(), path.ino()) == (other.dev(), other.ino())))
 }
 
 /// Whether the file is JSON with a `schema_version`, which all JSON of spawnscope has.
@@ -101,16 +101,19 @@ mod tests {
         symlink(&read, &link).unwrap();
         fs::write(&report, "{\"schema_version\": 1}").unwrap();
         fs::write(&other, "{\"version\": 1}").unwrap();
-        let refused = |path: &Path| {
-            let claimed = Destination::claim(path, &[&read]);
-            claimed.err().map(|error| error.to_string()).unwrap_or_default()
-        };
-        assert!(refused(&read).contains("compared") && refused(&link).contains("compared"));
-        assert!(refused(&report).contains("is a report"));
-        assert_eq!(refused(&other), "");
-        for name in ["a.json", "a.CSV", "a.md"] {
-            assert!(refused(&directory.path().join(name)).starts_with("-o writes HTML"), "{name}");
+        let [json, csv, markdown] = ["a.json", "a.CSV", "a.md"].map(|name| directory.path().join(name));
+        for (path, reason) in [
+            (&read, "compared"),
+            (&link, "compared"),
+            (&report, "is a report"),
+            (&json, "-o writes HTML"),
+            (&csv, "-o writes HTML"),
+            (&markdown, "-o writes HTML"),
+        ] {
+            let error = Destination::claim(path, &[&read]).err().unwrap().to_string();
+            assert!(error.contains(reason), "{error}");
         }
+        assert!(Destination::claim(&other, &[&read]).is_ok());
         assert_eq!(fs::read_to_string(read).unwrap(), "anything");
     }
 

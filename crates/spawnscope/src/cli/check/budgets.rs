@@ -63,21 +63,20 @@ impl CheckRequest {
     }
 
     fn join(options: &BudgetArguments, section: &Section, file_baseline: Vec<PathBuf>) -> Result<CheckRequest> {
-        let either = |option: &Option<String>, file: &Option<String>| option.clone().or(file.clone());
-        let share = either(&options.max_critical_tax, &section.max_critical_tax);
-        let wall = either(&options.max_wall, &section.max_wall);
-        let tolerance = either(&options.tolerance, &section.tolerance);
+        let share = options.max_critical_tax.as_deref().or(section.max_critical_tax.as_deref());
+        let wall = options.max_wall.as_deref().or(section.max_wall.as_deref());
+        let tolerance = options.tolerance.as_deref().or(section.tolerance.as_deref());
         Ok(CheckRequest {
             budgets: Budgets {
                 launches: options.max_launches.or(section.max_launches),
                 forks_without_exec: options.max_forks_without_exec.or(section.max_forks_without_exec),
                 failed_execs: options.max_failed_execs.or(section.max_failed_execs),
-                critical_tax: share.as_deref().map(parse_share).transpose().context("--max-critical-tax")?,
-                wall: wall.as_deref().map(parse_time).transpose().context("--max-wall")?,
+                critical_tax: share.map(parse_share).transpose().context("--max-critical-tax")?,
+                wall: wall.map(parse_time).transpose().context("--max-wall")?,
                 per_line: options.per_line.or(section.per_line),
                 per_command: per_command(options, section)?,
             },
-            tolerance: tolerance.as_deref().map_or(Ok(Tolerance::Count(0)), parse_tolerance).context("--tolerance")?,
+            tolerance: tolerance.map_or(Ok(Tolerance::Count(0)), parse_tolerance).context("--tolerance")?,
             against: if options.against.is_empty() { file_baseline } else { options.against.clone() },
         })
     }
@@ -98,9 +97,10 @@ fn read(path: &Path) -> Result<Section> {
 fn per_command(options: &BudgetArguments, section: &Section) -> Result<Vec<CommandBudget>> {
     let mut budgets = section.per_command.clone();
     for text in &options.per_command {
-        let wrong = || anyhow!("--per-command `{text}`: give PROGRAM=N, such as git=50");
-        let (name, limit) = text.rsplit_once('=').ok_or_else(wrong)?;
-        budgets.insert(name.to_owned(), limit.parse().map_err(|_| wrong())?);
+        let budget = text.rsplit_once('=').and_then(|(name, limit)| Some((name, limit.parse().ok()?)));
+        let (name, limit) =
+            budget.with_context(|| format!("--per-command `{text}`: give PROGRAM=N, such as git=50"))?;
+        budgets.insert(name.to_owned(), limit);
     }
     budgets.iter().map(|(name, limit)| CommandBudget::new(name, *limit).context("--per-command")).collect()
 }

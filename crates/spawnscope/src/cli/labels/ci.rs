@@ -68,11 +68,11 @@ const SERVICES: [Service; 5] = [
 
 /// Returns the labels from the CI service that runs this process: `ci`, which is its name, and those whose variables are set.
 pub(super) fn labels(variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
-    let is_here = |service: &&Service| {
+    let service = SERVICES.iter().find(|service| {
         let (name, expected) = service.marker;
         variable(name).is_some_and(|value| expected.is_none_or(|expected| value == expected))
-    };
-    let Some(service) = SERVICES.iter().find(is_here) else {
+    });
+    let Some(service) = service else {
         return Vec::new();
     };
     let first = |names: &[&str]| names.iter().find_map(|name| variable(name));
@@ -100,11 +100,10 @@ mod tests {
     use super::*;
 
     fn labels_for(variables: &[(&str, &str)]) -> String {
-        let variable = |name: &str| {
+        let labels = labels(&|name| {
             let found = variables.iter().find(|(key, value)| *key == name && !value.is_empty());
             found.map(|(_, value)| (*value).to_owned())
-        };
-        let labels = labels(&variable);
+        });
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         labels.join(" ")
     }

@@ -3,13 +3,13 @@
 
 mod ci;
 
-use std::env;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use super::variable;
 use crate::record::reader::Label;
 
 /// Maximum number of `--label` options. The remaining labels up to `Label::MAX_COUNT` are for those that are found automatically.
@@ -45,7 +45,6 @@ pub fn check(given: &[Label]) -> Result<()> {
 /// found one with the same key.
 pub fn collect(given: &[Label]) -> Vec<Label> {
     let root = Path::new("/");
-    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     add_found(given, ci::labels(&variable).into_iter().chain(machine_labels(root, &variable)))
 }
 
@@ -134,17 +133,16 @@ mod tests {
     #[test]
     fn labels_of_the_machine_are_read_from_its_files() {
         let root = tempfile::tempdir().unwrap();
-        let none = |_: &str| None;
-        assert_eq!(machine_labels(root.path(), &none), []);
+        assert_eq!(machine_labels(root.path(), &|_| None), []);
         fs::create_dir_all(root.path().join("proc")).unwrap();
         fs::create_dir_all(root.path().join("run")).unwrap();
         let cpuinfo = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.20GHz\nflags\t: a b\n";
         fs::write(root.path().join("proc/cpuinfo"), cpuinfo).unwrap();
         fs::write(root.path().join("run/.containerenv"), "engine=\"podman\"\nimage=\"docker.io/rust:1\"\n").unwrap();
         let expected = [("cpu", "Some CPU @ 2.20GHz".to_owned()), ("image", "docker.io/rust:1".to_owned())];
-        assert_eq!(machine_labels(root.path(), &none), expected);
+        assert_eq!(machine_labels(root.path(), &|_| None), expected);
         fs::remove_file(root.path().join("run/.containerenv")).unwrap();
-        let gitlab = |name: &str| (name == "CI_JOB_IMAGE").then(|| "ruby:3".to_owned());
-        assert_eq!(machine_labels(root.path(), &gitlab)[1], ("image", "ruby:3".to_owned()));
+        let labels = machine_labels(root.path(), &|name| (name == "CI_JOB_IMAGE").then(|| "ruby:3".to_owned()));
+        assert_eq!(labels[1], ("image", "ruby:3".to_owned()));
     }
 }

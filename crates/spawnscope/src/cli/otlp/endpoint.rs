@@ -1,10 +1,10 @@
 //! The address and the headers of an OpenTelemetry collector, from the command line or from OpenTelemetry's environment
 //! variables.
 
-use std::env;
-
 use anyhow::{Context, Result, bail};
 use ureq::http::{HeaderName, HeaderValue, Uri};
+
+use crate::cli::variable;
 
 /// The default address according to the OTLP specification: a collector on this machine.
 const DEFAULT_ADDRESS: &str = "http://localhost:4318";
@@ -25,7 +25,6 @@ impl Endpoint {
         if let Some(address) = address {
             return Endpoint::parse(address, "").with_context(|| format!("--otlp {address}"));
         }
-        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let address = variable("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
         let headers = variable("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
         Endpoint::parse(&address, &headers)
@@ -65,13 +64,14 @@ impl Endpoint {
 /// Parses `NAME=VALUE,NAME=VALUE`. Bytes of a value may be written as `%20`.
 fn parse_headers(headers: &str) -> Result<Vec<(HeaderName, HeaderValue)>> {
     let pairs = headers.split(',').filter(|pair| !pair.trim().is_empty());
-    let parse = |pair: &str| {
-        let (name, value) = pair.split_once('=')?;
-        let value: Vec<u8> = percent_encoding::percent_decode_str(value.trim()).collect();
-        Some((name.trim().parse().ok()?, HeaderValue::from_bytes(&value).ok()?))
-    };
     // A header may contain a secret, so it is not printed.
-    pairs.map(|pair| parse(pair).context("the headers are not NAME=VALUE,NAME=VALUE")).collect()
+    pairs.map(|pair| parse_header(pair).context("the headers are not NAME=VALUE,NAME=VALUE")).collect()
+}
+
+fn parse_header(pair: &str) -> Option<(HeaderName, HeaderValue)> {
+    let (name, value) = pair.split_once('=')?;
+    let value: Vec<u8> = percent_encoding::percent_decode_str(value.trim()).collect();
+    Some((name.trim().parse().ok()?, HeaderValue::from_bytes(&value).ok()?))
 }
 
 #[cfg(test)]
