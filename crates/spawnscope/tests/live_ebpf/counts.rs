@@ -33,8 +33,7 @@ fn a_prime_number_of_launches_is_counted_exactly() {
     let children = launches.children_of(launches.root());
     assert_eq!(children.len(), 1009);
     assert!(children.iter().all(|child| child.programs() == ["tiny"] && child.exit_code() == Some(0)));
-    let has_all_phases = |child: &&Launch| PHASES.iter().all(|phase| child.phase_ns(phase).is_some());
-    let incomplete = children.iter().find(|child| !has_all_phases(child));
+    let incomplete = children.iter().find(|child| PHASES.iter().any(|phase| child.phase_ns(phase).is_none()));
     assert_eq!(incomplete.map(|child| child.json()), None, "a phase is unknown");
 }
 
@@ -76,9 +75,8 @@ fn launches_by_32_bit_calls_are_complete() {
     }
     // waitpid, wait4 and waitid are recorded with the numbers of 64-bit programs. The wait4 waits for any child.
     let waits = launches.root().json()["waits"].as_array().expect("waits");
-    let count = |wanted: &dyn Fn(&Value) -> bool| waits.iter().filter(|wait| wanted(wait)).count();
-    let any = count(&|wait| wait["syscall"] == 61 && wait["argument"] == -1);
-    let reaping = count(&|wait| wait["syscall"] == 61 || wait["syscall"] == 247);
+    let any = waits.iter().filter(|wait| wait["syscall"] == 61 && wait["argument"] == -1).count();
+    let reaping = waits.iter().filter(|wait| wait["syscall"] == 61 || wait["syscall"] == 247).count();
     assert!(any == 1 && reaping >= 3, "{waits:#?}");
 }
 
