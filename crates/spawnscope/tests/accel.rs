@@ -99,11 +99,14 @@ fn a_missing_preload_library_is_an_error_unless_preloading_is_off() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("spawnscope");
     fs::copy(env!("CARGO_BIN_EXE_spawnscope"), &program).unwrap();
-    let run = |arguments: &[&str]| Command::new(&program).arg("accel").args(arguments).output().unwrap();
-    let output = run(&["--", "true"]);
+    let output = run_accel(&program, &["--", "true"]);
     assert_eq!(output.status.code(), Some(125));
     assert!(errors(&output).contains("failed to find libvspawn_preload.so"), "{output:?}");
-    assert_eq!(run(&["--no-preload", "--", "true"]).status.code(), Some(0));
+    assert_eq!(run_accel(&program, &["--no-preload", "--", "true"]).status.code(), Some(0));
+}
+
+fn run_accel(spawnscope: &Path, arguments: &[&str]) -> Output {
+    Command::new(spawnscope).arg("accel").args(arguments).output().unwrap()
 }
 
 #[test]
@@ -126,34 +129,38 @@ fn a_warning_says_why_a_program_cannot_be_preloaded() {
     fs::write(&source, "int main(void) { return 0; }").unwrap();
     let cc = Command::new("cc").arg("-static").arg(&source).arg("-o").arg(&program).status();
     assert!(cc.unwrap().success());
-    let run = |program: &Path| accel(&["--", program.to_str().unwrap()]);
-    assert!(errors(&run(&program)).contains("statically linked"));
+    assert!(warnings(&program).contains("statically linked"));
     let copy = directory.path().join("copy");
     fs::copy(fs::canonicalize("/bin/true").unwrap(), &copy).unwrap();
-    assert_eq!(errors(&run(&copy)), "");
+    assert_eq!(warnings(&copy), "");
     fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
-    assert!(errors(&run(&copy)).contains("set-user-id"));
+    assert!(warnings(&copy).contains("set-user-id"));
+}
+
+fn warnings(program: &Path) -> String {
+    errors(&accel(&["--", program.to_str().unwrap()]))
 }
 
 /// The soft limit is lowered, never raised. A program may raise it again.
 #[test]
 fn the_limit_on_open_files_is_lowered_on_request() {
     build_library();
-    let soft_limit = |options: &[&str]| {
-        let output = Command::new("sh")
-            .args(["-c", "ulimit -Sn 900; exec \"$@\"", "sh"])
-            .args([env!("CARGO_BIN_EXE_spawnscope"), "accel"])
-            .args(options)
-            .args(["--", "sh", "-c", "ulimit -Sn; ulimit -Sn 900"])
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
     assert_eq!(soft_limit(&["--open-files", "100"]), "100\n");
     assert_eq!(soft_limit(&["--open-files", "5000"]), "900\n");
     assert_eq!(soft_limit(&["--explain", "--open-files", "100"]), "100\n");
     assert_eq!(soft_limit(&["--no-preload"]), "900\n");
     let refused = accel(&["--open-files", "3", "--", "true"]);
     assert!(!refused.status.success() && errors(&refused).contains("--open-files"), "{refused:?}");
+}
+
+fn soft_limit(options: &[&str]) -> String {
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -Sn 900; exec \"$@\"", "sh"])
+        .args([env!("CARGO_BIN_EXE_spawnscope"), "accel"])
+        .args(options)
+        .args(["--", "sh", "-c", "ulimit -Sn; ulimit -Sn 900"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }

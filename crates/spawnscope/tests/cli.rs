@@ -117,20 +117,21 @@ fn man_pages_are_up_to_date() {
     let directory = tempfile::tempdir().unwrap();
     stdout(&["man", directory.path().to_str().unwrap()]);
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
-    let pages = |directory: &Path| {
-        let names = directory.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
-        // vspawn.3 is written by hand.
-        let names = names.filter(|name| name.as_encoded_bytes().ends_with(b".1"));
-        let mut names: Vec<_> = names.collect();
-        names.sort();
-        names
-    };
     let generated = directory.path();
-    assert_eq!(pages(&committed), pages(generated), "update them with `make man`");
-    for name in pages(&committed) {
-        let text = |directory: &Path| std::fs::read_to_string(directory.join(&name)).unwrap();
-        assert_eq!(text(&committed), text(generated), "{name:?}: update it with `make man`");
+    assert_eq!(written_pages(&committed), written_pages(generated), "update them with `make man`");
+    for name in written_pages(&committed) {
+        let [old, new] =
+            [committed.as_path(), generated].map(|directory| std::fs::read_to_string(directory.join(&name)).unwrap());
+        assert_eq!(old, new, "{name:?}: update it with `make man`");
     }
+}
+
+/// Returns the names of the pages but vspawn.3, which is written by hand.
+fn written_pages(directory: &Path) -> Vec<std::ffi::OsString> {
+    let names = directory.read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.filter(|name| name.as_encoded_bytes().ends_with(b".1")).collect();
+    names.sort();
+    names
 }
 
 #[test]
@@ -177,14 +178,17 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
 fn outputs_for_a_recording_match_the_golden_files() {
     let sample = SampleRecording::new();
     let path = sample.word();
-    let read = |arguments: &[&str]| stdout(&[arguments, &[path.as_str()]].concat()).replace(&path, "FILE");
-    assert_golden(read(&["report"]), "two_launches/report.txt");
-    assert_golden(read(&["report", "--full"]), "two_launches/report_full.txt");
-    assert_golden(read(&["report", "--by", "parent"]), "two_launches/by_parent.txt");
-    assert_golden(read(&["report", "--by", "line"]), "two_launches/by_line.txt");
-    assert_golden(read(&["report", "--json"]), "two_launches/report.json");
-    assert_golden(read(&["tree"]), "two_launches/tree.txt");
-    assert_golden(read(&["export", "--format", "ndjson"]), "two_launches/launches.ndjson");
+    for (arguments, file) in [
+        (&["report"][..], "two_launches/report.txt"),
+        (&["report", "--full"], "two_launches/report_full.txt"),
+        (&["report", "--by", "parent"], "two_launches/by_parent.txt"),
+        (&["report", "--by", "line"], "two_launches/by_line.txt"),
+        (&["report", "--json"], "two_launches/report.json"),
+        (&["tree"], "two_launches/tree.txt"),
+        (&["export", "--format", "ndjson"], "two_launches/launches.ndjson"),
+    ] {
+        assert_golden(stdout(&[arguments, &[path.as_str()]].concat()).replace(&path, "FILE"), file);
+    }
 }
 
 #[test]
@@ -286,24 +290,25 @@ fn a_dash_names_the_standard_output() {
 
 #[test]
 fn without_a_terminal_columns_sets_the_width() {
-    let sample = SampleRecording::new();
-    let widest = |columns: &str| {
-        let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-            .args(["report", "--full", &sample.word()])
-            .env("COLUMNS", columns)
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.lines().map(|line| line.chars().count()).max().unwrap()
-    };
-    let usual = widest("");
+    let sample = &SampleRecording::new();
+    let usual = widest_line(sample, "");
     assert!((61..=80).contains(&usual), "{usual}");
-    assert!(widest("60") <= 60);
-    assert!(widest("20") <= 40, "40 columns is the minimum");
-    assert!((81..=120).contains(&widest("120")));
+    assert!(widest_line(sample, "60") <= 60);
+    assert!(widest_line(sample, "20") <= 40, "40 columns is the minimum");
+    assert!((81..=120).contains(&widest_line(sample, "120")));
     for wrong in ["0", "wide", "-5", "1001"] {
-        assert_eq!(widest(wrong), usual, "{wrong}");
+        assert_eq!(widest_line(sample, wrong), usual, "{wrong}");
     }
+}
+
+fn widest_line(sample: &SampleRecording, columns: &str) -> usize {
+    let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+        .args(["report", "--full", &sample.word()])
+        .env("COLUMNS", columns)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.chars().count()).max().unwrap()
 }
 
 #[test]
@@ -332,13 +337,15 @@ fn samples_are_drawn_by_phase_and_waits_by_their_duration() {
     }
     let phases_only = stdout(&["flame", "--folded", "--phase", "load", path]);
     sample.execute(SAMPLES);
-    let folded = |flags: &[&str]| stdout(&[&["flame", "--folded"], flags, &[path]].concat());
-    let load = "sh;true;load;(callers unknown);path_openat_[k] 1000\n";
-    assert_eq!(folded(&["--phase", "load"]), load);
-    assert_eq!(folded(&["--phase", "load", "--weight", "wall"]), phases_only);
     let all = "true;load;(callers unknown);path_openat_[k] 1000\ntrue;run;main 1000\n";
-    assert_eq!(folded(&["--on-cpu", "--by", "command"]), all);
-    assert_eq!(folded(&["--off-cpu"]), "sh;run;main;do_wait_[k] 10000\n");
+    for (flags, expected) in [
+        (&["--phase", "load"][..], "sh;true;load;(callers unknown);path_openat_[k] 1000\n"),
+        (&["--phase", "load", "--weight", "wall"], &phases_only),
+        (&["--on-cpu", "--by", "command"], all),
+        (&["--off-cpu"], "sh;run;main;do_wait_[k] 10000\n"),
+    ] {
+        assert_eq!(stdout(&[&["flame", "--folded"], flags, &[path]].concat()), expected, "{flags:?}");
+    }
     let message = failure(&["flame", "--phase", "exec", path]);
     assert!(message.contains("a thread on a CPU in `exec`"), "{message}");
 }

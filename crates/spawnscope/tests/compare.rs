@@ -36,12 +36,13 @@ impl Directory {
 
     /// Adds a recording for each of these walls, in milliseconds. Returns the names of the files.
     fn add_runs(&self, name: &str, rows: &str, walls: &[u64]) -> Vec<String> {
-        let add_run = |(number, wall): (usize, &u64)| {
+        let mut files = Vec::new();
+        for (number, wall) in walls.iter().enumerate() {
             let file = format!("{name}.{number}.db");
             self.add_recording(&file, rows, &format!("UPDATE recording SET wall_ns = {wall}000000;"));
-            file
-        };
-        walls.iter().enumerate().map(add_run).collect()
+            files.push(file);
+        }
+        files
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -86,6 +87,13 @@ impl Directory {
     fn json(&self, arguments: &[&str]) -> Value {
         serde_json::from_str(&self.status(arguments).1).unwrap()
     }
+
+    /// Compares several runs and returns the printed text.
+    fn diff_runs(&self, one: &[String], other: &[String]) -> String {
+        let files = [&["diff".to_owned()], one, &["--".to_owned()], other].concat();
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        unwrapped(&self.status(&files).1)
+    }
 }
 
 #[test]
@@ -122,15 +130,10 @@ fn several_runs_distinguish_change_from_noise() {
     let slow = directory.add_runs("slow", BEFORE, &[128, 131, 126, 130]);
     let fast = directory.add_runs("fast", AFTER, &[26, 27, 25, 28]);
     let repeated = directory.add_runs("repeated", BEFORE, &[127, 132, 129, 125]);
-    let compare = |one: &[String], other: &[String]| {
-        let files = [&["diff".to_owned()], one, &["--".to_owned()], other].concat();
-        let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        unwrapped(&directory.status(&files).1)
-    };
-    let fixed = compare(&slow, &fast);
+    let fixed = directory.diff_runs(&slow, &fast);
     assert!(fixed.starts_with("wall -102 ms \u{b1} "), "{fixed}");
     assert_contains(&fixed, [": dirname 10 -> 0 at relocate.sh:5, mv 10 -> 2"]);
-    let same = compare(&slow, &repeated);
+    let same = directory.diff_runs(&slow, &repeated);
     assert!(same.starts_with("wall unchanged ("), "{same}");
     assert_contains(&same, ["is noise): no launch was added, removed or changed"]);
 }
@@ -224,8 +227,8 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
         ("--max-wall", "130ms", "100ms"),
     ] {
         // The changed recording contradicts itself, so there is a message, which `status` would not accept.
-        let check = |limit: &str| directory.run(&["check", option, limit, "forks.db"]).status.code();
-        assert_eq!((check(met), check(exceeded)), (Some(0), Some(1)), "{option}");
+        let statuses = [met, exceeded].map(|limit| directory.run(&["check", option, limit, "forks.db"]).status.code());
+        assert_eq!(statuses, [Some(0), Some(1)], "{option}");
     }
 }
 
@@ -233,47 +236,47 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
 fn noise_does_not_exceed_a_budget_for_time() {
     let directory = Directory::new();
     let files = directory.add_runs("run", BEFORE, &[128, 140, 126, 131, 133]);
-    let check = |limit: &str| {
+    // The mean is 131.6 ms, and its interval begins at 125 ms.
+    for (limit, status) in [("130ms", 0), ("120ms", 1)] {
         let mut arguments = vec!["check", "--max-wall", limit];
         arguments.extend(files.iter().map(String::as_str));
-        directory.status(&arguments).0
-    };
-    // The mean is 131.6 ms, and its interval begins at 125 ms.
-    assert_eq!((check("130ms"), check("120ms")), (0, 1));
+        assert_eq!(directory.status(&arguments).0, status, "{limit}");
+    }
 }
 
 #[test]
 fn a_baseline_limits_growth() {
     let directory = Directory::new();
-    let check = |arguments: &[&str]| directory.status(&[&["check"], arguments].concat());
-    let (status, text) = check(&["--against", "after.db", "before.db"]);
+    let (status, text) = directory.status(&["check", "--against", "after.db", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
     let expected = "exceeded launches against baseline 21, budget 3 dirname: 10 launches more at relocate.sh:5";
     assert_contains(&text, [expected]);
-    assert_eq!(check(&["--against", "before.db", "after.db"]).0, 0);
-    assert_eq!(check(&["--against", "after.db", "--tolerance", "18", "before.db"]).0, 0);
-    assert_eq!(check(&["--against", "after.db", "--tolerance", "17", "before.db"]).0, 1);
-    let large = ["--against", "after.db", "--tolerance", "600%", "before.db"];
-    assert_eq!(check(&large).0, 0);
+    for (options, status) in [
+        (&["--against", "before.db", "after.db"][..], 0),
+        (&["--against", "after.db", "--tolerance", "18", "before.db"], 0),
+        (&["--against", "after.db", "--tolerance", "17", "before.db"], 1),
+        (&["--against", "after.db", "--tolerance", "600%", "before.db"], 0),
+    ] {
+        assert_eq!(directory.status(&[&["check"], options].concat()).0, status, "{options:?}");
+    }
 }
 
 #[test]
 fn budgets_are_read_from_a_file() {
     let directory = Directory::new();
-    let write = |name: &str, text: &str| fs::write(directory.path(name), text).unwrap();
     directory.fails(&["check", "before.db"], "no budget: give one");
     let budgets = "[check]\nmax-launches = 20\n[check.per-command]\n\"dir*\" = 10\n";
-    write("spawnscope.toml", budgets);
+    fs::write(directory.path("spawnscope.toml"), budgets).unwrap();
     let (status, text) = directory.status(&["check", "before.db"]);
     assert_eq!(status, 1);
     assert!(text.starts_with("bash relocate.sh exceeds 1 of 2 budgets"), "{text}");
     // The option overrides the file.
     let (status, _) = directory.status(&["check", "--max-launches", "21", "before.db"]);
     assert_eq!(status, 0);
-    write("other.toml", "[check]\nmax-launches = 21\n");
+    fs::write(directory.path("other.toml"), "[check]\nmax-launches = 21\n").unwrap();
     assert_eq!(directory.status(&["check", "--config", "other.toml", "before.db"]).0, 0);
-    write("spawnscope.toml", "[check]\nmax-lunches = 20\n");
+    fs::write(directory.path("spawnscope.toml"), "[check]\nmax-lunches = 20\n").unwrap();
     let message = directory.failure(&["check", "before.db"]);
     assert_contains(&message, ["spawnscope.toml", "max-lunches"]);
 }
@@ -389,18 +392,16 @@ fn at_most_ten_annotations_are_printed() {
 fn formats_for_other_services_have_values_and_intervals() {
     let directory = Directory::new();
     let files = directory.add_runs("run", BEFORE, &[128, 130, 126]);
-    let arguments = |format| {
-        let mut arguments = vec!["check", "--max-launches", "50", "--format", format];
-        arguments.extend(files.iter().map(String::as_str));
-        arguments
-    };
-    let bmf = directory.json(&arguments("bmf"));
+    let mut arguments = vec!["check", "--max-launches", "50", "--format", "bmf"];
+    arguments.extend(files.iter().map(String::as_str));
+    let bmf = directory.json(&arguments);
     let measures = &bmf["bash relocate.sh"];
     assert_eq!(measures["launches"], json!({ "value": 21.0 }));
     let wall = &measures["wall"];
     assert_eq!(wall["value"], 128e6);
     assert!(wall["lower_value"].as_f64().unwrap() < 127e6 && wall["upper_value"].as_f64().unwrap() > 129e6);
-    let custom = directory.json(&arguments("github-action-benchmark"));
+    arguments[4] = "github-action-benchmark";
+    let custom = directory.json(&arguments);
     let first = &custom.as_array().unwrap()[0];
     assert_eq!(first["name"], "bash relocate.sh: launches");
     assert_eq!((&first["unit"], &first["value"]), (&json!("launches"), &json!(21.0)));

@@ -80,10 +80,13 @@ fn spans_follow_the_conventions_for_cli_programs() {
     let spans = spans(&[], None);
     let dirname = spans.iter().find(|span| span.name == "dirname").unwrap();
     assert_eq!(dirname.kind, 1, "INTERNAL");
-    let text = |value: &str| Some(AnyValue::StringValue(value.to_owned()));
-    assert_eq!(attribute(dirname, "process.executable.name"), text("dirname"));
-    assert_eq!(attribute(dirname, "process.executable.path"), text("/usr/bin/dirname"));
-    assert_eq!(attribute(dirname, "code.file.path"), text("relocate.sh"));
+    for (key, expected) in [
+        ("process.executable.name", "dirname"),
+        ("process.executable.path", "/usr/bin/dirname"),
+        ("code.file.path", "relocate.sh"),
+    ] {
+        assert_eq!(attribute(dirname, key), Some(AnyValue::StringValue(expected.to_owned())), "{key}");
+    }
     assert_eq!(int(dirname, "code.line.number"), Some(5));
     assert_eq!(int(dirname, "process.exit.code"), Some(0));
     assert!(int(dirname, "process.pid").is_some());
@@ -113,9 +116,8 @@ fn the_span_of_a_failed_launch_has_an_error() {
 fn a_traceparent_makes_the_command_part_of_its_trace() {
     let spans = spans(&[], Some(TRACEPARENT));
     let root = spans.iter().find(|span| span.name == "bash").unwrap();
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    assert_eq!(hex(&root.trace_id), "4bf92f3577b34da6a3ce929d0e0e4736");
-    assert_eq!(hex(&root.parent_span_id), "00f067aa0ba902b7");
+    assert_eq!(root.trace_id, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736_u128.to_be_bytes());
+    assert_eq!(root.parent_span_id, 0x00f0_67aa_0ba9_02b7_u64.to_be_bytes());
     assert_eq!(root.flags, 1);
     let invalid = self::spans(&[], Some("00-nonsense"));
     assert!(invalid.iter().any(|span| span.parent_span_id.is_empty()));
@@ -157,29 +159,30 @@ fn the_json_and_the_protobuf_are_the_same_trace() {
 fn chrome_slices_nest_within_their_threads() {
     let trace: Value = serde_json::from_slice(&export("", &["--format", "chrome"], None)).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
-    let events_of = |category: &str| -> Vec<&Value> {
-        let found = events.iter().filter(|event| event["cat"] == category);
-        found.collect()
-    };
-    let launches = events_of("launch");
+    let launches = events_of(events, "launch");
     assert_eq!(launches.len(), 21);
-    let span = |event: &Value| {
-        let start = event["ts"].as_f64().unwrap();
-        (start, start + event["dur"].as_f64().unwrap())
-    };
-    for phase in events_of("phase") {
-        let (start, end) = span(phase);
-        let encloses = |launch: &&&Value| {
-            let (from, to) = span(launch);
+    for phase in events_of(events, "phase") {
+        let (start, end) = start_and_end(phase);
+        let enclosing = launches.iter().filter(|launch| {
+            let (from, to) = start_and_end(launch);
             launch["tid"] == phase["tid"] && from <= start + 0.001 && end <= to + 0.001
-        };
-        assert_eq!(launches.iter().filter(encloses).count(), 1, "{phase}");
+        });
+        assert_eq!(enclosing.count(), 1, "{phase}");
     }
     // The critical path is as long as the wall.
-    let parts = events_of("critical path").into_iter();
+    let parts = events_of(events, "critical path").into_iter();
     let critical: f64 = parts.map(|event| event["dur"].as_f64().unwrap()).sum();
     assert!((critical - 127_934.884).abs() < 0.01, "{critical}");
     let dirname = launches.iter().find(|event| event["name"].as_str().unwrap().starts_with("dirname")).unwrap();
     assert_eq!(dirname["args"]["call_site"], "relocate.sh:5");
     assert_eq!(dirname["args"]["exit"], "exit 0");
+}
+
+fn events_of<'a>(events: &'a [Value], category: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["cat"] == category).collect()
+}
+
+fn start_and_end(event: &Value) -> (f64, f64) {
+    let start = event["ts"].as_f64().unwrap();
+    (start, start + event["dur"].as_f64().unwrap())
 }

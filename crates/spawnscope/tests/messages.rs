@@ -193,15 +193,11 @@ fn messages_contain_no_secrets() {
 fn a_full_disk_is_reported_without_a_panic() {
     let directory = tempfile::tempdir().unwrap();
     let sample = recording(directory.path());
-    let with_sample = |verb: &&[&'static str]| -> Vec<OsString> {
-        let words = words(verb, sample.as_os_str()).into_iter();
-        words.map(OsStr::to_owned).collect()
-    };
     let shells = ["bash", "zsh", "fish", "elvish", "powershell"];
     let completions = shells.map(|shell| ["completions", shell].map(OsString::from).to_vec());
     let helps = ["--help", "--version", "record --help", "bench --list"];
     let helps = helps.map(|line| line.split(' ').map(OsString::from).collect());
-    let readers = READERS.iter().map(with_sample);
+    let readers = READERS.iter().map(|verb| words(verb, sample.as_os_str()).into_iter().map(OsStr::to_owned).collect());
     for arguments in readers.chain(completions).chain(helps) {
         let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
             .args(&arguments)

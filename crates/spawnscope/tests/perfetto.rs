@@ -101,12 +101,15 @@ fn every_launch_is_drawn_and_every_child_has_an_arrow() {
 fn boundaries_out_of_order_leave_slices_nested() {
     let mut recording = storm().recording;
     for (number, row) in recording.launches.iter_mut().enumerate().skip(1) {
-        let shift = |at: Option<Nanos>, by: usize| at.map(|at| Nanos(at.0.saturating_sub(200_000 * by as u64)));
-        (row.created, row.zombie) = (shift(row.created, number % 4), shift(row.zombie, number % 3));
+        (row.created, row.zombie) = (earlier(row.created, number % 4), earlier(row.zombie, number % 3));
         row.create = if number % 5 == 0 { None } else { row.create };
-        row.reaped = shift(row.reaped, number % 7);
+        row.reaped = earlier(row.reaped, number % 7);
     }
     expect_valid(&recording, &["--launches", "203"]);
+}
+
+fn earlier(at: Option<Nanos>, steps: usize) -> Option<Nanos> {
+    at.map(|at| Nanos(at.0.saturating_sub(200_000 * steps as u64)))
 }
 
 /// Returns the recording of a shell loop. Each round launches `sed`, and a subshell that launches `tr` and waits for it.

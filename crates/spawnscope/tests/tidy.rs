@@ -62,15 +62,21 @@ fn is_comment(line: &str) -> bool {
 /// Returns the module that each path in a line starts with, such as `record` for `crate::record::reader::X`. Groups and the crates of stages,
 /// which would hide the module, are returned as they are.
 fn modules(line: &str) -> impl Iterator<Item = &str> {
-    let end = |text: &str, is_part: fn(char) -> bool| text.find(|c| !is_part(c)).unwrap_or(text.len());
-    let is_name = |c: char| c.is_alphanumeric() || c == '_';
-    let own = line.split("crate::").skip(1).map(move |rest| {
-        let end = end(rest, is_name);
-        if end == 0 { "a group after crate::" } else { &rest[..end] }
+    let own = line.split("crate::").skip(1).map(|rest| {
+        let name = leading_name(rest);
+        if name.is_empty() { "a group after crate::" } else { name }
     });
-    let stages = line.match_indices("spawnscope_").map(move |(at, _)| &line[at..at + end(&line[at..], is_name)]);
+    let stages = line.match_indices("spawnscope_").map(move |(at, _)| leading_name(&line[at..]));
     let outer = line.matches("super::super::super");
     own.chain(stages).chain(outer)
+}
+
+fn leading_name(text: &str) -> &str {
+    &text[..text.find(|c| !is_part_of_name(c)).unwrap_or(text.len())]
+}
+
+fn is_part_of_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 fn other_stages_in_present(path: &Path, text: &str) -> Vec<String> {
@@ -209,28 +215,30 @@ fn prose<'a>(path: &Path, text: &'a str) -> Vec<&'a str> {
 
 fn documents_prose(text: &str) -> Vec<&str> {
     let mut is_code = false;
-    let is_prose = |line: &&str| {
+    let prose = text.lines().filter(|line| {
         let is_fence = line.trim_start().starts_with("```");
         is_code ^= is_fence;
         !is_code && !is_fence && !line.starts_with("    ")
-    };
-    text.lines().filter(is_prose).collect()
+    });
+    prose.collect()
 }
 
 /// Whether a line contains a word. An identifier such as `is_known` is one word.
 fn has_word(line: &str, word: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let line = line.to_lowercase();
     line.match_indices(word).any(|(at, _)| {
         let (before, after) = (&line[..at], &line[at + word.len()..]);
-        !before.ends_with(is_part) && !after.starts_with(is_part)
+        !before.ends_with(is_part_of_name) && !after.starts_with(is_part_of_name)
     })
 }
 
 fn hard_words(path: &Path, text: &str) -> Vec<String> {
-    let prose = prose(path, text).into_iter();
-    let words = |line| HARD_WORDS.into_iter().filter(move |word| has_word(line, word));
-    prose.flat_map(|line| words(line).map(move |word| format!("`{word}` in `{}`", line.trim()))).collect()
+    let mut found = Vec::new();
+    for line in prose(path, text) {
+        let words = HARD_WORDS.into_iter().filter(|word| has_word(line, word));
+        found.extend(words.map(|word| format!("`{word}` in `{}`", line.trim())));
+    }
+    found
 }
 
 #[test]
@@ -287,16 +295,23 @@ fn has_test<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) -> bool {
     let (function, string) = (format!("fn {name}"), format!("test(\"{name}"));
     files.any(|text| {
         let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
-        let below = |at: usize| {
-            let is_row = |line: &str| line.starts_with("fn ") && line.contains(" = ");
-            let mut above = lines[..at]
-                .iter()
-                .rev()
-                .take_while(|line| line.starts_with(['#', '/']) || is_row(line) || **line == "live_test! {");
-            above.any(|line| line.contains("test") && !is_row(line))
-        };
-        text.contains(&string) || lines.iter().enumerate().any(|(at, line)| line.starts_with(&function) && below(at))
+        text.contains(&string)
+            || (0..lines.len()).any(|at| lines[at].starts_with(&function) && is_below_attribute(&lines[..at]))
     })
+}
+
+/// Returns whether the lines end with the attributes of a test, perhaps with other rows of a table of tests between.
+fn is_below_attribute(lines: &[&str]) -> bool {
+    for line in lines.iter().rev() {
+        let is_row = line.starts_with("fn ") && line.contains(" = ");
+        if !line.starts_with(['#', '/']) && !is_row && *line != "live_test! {" {
+            return false;
+        }
+        if !is_row && line.contains("test") {
+            return true;
+        }
+    }
+    false
 }
 
 /// Returns the point and the tests of each row in the table of attacks. The cells of a row are a point, an attack and its tests.
@@ -333,8 +348,9 @@ fn each_test_that_the_list_of_attacks_names_exists() {
     let names = names_of_tests(&list);
     assert!(names.len() > 40, "names are found");
     let files = tracked();
-    let code = || files.iter().filter(|(path, _)| suffix(path) == "rs").map(|(_, text)| text.as_str());
-    let missing: Vec<_> = names.iter().filter(|name| !has_test(name, code())).collect();
+    let code: Vec<&str> =
+        files.iter().filter(|(path, _)| suffix(path) == "rs").map(|(_, text)| text.as_str()).collect();
+    let missing: Vec<_> = names.iter().filter(|name| !has_test(name, code.iter().copied())).collect();
     assert_eq!(missing, Vec::<&&str>::new());
 }
 
@@ -356,8 +372,9 @@ fn each_package_contains_the_licences() {
         let listed = String::from_utf8(listed.stdout).unwrap();
         for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
             assert!(listed.lines().any(|file| file == licence), "{name} is without {licence}");
-            let text = |directory: &Path| fs::read_to_string(directory.join(licence)).unwrap();
-            assert_eq!(text(&directory), text(&root()), "{licence} of {name}");
+            let [own, common] =
+                [&directory, &root()].map(|directory| fs::read_to_string(directory.join(licence)).unwrap());
+            assert_eq!(own, common, "{licence} of {name}");
         }
     }
 }

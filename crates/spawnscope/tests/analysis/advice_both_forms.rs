@@ -219,14 +219,11 @@ fn an_expansion_does_what_cut_does() {
         .chars()
         .flat_map(|delimiter| ["1", "2"].map(|field| format!("-d{delimiter} -f{field}")))
         .collect();
-    let delimited = |delimiter: char| {
-        ["a", "a:b", ":a", "a:", "a:b:c", "a::c", "::", " a: b :c", "a\n", "a:b\nc:d"]
-            .map(|text| text.replace(':', &delimiter.to_string()))
-    };
     for shell in [BASH, DASH] {
         for options in &option_pairs {
             let (delimiter, field) = options.rsplit_once(' ').unwrap();
-            let texts = delimited(delimiter.chars().nth(2).unwrap());
+            let texts = ["a", "a:b", ":a", "a:", "a:b:c", "a::c", "::", " a: b :c", "a\n", "a:b\nc:d"]
+                .map(|text| text.replace(':', &delimiter[2..]));
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             assert_differs_only_where_described(&new_call(shell, &["cut", delimiter, field], &texts));
         }

@@ -44,14 +44,8 @@ fn the_report_lists_waits_at_every_width() {
     let (recording, slices) = emacs_and_25_gits();
     let mut found = report(&recording, GroupBy::Command);
     found.waits = attribution(&recording, &slices);
-    let shown = |width| whole_table(&found, width);
-    let section = |text: &str| -> Vec<String> {
-        let lines = text.lines().map(str::to_owned);
-        let from = lines.skip_while(|line| line != "What programs waited for").skip(1);
-        from.take_while(|line| !line.is_empty()).collect()
-    };
     assert_eq!(
-        section(&shown(80)),
+        waits_section(&whole_table(&found, 80)),
         [
             "  emacs waited 55.2 ms in read on a pipe from 25 x git: 35.5 ms run, 18.2 ms",
             "    launch tax, 1.50 ms queued for a CPU",
@@ -60,19 +54,16 @@ fn the_report_lists_waits_at_every_width() {
             "  waits overlap: they do not add up to the wall",
         ]
     );
-    let words = |lines: &[String]| lines.concat().split_whitespace().collect::<Vec<_>>().join(" ").len();
-    let whole = words(&section(&shown(200)));
+    let whole = length_of_words(&waits_section(&whole_table(&found, 200)));
     for width in [40, 60] {
-        let lines = section(&shown(width));
+        let lines = waits_section(&whole_table(&found, width));
         assert!(lines.iter().all(|line| text::width(line) <= width), "{lines:#?}");
         assert!(lines.iter().all(|line| !line.contains('…')), "a line is cut at {width}");
         // No figure is separated from its unit.
-        let starts_with = |line: &String, unit| line.trim_start().starts_with(unit);
-        assert!(
-            !lines.iter().any(|line| ["ms ", "us ", "s ", "x "].iter().any(|unit| starts_with(line, *unit))),
-            "{lines:#?}"
-        );
-        let left_out = words(&lines).abs_diff(whole);
+        for unit in ["ms ", "us ", "s ", "x "] {
+            assert!(!lines.iter().any(|line| line.trim_start().starts_with(unit)), "{lines:#?}");
+        }
+        let left_out = length_of_words(&lines).abs_diff(whole);
         assert!(left_out <= lines.len(), "words are left out at {width}");
     }
 
@@ -83,6 +74,16 @@ fn the_report_lists_waits_at_every_width() {
     assert_eq!(waits[0]["on"], serde_json::json!([{"command": "git", "count": 25}]));
     assert_eq!(waits[0]["total_ns"], 25 * 2_210_000);
     assert_eq!(waits[1]["on"], serde_json::json!([{"scanner": "clamd", "count": 1}]));
+}
+
+fn waits_section(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::to_owned);
+    let from = lines.skip_while(|line| line != "What programs waited for").skip(1);
+    from.take_while(|line| !line.is_empty()).collect()
+}
+
+fn length_of_words(lines: &[String]) -> usize {
+    lines.concat().split_whitespace().collect::<Vec<_>>().join(" ").len()
 }
 
 #[test]

@@ -34,18 +34,19 @@ fn a_script_without_a_file_is_labelled_by_its_text() {
     let script = format!("dirname \"$p\"\n\n  mv a b\n{long}é");
     let recording = launches_by_recipe(&script, &[1, 3, 4, 9]);
     let forest = Forest::build(&recording);
-    let labels = |detail| -> Vec<String> {
-        let callers = Callers::find(&forest, detail);
-        (1..5).map(|launch| String::from_utf8(callers.call_site_of(launch).unwrap().label()).unwrap()).collect()
-    };
     let expected =
         ["sh -c 'dirname \"$p\"'", "sh -c 'mv a b' line 3", &format!("sh -c '{}…' line 4", &long[..48]), "sh line 9"];
-    assert_eq!(labels(Detail::Line), expected);
-    assert_eq!(labels(Detail::Function), [expected[0]; 4]);
+    assert_eq!(call_site_labels(&forest, Detail::Line), expected);
+    assert_eq!(call_site_labels(&forest, Detail::Function), [expected[0]; 4]);
     let wanted = FlameOptions { weight: Weight::Count, stacking: Stacking::Caller, phase: None };
     let drawn = folded(&flame(&forest, None, |_| b"", wanted).unwrap());
     let first = "sh;-c 'dirname \"$p\"';dirname 1\n";
     assert_contains(&drawn, [first, "sh;-c:3 'mv a b';dirname 1\n"]);
+}
+
+fn call_site_labels(forest: &Forest<'_>, detail: Detail) -> Vec<String> {
+    let callers = Callers::find(forest, detail);
+    (1..5).map(|launch| String::from_utf8(callers.call_site_of(launch).unwrap().label()).unwrap()).collect()
 }
 
 #[test]

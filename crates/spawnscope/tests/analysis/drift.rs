@@ -7,11 +7,10 @@ use crate::texts::assert_contains;
 
 #[test]
 fn a_drift_names_the_phase_that_rose_most() {
-    let slower_queue = |number: u64| {
+    let mut recording = storm(100, |number| {
         let queue = 20_000 + number * 10_000;
         (Spans { queue, ..Spans::USUAL }, 10_000_000)
-    };
-    let mut recording = storm(100, slower_queue);
+    });
     let text = table_of(&by_command(&recording));
     assert_contains(&text, ["    most of the rise is in queue: too few CPUs\n"]);
     for row in &mut recording.launches {

@@ -102,13 +102,13 @@ fn tax_excludes_run_and_a_phase_excludes_all_others() {
 
 #[test]
 fn launches_are_counted_by_stack() {
-    let counted = |phase| {
-        let wanted = FlameOptions { weight: Weight::Count, phase, ..TREE };
-        folded_of(&building().recording, wanted)
-    };
     assert_eq!(counted(None), "make 1\nmake;sh 1\nmake;sh;git 2\n");
     // The recorder reaps the command.
     assert_eq!(counted(Some(Phase::Reap)), "make;sh 1\nmake;sh;git 2\n");
+}
+
+fn counted(phase: Option<Phase>) -> String {
+    folded_of(&building().recording, FlameOptions { weight: Weight::Count, phase, ..TREE })
 }
 
 #[test]
@@ -231,10 +231,9 @@ fn a_program_with_the_name_of_a_phase_has_another_colour() {
     builder.launch(ROOT, 10_000_000, &Spans::USUAL, Some(("/opt/load", &["load"])));
     let svg = svg_of(&builder.recording, TREE);
     let boxes = svg.split("<title>load (").skip(1);
-    let fill = |rest: &'_ str| rest.split("fill=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    let fills: Vec<String> = boxes.map(fill).collect();
+    let fills: Vec<&str> = boxes.map(|rest| rest.split("fill=\"").nth(1).unwrap().split('"').next().unwrap()).collect();
     assert_eq!(fills.len(), 3, "two phases and a program");
-    let of_phases = fills.iter().filter(|fill| *fill == "rgb(95,196,201)");
+    let of_phases = fills.iter().filter(|fill| **fill == "rgb(95,196,201)");
     assert_eq!(of_phases.count(), 2, "{fills:?}");
 }
 

@@ -41,9 +41,8 @@ pub(crate) fn unpacking() -> Recording {
 
 fn add_unusual_ends(builder: &mut Builder) {
     let usual = Spans { create: 1_600_000, ..Spans::USUAL };
-    let running = |run| Spans { run, ..usual };
     let env = Some(("/usr/bin/env", &["env", "tool"][..]));
-    let python = builder.launch(ROOT, 900_000_000, &running(90_000_000), env);
+    let python = builder.launch(ROOT, 900_000_000, &Spans { run: 90_000_000, ..usual }, env);
     let argv: [&[u8]; 4] = [b"python3", b"/opt/tool", b"--name", b"it's\n\x1b[31m\xff"];
     builder.exec_at(python, b"/opt/tool", &argv, [903_000_000, 905_000_000, 930_000_000]);
     let row = builder.row(python);
@@ -51,7 +50,7 @@ fn add_unusual_ends(builder: &mut Builder) {
     let line = builder.line(Language::Bash, "./unpack.sh", 20, "");
     builder.set_call_chain(python, &[line]);
     let sleep = Some(("/bin/sleep", &["sleep", "60"][..]));
-    let killed = builder.launch(ROOT, 1_000_000_000, &running(500_000_000), sleep);
+    let killed = builder.launch(ROOT, 1_000_000_000, &Spans { run: 500_000_000, ..usual }, sleep);
     builder.row(killed).wait_status = Some(libc::SIGKILL);
     let missing = builder.launch(ROOT, 1_600_000_000, &usual, None);
     builder.failed_exec_at(missing, "/usr/local/bin/gsed", libc::ENOENT, 1_602_150_000);

@@ -69,8 +69,8 @@ fn unpacked(page: &str) -> (Value, Vec<u8>) {
 
 /// Returns the sum of a column of LEB128 numbers.
 fn sum(header: &Value, columns: &[u8], name: &str) -> u64 {
-    let position = |index: usize| header["columns"][name][index].as_u64().unwrap() as usize;
-    let mut numbers = columns[position(0)..position(0) + position(1)].iter();
+    let [start, length] = [0, 1].map(|index| header["columns"][name][index].as_u64().unwrap() as usize);
+    let mut numbers = columns[start..start + length].iter();
     let mut sum = 0;
     while let Some(first) = numbers.next() {
         let (mut byte, mut number, mut shift) = (*first, u64::from(first & 0x7f), 7);
@@ -132,11 +132,11 @@ fn every_column_of_launches_has_one_value_for_each_row() {
 /// Returns the recording of a build whose launches differ in files, times and call sites.
 fn build(launches: u64) -> Recording {
     let mut builder = Builder::command("/usr/bin/make", &["make", "-j8"], launches * 900_000);
-    let called_from = |line| {
+    let mut lines = Vec::new();
+    for line in 1..50 {
         let frame = builder.line(Language::Bash, "./build.sh", line, "compile");
-        builder.set_call_chain(ROOT, &[frame])
-    };
-    let lines: Vec<_> = (1..50).map(called_from).collect();
+        lines.push(builder.set_call_chain(ROOT, &[frame]));
+    }
     builder.row(ROOT).script_stack = None;
     let mut random = 12_345u64;
     let mut next = |limit: u64| {

@@ -76,21 +76,19 @@ fn a_phase_that_is_known_only_for_the_command_is_unknown_and_the_tax_is_a_lower_
     let mut found = by_command(&builder.recording);
     let exec = found.all.phases.get(Phase::Exec);
     assert_eq!((exec.known, exec.unknown), (1, 20));
-    let line_of = |text: &str, phase: &str| -> Vec<String> {
-        let line = text.lines().find(|line| line.contains(phase)).unwrap();
-        line.split_whitespace().map(str::to_owned).collect()
-    };
     let full = table_of(&found);
-    assert_eq!(line_of(&full, "▒ exec")[2..5], ["-", "-", "-"], "{full}");
-    let screen = |found: &Report| plain(&summary::render(found, 200, None));
-    assert!(screen(&found).contains("▒ exec -"), "{}", screen(&found));
+    let exec_line: Vec<&str> = full.lines().find(|line| line.contains("▒ exec")).unwrap().split_whitespace().collect();
+    assert_eq!(exec_line[2..5], ["-", "-", "-"], "{full}");
+    let screen = plain(&summary::render(&found, 200, None));
+    assert!(screen.contains("▒ exec -"), "{screen}");
     let bar = full.lines().find(|line| line.contains('█')).unwrap();
     assert!(!bar.contains('▒'), "{full}");
-    assert!(full.contains("  launch tax  ") && screen(&found).contains(" launch tax "));
+    assert!(full.contains("  launch tax  ") && screen.contains(" launch tax "));
     found.sees_scheduler = false;
     let full = table_of(&found);
     assert!(full.contains("  launch tax, at least "), "{full}");
-    assert!(screen(&found).contains(" launch tax at least "), "{}", screen(&found));
+    let screen = plain(&summary::render(&found, 200, None));
+    assert!(screen.contains(" launch tax at least "), "{screen}");
 }
 
 #[test]
@@ -103,17 +101,18 @@ fn a_mean_counts_only_launches_that_have_the_phase() {
     let static_program = builder.recording.execs.last_mut().unwrap();
     (static_program.has_loader, static_program.load_end) = (Some(false), None);
     let found = by_command(&builder.recording);
-    let mean_and_counts = |phase| {
+    for (phase, expected) in [
+        (Phase::Create, (Some(120_000), 6, 0)),
+        // Forks have no setup, and that of the command is unknown.
+        (Phase::Setup, (Some(40_000), 3, 0)),
+        // Forks have no exec.
+        (Phase::Exec, (Some(300_000), 4, 0)),
+        // The static program has no load.
+        (Phase::Load, (Some(400_000), 3, 0)),
+    ] {
         let sum = found.all.phases.get(phase);
-        (sum.mean().map(|mean| mean.0), sum.known, sum.unknown)
-    };
-    assert_eq!(mean_and_counts(Phase::Create), (Some(120_000), 6, 0));
-    // Forks have no setup, and that of the command is unknown.
-    assert_eq!(mean_and_counts(Phase::Setup), (Some(40_000), 3, 0));
-    // Forks have no exec.
-    assert_eq!(mean_and_counts(Phase::Exec), (Some(300_000), 4, 0));
-    // The static program has no load.
-    assert_eq!(mean_and_counts(Phase::Load), (Some(400_000), 3, 0));
+        assert_eq!((sum.mean().map(|mean| mean.0), sum.known, sum.unknown), expected, "{phase:?}");
+    }
     let forks = found.groups.iter().find(|group| group.label == b"(true)").unwrap();
     assert_eq!(forks.sums.phases.get(Phase::Exec).mean(), None);
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
@@ -133,9 +132,11 @@ fn the_setup_of_the_command_is_neither_known_nor_counted_as_unknown() {
 
 /// Returns the labels of groups, sorted, with the numbers of their launches.
 fn counts(report: &Report) -> Vec<String> {
-    let groups = report.groups.iter();
-    let label = |group: &Group| String::from_utf8_lossy(&group.label).into_owned();
-    let mut counts: Vec<String> = groups.map(|group| format!("{}: {}", label(group), group.sums.count)).collect();
+    let mut counts: Vec<String> = report
+        .groups
+        .iter()
+        .map(|group| format!("{}: {}", String::from_utf8_lossy(&group.label), group.sums.count))
+        .collect();
     counts.sort_unstable();
     counts
 }
@@ -190,15 +191,16 @@ fn a_sum_of_tax_that_exceeds_the_wall_is_not_a_share_of_it() {
 
 #[test]
 fn overlapping_launches_are_marked_and_serial_ones_are_not() {
-    let storm = |interval_ns: u64| {
-        let mut builder = bash();
-        for number in 0..50 {
-            builder.launch(ROOT, 1_000_000 + number * interval_ns, &Spans::USUAL, TRUE);
-        }
-        table_of(&by_command(&builder.recording))
-    };
-    assert!(storm(2_000_000).contains("4.8 % of the wall (all phases but run)"));
-    assert!(storm(400_000).contains("4.8 % of the wall, summed over launches"));
+    assert!(table_of_overlapping(2_000_000).contains("4.8 % of the wall (all phases but run)"));
+    assert!(table_of_overlapping(400_000).contains("4.8 % of the wall, summed over launches"));
+}
+
+fn table_of_overlapping(interval_ns: u64) -> String {
+    let mut builder = bash();
+    for number in 0..50 {
+        builder.launch(ROOT, 1_000_000 + number * interval_ns, &Spans::USUAL, TRUE);
+    }
+    table_of(&by_command(&builder.recording))
 }
 
 #[test]
@@ -253,11 +255,6 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
     let mut builder = bash();
     builder.launch(ROOT, 0, &Spans::USUAL, TRUE);
     let found = by_command(&builder.recording);
-    let titles = |width, first: &str| {
-        let text = whole_table(&found, width);
-        let line = text.lines().find(|line| line.trim_start().starts_with(first)).unwrap();
-        line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
-    };
     for (width, expected) in [
         (80, "count total mean tax critical largest phase failed"),
         (70, "count total mean tax critical"),
@@ -265,14 +262,20 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
         (42, "count tax critical"),
         (40, "count tax critical"),
     ] {
-        assert_eq!(titles(width, "command"), expected, "{width}");
+        assert_eq!(titles(&found, width, "command"), expected, "{width}");
     }
     let wide = wide_figures();
     let text = whole_table(&wide, 40);
     assert!(text.lines().any(|line| unwrapped(line) == "command count tax"), "{text}");
-    let phases = [80, 60, 48, 40].map(|width| titles(width, "phase"));
+    let phases = [80, 60, 48, 40].map(|width| titles(&found, width, "phase"));
     let expected = ["total share mean cpu", "total share mean", "total share", "total share"];
     assert_eq!(phases, expected);
+}
+
+fn titles(found: &Report, width: usize, first: &str) -> String {
+    let text = whole_table(found, width);
+    let line = text.lines().find(|line| line.trim_start().starts_with(first)).unwrap();
+    line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
 }
 
 #[test]

@@ -91,15 +91,14 @@ fn waits_and_work_are_separate_graphs_and_a_function_is_one_box() {
     let recording = builder.recording;
     let forest = Forest::build(&recording);
     let samples = assign_phases(&forest, &[], &rows);
-    let drawn = |weight, stacking| {
-        let wanted = FlameOptions { weight, stacking, ..ON_CPU };
-        folded(&sampled(&forest, &samples, wanted).unwrap())
-    };
     let kernel = "make;git;run;read_index;path_openat_[k] 1000\n";
-    assert_eq!(drawn(Weight::OffCpu, Stacking::Tree), kernel);
     let work = format!("make;git;run;read_index 1000\n{kernel}");
-    assert_eq!(drawn(Weight::OnCpu, Stacking::Tree), work);
-    assert!(drawn(Weight::OnCpu, Stacking::Command).starts_with("git;run;read_index 1000\n"));
+    for (weight, expected) in [(Weight::OffCpu, kernel), (Weight::OnCpu, &work)] {
+        let wanted = FlameOptions { weight, ..ON_CPU };
+        assert_eq!(folded(&sampled(&forest, &samples, wanted).unwrap()), expected);
+    }
+    let by_command = sampled(&forest, &samples, FlameOptions { stacking: Stacking::Command, ..ON_CPU }).unwrap();
+    assert!(folded(&by_command).starts_with("git;run;read_index 1000\n"));
 }
 
 #[test]

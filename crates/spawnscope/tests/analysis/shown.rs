@@ -71,16 +71,19 @@ fn keep_rule_removes_the_advice_of_all_other_rules() {
 #[test]
 fn a_removal_counts_the_forks_that_remain() {
     let recorded = substitution_recording("/bin/bash", 30, &["sed", "s/a/b/"]);
-    let printed_text = |selections: &[&str]| joined(&whatif::render(&without(&recorded, selections).unwrap(), 80));
     let stay = "30 forks remain that ran no other program: `--remove '(bash)'` removes all (bash) launches";
-    assert_contains(&printed_text(&["sed"]), [stay]);
+    assert_contains(&printed_removal(&recorded, &["sed"]), [stay]);
     for selections in [&["sed", "(bash)"][..], &["(bash)"]] {
-        let text = printed_text(selections);
+        let text = printed_removal(&recorded, selections);
         assert!(!text.contains("forks remain"), "{selections:?}: {text}");
     }
     let looping = joined(&whatif::render(&without_dirname(&looping()).unwrap(), 80));
     // Each fork executes dirname itself.
     assert!(!looping.contains("forks remain"), "{looping}");
+}
+
+fn printed_removal(recorded: &(Recording, Vec<SliceRow>), selections: &[&str]) -> String {
+    joined(&whatif::render(&without(recorded, selections).unwrap(), 80))
 }
 
 #[test]
@@ -93,13 +96,13 @@ fn selecting_a_line_that_only_calls_functions_fails_and_names_the_launching_line
         serial.builder.set_call_chain(launch, &chain);
     }
     let recorded = serial.finish();
-    let refused = |selection: &str| without(&recorded, &[selection]).unwrap_err().to_string();
-    let printed_text = refused("line=git25.sh:9");
+    let printed_text = without(&recorded, &["line=git25.sh:9"]).unwrap_err().to_string();
     let sentence = "calls functions that requested 5 launches, most of them at git25.sh:5";
     assert_contains(&printed_text, [sentence]);
     for selection in ["line=git25.sh:8", "mv,line=git25.sh:9"] {
         let expected = format!("no launch matches `--remove {selection}`");
-        assert_eq!(refused(selection), expected, "that line called no mv");
+        let refused = without(&recorded, &[selection]).unwrap_err().to_string();
+        assert_eq!(refused, expected, "that line called no mv");
     }
     assert_eq!(without(&recorded, &["line=git25.sh:5"]).unwrap().changes[0].launches, 5);
 }
@@ -107,18 +110,21 @@ fn selecting_a_line_that_only_calls_functions_fails_and_names_the_launching_line
 #[test]
 fn names_in_parentheses_are_explained_where_they_are_shown() {
     let forks = substitution_recording("/bin/bash", 30, &["sed", "s/a/b/"]);
-    let shown = |recorded, group_by| joined(&table::render(&report(recorded, group_by), &table::Options::default()));
     let fork = "(bash): a fork of bash that runs no other program";
     let recorder = "(recorder): spawnscope, which started the command";
     let critical = "critical: time on the critical path, including run";
-    let by_command = shown(&forks, GroupBy::Command);
+    let by_command = shown_by(&forks, GroupBy::Command);
     assert_contains(&by_command, [fork, critical]);
     assert!(!by_command.contains(recorder), "{by_command}");
-    let by_parent = shown(&forks, GroupBy::Parent);
+    let by_parent = shown_by(&forks, GroupBy::Parent);
     assert!(by_parent.contains(recorder) && !by_parent.contains(fork), "{by_parent}");
-    let by_line = shown(&forks, GroupBy::Line);
+    let by_line = shown_by(&forks, GroupBy::Line);
     assert!(by_line.contains(recorder) && by_line.contains(fork), "{by_line}");
-    assert!(!shown(&looping(), GroupBy::Command).contains(fork));
+    assert!(!shown_by(&looping(), GroupBy::Command).contains(fork));
+}
+
+fn shown_by(recorded: &(Recording, Vec<SliceRow>), group_by: GroupBy) -> String {
+    joined(&table::render(&report(recorded, group_by), &table::Options::default()))
 }
 
 #[test]
@@ -183,15 +189,11 @@ fn figures_are_next_to_their_names_on_wide_pages() {
 
 #[test]
 fn shares_of_lines_are_marked_as_excluding_sleeps() {
-    let legend = |recorded: &(Recording, Vec<SliceRow>)| {
-        let found = report(recorded, GroupBy::Line);
-        joined(&table::render(&found, &table::Options::default()))
-    };
-    let output = legend(&looping());
+    let output = shown_by(&looping(), GroupBy::Line);
     assert_contains(&output, ["critical path, without sleeps and other external waits"]);
     let mut serial = Serial::new();
     serial.launch(&Spans::USUAL, DIRNAME);
-    let output = legend(&serial.finish());
+    let output = shown_by(&serial.finish(), GroupBy::Line);
     assert_contains(&output, ["on the critical path"]);
     assert!(!output.contains("without sleeps"), "{output}");
 }
@@ -226,12 +228,15 @@ fn a_growing_recording_is_marked_as_such() {
     recording.info.is_live = true;
     let live = (recording, slices);
     assert!(matches!(without_dirname(&live), Err(WhatIfError::IsLive)));
-    let output = |recorded: &_| joined(&advice::render(&report(recorded, GroupBy::Command), false, 80, None));
-    assert_contains(&output(&live), ["still in progress"]);
+    assert_contains(&shown_advice(&live), ["still in progress"]);
     let mut cut_off = live;
     cut_off.0.info.is_live = false;
     assert!(matches!(without_dirname(&cut_off), Err(WhatIfError::NoWall)));
-    assert_contains(&output(&cut_off), ["contains no complete command"]);
+    assert_contains(&shown_advice(&cut_off), ["contains no complete command"]);
+}
+
+fn shown_advice(recorded: &(Recording, Vec<SliceRow>)) -> String {
+    joined(&advice::render(&report(recorded, GroupBy::Command), false, 80, None))
 }
 
 /// Returns the recording of a command that is executed by a version manager's shim, which runs for this many nanoseconds.
@@ -245,22 +250,23 @@ fn through_a_shim(shim_ns: u64) -> (Recording, Vec<SliceRow>) {
 
 #[test]
 fn advice_with_a_small_or_uncertain_saving_says_which_it_is() {
-    let output = |shim| {
-        let found = report(&through_a_shim(shim), GroupBy::Command);
-        let some = joined(&advice::render(&found, false, 80, None));
-        assert_contains(&some, ["not worth fixing or too uncertain; see `--all`"]);
-        joined(&advice::render(&found, true, 80, None))
-    };
-    let uncertain = output(8_000_000);
+    let uncertain = all_advice_on_a_shim(8_000_000);
     let expected = "Too uncertain the recorded command reaches the real ruby through /home/user/.rbenv/shims/ruby";
     assert_contains(&uncertain, [expected]);
     assert_contains(&uncertain, ["of the wall (between "]);
-    let little = output(3_000_000);
+    let little = all_advice_on_a_shim(3_000_000);
     let expected = "Not worth fixing: the saving is too small the recorded command reaches the real ruby";
     assert_contains(&little, [expected]);
     let found = report(&through_a_shim(3_000_000), GroupBy::Command);
     let value: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(value["not_worth"][0]["doubt"], "little");
+}
+
+fn all_advice_on_a_shim(saving_ns: u64) -> String {
+    let found = report(&through_a_shim(saving_ns), GroupBy::Command);
+    let some = joined(&advice::render(&found, false, 80, None));
+    assert_contains(&some, ["not worth fixing or too uncertain; see `--all`"]);
+    joined(&advice::render(&found, true, 80, None))
 }
 
 #[test]

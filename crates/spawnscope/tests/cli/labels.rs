@@ -4,24 +4,25 @@ use crate::{SampleRecording, failure, stdout};
 
 #[test]
 fn a_bad_label_is_refused_before_the_command_starts() {
-    let refused = |labels: &[&str]| {
-        let directory = tempfile::tempdir().unwrap();
-        let started = directory.path().join("started");
-        let output = directory.path().join("x.db");
-        let mut arguments = vec!["record", "-o", output.to_str().unwrap()];
-        arguments.extend(labels.iter().flat_map(|label| ["--label", label]));
-        arguments.extend(["--", "touch", started.to_str().unwrap()]);
-        let message = failure(&arguments);
-        assert!(!started.exists() && !output.exists(), "{labels:?}");
-        message
-    };
-    assert!(refused(&["commit"]).contains("write it as NAME=VALUE"));
-    assert!(refused(&["my key=x"]).contains("only letters, digits"));
-    assert!(refused(&[&format!("k={}", "x".repeat(1_025))]).contains("longer than 1024 bytes"));
-    assert!(refused(&["a=1", "a=2"]).contains("--label a is given twice"));
+    assert!(refused_without_start(&["commit"]).contains("write it as NAME=VALUE"));
+    assert!(refused_without_start(&["my key=x"]).contains("only letters, digits"));
+    assert!(refused_without_start(&[&format!("k={}", "x".repeat(1_025))]).contains("longer than 1024 bytes"));
+    assert!(refused_without_start(&["a=1", "a=2"]).contains("--label a is given twice"));
     let many: Vec<String> = (0..33).map(|number| format!("k{number}=x")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    assert!(refused(&many).contains("at most 32 labels can be given, not 33"));
+    assert!(refused_without_start(&many).contains("at most 32 labels can be given, not 33"));
+}
+
+fn refused_without_start(labels: &[&str]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let started = directory.path().join("started");
+    let output = directory.path().join("x.db");
+    let mut arguments = vec!["record", "-o", output.to_str().unwrap()];
+    arguments.extend(labels.iter().flat_map(|label| ["--label", label]));
+    arguments.extend(["--", "touch", started.to_str().unwrap()]);
+    let message = failure(&arguments);
+    assert!(!started.exists() && !output.exists(), "{labels:?}");
+    message
 }
 
 #[test]

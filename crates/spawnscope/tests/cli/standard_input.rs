@@ -124,8 +124,8 @@ fn one_of_several_recordings_comes_from_standard_input() {
         assert_ne!(named.status.code(), Some(125), "{piped:?}");
         let output = with_input(piped, File::open(path).unwrap());
         assert_eq!(output.status, named.status, "{piped:?}");
-        let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(text(&output), text(&named), "{piped:?}");
+        let [piped_text, named_text] = [&output, &named].map(|output| String::from_utf8_lossy(&output.stdout));
+        assert_eq!(piped_text, named_text, "{piped:?}");
     }
     let twice = message(&with_input(&["diff", "-", "-"], File::open(path).unwrap()));
     assert!(twice.contains("`-` was given more than once"), "{twice}");

@@ -31,16 +31,16 @@ fn findings_of_the_doctor_are_rows_of_their_own_table() {
     assert!(relative.contains("/job=__HIVE_DEFAULT_PARTITION__/"), "{relative}");
     let id = file.file_stem().unwrap().to_str().unwrap();
     let found = rows(file);
-    let items = |key: &str| printed[key].as_array().unwrap().clone();
-    assert_eq!(found.len(), items("findings").len() + items("unseen").len());
-    for (row, finding) in found.iter().zip(items("findings")) {
+    let [findings, unseen] = ["findings", "unseen"].map(|key| printed[key].as_array().unwrap());
+    assert_eq!(found.len(), findings.len() + unseen.len());
+    for (row, finding) in found.iter().zip(findings) {
         assert_eq!(text(&row["check_name"]), finding["check"].as_str());
         assert_eq!(number(&row["effect_ns"]), finding["effect_ns"].as_i64());
         for column in "severity title evidence effect_of effect_basis fix fix_cost".split(' ') {
             assert_eq!(text(&row[column]), finding[column].as_str(), "{column}");
         }
     }
-    for (row, unseen) in found.iter().rev().zip(items("unseen").iter().rev()) {
+    for (row, unseen) in found.iter().rev().zip(unseen.iter().rev()) {
         assert_eq!(text(&row["severity"]), Some("unseen"));
         assert_eq!(text(&row["title"]), unseen["what"].as_str());
         assert_eq!(number(&row["effect_ns"]), None);
@@ -58,16 +58,17 @@ fn findings_of_the_doctor_are_rows_of_their_own_table() {
 #[test]
 fn only_complete_examinations_are_added_and_only_to_datasets() {
     let sample = Sample::new("");
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-        let output = command.arg("doctor").args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
     let recording = sample.recording();
-    assert!(run(&["-o", recording.to_str().unwrap()]).contains("is not a directory"));
-    assert!(run(&["-o", "-"]).contains("s3://BUCKET/PREFIX"));
-    assert!(run(&["scanners", "-o", "fleet"]).contains("cannot be used with"));
-    assert!(run(&["--except", "scanners", "-o", "fleet"]).contains("cannot be used with"));
-    assert!(run(&["--host", "builder"]).contains("--output"));
+    assert!(refused(&["-o", recording.to_str().unwrap()]).contains("is not a directory"));
+    assert!(refused(&["-o", "-"]).contains("s3://BUCKET/PREFIX"));
+    assert!(refused(&["scanners", "-o", "fleet"]).contains("cannot be used with"));
+    assert!(refused(&["--except", "scanners", "-o", "fleet"]).contains("cannot be used with"));
+    assert!(refused(&["--host", "builder"]).contains("--output"));
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    let output = command.arg("doctor").args(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
 }

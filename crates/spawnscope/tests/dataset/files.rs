@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use parquet::basic::{LogicalType, Repetition, Type};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::{Field, Row};
+use parquet::record::Field;
 use spawnscope::present::dataset::{DATASET_VERSION, Table};
 
 pub const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/parquet.md");
@@ -30,9 +30,8 @@ pub fn files(directory: &Path) -> BTreeSet<PathBuf> {
 
 pub fn rows(file: &Path) -> Vec<BTreeMap<String, Field>> {
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
-    let columns = |row: Row| row.into_columns().into_iter().collect();
     let rows = reader.get_row_iter(None).unwrap();
-    rows.map(|row| columns(row.unwrap())).collect()
+    rows.map(|row| row.unwrap().into_columns().into_iter().collect()).collect()
 }
 
 pub fn number(field: &Field) -> Option<i64> {
@@ -58,9 +57,12 @@ pub fn check_schema(file: &Path, table: Table) {
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
     let metadata = reader.metadata();
     let pairs = metadata.file_metadata().key_value_metadata().unwrap();
-    let value = |key: &str| pairs.iter().find(|pair| pair.key == key)?.value.clone();
-    assert_eq!(value("spawnscope.dataset_version"), Some(DATASET_VERSION.to_string()));
-    assert_eq!(value("spawnscope.table").as_deref(), Some(table.name()));
+    for (key, expected) in
+        [("spawnscope.dataset_version", DATASET_VERSION.to_string()), ("spawnscope.table", table.name().to_owned())]
+    {
+        let pair = pairs.iter().find(|pair| pair.key == key);
+        assert_eq!(pair.and_then(|pair| pair.value.as_ref()), Some(&expected));
+    }
     let schema = metadata.file_metadata().schema();
     let written = schema.get_fields().iter().map(|field| {
         let kind = match (field.get_physical_type(), field.get_basic_info().logical_type_ref()) {

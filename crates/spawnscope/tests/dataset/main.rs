@@ -121,8 +121,9 @@ fn launches_have_the_values_of_the_report() {
             let ns = number(&row[&format!("{phase}_ns")]);
             assert_eq!(ns, launch["phases"][phase].as_i64(), "{phase}");
         }
-        let length = |key: &str| launch[key].as_array().unwrap().len();
-        execs += length("execs") + length("failed_execs");
+        for key in ["execs", "failed_execs"] {
+            execs += launch[key].as_array().unwrap().len();
+        }
     }
     assert_eq!(sample.rows("execs").len(), execs);
     let report: Value = serde_json::from_str(&sample.stdout(&["report", "--json"])).unwrap();
@@ -163,22 +164,23 @@ fn each_caller_counts_the_launches_that_refer_to_it() {
 fn adding_a_recording_again_adds_nothing_and_says_so() {
     let sample = Sample::new(LABELS);
     assert!(sample.add().stderr.is_empty());
-    let contents = || -> Vec<(PathBuf, Vec<u8>)> {
-        let files = files(&sample.dataset()).into_iter();
-        files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
-    };
-    let before = contents();
+    let before = contents(&sample);
     assert_eq!(before.len(), Table::FOR_RECORDINGS.len());
     let message = String::from_utf8(sample.add().stderr).unwrap();
     assert!(message.contains("already"), "{message}");
     // A recording whose pages SQLite has rearranged is still the same recording.
     execute(&sample.recording(), "PRAGMA page_size = 8192; VACUUM");
     sample.add();
-    assert!(contents() == before, "nothing was added or changed");
+    assert!(contents(&sample) == before, "nothing was added or changed");
     execute(&sample.recording(), "UPDATE recording SET cwd = 'elsewhere'");
     sample.add();
     // Another recording is added.
-    assert_eq!(contents().len(), 2 * Table::FOR_RECORDINGS.len());
+    assert_eq!(contents(&sample).len(), 2 * Table::FOR_RECORDINGS.len());
+}
+
+fn contents(sample: &Sample) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = files(&sample.dataset()).into_iter();
+    files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
 #[test]
@@ -298,17 +300,12 @@ fn add_fleet_program(directory: &Path, status: u8) -> String {
 #[test]
 fn a_dataset_in_a_store_is_pushed_by_spawnscope_fleet() {
     let sample = Sample::new(LABELS);
-    let export = |path: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-        command.args(["export", "--format", "parquet", "-o", "s3://builds/fleet"]);
-        command.arg(sample.recording()).env("PATH", path).output().unwrap()
-    };
-    let output = export(&add_fleet_program(sample.directory.path(), 0));
+    let output = push(&sample, &add_fleet_program(sample.directory.path(), 0));
     assert!(output.status.success(), "{output:?}");
     let received = fs::read_to_string(sample.directory.path().join("received")).unwrap();
     let pushed = "push s3://builds/fleet\nadvice\ncallers\nexecs\nlaunches\nruns\nwaits\n";
     assert_eq!(received, pushed);
-    let failed = export(&add_fleet_program(sample.directory.path(), 7));
+    let failed = push(&sample, &add_fleet_program(sample.directory.path(), 7));
     let message = String::from_utf8(failed.stderr).unwrap();
     assert_eq!(failed.status.code(), Some(125), "{message}");
     assert!(message.contains("failed to add all files to s3://builds/fleet"), "{message}");
@@ -316,6 +313,12 @@ fn a_dataset_in_a_store_is_pushed_by_spawnscope_fleet() {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let received = fs::read_to_string(sample.directory.path().join("received")).unwrap();
     assert_eq!(received, "push s3://builds/fleet\ndoctor\n");
-    let missing = String::from_utf8(export("/usr/bin:/bin").stderr).unwrap();
+    let missing = String::from_utf8(push(&sample, "/usr/bin:/bin").stderr).unwrap();
     assert!(missing.contains("make fleet"), "{missing}");
+}
+
+fn push(sample: &Sample, path: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    command.args(["export", "--format", "parquet", "-o", "s3://builds/fleet"]);
+    command.arg(sample.recording()).env("PATH", path).output().unwrap()
 }

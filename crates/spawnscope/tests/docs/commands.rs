@@ -12,15 +12,14 @@ const PLACEHOLDERS: [(&str, &str); 4] = [("PID", "1"), ("SHELL", "bash"), ("VERB
 /// Returns the command lines of a block: those after prompts if there are any, otherwise all. A line that ends with `|` or a backslash
 /// continues.
 pub fn command_lines(block: &Block) -> Vec<(usize, String)> {
-    let prompted = |line: &String| line.starts_with("$ ");
-    let has_prompts = block.lines.iter().any(prompted);
+    let has_prompts = block.lines.iter().any(|line| line.starts_with("$ "));
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut continues = false;
     for (line, number) in block.lines.iter().zip(block.line..) {
         let text = line.strip_prefix("$ ").unwrap_or(line).trim();
         if continues {
             lines.last_mut().unwrap().1.push_str(text);
-        } else if !has_prompts || prompted(line) {
+        } else if !has_prompts || line.starts_with("$ ") {
             lines.push((number, text.to_owned()));
         } else {
             continue;
@@ -46,11 +45,11 @@ pub fn program_commands(program: &str, line: &str) -> Vec<Vec<String>> {
 
 /// Parses a command as the program does. Help and the version count as parsed.
 fn parse(words: &[String]) -> Result<(), String> {
-    let value = |word: &String| {
+    let values = words.iter().map(|word| {
         let known = PLACEHOLDERS.iter().find(|(name, _)| name == word);
         known.map_or(word.clone(), |(_, value)| (*value).to_owned())
-    };
-    match spawnscope::cli::command().try_get_matches_from(words.iter().map(value)) {
+    });
+    match spawnscope::cli::command().try_get_matches_from(values) {
         Err(error) if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             Err(error.to_string())
         }
@@ -109,7 +108,6 @@ fn sql_in_documents_runs_on_a_recording() {
 
 #[test]
 fn wrong_commands_are_rejected() {
-    let is_right = |line: &str| program_commands("spawnscope", line).iter().all(|words| parse(words).is_ok());
     for right in [
         "sudo spawnscope record -p PID",
         "X=1 spawnscope report --json | jq",
@@ -117,7 +115,7 @@ fn wrong_commands_are_rejected() {
         "spawnscope --help",
     ] {
         assert_eq!(program_commands("spawnscope", right).len(), 1, "{right}");
-        assert!(is_right(right), "{right}");
+        assert!(has_right_commands(right), "{right}");
     }
     for wrong in [
         "spawnscope report --wrong",
@@ -125,11 +123,13 @@ fn wrong_commands_are_rejected() {
         "spawnscope record -p x",
         "spawnscope doctor no-such-check",
     ] {
-        assert!(!is_right(wrong), "{wrong}");
+        assert!(!has_right_commands(wrong), "{wrong}");
     }
-    let text =
-        |lines: &[&str]| Block { lines: lines.iter().map(|line| (*line).to_owned()).collect(), ..Block::default() };
-    let found: Vec<String> =
-        command_lines(&text(&["$ one", "output", "$ two |", "three"])).into_iter().map(|(_, line)| line).collect();
+    let block = Block { lines: ["$ one", "output", "$ two |", "three"].map(str::to_owned).into(), ..Block::default() };
+    let found: Vec<String> = command_lines(&block).into_iter().map(|(_, line)| line).collect();
     assert_eq!(found, ["one", "two |three"]);
+}
+
+fn has_right_commands(line: &str) -> bool {
+    program_commands("spawnscope", line).iter().all(|words| parse(words).is_ok())
 }

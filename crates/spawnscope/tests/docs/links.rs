@@ -17,17 +17,20 @@ fn targets(line: &str) -> Vec<String> {
 fn anchors(page: &Page) -> HashSet<String> {
     let mut counts: HashMap<String, usize> = HashMap::new();
     let headings = page.prose().into_iter().filter(|(_, line)| line.starts_with('#'));
-    let anchor = |line: &str| -> String {
-        let text = line.trim_start_matches('#').trim().to_lowercase();
-        let kept = text.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
-        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
-    };
-    let mut unique = |anchor: String| {
-        let count = counts.entry(anchor.clone()).or_default();
-        *count += 1;
-        if *count == 1 { anchor } else { format!("{anchor}-{}", *count - 1) }
-    };
-    headings.map(|(_, line)| unique(anchor(line))).collect()
+    headings
+        .map(|(_, line)| {
+            let anchor = anchor(line);
+            let count = counts.entry(anchor.clone()).or_default();
+            *count += 1;
+            if *count == 1 { anchor } else { format!("{anchor}-{}", *count - 1) }
+        })
+        .collect()
+}
+
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 /// Joins paths and resolves `..`, without the file system.
@@ -104,8 +107,8 @@ fn the_book_has_every_page_once() {
 
 #[test]
 fn wrong_links_and_anchors_are_rejected() {
-    let page = |text: &str| Page { path: "docs/guide/lab.md".into(), text: text.to_owned() };
-    let here = page("# One: `two`, three_4\n\n# Same\n\n# Same\n\n    # code\n");
+    let text = "# One: `two`, three_4\n\n# Same\n\n# Same\n\n    # code\n";
+    let here = Page { path: "docs/guide/lab.md".into(), text: text.to_owned() };
     let anchors = anchors(&here);
     assert_eq!(anchors, ["one-two-three_4", "same", "same-1"].map(str::to_owned).into(), "headings");
     let all = HashMap::from([(here.path.clone(), anchors)]);

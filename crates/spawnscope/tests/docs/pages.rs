@@ -43,11 +43,13 @@ pub fn pages() -> Vec<Page> {
         paths.extend(entries.filter(|path| path.extension().is_some_and(|suffix| suffix == "md")));
     }
     paths.sort();
-    let page = |path: PathBuf| Page {
-        text: fs::read_to_string(&path).unwrap(),
-        path: path.strip_prefix(&root).unwrap().to_owned(),
-    };
-    paths.into_iter().map(page).collect()
+    paths
+        .into_iter()
+        .map(|path| Page {
+            text: fs::read_to_string(&path).unwrap(),
+            path: path.strip_prefix(&root).unwrap().to_owned(),
+        })
+        .collect()
 }
 
 impl Page {
@@ -78,8 +80,7 @@ impl Page {
                 blocks.push(block);
             } else if text.starts_with(INDENT) && !follows_text {
                 block.lines.push(text[INDENT.len()..].to_owned());
-                let is_inside = |(text, _): &(&str, usize)| text.starts_with(INDENT) || text.is_empty();
-                while let Some((text, _)) = lines.next_if(is_inside) {
+                while let Some((text, _)) = lines.next_if(|(text, _)| text.starts_with(INDENT) || text.is_empty()) {
                     block.lines.push(text.strip_prefix(INDENT).unwrap_or(text).to_owned());
                 }
                 while block.lines.last().is_some_and(String::is_empty) {
@@ -107,8 +108,8 @@ fn comment_above(prose: &[(usize, &str)]) -> Option<String> {
 fn blocks_are_found_with_their_comments() {
     let text = "Text\n    of a paragraph\n\n<!-- a comment -->\n\n    $ one\n\n      two\n\nText\n```sh\nthree\n```\n";
     let page = Page { path: PathBuf::new(), text: text.to_owned() };
-    let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
-    let indented = Block { line: 6, comment: Some("a comment".to_owned()), lines: lines(&["$ one", "", "  two"]) };
-    let fenced = Block { line: 12, comment: None, lines: lines(&["three"]) };
+    let lines = ["$ one", "", "  two"].map(str::to_owned).into();
+    let indented = Block { line: 6, comment: Some("a comment".to_owned()), lines };
+    let fenced = Block { line: 12, comment: None, lines: vec!["three".to_owned()] };
     assert_eq!(page.blocks(), [indented, fenced]);
 }

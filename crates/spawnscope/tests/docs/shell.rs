@@ -71,8 +71,7 @@ impl Splitter {
 
     /// Handles the operator of a redirection. A number directly before the operator is a descriptor, and the word after it is a file.
     fn redirect(&mut self, rest: &mut Peekable<Chars<'_>>) {
-        let is_number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
-        self.word = self.word.take().filter(|word| !is_number(word));
+        self.word = self.word.take().filter(|word| !word.chars().all(|c| c.is_ascii_digit()));
         self.end_word();
         while rest.next_if(|c| ">& ".contains(*c)).is_some() {}
         self.is_target = true;

@@ -106,15 +106,18 @@ fn output_in_documents_has_the_shape_of_printed_output() {
 
 #[test]
 fn the_comment_of_a_block_says_what_to_run() {
-    let block = |comment: &str| Block {
-        comment: Some(comment.to_owned()),
-        lines: vec!["$ spawnscope tree".to_owned(), "output".to_owned()],
-        ..Block::default()
-    };
-    let run = Run::requested_by(&block("run on a.sql: report --full")).unwrap();
+    let run = Run::requested_by(&commented_block("run on a.sql: report --full")).unwrap();
     assert_eq!(run.recording.as_deref(), Some("a.sql"));
     assert_eq!(run.arguments, ["report", "--full"]);
-    let run = Run::requested_by(&block("run")).unwrap();
+    let run = Run::requested_by(&commented_block("run")).unwrap();
     assert_eq!((run.recording, run.arguments), (None, vec!["tree".to_owned()]));
-    assert!(Run::requested_by(&block("table: x86_64")).is_none() && Run::requested_by(&Block::default()).is_none());
+    assert!(
+        Run::requested_by(&commented_block("table: x86_64")).is_none()
+            && Run::requested_by(&Block::default()).is_none()
+    );
+}
+
+fn commented_block(comment: &str) -> Block {
+    let lines = vec!["$ spawnscope tree".to_owned(), "output".to_owned()];
+    Block { comment: Some(comment.to_owned()), lines, ..Block::default() }
 }

@@ -86,11 +86,10 @@ fn prediction(pair: &Pair, recording: &std::path::Path) -> (f64, f64) {
     let flags = pair.text("whatif");
     let words: Vec<&str> = ["whatif", "--json"].into_iter().chain(flags.split_whitespace()).collect();
     let prediction = read(&words, recording).json();
-    let number = |key: &str| {
+    let [wall, predicted, low, high] = ["wall_ns", "predicted_ns", "low_ns", "high_ns"].map(|key| {
         let value = prediction[key].as_f64();
         value.unwrap_or_else(|| panic!("whatif --json has no number `{key}`: {prediction}"))
-    };
-    let [wall, predicted, low, high] = ["wall_ns", "predicted_ns", "low_ns", "high_ns"].map(number);
+    });
     let recorded = report(recording)["wall_ns"].as_f64();
     assert_eq!(Some(wall), recorded, "whatif and the report have the same wall");
     let has_changes = !prediction["changes"][0].is_null();

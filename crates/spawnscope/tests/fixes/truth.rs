@@ -24,15 +24,13 @@ impl Truth {
 
     #[track_caller]
     pub fn check(&self, before: &Launches, after: &Launches) {
-        let counts = |line: &Line| (count(&line.key, before), count(&line.key, after));
-        let wrong: Vec<String> = self
-            .lines
-            .iter()
-            .filter(|line| counts(line) != (line.before, line.after))
-            .map(|line| {
-                format!("{} should change from {} to {}, but is {:?}", line.key, line.before, line.after, counts(line))
-            })
-            .collect();
+        let mut wrong = Vec::new();
+        for Line { key, before: count_before, after: count_after } in &self.lines {
+            let counts = (count(key, before), count(key, after));
+            if counts != (*count_before, *count_after) {
+                wrong.push(format!("{key} should change from {count_before} to {count_after}, but is {counts:?}"));
+            }
+        }
         assert!(wrong.is_empty(), "{}", wrong.join("; "));
     }
 }
@@ -40,21 +38,20 @@ impl Truth {
 fn parse_line(text: &str) -> Line {
     let words: Vec<&str> = text.split_whitespace().collect();
     let &[key, before, after] = words.as_slice() else { panic!("a line of `truth` is KEY BEFORE AFTER, not `{text}`") };
-    let number = |word: &str| word.parse().unwrap_or_else(|error| panic!("{word}: {error}"));
-    Line { key: key.to_owned(), before: number(before), after: number(after) }
+    let [before, after] = [before, after].map(|word| word.parse().unwrap_or_else(|error| panic!("{word}: {error}")));
+    Line { key: key.to_owned(), before, after }
 }
 
 fn count(key: &str, launches: &Launches) -> usize {
-    let matching = |wanted: &dyn Fn(&Launch) -> bool| launches.all(wanted).len();
     match key.strip_prefix("command=") {
-        Some(command) => matching(&|launch| launch.command() == command),
+        Some(command) => launches.all(|launch| launch.command() == command).len(),
         None => match key {
             "execs" => launches.0.iter().map(|launch| launch.programs().len()).sum(),
             "failed_execs" => launches.0.iter().map(|launch| launch.failed_execs().len()).sum(),
-            "without_exec" => matching(&|launch| launch.programs().is_empty()),
+            "without_exec" => launches.all(|launch| launch.programs().is_empty()).len(),
             // The mechanism of the recorded command itself is unknown.
-            "forks" => matching(&|launch| launch.json()["mechanism"] == "fork"),
-            "loads" => matching(&|launch| launch.phase_ns("load").is_some_and(|load| load > 0)),
+            "forks" => launches.all(|launch| launch.json()["mechanism"] == "fork").len(),
+            "loads" => launches.all(|launch| launch.phase_ns("load").is_some_and(|load| load > 0)).len(),
             unknown => panic!("`truth` has the unknown key `{unknown}`"),
         },
     }

@@ -45,9 +45,8 @@ fn entry(pid: Pid) -> u64 {
     let words = std::fs::read(format!("/proc/{pid}/auxv")).expect("our own process");
     let words: Vec<u64> =
         words.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect();
-    let value = |kind| words.chunks_exact(2).find(|entry| entry[0] == kind).map(|entry| entry[1]);
-    let Some(base) = value(AT_BASE).filter(|base| *base != 0) else {
-        return value(AT_ENTRY).expect("an entry");
+    let Some(base) = auxiliary_value(&words, AT_BASE).filter(|base| *base != 0) else {
+        return auxiliary_value(&words, AT_ENTRY).expect("an entry");
     };
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("our own process");
     let loader = maps
@@ -59,6 +58,10 @@ fn entry(pid: Pid) -> u64 {
     let file = std::fs::File::open(loader).expect("the loader");
     file.read_exact_at(&mut entry, ELF_ENTRY).expect("its header");
     base + u64::from_ne_bytes(entry)
+}
+
+fn auxiliary_value(words: &[u64], kind: u64) -> Option<u64> {
+    words.chunks_exact(2).find(|entry| entry[0] == kind).map(|entry| entry[1])
 }
 
 #[apply(live_test)]

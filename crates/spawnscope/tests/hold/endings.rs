@@ -36,16 +36,15 @@ fn a_command_that_cannot_run_has_the_exit_status_that_a_shell_gives() {
     let file = directory.path().join("file");
     fs::write(&file, "#!/no/such/interpreter\n").expect("a file");
     for flags in [&[][..], &["--match", "*"]] {
-        let hold = |program: &str| run_hold(flags.iter().copied().chain([program]));
         let path = file.to_str().expect("text");
-        hold("no-such-command-anywhere").expect_code(127).expect_errors(["not found"]);
+        run_hold([flags, &["no-such-command-anywhere"]].concat()).expect_code(127).expect_errors(["not found"]);
         let permissions = std::os::unix::fs::PermissionsExt::from_mode;
         fs::set_permissions(&file, permissions(0o644)).expect("chmod");
-        hold(path).expect_code(126);
+        run_hold([flags, &[path]].concat()).expect_code(126);
         fs::set_permissions(&file, permissions(0o755)).expect("chmod");
-        hold(path).expect_code(126).expect_errors(["interpreter"]);
+        run_hold([flags, &[path]].concat()).expect_code(126).expect_errors(["interpreter"]);
     }
-    run_hold([""; 0]).expect_code(125).expect_errors(["give a command"]);
+    run_hold([""; 0]).expect_code(125).expect_errors(["<CMD>..."]);
     run_hold(["--match", "[", "true"]).expect_code(125).expect_errors(["'['"]);
     run_hold(["--nth", "2", "true"]).expect_code(125);
     run_hold(["--match", "a", "--nth", "0", "true"]).expect_code(125);
@@ -117,8 +116,7 @@ fn the_command_outlives_a_killed_tracer() {
     send(running.pid(), Signal::SIGKILL);
     running.finish().expect_code(128 + 9);
     fs::write(proof.with_extension("go"), "").expect("a file");
-    let is_unharmed = || fs::read_to_string(&proof).is_ok_and(|text| text == "unharmed\n");
-    await_some("the command's end", || is_unharmed().then_some(()));
+    await_some("the command's end", || fs::read_to_string(&proof).is_ok_and(|text| text == "unharmed\n").then_some(()));
 }
 
 #[apply(live_test)]

@@ -1,5 +1,6 @@
 //! `--match` and `--nth`: which launch is held, and that all other processes run as if they were not traced.
 
+use std::ffi::OsString;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -53,23 +54,23 @@ fn the_nth_launch_that_matches_is_held() {
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn every_way_to_launch_is_counted_once() {
-    let (mechanisms, tiny) = (path("mechanisms"), path("tiny"));
-    let with_nth = |nth: &'static str| {
-        let flags = ["--match", "tiny", "--nth", nth].map(std::ffi::OsStr::new);
-        flags.into_iter().chain([mechanisms.as_os_str(), tiny.as_os_str()])
-    };
-    let errors = run_hold(with_nth("1010")).expect_code(0).errors();
+    let errors = run_hold(arguments_with_nth("1010")).expect_code(0).errors();
     let expected = "--nth 1010 was given, but only 1,009 launches matched tiny";
     assert_contains(&errors, [expected]);
     // The 300th is a vfork: its parent sleeps until the exec, and cannot be interrupted.
     for nth in ["300", "1009"] {
-        let (running, pid) = hold(with_nth(nth));
+        let (running, pid) = hold(arguments_with_nth(nth));
         let parent = parent(pid);
         await_some("the release of its parent", || (tracer(parent) == Some(0)).then_some(()));
         send(pid, Signal::SIGCONT);
         let truth = Truth::new(&running.finish().expect_code(0).stdout);
         assert_eq!(truth.one("vfork"), 197);
     }
+}
+
+fn arguments_with_nth(nth: &str) -> Vec<OsString> {
+    let flags = ["--match", "tiny", "--nth", nth].map(OsString::from);
+    flags.into_iter().chain([path("mechanisms").into(), path("tiny").into()]).collect()
 }
 
 #[apply(live_test)]
@@ -122,8 +123,9 @@ fn followed_programs_behave_as_without_a_tracer() {
         let followed = run_hold(["--match", "nothing*"].iter().chain(program));
         assert_eq!(followed.code(), plain.code(), "{program:?}: {}", followed.errors());
         // Pids and times differ.
-        let words = |output: String| output.replace(|character: char| character.is_ascii_digit(), "");
-        assert_eq!(words(followed.output()), words(plain.output()), "{program:?}");
+        let [followed, plain] =
+            [followed, plain].map(|finished| finished.output().replace(|c: char| c.is_ascii_digit(), ""));
+        assert_eq!(followed, plain, "{program:?}");
     }
 }
 
@@ -137,11 +139,10 @@ fn other_processes_continue_unharmed_while_one_is_held() {
         String::from_utf8_lossy(&running.stdout_so_far()).into_owned().contains("ready").then_some(())
     });
     let truth = String::from_utf8_lossy(&running.stdout_so_far()).into_owned();
-    let neighbour = |key: &str| {
+    let [stopped, busy] = ["stopped", "busy"].map(|key| {
         let value = truth.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
         Pid::from_raw(value.expect("a neighbour").parse().expect("a pid"))
-    };
-    let (stopped, busy) = (neighbour("stopped"), neighbour("busy"));
+    });
     await_some("the release of all processes", || {
         [parent(pid), stopped, busy].iter().all(|pid| tracer(*pid) == Some(0)).then_some(())
     });

@@ -14,11 +14,11 @@ use crate::support::{apply, live_test};
 /// Creates a directory for all users, with copies of spawnscope and of `tiny`. The latter is named `own` and has this mode.
 fn public_directory(mode: u32) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let file = |name: &str| directory.path().join(name);
+    let [spawnscope, own] = ["spawnscope", "own"].map(|name| directory.path().join(name));
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
-    fs::copy(SPAWNSCOPE, file("spawnscope")).expect("a copy that anybody can run");
-    fs::copy(path("tiny"), file("own")).expect("a copy");
-    fs::set_permissions(file("own"), fs::Permissions::from_mode(mode)).expect("chmod");
+    fs::copy(SPAWNSCOPE, spawnscope).expect("a copy that anybody can run");
+    fs::copy(path("tiny"), &own).expect("a copy");
+    fs::set_permissions(own, fs::Permissions::from_mode(mode)).expect("chmod");
     directory
 }
 

@@ -13,12 +13,12 @@ use crate::support::{apply, live_test};
 /// Returns a report of seven cases with these walls, and intervals of ± `noise`.
 fn stored_report(walls: [f64; 7], noise: f64) -> Value {
     let mut report = bench(&["--json", "shims"]).json();
-    let estimate = |wall: f64| json!({"median": wall, "low": wall - noise, "high": wall + noise, "rounds": 9});
-    let row = |(number, wall): (usize, f64)| {
-        let (wall, call) = (estimate(wall), estimate(5.0 * noise));
-        json!({"wrapper": format!("number {number}"), "wall_ns": wall, "call_ns": call})
-    };
-    let rows: Vec<Value> = walls.into_iter().enumerate().map(row).collect();
+    let mut rows = Vec::new();
+    for (number, wall) in walls.into_iter().enumerate() {
+        let [wall, call] = [wall, 5.0 * noise]
+            .map(|median| json!({"median": median, "low": median - noise, "high": median + noise, "rounds": 9}));
+        rows.push(json!({"wrapper": format!("number {number}"), "wall_ns": wall, "call_ns": call}));
+    }
     report["experiments"][0]["rows"] = json!(rows);
     report
 }
@@ -76,15 +76,16 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
 #[apply(live_test)]
 fn reports_with_nothing_in_common_are_not_compared() {
     let old = stored_report(WALLS, 500.0);
-    let failed = |new: &Value| run_comparison(&old, new, &[], 80).expect_code(125).errors();
     let mut strange = old.clone();
     strange["experiments"][0]["name"] = json!("another");
-    assert!(failed(&strange).contains("no experiment in common: the older one has shims, the newer another"));
+    let errors = run_comparison(&old, &strange, &[], 80).expect_code(125).errors();
+    assert!(errors.contains("no experiment in common: the older one has shims, the newer another"));
     let mut others = old.clone();
     for row in others["experiments"][0]["rows"].as_array_mut().expect("rows") {
         row["wrapper"] = json!(format!("another {}", row["wrapper"]));
     }
-    assert!(failed(&others).contains("no case in common"));
+    let errors = run_comparison(&old, &others, &[], 80).expect_code(125).errors();
+    assert!(errors.contains("no case in common"));
     // The missing experiment is detected before anything is measured.
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("old.json");
@@ -217,14 +218,16 @@ fn the_run_that_the_guide_describes_can_be_read() {
 fn a_file_that_is_not_a_report_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("old.json");
-    let compare = |content: &str| {
+    let no_report = "is not a report of `bench --json`";
+    for (content, expected) in [
+        ("", no_report),
+        ("[]", no_report),
+        ("{\"schema_version\": 1}", no_report),
+        ("no JSON", no_report),
+        ("{\"schema_version\": 9}", "is a report with schema_version 9, not 1"),
+    ] {
         std::fs::write(&path, content).expect("written");
-        let mut command = bench_command(&["shell", "--compare"]);
-        run(command.arg(&path)).expect_code(125).errors()
-    };
-    for content in ["", "[]", "{\"schema_version\": 1}", "no JSON"] {
-        let message = compare(content);
-        assert!(message.contains("is not a report of `bench --json`"), "{content}: {message}");
+        let message = run(bench_command(&["shell", "--compare"]).arg(&path)).expect_code(125).errors();
+        assert!(message.contains(expected), "{content}: {message}");
     }
-    assert!(compare("{\"schema_version\": 9}").contains("is a report with schema_version 9, not 1"));
 }

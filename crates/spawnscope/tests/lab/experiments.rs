@@ -34,11 +34,11 @@ fn assert_stored_columns(experiment: &Value) {
     let stored: Value = serde_json::from_slice(&stored).expect("JSON");
     let mut experiments = stored["experiments"].as_array().expect("experiments").iter();
     let stored = experiments.find(|stored| stored["name"] == experiment["name"]);
-    let columns = |experiment: &Value| -> Vec<[Value; 3]> {
+    let [stored, measured] = [stored.expect("the stored report has it"), experiment].map(|experiment| {
         let columns = experiment["columns"].as_array().expect("columns").iter();
-        columns.map(|column| ["name", "unit", "is_key"].map(|part| column[part].clone())).collect()
-    };
-    assert_eq!(columns(stored.expect("the stored report has it")), columns(experiment));
+        columns.map(|column| ["name", "unit", "is_key"].map(|part| &column[part])).collect::<Vec<_>>()
+    });
+    assert_eq!(stored, measured);
 }
 
 #[track_caller]

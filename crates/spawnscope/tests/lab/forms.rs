@@ -89,21 +89,25 @@ fn csv_has_a_line_for_each_measurement_with_its_keys() {
         "experiment,case,wrapper,search,folders,misses,mechanism,memory,parent_bytes,\
          measure,unit,median,low,high,rounds,note"
     );
-    let column = |name: &str| lines[0].iter().position(|title| title == name).expect("a column");
-    let lines_of = |experiment: &str, measure: &str| -> Vec<&Vec<String>> {
-        let found = lines.iter().filter(|line| line[0] == experiment && line[column("measure")] == measure);
-        found.collect()
-    };
-    let walls = lines_of("shims", "wall_ns");
-    assert!(walls.len() >= 7 && walls[0][column("wrapper")] == "none", "{printed}");
-    for line in lines_of("copy-on-write", "during_ns") {
+    let walls = lines_with(&lines, "shims", "wall_ns");
+    assert!(walls.len() >= 7 && walls[0][column(&lines, "wrapper")] == "none", "{printed}");
+    for line in lines_with(&lines, "copy-on-write", "during_ns") {
         // In bytes, whatever the unit in the label of the case.
-        assert_eq!(line[column("parent_bytes")], "16000000");
+        assert_eq!(line[column(&lines, "parent_bytes")], "16000000");
     }
-    let misses = lines_of("path-search", "wall_ns");
-    assert!(misses.iter().any(|line| line[column("misses")] == "20"), "{printed}");
-    let notes = lines_of("shims", "note");
-    assert!(notes.iter().any(|line| line[column("note")].contains("version manager: a chain")), "{printed}");
+    let misses = lines_with(&lines, "path-search", "wall_ns");
+    assert!(misses.iter().any(|line| line[column(&lines, "misses")] == "20"), "{printed}");
+    let notes = lines_with(&lines, "shims", "note");
+    assert!(notes.iter().any(|line| line[column(&lines, "note")].contains("version manager: a chain")), "{printed}");
+}
+
+fn column(lines: &[Vec<String>], name: &str) -> usize {
+    lines[0].iter().position(|title| title == name).expect("a column")
+}
+
+fn lines_with<'l>(lines: &'l [Vec<String>], experiment: &str, measure: &str) -> Vec<&'l Vec<String>> {
+    let column = column(lines, "measure");
+    lines.iter().filter(|line| line[0] == experiment && line[column] == measure).collect()
 }
 
 /// Returns the fields of a CSV line, whose quoted fields must not contain quotes.

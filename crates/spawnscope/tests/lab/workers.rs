@@ -156,12 +156,12 @@ fn nothing_is_launched_during_a_pause() {
 fn no_child_has_the_files_of_its_parent() {
     const OPEN: u64 = 50;
     let mut worker = Worker::start(0, OPEN);
-    // The shell has the directory /proc/self/fd open while it lists its entries.
-    let at_most = |limit: u64| format!("set -- /proc/self/fd/*; test $# -le {limit}");
     for mechanism in MECHANISMS.split(' ').filter(|mechanism| *mechanism != "ForkExit") {
         let closes = mechanism.starts_with("Close") || mechanism == "VspawnCloseOthers";
         let limit = if closes { 4 } else { OPEN };
-        let answer = worker.launch(mechanism, &["/bin/sh", "-c", &at_most(limit)], 0, "");
+        // The shell has the directory /proc/self/fd open while it lists its entries.
+        let script = format!("set -- /proc/self/fd/*; test $# -le {limit}");
+        let answer = worker.launch(mechanism, &["/bin/sh", "-c", &script], 0, "");
         assert!(answer["Done"].is_array(), "{mechanism}: {answer}");
     }
     let pid = worker.child.id();
@@ -173,17 +173,18 @@ fn no_child_has_the_files_of_its_parent() {
 #[apply(live_test)]
 fn a_parent_has_the_requested_memory() {
     let mut worker = Worker::start(20_000_000, 0);
-    let resident = |pid: u32| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("its sizes");
-        let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-        pages.expect("a number") * 4096
-    };
     let pid = worker.child.id();
-    let before = resident(pid);
+    let before = resident_bytes(pid);
     assert!(before > 20_000_000, "{before}");
     assert_eq!(worker.ask(&json!({"Grow": {"bytes": 8_000_000}})), json!({"Done": []}));
-    assert!(resident(pid) >= before + 7_900_000);
+    assert!(resident_bytes(pid) >= before + 7_900_000);
     worker.end();
+}
+
+fn resident_bytes(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("its sizes");
+    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.expect("a number") * 4096
 }
 
 #[apply(live_test)]
@@ -208,11 +209,11 @@ fn another_thread_stalls_while_page_tables_are_copied() {
     for count in [1, 5] {
         let request = json!({"Stall": {"mechanism": "ForkExec", "program": program, "count": count}});
         let answers: Vec<Value> = (0..5).map(|_| worker.ask(&request)).collect();
-        let is_stalled = |answer: &Value| {
-            let value = |position: usize| answer["Done"][position].as_f64().expect("a time");
-            value(1) >= value(2) / 2.0
-        };
-        assert!(answers.iter().any(is_stalled), "count {count}: {answers:?}");
+        let has_stall = answers.iter().any(|answer| {
+            let [stall, whole] = [1, 2].map(|position| answer["Done"][position].as_f64().expect("a time"));
+            stall >= whole / 2.0
+        });
+        assert!(has_stall, "count {count}: {answers:?}");
     }
     worker.end();
 }
@@ -223,11 +224,10 @@ fn writing_after_a_fork_is_slow_only_while_pages_are_shared() {
     let mut worker = Worker::start(100_000_000, 0);
     let request = json!({"Rewrite": {"child": "Copy"}});
     let answers: Vec<Value> = (0..5).map(|_| worker.ask(&request)).collect();
-    let least = |position: usize| {
+    let [before, during, after] = [0, 1, 2].map(|position| {
         let values = answers.iter().map(|answer| answer["Done"][position].as_f64());
         values.map(|value| value.expect("a time")).fold(f64::INFINITY, f64::min)
-    };
-    let (before, during, after) = (least(0), least(1), least(2));
+    });
     assert!(during > before && after > before, "{answers:?}");
     worker.end();
 }
@@ -238,16 +238,14 @@ fn all_launches_in_flight_are_waited_for() {
     for mechanism in MECHANISMS.split(' ') {
         let output = if READERS.contains(&mechanism) { "a\n" } else { "" };
         let program = json!({"argv": ["/bin/echo", "a"], "status": 0, "output": output});
-        let request = |program: &Value| {
-            json!({"Throughput": {
-                "mechanism": mechanism, "program": program, "threads": 2, "in_flight": 3, "count": 20
-            }})
-        };
-        let answer = worker.ask(&request(&program));
+        let mut request = json!({"Throughput": {
+            "mechanism": mechanism, "program": program, "threads": 2, "in_flight": 3, "count": 20
+        }});
+        let answer = worker.ask(&request);
         assert!(answer["Done"][0].as_f64() > Some(0.0), "{mechanism}: {answer}");
         if mechanism != "ForkExit" {
-            let bad = json!({"argv": ["/bin/false"], "status": 0, "output": ""});
-            assert!(worker.ask(&request(&bad))["Invalid"].is_string(), "{mechanism}");
+            request["Throughput"]["program"] = json!({"argv": ["/bin/false"], "status": 0, "output": ""});
+            assert!(worker.ask(&request)["Invalid"].is_string(), "{mechanism}");
         }
     }
     let pid = worker.child.id();

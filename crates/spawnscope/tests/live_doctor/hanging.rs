@@ -144,8 +144,9 @@ fn the_doctor_leaves_no_program_whatever_signal_ends_it() {
         kill(doctor.pid(), signal).expect("the doctor runs");
         assert_eq!(doctor.finish().code(), 128 + signal as i32);
         // A process that has ended may not have been reaped.
-        let command_line = || std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        await_some("the end of what the doctor left", || command_line().is_empty().then_some(()));
+        await_some("the end of what the doctor left", || {
+            std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().is_empty().then_some(())
+        });
     }
 }
 
@@ -156,7 +157,6 @@ fn the_doctor_leaves_no_directory_whatever_signal_ends_it() {
     let library = path("libslow.so");
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let entries = || std::fs::read_dir(directory.path()).expect("the directory").count();
         // The tests may run as a background job, with signals ignored.
         let mut command = Command::new("env");
         command
@@ -165,11 +165,15 @@ fn the_doctor_leaves_no_directory_whatever_signal_ends_it() {
             .args([SPAWNSCOPE, "doctor", "launch-cost"])
             .env("TMPDIR", directory.path());
         let doctor = Running::start(&mut command);
-        await_some("the doctor's directory", || (entries() > 0).then_some(()));
+        await_some("the doctor's directory", || (count_entries(directory.path()) > 0).then_some(()));
         kill(doctor.pid(), signal).expect("the doctor runs");
         assert_eq!(doctor.finish().code(), 128 + signal as i32);
-        await_some("the end of what the doctor left", || (entries() == 0).then_some(()));
+        await_some("the end of what the doctor left", || (count_entries(directory.path()) == 0).then_some(()));
     }
+}
+
+fn count_entries(directory: &Path) -> usize {
+    std::fs::read_dir(directory).expect("the directory").count()
 }
 
 /// The keeper removes the directory when it ends.
@@ -181,8 +185,7 @@ fn on_a_kernel_without_close_range_the_doctor_leaves_no_directory_and_no_process
     let launcher = [&word("without_close_range"), "/usr/bin/env", &temporary];
     let examination = examine(launcher, "launch-cost");
     assert!(examination.cost("exec_static").is_some());
-    let entries = || std::fs::read_dir(directory.path()).expect("the directory").count();
-    await_some("the end of the keeper", || (entries() == 0).then_some(()));
+    await_some("the end of the keeper", || (count_entries(directory.path()) == 0).then_some(()));
 }
 
 /// Each directory is tried or reported, and none is called slow.

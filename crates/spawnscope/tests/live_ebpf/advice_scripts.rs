@@ -69,14 +69,14 @@ fn text(advice: &Value, key: &str) -> String {
 #[needs(Ebpf)]
 fn advice_skips_a_wrapper_script() {
     let record = Record::new();
-    let path = |name: &str| record.directory().join(name);
-    let script = format!("#!/bin/sh\nTOOL_HOME=/x\nexport TOOL_HOME\nexec {}\n", path("real").display());
-    for (name, script) in [("tool", script.as_str()), ("real", "#!/bin/sh\n:\n")] {
-        std::fs::write(path(name), script).expect("a script");
+    let [tool, real] = ["tool", "real"].map(|name| record.directory().join(name));
+    let script = format!("#!/bin/sh\nTOOL_HOME=/x\nexport TOOL_HOME\nexec {}\n", real.display());
+    for (path, script) in [(&tool, script.as_str()), (&real, "#!/bin/sh\n:\n")] {
+        std::fs::write(path, script).expect("a script");
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(path(name), executable).expect("an executable script");
+        std::fs::set_permissions(path, executable).expect("an executable script");
     }
-    let script = format!("for i in {{1..100}}; do {}; done", path("tool").display());
+    let script = format!("for i in {{1..100}}; do {}; done", tool.display());
     record.run(["bash", "-c", &script]).expect_code(0);
     let findings = recording::advice(&record.file());
     let shims = advice_of_rule(&findings, "shims").expect("advice about the wrapper");

@@ -70,24 +70,25 @@ fn loops_of_closes_are_reported_and_single_calls_are_not() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_library_path_of_empty_directories_is_reported() {
-    let empty = tempfile::tempdir().expect("a temporary directory");
-    let launch = |directories: usize| {
-        let mut search = String::new();
-        for number in 0..directories {
-            let directory = empty.path().join(number.to_string());
-            std::fs::create_dir_all(&directory).expect("a directory");
-            search += &format!("{}:", directory.display());
-        }
-        let script = format!(
-            "export LD_LIBRARY_PATH={search}{}; for i in {{1..60}}; do {}; done",
-            directory().display(),
-            word("needs_libraries"),
-        );
-        advice(&["bash", "-c", &script])
-    };
-    expect(&launch(150), "loader-search", 60, "LD_LIBRARY_PATH");
-    let none = launch(0);
+    expect(&advice_with_search_path(150), "loader-search", 60, "LD_LIBRARY_PATH");
+    let none = advice_with_search_path(0);
     assert!(advice_of_rule(&none, "loader-search").is_none(), "{none:#?}");
+}
+
+fn advice_with_search_path(directories: usize) -> Vec<Value> {
+    let empty = tempfile::tempdir().expect("a temporary directory");
+    let mut search = String::new();
+    for number in 0..directories {
+        let directory = empty.path().join(number.to_string());
+        std::fs::create_dir_all(&directory).expect("a directory");
+        search += &format!("{}:", directory.display());
+    }
+    let script = format!(
+        "export LD_LIBRARY_PATH={search}{}; for i in {{1..60}}; do {}; done",
+        directory().display(),
+        word("needs_libraries"),
+    );
+    advice(&["bash", "-c", &script])
 }
 
 #[apply(live_test)]
@@ -113,12 +114,10 @@ fn a_polling_parent_gets_advice_to_wait() {
 #[needs(Ebpf, Cc)]
 fn programs_that_free_much_memory_are_reported() {
     let program = &word("many_mappings");
-    let launch_with = |mappings: &str| {
-        let script = "for i in 1 2 3 4 5 6; do \"$0\" \"$1\"; done";
-        advice(&["bash", "-c", script, program, mappings])
-    };
-    expect(&launch_with("2000"), "teardown", 6, "GLIBC_TUNABLES");
-    let small = launch_with("1");
+    let script = "for i in 1 2 3 4 5 6; do \"$0\" \"$1\"; done";
+    let large = advice(&["bash", "-c", script, program, "2000"]);
+    expect(&large, "teardown", 6, "GLIBC_TUNABLES");
+    let small = advice(&["bash", "-c", script, program, "1"]);
     assert!(advice_of_rule(&small, "teardown").is_none(), "{small:#?}");
 }
 

@@ -49,8 +49,8 @@ fn no_control_sequence_reaches_the_terminal() {
     let traced = std::iter::once(evil.as_os_str()).chain(arguments.iter().map(OsStr::new));
     let finished = record.run(traced).expect_code(0);
 
-    let listing = |verb: &str| read(&[verb], &record.file()).output();
-    for (name, text) in [("record", finished.errors()), ("report", listing("report")), ("tree", listing("tree"))] {
+    let [report, tree] = ["report", "tree"].map(|verb| read(&[verb], &record.file()).output());
+    for (name, text) in [("record", finished.errors()), ("report", report), ("tree", tree)] {
         let raw = text.chars().find(|&character| {
             let moves_cursor = character.is_control() && character != '\n';
             let reorders = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

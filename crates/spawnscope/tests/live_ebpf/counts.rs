@@ -1,13 +1,14 @@
-//! Exact counts, compared with what the workload did: launches by mechanism, forks without exec, failed execs, exec chains.
+//! Exact counts, compared with what the workload did: launches by mechanism, forks without exec, failed execs, exec chains, many launches.
 
 use std::collections::HashMap;
 use std::fs;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::launches::{Launch, PHASES};
-use crate::support::recording::{launches, report, row_of};
-use crate::support::run::Record;
+use crate::support::recording::{launches, read, report, row_of};
+use crate::support::run::{Record, Running};
 use crate::support::workloads::{Truth, directory, path, script, word};
 use crate::support::{apply, live_test};
 
@@ -33,8 +34,7 @@ fn a_prime_number_of_launches_is_counted_exactly() {
     let children = launches.children_of(launches.root());
     assert_eq!(children.len(), 1009);
     assert!(children.iter().all(|child| child.programs() == ["tiny"] && child.exit_code() == Some(0)));
-    let has_all_phases = |child: &&Launch| PHASES.iter().all(|phase| child.phase_ns(phase).is_some());
-    let incomplete = children.iter().find(|child| !has_all_phases(child));
+    let incomplete = children.iter().find(|child| PHASES.iter().any(|phase| child.phase_ns(phase).is_none()));
     assert_eq!(incomplete.map(|child| child.json()), None, "a phase is unknown");
 }
 
@@ -76,9 +76,8 @@ fn launches_by_32_bit_calls_are_complete() {
     }
     // waitpid, wait4 and waitid are recorded with the numbers of 64-bit programs. The wait4 waits for any child.
     let waits = launches.root().json()["waits"].as_array().expect("waits");
-    let count = |wanted: &dyn Fn(&Value) -> bool| waits.iter().filter(|wait| wanted(wait)).count();
-    let any = count(&|wait| wait["syscall"] == 61 && wait["argument"] == -1);
-    let reaping = count(&|wait| wait["syscall"] == 61 || wait["syscall"] == 247);
+    let any = waits.iter().filter(|wait| wait["syscall"] == 61 && wait["argument"] == -1).count();
+    let reaping = waits.iter().filter(|wait| wait["syscall"] == 61 || wait["syscall"] == 247).count();
     assert!(any == 1 && reaping >= 3, "{waits:#?}");
 }
 
@@ -157,4 +156,35 @@ fn a_script_keeps_its_own_name() {
     let launches = launches(&record.file());
     assert_eq!(launches.root().command(), "greet");
     assert_eq!(launches.root().json()["execs"][0]["interpreter"], "/bin/sh");
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_launch_takes_at_most_a_kibibyte_of_storage() {
+    const LAUNCHES: u64 = 3000;
+    let record = Record::new();
+    let storm = format!("for ((i = 0; i < {LAUNCHES}; i++)); do /bin/true; done");
+    record.run(["bash", "-c", &storm]).expect_code(0);
+    let report = report(&record.file());
+    assert_eq!(report["launches"], LAUNCHES + 1);
+    let bytes = fs::metadata(record.file()).expect("the recording").len();
+    assert!(bytes / (LAUNCHES + 1) <= 1024, "{bytes} bytes for {LAUNCHES} launches");
+}
+
+/// Takes about 20 s. The buffer is large, because a debug build decodes several times slower than the
+/// release build, whose losses `benchmarks/` measures.
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_hundred_thousand_launches_are_all_recorded() {
+    const LAUNCHES: u64 = 100_000;
+    const DEADLINE: Duration = Duration::from_secs(600);
+    let record = Record::new().flags(&["--buffer", "262144"]);
+    let command = [word("storm"), LAUNCHES.to_string(), word("tiny")];
+    let running = Running::start(&mut record.command(command));
+    running.finish_within(DEADLINE).expect_code(0);
+    let report = report(&record.file());
+    assert_eq!(report["lost_events"], 0);
+    assert_eq!(report["launches"], LAUNCHES + 1);
+    let tree = read(&["tree", "--unfold"], &record.file()).output();
+    assert!(tree.lines().count() as u64 > LAUNCHES, "every launch has its line");
 }

@@ -105,11 +105,10 @@ fn what_a_daemon_launches_for_the_command_is_recorded() {
 /// Returns the wait of the client for the daemon's answers, in poll or epoll_wait.
 fn wait_for_answers(report: &Value, call: &str) -> Value {
     let waits = report["waits"].as_array().expect("a list");
-    let is_of_call = |wait: &&Value| {
+    let wait = waits.iter().find(|wait| {
         let syscall = wait["syscall"].as_str().unwrap_or_default();
         syscall.starts_with(call) && wait["object"]["kind"] == "unix_socket"
-    };
-    let wait = waits.iter().find(is_of_call);
+    });
     let wait = wait.unwrap_or_else(|| panic!("{call}: {waits:?}"));
     assert!(wait["total_ns"].as_u64() > Some(350_000_000), "{wait}");
     wait.clone()

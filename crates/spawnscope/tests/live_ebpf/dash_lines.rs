@@ -206,20 +206,21 @@ x=$(@t substituted_there; :)
 
 fn without_file(shell: &Shell) {
     let tiny = word("tiny");
-    let chain = |script: &str, label: &str| {
-        let record = Record::new();
-        shell.record(&record, &["-c", &script.replace("@t", &tiny)]).expect_code(0);
-        chain_of(&labelled_chains(&record.file()), label).to_owned()
-    };
     // Busybox may count these lines from 0.
     let [one, three, two] = match shell.label().as_str() {
         "(ash)" => ["", "", "?:? f < ..."],
         _ => ["?:1", "?:3", "?:3 f < ..."],
     };
-    assert_eq!(chain("@t one; :", "one"), one);
-    assert_eq!(chain("\n\n@t three\n:", "three"), three);
-    assert_eq!(chain("\nf() {\n@t two\n}\n f", "two"), two);
-    assert_eq!(chain("echo '\n@t piped' | dash", "piped"), "?:2");
+    for (script, label, expected) in [
+        ("@t one; :", "one", one),
+        ("\n\n@t three\n:", "three", three),
+        ("\nf() {\n@t two\n}\n f", "two", two),
+        ("echo '\n@t piped' | dash", "piped", "?:2"),
+    ] {
+        let record = Record::new();
+        shell.record(&record, &["-c", &script.replace("@t", &tiny)]).expect_code(0);
+        assert_eq!(chain_of(&labelled_chains(&record.file()), label), expected);
+    }
 }
 
 #[apply(live_test)]

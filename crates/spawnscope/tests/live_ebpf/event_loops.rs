@@ -64,7 +64,6 @@ fn assert_children_are_critical(command: &[&str]) {
         let report = report(&file);
         let bash = row_of(&report, "bash");
         let whatif = read(&["whatif", "--remove", "bash", "--json"], &file).json();
-        let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or_else(|| panic!("no {key}: {row}"));
         let (total, critical) = (number(bash, "total_ns"), number(bash, "critical_ns"));
         let saved = number(&whatif, "unrecorded_ns") - number(&whatif, "predicted_ns");
         let are_most_critical = critical.min(saved) >= MIN_SHARE * total;
@@ -72,4 +71,8 @@ fn assert_children_are_critical(command: &[&str]) {
             format!("of {total} ns, {critical} are critical, and removal saves {saved}")
         })
     });
+}
+
+fn number(row: &Value, key: &str) -> f64 {
+    row[key].as_f64().unwrap_or_else(|| panic!("no {key}: {row}"))
 }

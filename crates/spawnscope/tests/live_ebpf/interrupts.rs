@@ -151,8 +151,9 @@ fn a_killed_recorder_leaves_its_recording_and_the_command() {
     kill(running.pid(), Signal::SIGKILL).expect("the recorder runs");
     running.finish().expect_code(128 + 9);
 
-    let is_unharmed = || std::fs::read_to_string(&proof).is_ok_and(|text| text == "unharmed\n");
-    await_some("the command's end", || is_unharmed().then_some(()));
+    await_some("the command's end", || {
+        std::fs::read_to_string(&proof).is_ok_and(|text| text == "unharmed\n").then_some(())
+    });
     let report = report(&record.file());
     assert!(report["ended"].is_null(), "the recorder wrote no end");
     assert_eq!(row_of(&report, "tiny")["count"], 101, "everything up to the last batch");

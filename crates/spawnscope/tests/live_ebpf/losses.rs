@@ -25,15 +25,13 @@ fn a_long_read_does_not_end_the_recording() {
     let record = Record::new();
     let script = "for n in $(seq 100); do /bin/true; sleep 0.04; done; read -r end; exit 0";
     let mut running = Running::start(record.command(["bash", "-c", script]).stdin(Stdio::piped()));
-    let count = || launches_so_far(&record.file()).filter(|launches| *launches > 10);
-    await_some("the first stored launches", count);
+    await_some("the first stored launches", || launches_so_far(&record.file()).filter(|launches| *launches > 10));
     let reader = rusqlite::Connection::open(record.file()).expect("a recording");
-    let query_number = |sql| reader.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
     reader.execute_batch("BEGIN").expect("a transaction");
-    let before = query_number("SELECT count(*) FROM launch");
+    let before = count_launches(&reader);
     sleep(READ_DURATION);
     // The reader sees the state when it began.
-    assert_eq!(query_number("SELECT count(*) FROM launch"), before);
+    assert_eq!(count_launches(&reader), before);
     drop(running.child.stdin.take());
     let finished = running.finish().expect_code(0);
     assert!(!finished.errors().contains("incomplete"), "{}", finished.errors());
@@ -44,6 +42,10 @@ fn a_long_read_does_not_end_the_recording() {
     assert_eq!(report(&record.file())["launches"], 202);
     let files = std::fs::read_dir(record.directory()).expect("its directory").count();
     assert_eq!(files, 1, "one file is left");
+}
+
+fn count_launches(reader: &rusqlite::Connection) -> i64 {
+    reader.query_row("SELECT count(*) FROM launch", [], |row| row.get(0)).expect("a number")
 }
 
 /// Returns the number of launches in a recording in progress, or `None` if there is no recording yet.

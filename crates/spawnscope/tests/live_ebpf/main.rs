@@ -39,7 +39,6 @@ mod reaping;
 mod refusals;
 mod rings;
 mod samples;
-mod scale;
 mod scopes;
 mod setup_and_loader;
 mod shells;

@@ -166,12 +166,11 @@ all: made
     ];
     let recorded = expect(make, &[("Makefile", makefile)], &[], &truth);
     // C is expanded where D refers to it. It is also expanded in a recipe, whose text does not show the line.
-    let call_sites = |label: &str| -> BTreeSet<&str> {
-        let of_label = recorded.iter().filter(|(name, _)| name == label);
-        of_label.map(|(_, call_site)| call_site.as_str()).collect()
-    };
-    assert_eq!(call_sites("deferred"), BTreeSet::from(["Makefile:4", "Makefile:?"]));
-    assert_eq!(call_sites("exported"), BTreeSet::from(["Makefile:7"]));
+    for (label, expected) in [("deferred", &["Makefile:4", "Makefile:?"][..]), ("exported", &["Makefile:7"])] {
+        let named = recorded.iter().filter(|(name, _)| name == label);
+        let call_sites: BTreeSet<&str> = named.map(|(_, call_site)| call_site.as_str()).collect();
+        assert_eq!(call_sites, expected.iter().copied().collect());
+    }
 }
 
 fn built_in(make: &Shell) {
@@ -183,16 +182,14 @@ fn built_in(make: &Shell) {
 fn jobs(make: &Shell) {
     let number = 120;
     let names: Vec<String> = (0..number).map(|number| format!("t{number}")).collect();
-    let rule = |name: &String| format!("{name}:\n\t@t {name}_a\n\t@t {name}_b; true\n");
-    let rules: String = names.iter().map(rule).collect();
+    let rules: String = names.iter().map(|name| format!("{name}:\n\t@t {name}_a\n\t@t {name}_b; true\n")).collect();
     let makefile = format!("all: {}\n{rules}", names.join(" "));
-    let line = |at: usize| 3 + 3 * at;
     let recorded = expect(make, &[("Makefile", &makefile)], &["-j4"], &[]);
     let shells: Vec<&str> = recorded.iter().map(|(_, call_site)| call_site.as_str()).collect();
     for (at, name) in names.iter().enumerate() {
-        let call_site = format!("Makefile:{} {name}", line(at));
-        assert_eq!(chain_of(&recorded, &format!("{name}_a")), call_site);
-        let call_site = format!("Makefile:{} {name}", line(at) + 1);
+        let line = 3 + 3 * at;
+        assert_eq!(chain_of(&recorded, &format!("{name}_a")), format!("Makefile:{line} {name}"));
+        let call_site = format!("Makefile:{} {name}", line + 1);
         assert!(shells.contains(&call_site.as_str()), "{call_site} in {shells:#?}");
     }
 }

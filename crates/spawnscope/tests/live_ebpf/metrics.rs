@@ -24,10 +24,9 @@ impl Samples {
 
     /// Returns the value of the only series with this name and all of these labels.
     fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
-        let matches = |sample: &&Value| {
+        let mut found = self.0.iter().filter(|sample| {
             sample["name"] == name && labels.iter().all(|(label, value)| sample["labels"][*label] == *value)
-        };
-        let mut found = self.0.iter().filter(matches);
+        });
         let value = found.next()?["value"].as_f64();
         assert!(found.next().is_none(), "{name} {labels:?} is not one series");
         value
@@ -72,15 +71,18 @@ fn metrics_agree_with_the_report() {
             assert!((seconds - reported).abs() < 1e-8, "{command} {phase}: {seconds} {reported}");
         }
     }
-    let total = |name: &str| samples.value(name, &[]);
-    let launches = whole_number(&report["launches"]);
-    assert_eq!(total("spawnscope_launches_started_total"), Some(launches));
-    assert_eq!(total("spawnscope_launches_running"), Some(0.0));
-    assert_eq!(total("spawnscope_recorder_running"), Some(0.0));
-    let failed = |command| samples.value("spawnscope_launch_failures_total", &[("command", command)]);
-    assert_eq!(failed("(bash)"), Some(1.0), "(exit 3)");
-    assert_eq!(failed("sh"), Some(1.0), "killed by a signal");
-    assert_eq!(failed("bash"), Some(0.0));
+    for (name, expected) in [
+        ("spawnscope_launches_started_total", whole_number(&report["launches"])),
+        ("spawnscope_launches_running", 0.0),
+        ("spawnscope_recorder_running", 0.0),
+    ] {
+        assert_eq!(samples.value(name, &[]), Some(expected), "{name}");
+    }
+    // The fork is `(exit 3)`, and sh is killed by a signal.
+    for (command, expected) in [("(bash)", 1.0), ("sh", 1.0), ("bash", 0.0)] {
+        let failed = samples.value("spawnscope_launch_failures_total", &[("command", command)]);
+        assert_eq!(failed, Some(expected), "{command}");
+    }
     let forks = samples.sum_by_command("spawnscope_forks_without_exec_total");
     assert_eq!(forks, whole_number(&report["forks_without_exec"]));
     assert_dashboard_names_metrics(&std::fs::read_to_string(&file).expect("the file"));
@@ -92,8 +94,7 @@ fn assert_dashboard_names_metrics(metrics: &str) {
     let dashboard = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/spawnscope.json");
     let dashboard = std::fs::read_to_string(dashboard).expect("the dashboard");
     serde_json::from_str::<Value>(&dashboard).expect("JSON");
-    let is_name_character = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words = dashboard.split(|c| !is_name_character(c));
+    let words = dashboard.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let mut checked = 0;
     for word in words.filter(|word| word.starts_with("spawnscope_")) {
         let family = ["_bucket", "_sum"].iter().find_map(|end| word.strip_suffix(end));

@@ -31,20 +31,21 @@ const WITHOUT_CACHE: [&str; 5] = ["unshare", "--mount", "sh", "-c", "mount -t tm
 /// Compiles these libraries (name, source and flags) and a program that is linked with them.
 fn compile(compiler: &str, libraries: &[(&str, &str, &[&str])], program: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let call = |arguments: &[&str], source: &str| {
-        let mut command = Command::new(compiler);
-        command.current_dir(&directory).args(["-std=gnu11", "-O1", "-fPIE"]);
-        run(command.arg(script(source)).args(arguments)).expect_code(0);
-    };
     let mut linked = vec!["-pie", "-Wl,--no-as-needed", "-L.", "-o", "program"];
     for (name, source, flags) in libraries {
         let file = format!("lib{name}.so");
-        call(&[*flags, &["-shared", "-fPIC", "-o", &file]].concat(), source);
+        run_compiler(compiler, directory.path(), &[*flags, &["-shared", "-fPIC", "-o", &file]].concat(), source);
     }
     let names: Vec<String> = libraries.iter().map(|(name, ..)| format!("-l{name}")).collect();
     linked.extend(names.iter().map(String::as_str));
-    call(&linked, program);
+    run_compiler(compiler, directory.path(), &linked, program);
     directory
+}
+
+fn run_compiler(compiler: &str, directory: &Path, arguments: &[&str], source: &str) {
+    let mut command = Command::new(compiler);
+    command.current_dir(directory).args(["-std=gnu11", "-O1", "-fPIE"]);
+    run(command.arg(script(source)).args(arguments)).expect_code(0);
 }
 
 fn assert_load_ends_before_constructors(compiler: &str, launcher: &[&str]) {

@@ -78,8 +78,12 @@ fn record(directory: &Path, flags: &[&str], ninja: &[&str]) -> Record {
 fn counts(file: &Path) -> BTreeMap<String, u64> {
     let report = read(&["report", "--json", "--by", "label:target"], file).json();
     let groups = report["commands"].as_array().expect("groups").iter();
-    let count = |group: &Value| Some((group["command"].as_str()?.to_owned(), group["count"].as_u64()?));
-    groups.map(|group| count(group).expect("a group")).collect()
+    groups
+        .map(|group| {
+            let command = group["command"].as_str().expect("a name");
+            (command.to_owned(), group["count"].as_u64().expect("a count"))
+        })
+        .collect()
 }
 
 fn assert_edges(file: &Path) {
@@ -154,12 +158,12 @@ fn edges_by_ninja(directory: &Path) -> BTreeMap<String, Option<String>> {
     let listed = listed.expect_code(0).json();
     let mut edges = BTreeMap::new();
     for edge in listed.as_array().expect("edges") {
-        let text = |key: &str| edge[key].as_str().expect("a text").to_owned();
-        let hash = hashes.get(text("output").as_str());
+        let [output, command] = ["output", "command"].map(|key| edge[key].as_str().expect("a text"));
+        let hash = hashes.get(output);
         let first = hash.and_then(|hash| outputs[hash].first());
         let first = first.map(|output| (*output).to_owned());
         // A command that two edges have belongs to neither.
-        let edge = edges.entry(text("command"));
+        let edge = edges.entry(command.to_owned());
         edge.and_modify(|edge| *edge = None).or_insert(first);
     }
     edges

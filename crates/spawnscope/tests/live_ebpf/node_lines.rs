@@ -114,14 +114,13 @@ fn without_the_option_node_gets_no_hook_and_no_file_remains() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("main.js");
     fs::write(&file, script.replace("@t", &word("tiny"))).expect("a script");
-    let record_chains = |flags: &[&str]| {
+    let [without_option, with_option] = [&[][..], &["--node-lines"]].map(|flags| {
         let record = Record::new().flags(flags);
         let mut command = record.command([NODE.as_ref(), file.as_os_str()]);
         run(command.env("TMPDIR", directory.path()).env_remove("NODE_OPTIONS")).expect_code(0);
         labelled_chains(&record.file())
-    };
-    assert_eq!(chain_of(&record_chains(&[]), "undefined"), "");
-    let with_option = record_chains(&["--node-lines"]);
+    });
+    assert_eq!(chain_of(&without_option, "undefined"), "");
     let mut labelled = with_option.iter();
     let options = labelled.find(|(label, _)| label.starts_with("--require="));
     let options = options.expect("the launch");

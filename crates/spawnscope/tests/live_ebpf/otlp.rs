@@ -61,8 +61,7 @@ impl Server {
         let request = ExportMetricsServiceRequest::decode(&last.expect("metrics").body[..]).expect("protobuf");
         let scope = &request.resource_metrics[0].scope_metrics[0];
         let metrics = scope.metrics.iter();
-        let points = |metric: &Metric| points(metric.data.as_ref().expect("data"));
-        metrics.map(|metric| (metric.name.clone(), points(metric))).collect()
+        metrics.map(|metric| (metric.name.clone(), points(metric.data.as_ref().expect("data")))).collect()
     }
 
     fn spans(&self) -> Vec<Span> {
@@ -110,10 +109,6 @@ fn serve(mut stream: TcpStream, received: &Mutex<Vec<Request>>, answer: fn(usize
 }
 
 fn points(data: &Data) -> HashMap<String, f64> {
-    let number = |value: &Option<Number>| match value {
-        Some(Number::AsInt(int)) => *int as f64,
-        other => panic!("not an integer: {other:?}"),
-    };
     match data {
         Data::Gauge(gauge) => {
             let points = gauge.data_points.iter();
@@ -138,13 +133,20 @@ fn points(data: &Data) -> HashMap<String, f64> {
     }
 }
 
+fn number(value: &Option<Number>) -> f64 {
+    match value {
+        Some(Number::AsInt(int)) => *int as f64,
+        other => panic!("not an integer: {other:?}"),
+    }
+}
+
 /// Returns the values of labels, joined by spaces.
 fn labels(attributes: &[KeyValue]) -> String {
-    let text = |attribute: &KeyValue| match attribute.value.clone()?.value? {
+    let values = attributes.iter().filter_map(|attribute| match attribute.value.clone()?.value? {
         Any::StringValue(text) => Some(text),
         _ => None,
-    };
-    let values: Vec<String> = attributes.iter().filter_map(text).collect();
+    });
+    let values: Vec<String> = values.collect();
     values.join(" ")
 }
 
@@ -156,25 +158,31 @@ fn words() -> [String; 4] {
 
 #[track_caller]
 fn assert_metrics_agree(metrics: &HashMap<String, HashMap<String, f64>>, report: &Value) {
-    let value = |name: &str, labels: &str| metrics.get(name).and_then(|series| series.get(labels)).copied();
-    let count = |value: &Value| value.as_u64().map(|count| count as f64);
     for row in report["commands"].as_array().expect("commands") {
         let command = row["command"].as_str().expect("a name");
-        let launches = value("spawnscope_launches_total", command);
+        let launches = value(metrics, "spawnscope_launches_total", command);
         assert_eq!(launches, count(&row["count"]), "{command}");
         for (phase, time) in row["phases"].as_object().expect("phases") {
-            let seconds = value("spawnscope_phase_seconds", &format!("{command} {phase}")).unwrap_or(0.0);
+            let seconds = value(metrics, "spawnscope_phase_seconds", &format!("{command} {phase}")).unwrap_or(0.0);
             let reported = time.as_f64().unwrap_or(0.0) / 1e9;
             assert!((seconds - reported).abs() < 1e-8, "{command} {phase}: {seconds} {reported}");
         }
     }
-    let launches = value("spawnscope_launches_started_total", "");
+    let launches = value(metrics, "spawnscope_launches_started_total", "");
     assert_eq!(launches, count(&report["launches"]));
-    assert_eq!(value("spawnscope_launch_failures_total", "sh"), Some(1.0));
-    assert_eq!(value("spawnscope_launch_failures_total", "(bash)"), Some(1.0));
+    assert_eq!(value(metrics, "spawnscope_launch_failures_total", "sh"), Some(1.0));
+    assert_eq!(value(metrics, "spawnscope_launch_failures_total", "(bash)"), Some(1.0));
     let forks: f64 = metrics["spawnscope_forks_without_exec_total"].values().sum();
     assert_eq!(Some(forks), count(&report["forks_without_exec"]));
-    assert_eq!(value("spawnscope_recorder_running", ""), Some(0.0));
+    assert_eq!(value(metrics, "spawnscope_recorder_running", ""), Some(0.0));
+}
+
+fn value(metrics: &HashMap<String, HashMap<String, f64>>, name: &str, labels: &str) -> Option<f64> {
+    metrics.get(name).and_then(|series| series.get(labels)).copied()
+}
+
+fn count(value: &Value) -> Option<f64> {
+    value.as_u64().map(|count| count as f64)
 }
 
 #[apply(live_test)]

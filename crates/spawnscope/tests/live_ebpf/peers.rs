@@ -202,8 +202,7 @@ fn a_wait_for_two_servers_names_neither() {
         for server in servers {
             let waits = waits_for(&record, server.finish());
             // The second answer may be waited for in recv.
-            let is_of_several = |wait: &&Value| wait["syscall"] != "recvfrom";
-            assert_eq!(waits.iter().find(is_of_several), None, "{call}");
+            assert_eq!(waits.iter().find(|wait| wait["syscall"] != "recvfrom"), None, "{call}");
         }
     }
 }

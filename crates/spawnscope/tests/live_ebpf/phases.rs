@@ -22,6 +22,6 @@ live_test! {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_wait_with_wnowait_does_not_reap() {
-    let command = |amount: &str| words(&["long_reap"], &[amount, "look"]);
-    assert_only_this_phase_grows(&[], "reap", &command("base"), &command("long"));
+    let [base, long] = ["base", "long"].map(|amount| words(&["long_reap"], &[amount, "look"]));
+    assert_only_this_phase_grows(&[], "reap", &base, &long);
 }

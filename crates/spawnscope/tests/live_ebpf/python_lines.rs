@@ -62,27 +62,30 @@ impl Chains {
     fn call_chain(&self, name: &str) -> Option<CallChain> {
         let forest = Forest::build(&self.0);
         let (plain, by_shell) = (format!("\0{name}\0"), format!("/tiny {name};"));
-        let has = |argv: &[u8], name: &str| argv.windows(name.len()).any(|part| part == name.as_bytes());
-        let has_name = |argv| has(argv, &plain) || has(argv, &by_shell);
-        let named = forest.launches.iter();
-        let named = named.filter(|launch| launch.execs.last().is_some_and(|exec| has_name(exec.argv())));
+        let named = forest.launches.iter().filter(|launch| {
+            let argv = launch.execs.last().map(|exec| exec.argv());
+            argv.is_some_and(|argv| contains(argv, &plain) || contains(argv, &by_shell))
+        });
         let named: Vec<_> = named.collect();
         let ids: HashSet<_> = named.iter().map(|launch| launch.id).collect();
-        let is_outermost = |parent: Option<_>| parent.is_none_or(|parent| !ids.contains(&parent));
-        let outermost = named.iter().filter(|launch| is_outermost(launch.parent.get()));
+        let outermost = named.iter().filter(|launch| launch.parent.get().is_none_or(|parent| !ids.contains(&parent)));
         let outermost: Vec<_> = outermost.collect();
         assert_eq!(outermost.len(), 1, "launches of the name {name}");
         let mut frames = forest.frames(Some(outermost[0].script_stack?));
-        let text = |bytes: Option<&[u8]>| bytes.map_or(String::new(), |bytes| bytes.escape_ascii().to_string());
         let collected = frames.by_ref().map(|frame| {
             assert_eq!((frame.language, frame.module), (Language::Python, None));
-            (text(frame.function), text(frame.file), frame.line.unwrap_or(0))
+            let [function, file] = [frame.function, frame.file]
+                .map(|bytes| bytes.map_or(String::new(), |bytes| bytes.escape_ascii().to_string()));
+            (function, file, frame.line.unwrap_or(0))
         });
         let collected = collected.collect();
         let is_truncated = frames.is_truncated();
         Some(CallChain { frames: collected, is_truncated })
     }
 
+    fn contains(argv: &[u8], name: &str) -> bool {
+        argv.windows(name.len()).any(|part| part == name.as_bytes())
+    }
     /// Returns the number of Python frames in the recording.
     fn python_frames(&self) -> usize {
         let frames = self.0.frames.iter();
@@ -208,28 +211,29 @@ const SHAPES: &[Shape] = &[
 
 /// Checks the code that the workload compiles from strings, with names of files that do not exist.
 fn assert_compiled(python: &Python, chains: &Chains) {
-    let around = |function: &str| {
-        let [mark, module] = [format!("{function}: exec"), format!("main: {function}")];
-        shape(python, &[(function, &mark)], &module)
-    };
-    let with = |first: &[PythonFrame], function: &str| [first, &around(function)].concat();
     for number in 1..=30 {
         let first = [frame("", "compiled.py", number)];
-        chains.expect_own(&format!("compiled {number}"), &with(&first, "compiled"));
+        chains.expect_own(&format!("compiled {number}"), &with_exec(python, &first, "compiled"));
     }
     let names = [("réunion", "é.py"), ("ветка", "ж.py"), ("𠀀", "🐍.py")];
     for (number, (function, file)) in names.iter().enumerate() {
         let [function, file] = [function, file].map(|name| name.as_bytes().escape_ascii().to_string());
         let first = [frame(&function, &file, 2), frame("", &file, 3)];
-        chains.expect_own(&format!("name {number}"), &with(&first, "names"));
+        chains.expect_own(&format!("name {number}"), &with_exec(python, &first, "names"));
     }
     let first = [frame("plain", "\\xff.py", 2), frame("", "\\xff.py", 3)];
-    chains.expect_own("name 3", &with(&first, "names"));
-    chains.expect_own("early", &with(&[frame("", "long.py", 2)], "long_table"));
+    chains.expect_own("name 3", &with_exec(python, &first, "names"));
+    chains.expect_own("early", &with_exec(python, &[frame("", "long.py", 2)], "long_table"));
     // From 3.11 on, the line table of this code is too long, so its last lines are unknown.
     let late = if python.minor < 11 { 5003 } else { 0 };
-    chains.expect_own("late", &with(&[frame("", "long.py", late)], "long_table"));
-    chains.expect_own("long name", &with(&[frame("", "", 1)], "long_name"));
+    chains.expect_own("late", &with_exec(python, &[frame("", "long.py", late)], "long_table"));
+    chains.expect_own("long name", &with_exec(python, &[frame("", "", 1)], "long_name"));
+}
+
+/// Returns the frames `first`, which `function` of the workload called by `exec`, and those of the workload.
+fn with_exec(python: &Python, first: &[PythonFrame], function: &str) -> Vec<PythonFrame> {
+    let [mark, module] = [format!("{function}: exec"), format!("main: {function}")];
+    [first, &shape(python, &[(function, &mark)], &module)].concat()
 }
 
 /// From 3.13 on, `subprocess` may launch by `posix_spawn`.
@@ -272,29 +276,30 @@ fn a_python_chain_that_is_too_deep_is_truncated() {
 #[needs(Ebpf, Cc, Python)]
 fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let tiny = path("tiny");
-    let text = |name: &str| format!("import subprocess\n\nsubprocess.call([{tiny:?}, {name:?}])\n");
     let module = directory.path().join("launching.py");
-    fs::write(&module, text("module")).expect("a module");
+    fs::write(&module, launching_code("module")).expect("a module");
     let input = directory.path().join("input");
-    fs::write(&input, text("input")).expect("a script");
+    fs::write(&input, launching_code("input")).expect("a script");
+    let cases = [
+        ("argument", &["-c", &launching_code("argument")][..], "<string>"),
+        ("module", &["-m", "launching"], module.to_str().expect("a path in UTF-8")),
+        ("input", &["-"], "<stdin>"),
+    ];
     for python in interpreters() {
-        let chain = |name: &str, arguments: &[&str]| {
+        for (name, arguments, file) in cases {
             let record = Record::new();
             let mut command = python.recorder(&record, arguments);
             command.current_dir(directory.path());
             command.stdin(fs::File::open(&input).expect("the script"));
             Running::start(&mut command).finish().expect_code(0);
-            Chains::read(&record.file()).call_chain(name).map(CallChain::own_frames)
-        };
-        let expected = |file: &str| Some(vec![frame("", file, 3)]);
-        let from_argument = chain("argument", &["-c", &text("argument")]);
-        assert_eq!(from_argument, expected("<string>"), "{python}");
-        let from_module = chain("module", &["-m", "launching"]);
-        let module = module.to_str().expect("a path in UTF-8");
-        assert_eq!(from_module, expected(module), "{python}");
-        assert_eq!(chain("input", &["-"]), expected("<stdin>"), "{python}");
+            let frames = Chains::read(&record.file()).call_chain(name).map(CallChain::own_frames);
+            assert_eq!(frames, Some(vec![frame("", file, 3)]), "{python}");
+        }
     }
+}
+
+fn launching_code(name: &str) -> String {
+    format!("import subprocess\n\nsubprocess.call([{:?}, {name:?}])\n", path("tiny"))
 }
 
 /// A shell runs a copy of the interpreter, whose path the recorder cannot know at the start. The copy launches until it is recognised.
@@ -317,13 +322,14 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
     let arguments = [copy.as_os_str(), OsStr::new(&text)];
     record.run(shell.into_iter().chain(arguments)).expect_code(0);
     let chains = Chains::read(&record.file());
-    let call_chain = |number: u32| chains.call_chain(&format!("met {number}")).map(CallChain::own_frames);
     let expected = [frame("", "<string>", 3)];
+    let mut last = None;
     for number in 0..launches {
+        last = chains.call_chain(&format!("met {number}")).map(CallChain::own_frames);
         // The chain is right or unknown.
-        assert!(call_chain(number).is_none_or(|own| own == expected));
+        assert!(last.as_ref().is_none_or(|own| *own == expected));
     }
-    ok_if(call_chain(launches - 1).is_some(), || format!("not recognised in {launches} launches"))
+    ok_if(last.is_some(), || format!("not recognised in {launches} launches"))
 }
 
 /// The program is a shell that calls itself python3.

@@ -1,6 +1,6 @@
 //! `record --keep`: the recordings are consecutive, lose only late events at a rotation, and together stay below the limit.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::launches::Launch;
@@ -14,14 +14,15 @@ const KEEP_BYTES: u64 = 16_000_000;
 /// Returns the numbers and paths of the recordings of a ring, oldest first.
 fn ring(record: &Record) -> Vec<(u32, PathBuf)> {
     let entries = std::fs::read_dir(record.directory()).expect("the directory");
-    let number = |path: &PathBuf| {
-        let name = path.file_name()?.to_str()?;
-        name.strip_prefix("recording.")?.strip_suffix(".db")?.parse().ok()
-    };
     let paths = entries.map(|entry| entry.expect("an entry").path());
-    let mut files: Vec<(u32, PathBuf)> = paths.filter_map(|path| Some((number(&path)?, path))).collect();
+    let mut files: Vec<(u32, PathBuf)> = paths.filter_map(|path| Some((recording_number(&path)?, path))).collect();
     files.sort_unstable();
     files
+}
+
+fn recording_number(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix("recording.")?.strip_suffix(".db")?.parse().ok()
 }
 
 #[apply(live_test)]

@@ -18,21 +18,22 @@ fn record(flags: &[&str], words: &[&str]) -> Record {
 /// Returns the stacks of a recording with their weights in microseconds.
 fn stacks(record: &Record, flags: &[&str]) -> Vec<(String, u64)> {
     let folded = read(&[&["flame", "--folded"], flags].concat(), &record.file()).output();
-    let line = |line: &str| {
+    let lines = folded.lines().map(|line| {
         let (stack, weight) = line.rsplit_once(' ').expect("a weight");
         (stack.to_owned(), weight.parse().expect("a number"))
-    };
-    folded.lines().map(line).collect()
+    });
+    lines.collect()
 }
 
 /// Returns the weight of the stacks that have all these boxes, and that of all stacks.
 fn weights(stacks: &[(String, u64)], boxes: &[&str]) -> (u64, u64) {
-    let name = |shown: &str| shown.split(' ').next().unwrap_or_default().to_owned();
-    let has = |stack: &str, wanted: &str| stack.split(';').any(|shown| name(shown) == wanted);
-    let has_all = |stack: &str| boxes.iter().all(|wanted| has(stack, wanted));
-    let wanted = stacks.iter().filter(|(stack, _)| has_all(stack));
+    let wanted = stacks.iter().filter(|(stack, _)| boxes.iter().all(|wanted| has_box(stack, wanted)));
     let sum = wanted.map(|(_, weight)| weight).sum();
     (sum, stacks.iter().map(|(_, weight)| weight).sum())
+}
+
+fn has_box(stack: &str, wanted: &str) -> bool {
+    stack.split(';').any(|shown| shown.split(' ').next() == Some(wanted))
 }
 
 #[apply(live_test)]

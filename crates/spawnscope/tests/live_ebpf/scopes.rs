@@ -118,10 +118,11 @@ fn an_episode_of_a_process_is_explained() {
     assert_eq!(episodes[0]["launches"], 20, "{episodes:?}");
     let whatif = ["whatif", "--json", "--remove", "tiny", "--episode", "1"];
     let whatif = read(&whatif, &record.file()).json();
-    let number = |key: &str| whatif[key].as_f64().expect("a number");
-    assert!(number("replay_error").abs() < 0.05, "{whatif}");
+    let [error, predicted, wall] =
+        ["replay_error", "predicted_ns", "wall_ns"].map(|key| whatif[key].as_f64().expect("a number"));
+    assert!(error.abs() < 0.05, "{whatif}");
     // Launches take most of the episode.
-    assert!(number("predicted_ns") < 0.5 * number("wall_ns"), "{whatif}");
+    assert!(predicted < 0.5 * wall, "{whatif}");
     let advice = read(&["advise"], &record.file()).output();
     assert!(!advice.contains("no advice"), "{advice}");
 }

@@ -91,46 +91,48 @@ fn exec_with_search_path(search: &str) -> Value {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn the_search_of_the_loader_grows_with_the_number_of_directories() {
-    let empty = tempfile::tempdir().expect("a temporary directory");
-    let libraries = workloads::directory().to_str().expect("UTF-8");
-    let failed_opens = |directories: usize| {
-        let mut search = String::new();
-        for number in 0..directories {
-            let directory = empty.path().join(format!("empty{number}"));
-            fs::create_dir_all(&directory).expect("a directory");
-            search += &format!("{}:", directory.display());
-        }
-        let exec = exec_with_search_path(&(search + libraries));
-        assert_eq!(exec["load_opens"], LIBRARIES, "{exec}");
-        assert_eq!(exec["load_cache"], true, "for the C library: {exec}");
-        exec["load_failed_opens"].as_i64().expect("known, as the opens are")
-    };
     let [none, some, more] = [0, 5, 10].map(failed_opens);
     assert!(some - none >= 5 * LIBRARIES, "{none}, then {some}");
     assert_eq!(more - some, some - none, "each directory costs the same");
+}
+
+fn failed_opens(directories: usize) -> i64 {
+    let empty = tempfile::tempdir().expect("a temporary directory");
+    let libraries = workloads::directory().to_str().expect("UTF-8");
+    let mut search = String::new();
+    for number in 0..directories {
+        let directory = empty.path().join(format!("empty{number}"));
+        fs::create_dir_all(&directory).expect("a directory");
+        search += &format!("{}:", directory.display());
+    }
+    let exec = exec_with_search_path(&(search + libraries));
+    assert_eq!(exec["load_opens"], LIBRARIES, "{exec}");
+    assert_eq!(exec["load_cache"], true, "for the C library: {exec}");
+    exec["load_failed_opens"].as_i64().expect("known, as the opens are")
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
 fn a_missing_loader_cache_is_distinguished_from_an_unused_one() {
     let search = format!("LD_LIBRARY_PATH={}", workloads::directory().display());
-    let load = |prepare: &str, search: &str| {
-        let record = Record::new().through(&["unshare", "--mount"]);
-        let script = format!("{prepare} && exec env \"$0\" \"$1\"");
-        let command = ["/bin/sh", "-c", &script, search, &word("needs_libraries")];
-        record.run(command).expect_code(0);
-        last_exec(&record.file())
-    };
-    let exec = load("mount -t tmpfs none /etc", &search);
+    let exec = last_exec_after("mount -t tmpfs none /etc", &search);
     assert_eq!(exec["load_cache"], false, "{exec}");
     assert_eq!(exec["load_opens"], LIBRARIES, "{exec}");
     // All libraries, including the C library, are found before the cache is needed.
     let all = tempfile::tempdir().expect("a temporary directory");
     let libc = "ln -s \"$(ldconfig -p | sed -n 's/.*libc\\.so\\.6.*x86-64.* => //p' | head -n 1)\"";
     let link = format!("PATH=$PATH:/sbin; {libc} {}/libc.so.6", all.path().display());
-    let exec = load(&link, &format!("{search}:{}", all.path().display()));
+    let exec = last_exec_after(&link, &format!("{search}:{}", all.path().display()));
     assert_eq!(exec["load_cache"], Value::Null, "{exec}");
     assert_eq!(exec["load_opens"], LIBRARIES, "{exec}");
+}
+
+fn last_exec_after(prepare: &str, search: &str) -> Value {
+    let record = Record::new().through(&["unshare", "--mount"]);
+    let script = format!("{prepare} && exec env \"$0\" \"$1\"");
+    let command = ["/bin/sh", "-c", &script, search, &word("needs_libraries")];
+    record.run(command).expect_code(0);
+    last_exec(&record.file())
 }
 
 #[apply(live_test)]
@@ -147,16 +149,13 @@ fn a_static_program_has_no_loader_that_could_search() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn the_constants_of_the_machine_are_in_the_recording() {
-    let record_calibration = || {
-        let record = Record::new();
-        record.run(["true"]).expect_code(0);
-        let recording = RecordingFile::open(&record.file()).and_then(|file| file.read());
-        recording.expect("a recording").calibration
-    };
     // On a busy machine, the time may be up before all constants are measured, but not in every attempt.
     let mut attempts: Vec<Calibration> = Vec::new();
     best_of_three(|| {
-        attempts.extend(record_calibration());
+        let record = Record::new();
+        record.run(["true"]).expect_code(0);
+        let recording = RecordingFile::open(&record.file()).and_then(|file| file.read());
+        attempts.extend(recording.expect("a recording").calibration);
         let missing: Vec<Constant> =
             Constant::ALL.into_iter().filter(|what| attempts.iter().all(|constant| constant.what != *what)).collect();
         ok_if(missing.is_empty(), || format!("missing until now: {missing:?}"))

@@ -72,14 +72,14 @@ fn chains(file: &Path) -> Vec<Chain> {
     let recording = recording.expect("the recording");
     let forest = Forest::build(&recording);
     let stacks = forest.launches.iter().filter_map(|launch| launch.native_stack);
-    let chain = |stack| {
+    let chains = stacks.map(|stack| {
         let mut frames = forest.frames(Some(stack));
         Chain {
             frames: frames.by_ref().map(|frame| owned_frame(&frame)).collect(),
             is_truncated: frames.is_truncated(),
         }
-    };
-    stacks.map(chain).collect()
+    });
+    chains.collect()
 }
 
 fn record_with(flags: &[&str], command: &[&str]) -> Vec<Chain> {
@@ -178,10 +178,10 @@ fn line_of(mark: &str) -> Option<u32> {
 }
 
 fn expect_lines(chain: &Chain, program: &str) {
-    let is_own = |frame: &&OwnedFrame| frame.module.as_deref() == Some(program);
-    let own = chain.frames.iter().filter(is_own);
+    let own = chain.frames.iter().filter(|frame| frame.module.as_deref() == Some(program));
+    let own: Vec<&OwnedFrame> = own.collect();
     let frames: Vec<_> =
-        own.map(|frame| (frame.function.as_deref().unwrap_or("?"), frame.line, frame.is_inlined)).collect();
+        own.iter().map(|frame| (frame.function.as_deref().unwrap_or("?"), frame.line, frame.is_inlined)).collect();
     let expected = [
         ("inner", line_of("vfork"), false),
         ("middle", line_of("middle"), true),
@@ -189,8 +189,7 @@ fn expect_lines(chain: &Chain, program: &str) {
         ("main", line_of("main"), false),
     ];
     assert_eq!(frames[..4], expected, "{chain:#?}");
-    let first = chain.frames.iter().find(is_own);
-    assert_eq!(first.and_then(|frame| frame.file.as_deref()), Some("callers.c"));
+    assert_eq!(own[0].file.as_deref(), Some("callers.c"));
 }
 
 #[apply(live_test)]
@@ -294,12 +293,11 @@ fn broken_unwind_tables_truncate_the_chain() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let program = copy("callers", directory.path());
         let section = directory.path().join("eh_frame");
-        let with_section = |option: &str| format!("{option}=.eh_frame={}", section.display());
-        objcopy(&with_section("--dump-section"), &[&program]);
+        objcopy(&format!("--dump-section=.eh_frame={}", section.display()), &[&program]);
         let bytes = fs::metadata(&section).expect("the section").len();
         let broken: Vec<u8> = (0..usize::try_from(bytes).expect("a size")).map(pattern).collect();
         fs::write(&section, broken).expect("the section");
-        objcopy(&with_section("--update-section"), &[&program]);
+        objcopy(&format!("--update-section=.eh_frame={}", section.display()), &[&program]);
         let chain = chain_of(&program, &["vfork"]);
         assert_eq!(chain.names()[1..], ["inner"], "{chain:#?}");
         assert!(chain.is_truncated);

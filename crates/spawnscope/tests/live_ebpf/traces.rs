@@ -36,8 +36,8 @@ fn secrets_stay_masked_in_a_trace() {
     let script = "/bin/echo --password=hunter2x; /bin/echo --user=someone";
     record.run(["/bin/sh", "-c", script]).expect_code(0);
     let trace = trace_of(&record);
-    let contains = |text: &str| trace.windows(text.len()).any(|window| window == text.as_bytes());
+    let trace = String::from_utf8_lossy(&trace);
     // The arguments are there.
-    assert!(contains("--user=someone") && contains("--password="));
-    assert!(!contains("hunter2x"));
+    assert!(trace.contains("--user=someone") && trace.contains("--password="));
+    assert!(!trace.contains("hunter2x"));
 }

@@ -30,8 +30,11 @@ fn contains(file: &Path, text: &str) -> bool {
 fn counts_by_test(file: &Path) -> Vec<(String, u64)> {
     let report = read(&["report", "--json", "--by", "label:test"], file).json();
     let groups = report["commands"].as_array().expect("groups").iter();
-    let count = |group: &Value| Some((group["command"].as_str()?.to_owned(), group["count"].as_u64()?));
-    let mut counts: Vec<(String, u64)> = groups.map(|group| count(group).expect("a group")).collect();
+    let counts = groups.map(|group| {
+        let command = group["command"].as_str().expect("a name");
+        (command.to_owned(), group["count"].as_u64().expect("a count"))
+    });
+    let mut counts: Vec<(String, u64)> = counts.collect();
     counts.sort();
     counts
 }

@@ -47,10 +47,9 @@ fn only(mut rows: Vec<Value>) -> Value {
 #[track_caller]
 fn longest(launches: &Launches, calls: &[u64]) -> Value {
     let waits = launches.root().json()["waits"].as_array().expect("waits").iter();
-    let start = |wait: &Value| wait["start_ns"].as_u64().expect("a start");
     let in_call = waits.filter(|wait| wait["syscall"].as_u64().is_some_and(|call| calls.contains(&call)));
     in_call
-        .max_by_key(|wait| wait["end_ns"].as_u64().map(|end| end - start(wait)))
+        .max_by_key(|wait| wait["end_ns"].as_u64().map(|end| end - wait["start_ns"].as_u64().expect("a start")))
         .expect("a wait in that call")
         .clone()
 }
@@ -120,15 +119,14 @@ fn a_wait_for_a_pipeline_is_attributed_to_its_programs() {
     let record = Record::new();
     let script = "x=$(sleep 0.1 | cat; :); y=$(sleep 0.1)";
     record.run(["bash", "-c", script]).expect_code(0);
-    let is_of = |row: &Value, command: &str| row["command"] == command && row["object"]["kind"] == "pipe";
-    let row = only(attribution(&record, |row| is_of(row, "bash")));
+    let row = only(attribution(&record, |row| row["command"] == "bash" && row["object"]["kind"] == "pipe"));
     assert_eq!(row["syscall"], "read");
     let on = row["on"].as_array().expect("an array");
     assert!(on.iter().any(|each| each["command"] == "sleep"), "{row}");
     // The substitution's own process.
     assert!(on.iter().any(|each| each["command"] == "(bash)"), "{row}");
     // cat waits for its neighbour, which is not its child.
-    let cat = only(attribution(&record, |row| is_of(row, "cat")));
+    let cat = only(attribution(&record, |row| row["command"] == "cat" && row["object"]["kind"] == "pipe"));
     assert_eq!(cat["on"][0]["command"], "sleep", "{cat}");
 }
 
@@ -196,8 +194,7 @@ fn a_recorded_scanner_is_a_scanner_too() {
     }
     let launches = launches(&record.file());
     let children = launches.all(|launch| launch.command().starts_with("tiny"));
-    let waits = |launch| Launch::json(launch)["waits"].as_array().expect("waits");
-    let waits = children.into_iter().flat_map(waits);
+    let waits = children.into_iter().flat_map(|launch| launch.json()["waits"].as_array().expect("waits"));
     let scans = waits.filter(|wait| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE);
     assert!(scans.count() >= 7, "one for each exec");
 }
@@ -210,7 +207,7 @@ fn if_the_kernel_hides_its_addresses_a_message_says_that_scanners_are_unknown() 
     record.run(["true"]).expect_code(0);
     let report = report(&record.file());
     let missing = report["missing"].as_array().expect("an array");
-    let is_reported = |part: &Value| part["effect"].as_str().is_some_and(|effect| effect.contains("scanner"));
-    let reported = missing.iter().filter(|part| is_reported(part));
+    let reported =
+        missing.iter().filter(|part| part["effect"].as_str().is_some_and(|effect| effect.contains("scanner")));
     assert_eq!(reported.count(), 1, "{missing:?}");
 }

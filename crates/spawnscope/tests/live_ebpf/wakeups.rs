@@ -73,8 +73,9 @@ fn sees_interrupts(record: &Record) -> bool {
 
 /// Returns each launch of the workload with its call. Prints and skips calls that this kernel does not have.
 fn launches_by_call<'l>(launches: &'l Launches, calls: &'l str) -> impl Iterator<Item = (&'l str, &'l Launch)> {
-    let of_call = |call| launches.only(|launch| is_waiter(launch) && launch.arguments().get(1) == Some(&call));
-    let all = calls.split_whitespace().map(move |call| (call, of_call(call)));
+    let all = calls
+        .split_whitespace()
+        .map(|call| (call, launches.only(|launch| is_waiter(launch) && launch.arguments().get(1) == Some(&call))));
     all.filter(|(call, launch)| match launch.exit_code() {
         Some(CALL_IS_MISSING) if !CALLS_OF_EVERY_KERNEL.contains(call) => {
             eprintln!("this kernel has no {call}");
@@ -165,9 +166,8 @@ fn assert_waker_is_recorded(absent: &str) {
 fn assert_woken_by(children: &[&Launch], ended: &[&Value], sees_all: bool) {
     // The wait4 for the child has no timeout.
     let limited = ended.iter().filter(|wait| wait["syscall"] != WAIT4);
-    let by_child = |wait: &Value| children.iter().any(|child| wait["waker"]["launch"] == child.id());
     let (certain, in_doubt): (Vec<&&Value>, Vec<&&Value>) = limited.partition(|wait| wait["waker_in_doubt"].is_null());
-    let are_right = certain.iter().all(|wait| by_child(wait));
+    let are_right = certain.iter().all(|wait| children.iter().any(|child| wait["waker"]["launch"] == child.id()));
     assert!(!certain.is_empty() && are_right, "{ended:#?}");
     assert!(!sees_all || in_doubt.is_empty(), "{in_doubt:#?}");
 }

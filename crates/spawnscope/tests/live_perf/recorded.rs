@@ -162,24 +162,25 @@ fn what_perf_events_do_not_contain_is_reported_as_unknown() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn phases_are_as_long_as_ebpf_measures_them() {
-    let medians = |collector| {
-        let record = Record::new().flags(&["--collector", collector, "-q"]);
-        let script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done; exit 0";
-        record.run(["sh", "-c", script]).expect_code(0);
-        let all = launches(&record.file());
-        let programs = all.all(|launch| launch.command() == "true");
-        let median = |phase| {
-            let mut spans: Vec<i64> = programs.iter().filter_map(|launch| launch.phase_ns(phase)).collect();
-            spans.sort_unstable();
-            (phase, spans[spans.len() / 2])
-        };
-        BTreeMap::from(["queue", "load", "run"].map(median))
-    };
     best_of_three(|| {
         let (exact, perf) = (medians("ebpf"), medians("perf"));
         let is_close = exact.iter().all(|(phase, span)| (span - perf[phase]).abs() < 1_000_000);
         ok_if(is_close, || format!("{exact:?} {perf:?}"))
     });
+}
+
+fn medians(collector: &str) -> BTreeMap<&'static str, i64> {
+    let record = Record::new().flags(&["--collector", collector, "-q"]);
+    let script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done; exit 0";
+    record.run(["sh", "-c", script]).expect_code(0);
+    let all = launches(&record.file());
+    let programs = all.all(|launch| launch.command() == "true");
+    let medians = ["queue", "load", "run"].map(|phase| {
+        let mut spans: Vec<i64> = programs.iter().filter_map(|launch| launch.phase_ns(phase)).collect();
+        spans.sort_unstable();
+        (phase, spans[spans.len() / 2])
+    });
+    BTreeMap::from(medians)
 }
 
 #[apply(live_test)]

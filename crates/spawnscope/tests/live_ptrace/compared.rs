@@ -20,12 +20,12 @@ fn medians(flags: &[&str], command: &[&str], program: &str) -> BTreeMap<&'static
     let all = launches(&record.file());
     let programs = all.all(|launch| launch.command() == program);
     assert!(programs.len() >= 100, "{} launches of {program}", programs.len());
-    let median = |phase| {
+    let medians = PHASES.into_iter().filter_map(|phase| {
         let mut spans: Vec<i64> = programs.iter().filter_map(|launch| launch.phase_ns(phase)).collect();
         spans.sort_unstable();
         (spans.len() * 10 >= programs.len() * 9).then(|| (phase, spans[spans.len() / 2]))
-    };
-    PHASES.into_iter().filter_map(median).collect()
+    });
+    medians.collect()
 }
 
 #[track_caller]

@@ -38,14 +38,7 @@ impl BuildResult {
 /// recording.
 #[track_caller]
 fn assert_builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
-    let directory = || {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        for (name, text) in files {
-            fs::write(directory.path().join(name), text).expect("a file");
-        }
-        directory
-    };
-    let (plain, recorded) = (directory(), directory());
+    let (plain, recorded) = (directory_with(files), directory_with(files));
     let expected = run(Command::new(command[0]).args(&command[1..]).current_dir(plain.path()));
     let record = Record::new().flags(&["-q"]);
     let found = run(record.command(command).current_dir(recorded.path()));
@@ -53,6 +46,14 @@ fn assert_builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
     assert_eq!(results.0, results.1, "{}", found.errors());
     assert!(!results.0.files.is_empty(), "the build has a result");
     record
+}
+
+fn directory_with(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (name, text) in files {
+        fs::write(directory.path().join(name), text).expect("a file");
+    }
+    directory
 }
 
 #[apply(live_test)]

@@ -1,8 +1,10 @@
-//! The doctor while a real scanner runs: it names the daemon, whose fanotify marks it finds. Whether a scanner is a problem depends on its
-//! delay, which a busy machine can hide (fapolicyd takes a tenth of a millisecond). `live_doctor` tests that with a scanner that takes 20 ms.
+//! The doctor and the lab while a real scanner runs. The doctor names the daemon, whose fanotify marks it finds. Whether a scanner is a problem
+//! depends on its delay, which a busy machine can hide (fapolicyd takes a tenth of a millisecond). `live_doctor` tests that with a scanner
+//! that takes 20 ms.
 
 use crate::examination::Examination;
 use crate::scanned_directory::ScannedDirectory;
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::run;
 use crate::support::{apply, live_test};
 
@@ -24,4 +26,22 @@ fn the_doctor_names_clamonacc_by_its_marks_with_its_product() {
 fn examine_under(scanner: &'static str) -> Examination {
     let scanned = ScannedDirectory::new(scanner);
     Examination::from_output(&run(&mut scanned.spawnscope(&["doctor", "--json", "scanners"])))
+}
+
+/// ClamAV scans at each open, so a second launch is not faster than the first one, but a launch from memory is.
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
+fn first_launch_reports_a_scanner_that_checks_each_launch() {
+    best_of_three(|| {
+        let notes = first_launch_notes();
+        ok_if(notes.contains("a scanner examines every executable each time"), || notes.clone())
+    });
+}
+
+/// Returns the notes of `first-launch` while clamonacc runs.
+fn first_launch_notes() -> String {
+    let scanned = ScannedDirectory::new("clamonacc");
+    let bench = ["bench", "--quick", "--seconds", "2", "--json", "first-launch"];
+    let report = run(&mut scanned.spawnscope(&bench)).expect_code(0).json();
+    report["experiments"][0]["notes"].to_string()
 }

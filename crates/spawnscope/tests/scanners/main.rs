@@ -9,7 +9,6 @@ mod support;
 #[path = "../live_doctor/examination.rs"]
 mod examination;
 mod examinations;
-mod lab;
 mod recordings;
 mod scanned_directory;
 

@@ -52,11 +52,11 @@ fn assert_waits_in_exec(record: &Record, scanned: &ScannedDirectory) {
     const EXECVE: u64 = 59;
     let printed = read(&["export", "--format", "ndjson"], &record.file()).output();
     let launches = printed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let is_fresh = |launch: &Value| {
+    let fresh = launches.filter(|launch| {
         let path = launch["execs"][0]["path"].as_str();
         path.is_some_and(|path| Path::new(path).starts_with(scanned.watched()))
-    };
-    let fresh: Vec<Value> = launches.filter(is_fresh).collect();
+    });
+    let fresh: Vec<Value> = fresh.collect();
     assert_eq!(fresh.len() as u64, FRESH, "{printed}");
     for launch in fresh {
         let waits = launch["waits"].as_array().expect("an array");

@@ -70,8 +70,10 @@ impl Launch {
     /// Returns the paths and error numbers of the failed execs, in order.
     pub fn failed_execs(&self) -> Vec<(String, i64)> {
         let failed = self.0["failed_execs"].as_array().expect("failed execs");
-        let path = |exec: &Value| exec["path"].as_str().expect("a path").to_owned();
-        let pairs = failed.iter().map(|exec| (path(exec), exec["errno"].as_i64().expect("errno")));
+        let pairs = failed.iter().map(|exec| {
+            let path = exec["path"].as_str().expect("a path");
+            (path.to_owned(), exec["errno"].as_i64().expect("errno"))
+        });
         pairs.collect()
     }
 

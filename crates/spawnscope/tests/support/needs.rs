@@ -187,11 +187,14 @@ fn is_required(need: Need) -> Result<bool, String> {
         return Ok(false);
     };
     let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    let known = |name: &str| OTHER_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
-    match names.iter().find(|name| !known(name)) {
+    match names.iter().find(|name| !is_known(name)) {
         Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is not a need of any test")),
         None => Ok(names.contains(&need.name().as_str())),
     }
+}
+
+fn is_known(name: &str) -> bool {
+    OTHER_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name)
 }
 
 /// Returns the first unmet need with the reason, or an error if that need is required.
@@ -245,10 +248,9 @@ fn check_ebpf() -> Result<(), String> {
         .find_map(|line| line.strip_prefix("CapEff:"))
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
         .ok_or("no CapEff in /proc/self/status")?;
-    let has = |capability: u32| effective & (1 << capability) != 0;
-    ok_if(has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON)), || {
-        "not root, and neither CAP_BPF nor CAP_PERFMON".into()
-    })
+    let [sys_admin, bpf, perfmon] =
+        [CAP_SYS_ADMIN, CAP_BPF, CAP_PERFMON].map(|capability: u32| effective & (1 << capability) != 0);
+    ok_if(sys_admin || (bpf && perfmon), || "not root, and neither CAP_BPF nor CAP_PERFMON".into())
 }
 
 /// Checks that the structures of the make in PATH are known.

@@ -39,8 +39,11 @@ impl Measurement {
         let finished = record.run(command).expect_code(0);
         let truth = Truth::new(&finished.stdout);
         let launches = launches(&record.file());
-        let phases_of = |launch: &Launch| PHASES.map(|phase| launch.phase_ns(phase));
-        let phases = truth.all("child").into_iter().map(|pid| phases_of(launches.with_pid(pid))).collect();
+        let phases = truth.all("child").into_iter().map(|pid| {
+            let launch = launches.with_pid(pid);
+            PHASES.map(|phase| launch.phase_ns(phase))
+        });
+        let phases = phases.collect();
         Measurement { phases, amounts: truth.all("amount_ns") }
     }
 
@@ -76,7 +79,7 @@ pub fn assert_phase_grows(phase: &str) {
 pub fn assert_phase_grows_with(flags: &[&str], phase: &str) {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let megabytes = limited_megabytes(if phase == "create" { 2048 } else { 1024 });
-    let command = |amount: &str| match phase {
+    let [base, long] = ["base", "long"].map(|amount| match phase {
         "create" => words(&["long_create"], &[amount, &megabytes]),
         "queue" => words(&["long_queue"], &[amount]),
         "setup" => [words(&["long_setup"], &[amount]), words(&["tiny"], &[])].concat(),
@@ -88,8 +91,8 @@ pub fn assert_phase_grows_with(flags: &[&str], phase: &str) {
         "teardown" => words(&["long_teardown"], &[amount, &megabytes]),
         "reap" => words(&["long_reap"], &[amount]),
         unknown => panic!("no workload lengthens {unknown}"),
-    };
-    assert_only_this_phase_grows(flags, phase, &command("base"), &command("long"));
+    });
+    assert_only_this_phase_grows(flags, phase, &base, &long);
 }
 
 /// Records both commands with these flags, and compares the phases of their children.

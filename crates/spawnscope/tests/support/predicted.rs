@@ -108,8 +108,9 @@ fn predict(file: &Path, change: &[&str]) -> Value {
 
 /// Returns the saving and the ends of its interval, as shares of the wall.
 fn shares(prediction: &Value) -> [f64; 3] {
-    let number = |key: &str| prediction[key].as_f64().expect("a number");
-    ["saving_ns", "saving_low_ns", "saving_high_ns"].map(|key| number(key) / number("unrecorded_ns"))
+    let [unrecorded, savings @ ..] = ["unrecorded_ns", "saving_ns", "saving_low_ns", "saving_high_ns"]
+        .map(|key| prediction[key].as_f64().expect("a number"));
+    savings.map(|saving| saving / unrecorded)
 }
 
 /// The critical path is reconstructed, because wakers are not recorded.

@@ -32,7 +32,7 @@ impl Session {
         for side in [&pty.master, &pty.slave] {
             fcntl(side, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("fcntl");
         }
-        let side = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
+        let [input, output, errors] = [(); 3].map(|()| Stdio::from(pty.slave.try_clone().expect("a descriptor")));
         let mut leader = Command::new("setsid");
         leader.arg("--ctty").arg("--wait").arg(command.get_program()).args(command.get_args());
         for (name, value) in command.get_envs() {
@@ -41,7 +41,7 @@ impl Session {
                 None => leader.env_remove(name),
             };
         }
-        let child = leader.stdin(side()).stdout(side()).stderr(side()).spawn().expect("setsid runs");
+        let child = leader.stdin(input).stdout(output).stderr(errors).spawn().expect("setsid runs");
         let keyboard = File::from(pty.master);
         let screen_bytes = Arc::default();
         let watcher = watch(keyboard.try_clone().expect("a descriptor"), Arc::clone(&screen_bytes));

@@ -97,19 +97,12 @@ pub fn suite_interpreters() -> Vec<Python> {
 
 /// Returns all interpreters of this machine.
 pub fn interpreters() -> Vec<Python> {
-    let listed = |directory: PathBuf| {
-        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect::<Vec<_>>()
-    };
-    let is_python = |path: &PathBuf| {
-        let minor = path.file_name().and_then(|name| name.to_str()?.strip_prefix("python3."));
-        minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
-    };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let listed_paths = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
-    let pyenv_versions = std::env::var_os("HOME").map(|home| listed(PathBuf::from(home).join(".pyenv/versions")));
+    let pyenv_versions =
+        std::env::var_os("HOME").map(|home| list_directory(PathBuf::from(home).join(".pyenv/versions")));
     let directories = pyenv_versions.into_iter().flatten().map(|version| version.join("bin"));
-    let in_directories = directories.chain(std::env::split_paths(&path)).flat_map(listed).filter(is_python);
+    let in_directories = directories.chain(std::env::split_paths(&path)).flat_map(list_directory).filter(is_python);
     let mut seen = HashSet::new();
     in_directories
         .chain(std::env::split_paths(&listed_paths))
@@ -117,6 +110,16 @@ pub fn interpreters() -> Vec<Python> {
         .filter(|path| is_elf(path) && seen.insert(path.clone()))
         .filter_map(|path| Python::new(&path, None))
         .collect()
+}
+
+fn is_python(path: &PathBuf) -> bool {
+    let minor = path.file_name().and_then(|name| name.to_str()?.strip_prefix("python3."));
+    minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
+}
+
+fn list_directory(directory: PathBuf) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect::<Vec<_>>()
 }
 
 fn is_elf(path: &Path) -> bool {

@@ -111,11 +111,12 @@ pub struct Running {
 impl Running {
     pub fn start(command: &mut Command) -> Running {
         let outputs = tempfile::tempdir().expect("a temporary directory");
-        let file = |name: &str| File::create(outputs.path().join(name)).expect("an output file");
+        let [stdout, stderr] =
+            ["stdout", "stderr"].map(|name| File::create(outputs.path().join(name)).expect("an output file"));
         let child = command
             .env("NO_COLOR", "1")
-            .stdout(file("stdout"))
-            .stderr(file("stderr"))
+            .stdout(stdout)
+            .stderr(stderr)
             .spawn()
             .unwrap_or_else(|error| panic!("{:?}: {error}", command.get_program()));
         Running { child, outputs }
