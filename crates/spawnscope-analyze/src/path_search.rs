@@ -54,8 +54,7 @@ impl Search<'_> {
     }
 
     /// Returns the error that best explains why the program was not found.
-    #[must_use]
-    pub fn decisive_errno(&self) -> Option<i32> {
+    fn decisive_errno(&self) -> Option<i32> {
         MISSES.into_iter().find(|errno| self.misses.iter().any(|miss| miss.errno == *errno))
     }
 }

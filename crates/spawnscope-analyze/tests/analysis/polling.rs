@@ -5,6 +5,7 @@ use spawnscope_analyze::replay::{Parameters, Replay};
 use spawnscope_analyze::timeline::Timelines;
 use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::whatif::constants::Constants;
 use spawnscope_analyze::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::{Forest, SliceCollection};
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
@@ -14,7 +15,7 @@ use crate::builder::{ROOT, Spans};
 use crate::recordings::DIRNAME;
 use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial, WAIT4};
 use crate::slices::{created, ended, slice};
-use crate::whatif::{LAUNCH, no_constants};
+use crate::whatif::LAUNCH;
 
 const FUTEX: u16 = 202;
 const POLLING: u64 = 50;
@@ -81,7 +82,7 @@ fn without_launches((recording, slices, launches): &Recorded) -> (Prediction, u6
     let parameters = Parameters::of(recording).unwrap();
     let replay = Replay::new(&forest, &timelines, &parameters).unwrap();
     let launches: Vec<u32> = launches.iter().map(|launch| launch.0 as u32 - 1).collect();
-    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &no_constants() };
+    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &Constants::default() };
     let path = critical_path(&forest, &timelines, parameters.wall).unwrap();
     assert_eq!(path.sum(), parameters.wall);
     let critical = launches.iter().map(|launch| path.launches[*launch as usize].total().0);

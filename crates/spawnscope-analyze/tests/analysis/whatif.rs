@@ -16,10 +16,6 @@ use crate::serial::{BETWEEN, READ, SHELL, Serial, predict};
 /// The wall time of a launch without the work of the shell before it, in nanoseconds.
 pub(crate) const LAUNCH: u64 = 1_150_000;
 
-pub(crate) fn no_constants() -> Constants {
-    Constants::default()
-}
-
 /// Builds a recording of a shell that launches dirname `count` times.
 pub(crate) fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::new();
@@ -28,7 +24,7 @@ pub(crate) fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchI
 }
 
 pub(crate) fn saved(recorded: &(Recording, Vec<SliceRow>), changes: &[(Change, &[LaunchId])]) -> u64 {
-    let prediction = predict(recorded, &no_constants(), changes);
+    let prediction = predict(recorded, &Constants::default(), changes);
     assert!(prediction.low <= prediction.predicted && prediction.predicted <= prediction.high);
     prediction.wall.since(prediction.predicted).0
 }
@@ -36,7 +32,7 @@ pub(crate) fn saved(recorded: &(Recording, Vec<SliceRow>), changes: &[(Change, &
 #[test]
 fn a_prediction_without_changes_is_the_wall() {
     let (recorded, _) = dirnames(10);
-    let prediction = predict(&recorded, &no_constants(), &[]);
+    let prediction = predict(&recorded, &Constants::default(), &[]);
     assert_eq!(prediction.predicted, prediction.wall);
     assert_eq!(prediction.replay_error, 0.0, "a recording without noise is reproduced exactly");
 }
@@ -58,10 +54,10 @@ fn the_overhead_of_recording_is_not_part_of_predictions() {
     (slices[of_shell].calls, slices[of_child].calls) = (Some(500), Some(100));
     let recorded = (recording, slices);
 
-    let unchanged = predict(&recorded, &no_constants(), &[]);
+    let unchanged = predict(&recorded, &Constants::default(), &[]);
     assert!(unchanged.wall.since(unchanged.unrecorded).0.abs_diff(600 * 200) < 10, "{unchanged:?}");
     assert_eq!((unchanged.predicted, unchanged.saving()[0]), (unchanged.unrecorded, Nanos(0)));
-    let removed = predict(&recorded, &no_constants(), &[(Change::Remove, &launches[2..])]);
+    let removed = predict(&recorded, &Constants::default(), &[(Change::Remove, &launches[2..])]);
     let its_calls = 100 * 200;
     assert!(removed.saving()[0].0.abs_diff(LAUNCH - its_calls) < 10, "{removed:?}");
 }
@@ -69,7 +65,7 @@ fn the_overhead_of_recording_is_not_part_of_predictions() {
 #[test]
 fn removing_all_launches_leaves_the_shells_work() {
     let (recorded, launches) = dirnames(10);
-    let prediction = predict(&recorded, &no_constants(), &[(Change::Remove, &launches)]);
+    let prediction = predict(&recorded, &Constants::default(), &[(Change::Remove, &launches)]);
     assert_eq!(prediction.predicted, Nanos(2 * SHELL + 10 * BETWEEN));
     assert_eq!(prediction.changed, [(1..=10).collect::<Vec<u32>>()]);
 }
@@ -77,7 +73,7 @@ fn removing_all_launches_leaves_the_shells_work() {
 #[test]
 fn the_command_itself_cannot_be_removed() {
     let (recorded, _) = dirnames(1);
-    let prediction = predict(&recorded, &no_constants(), &[(Change::Remove, &[LaunchId(1)])]);
+    let prediction = predict(&recorded, &Constants::default(), &[(Change::Remove, &[LaunchId(1)])]);
     assert_eq!(prediction.predicted, prediction.wall);
     assert!(prediction.changed[0].is_empty());
 }
@@ -118,7 +114,7 @@ fn vfork_costs_what_was_measured_and_nothing_is_copied_or_freed() {
         free_per_copy: Some(0.2),
         spread: 0.1,
         free_spread: 0.1,
-        ..no_constants()
+        ..Constants::default()
     };
     let recorded = serial.finish();
     let prediction = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
@@ -139,7 +135,7 @@ fn a_fork_that_launches_others_before_its_exec_cannot_be_a_vfork() {
     let fork = serial.launch(&spans, DIRNAME);
     let first_run = serial.builder.row(fork).first_run.unwrap().0;
     serial.builder.launch(fork, first_run + 100_000, &Spans::USUAL, DIRNAME);
-    let constants = Constants { fork_create: Some(100_000.0), vfork_create: Some(50_000.0), ..no_constants() };
+    let constants = Constants { fork_create: Some(100_000.0), vfork_create: Some(50_000.0), ..Constants::default() };
     let prediction = predict(&serial.finish(), &constants, &[(Change::Vfork, &[fork])]);
     assert!(prediction.changed[0].is_empty(), "{prediction:?}");
 }
@@ -165,7 +161,7 @@ fn a_static_program_has_no_loader() {
 fn a_static_program_still_identifies_the_cpu() {
     let (recorded, launches) = dirnames(2);
     let [short, long] = [150_000.0, 1e9].map(|nanos| {
-        let constants = Constants { identify: Some(nanos), ..no_constants() };
+        let constants = Constants { identify: Some(nanos), ..Constants::default() };
         predict(&recorded, &constants, &[(Change::Static, &launches)]).saving()[0].0
     });
     assert_eq!(short, 2 * (Spans::USUAL.load - 150_000));
@@ -180,10 +176,10 @@ fn a_failed_lookup_costs_what_was_measured() {
     // The loader always makes one failed lookup. 40 more are counted.
     (exec.load_opens, exec.load_failed_opens) = (Some(1), Some(41));
     let recorded = serial.finish();
-    let measured = Constants { failed_lookup: Some(4_000.0), ..no_constants() };
-    let asking = Constants { identify: Some(200_000.0), ..no_constants() };
-    let slow = Constants { failed_lookup: Some(1e9), ..no_constants() };
-    let [few, rest, all, most] = [measured, asking, no_constants(), slow].map(|constants| {
+    let measured = Constants { failed_lookup: Some(4_000.0), ..Constants::default() };
+    let asking = Constants { identify: Some(200_000.0), ..Constants::default() };
+    let slow = Constants { failed_lookup: Some(1e9), ..Constants::default() };
+    let [few, rest, all, most] = [measured, asking, Constants::default(), slow].map(|constants| {
         let prediction = predict(&recorded, &constants, &[(Change::NoSearch, &[launch])]);
         prediction.wall.since(prediction.predicted).0 as f64
     });
@@ -207,7 +203,7 @@ fn a_removed_launch_cannot_be_reaped_at_once() {
 #[test]
 fn a_launch_that_is_reaped_on_time_is_not_reaped_earlier() {
     let (recorded, launches) = dirnames(3);
-    let prediction = predict(&recorded, &no_constants(), &[(Change::ReapNow, &launches)]);
+    let prediction = predict(&recorded, &Constants::default(), &[(Change::ReapNow, &launches)]);
     assert_eq!(prediction.changed, [Vec::<u32>::new()]);
 }
 
@@ -216,7 +212,7 @@ fn a_parent_that_does_not_wait_keeps_its_caches() {
     let (recorded, launches) = dirnames(1);
     let measured = Refill::measured(240_000.0, 430_000.0, Nanos(3_000_000));
     let [cold, warm] = [measured, Refill::default()].map(|refill| {
-        let constants = Constants { refill, ..no_constants() };
+        let constants = Constants { refill, ..Constants::default() };
         let prediction = predict(&recorded, &constants, &[(Change::Remove, &launches)]);
         prediction.wall.since(prediction.predicted).0
     });
@@ -299,7 +295,7 @@ fn faults_after_a_removed_fork_are_removed_except_those_for_new_memory() {
         vec![Calibration { what: Constant::ReuseFault, ns: 500.0, low_ns: None, high_ns: None }];
     let recorded = serial.finish();
     assert_eq!(saved(&recorded, &[(Change::Remove, &[launch])]), LAUNCH + 25_000);
-    let constants = Constants { vfork_create: Some(120_000.0), ..no_constants() };
+    let constants = Constants { vfork_create: Some(120_000.0), ..Constants::default() };
     let vforked = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
     assert_eq!(vforked.wall.since(vforked.predicted), Nanos(25_000));
 }
@@ -323,7 +319,7 @@ fn other_changes_do_not_affect_a_removed_launch() {
         ([(Change::Remove, all), (Change::Remove, some)], [6, 0]),
         ([(Change::Builtin, all), (Change::Absolute, some)], [6, 0]),
     ] {
-        let changed = predict(&recorded, &no_constants(), &changes).changed;
+        let changed = predict(&recorded, &Constants::default(), &changes).changed;
         assert_eq!(changed.iter().map(Vec::len).collect::<Vec<_>>(), counts);
     }
 }
@@ -380,12 +376,12 @@ proptest! {
     fn the_order_of_rows_does_not_matter(seed in any::<u64>()) {
         let (recorded, launches) = dirnames(6);
         let changes: &[(Change, &[LaunchId])] = &[(Change::Static, &launches[..3]), (Change::Remove, &launches[4..])];
-        let expected = predict(&recorded, &no_constants(), changes);
+        let expected = predict(&recorded, &Constants::default(), changes);
         let (mut recording, mut slices) = recorded;
         shuffle(&mut slices, seed);
         shuffle(&mut recording.launches, seed);
         shuffle(&mut recording.execs, seed);
-        prop_assert_eq!(predict(&(recording, slices), &no_constants(), changes), expected);
+        prop_assert_eq!(predict(&(recording, slices), &Constants::default(), changes), expected);
     }
 
     #[test]
@@ -393,7 +389,7 @@ proptest! {
         let (recorded, launches) = dirnames(count);
         let changes = [Change::Static, Change::Vfork, Change::HugePages, Change::Absolute, Change::ReapNow, Change::Direct];
         let change = changes[index];
-        let prediction = predict(&recorded, &no_constants(), &[(change, &launches)]);
+        let prediction = predict(&recorded, &Constants::default(), &[(change, &launches)]);
         prop_assert!(prediction.predicted <= prediction.wall, "{change:?}");
     }
 }

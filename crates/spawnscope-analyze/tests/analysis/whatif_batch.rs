@@ -1,6 +1,7 @@
 //! Predictions of batches: the start-up of a program is saved, its work is not.
 
 use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::whatif::constants::Constants;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 
@@ -8,7 +9,7 @@ use crate::builder::Spans;
 use crate::recordings::DIRNAME;
 use crate::serial::{Serial, WAIT4, predict};
 use crate::slices::{created, ended, slice};
-use crate::whatif::{LAUNCH, no_constants, saved};
+use crate::whatif::{LAUNCH, saved};
 
 #[test]
 fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
@@ -31,7 +32,7 @@ fn the_first_launch_of_a_batch_does_not_widen_the_interval() {
     let mut serial = Serial::new();
     let run = 500_000;
     let launches: Vec<LaunchId> = (0..6).map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)).collect();
-    let prediction = predict(&serial.finish(), &no_constants(), &[(Change::Batch(2), &launches)]);
+    let prediction = predict(&serial.finish(), &Constants::default(), &[(Change::Batch(2), &launches)]);
     let [expected, least, _] = prediction.saving();
     assert!(least.0 > expected.0 / 2, "{:?}", prediction.saving());
 }
@@ -69,7 +70,7 @@ fn a_recorded_start_up_is_what_a_batch_saves() {
     for launch in &launches {
         serial.builder.row(*launch).work_cpu = Some(Nanos(spans.setup + spans.exec + spans.load + start_up));
     }
-    let prediction = predict(&serial.finish(), &no_constants(), &[(Change::Batch(8), &launches)]);
+    let prediction = predict(&serial.finish(), &Constants::default(), &[(Change::Batch(8), &launches)]);
     let [expected, least, most] = prediction.saving();
     let later = (spans.exec + spans.load) * 70 / 1000 + start_up * 35 / 1000;
     let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + start_up + later));
@@ -89,7 +90,7 @@ fn the_libraries_that_a_linker_reads_are_its_work() {
         for launch in &launches {
             serial.builder.row(*launch).work_cpu = Some(Nanos(spans.setup + spans.exec + spans.load + work_begins));
         }
-        predict(&serial.finish(), &no_constants(), &[(Change::InProcess, &launches)]).saving()[0]
+        predict(&serial.finish(), &Constants::default(), &[(Change::InProcess, &launches)]).saving()[0]
     });
     assert!(nm.0 > 8 * work_begins, "{nm:?}");
     assert!(ld.0 < 8 * (LAUNCH - Spans::USUAL.run + work_begins / 2), "{ld:?}");
@@ -101,7 +102,7 @@ fn work_that_stays_does_not_make_a_batch_uncertain() {
     let mut serial = Serial::new();
     let run = 10_000_000;
     let launches: Vec<LaunchId> = (0..8).map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)).collect();
-    let prediction = predict(&serial.finish(), &no_constants(), &[(Change::Batch(8), &launches)]);
+    let prediction = predict(&serial.finish(), &Constants::default(), &[(Change::Batch(8), &launches)]);
     let [expected, least, _] = prediction.saving();
     let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + 350_000));
     assert!(off < 100, "{off}");

@@ -8,7 +8,7 @@ use spawnscope_data::event::{Calibration, Constant, LaunchId};
 use crate::builder::{ROOT, Spans};
 use crate::recordings::DIRNAME;
 use crate::serial::{Serial, predict};
-use crate::whatif::{LAUNCH, dirnames, no_constants, saved};
+use crate::whatif::{LAUNCH, dirnames, saved};
 
 #[test]
 fn less_knowledge_of_cpu_identification_widens_the_interval() {
@@ -53,11 +53,11 @@ fn the_overhead_of_recording_launches_is_not_part_of_predictions() {
         serial.builder.recording.calibration.push(Calibration { what, ns, low_ns: None, high_ns: None });
     }
     let recorded = serial.finish();
-    let unchanged = predict(&recorded, &no_constants(), &[]);
+    let unchanged = predict(&recorded, &Constants::default(), &[]);
     let overhead = unchanged.wall.since(unchanged.unrecorded).0;
     // The recorder itself created the command, so that only the command's exec and end cost recording time.
     assert!(overhead.abs_diff(3 * 25_000 + 15_000 + 5_000) < 100, "{overhead}");
-    let removed = predict(&recorded, &no_constants(), &[(Change::Remove, &launches[..1])]);
+    let removed = predict(&recorded, &Constants::default(), &[(Change::Remove, &launches[..1])]);
     let [saving, ..] = removed.saving();
     assert!(saving.0.abs_diff(LAUNCH - 25_000) < 100, "{saving:?}");
 }
