@@ -30,21 +30,21 @@ pub(super) fn detect(machine: &Machine, environment: &Environment, measured: &Me
     let hypervisor = environment.hypervisor.as_ref()?;
     // Uses the lowest time, because a busy machine only adds time.
     let Some(time) = measured.min_ns(Constant::Cpuid).map(|ns| Nanos(ns as u64)) else {
-        return unknown("CPUID could not be timed".to_owned());
+        return unknown("CPUID could not be timed");
     };
     let took = format!("CPUID, which causes a VM exit, takes {}", units::time(time));
     if time < MIN_EXIT_TIME {
-        return unknown(format!("CPUID takes {}, so it does not cause a VM exit", units::time(time)));
+        return unknown(&format!("CPUID takes {}, so it does not cause a VM exit", units::time(time)));
     }
     if time <= MAX_SINGLE_TIME {
         let sentence = format!("{took}: one hypervisor handles it, without another in between");
         return Some((Nesting::Single, sentence));
     }
     if let Some(why) = why_slow_by_itself(machine, hypervisor) {
-        return unknown(format!("{took}, but {why}"));
+        return unknown(&format!("{took}, but {why}"));
     }
     if time < MIN_NESTED_TIME {
-        return unknown(format!(
+        return unknown(&format!(
             "{took}; at most {} indicates one hypervisor, {} or more probably two",
             units::time(MAX_SINGLE_TIME),
             units::time(MIN_NESTED_TIME)
@@ -57,7 +57,7 @@ pub(super) fn detect(machine: &Machine, environment: &Environment, measured: &Me
     Some((Nesting::Nested, sentence))
 }
 
-fn unknown(why: String) -> Option<(Nesting, String)> {
+fn unknown(why: &str) -> Option<(Nesting, String)> {
     Some((Nesting::Unknown, format!("nested virtualization: unknown ({why})")))
 }
 
