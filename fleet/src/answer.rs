@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// Rows of values under named columns.
 #[derive(Clone, Debug, Default, PartialEq)]
