@@ -226,9 +226,10 @@ pub(super) fn create_schema(
 
 /// Returns the labels with secrets masked.
 fn labels(header: &Header, redaction: Redaction) -> Vec<Label> {
-    let masked =
-        |label: &Label| Label { key: label.key.clone(), value: redaction.apply_to_value(&label.key, &label.value) };
-    header.labels.iter().take(Label::MAX_COUNT).map(masked).collect()
+    let labels = header.labels.iter().take(Label::MAX_COUNT);
+    labels
+        .map(|label| Label { key: label.key.clone(), value: redaction.apply_to_value(&label.key, &label.value) })
+        .collect()
 }
 
 fn recording_row(header: &Header, redaction: Redaction) -> RecordingRow {

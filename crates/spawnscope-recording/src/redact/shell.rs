@@ -126,11 +126,9 @@ impl<'a> Parser<'a> {
             _ => (1, Target::File),
         };
         // The number before the operator is a file descriptor and not an argument.
-        let is_number =
-            |word: &Word| word.text.iter().all(u8::is_ascii_digit) && word.outer(0..word.text.len()).end == self.at;
-        if self.command.words.last().is_some_and(is_number) {
-            self.command.words.pop();
-        }
+        self.command
+            .words
+            .pop_if(|word| word.text.iter().all(u8::is_ascii_digit) && word.outer(0..word.text.len()).end == self.at);
         self.at += length;
         self.target = target;
     }

@@ -151,9 +151,9 @@ const LONG: usize = 489 + 48 * (PAGE - 4);
 #[test]
 fn texts_that_share_their_pages_do_not_exhaust_memory() {
     let (_directory, path) = recording(1);
-    let row =
-        |letter: char| format!("INSERT INTO text (bytes) VALUES (CAST(printf('%.*c', {LONG}, '{letter}') AS BLOB));");
-    change(&path, &"ABCDE".chars().map(row).collect::<String>());
+    for letter in "ABCDE".chars() {
+        change(&path, &format!("INSERT INTO text (bytes) VALUES (CAST(printf('%.*c', {LONG}, '{letter}') AS BLOB))"));
+    }
     let mut bytes = fs::read(&path).unwrap();
     // The other texts get the overflow pages of the first text, and the file is truncated after these pages.
     let at = page_number_offset(&bytes, b'A');
