@@ -1,7 +1,6 @@
 //! Counts, names and groups of launches.
 
 use serde_json::Value;
-use spawnscope::analyze::groups::Group;
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::{GroupBy, Origin, Report, report};
 use spawnscope::event::{LaunchId, Loss, Nanos};

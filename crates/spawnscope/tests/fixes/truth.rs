@@ -3,7 +3,7 @@
 //! `forks` (launches by fork), and `loads` (launches with a dynamic loader).
 
 use super::pair::Pair;
-use crate::support::launches::{Launch, Launches};
+use crate::support::launches::Launches;
 
 pub struct Truth {
     lines: Vec<Line>,

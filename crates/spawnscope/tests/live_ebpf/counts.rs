@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::launches::{Launch, PHASES};
+use crate::support::launches::PHASES;
 use crate::support::recording::{launches, read, report, row_of};
 use crate::support::run::{Record, Running};
 use crate::support::workloads::{Truth, directory, path, script, word};

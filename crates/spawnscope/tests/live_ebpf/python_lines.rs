@@ -83,9 +83,6 @@ impl Chains {
         Some(CallChain { frames: collected, is_truncated })
     }
 
-    fn contains(argv: &[u8], name: &str) -> bool {
-        argv.windows(name.len()).any(|part| part == name.as_bytes())
-    }
     /// Returns the number of Python frames in the recording.
     fn python_frames(&self) -> usize {
         let frames = self.0.frames.iter();
@@ -98,6 +95,10 @@ impl Chains {
         assert!(!call_chain.is_truncated, "{name}");
         assert_eq!(call_chain.own_frames(), expected, "{name}");
     }
+}
+
+fn contains(argv: &[u8], name: &str) -> bool {
+    argv.windows(name.len()).any(|part| part == name.as_bytes())
 }
 
 /// Returns the path of the workload. It is in the directory of the test workloads, which is also mounted in the roots of other Debian suites.
@@ -280,8 +281,9 @@ fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines()
     fs::write(&module, launching_code("module")).expect("a module");
     let input = directory.path().join("input");
     fs::write(&input, launching_code("input")).expect("a script");
+    let code = launching_code("argument");
     let cases = [
-        ("argument", &["-c", &launching_code("argument")][..], "<string>"),
+        ("argument", &["-c", &code][..], "<string>"),
         ("module", &["-m", "launching"], module.to_str().expect("a path in UTF-8")),
         ("input", &["-"], "<stdin>"),
     ];

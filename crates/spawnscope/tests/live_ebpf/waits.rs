@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::launches::{Launch, Launches};
+use crate::support::launches::Launches;
 use crate::support::recording::{launches, report};
 use crate::support::run::Record;
 use crate::support::workloads::{Truth, path, word};

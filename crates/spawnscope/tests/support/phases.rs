@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use super::attempts::best_of_three;
-use super::launches::{Launch, PHASES};
+use super::launches::PHASES;
 use super::recording::launches;
 use super::run::{Record, uses_ptrace};
 use super::workloads::{Truth, path};
