@@ -264,9 +264,9 @@ fn with_interpreter(interpreter: &str, magic: &str) -> Tree {
 #[test]
 fn binfmt_entries_that_emulate_break_or_take_over_programs_are_reported() {
     if cfg!(target_arch = "x86_64") {
-        let emulated = with_interpreter("/usr/bin/qemu-aarch64", MAGIC).machine();
+        let emulated = with_interpreter("/usr/bin/qemu-aarch64", MAGIC);
         let words = ["emulated", "qemu-aarch64"];
-        expect_finding("binfmt", &emulated, &usual_measurements(), Severity::Note, &words);
+        expect_finding("binfmt", &emulated.machine(), &usual_measurements(), Severity::Note, &words);
         let native = with_interpreter("/usr/bin/qemu-aarch64", &MAGIC.replace("b700", "3e00"));
         let found = diagnose("binfmt", &native.machine(), &usual_measurements()).findings;
         assert!(found[0].title.contains("native programs"), "{found:?}");
