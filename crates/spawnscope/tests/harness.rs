@@ -20,7 +20,7 @@ fn the_third_attempt_is_the_last() {
             best_of_three(|| {
                 attempts.set(attempts.get() + 1);
                 ok_if(attempts.get() == number, || "not yet".to_owned())
-            })
+            });
         };
         catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok()
     };

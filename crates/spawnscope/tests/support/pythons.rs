@@ -112,7 +112,7 @@ pub fn interpreters() -> Vec<Python> {
         .collect()
 }
 
-fn is_python(path: &PathBuf) -> bool {
+fn is_python(path: &Path) -> bool {
     let minor = path.file_name().and_then(|name| name.to_str()?.strip_prefix("python3."));
     minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
 }
