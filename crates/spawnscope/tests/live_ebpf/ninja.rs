@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::needs::python;

@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-
 use crate::support::recording::read;
 use crate::support::run::{Record, run};
 use crate::support::{apply, live_test};

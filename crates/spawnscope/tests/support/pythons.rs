@@ -102,7 +102,8 @@ pub fn interpreters() -> Vec<Python> {
     let pyenv_versions =
         std::env::var_os("HOME").map(|home| list_directory(PathBuf::from(home).join(".pyenv/versions")));
     let directories = pyenv_versions.into_iter().flatten().map(|version| version.join("bin"));
-    let in_directories = directories.chain(std::env::split_paths(&path)).flat_map(list_directory).filter(is_python);
+    let in_directories =
+        directories.chain(std::env::split_paths(&path)).flat_map(list_directory).filter(|path| is_python(path));
     let mut seen = HashSet::new();
     in_directories
         .chain(std::env::split_paths(&listed_paths))
@@ -112,7 +113,7 @@ pub fn interpreters() -> Vec<Python> {
         .collect()
 }
 
-fn is_python(path: &PathBuf) -> bool {
+fn is_python(path: &Path) -> bool {
     let minor = path.file_name().and_then(|name| name.to_str()?.strip_prefix("python3."));
     minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
 }
