@@ -16,13 +16,11 @@ fn the_third_attempt_is_the_last() {
     let attempts = std::cell::Cell::new(0);
     let succeeds_at = |number| {
         attempts.set(0);
-        let run = || {
-            best_of_three(|| {
-                attempts.set(attempts.get() + 1);
-                ok_if(attempts.get() == number, || "not yet".to_owned())
-            });
+        let attempt = || {
+            attempts.set(attempts.get() + 1);
+            ok_if(attempts.get() == number, || "not yet".to_owned())
         };
-        catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok()
+        catch_unwind(std::panic::AssertUnwindSafe(|| best_of_three(attempt))).is_ok()
     };
     assert!(succeeds_at(3) && attempts.get() == 3);
     assert!(!succeeds_at(4) && attempts.get() == 3);

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-
 use crate::support::recording::read;
 use crate::support::run::{Record, run};
 use crate::support::{apply, live_test};

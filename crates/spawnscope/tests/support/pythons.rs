@@ -102,7 +102,8 @@ pub fn interpreters() -> Vec<Python> {
     let pyenv_versions =
         std::env::var_os("HOME").map(|home| list_directory(PathBuf::from(home).join(".pyenv/versions")));
     let directories = pyenv_versions.into_iter().flatten().map(|version| version.join("bin"));
-    let in_directories = directories.chain(std::env::split_paths(&path)).flat_map(list_directory).filter(is_python);
+    let in_directories =
+        directories.chain(std::env::split_paths(&path)).flat_map(list_directory).filter(|path| is_python(path));
     let mut seen = HashSet::new();
     in_directories
         .chain(std::env::split_paths(&listed_paths))
