@@ -97,7 +97,8 @@ fn the_measuring_process_is_gone_afterwards() {
 fn the_needed_rounds_are_made_even_if_there_is_no_time_for_more() {
     let found = Calibrator::start_until(Duration::ZERO, Duration::from_secs(60));
     let found = found.unwrap().finish();
-    for what in [Constant::PageCopy, Constant::ColdForkExit, Constant::ReuseFault] {
+    // Not PageCopy: it is a difference of times, and unknown if a busy machine makes it negative.
+    for what in [Constant::ForkCreate, Constant::ColdForkExit, Constant::ReuseFault] {
         assert!(found.iter().any(|constant| constant.what == what), "{what:?}: {found:?}");
     }
 }
