@@ -114,13 +114,20 @@ pub(super) fn write(
                 call_ns: parameters.call_ns,
                 call_overhead_share: 0.0,
                 launch_overhead: LaunchOverhead::new(forest, parameters),
-                outlives: timelines.outlives(thread),
+                ended: end_of_process(forest, timelines, thread),
                 activities: Activities::new(forest, timelines, thread, parameters.fault_ns),
             };
             writer.write(slices);
         });
     }
     programs
+}
+
+/// Returns when the process of a thread ended. `None` if it was alive at the end of the recording.
+fn end_of_process(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex) -> Option<Nanos> {
+    let instants = &forest.launches[timelines.launch_of(thread) as usize].instants;
+    let ended = instants.zombie.get().or(instants.exit.get());
+    (!timelines.outlives(thread)).then(|| ended.unwrap_or(forest.end))
 }
 
 /// Returns the threads that exist at the start of the window: the first thread of the root, and
@@ -221,8 +228,8 @@ struct Writer<'w> {
     /// Overhead of recording system calls, as a share of the current stretch on the CPU.
     call_overhead_share: f64,
     launch_overhead: LaunchOverhead<'w>,
-    /// Whether the process was alive at the end of the recording.
-    outlives: bool,
+    /// When the process ended. `None` if it was alive at the end of the recording.
+    ended: Option<Nanos>,
     activities: Activities,
 }
 
@@ -246,11 +253,13 @@ impl Writer<'_> {
             self.leave(&slice, token, self.contention.lost(index));
         }
         self.call_overhead_share = 0.0;
-        // The last slice was lost. If the process had ended, it was on a CPU until its end. If it
-        // outlived the recording, what it did is unknown: nothing is added, and the replayed wall
-        // is too short.
-        if let Some(on) = returned.filter(|on| *on < end && !self.outlives) {
-            self.run(on.max(start), end);
+        // If the process has ended, a last slice was lost, and the thread was on a CPU until then. If it is still alive, what it did is unknown:
+        // nothing is added, and the replayed wall is too short.
+        let ended = self.ended.map(|ended| ended.min(end));
+        if let (Some(on), Some(ended)) = (returned, ended)
+            && on < ended
+        {
+            self.run(on.max(start), ended);
         }
         self.act_until(Nanos(u64::MAX), None);
     }

@@ -60,6 +60,20 @@ fn a_sleep_of_one_second_is_replayed_as_one_second() {
 }
 
 #[test]
+fn a_thread_whose_last_slice_was_lost_runs_until_its_process_ended() {
+    const WALL: u64 = 100_000_000;
+    let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
+    let child = builder.launch(ROOT, 900_000, &Spans::USUAL, None);
+    builder.row(child).parent_task = Some(TaskId(ROOT.0));
+    let created_at = builder.row(child).created.unwrap().0;
+    let slices = [created(child.0, created_at, Spans::USUAL.queue), ended(1, 0, WALL)];
+    let replay = replay(&builder.recording, &slices, WALL, 1);
+    // On one CPU, the command waits for what the child runs.
+    let work = replay.unchanged.since(Nanos(WALL)).0;
+    assert!((1..=Spans::USUAL.total()).contains(&work), "{work} of {}", Spans::USUAL.total());
+}
+
+#[test]
 fn work_that_was_parallel_takes_the_sum_on_one_cpu() {
     let (builder, slices, wall) = parallel(&[40_000_000, 40_000_000]);
     let replay = replay(&builder.recording, &slices, wall, 4);
