@@ -89,7 +89,7 @@ export class Details {
     const items = fitting.map(({ by, label, launches, saving }) => {
       const [expected, least, most] = saving.map(time);
       const which = `${launches === 1 ? "the launch" : `all ${count(launches)} launches`} ${by === "line" ? "from" : "of"} ${label}`;
-      return el("li", {}, `removing ${which} saves ${expected} (${least} to ${most}), ${percent(saving[0], data.header.unrecorded_ns)} of the wall`);
+      return el("li", {}, `removing ${which} saves ${expected} (${least} to ${most}), ${percent(saving[0], data.header.unrecorded_ns)} of the wall without recording overhead`);
     });
     if (!items.length && !labels.command) return [];
     const file = data.header.file === null ? "" : ` ${data.header.file}`;
