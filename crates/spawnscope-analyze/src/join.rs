@@ -137,8 +137,25 @@ pub(super) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
 
 /// Compilers and linkers, whose input includes files below /usr/lib. For other programs, opening
 /// such files is part of starting up.
-const LIBRARY_READERS: [&[u8]; 11] =
-    [b"cc1", b"cc1plus", b"collect2", b"f951", b"ld", b"ld.bfd", b"ld.gold", b"ld.lld", b"mold", b"rust-lld", b"rustc"];
+const LIBRARY_READERS: [&[u8]; 17] = [
+    b"cc1",
+    b"cc1obj",
+    b"cc1plus",
+    b"clang",
+    b"clang++",
+    b"collect2",
+    b"d21",
+    b"f951",
+    b"gnat1",
+    b"ld",
+    b"ld.bfd",
+    b"ld.gold",
+    b"ld.lld",
+    b"lto1",
+    b"mold",
+    b"rust-lld",
+    b"rustc",
+];
 
 /// Returns the CPU time that the last program used before it began its work. `None` if the recorder
 /// could not recognize that moment.
