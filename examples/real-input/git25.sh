@@ -1,5 +1,5 @@
 #!/bin/bash
-# Calls git 25 times in the current directory, a clone that the script may change: first the questions of an editor's status view, then a
+# Calls git 25 times in the current directory, a clone that the script may change: first the queries that an editor makes for its status view, then a
 # rebase of three commits. Leaves the branch as it was.
 set -eu
 git() { command git -c user.name=example -c user.email=example@localhost -c commit.gpgsign=false "$@" >/dev/null; }

@@ -17,7 +17,7 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of repetitions of a failing request.
 const MAX_RETRIES: usize = 4;
 
-/// Returns the URL of a dataset's directory, which ends with a slash, unless the location is a directory of this machine.
+/// Returns the URL of a dataset in an object store, with a slash at the end. `None` if the location is a directory on this machine.
 ///
 /// # Errors
 /// When it is a URL with another scheme, or has no bucket.
@@ -39,11 +39,11 @@ pub fn url(location: &Path) -> Result<Option<Url>> {
 /// Opens the store of a URL.
 ///
 /// # Errors
-/// When the AWS_ variables of the environment are missing or wrong.
+/// When the AWS_* environment variables are missing or wrong.
 pub fn open(url: &Url) -> Result<Arc<dyn ObjectStore>> {
     let retry = RetryConfig { max_retries: MAX_RETRIES, retry_timeout: RETRY_TIMEOUT, ..RetryConfig::default() };
     let store = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry).build();
-    let store = store.with_context(|| format!("failed to open {url}: check the AWS_ variables of the environment"))?;
+    let store = store.with_context(|| format!("failed to open {url}: check the AWS_* environment variables"))?;
     Ok(Arc::new(store))
 }
 

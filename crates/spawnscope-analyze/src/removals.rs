@@ -1,5 +1,5 @@
-//! Predicts, for each of the most expensive programs and script lines, the saving without its
-//! launches.
+//! Predicts, for each of the most expensive programs and script lines, what removing its launches
+//! saves.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

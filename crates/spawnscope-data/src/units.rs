@@ -1,5 +1,5 @@
-//! Formats numbers for sentences and tables. Values with a unit have three significant digits, but those of at least 1000 of the largest
-//! unit have all digits, and those in the smallest unit are integers. One megabyte is 1,000,000 bytes.
+//! Formats numbers for sentences and tables. Values with a unit have three significant digits, with two exceptions: from 1000 of the largest
+//! unit on, they have all digits, and in the smallest unit, they are integers. One megabyte is 1,000,000 bytes.
 
 use crate::event::Nanos;
 

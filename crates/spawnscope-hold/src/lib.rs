@@ -87,7 +87,7 @@ pub enum Notice {
     Continued(Pid),
     /// The process apparently ended while it was held. The wait status is known if the process is our child.
     Ended(Pid, Option<i32>),
-    /// The held command ended before enough launches matched.
+    /// The command ended before enough launches matched.
     NoMatch {
         /// The number of launches that matched.
         count: u32,

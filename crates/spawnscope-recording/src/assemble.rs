@@ -261,7 +261,7 @@ impl Assembler {
         self.give_pid(launched.pid, id);
         self.launch(launched.parent);
         if let Some(reaper) = launched.reaper {
-            self.launch(reaper).awaited.insert(launched.pid_for_reaper, id);
+            self.launch(reaper).unreaped.insert(launched.pid_for_reaper, id);
         }
         let row = &mut self.launch(id).row;
         row.parent = Some(launched.parent);
@@ -374,9 +374,9 @@ impl Assembler {
 
     fn apply_reaped(&mut self, at: Nanos, waiter: LaunchId, pid: Pid) {
         // A wait also returns for a stopped child. Only a child that has exited can have been reaped.
-        match self.launch(waiter).awaited.get(&pid).copied() {
+        match self.launch(waiter).unreaped.get(&pid).copied() {
             Some(child) if self.unfinished.get(&child).is_none_or(UnfinishedLaunch::has_exited) => {
-                self.launch(waiter).awaited.remove(&pid);
+                self.launch(waiter).unreaped.remove(&pid);
                 self.launch(child).apply_wait(at);
             }
             Some(_) => {}

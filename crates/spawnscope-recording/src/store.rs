@@ -1,4 +1,4 @@
-//! Writes a recording by SQL: creates the file, writes each batch of rows in one transaction, and finishes the file. `writer` decides when to
+//! Writes a recording with SQL: creates the file, writes each batch of rows in one transaction, and finishes the file. `writer` decides when to
 //! write and what to do on failure, `tables` contains the statements, `values` encodes rows, and `sums` maintains checksums.
 
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ impl Store {
         Ok(Store { connection, path: path.to_owned(), destination, sums })
     }
 
-    /// Returns the destination, which is needed to discard the recording when its connection is closed.
+    /// Returns the destination, which is needed to discard the recording after its connection has been closed.
     pub(super) fn destination(&self) -> Arc<Destination> {
         Arc::clone(&self.destination)
     }

@@ -9,7 +9,7 @@ use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, ThreadRow};
 /// The row of a successful `execve`, with its rowid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OrderedExec {
-    /// The rowid, in chronological order. Rows may be written in another order, because each is written when its batch is due.
+    /// The rowid. Rowids are in chronological order. Rows may be written in another order, because each is written when its batch is due.
     pub(super) ordinal: i64,
     pub(super) row: ExecRow,
 }
@@ -28,8 +28,8 @@ pub(super) struct UnfinishedLaunch {
     pub(super) row: LaunchRow,
     /// Threads that are not known to have ended, except the first thread.
     pub(super) threads: HashMap<TaskId, ThreadRow>,
-    /// Children that the launch has not waited for yet, by the pid that its wait calls will return.
-    pub(super) awaited: HashMap<Pid, LaunchId>,
+    /// Children that have not been reaped yet, by the pid that its wait calls will return.
+    pub(super) unreaped: HashMap<Pid, LaunchId>,
     /// Whether the row has changed since it was written.
     pub(super) is_dirty: bool,
     /// Whether another launch got the pid, so that no more events are expected.
@@ -56,7 +56,7 @@ impl UnfinishedLaunch {
         UnfinishedLaunch {
             row: LaunchRow { id, ..LaunchRow::default() },
             threads: HashMap::new(),
-            awaited: HashMap::new(),
+            unreaped: HashMap::new(),
             is_dirty: false,
             is_superseded: false,
             exec: None,
@@ -74,7 +74,8 @@ impl UnfinishedLaunch {
     pub(super) fn row(&self) -> LaunchRow {
         let mut row = self.row.clone();
         if row.origin == Origin::Command {
-            // The command ran before its release, until the recorder held it. This time is not part of its setup.
+            // Before its release, the process of the command ran up to the point where the recorder held it. That run is not part of its
+            // setup, which begins at the release (`created`).
             row.first_run =
                 row.first_run.map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));
         }
@@ -180,7 +181,7 @@ impl UnfinishedLaunch {
         self.last_exit.is_some() || self.row.zombie.is_some()
     }
 
-    /// Whether the event of the creation is missing.
+    /// Whether the event that reports its creation was lost.
     pub(super) fn is_orphan(&self) -> bool {
         self.row.origin == Origin::Orphan
     }

@@ -324,7 +324,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Finds the edges of ended invocations in ninja's logs. This is done before the end of the recording, because the logs may be removed soon. If
+    /// Finds, for each ninja that has ended, the edges of its commands in its log. This is done before the end of the recording, because the logs may be removed soon. If
     /// the recording ends, all invocations have ended.
     fn find_edges(&mut self, recording_ends: bool) {
         let ended = self.assembler.take_ended_invocations(recording_ends);

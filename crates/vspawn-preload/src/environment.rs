@@ -86,7 +86,7 @@ pub struct Environment {
 /// Properties of the environment that decide whether the shell can be skipped.
 pub struct ShellConditions<'a> {
     pub path: Option<&'a [u8]>,
-    /// Whether SHLVL is unset or 0. If standard input is a socket, too, bash assumes that rshd or sshd started it, and reads start-up
+    /// Whether SHLVL is unset or 0. If, in addition, standard input is a socket, bash assumes that rshd or sshd started it, and reads start-up
     /// files.
     pub is_first_level: bool,
 }

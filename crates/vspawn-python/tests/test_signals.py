@@ -46,24 +46,24 @@ def after_a_line(words: list[str]) -> list[str]:
     return [*words[:-1], f"read line; {words[-1]}"]
 
 
-STREAMS: list[dict[str, Any]] = [{}, {"stdout": -1}, {"stdout": -1, "stderr": -1}, {"timeout": 1000}]
+OPTIONS: list[dict[str, Any]] = [{}, {"stdout": -1}, {"stdout": -1, "stderr": -1}, {"timeout": 1000}]
 
 
-@pytest.mark.parametrize("options", STREAMS)
+@pytest.mark.parametrize("options", OPTIONS)
 def test_ctrl_c_ends_run_and_its_child(options: dict[str, Any]) -> None:
     """`subprocess` kills the child, too, but does not wait until it has ended."""
     with pytest.raises(KeyboardInterrupt):
         vspawn.run(signal_parent("INT", "exec sleep 1000"), **options)
 
 
-@pytest.mark.parametrize("options", STREAMS)
+@pytest.mark.parametrize("options", OPTIONS)
 def test_an_exception_of_a_handler_ends_run_and_its_child(options: dict[str, Any]) -> None:
     """In `subprocess`, it may arrive while the child is started, and the child is then left running."""
     with pytest.raises(HandlerError):
         vspawn.run(signal_parent("USR1", "exec sleep 1000"), **options)
 
 
-@pytest.mark.parametrize("options", STREAMS)
+@pytest.mark.parametrize("options", OPTIONS)
 def test_a_handler_that_returns_does_not_disturb_run(api: ModuleType, handlers: list[int], options: dict[str, Any]) -> None:
     result = api.run(signal_parent("USR2", "sleep 0.1; echo out >&1; exit 3"), **{"stdout": api.DEVNULL, **options})
     assert (result.returncode, handlers) == (3, [signal.SIGUSR2])

@@ -1,4 +1,4 @@
-//! Creates the child by clone3 or, if clone3 is missing, by clone. The child is a fork only if that was requested.
+//! Creates the child by clone3 or, if clone3 is missing, by clone. The child gets a copy of the parent's memory (a fork) only if that was requested.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -136,7 +136,7 @@ unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Err
     }
 }
 
-/// Returns the error of a failed clone. It names the request that the kernel refused, since there is no silent fallback.
+/// Returns the error of a failed clone. It names the request that the kernel refused, since nothing silently falls back to a fork.
 pub(crate) fn clone_error(plan: &Plan, errno: Errno) -> Error {
     let action = match errno {
         _ if plan.fork => "fork".to_owned(),

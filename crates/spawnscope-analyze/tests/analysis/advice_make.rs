@@ -28,7 +28,7 @@ const TOP: &[&str] = &["/usr/bin/make", "all"];
 #[test]
 fn one_make_builds_all_directories() {
     let advice = only(&advice_on_makes(TOP, MAKE, WAIT4), "make-recursive");
-    assert_eq!(advice.finding.title, "make starts make 30 times, each for a part of the build");
+    assert_eq!(advice.finding.title, "make starts make 30 times, each time for a part of the build");
     assert_eq!(advice.finding.whatif, "--in-process=make,parent=make");
     let fix = fix_of(&advice);
     assert!(fix.contains("include a/module.mk") && fix.contains("+$(MAKE) -C $@"), "{fix}");

@@ -70,7 +70,7 @@ fn a_fork_is_named_after_the_program_that_its_parent_ran_at_that_time() {
 }
 
 #[test]
-fn a_program_that_execs_itself_between_forks_is_named_at_each() {
+fn forks_between_execs_are_named_after_the_program_of_their_time() {
     let mut builder = Builder::command("/bin/p0", &["p0"], 1_000_000_000);
     for number in 1..200u64 {
         let at_ns = number * 1_000_000;

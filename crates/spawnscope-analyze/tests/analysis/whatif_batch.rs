@@ -47,7 +47,7 @@ fn saved_of_run(run: u64, program: (&str, &[&str])) -> f64 {
 }
 
 #[test]
-fn equal_runs_bound_the_fixed_part_of_a_run() {
+fn equal_runs_limit_the_start_up_that_is_assumed() {
     let gzip: (&str, &[&str]) = ("/usr/bin/gzip", &["gzip", "-9", "-c", "file"]);
     let off = (saved_of_run(200_000, gzip) - 0.7 * 200_000.0).abs();
     assert!(off < 100.0, "most of a short run, but not all of it: {off}");
@@ -74,7 +74,7 @@ fn a_recorded_start_up_is_what_a_batch_saves() {
     let [expected, least, most] = prediction.saving();
     let later = (spans.exec + spans.load) * 70 / 1000 + start_up * 35 / 1000;
     let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + start_up + later));
-    assert!(off < 100, "{off}: some is prepared after the first use of an argument");
+    assert!(off < 100, "{off}: a part of the start-up comes after the first use of an argument");
     assert!(most.0 - least.0 < expected.0 / 3, "{:?}", prediction.saving());
 }
 
@@ -136,7 +136,7 @@ fn launch_in_shell(serial: &mut Serial) -> LaunchId {
 }
 
 #[test]
-fn launches_that_are_alone_with_their_parents_are_merged_across_them() {
+fn only_children_are_merged_across_their_parents() {
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..4).map(|_| launch_in_shell(&mut serial)).collect();
     let recorded = serial.finish();

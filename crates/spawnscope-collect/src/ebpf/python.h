@@ -22,8 +22,8 @@ struct {
 #define OBJECT_SIZE 16
 #define BYTES_DATA 32
 
-/* One buffer per CPU, like `scratches`. It is an array with as many entries as there are CPUs, which the collector sets, because a
- * per-CPU map cannot have values of this size. Beyond the bytes of a record, there is room for one more frame with its names and its
+/* One buffer per CPU, like `scratches`. It is a plain array, because a per-CPU map cannot have values of this size. The
+ * collector sets the number of its entries to that of CPUs before loading. Beyond the bytes of a record, there is room for one more frame with its names and its
  * line table. */
 struct python_scratch {
 	struct WirePythonCalled called;

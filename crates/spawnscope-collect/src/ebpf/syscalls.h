@@ -12,7 +12,7 @@ static __always_inline __u64 argument_of_call(struct pt_regs *regs, const int in
 	return MAKES_32_BIT_CALLS(current_task()) ? argument_of_32_bit_call(regs, index) : argument(regs, index);
 }
 
-/* Call at the entry of a call that creates a process or thread. Sets CLONE_ON_OWN_STACK if the caller passes no stack, or its
+/* Handles the entry of a call that creates a process or thread. Sets CLONE_ON_OWN_STACK if the caller passes no stack, or its
  * own: on architectures without a vfork call, glibc's vfork passes the current stack pointer to clone. */
 static __always_inline void enter_clone(struct WireTask *task, long number, __u64 first, __u64 stack, __u64 own_stack)
 {

@@ -22,7 +22,7 @@ use super::{Shared, lock, programs};
 use crate::untraced::UntracedProcesses;
 use crate::{ROOT, Settings};
 
-/// Time without an event after which early threads are adopted, since no event will report their creation.
+/// Time without an event after which threads that stopped before their creation was reported (`early`) are recorded without it.
 const IDLE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long the thread still handles pending events once it should detach. New events must not prevent it from detaching.
@@ -208,7 +208,7 @@ impl Tracing {
         self.tracer.resume(thread, how);
     }
 
-    /// Detaches from a stopped thread. If its loader has not finished yet, the detour at the program's entry will have no effect.
+    /// Detaches from a stopped thread. If its loader has not finished yet, the end of loading remains unknown.
     fn release(&mut self, thread: Pid, stop: Stop) {
         self.processes.remove(thread);
         self.waits.forget(thread);
@@ -216,7 +216,7 @@ impl Tracing {
         self.tracer.resume(thread, stop.transparent_detach());
     }
 
-    /// Releases a process that does not work while it is traced. The recording continues.
+    /// Releases a process that fails or hangs while it is traced. The recording continues.
     pub(super) fn leave_untraced(&mut self, thread: Pid, stop: Stop) {
         let Some(traced) = self.processes.thread(thread) else {
             return;

@@ -18,11 +18,11 @@ use spawnscope_system::process::is_readable_within;
 /// How much longer than its program's time limit a supervisor may take: it may wait `GRACE` after each signal to processes that ignore
 /// them.
 const TIME_TO_END: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
-/// Values of the first byte of an answer: whether the program failed, succeeded, or was killed.
+/// Values of the first byte of an encoded outcome: whether the program failed, succeeded, or was killed.
 const FAILED: u8 = 0;
 const SUCCEEDED: u8 = 1;
 const KILLED: u8 = 2;
-/// The length of the answer before the output: the first byte, and the run time in nanoseconds.
+/// The length of an encoded outcome before the output: the first byte, and the run time in nanoseconds.
 const HEADER_BYTES: usize = 9;
 /// The exit status of a shell for a program that cannot be executed.
 const NOT_EXECUTED: i32 = 127;
@@ -76,7 +76,7 @@ fn run_supervisor(mut command: Command, time_limit: Duration, task: Task) -> io:
 
 /// Performs a task; runs in the supervisor. The supervisor becomes the parent of orphans, so that it can detect when no process is left.
 fn serve(command: &mut Command, time_limit: Duration, task: Task) -> io::Result<Outcome> {
-    // SAFETY: plain system calls in one of our own processes. In a session of its own, the process gets no signals of the terminal.
+    // SAFETY: plain system calls in one of our own processes. In a session of its own, the process gets no signals from the terminal.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);

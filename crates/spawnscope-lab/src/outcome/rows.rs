@@ -38,7 +38,7 @@ pub enum Unit {
     PerSecond,
 }
 
-/// A case with its measurements: a value for each column, and `LAUNCHES`.
+/// A case with its measurements: a value for each column, and the number of launches under [`LAUNCHES`](super::LAUNCHES).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(pub Vec<(String, Value)>);
 

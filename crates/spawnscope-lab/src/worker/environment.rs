@@ -6,7 +6,7 @@ use std::process::Command;
 /// The prefix of the dynamic loader's variables.
 const LOADER_PREFIX: &[u8] = b"LD_";
 
-/// The differences of a worker's environment from that of bench.
+/// How a worker's environment differs from that of bench.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Environment {
     removed: Vec<OsString>,
@@ -14,8 +14,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Returns an environment without the loader's variables, for experiments whose cases define the search path, preloaded libraries and
-    /// binding themselves.
+    /// Removes the loader's variables, for experiments whose cases themselves set the search path, the
+    /// preloaded libraries and the binding mode.
     #[must_use]
     pub fn without_loader_variables() -> Environment {
         Environment::without_loader_variables_among(std::env::vars_os().map(|(name, _)| name))

@@ -14,7 +14,7 @@ use super::arguments::join;
 use super::{Edge, Invocation, log};
 use spawnscope_system::files::{Links, open_regular};
 
-/// How long a recording waits for all logs together. Reading the log of 20,000 edges takes some milliseconds.
+/// How long a recording waits for all logs together. Reading the log of 20,000 edges takes a few milliseconds.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a recording waits for one log.
 const LOG_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Applies a template of the table to one argument.
+//! Applies a template from the table of known programs (`table`) to one argument.
 
 use std::ops::Range;
 

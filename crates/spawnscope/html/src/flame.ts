@@ -6,7 +6,7 @@ import { count, percent, time } from "./format";
 import type { State } from "./state";
 
 /** Height of a row of boxes, in CSS pixels. */
-const ROW_HEIGHT = 18;
+const LANE_HEIGHT = 18;
 /** Maximum height of the graph, in CSS pixels. */
 const MAX_HEIGHT = 640;
 /** Number of boxes below the one in focus that remain visible. */
@@ -112,7 +112,7 @@ export class Flame {
     for (const [name, choice] of this.choices) choice.setAttribute("aria-pressed", String(name === graph.name));
     const width = this.box.clientWidth;
     const { from, shown, firstLevel } = this.visiblePart(graph);
-    const height = Math.min(graph.levels - firstLevel, Math.floor(MAX_HEIGHT / ROW_HEIGHT)) * ROW_HEIGHT + 2;
+    const height = Math.min(graph.levels - firstLevel, Math.floor(MAX_HEIGHT / LANE_HEIGHT)) * LANE_HEIGHT + 2;
     const context = fitCanvas(this.canvas, width, height);
     if (!context || !width) return;
     context.clearRect(0, 0, width, height);
@@ -127,23 +127,23 @@ export class Flame {
       if (wide < 0.6 || x > width || x + wide < 0 || graph.depth[node] < firstLevel) continue;
       wide = Math.min(x + wide, width) - Math.max(x, 0);
       x = Math.max(x, 0);
-      const y = (graph.depth[node] - firstLevel) * ROW_HEIGHT + 1;
+      const y = (graph.depth[node] - firstLevel) * LANE_HEIGHT + 1;
       if (y > height) continue;
       const phase = graph.phases[node] ? phases[graph.phases[node] - 1] : null;
       context.fillStyle = phase ? phase[0] : colors[graph.kinds[node]];
-      context.fillRect(x, y, wide, ROW_HEIGHT - 1);
+      context.fillRect(x, y, wide, LANE_HEIGHT - 1);
       context.fillStyle = background;
-      context.fillRect(x + wide - 0.5, y, 0.5, ROW_HEIGHT - 1);
+      context.fillRect(x + wide - 0.5, y, 0.5, LANE_HEIGHT - 1);
       if (node === this.cursor) {
         context.strokeStyle = property("--text");
         context.lineWidth = 2;
-        context.strokeRect(x + 1, y + 1, Math.max(wide - 2, 1), ROW_HEIGHT - 3);
+        context.strokeRect(x + 1, y + 1, Math.max(wide - 2, 1), LANE_HEIGHT - 3);
       }
       const letters = Math.floor((wide - 6) / 6.5);
       if (letters < 3) continue;
       const text = this.data.text(graph.texts[node]);
       context.fillStyle = phase ? phase[1] : textColor;
-      context.fillText(text.length > letters ? `${text.slice(0, letters - 1)}…` : text, x + 3, y + ROW_HEIGHT / 2);
+      context.fillText(text.length > letters ? `${text.slice(0, letters - 1)}…` : text, x + 3, y + LANE_HEIGHT / 2);
     }
     this.status.textContent = this.cursor >= 0 ? this.describe(graph, this.cursor) : this.describeWhole(graph);
   }
@@ -157,7 +157,7 @@ export class Flame {
     const { graph } = this;
     const { from, shown, firstLevel } = this.visiblePart(graph);
     const at = from + (event.offsetX / this.box.clientWidth) * shown;
-    const depth = Math.floor((event.offsetY - 1) / ROW_HEIGHT) + firstLevel;
+    const depth = Math.floor((event.offsetY - 1) / LANE_HEIGHT) + firstLevel;
     for (let node = 0; node < graph.weights.length; node++) {
       if (graph.depth[node] === depth && graph.left[node] <= at && at < graph.left[node] + graph.weights[node]) return node;
     }

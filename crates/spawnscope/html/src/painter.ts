@@ -7,12 +7,12 @@ import { count, time } from "./format";
 import type { Lanes } from "./lanes";
 
 // All sizes are in CSS pixels.
-export const ROW_HEIGHT = 20;
+export const LANE_HEIGHT = 20;
 export const AXIS_HEIGHT = 22;
 const BAR_HEIGHT = 16;
 /** Width below which rows are drawn together. */
 const MIN_ROW_WIDTH = 4;
-/** Maximum distance of rows that are drawn together. */
+/** Maximum distance between rows that are drawn together. */
 const MAX_GAP = 3;
 /** Width above which a box has a label. */
 const LABEL_WIDTH = 34;
@@ -98,7 +98,7 @@ export class Painter {
     context.beginPath();
     context.rect(0, AXIS_HEIGHT, scene.width, scene.height - AXIS_HEIGHT);
     context.clip();
-    const last = Math.min(this.lanes.rows.length, scene.lane + Math.ceil((scene.height - AXIS_HEIGHT) / ROW_HEIGHT) + 1);
+    const last = Math.min(this.lanes.rows.length, scene.lane + Math.ceil((scene.height - AXIS_HEIGHT) / LANE_HEIGHT) + 1);
     for (let lane = Math.floor(scene.lane); lane < last; lane++) this.paintLane(context, scene, lane);
     this.paintPath(context, scene);
     this.paintSelected(context, scene);
@@ -110,7 +110,7 @@ export class Painter {
   }
 
   private y(scene: Scene, lane: number): number {
-    return AXIS_HEIGHT + (lane - scene.lane) * ROW_HEIGHT;
+    return AXIS_HEIGHT + (lane - scene.lane) * LANE_HEIGHT;
   }
 
   private paintGrid(context: CanvasRenderingContext2D, scene: Scene): void {

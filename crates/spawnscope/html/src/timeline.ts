@@ -4,7 +4,7 @@ import type { Data } from "./data";
 import { byId, el, fitCanvas, oncePerFrame } from "./dom";
 import { count, time } from "./format";
 import { Lanes } from "./lanes";
-import { AXIS_HEIGHT, Painter, ROW_HEIGHT } from "./painter";
+import { AXIS_HEIGHT, Painter, LANE_HEIGHT } from "./painter";
 import type { Matches } from "./search";
 import type { State } from "./state";
 
@@ -59,11 +59,11 @@ export class Timeline {
   }
 
   private get height(): number {
-    return Math.min(AXIS_HEIGHT + this.data.lanes * ROW_HEIGHT + 4, MAX_HEIGHT);
+    return Math.min(AXIS_HEIGHT + this.data.lanes * LANE_HEIGHT + 4, MAX_HEIGHT);
   }
 
   private get maxLane(): number {
-    return Math.max(0, this.data.lanes - (this.height - AXIS_HEIGHT) / ROW_HEIGHT);
+    return Math.max(0, this.data.lanes - (this.height - AXIS_HEIGHT) / LANE_HEIGHT);
   }
 
   private paint(): void {
@@ -82,7 +82,7 @@ export class Timeline {
 
   private paintRubberBand(context: CanvasRenderingContext2D, box: Box, lane: number): void {
     const [left, right] = [this.xOf(box.from), this.xOf(box.to)];
-    const [top, bottom] = [AXIS_HEIGHT + (box.firstLane - lane) * ROW_HEIGHT, AXIS_HEIGHT + (box.lastLane + 1 - lane) * ROW_HEIGHT];
+    const [top, bottom] = [AXIS_HEIGHT + (box.firstLane - lane) * LANE_HEIGHT, AXIS_HEIGHT + (box.lastLane + 1 - lane) * LANE_HEIGHT];
     context.fillStyle = "rgba(120, 140, 255, 0.25)";
     context.fillRect(left, top, right - left, bottom - top);
   }
@@ -98,7 +98,7 @@ export class Timeline {
   }
 
   private laneAt(y: number): number {
-    return Math.floor((y - AXIS_HEIGHT) / ROW_HEIGHT + Math.min(this.state.view.lane, this.maxLane));
+    return Math.floor((y - AXIS_HEIGHT) / LANE_HEIGHT + Math.min(this.state.view.lane, this.maxLane));
   }
 
   private rowAt(event: MouseEvent): number {
@@ -135,7 +135,7 @@ export class Timeline {
       this.state.zoom(start - around, end + around);
     }
     const lane = this.data.lane[row];
-    const shown = (this.height - AXIS_HEIGHT) / ROW_HEIGHT;
+    const shown = (this.height - AXIS_HEIGHT) / LANE_HEIGHT;
     if (lane < view.lane || lane >= view.lane + shown - 1) {
       this.state.set({ lane: Math.min(Math.max(lane - shown / 2, 0), this.maxLane) });
     }
@@ -184,7 +184,7 @@ export class Timeline {
       }
       const by = -(x / this.width) * (view.to - view.from);
       this.state.zoom(view.from + by, view.to + by);
-      this.state.set({ lane: Math.min(Math.max(lane - y / ROW_HEIGHT, 0), this.maxLane) });
+      this.state.set({ lane: Math.min(Math.max(lane - y / LANE_HEIGHT, 0), this.maxLane) });
     };
     const end = (event: PointerEvent) => {
       canvas.removeEventListener("pointermove", move);

@@ -108,7 +108,7 @@ pub enum Verb {
     /// less than 1 % of the wall, or less than 5 ms, are omitted.
     #[command(after_help = ADVISE_EXAMPLES)]
     Advise(AdviseArguments),
-    /// Predict the wall time with changes to launches
+    /// Predict the wall time if launches were changed or removed
     ///
     /// The recording is replayed with all changes applied together. SEL selects launches: a glob on the program's base name
     /// (`dirname`, `python3*`; `(bash)` for forks of bash that run no other program), argv=GLOB, parent=GLOB (base name of the

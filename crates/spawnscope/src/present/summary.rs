@@ -18,7 +18,7 @@ const LINES: usize = 23;
 /// Maximum rows of the table of commands, if the screen has room.
 const MAX_COMMANDS: usize = 5;
 /// The legend of the table is printed only if the screen has room for it below this many rows.
-const MIN_COMMANDS: usize = 3;
+const MIN_COMMANDS: usize = 2;
 /// The bar is printed only if the launch tax is at least this share of the wall.
 const MIN_TAX_SHARE: f64 = 0.01;
 /// Says what the shares of the phases are of, since all others are of the wall.

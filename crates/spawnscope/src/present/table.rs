@@ -83,9 +83,10 @@ const FIGURES: [Column; 8] = [
 const DEPENDS_COLUMN: usize = 1;
 
 /// Explains the columns of the short table.
-pub(super) const SHORT_LEGEND: &str = "depends: saved without these launches; critical: time on the critical path";
+pub(super) const SHORT_LEGEND: &str = "depends: wall saved without these launches; critical: on the critical path";
 /// Explains the column `depends` of the full table.
-const DEPENDS_LEGEND: &str = "depends: how much shorter the wall would be without these launches and their waits";
+const DEPENDS_LEGEND: &str =
+    "depends: how much shorter the wall would be without these launches and the waits for them";
 
 /// The columns of the legend of phases.
 const PHASE_FIGURES: [Column; 4] =

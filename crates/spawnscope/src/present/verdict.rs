@@ -135,7 +135,7 @@ fn has_nothing_to_report(report: &Report) -> bool {
     report.advices.worth.is_empty() && !is_notable(critical_tax(report), report) && culprit.is_none()
 }
 
-/// Formats `83.0 % of the wall depends on 41 x git (launched through xargs).` The wrapper is named if the table shows a larger time for it.
+/// Formats `83.0 % of the wall depends on 41 x git, launched through xargs.` The wrapper is named if the table shows a larger time for it.
 fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.wall);
     let count = units::count(culprit.count);
@@ -143,7 +143,7 @@ fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
         let dependence = report.dependence.iter().find(|each| each.label == **wrapper);
         dependence.is_some_and(|each| each.saving[0] > culprit.saving[0])
     });
-    let through = wrapper.map_or_else(String::new, |label| format!(" (launched through {})", text::escape(label)));
+    let through = wrapper.map_or_else(String::new, |label| format!(", launched through {}", text::escape(label)));
     format!("{share} of the wall depends on {count} x {}{through}.", text::escape(&culprit.label))
 }
 
@@ -163,22 +163,22 @@ fn launch_tax_sentence(report: &Report) -> String {
     let is_principal = matches!(report.where_the_wall_went.first(), Some((Spent::Tax, _)));
     let largest = largest_part(report).filter(|_| is_principal || is_notable(tax, report));
     let parts =
-        largest.map_or_else(String::new, |largest| format!(" ({}{}; {largest})", units::time(tax), queue_part(report)));
+        largest.map_or_else(String::new, |largest| format!(" ({}; {largest}{})", units::time(tax), queue_part(report)));
     format!("Starting and ending programs takes {share} of the wall{parts}.")
 }
 
-/// Formats `, 68.5 % of it waiting for a CPU`, if that is most of the launch tax.
+/// Formats `; 68.5 % of it is the wait for a CPU`, if that is most of the launch tax.
 fn queue_part(report: &Report) -> String {
     let tax = critical_tax(report);
     let queue = report.critical_queue.filter(|queue| queue.0 as f64 >= MAIN_QUEUE * tax.0 as f64);
-    queue.map_or_else(String::new, |queue| format!(", {} of it waiting for a CPU", units::percent(queue, tax)))
+    queue.map_or_else(String::new, |queue| format!("; {} of it is the wait for a CPU", units::percent(queue, tax)))
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {
     let [expected, low, high] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if has_visible_overhead(report.wall, unrecorded) {
-        format!("the {} that the command takes unrecorded", units::time(unrecorded))
+        format!("{} without recording overhead", units::time(unrecorded))
     } else {
         units::time(report.wall)
     };

@@ -1,7 +1,7 @@
-//! Tests the outputs for recordings that are built by hand, and runs the code of their advice in real shells. These tests need no
+//! Tests the outputs for recordings that are built by hand, and runs the shell code that their advice suggests in real shells. These tests need no
 //! privileges, no kernel feature, and no files except `tests/golden`. The tests of the analysis itself are in crates/spawnscope-analyze.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
+#![expect(clippy::unwrap_used, reason = "test helpers: a panic fails the test")]
 
 mod advice_both_forms;
 mod attribution;

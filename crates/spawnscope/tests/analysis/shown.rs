@@ -174,7 +174,7 @@ fn a_saving_has_the_same_share_of_the_unrecorded_wall_in_every_output() {
     let output = joined(&advice::render(&found, false, 80, None));
     assert_contains(&output, [&share]);
     let output = joined(&table::render(&found, &table::Options::default()));
-    assert_contains(&output, [&share, &format!("of the {base} that the command takes unrecorded")]);
+    assert_contains(&output, [&share, &format!("of {base} without recording overhead")]);
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["unrecorded_ns"].as_u64(), Some(prediction.unrecorded.0));
 }

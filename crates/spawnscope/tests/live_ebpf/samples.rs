@@ -1,4 +1,4 @@
-//! Samples name the function that works, and show what the loader does and where threads wait. Without the option, nothing is sampled.
+//! Samples name the function that runs, and show what the loader does and where threads wait. Without the option, nothing is sampled.
 
 use spawnscope::record::reader::RecordingFile;
 
@@ -49,16 +49,16 @@ fn nothing_is_sampled_by_default() {
     assert!(wall.iter().all(|(stack, _)| stack == "sampled;run"), "{wall:?}");
 }
 
-/// Returns the weight of the function that works, and that of all stacks of the run phase.
+/// Returns the weight of the function that runs, and that of all stacks of the run phase.
 fn working_weights(record: &Record) -> (u64, u64) {
     let run = stacks(record, &["--phase", "run"]);
     weights(&run, &["sampled", "run", "_start", "main", "spinning"])
 }
 
-/// This holds even if the function makes no system call for 5,000 samples, longer than its samples are kept back.
+/// This holds even if the function makes no system call for 5,000 samples, longer than the BPF program holds back the samples of a thread.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn samples_name_the_function_that_works() {
+fn samples_name_the_function_that_runs() {
     for frequency in ["999", "10000"] {
         let record = record(&["--sample", frequency], &["spin", "500"]);
         assert_eq!(report(&record.file())["lost_events"], 0);
@@ -129,8 +129,8 @@ fn a_wait_inside_execve_has_kernel_frames() {
     best_of_three(try_scanned);
 }
 
-/// Each of seven children waits 20 ms for a permission scanner. Some kernels hide switches away from threads of their init, so that the end
-/// of a wait is not seen and the wait is not reported.
+/// Each of seven children waits 20 ms for a permission scanner. Some kernels do not report that a thread of pid 1 leaves the CPU, so that
+/// the end of the child's wait is unknown and the wait is not reported.
 fn try_scanned() -> Result<(), String> {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let record = Record::new().flags(&["--sample", "999"]);
@@ -146,5 +146,5 @@ fn try_scanned() -> Result<(), String> {
 fn samples_that_do_not_fit_are_counted() {
     let record = record(&["--sample", "10000", "--buffer", "4"], &["spin", "300"]);
     let lost = report(&record.file())["lost_events"].as_u64().expect("a number");
-    assert!(lost > 0, "a stack does not fit into 4 KiB with others");
+    assert!(lost > 0, "4 KiB are too small for several stacks");
 }

@@ -1,25 +1,25 @@
-//! Live tests of the ptrace collector: its recordings are compared with what the programs know of themselves, and with recordings by eBPF of
-//! the same command. Each file is one subject.
+//! Live tests of the ptrace collector: its recordings are compared with what the programs report about themselves, and with recordings by eBPF
+//! of the same command. Each file covers one subject.
 
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
-// These tests are those of the eBPF collector, so the lines must be the same.
+// The modules `*_lines` are tests of the eBPF collector: ptrace must report the same script lines.
 #[path = "../live_ebpf/bash_lines.rs"]
-#[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
+#[expect(dead_code, reason = "the shells of other Debian releases are tested with eBPF only")]
 mod bash_lines;
 mod behaviour;
 mod compared;
 mod containers;
 #[path = "../live_ebpf/dash_lines.rs"]
-#[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
+#[expect(dead_code, reason = "the shells of other Debian releases are tested with eBPF only")]
 mod dash_lines;
 #[path = "../live_ebpf/make_lines.rs"]
-#[expect(dead_code, reason = "the makes of suites are tested with eBPF")]
+#[expect(dead_code, reason = "the makes of other Debian releases are tested with eBPF only")]
 mod make_lines;
 #[path = "../live_ebpf/perl_lines.rs"]
-#[expect(dead_code, reason = "the Perls of suites are tested with eBPF")]
+#[expect(dead_code, reason = "the Perls of other Debian releases are tested with eBPF only")]
 mod perl_lines;
 mod phases;
 #[path = "../support/predicted.rs"]

@@ -159,8 +159,8 @@ fn dropped() {
     assert!(mappings() < while_held / 2 + 100, "{} after {while_held}", mappings());
 }
 
-/// In a forked process, the kernel never clears the word that reports that the child has left the memory, so the child's end counts
-/// instead.
+/// The kernel clears the word that shows whether the child still uses the parent's memory only in the parent itself. In a fork of the
+/// parent, `wait` relies on the end of the child instead.
 fn forked_meanwhile() {
     let open = block_execs();
     let mut child = Command::new("/bin/true").spawn_nowait().unwrap();

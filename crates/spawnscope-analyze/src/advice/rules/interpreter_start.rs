@@ -153,6 +153,7 @@ fn finding(
     let size = batch_size(context, all);
     let script_text = match script {
         b"-" => String::new(),
+        script if script == program => format!(", a {} script,", String::from_utf8_lossy(interpreter.prefix)),
         script if script.starts_with(b"-") => format!(" {}", name(script)),
         script => format!(" for {}", name(script)),
     };
@@ -160,7 +161,7 @@ fn finding(
     Finding::modelled("interpreter-start", title, all.to_vec())
         .evidence(evidence(context, all))
         .with_example(context)
-        .fix("use one process for all the work:")
+        .fix("use one process for all the work, or shorten the start-up:")
         .fix_lines(interpreter.advice.iter().copied())
         .limits(
             "the prediction assumes that the shortest run consists of start-up only; if every run does the same work, less is \

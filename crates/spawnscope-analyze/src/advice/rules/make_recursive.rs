@@ -35,7 +35,8 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
     let forest = context.forest();
     let idle = all.iter().filter(|index| forest.children(**index as usize).is_empty());
     let idle: Vec<u32> = idle.copied().collect();
-    let title = format!("{} starts {} {}, each for a part of the build", name(parent), name(program), times(all.len()));
+    let title =
+        format!("{} starts {} {}, each time for a part of the build", name(parent), name(program), times(all.len()));
     let spent = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     let idle_evidence = (!idle.is_empty()).then(|| {
         format!(

@@ -44,7 +44,7 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
         (false, count) => format!("{runner} starts {}, each time for one command", times(count)),
     };
     let evidence = format!(
-        "{} of {runner}, {} in all, {} of it outside the started commands",
+        "{} of {runner}, {} in all, {} of it in {runner} itself and not in the commands that it runs",
         launches(all.len()),
         time(context.spent_on(&all)),
         time(own),

@@ -40,7 +40,7 @@ fn takes_one_file(context: &RuleContext<'_, '_>, index: u32) -> bool {
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
-    let title = format!("{} launches a shell {}, one per file", name(parent), times(all.len()));
+    let title = format!("{} launches a shell {}, once per file", name(parent), times(all.len()));
     let evidence = format!(
         "{} of a shell take {} in all, including everything that they launch",
         launches(all.len()),

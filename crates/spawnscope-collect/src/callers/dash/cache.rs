@@ -1,5 +1,5 @@
 //! Caches the layouts of dash builds, in the user's cache directory and in this process. It is not an error if the directory cannot be read
-//! or written: the next start is only some milliseconds slower.
+//! or written: the next start is only a few milliseconds slower.
 
 use std::fmt::Write as _;
 use std::fs;

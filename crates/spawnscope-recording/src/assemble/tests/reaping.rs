@@ -74,5 +74,5 @@ fn finished_launches_are_forgotten() {
     }
     assert_eq!(assembler.unfinished.keys().collect::<Vec<_>>(), [&ROOT]);
     assert_eq!(assembler.by_pid.len(), 1);
-    assert!(assembler.unfinished[&ROOT].awaited.is_empty());
+    assert!(assembler.unfinished[&ROOT].unreaped.is_empty());
 }

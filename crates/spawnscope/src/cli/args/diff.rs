@@ -22,7 +22,7 @@ Examples:
   ssh host cat before.db | spawnscope diff - after.db
 
 With several recordings on each side (`record --runs 5`), times have 95 %
-intervals. With one on each side, changes of times may be noise.";
+intervals. With one on each side, changes in times may be noise.";
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ pub struct DiffArguments {
     /// Also write a page for a browser: the tables and the flame graph of the difference, in one file that works offline
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// What the width of the boxes of flame graphs shows
+    /// What the width of a box in the flame graph stands for
     #[arg(long, value_enum, default_value_t = WeightChoice::Count, requires = "drawn")]
     pub weight: WeightChoice,
 }

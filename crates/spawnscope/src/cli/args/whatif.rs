@@ -30,7 +30,7 @@ pub struct WhatifArguments {
     /// Replace them with shell builtins; forks for $( ) and pipelines remain
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub builtin: Vec<String>,
-    /// Merge every K launches into one: of the same parent, or of parents that launch only one each (such as one per shell)
+    /// Merge launches, K at a time, into one. They must have the same parent, or each must be its parent's only launch (as in one shell per launch)
     #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
     pub batch: Vec<String>,
     /// Do their work in the parent's process, by a library or a function

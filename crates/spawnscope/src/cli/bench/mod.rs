@@ -156,7 +156,7 @@ fn form(arguments: &BenchArguments) -> Result<Form> {
     match (to_stdout, form) {
         (false, form) => Ok(form),
         (true, Form::Tables) => Ok(Form::Page),
-        (true, _) => bail!("standard output can have only one form: name a file with -o"),
+        (true, _) => bail!("standard output can have only one format: give -o a file name"),
     }
 }
 

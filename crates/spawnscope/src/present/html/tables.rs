@@ -13,7 +13,7 @@ use crate::present::text;
 /// Maximum number of rows of a table. Further rows are only counted.
 const MAX_ROWS: usize = 1000;
 /// Maximum width of a label, in columns.
-const MAX_COLUMNS: usize = 300;
+const MAX_LABEL_WIDTH: usize = 300;
 /// Maximum number of programs, and of call sites, that a row names.
 const MAX_NAMED: usize = 3;
 
@@ -48,7 +48,7 @@ fn row(group: &Group, group_by: GroupBy) -> Value {
     let sums = &group.sums;
     let is_line = group_by == GroupBy::Line;
     json!({
-        "label": text::truncate(&text::escape(&group.label), MAX_COLUMNS),
+        "label": text::truncate(&text::escape(&group.label), MAX_LABEL_WIDTH),
         "count": sums.count,
         "total": nanos((sums.timed > 0).then_some(sums.total)),
         "mean": nanos(sums.mean()),
@@ -66,5 +66,5 @@ fn row(group: &Group, group_by: GroupBy) -> Value {
 /// Formats names with counts: `dirname x 24, mv x 3`.
 fn list_counts(counts: impl Iterator<Item = (String, u64)>) -> String {
     let texts: Vec<String> = counts.take(MAX_NAMED).map(|(label, count)| format!("{label} x {count}")).collect();
-    text::truncate(&texts.join(", "), MAX_COLUMNS)
+    text::truncate(&texts.join(", "), MAX_LABEL_WIDTH)
 }

@@ -45,7 +45,7 @@ pub(super) fn fix(daemons: &[String]) -> Vec<&'static str> {
         );
     }
     let before = [
-        "leave protection on, and launch fewer programs (see the other advice): the scanner must permit each exec and each opened library",
+        "leave protection on, and launch fewer programs: the scanner must permit each exec and each opened library",
         "whoever is responsible for the security of this machine decides on exclusions: show them these figures",
     ];
     let after = ["scan the excluded files at another time, such as each night"];
