@@ -255,12 +255,12 @@ impl Writer<'_> {
         self.call_overhead_share = 0.0;
         // If the process has ended, a last slice was lost, and the thread was on a CPU until then. If it is still alive, what it did is unknown:
         // nothing is added, and the replayed wall is too short.
-        if let (Some(on), Some(ended)) = (returned, self.ended)
+        if let (Some(on), Some(ended)) = (returned.map(|on| on.max(start)), self.ended)
             && on < end
         {
             // In a recording that contradicts itself, it may have ended before.
             let ended = if ended < on { end } else { ended.min(end) };
-            self.run(on.max(start), ended);
+            self.run(on, ended);
         }
         self.act_until(Nanos(u64::MAX), None);
     }
