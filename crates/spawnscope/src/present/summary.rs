@@ -4,7 +4,7 @@
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE};
 use super::verdict;
-use super::{advice, episodes, findings, table, text, units};
+use super::{advice, episodes, findings, table, text, units, words};
 use crate::analyze::advice::{Advice, AdviceList, Rejection};
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
@@ -37,12 +37,18 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
     let has_dependence = report.groups.iter().take(available).any(|group| group.depends.is_some());
     let has_legend = has_dependence && available > MIN_COMMANDS.min(report.groups.len());
     let rows = (available - usize::from(has_legend)).min(MAX_COMMANDS).min(report.groups.len());
+    let mut shown = rows_with_culprit(report, rows);
+    let names = words::explain_parentheses(shown.iter().map(|group| group.label.as_slice()));
+    // The meaning of a name has priority over rows after the second one.
+    let room = available - usize::from(has_legend);
+    shown.truncate(room.saturating_sub(names.len()).max(2));
     let mut page = Page::of_width(width);
     if rows > 0 {
         page.line([]);
-        table::print_table(&mut page, &rows_with_culprit(report, rows), "command");
-        if has_legend {
-            page.sentence(2, QUIET, table::SHORT_LEGEND);
+        table::print_table(&mut page, &shown, "command");
+        let legend = has_legend.then_some(table::SHORT_LEGEND);
+        for note in legend.into_iter().chain(names.iter().map(String::as_str)) {
+            page.sentence(2, QUIET, note);
         }
     }
     above + &page.finish() + &below

@@ -123,7 +123,7 @@ fn fix(runtime: Runtime) -> &'static [&'static str] {
         Runtime::Rust => &["child.wait() instead of a loop of try_wait() and thread::sleep"],
         Runtime::Make | Runtime::Native => &[
             "waitpid(pid, &status, 0) instead of a loop of waitpid(pid, &status, WNOHANG) and a sleep",
-            "with a time limit, or together with other events: poll() on pidfd_open(pid, 0) (Linux 5.3), or SIGCHLD by signalfd",
+            "with a time limit, or together with other events: poll() on pidfd_open(pid, 0) (Linux 5.3), or SIGCHLD through signalfd",
         ],
     }
 }

@@ -13,6 +13,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
 use crate::analyze::diff::{ChangeKind, Condition, CountChange, Diff, Row, Side, TimeChange};
+use crate::analyze::phases::Phase;
 use crate::event::Constant;
 
 pub use json::json;
@@ -147,9 +148,11 @@ fn total_rows(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
     }
     rows.push(("critical tax", time_cells(&diff.critical_tax)));
     rows.push(("launch tax", time_cells(&diff.times.tax)));
-    for (phase, change) in &diff.times.phases {
+    // The run phase is not part of the launch tax.
+    let (run, tax): (Vec<_>, Vec<_>) = diff.times.phases.iter().partition(|(phase, _)| *phase == Phase::Run);
+    for (phase, change) in tax.into_iter().chain(run) {
         if change.before.unwrap_or_default() > 0.0 || change.after.unwrap_or_default() > 0.0 {
-            rows.push((phase.name(), time_cells(change)));
+            rows.push((phase.name(), time_cells(&change)));
         }
     }
     rows
@@ -162,8 +165,8 @@ fn print_totals(page: &mut Page, diff: &Diff) {
     let columns = Columns::fit(page.width().saturating_sub(2 + name_width), &TOTALS, &figures);
     page.line([styled(QUIET, format!("  {}{}", " ".repeat(name_width), columns.titles()))]);
     for (position, ((name, _), cells)) in rows.iter().zip(&figures).enumerate() {
-        let is_phase = diff.times.phases.iter().any(|(phase, _)| phase.name() == *name);
-        let name = if is_phase { format!("  {name}") } else { (*name).to_owned() };
+        let is_part = Phase::TAX.iter().any(|phase| phase.name() == *name);
+        let name = if is_part { format!("  {name}") } else { (*name).to_owned() };
         let style = if position == 0 { TITLE } else { PLAIN };
         page.line([styled(style, format!("  {}{}", text::pad_right(&name, name_width), columns.row(cells)))]);
     }

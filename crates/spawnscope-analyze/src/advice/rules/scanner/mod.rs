@@ -64,7 +64,11 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
         time(Nanos(in_exec)),
     )];
     if let Some((first, later)) = first_and_later_waits(context, waits) {
-        evidence.push(format!("first execs of files waited a median of {}, later execs {}", time(first), time(later)));
+        evidence.push(format!(
+            "the first exec of each file waited a median of {}, later execs {}",
+            time(first),
+            time(later)
+        ));
     }
     evidence.extend(slowest_files_text(context, waits));
     let concurrent = max_concurrent(waits);
