@@ -169,8 +169,9 @@ impl<'a> Search<'a> {
 
 /// Whether the memory at `input` looks like dash's `struct parsefile` for this source: the outer input, a line number, and a descriptor.
 fn is_input(memory: &Memory, input: u64, source: CommandSource) -> bool {
-    let fd = memory.number(input + 12).map(u32::cast_signed);
-    let (Some(outer), Some(fd)) = (memory.pointer(input), fd) else { return false };
+    // Any number may be tried as an address, and most have no memory.
+    let Some(outer) = memory.pointer(input) else { return false };
+    let Some(fd) = memory.number(input + 12).map(u32::cast_signed) else { return false };
     match source {
         CommandSource::Script => outer == 0 && (10..64).contains(&fd),
         CommandSource::File => is_input(memory, outer, CommandSource::Script) && (10..64).contains(&fd),
