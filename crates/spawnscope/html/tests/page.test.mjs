@@ -104,7 +104,7 @@ test("tables sort, filter, and find their launches", () =>
     assert.match(await first(), /unpack\.sh:\d+/);
     await page.click("[role=tab]:has-text('arguments')");
     await page.click("#tables tbody tr:first-child button");
-    await page.waitForFunction(() => /^\d+ launches/.test(document.getElementById("matches").textContent));
+    await page.waitForFunction(() => /^\d+ launch/.test(document.getElementById("matches").textContent));
     assert.equal((await fragment(page)).get("table"), "args");
   }));
 
