@@ -27,7 +27,8 @@ pub struct Dependence {
     /// Whether another command in the list explains most of what depends on this one, and this one is
     /// a shell, a launcher such as `env`, or launched once or twice around nearly the whole run.
     pub is_wrapper: bool,
-    /// The wrapper that most of the wall depends on, if most launches of this command are its descendants.
+    /// The wrapper that most of the wall depends on, if more depends on it than on this command, and most launches of this command are its
+    /// descendants.
     pub launched_through: Option<Vec<u8>>,
 }
 
@@ -170,12 +171,11 @@ fn set_launched_through(all: &mut [Dependence], removals: &[(Command<'_>, Applie
     let Some((wrapper, (_, removal))) = wrappers.max_by_key(|(each, _)| each.saving[0]) else {
         return;
     };
-    let label = wrapper.label.clone();
-
+    let (label, saving) = (wrapper.label.clone(), wrapper.saving[0]);
     for (each, (_, fix)) in all.iter_mut().zip(removals) {
         let descendants = fix.launches.iter().filter(|launch| has_ancestor_in(forest, **launch, &removal.launches));
         let descendants = descendants.count();
-        if !each.is_wrapper && descendants as f64 > MAJORITY * fix.launches.len() as f64 {
+        if !each.is_wrapper && each.saving[0] < saving && descendants as f64 > MAJORITY * fix.launches.len() as f64 {
             each.launched_through = Some(label.clone());
         }
     }

@@ -135,14 +135,11 @@ fn has_nothing_to_report(report: &Report) -> bool {
     report.advices.worth.is_empty() && !is_notable(critical_tax(report), report) && culprit.is_none()
 }
 
-/// Formats `83.0 % of the wall depends on 41 x git, launched through xargs.` The wrapper is named if the table shows a larger time for it.
+/// Formats `83.0 % of the wall depends on 41 x git, launched through xargs.`
 fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.wall);
     let count = units::count(culprit.count);
-    let wrapper = culprit.launched_through.as_ref().filter(|wrapper| {
-        let dependence = report.dependence.iter().find(|each| each.label == **wrapper);
-        dependence.is_some_and(|each| each.saving[0] > culprit.saving[0])
-    });
+    let wrapper = culprit.launched_through.as_ref();
     let through = wrapper.map_or_else(String::new, |label| format!(", launched through {}", text::escape(label)));
     format!("{share} of the wall depends on {count} x {}{through}.", text::escape(&culprit.label))
 }
@@ -156,20 +153,19 @@ fn is_notable(tax: Nanos, report: &Report) -> bool {
     tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64
 }
 
-/// Returns the sentence about the launch tax, with its largest part if it is much or the principal cause.
+/// Returns the sentence about the launch tax, with its largest part if the tax is large or the principal cause.
 fn launch_tax_sentence(report: &Report) -> String {
     let tax = critical_tax(report);
     let share = units::percent(tax, report.wall);
     let is_principal = matches!(report.where_the_wall_went.first(), Some((Spent::Tax, _)));
     let largest = largest_part(report).filter(|_| is_principal || is_notable(tax, report));
-    let parts =
-        largest.map_or_else(String::new, |largest| format!(" ({}; {largest}{})", units::time(tax), queue_part(report)));
+    let parts = largest
+        .map_or_else(String::new, |largest| format!(" ({}; {largest}{})", units::time(tax), queue_part(report, tax)));
     format!("Starting and ending programs takes {share} of the wall{parts}.")
 }
 
 /// Formats `; 68.5 % of it is the wait for a CPU`, if that is most of the launch tax.
-fn queue_part(report: &Report) -> String {
-    let tax = critical_tax(report);
+fn queue_part(report: &Report, tax: Nanos) -> String {
     let queue = report.critical_queue.filter(|queue| queue.0 as f64 >= MAIN_QUEUE * tax.0 as f64);
     queue.map_or_else(String::new, |queue| format!("; {} of it is the wait for a CPU", units::percent(queue, tax)))
 }
