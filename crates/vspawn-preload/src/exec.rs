@@ -35,12 +35,6 @@ pub unsafe fn skip_shell(path: *const c_char, argv: StringArray, environment: St
     }
     count(Counter::Direct);
     if let Some(redirected) = AppliedRedirections::apply(plan.words()) {
-        // SAFETY: the plan's arrays end with NULL.
-        unsafe {
-            if in_place::is_candidate(plan.program()) {
-                in_place::replace_program(plan.program(), plan.arguments(), plan.environment());
-            }
-        }
         set_errno(before);
         // SAFETY: the plan's arrays end with NULL.
         unsafe { real::execve(plan.program(), plan.arguments(), plan.environment()) };

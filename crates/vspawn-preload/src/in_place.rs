@@ -1,6 +1,11 @@
 //! Small programs of coreutils whose work is done by the process that was about to execute them: `dirname`, `basename`, `mkdir`, `rmdir`, `rm`,
 //! `mv`, `ln` and `touch`, with few of their options. Starting them takes longer than their work.
 //!
+//! This happens only in processes that run dash or bash. An exec recomputes a process's capabilities and its file system user id, and tells a
+//! parent that waits for it to continue. The exec of the shell has done so, and no command of a shell can change these ids, so the exec of
+//! another program would change nothing. Other programs may have dropped privileges since their exec (`setpriv`), or may have a parent
+//! that waits (Python after vfork, Node.js).
+//!
 //! Only complete successes end the process here. In all other cases (the work fails, the program might print a message, or the result is
 //! not proven to be the same), the program is executed after all and reports the result. Work that was done before then has had no effect,
 //! or one that the program repeats with the same result.

@@ -40,6 +40,10 @@ pub const PAGE_BYTES: usize = 4096;
 const OFF: u8 = 1;
 const STRICT: u8 = 2;
 const EXECUTES_ALL: u8 = 4;
+/// The files of the shells. /bin is a link to /usr/bin on most systems.
+const SHELLS: [&[u8]; 4] = [b"/usr/bin/bash", b"/usr/bin/dash", b"/bin/bash", b"/bin/dash"];
+/// Longer than each of them.
+const SHELL_PATH_MAX: usize = 16;
 const LIBRARY: &[u8] = b"libvspawn_preload.so";
 
 static FLAGS: AtomicU8 = AtomicU8::new(0);
@@ -50,7 +54,7 @@ pub struct Settings {
     pub is_on: bool,
     /// Whether the shell is kept wherever its absence could be noticed.
     pub is_strict: bool,
-    /// Whether the work of small programs is done without executing them.
+    /// Whether the work of small programs is done without executing them (`in_place`).
     pub does_in_place: bool,
 }
 
@@ -61,6 +65,15 @@ pub fn settings() -> Settings {
         is_strict: flags & STRICT != 0,
         does_in_place: flags & (STRICT | EXECUTES_ALL) == 0,
     }
+}
+
+/// Whether this process runs the system's dash or bash, by the file that was executed; a process cannot change that.
+fn runs_in_shell() -> bool {
+    let mut path = [0u8; SHELL_PATH_MAX];
+    // SAFETY: the buffer has this length. A longer path is cut off, and is not that of a shell.
+    let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), path.len()) };
+    let path = usize::try_from(length).ok().and_then(|length| path.get(..length));
+    path.is_some_and(|path| SHELLS.contains(&path))
 }
 
 /// Increments a counter, if `--explain` has created the page.
@@ -81,7 +94,7 @@ pub fn read() {
     if value(c"SPAWNSCOPE_ACCEL_STRICT").is_some_and(|value| value != b"0") {
         flags |= STRICT;
     }
-    if value(c"SPAWNSCOPE_ACCEL_PROGRAMS") == Some(b"0") {
+    if value(c"SPAWNSCOPE_ACCEL_PROGRAMS") == Some(b"0") || !runs_in_shell() {
         flags |= EXECUTES_ALL;
     }
     FLAGS.store(flags, Relaxed);

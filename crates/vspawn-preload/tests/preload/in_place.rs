@@ -93,6 +93,19 @@ fn commands(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
+/// After setpriv, a process has privileges that an exec would take away. A child of Python blocks its parent until it executes a program.
+#[test]
+fn programs_that_are_not_shells_execute_every_program() {
+    let deleting = "mkdir -m 755 p; : >p/f; setpriv --reuid=65534 --regid=65534 --clear-groups rm -f p/f; echo $?";
+    let bounded = "setpriv --bounding-set=-all mkdir n; env basename a/b; python3 -Sc 'import os; os.system(\"rm a\")'";
+    for script in [deleting, bounded] {
+        // `mkdir -m` is executed, too.
+        let (outcome, count) = run(script, "bash", true, &[]);
+        assert_eq!(count, 0, "{outcome:?}");
+        assert_eq!(outcome, run(script, "bash", false, &[]).0);
+    }
+}
+
 #[test]
 fn simple_calls_that_succeed_are_done_in_place() {
     let texts = [
