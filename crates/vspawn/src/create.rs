@@ -22,17 +22,43 @@ static IS_CLONE3_MISSING: AtomicBool = AtomicBool::new(false);
 pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<Handle, Errno> {
     // SAFETY: the caller's promise.
     unsafe {
+        // Only clone3 can put the child into a cgroup.
+        if plan.pre_exec.is_some() && plan.cgroup.is_none() {
+            return wait_by_pipe(plan, job, || fork_with_handlers(job));
+        }
         match create_with(plan, job, workspace, start, libc::CLONE_PIDFD as u64) {
             Err(libc::EMFILE | libc::ENFILE) => create_with(plan, job, workspace, start, 0),
-            Err(libc::EINVAL) if plan.fork => fork_without_pidfd(plan, job, workspace).map_err(|_| libc::EINVAL),
+            Err(libc::EINVAL) if plan.fork => {
+                let fork = || create_with(plan, job, workspace, Start::Waited, 0);
+                wait_by_pipe(plan, job, fork).map_err(|_| libc::EINVAL)
+            }
             result => result,
         }
     }
 }
 
-/// Forks under an emulator that refuses pidfds. The emulator also ignores CLONE_VFORK, so the parent waits until the child has closed a pipe,
-/// which happens when it calls exec or ends.
-unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) -> Result<Handle, Errno> {
+/// Forks by libc's function, for a child that runs the caller's code. It puts the allocator's locks into order, and runs the handlers of
+/// `pthread_atfork`.
+unsafe fn fork_with_handlers(job: *mut Job) -> Result<Handle, Errno> {
+    // SAFETY: all signals are blocked, so the child can clear the handlers before any of them runs; the job is a copy of its own.
+    unsafe {
+        (*job).clear_handlers = true;
+        (*job).unshare_above = None;
+        match libc::fork() {
+            0 => child::main(job.cast()),
+            -1 => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN)),
+            pid => Ok(Handle { pid: pid as u32, pidfd: None }),
+        }
+    }
+}
+
+/// Creates a child by a function that gives no pidfd and ignores CLONE_VFORK: libc's fork, or the clone of an emulator. The parent waits until
+/// the child has closed a pipe, which happens when it calls exec or ends.
+unsafe fn wait_by_pipe(
+    plan: &Plan,
+    job: *mut Job,
+    create: impl FnOnce() -> Result<Handle, Errno>,
+) -> Result<Handle, Errno> {
     let pipe = Pipe::new().map_err(|error| error.raw_os_error())?;
     let above = plan.highest_target.saturating_add(1);
     // SAFETY: a job that is ours until the child is created; the new descriptor has no other owner; a byte of our own.
@@ -40,7 +66,7 @@ unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) 
         let writer = syscall!(SYS_fcntl, pipe.writer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, above)?;
         let writers = (OwnedFd::from_raw_fd(writer as i32), pipe.writer);
         (*job).close_flags = libc::CLOSE_RANGE_CLOEXEC;
-        let child = create_with(plan, job, workspace, Start::Waited, 0)?;
+        let child = create()?;
         drop(writers);
         let mut byte = 0u8;
         let _ = syscall!(SYS_read, pipe.reader.as_raw_fd(), &raw mut byte, 1);

@@ -257,12 +257,12 @@ unsafe fn write_job(
 
 /// Returns whether the table of descriptors is expensive to copy, judged by the lowest free number.
 fn has_large_table() -> bool {
-    // SAFETY: integers; the copy is closed at once. If none of the first three descriptors is open, the table counts as small.
+    // A descriptor of its own: closing a copy of one of the caller's would release the caller's POSIX record locks on that file.
+    // SAFETY: integers; the descriptor is closed at once. If it cannot be created, the table counts as small.
     unsafe {
-        let copy = (0..3).find_map(|fd| syscall!(SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, 0).ok());
-        copy.is_some_and(|copy| {
-            let _ = syscall!(SYS_close, copy);
-            copy >= SMALL_TABLE_DESCRIPTORS as usize
+        syscall!(SYS_eventfd2, 0, libc::EFD_CLOEXEC).is_ok_and(|lowest| {
+            let _ = syscall!(SYS_close, lowest);
+            lowest >= SMALL_TABLE_DESCRIPTORS as usize
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Properties of a child besides its descriptors: variables, directory, limits, process groups, a terminal, a cgroup.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use vspawn::{Command, Mechanism, Stage, Stdio};
@@ -19,6 +20,8 @@ pub fn tests() -> Vec<Test> {
         test("a_child_gets_its_death_signal_when_the_spawning_thread_ends", parent_death),
         test("a_forked_child_runs_a_function_on_a_large_stack", pre_exec),
         test("an_error_of_the_pre_exec_function_is_reported", pre_exec_fails),
+        test("a_pre_exec_function_runs_after_the_fork_handlers", pre_exec_after_handlers),
+        test("a_detached_start_keeps_the_callers_record_locks", record_locks),
         test("a_child_is_created_in_its_cgroup", move || {
             run_alone(in_mounts, "in_a_cgroup").unwrap();
         })
@@ -141,6 +144,42 @@ fn pre_exec() {
     assert!(command.status().unwrap().success());
     let captured = command.stdout(Stdio::piped()).output().unwrap();
     assert!(captured.status.success());
+}
+
+fn pre_exec_after_handlers() {
+    static HANDLED: AtomicBool = AtomicBool::new(false);
+    extern "C" fn handle() {
+        HANDLED.store(true, Ordering::Relaxed);
+    }
+    // SAFETY: the handler stores a flag.
+    assert_eq!(unsafe { libc::pthread_atfork(None, None, Some(handle)) }, 0);
+    let mut command = Command::new("/bin/true");
+    let check = || if HANDLED.load(Ordering::Relaxed) { Ok(()) } else { Err(libc::EPROTO) };
+    // SAFETY: the function reads a flag.
+    let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(check) };
+    assert!(command.status().unwrap().success());
+    assert!(!HANDLED.load(Ordering::Relaxed), "the handler runs in the child only");
+}
+
+/// A process loses its locks on a file when it closes any descriptor of that file. Another process sees whether the lock is there.
+fn record_locks() {
+    let file = tempfile::tempfile().unwrap();
+    // SAFETY: our own descriptors. This process runs one test.
+    let saved = unsafe { OwnedFd::from_raw_fd(libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 3)) };
+    // SAFETY: as above; the structure is filled.
+    unsafe {
+        assert_eq!(libc::dup2(file.as_raw_fd(), 0), 0);
+        let mut lock: libc::flock = std::mem::zeroed();
+        lock.l_type = libc::F_WRLCK as i16;
+        assert_eq!(libc::fcntl(0, libc::F_SETLK, &raw mut lock), 0);
+    }
+    let mut started = Command::new("/bin/true");
+    started.stdin(Stdio::null()).close_others(true).spawn_nowait().unwrap().wait().unwrap();
+    let holders = std::fs::read_to_string("/proc/locks").unwrap();
+    let ours = format!(" {} ", std::process::id());
+    // SAFETY: our own descriptors.
+    assert_eq!(unsafe { libc::dup2(saved.as_raw_fd(), 0) }, 0);
+    assert!(holders.lines().any(|line| line.contains("POSIX") && line.contains(&ours)), "{holders}");
 }
 
 fn pre_exec_fails() {
