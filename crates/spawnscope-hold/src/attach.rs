@@ -14,6 +14,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use super::{CHECK_INTERVAL, SETTLE_TIME};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::Identity;
+use spawnscope_system::held::inheritance::restore_dispositions;
 use spawnscope_system::process::pidfd;
 use spawnscope_system::procfs::{self, Status};
 
@@ -82,6 +83,7 @@ impl Tool {
                 if let Some(identity) = &identity {
                     identity.assume()?;
                 }
+                restore_dispositions();
                 Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?)
             })
         };

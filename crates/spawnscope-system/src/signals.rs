@@ -115,15 +115,11 @@ pub struct ChildChanges(SignalFd);
 
 impl ChildChanges {
     /// Blocks SIGCHLD, and makes it readable. Must be called before threads are started, because a thread that does not block the signal could
-    /// receive and discard it. Also resets its disposition: if our parent made us ignore SIGCHLD, wait statuses would be lost. A command that
-    /// was already forked keeps the inherited disposition.
+    /// receive and discard it.
     ///
     /// # Errors
     /// If the kernel refuses a signalfd.
     pub fn catch() -> io::Result<ChildChanges> {
-        let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-        // SAFETY: sets the default disposition, not a handler.
-        unsafe { sigaction(Signal::SIGCHLD, &default) }?;
         let mask = SigSet::from(Signal::SIGCHLD);
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;

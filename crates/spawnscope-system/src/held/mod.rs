@@ -2,7 +2,7 @@
 //! user that it would have without spawnscope. If the recorder dies first, the command never runs. `program` finds the command's file,
 //! `prepared` contains what its process needs, and `inheritance` restores the state that spawnscope has changed.
 
-mod inheritance;
+pub mod inheritance;
 mod prepared;
 mod program;
 

@@ -56,6 +56,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser};
 
 use self::args::{Arguments, Verb};
+use crate::held::inheritance;
 
 /// Returns the definition of the command line. Tests parse the commands in the documentation with it.
 #[must_use]
@@ -66,6 +67,7 @@ pub fn command() -> clap::Command {
 /// Parses and runs the command line. Prints a failure with its chain of causes.
 #[must_use]
 pub fn main() -> ExitCode {
+    inheritance::use_own_dispositions();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => {

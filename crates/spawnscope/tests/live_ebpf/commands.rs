@@ -293,3 +293,14 @@ fn a_failing_run_is_the_last_one() {
     assert!(record.directory().join("run.1.db").exists());
     assert!(!record.directory().join("run.2.db").exists());
 }
+
+/// An ignored SIGCHLD is inherited from `trap '' CHLD` of a shell, and from some services.
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn an_ignored_sigchld_hides_no_status_and_stays_ignored_in_the_command() {
+    let record = Record::new().through(&["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"]).flags(&["-q"]);
+    // Only /proc shows the disposition that a program was started with.
+    let finished =
+        record.run(["grep", "^SigIgn:.*[13579bdf]....$", "/proc/self/status", "/nonexistent"]).expect_code(2);
+    assert!(finished.output().contains("SigIgn"), "the command ignores it, too: {}", finished.output());
+}

@@ -88,3 +88,13 @@ fn a_refusal_says_why_perf_events_are_missing() {
     let reasons = ["failed to collect with perf", "no perf events"];
     finished.expect_code(125).expect_errors(reasons);
 }
+
+/// An ignored SIGCHLD is inherited from `trap '' CHLD` of a shell, and from some services.
+#[apply(live_test)]
+fn an_ignored_sigchld_hides_no_status_and_stays_ignored_in_the_command() {
+    let record = Record::new().through(&["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"]).flags(&["-q"]);
+    // Only /proc shows the disposition that a program was started with.
+    let finished =
+        record.run(["grep", "^SigIgn:.*[13579bdf]....$", "/proc/self/status", "/nonexistent"]).expect_code(2);
+    assert!(finished.output().contains("SigIgn"), "the command ignores it, too: {}", finished.output());
+}

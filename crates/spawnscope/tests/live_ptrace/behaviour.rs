@@ -80,3 +80,13 @@ fn after_the_duration_the_command_continues_untraced() {
     assert_eq!(finished.output(), "1\n");
     assert_eq!(report(&record.file())["ended"], "duration");
 }
+
+/// An ignored SIGCHLD is inherited from `trap '' CHLD` of a shell, and from some services.
+#[apply(live_test)]
+fn an_ignored_sigchld_hides_no_status_and_stays_ignored_in_the_command() {
+    let record = Record::new().through(&["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"]).flags(&["-q"]);
+    // Only /proc shows the disposition that a program was started with.
+    let finished =
+        record.run(["grep", "^SigIgn:.*[13579bdf]....$", "/proc/self/status", "/nonexistent"]).expect_code(2);
+    assert!(finished.output().contains("SigIgn"), "the command ignores it, too: {}", finished.output());
+}

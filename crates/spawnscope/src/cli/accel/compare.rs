@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, bail};
 
 use super::explain::accel_command_line;
+use super::keep_dispositions;
 use crate::cli::args::AccelArguments;
 use crate::cli::exit;
 use crate::cli::output::print_message;
@@ -36,6 +37,7 @@ fn record(file: &str, command: Vec<OsString>) -> Result<ExitCode> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
     let mut recorder = Command::new(program);
     recorder.args(["record", "--quiet", "-o", file, "--"]).args(command);
+    keep_dispositions(&mut recorder);
     let status = recorder.status().context("failed to start the recorder")?;
     match status.code() {
         Some(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(exit::FAILED))),

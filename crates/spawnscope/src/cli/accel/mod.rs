@@ -22,6 +22,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::args::AccelArguments;
 use super::output::print_message;
 use crate::held::StartError;
+use crate::held::inheritance::restore_dispositions;
 
 const LIBRARY: &str = "libvspawn_preload.so";
 /// Where the library is, relative to spawnscope's directory, after `make install`, `make build` and `cargo build`.
@@ -51,7 +52,20 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     let mut command = Command::new(name);
     command.args(&arguments.command[1..]);
     set_environment(&mut command, arguments, library.as_deref());
+    keep_dispositions(&mut command);
     Err(start_error(name, command.exec()).into())
+}
+
+/// Makes the command start with the dispositions that spawnscope was started with. `Command` sets that of SIGPIPE, and spawnscope that of
+/// SIGCHLD.
+fn keep_dispositions(command: &mut Command) {
+    // SAFETY: the closure only makes system calls.
+    unsafe {
+        command.pre_exec(|| {
+            restore_dispositions();
+            Ok(())
+        })
+    };
 }
 
 /// Lowers only the soft limit: a program that needs more descriptors can raise it again.
