@@ -23,11 +23,35 @@ const NEAR_ZERO: [&str; 1] = ["make_off_the_path"];
 /// The maximum ratio of predicted to recorded wall for these pairs, whose saving the replay error can exceed.
 const MAX_WALL_RATIO: f64 = 1.05;
 
+/// The pairs that are always checked: one for each change of `whatif`, and one for each language. The others need time.
+const SAMPLE: [&str; 12] = [
+    "cat_of_a_file",
+    "close_descriptors",
+    "date_loop",
+    "huge_pages",
+    "make_recursive",
+    "node_exec_sync",
+    "one_cpu",
+    "perl_basename",
+    "polling_parent",
+    "python_os_system",
+    "static_child",
+    "xargs_batch",
+];
+
 /// Runs a test for each pair.
 fn main() -> ExitCode {
-    let test =
-        |name: String| LiveTest { needs: needs_of(&name), name: name.leak(), run: check, location: (file!(), line!()) };
-    support::run_all(Pair::names().into_iter().map(test).collect())
+    let known = Pair::names();
+    assert!(SAMPLE.iter().all(|name| known.iter().any(|pair| pair == name)), "the sample names pairs");
+    support::run_all(known.into_iter().flat_map(tests_of).collect())
+}
+
+/// Returns the test of a pair, which needs time unless the pair is in the sample.
+fn tests_of(name: String) -> Vec<LiveTest> {
+    let name: &str = name.leak();
+    let test = LiveTest { needs: needs_of(name), name, run: check, location: (file!(), line!()) };
+    let slow = LiveTest { needs: [test.needs, &[Need::Pairs]].concat().leak(), ..test };
+    if SAMPLE.contains(&name) && std::env::var_os("SPAWNSCOPE_TEST_SLOW").is_none() { vec![test] } else { vec![slow] }
 }
 
 fn needs_of(name: &str) -> &'static [Need] {

@@ -15,5 +15,5 @@ mod terminals;
 mod workers;
 
 fn main() -> std::process::ExitCode {
-    support::main()
+    support::main_of_measurements()
 }

@@ -15,5 +15,5 @@ mod temporary_files;
 mod whole_machine;
 
 fn main() -> std::process::ExitCode {
-    support::main()
+    support::main_of_measurements()
 }

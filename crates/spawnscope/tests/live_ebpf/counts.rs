@@ -57,7 +57,7 @@ fn each_mechanism_is_distinguished_and_counted() {
 /// 32-bit system calls have other numbers and registers. Each child has a failed exec, and the parent's waits are recorded with their
 /// arguments.
 #[apply(live_test)]
-#[needs(Ebpf, Cc, Bits32)]
+#[needs(Ebpf, Cc, Bits32, Quiet)]
 fn launches_by_32_bit_calls_are_complete() {
     let record = Record::new();
     record.run([&word("calls_32_bit"), "/bin/true"]).expect_code(7);
@@ -174,7 +174,7 @@ fn a_launch_takes_at_most_a_kibibyte_of_storage() {
 /// Takes about 20 s. The buffer is large, because a debug build decodes several times slower than the
 /// release build, whose losses `benchmarks/` measures.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
+#[needs(Ebpf, Cc, Storms)]
 fn a_hundred_thousand_launches_are_all_recorded() {
     const LAUNCHES: u64 = 100_000;
     const DEADLINE: Duration = Duration::from_secs(600);

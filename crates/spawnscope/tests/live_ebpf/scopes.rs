@@ -96,7 +96,7 @@ fn the_whole_machine_is_recorded_for_a_given_time() {
 
 /// The shell is like that of a user: it existed before the recording, and launches 20 programs for each line that it reads.
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
+#[needs(Ebpf, Cc, Quiet)]
 fn an_episode_of_a_process_is_explained() {
     let script = "echo $$; while read -r line; do for i in 1 2 3 4 5 6 7 8 9 10; do \"$0\"; \"$0\"; done; done";
     let (shell, pid, mut lines) = start_shell(script);

@@ -1,20 +1,29 @@
 //! Retries for tests that load on the machine can spoil. Attempts return the failure instead of panicking, because a backtrace leaves the
 //! process with more memory, which makes the forks of all later attempts slower.
 
+// Other crates include this file, so it brings its module along.
+#[path = "side_by_side.rs"]
+pub mod side_by_side;
+
 use std::thread::sleep;
 use std::time::Duration;
+
+use side_by_side::alone;
 
 /// Pauses before the attempts in milliseconds. Growing pauses keep one burst of load from spoiling all attempts. More attempts would hide races.
 const PAUSES_MS: [u64; 3] = [0, 200, 1000];
 
 /// Makes up to three attempts, until one succeeds, and returns its result. Return an error only for failures that load can cause; assert
-/// everything else within the attempt.
+/// everything else within the attempt. No other test runs meanwhile.
 #[track_caller]
 pub fn best_of_three<T>(mut attempt: impl FnMut() -> Result<T, String>) -> T {
     let mut failures = Vec::new();
     for (number, pause) in PAUSES_MS.into_iter().enumerate() {
-        sleep(Duration::from_millis(pause));
-        match attempt() {
+        let result = alone(|| {
+            sleep(Duration::from_millis(pause));
+            attempt()
+        });
+        match result {
             Ok(result) => return result,
             Err(failure) => {
                 // Printed even if a later attempt succeeds: a test that always needs several attempts has a cause other than load.

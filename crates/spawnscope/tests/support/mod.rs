@@ -16,11 +16,14 @@ pub mod texts;
 pub mod workloads;
 
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Completion, Trial};
 pub use macro_rules_attribute::apply;
 
-use needs::{Need, first_unmet};
+use attempts::side_by_side::{beside_others, without_others};
+use needs::{Need, first_unmet, is_selected};
 
 /// A live test: its name as a sentence, its requirements, and the function, which is called with the name.
 #[derive(Clone, Copy)]
@@ -73,14 +76,30 @@ pub(crate) use live_test;
 
 /// Runs every `live_test` of this binary.
 pub fn main() -> ExitCode {
+    run_all(registered())
+}
+
+/// The same, for a suite that measures in each test.
+#[allow(dead_code, reason = "only some suites measure in each test")]
+pub fn main_of_measurements() -> ExitCode {
+    let tests = registered().into_iter();
+    run_all(tests.map(|test| LiveTest { needs: [test.needs, &[Need::Quiet]].concat().leak(), ..test }).collect())
+}
+
+fn registered() -> Vec<LiveTest> {
     let mut tests: Vec<LiveTest> = inventory::iter::<LiveTest>.into_iter().copied().collect();
     // The tests of a table have the same line.
     tests.sort_by_key(|test| (test.location, test.name));
-    run_all(tests)
+    tests
 }
 
-/// Runs the tests one after the other, because most of them measure. Tests with unmet needs are ignored with the reason, or fail if
-/// `SPAWNSCOPE_TEST_REQUIRE` names the need.
+/// A test that takes longer says in a comment what it shows that a cheaper test cannot show.
+const SLOW: Duration = Duration::from_secs(5);
+/// The tests that took longer, with their durations.
+static SLOW_TESTS: Mutex<Vec<(Duration, &str)>> = Mutex::new(Vec::new());
+
+/// Runs as many tests at a time as there are CPUs (`side_by_side` says which), and lists the slow ones. Tests with unmet needs are ignored with
+/// the reason, or fail if `SPAWNSCOPE_TEST_REQUIRE` names the need.
 pub fn run_all(tests: Vec<LiveTest>) -> ExitCode {
     if let Some(name) = rerun::repeated_test() {
         let test = tests.iter().find(|test| test.name == name);
@@ -90,9 +109,9 @@ pub fn run_all(tests: Vec<LiveTest>) -> ExitCode {
         return code;
     }
     workloads::compile_if_kept();
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = Some(1);
-    let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
+    let selected = tests.into_iter().filter(|test| is_selected(test.needs));
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), selected.map(trial).collect());
+    print_slow_tests();
     let code = rerun::verdict(&conclusion);
     workloads::remove_temporary();
     code
@@ -103,7 +122,19 @@ fn trial(test: LiveTest) -> Trial {
         if let Some(reason) = first_unmet(test.needs)? {
             return Ok(Completion::ignored_with(reason));
         }
-        rerun::run_up_to_three_times(test.name, || (test.run)(test.name));
+        let run = || rerun::run_up_to_three_times(test.name, || (test.run)(test.name));
+        let took = if test.needs.contains(&Need::Quiet) { without_others(run) } else { beside_others(run) };
+        if took > SLOW {
+            SLOW_TESTS.lock().expect("no test panics with it").push((took, test.name));
+        }
         Ok(Completion::Completed)
     })
+}
+
+fn print_slow_tests() {
+    let mut slow = SLOW_TESTS.lock().expect("no test panics with it");
+    slow.sort_unstable_by(|one, other| other.cmp(one));
+    for (took, name) in slow.iter() {
+        println!("slow: {:5.1} s  {name}", took.as_secs_f64());
+    }
 }

@@ -12,6 +12,9 @@ use super::{roots, workloads};
 /// Names the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
+/// Names the slow needs whose tests are run, separated by commas, and no other tests. Without it, tests with slow needs are ignored.
+const SLOW: &str = "SPAWNSCOPE_TEST_SLOW";
+
 /// The variable that is set if the machine is a guest for these tests only (`scripts/kernel-matrix/init`).
 const DISPOSABLE: &str = "SPAWNSCOPE_TEST_DISPOSABLE";
 
@@ -112,7 +115,16 @@ needs! {
     Musl,
     /// A Go compiler.
     Go,
+    /// No other test at the same time. Every machine meets it.
+    Quiet,
+    /// Time for many launches in one recording.
+    Storms,
+    /// Time for each pair of `tests/fixes`.
+    Pairs,
 }
+
+/// Needs of tests that take long. `make test-all` runs these tests, `.ci/run` those that a change touches (`scripts/slow-checks.tsv`).
+const SLOW_NEEDS: [Need; 4] = [Need::Scanners, Need::Roots, Need::Storms, Need::Pairs];
 
 impl Need {
     /// Returns the name in `SPAWNSCOPE_TEST_REQUIRE`.
@@ -133,7 +145,11 @@ impl Need {
     }
 
     fn check_uncached(self) -> Result<(), String> {
+        if SLOW_NEEDS.contains(&self) {
+            ok_if(is_slow_selected(self), || format!("takes long; `make test-all` sets {SLOW}"))?;
+        }
         match self {
+            Need::Quiet | Need::Storms | Need::Pairs => Ok(()),
             Need::Ebpf => check_ebpf(),
             Need::Cc if workloads::are_compiled() => Ok(()),
             Need::Cc => check_runs("cc --version"),
@@ -195,6 +211,15 @@ fn is_required(need: Need) -> Result<bool, String> {
 
 fn is_known(name: &str) -> bool {
     OTHER_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name)
+}
+
+fn is_slow_selected(need: Need) -> bool {
+    std::env::var(SLOW).is_ok_and(|names| names.split(',').any(|name| name == need.name()))
+}
+
+/// Whether a test with these needs is run, or at least reported as ignored: if slow needs are named, only their tests are.
+pub fn is_selected(needs: &[Need]) -> bool {
+    std::env::var_os(SLOW).is_none() || needs.iter().any(|need| SLOW_NEEDS.contains(need) && is_slow_selected(*need))
 }
 
 /// Returns the first unmet need with the reason, or an error if that need is required.

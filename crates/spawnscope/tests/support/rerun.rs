@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use libtest_mimic::Conclusion;
 
+use super::attempts::side_by_side::alone;
+
 /// The variable with the name of the only test that this process should run.
 const REPEATED: &str = "SPAWNSCOPE_TEST_REPEATED";
 /// Pauses before the repetitions. They grow, so that one burst of load does not spoil all of them.
@@ -49,7 +51,7 @@ pub fn run_up_to_three_times(name: &'static str, test: impl FnOnce()) {
     for pause in PAUSES {
         sleep(pause);
         eprintln!("repeating `{name}` in a new process");
-        if passes_in_a_new_process(name) {
+        if alone(|| passes_in_a_new_process(name)) {
             PASSED_WHEN_REPEATED.lock().expect("no test panicked with it").push(name);
             return;
         }

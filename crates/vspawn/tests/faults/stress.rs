@@ -1,5 +1,5 @@
 //! Stress tests. Eight threads spawn, wait for and kill children concurrently, and leave nothing behind. Four threads do so while another
-//! forks and spawns in the forked process. The first runs for 30 seconds or VSPAWN_STRESS_SECONDS, the second for a third of that.
+//! forks and spawns in the forked process. The first runs for 3 seconds or VSPAWN_STRESS_SECONDS, the second for a third of that.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub fn tests() -> Vec<Test> {
 
 fn duration() -> Duration {
     let seconds = std::env::var("VSPAWN_STRESS_SECONDS").ok();
-    Duration::from_secs(seconds.map_or(30, |seconds| seconds.parse().expect("a number of seconds")))
+    Duration::from_secs(seconds.map_or(3, |seconds| seconds.parse().expect("a number of seconds")))
 }
 
 struct Commands {
