@@ -29,32 +29,40 @@ HEADERS = vspawn.h popen_noshell.h
 # The prefix that is written into vspawn.pc.
 PC_PREFIX ?= $(PREFIX)
 
-.PHONY: build run test lint bench fixes kernels man fleet test-fleet test-engines
+.PHONY: build build-profiler run test test-all lint bench fixes kernels man fleet test-fleet test-engines
 .PHONY: install install-profiler install-library install-fleet
 .PHONY: uninstall uninstall-profiler uninstall-library dist test-dist
 
-build:
-	@scripts/install-dependencies.sh
+build: build-profiler
 	$(CARGO) build --release --locked
 	$(CARGO) build --profile preload --locked -p vspawn-preload
 
-run: build
+build-profiler:
+	@scripts/install-dependencies.sh
+	$(CARGO) build --release --locked -p spawnscope
+
+run: build-profiler
 	$(AS_ROOT) $(BINARY) record -o target/unpack.db -- examples/unpack.sh
 
 test:
 	@scripts/install-dependencies.sh tests
 	scripts/test.sh
 
+# The tests that take long, too (scripts/slow-checks.tsv), and the packages of a release.
+test-all: test
+	scripts/slow-checks.sh --all
+	$(MAKE) dist test-dist
+
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	scripts/deny.sh
 
-bench: build
+bench: build-profiler
 	$(AS_ROOT) python3 benchmarks/overhead.py --binary $(BINARY)
 
 # Takes minutes, and needs a quiet machine. Options of the script go into ARGUMENTS: `make fixes ARGUMENTS=--write`.
-fixes: build
+fixes: build-profiler
 	$(AS_ROOT) python3 benchmarks/fixes.py --binary $(BINARY) $(ARGUMENTS)
 
 # Takes minutes for each kernel. Options of the script go into ARGUMENTS: `make kernels ARGUMENTS="--short 6.1"`.
@@ -74,7 +82,7 @@ test-engines: fleet
 	scripts/fleet-environment.sh
 	target/venv-fleet/bin/python fleet/tests/engines_agree.py --binary fleet/target/release/spawnscope-fleet
 
-man: build
+man: build-profiler
 	$(BINARY) man docs/man
 
 # Does not build: `sudo make install` must not leave root's files in target/.
