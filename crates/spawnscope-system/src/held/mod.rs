@@ -1,8 +1,10 @@
 //! Starts the command and holds it before its exec until a collector is attached. The command gets the terminal, files, signals and
 //! user that it would have without spawnscope. If the recorder dies first, the command never runs. `program` finds the command's file,
-//! `prepared` contains what its process needs, and `inheritance` restores the state that spawnscope has changed.
+//! `prepared` contains what its process needs, `inheritance` restores the state that spawnscope has changed, and `moved` has the
+//! state that a fork does not hand on.
 
 pub mod inheritance;
+mod moved;
 mod prepared;
 mod program;
 

@@ -9,6 +9,7 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{Gid, Uid};
 
 use super::inheritance;
+use super::moved::MovedAttributes;
 use crate::exec_strings::ExecStrings;
 
 /// The user that the command runs as, if it is not the recorder's user.
@@ -45,6 +46,7 @@ pub(super) struct PreparedCommand {
     environment: ExecStrings,
     identity: Option<Identity>,
     mask: SigSet,
+    moved: MovedAttributes,
 }
 
 impl PreparedCommand {
@@ -59,20 +61,24 @@ impl PreparedCommand {
         let path = CString::new(path.as_os_str().as_bytes()).ok()?;
         let argv = command.iter().map(|argument| CString::new(argument.as_bytes()));
         let argv = argv.collect::<Result<Vec<_>, _>>().ok()?;
+        let identity_variables = identity.iter().flat_map(|identity| &identity.environment);
+        let environment = ExecStrings::own_environment_with(identity_variables.chain(variables))?;
         let mut shell_argv = vec![c"sh".to_owned(), path.clone()];
         shell_argv.extend(argv.iter().skip(1).cloned());
         Some(PreparedCommand {
             path,
             argv: ExecStrings::new(argv),
             shell_argv: ExecStrings::new(shell_argv),
-            environment: environment(identity.as_ref(), variables)?,
+            environment,
             identity,
             mask,
+            moved: MovedAttributes::take(&mask),
         })
     }
 
     /// Executes the command in this process. Returns only on failure.
     pub(super) fn execute(&self) -> nix::Error {
+        self.moved.give();
         inheritance::restore(&self.mask);
         if let Err(error) = self.become_user() {
             return error;
@@ -93,15 +99,4 @@ impl PreparedCommand {
     fn become_user(&self) -> nix::Result<()> {
         self.identity.as_ref().map_or(Ok(()), Identity::assume)
     }
-}
-
-/// Returns our environment with the variables of `identity` and `variables` set; `None` if a string contains a NUL.
-fn environment(identity: Option<&Identity>, variables: &[(OsString, OsString)]) -> Option<ExecStrings> {
-    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let identity_variables = identity.iter().flat_map(|identity| &identity.environment);
-    for (name, value) in identity_variables.chain(variables) {
-        environment.retain(|(other, _)| other != name);
-        environment.push((name.clone(), value.clone()));
-    }
-    ExecStrings::environment(environment)
 }

@@ -7,9 +7,16 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::holding::{await_end, hold, hold_command, run_hold, send, state};
+use crate::support::inherited::assert_inherits_the_same_through;
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
 use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
+
+#[apply(live_test)]
+#[needs(Ptrace, Cc)]
+fn a_command_under_hold_inherits_what_it_would_inherit_without_it() {
+    assert_inherits_the_same_through(&["hold", "--match", "nosuch"], |_| true);
+}
 
 #[apply(live_test)]
 #[needs(Ptrace)]

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::support::attempts::{best_of_three, ok_if, rounds, with_growing_lengths};
+use crate::support::inherited::{assert_a_recorded_command_inherits_the_same, assert_inherits_the_same_through};
 use crate::support::recording::{launches, report};
 use crate::support::run::{Finished, PublicDirectory, Record, Running, SPAWNSCOPE, run, spawnscope};
 use crate::support::texts::assert_contains;
@@ -294,13 +295,15 @@ fn a_failing_run_is_the_last_one() {
     assert!(!record.directory().join("run.2.db").exists());
 }
 
-/// An ignored SIGCHLD is inherited from `trap '' CHLD` of a shell, and from some services.
 #[apply(live_test)]
-#[needs(Ebpf)]
-fn an_ignored_sigchld_hides_no_status_and_stays_ignored_in_the_command() {
-    let record = Record::new().through(&["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"]).flags(&["-q"]);
-    // Only /proc shows the disposition that a program was started with.
-    let finished =
-        record.run(["grep", "^SigIgn:.*[13579bdf]....$", "/proc/self/status", "/nonexistent"]).expect_code(2);
-    assert!(finished.output().contains("SigIgn"), "the command ignores it, too: {}", finished.output());
+#[needs(Ebpf, Cc)]
+fn a_recorded_command_inherits_what_it_would_inherit_without_a_recorder() {
+    assert_a_recorded_command_inherits_the_same();
+}
+
+#[apply(live_test)]
+#[needs(Cc)]
+fn a_command_under_accel_inherits_what_it_would_inherit_without_it() {
+    let is_changed = |line: &str| line.starts_with("environment: LD_PRELOAD=");
+    assert_inherits_the_same_through(&["accel", "--no-hugetlb"], |line| !is_changed(line));
 }

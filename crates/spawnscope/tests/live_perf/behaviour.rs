@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 
+use crate::support::inherited::assert_a_recorded_command_inherits_the_same;
 use crate::support::recording::{launches, read, report};
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::word;
@@ -89,12 +90,8 @@ fn a_refusal_says_why_perf_events_are_missing() {
     finished.expect_code(125).expect_errors(reasons);
 }
 
-/// An ignored SIGCHLD is inherited from `trap '' CHLD` of a shell, and from some services.
 #[apply(live_test)]
-fn an_ignored_sigchld_hides_no_status_and_stays_ignored_in_the_command() {
-    let record = Record::new().through(&["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"]).flags(&["-q"]);
-    // Only /proc shows the disposition that a program was started with.
-    let finished =
-        record.run(["grep", "^SigIgn:.*[13579bdf]....$", "/proc/self/status", "/nonexistent"]).expect_code(2);
-    assert!(finished.output().contains("SigIgn"), "the command ignores it, too: {}", finished.output());
+#[needs(Cc)]
+fn a_recorded_command_inherits_what_it_would_inherit_without_a_recorder() {
+    assert_a_recorded_command_inherits_the_same();
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
+use crate::support::inherited::assert_a_recorded_command_inherits_the_same;
 use crate::support::recording::{launches, read, report};
 use crate::support::run::{Record, Running, await_some};
 use crate::support::{apply, live_test};
@@ -81,12 +82,8 @@ fn after_the_duration_the_command_continues_untraced() {
     assert_eq!(report(&record.file())["ended"], "duration");
 }
 
-/// An ignored SIGCHLD is inherited from `trap '' CHLD` of a shell, and from some services.
 #[apply(live_test)]
-fn an_ignored_sigchld_hides_no_status_and_stays_ignored_in_the_command() {
-    let record = Record::new().through(&["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"]).flags(&["-q"]);
-    // Only /proc shows the disposition that a program was started with.
-    let finished =
-        record.run(["grep", "^SigIgn:.*[13579bdf]....$", "/proc/self/status", "/nonexistent"]).expect_code(2);
-    assert!(finished.output().contains("SigIgn"), "the command ignores it, too: {}", finished.output());
+#[needs(Cc)]
+fn a_recorded_command_inherits_what_it_would_inherit_without_a_recorder() {
+    assert_a_recorded_command_inherits_the_same();
 }

@@ -3,6 +3,7 @@
 
 pub mod attempts;
 pub mod chains;
+pub mod inherited;
 pub mod launches;
 pub mod needs;
 pub mod phases;

@@ -18,6 +18,7 @@ const COMPLETE: &str = "complete";
 
 /// The programs, their sources, and their flags in addition to `FLAGS`.
 const PROGRAMS: &[(&str, &str, &str)] = &[
+    ("inherited", "inherited.c", ""),
     ("tiny", "tiny.c", "-static -nostdlib -fno-stack-protector"),
     ("launch_each", "launch_each.c", ""),
     ("long_create", "long_create.c", ""),

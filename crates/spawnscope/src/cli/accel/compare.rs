@@ -2,16 +2,17 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
 use super::explain::accel_command_line;
-use super::keep_dispositions;
 use crate::cli::args::AccelArguments;
 use crate::cli::exit;
 use crate::cli::output::print_message;
+use crate::held::inheritance::restore_dispositions;
 use crate::record::reader::RecordingFile;
 use crate::units;
 
@@ -55,4 +56,16 @@ fn summarize(file: &Path) -> Result<String> {
         units::counted(report.all.count, "launch", "launches"),
         units::time(report.all.tax)
     ))
+}
+
+/// Makes the command start with the dispositions that spawnscope was started with. `Command` sets that of SIGPIPE, and spawnscope that of
+/// SIGCHLD.
+fn keep_dispositions(command: &mut Command) {
+    // SAFETY: the closure only makes system calls.
+    unsafe {
+        command.pre_exec(|| {
+            restore_dispositions();
+            Ok(())
+        })
+    };
 }

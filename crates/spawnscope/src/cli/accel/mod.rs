@@ -8,19 +8,19 @@ mod explain;
 mod program;
 
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::args::AccelArguments;
 use super::output::print_message;
+use crate::exec_strings::ExecStrings;
 use crate::held::StartError;
 use crate::held::inheritance::restore_dispositions;
 
@@ -49,23 +49,22 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     if let Some(files) = arguments.open_files {
         lower_open_files(files)?;
     }
-    let mut command = Command::new(name);
-    command.args(&arguments.command[1..]);
-    set_environment(&mut command, arguments, library.as_deref());
-    keep_dispositions(&mut command);
-    Err(start_error(name, command.exec()).into())
+    Err(start_error(name, execute(arguments, library.as_deref())).into())
 }
 
-/// Makes the command start with the dispositions that spawnscope was started with. `Command` sets that of SIGPIPE, and spawnscope that of
-/// SIGCHLD.
-fn keep_dispositions(command: &mut Command) {
-    // SAFETY: the closure only makes system calls.
-    unsafe {
-        command.pre_exec(|| {
-            restore_dispositions();
-            Ok(())
-        })
+/// Executes the command in this process, with the arguments, environment and signals that it would have without accel. Returns only on
+/// failure. `Command` would sort the environment, and leave out entries that are not variables.
+fn execute(arguments: &AccelArguments, library: Option<&Path>) -> io::Error {
+    let path = CString::new(arguments.command[0].as_bytes()).ok();
+    let argv = ExecStrings::arguments(&arguments.command);
+    let environment = ExecStrings::own_environment_with(&variables(arguments, library));
+    let (Some(path), Some(argv), Some(environment)) = (path, argv, environment) else {
+        return io::ErrorKind::InvalidInput.into();
     };
+    restore_dispositions();
+    // SAFETY: the path ends with NUL, and both lists end with NULL and outlive the call.
+    unsafe { libc::execvpe(path.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
+    io::Error::last_os_error()
 }
 
 /// Lowers only the soft limit: a program that needs more descriptors can raise it again.
@@ -78,24 +77,27 @@ fn lower_open_files(files: u64) -> Result<()> {
         .with_context(|| format!("failed to lower the limit on open files to {files}"))
 }
 
-fn set_environment(command: &mut Command, arguments: &AccelArguments, library: Option<&Path>) {
+/// Returns the variables that the library and the C library read.
+fn variables(arguments: &AccelArguments, library: Option<&Path>) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> = Vec::new();
     if let Some(library) = library {
-        command.env("LD_PRELOAD", prepend(library.as_os_str(), env::var_os("LD_PRELOAD")));
+        variables.push(("LD_PRELOAD".into(), prepend(library.as_os_str(), env::var_os("LD_PRELOAD"))));
     }
     if arguments.strict {
-        command.env("SPAWNSCOPE_ACCEL_STRICT", "1");
+        variables.push(("SPAWNSCOPE_ACCEL_STRICT".into(), "1".into()));
     }
     if arguments.no_in_place {
-        command.env("SPAWNSCOPE_ACCEL_PROGRAMS", "0");
+        variables.push(("SPAWNSCOPE_ACCEL_PROGRAMS".into(), "0".into()));
     }
     if let Some(counters) = &arguments.counters {
-        command.env("SPAWNSCOPE_ACCEL_EXPLAIN", counters);
+        variables.push(("SPAWNSCOPE_ACCEL_EXPLAIN".into(), counters.into()));
     }
     let tunables = env::var_os("GLIBC_TUNABLES");
     let is_tunable_set = tunables.as_ref().is_some_and(|tunables| tunables.to_string_lossy().contains(TUNABLE));
     if !arguments.no_hugetlb && !is_tunable_set && huge_pages_need_a_request() {
-        command.env("GLIBC_TUNABLES", prepend(OsStr::new(&format!("{TUNABLE}=1")), tunables));
+        variables.push(("GLIBC_TUNABLES".into(), prepend(OsStr::new(&format!("{TUNABLE}=1")), tunables)));
     }
+    variables
 }
 
 /// Prepends a value to a list of values separated by colons, as in LD_PRELOAD and GLIBC_TUNABLES.
