@@ -1,5 +1,9 @@
 //! The status of a child as the skipped shell would have reported it. dash waits for its command, prints the signal that killed it, and
 //! exits with 128 + the signal's number. bash is replaced by its command.
+//!
+//! A terminal sends SIGINT, SIGQUIT and SIGHUP to the whole group. They kill dash, too, and so its caller sees the signal itself:
+//! this ends the loop around `system` of the manual page. If another process sent one of them to the command alone, which the library cannot
+//! know, dash would have survived.
 
 use libc::{c_int, pid_t};
 
@@ -20,7 +24,7 @@ pub fn wait(pid: pid_t, replaced: Option<ReplacedShell>) -> c_int {
         }
     }
     let dash = replaced.filter(|replaced| replaced.shell == Shell::Dash);
-    if let Some(dash) = dash.filter(|_| libc::WIFSIGNALED(status)) {
+    if let Some(dash) = dash.filter(|_| libc::WIFSIGNALED(status) && !kills_group(libc::WTERMSIG(status))) {
         if !dash.is_silent {
             print_signal(status);
         }
@@ -29,10 +33,15 @@ pub fn wait(pid: pid_t, replaced: Option<ReplacedShell>) -> c_int {
     status
 }
 
+/// Whether a signal that killed the command is assumed to have been sent to its whole group, as by a terminal.
+fn kills_group(signal: c_int) -> bool {
+    matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGHUP)
+}
+
 /// Prints dash's message about the signal, on the same standard error.
 fn print_signal(status: c_int) {
     let signal = libc::WTERMSIG(status);
-    if signal == libc::SIGINT || signal == libc::SIGPIPE {
+    if signal == libc::SIGPIPE {
         return;
     }
     let mut line = [0_u8; 80];

@@ -1,6 +1,6 @@
 /* launch FUNCTION SHELL: for each text on standard input (each ended by NUL), launches `SHELL -c TEXT` by FUNCTION and prints its status.
    Environment variables: LAUNCH_IGNORE, LAUNCH_BLOCK: a signal that is first ignored or blocked; LAUNCH_UMASK: the mask of new files;
-   LAUNCH_CLOSE: a descriptor that the launched process does not get. */
+   LAUNCH_CLOSE: a descriptor that the launched process does not get; LAUNCH_GROUP: a signal that is handled, in a group of its own. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -100,6 +100,8 @@ static int launch(const char *function, const char *shell, char *text) {
     return status;
 }
 
+static void handle(int signal) { (void)signal; }
+
 int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
@@ -110,6 +112,10 @@ int main(int argc, char **argv) {
         sigemptyset(&set);
         sigaddset(&set, atoi(getenv("LAUNCH_BLOCK")));
         sigprocmask(SIG_BLOCK, &set, NULL);
+    }
+    if (getenv("LAUNCH_GROUP")) {
+        setpgid(0, 0);
+        signal(atoi(getenv("LAUNCH_GROUP")), handle);
     }
     if (getenv("LAUNCH_UMASK"))
         umask(strtol(getenv("LAUNCH_UMASK"), NULL, 8));

@@ -1,4 +1,5 @@
-/* Prints everything that a launched program can see of how it was launched. PROBE_STATUS and PROBE_SIGNAL determine how it ends. */
+/* Prints everything that a launched program can see of how it was launched. PROBE_STATUS and PROBE_SIGNAL determine how it ends; with
+   LAUNCH_GROUP, the signal is sent to the whole group. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ int main(int argc, char **argv) {
     if (number) {
         struct rlimit none = {0, 0};
         setrlimit(RLIMIT_CORE, &none);
-        raise(atoi(number));
+        kill(getenv("LAUNCH_GROUP") ? 0 : getpid(), atoi(number));
     }
     number = getenv("PROBE_STATUS");
     return number ? atoi(number) : 0;

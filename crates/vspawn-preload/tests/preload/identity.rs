@@ -154,8 +154,20 @@ fn exit_statuses_are_passed_on() {
 fn callers_of_popen_and_system_see_a_commands_signal_as_with_the_shell() {
     let directory = Directory::new();
     for function in ["system", "popen", "popen-w", "popen-fclose"] {
-        for signal in ["1", "2", "6", "9", "11", "13", "15", "34"] {
+        for signal in ["6", "9", "11", "13", "14", "15", "34"] {
             let setting = Setting::new(function, "/bin/sh").with("PROBE_SIGNAL", signal);
+            assert_eq!(directory.compare(&setting, &[b"probe"]), expected_skips(function), "{function} {signal}");
+        }
+    }
+}
+
+/// A Ctrl-C kills the shell, too.
+#[test]
+fn callers_of_popen_and_system_see_a_groups_signal_as_with_the_shell() {
+    let directory = Directory::new();
+    for function in ["system", "popen", "popen-w", "popen-fclose"] {
+        for signal in ["1", "2", "3"] {
+            let setting = Setting::new(function, "/bin/sh").with("PROBE_SIGNAL", signal).with("LAUNCH_GROUP", signal);
             assert_eq!(directory.compare(&setting, &[b"probe"]), expected_skips(function), "{function} {signal}");
         }
     }

@@ -17,9 +17,9 @@ Examples:
   spawnscope accel --open-files 1024 -- ./old-daemon
 
 If /bin/sh is dash, which normally stays as a process between a program and its
-command, skipping it can be noticed in two ways. The command's parent is the
-program itself. If the program replaces itself with the shell (exec), and
-signal n kills the command, the status is that signal, not exit status 128+n.
+command, skipping it can be noticed. The command's parent is the program itself.
+If a signal kills the command or the whole group, the program can see another
+status than with dash; the guide to accel lists the cases.
 --strict keeps dash.
 
 Whatever is not proven to behave the same goes to the shell. SPAWNSCOPE_ACCEL=0
