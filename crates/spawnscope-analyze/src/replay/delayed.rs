@@ -31,15 +31,16 @@ pub(super) type Forecast = u64;
 impl DelayedThreads {
     /// Adds a thread, and the time that it must lose.
     pub(super) fn push(&mut self, thread: ThreadIndex, span: Nanos) {
-        self.waiting.push(Reverse((self.clock + span.0, thread)));
+        self.waiting.push(Reverse((self.clock.saturating_add(span.0), thread)));
     }
 
     /// Advances the clock to an instant.
     pub(super) fn advance(&mut self, now: Nanos) {
         let waiting = self.waiting.len() as u64;
         let passed = now.since(self.advanced).0;
-        let lost_by_each = (passed * self.free.min(waiting)).checked_div(waiting);
-        self.clock += lost_by_each.unwrap_or_default();
+        let lost_by_each = (u128::from(passed) * u128::from(self.free.min(waiting))).checked_div(waiting.into());
+        // Each has lost at most the time that has passed.
+        self.clock = self.clock.saturating_add(lost_by_each.unwrap_or_default() as u64);
         self.advanced = now;
     }
 
@@ -51,7 +52,8 @@ impl DelayedThreads {
         let first = self.waiting.peek().filter(|_| free > 0);
         let at = first.map(|Reverse((target, _))| {
             let left = target.saturating_sub(self.clock);
-            Nanos(now.0 + (left * waiting).div_ceil(free.min(waiting)))
+            let span = (u128::from(left) * u128::from(waiting)).div_ceil(free.min(waiting).into());
+            Nanos(now.0.saturating_add(u64::try_from(span).unwrap_or(u64::MAX)))
         });
         if at == self.announced {
             return None;

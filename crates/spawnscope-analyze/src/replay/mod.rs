@@ -11,6 +11,7 @@ pub mod program;
 mod reaps;
 pub mod simulate;
 pub mod steps;
+mod turns;
 mod write;
 
 pub(crate) use contention::runnable;

@@ -1,14 +1,17 @@
 //! Simulates programs on N CPUs with a queue of events, ordered by time, and a run queue. Threads
 //! that wake up go to the front of the run queue, threads at the end of their time slice to the
-//! back. A `Watch` receives every change.
+//! back. While threads only take turns, many turns are simulated at once (`turns`), so that the work
+//! depends on the number of steps, not on their durations. A `Watch` receives every change.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::mem;
 
 use super::activity::Activity;
 use super::delayed::{DelayedThreads, Forecast};
 use super::program::Script;
 use super::steps::Step;
+use super::turns::Turns;
 use crate::external_wait::ExternalWait;
 use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
@@ -51,7 +54,7 @@ impl Machine {
     }
 }
 
-/// Receives the changes of all threads in chronological order.
+/// Receives the changes of all threads, those of each thread in chronological order.
 pub(super) trait Watch {
     /// A thread enters a state.
     fn state_begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);
@@ -94,22 +97,23 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
         simulation.ready.push_back(root);
     }
     simulation.fill_cpus();
-    while let Some(Reverse((order, event))) = simulation.events.pop() {
-        let at = Nanos((order >> u64::BITS) as u64);
+    while let Some((at, event)) = simulation.next_event() {
         if matches!(event, Event::DelayEnds(forecast) if !simulation.delayed.is_valid(forecast)) {
             continue;
         }
         simulation.now = at;
         simulation.delayed.advance(at);
+        let mut is_turn = false;
         match event {
             Event::Ready(thread) => simulation.become_ready(thread),
-            Event::StretchEnds(cpu) => simulation.end_stretch(cpu),
+            Event::StretchEnds(thread) => is_turn = simulation.end_stretch(thread),
             Event::DelayEnds(_) => simulation.release_delayed(),
         }
         if simulation.ended {
             break;
         }
         simulation.fill_cpus();
+        simulation.count_turn(is_turn);
     }
     simulation.now
 }
@@ -118,10 +122,18 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
 enum Event {
     /// A thread becomes runnable.
     Ready(ThreadIndex),
-    /// The time slice of the thread on a CPU, or its CPU time for a step, ends.
-    StretchEnds(u32),
+    /// The time slice of a thread on a CPU, or its CPU time for a step, ends.
+    StretchEnds(ThreadIndex),
     /// The first delayed thread has lost all its time, if this forecast is still valid.
     DelayEnds(Forecast),
+}
+
+/// An event with a number for its order: the upper half is the time, the lower half the order of
+/// creation among events at the same time.
+type Ordered<T> = Reverse<(u128, T)>;
+
+fn time_of(order: u128) -> Nanos {
+    Nanos((order >> u64::BITS) as u64)
 }
 
 /// The state of a token: the waiting thread, or one of two numbers that no thread has. It is small
@@ -162,16 +174,19 @@ struct Simulation<'p, S, W> {
     machine: &'p Machine,
     watch: &'p mut W,
     now: Nanos,
-    /// Events, each with a number for its order: the upper half is the time, the lower half the
-    /// order of creation among events at the same time.
-    events: BinaryHeap<Reverse<(u128, Event)>>,
+    /// The ends of stretches of the threads on CPUs.
+    stretch_ends: BinaryHeap<Ordered<ThreadIndex>>,
+    /// All other events.
+    events: BinaryHeap<Ordered<Event>>,
     /// Number of events created so far.
     created: u64,
     next: Vec<ProgramPosition>,
     signals: Vec<Signal>,
     ready: VecDeque<ThreadIndex>,
     delayed: DelayedThreads,
-    cpus: Vec<Option<ThreadIndex>>,
+    free_cpus: u32,
+    /// Number of turns since the last change of another kind.
+    turns: usize,
     ended: bool,
 }
 
@@ -181,6 +196,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             machine,
             watch,
             now: Nanos(0),
+            stretch_ends: BinaryHeap::new(),
             events: BinaryHeap::new(),
             created: 0,
             next: vec![ProgramPosition::default(); script.launch_of().len()],
@@ -191,31 +207,100 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 .collect(),
             ready: VecDeque::new(),
             delayed: DelayedThreads::default(),
-            cpus: vec![None; machine.cpus as usize],
+            free_cpus: machine.cpus,
+            turns: 0,
             ended: false,
             script,
         }
     }
 
-    fn schedule(&mut self, at: Nanos, event: Event) {
+    /// Removes the next event.
+    fn next_event(&mut self) -> Option<(Nanos, Event)> {
+        let [stretch_end, other] = [
+            self.stretch_ends.peek().map(|Reverse((order, _))| order),
+            self.events.peek().map(|Reverse((order, _))| order),
+        ];
+        if stretch_end.is_some_and(|order| other.is_none_or(|other| order < other)) {
+            let Reverse((order, thread)) = self.stretch_ends.pop()?;
+            return Some((time_of(order), Event::StretchEnds(thread)));
+        }
+        let Reverse((order, event)) = self.events.pop()?;
+        Some((time_of(order), event))
+    }
+
+    /// Returns the number for the order of a new event at `at`.
+    fn order(&mut self, at: Nanos) -> u128 {
         self.created += 1;
-        let order = u128::from(at.0) << u64::BITS | u128::from(self.created);
+        u128::from(at.0) << u64::BITS | u128::from(self.created)
+    }
+
+    fn schedule(&mut self, at: Nanos, event: Event) {
+        let order = self.order(at);
         self.events.push(Reverse((order, event)));
     }
 
-    fn schedule_after(&mut self, span: Nanos, event: Event) {
-        self.schedule(Nanos(self.now.0 + span.0), event);
+    fn after(&self, span: Nanos) -> Nanos {
+        Nanos(self.now.0.saturating_add(span.0))
+    }
+
+    /// Counts a turn. If every thread had one since the last other change, threads take turns until
+    /// the next other change, and most of these turns are simulated at once.
+    fn count_turn(&mut self, is_turn: bool) {
+        self.turns = if is_turn { self.turns + 1 } else { 0 };
+        if self.turns > self.stretch_ends.len() + self.ready.len() {
+            self.turns = 0;
+            self.skip_turns();
+        }
+    }
+
+    /// Skips as many turns as possible: up to the next event of another kind, or the end of a step.
+    fn skip_turns(&mut self) {
+        let running = self.stretch_ends.iter().map(|Reverse((_, thread))| thread);
+        let threads: Vec<ThreadIndex> = running.chain(&self.ready).copied().collect();
+        let horizon = self.events.peek().map_or(Nanos(u64::MAX), |Reverse((order, _))| time_of(*order));
+        let (slice, cpus) = (self.machine.slice, self.stretch_ends.len());
+        let mut turns = Turns::new(slice, cpus, threads.len() - cpus, horizon.since(self.now));
+        for thread in &threads {
+            turns.limit(self.left_of_step(*thread));
+        }
+        let Some((passed, used)) = turns.skipped() else { return };
+        for (index, thread) in threads.into_iter().enumerate() {
+            let activity = self.next_activity(thread);
+            let running = activity.map_or(ThreadState::Queued(None), ThreadState::Running);
+            self.next[thread as usize].done.0 += used.0;
+            if used < passed {
+                self.watch.state_begins(thread, self.now, running);
+                self.watch.state_begins(thread, self.after(used), ThreadState::Queued(activity));
+                if index < cpus {
+                    self.watch.state_begins(thread, self.after(passed), running);
+                }
+            }
+        }
+        self.now = self.after(passed);
+        self.delayed.advance(self.now);
+        // The ends keep their order, also among those at the same time.
+        for Reverse((order, thread)) in mem::take(&mut self.stretch_ends).into_sorted_vec().into_iter().rev() {
+            let order = self.order(Nanos(time_of(order).0.saturating_add(passed.0)));
+            self.stretch_ends.push(Reverse((order, thread)));
+        }
+    }
+
+    /// Returns the CPU time that a thread has not used of its step yet.
+    fn left_of_step(&mut self, thread: ThreadIndex) -> Nanos {
+        let ProgramPosition { position, done } = self.next[thread as usize];
+        let step = self.script.step(thread, position as usize);
+        step.and_then(|step| self.machine.cpu_time(step)).map_or(Nanos(0), |(span, _)| span.since(done))
     }
 
     /// Assigns free CPUs to ready threads. The remaining CPUs count as unused for delayed threads.
     fn fill_cpus(&mut self) {
-        while let Some(cpu) = self.cpus.iter().position(Option::is_none) {
-            let Some(thread) = self.ready.pop_front() else { break };
-            self.cpus[cpu] = Some(thread);
-            self.continue_thread(cpu as u32, thread);
+        while self.free_cpus > 0
+            && let Some(thread) = self.ready.pop_front()
+        {
+            self.free_cpus -= 1;
+            self.continue_thread(thread);
         }
-        let free = self.cpus.iter().filter(|cpu| cpu.is_none()).count() as u64;
-        if let Some((at, forecast)) = self.delayed.set_free_cpus(self.now, free) {
+        if let Some((at, forecast)) = self.delayed.set_free_cpus(self.now, u64::from(self.free_cpus)) {
             self.schedule(at, Event::DelayEnds(forecast));
         }
     }
@@ -280,37 +365,34 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     }
 
     /// Handles the end of a time slice or of the CPU time of a step. At the end of a time slice, a
-    /// waiting thread gets the CPU.
-    fn end_stretch(&mut self, cpu: u32) {
-        let Some(thread) = self.cpus[cpu as usize] else { return };
-        let ProgramPosition { position, done } = self.next[thread as usize];
-        let step = self.script.step(thread, position as usize);
-        let cpu_time = step.and_then(|step| self.machine.cpu_time(step));
-        let has_more = cpu_time.is_some_and(|(span, _)| done < span);
+    /// waiting thread gets the CPU. Returns whether it is the end of a time slice only.
+    fn end_stretch(&mut self, thread: ThreadIndex) -> bool {
+        let has_more = self.left_of_step(thread) > Nanos(0);
         if has_more && !self.ready.is_empty() {
-            self.cpus[cpu as usize] = None;
+            self.free_cpus += 1;
             self.queue(thread);
             self.ready.push_back(thread);
         } else {
-            self.continue_thread(cpu, thread);
+            self.continue_thread(thread);
         }
+        has_more
     }
 
     /// Executes the steps of a thread until one of them takes time.
-    fn continue_thread(&mut self, cpu: u32, thread: ThreadIndex) {
+    fn continue_thread(&mut self, thread: ThreadIndex) {
         loop {
             let ProgramPosition { position, done } = self.next[thread as usize];
             let Some(step) = self.script.step(thread, position as usize) else {
-                self.cpus[cpu as usize] = None;
+                self.free_cpus += 1;
                 self.ended |= thread == self.script.last();
                 return self.script.end(thread);
             };
             if let Some((span, activity)) = self.machine.cpu_time(step) {
                 if done < span {
                     self.watch.state_begins(thread, self.now, ThreadState::Running(activity));
-                    return self.run(cpu, thread, span.since(done));
+                    return self.run(thread, span.since(done));
                 }
-            } else if !self.execute(cpu, thread, step) {
+            } else if !self.execute(thread, step) {
                 return;
             }
             self.next[thread as usize] = ProgramPosition::after(position);
@@ -318,14 +400,15 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     }
 
     /// Runs a thread for at most one time slice.
-    fn run(&mut self, cpu: u32, thread: ThreadIndex, left: Nanos) {
+    fn run(&mut self, thread: ThreadIndex, left: Nanos) {
         let span = left.min(self.machine.slice);
         self.next[thread as usize].done.0 += span.0;
-        self.schedule_after(span, Event::StretchEnds(cpu));
+        let order = self.order(self.after(span));
+        self.stretch_ends.push(Reverse((order, thread)));
     }
 
     /// Executes a step that uses no CPU time. Returns whether the thread continues at once.
-    fn execute(&mut self, cpu: u32, thread: ThreadIndex, step: Step) -> bool {
+    fn execute(&mut self, thread: ThreadIndex, step: Step) -> bool {
         match step {
             Step::Wake(token) => {
                 let signal = &mut self.signals[token as usize];
@@ -354,26 +437,26 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                     return true;
                 }
                 *signal = Signal(thread);
-                self.block(cpu, thread, ThreadState::Waiting);
+                self.block(thread, ThreadState::Waiting);
                 false
             }
             Step::Sleep(span, _, external_wait) => {
-                self.schedule_after(span, Event::Ready(thread));
-                self.block(cpu, thread, ThreadState::Sleeping(external_wait));
+                self.schedule(self.after(span), Event::Ready(thread));
+                self.block(thread, ThreadState::Sleeping(external_wait));
                 false
             }
             Step::Lose(_, activity) => {
                 self.watch.state_begins(thread, self.now, ThreadState::Queued(Some(activity)));
-                self.cpus[cpu as usize] = None;
+                self.free_cpus += 1;
                 !self.delay_if_loss(thread)
             }
             Step::Run(..) | Step::Record(..) => true,
         }
     }
 
-    fn block(&mut self, cpu: u32, thread: ThreadIndex, state: ThreadState) {
+    fn block(&mut self, thread: ThreadIndex, state: ThreadState) {
         self.watch.state_begins(thread, self.now, state);
-        self.cpus[cpu as usize] = None;
+        self.free_cpus += 1;
         self.advance(thread);
     }
 }

@@ -181,3 +181,27 @@ fn the_replayed_path_names_external_waits_as_the_measured_path_does() {
     assert_eq!(replayed.external_wait, ExternalWaitTimes::from(expected));
     assert_eq!(replayed.external_wait, measured.external_wait);
 }
+
+/// The wall of 3 children on 2 CPUs, each of which works for this long.
+fn three_on_two_cpus(work: u64) -> u64 {
+    let (builder, slices, wall) = parallel(&[work; 3]);
+    replay(&builder.recording, &slices, wall, 3).with_cpus(2).0
+}
+
+#[test]
+fn many_turns_at_once_take_as_long_as_each_by_itself() {
+    const SLICE: u64 = 3_000_000;
+    let walls: Vec<u64> = (2..30).map(|rounds| three_on_two_cpus(rounds * 2 * SLICE + 1_234_567)).collect();
+    assert!(walls.windows(2).all(|pair| pair[1] - pair[0] == 3 * SLICE), "{walls:?}");
+}
+
+#[test]
+fn the_work_of_a_replay_does_not_depend_on_durations() {
+    // 104 days of work, or 3,000,000,000 time slices on each CPU.
+    const LONG: u64 = 9_000_000_000_000_000;
+    let wall = three_on_two_cpus(LONG);
+    assert!(wall.abs_diff(LONG / 2 * 3) < 10_000_000, "{wall}");
+    let (builder, slices, wall) = parallel(&[LONG; 3]);
+    let alone = replay(&builder.recording, &slices, wall, u32::MAX);
+    assert_eq!(alone.unchanged, Nanos(wall), "idle CPUs cost nothing either");
+}
