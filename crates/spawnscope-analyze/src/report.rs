@@ -118,7 +118,7 @@ impl Report {
     /// Returns the number of lost events of all kinds.
     #[must_use]
     pub fn lost_events(&self) -> u64 {
-        self.lost.iter().map(|loss| loss.events).sum()
+        Loss::total(&self.lost)
     }
 }
 

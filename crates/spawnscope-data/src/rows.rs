@@ -11,7 +11,7 @@ use crate::event::{
 
 use crate::contradictions::Contradictions;
 use crate::table;
-use crate::table::Bits;
+use crate::table::{Bits, Bytes, Count, CpuTime};
 pub use label::{BadLabel, Label};
 pub use new_rows::NewRows;
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
@@ -175,31 +175,31 @@ table! {
             zombie: Option<Nanos> as zombie_ns,
             reaped: Option<Nanos> as reaped_ns,
             wait_status: Option<i32>,
-            parent_rss_bytes: Option<u64>,
-            parent_table_bytes: Option<u64>,
-            exit_cpu: Option<Nanos> as exit_cpu_ns,
-            cpu: Option<Nanos> as cpu_ns,
+            parent_rss_bytes: Option<u64> = Bytes,
+            parent_table_bytes: Option<u64> = Bytes,
+            exit_cpu: Option<Nanos> = CpuTime as exit_cpu_ns,
+            cpu: Option<Nanos> = CpuTime as cpu_ns,
             name: Option<TextId> as name_text,
         }
         since 2 {
-            setup_closes: Option<u32>,
+            setup_closes: Option<u32> = Count,
             setup_close_span: Option<Nanos>,
         }
         since 4 {
             prepare: Option<Nanos> as prepare_ns,
             parent_tidied: Option<Nanos> as parent_tidied_ns,
-            parent_faults: Option<u32>,
+            parent_faults: Option<u32> = Count,
         }
         since 5 {
             script_stack: Option<StackId>,
             native_stack: Option<StackId>,
         }
         since 9 {
-            work_cpu: Option<Nanos> as work_cpu_ns,
+            work_cpu: Option<Nanos> = CpuTime as work_cpu_ns,
         }
         since 10 {
-            exit_faults: Option<u32>,
-            exit_rss_bytes: Option<u64>,
+            exit_faults: Option<u32> = Count,
+            exit_rss_bytes: Option<u64> = Bytes,
         }
     }
 }
@@ -215,18 +215,18 @@ table! {
             returned: Option<Nanos> as return_ns,
             load_end: Option<Nanos> as load_ns,
             has_loader: Option<bool>,
-            enter_cpu: Option<Nanos> as enter_cpu_ns,
-            return_cpu: Option<Nanos> as return_cpu_ns,
-            load_cpu: Option<Nanos> as load_cpu_ns,
+            enter_cpu: Option<Nanos> = CpuTime as enter_cpu_ns,
+            return_cpu: Option<Nanos> = CpuTime as return_cpu_ns,
+            load_cpu: Option<Nanos> = CpuTime as load_cpu_ns,
             path: TextId as path_text,
             interpreter: Option<TextId> as interpreter_text,
             argv: TextId as argv_text,
-            argv_bytes: u64,
+            argv_bytes: u64 = Bytes,
             cwd: Option<TextId> as cwd_text,
         }
         since 2 {
-            load_opens: Option<u32>,
-            load_failed_opens: Option<u32>,
+            load_opens: Option<u32> = Count,
+            load_failed_opens: Option<u32> = Count,
             load_cache: Option<bool>,
         }
         since 10 {
@@ -262,7 +262,7 @@ table! {
             tid: Pid,
             created: Nanos as created_ns,
             ended: Option<Nanos> as ended_ns,
-            cpu: Option<Nanos> as cpu_ns,
+            cpu: Option<Nanos> = CpuTime as cpu_ns,
         }
     }
 }
@@ -359,7 +359,7 @@ table! {
         }
         since 5 {
             /// `None` if calls were not counted.
-            calls: Option<u32>,
+            calls: Option<u32> = Count,
         }
         since 7 {
             /// `None` if there is no waker, or if certainty was not recorded; the waker is then treated as certain.

@@ -45,6 +45,21 @@ pub struct ColumnType {
     pub name: &'static str,
     /// Whether a value can be unknown (NULL).
     pub is_optional: bool,
+    /// What a value cannot exceed in any recording.
+    pub limit: Limit,
+}
+
+/// What the values of a column cannot exceed, given how long the recording is. A larger value is a contradiction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Nothing that follows from the recording.
+    None,
+    /// The latest event: instants, and spans of time.
+    Duration,
+    /// The CPU time of all CPUs since the machine was started, because processes may be older than the recording.
+    CpuTime,
+    /// One per nanosecond on each CPU.
+    Count,
 }
 
 /// A file format that stores rows.
@@ -105,6 +120,22 @@ impl<F: Stores<Key>, Key, R: Row<F>> Row<F> for (Key, R) {
 /// Stores an unsigned number as the signed number with the same 64 bits; numbers from 2^63 on become negative.
 #[derive(Debug)]
 pub enum Bits {}
+
+/// Marks a CPU time (`Limit::CpuTime`).
+#[derive(Debug)]
+pub enum CpuTime {}
+
+/// Marks a number of things that happened one after the other on each CPU (`Limit::Count`).
+#[derive(Debug)]
+pub enum Count {}
+
+/// Marks an amount of memory, in bytes.
+#[derive(Debug)]
+pub enum Bytes {}
+
+/// Marks a measured constant of the machine, such as the time of a fork.
+#[derive(Debug)]
+pub enum Cost {}
 
 /// Declares a table and the type of its rows.
 ///

@@ -7,10 +7,58 @@ use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 
 use super::fields::Ids;
 use super::limits::MAX_TOTAL_LIFE_NS;
+use super::tables::RecordingRow;
+use rusqlite::types::ValueRef;
 use spawnscope_data::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, ThreadRow};
+use spawnscope_data::table::{Limit, Table};
 
 /// How far an instant may precede another one that it should follow. In recordings with 180,000 slices in total, no instant did so.
 const MAX_CLOCK_DIFFERENCE: Nanos = Nanos(1_000_000);
+
+/// What the values of columns cannot exceed (`Limit`), in the unit of each.
+#[derive(Debug)]
+pub(super) struct Limits {
+    duration_ns: u64,
+    cpu_time_ns: u64,
+    count: u64,
+}
+
+impl Limits {
+    pub(super) fn of(recording: &RecordingRow) -> Limits {
+        let duration_ns = recording.last_event.0.saturating_add(MAX_CLOCK_DIFFERENCE.0);
+        // Lost events may be later than the last one that is stored.
+        let longest_ns = duration_ns.max(recording.wall.unwrap_or_default().0);
+        let cpus = u64::from(recording.cpus);
+        Limits {
+            duration_ns,
+            cpu_time_ns: longest_ns.saturating_add(recording.origin).saturating_mul(cpus),
+            count: longest_ns.saturating_mul(cpus),
+        }
+    }
+
+    /// Returns the columns of a table that have a limit: the index of each, the limit, and the contradiction that a larger value is.
+    pub(super) fn of_columns(&self, table: &Table) -> Vec<(usize, u64, &'static str)> {
+        let columns = table.columns.iter().enumerate();
+        let limited = columns.filter_map(|(index, column)| match column.column_type.limit {
+            Limit::None => None,
+            Limit::Duration => Some((index, self.duration_ns, "times from after the recording, or longer than it")),
+            Limit::CpuTime => Some((index, self.cpu_time_ns, "CPU times that exceed the time of all CPUs")),
+            Limit::Count => Some((index, self.count, "counts above one per nanosecond on each CPU")),
+        });
+        limited.collect()
+    }
+}
+
+/// Counts values of a row that exceed their limits. The first column is the id of the launch or task, if the row has one.
+pub(super) fn check_limits(limits: &[(usize, u64, &'static str)], values: &[ValueRef<'_>], found: &mut Contradictions) {
+    let number = |index: usize| match values.get(index) {
+        Some(ValueRef::Integer(value)) => u64::try_from(*value).unwrap_or_default(),
+        _ => 0,
+    };
+    for (index, limit, what) in limits {
+        found.count_row_if(number(*index) > *limit, what, number(0));
+    }
+}
 
 /// The ids of the launches and threads of a recording.
 pub(super) struct Tasks {
@@ -67,11 +115,6 @@ impl RowChecker<'_> {
         let found = &mut self.found;
         let life = [row.create, row.created, row.first_run, row.exit, row.zombie, row.reaped];
         found.count_row_if(!are_in_order(&life), "launches that end before they begin", id);
-        found.count_row_if(
-            any_is_after(&life, self.recording.info.last_event),
-            "launches that end after the recording",
-            id,
-        );
         match parent {
             None => {}
             Some((_, None)) => found.count_row("launches by a process that is not recorded", id),
@@ -159,8 +202,8 @@ impl SpanChecker {
         let [on_ns, off_ns] = [row.on_span, row.off_span].map(|span| span.unwrap_or_default().0);
         self.sum += u128::from(on_ns) + u128::from(off_ns);
         self.found.count_row_if(!self.tasks.contains(row.task), "slices of a thread that is not recorded", task);
-        let end = Nanos(off.saturating_add(off_ns));
-        self.found.count_row_if(any_is_after(&[Some(end)], self.end), "slices that end after the recording", task);
+        let is_late = Nanos(off.saturating_add(off_ns)).since(self.end) > MAX_CLOCK_DIFFERENCE;
+        self.found.count_row_if(is_late, "slices that end after the recording", task);
         let is_woken_late = row.off_span.is_some() && !are_in_order(&[row.wake_span, row.off_span]);
         self.found.count_row_if(is_woken_late, "slices of a thread that was woken after it ran", task);
     }
@@ -169,7 +212,6 @@ impl SpanChecker {
         let task = row.task.0;
         self.sum += u128::from(row.span.0);
         self.found.count_row_if(!self.tasks.contains(row.task), "samples of a thread that is not recorded", task);
-        self.found.count_row_if(any_is_after(&[Some(row.at)], self.end), "samples from after the recording", task);
     }
 
     /// Returns the contradictions, or `None` if the sum of the spans exceeds `MAX_TOTAL_LIFE_NS`.
@@ -199,10 +241,6 @@ fn are_in_order(instants: &[Option<Nanos>]) -> bool {
     })
 }
 
-fn any_is_after(instants: &[Option<Nanos>], end: Nanos) -> bool {
-    instants.iter().flatten().any(|instant| instant.since(end) > MAX_CLOCK_DIFFERENCE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,7 +258,5 @@ mod tests {
             "compared with the latest instant, not with the one before"
         );
         assert!(are_in_order(&[at(5_000_000), at(4_500_000)]), "the clocks of two CPUs may differ");
-        assert!(!any_is_after(&[None, at(9)], Nanos(8)));
-        assert!(any_is_after(&[at(3_000_000)], Nanos(8)));
     }
 }

@@ -6,6 +6,12 @@ use std::time::Duration;
 /// Maximum number of CPUs, far above what Linux supports (8192 on x86-64).
 pub(super) const MAX_CPUS: u32 = 65_536;
 
+/// Maximum time of what the calibration measures, in nanoseconds: 10 seconds. None takes more than milliseconds on the slowest machines.
+pub(super) const MAX_COST_NS: f64 = 1e10;
+
+/// Maximum amount of memory, in bytes: the size of the largest address space, of 57 bits.
+pub(super) const MAX_MEMORY_BYTES: u64 = 1 << 57;
+
 /// Maximum size of one value, such as an argv or a path, in bytes. Linux allows an argv of 6 MiB.
 pub(super) const MAX_VALUE_BYTES: i32 = 16 << 20;
 

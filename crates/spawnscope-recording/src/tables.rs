@@ -11,7 +11,7 @@ use spawnscope_data::rows::{
 use spawnscope_data::table;
 use spawnscope_data::table::{Bits, Row, Table};
 
-use super::values::{Cpus, Sqlite};
+use super::values::{Cpus, Sqlite, Whole};
 
 table! {
     /// The only row of the table `recording`, which says what was recorded.
@@ -29,14 +29,14 @@ table! {
             hostname: String,
             cpus: u32 = Cpus,
             started_unix_ns: i64,
-            origin: u64 as origin_ns,
+            origin: u64 = Bits as origin_ns,
             root: Option<LaunchId> as root_launch,
             last_event: Nanos as last_ns,
-            wall: Option<Nanos> as wall_ns,
+            wall: Option<Nanos> = Whole as wall_ns,
             ended: Option<String>,
         }
         since 9 {
-            allowed_cpus: Option<f64>,
+            allowed_cpus: Option<f64> = Cpus,
         }
     }
 }

@@ -6,10 +6,10 @@ use rusqlite::types::ValueRef;
 
 use spawnscope_data::event::{Constant, Language, LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{FrameId, ObjectRef, Origin, Scope, StackId, TextId, WakerRow};
-use spawnscope_data::table::{Bits, ColumnType, Format, Stores};
+use spawnscope_data::table::{Bits, Bytes, ColumnType, Cost, Count, CpuTime, Format, Limit, Stores};
 
 use super::fields::{BadValue, Fields, Index};
-use super::limits::{MAX_CPUS, MAX_RECORDING_SPAN};
+use super::limits::{MAX_COST_NS, MAX_CPUS, MAX_MEMORY_BYTES, MAX_RECORDING_SPAN};
 
 /// The format of a recording.
 pub(super) enum Sqlite {}
@@ -49,6 +49,8 @@ impl<T: Value<As>, As> Stores<T, As> for Sqlite {
 
 /// A type that is stored as an integer.
 trait Integer: Sized {
+    const LIMIT: Limit = Limit::None;
+
     fn to_integer(&self) -> i64;
 
     /// Decodes an integer; `None` if it is out of range.
@@ -56,7 +58,7 @@ trait Integer: Sized {
 }
 
 impl<T: Integer> Value for T {
-    const TYPE: ColumnType = required("INTEGER");
+    const TYPE: ColumnType = ColumnType { limit: T::LIMIT, ..required("INTEGER") };
 
     fn store(&self) -> ValueRef<'_> {
         ValueRef::Integer(self.to_integer())
@@ -109,24 +111,46 @@ impl Value<Bits> for u64 {
     }
 }
 
-/// Stores a number of CPUs, which is limited.
+/// Marks a number of CPUs, which is limited.
 pub(super) enum Cpus {}
 
-impl Value<Cpus> for u32 {
-    const TYPE: ColumnType = <u32 as Value>::TYPE;
+/// Marks the duration of the recording itself, which may continue after its latest event.
+pub(super) enum Whole {}
 
-    fn store(&self) -> ValueRef<'_> {
-        <u32 as Value>::store(self)
-    }
+/// Implements `Value` for types with a marker, which are stored as without it. A marker selects a limit that follows from the recording's duration,
+/// or permits only some values.
+macro_rules! marked {
+    ($($type:ty = $marker:ty: $limit:expr, $is_permitted:expr, $explanation:expr;)*) => {$(
+        impl Value<$marker> for $type {
+            const TYPE: ColumnType = ColumnType { limit: $limit, ..<$type as Value>::TYPE };
 
-    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
-        <u32 as Value>::load(value, index).filter(|cpus| (1..=MAX_CPUS).contains(cpus))
-    }
+            fn store(&self) -> ValueRef<'_> {
+                <$type as Value>::store(self)
+            }
 
-    fn describe(value: ValueRef<'_>) -> String {
-        let found = <u32 as Value>::describe(value);
-        format!("{found}, which is not between 1 and {MAX_CPUS}")
-    }
+            fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
+                let is_permitted: fn(&$type) -> bool = $is_permitted;
+                <$type as Value>::load(value, index).filter(is_permitted)
+            }
+
+            fn describe(value: ValueRef<'_>) -> String {
+                let found = <$type as Value>::describe(value);
+                let explanation: Option<String> = $explanation;
+                explanation.map_or(found.clone(), |explanation| format!("{found}, which is {explanation}"))
+            }
+        }
+    )*};
+}
+
+marked! {
+    Nanos = CpuTime: Limit::CpuTime, |_| true, None;
+    Nanos = Whole: Limit::None, |_| true, None;
+    u32 = Count: Limit::Count, |_| true, None;
+    u64 = Count: Limit::Count, |_| true, None;
+    u64 = Bytes: Limit::None, |bytes| *bytes <= MAX_MEMORY_BYTES, Some("more than an address space".to_owned());
+    u32 = Cpus: Limit::None, |cpus| (1..=MAX_CPUS).contains(cpus), Some(format!("not between 1 and {MAX_CPUS}"));
+    f64 = Cpus: Limit::None, |cpus| *cpus > 0.0 && *cpus <= MAX_CPUS.into(), Some(format!("not between 0 and {MAX_CPUS}"));
+    f64 = Cost: Limit::None, |cost| cost.abs() <= MAX_COST_NS, Some("more than 10 s".to_owned());
 }
 
 impl Value for f64 {
@@ -205,7 +229,7 @@ pub(super) fn describe(value: ValueRef<'_>) -> String {
 }
 
 const fn required(name: &'static str) -> ColumnType {
-    ColumnType { name, is_optional: false }
+    ColumnType { name, is_optional: false, limit: Limit::None }
 }
 
 /// Converts a number to SQLite's signed integers. No recorded value comes near their limit (292 years, 8 EiB).
@@ -215,8 +239,10 @@ pub(super) fn signed(value: u64) -> i64 {
 
 /// Implements `Integer` for types, given the functions that encode and decode each type.
 macro_rules! integers {
-    ($($type:ty: $to_integer:expr, $from_integer:expr;)*) => {$(
+    ($($type:ty: $to_integer:expr, $from_integer:expr $(, $limit:expr)?;)*) => {$(
         impl Integer for $type {
+            $(const LIMIT: Limit = $limit;)?
+
             fn to_integer(&self) -> i64 {
                 let to_integer: fn(&$type) -> i64 = $to_integer;
                 to_integer(self)
@@ -240,10 +266,10 @@ integers! {
     Nanos: |nanos| signed(nanos.0), |value, _| {
         let nanos = u64::try_from(value).ok()?;
         (u128::from(nanos) <= MAX_RECORDING_SPAN.as_nanos()).then_some(Nanos(nanos))
-    };
+    }, Limit::Duration;
     LaunchId: |id| signed(id.0), |value, _| value.try_into().ok().map(LaunchId);
     TaskId: |id| signed(id.0), |value, _| value.try_into().ok().map(TaskId);
-    Pid: |pid| i64::from(pid.0), |value, _| value.try_into().ok().map(Pid);
+    Pid: |pid| i64::from(pid.0), |value, _| value.try_into().ok().filter(|pid| *pid >= 0).map(Pid);
 
     // The id in the file is the index plus one. In a file that another program wrote, ids may have gaps.
     TextId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.texts.index_of(value)?).ok().map(TextId);

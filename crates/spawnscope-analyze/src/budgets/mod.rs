@@ -188,7 +188,7 @@ pub fn check(runs: &[Run], budgets: &Budgets, advices: &AdviceList) -> Result<Ch
     Ok(Check {
         command: runs.first().map(|run| run.command.clone()).unwrap_or_default(),
         runs: runs.len(),
-        lost: runs.iter().map(|run| run.lost).sum(),
+        lost: runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.lost)),
         verdicts,
     })
 }

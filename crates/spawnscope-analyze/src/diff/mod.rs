@@ -137,7 +137,7 @@ pub fn compare(before: &[Run], after: &[Run]) -> Diff {
     Diff {
         runs: sides.map(<[Run]>::len),
         commands: sides.map(|runs| runs.first().map(|run| run.command.clone()).unwrap_or_default()),
-        lost: sides.map(|runs| runs.iter().map(|run| run.lost).sum()),
+        lost: sides.map(|runs| runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.lost))),
         conditions: differing_conditions(before, after),
         wall,
         launches: counts(&sums, |sums| sums.count),

@@ -10,7 +10,7 @@ use crate::groups::THE_RECORDER;
 use crate::launch::{Launch, base_name};
 use crate::summary::Summary;
 use crate::tree::Forest;
-use spawnscope_data::event::{Calibration, Nanos};
+use spawnscope_data::event::{Calibration, Loss, Nanos};
 use spawnscope_data::rows::{Origin, Recording};
 
 /// The key by which launches of different recordings are matched.
@@ -136,7 +136,7 @@ impl Run {
             cpus: info.cpus,
             arch: info.arch.clone(),
             calibration: recording.calibration.clone(),
-            lost: info.lost.iter().map(|loss| loss.events).sum(),
+            lost: Loss::total(&info.lost),
             has_script_lines: callers.has_any(),
             all,
             launches,

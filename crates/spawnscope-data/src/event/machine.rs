@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Nanos;
+use crate::table::Cost;
 
 /// The calibration pauses for this long before each round of `Constant::ColdForkExit`.
 pub const CALIBRATION_PAUSE: Nanos = Nanos(3_000_000);
@@ -93,11 +94,11 @@ crate::table! {
             /// Which constant.
             what: Constant,
             /// The median.
-            ns: f64,
+            ns: f64 = Cost,
             /// The lower quartile.
-            low_ns: Option<f64>,
+            low_ns: Option<f64> = Cost,
             /// The upper quartile.
-            high_ns: Option<f64>,
+            high_ns: Option<f64> = Cost,
         }
     }
 }

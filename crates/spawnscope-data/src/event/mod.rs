@@ -8,6 +8,8 @@ pub mod variables;
 
 use std::sync::Arc;
 
+use crate::table::Count;
+
 pub use callers::{Chain, Frame, Language};
 pub use machine::{CALIBRATION_PAUSE, Calibration, Constant, Missing};
 
@@ -443,7 +445,15 @@ crate::table! {
             /// What kind of event was lost, such as `launch` or `slice`.
             kind: String,
             /// How many were lost.
-            events: u64,
+            events: u64 = Count,
         }
+    }
+}
+
+impl Loss {
+    /// Returns the number of lost events of all kinds.
+    #[must_use]
+    pub fn total(losses: &[Loss]) -> u64 {
+        losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.events))
     }
 }

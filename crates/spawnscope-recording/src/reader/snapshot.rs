@@ -1,5 +1,6 @@
 //! Reads whole tables within one transaction, because a recorder may be writing to the recording, and compares each with its checksum.
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 
 use rusqlite::Transaction;
@@ -8,7 +9,7 @@ use rusqlite::types::ValueRef;
 use spawnscope_data::event::{Nanos, ObjectKind, syscalls};
 
 use super::super::checksum::{RowHasher, TableSum};
-use super::super::contradictions::{self, SpanChecker, Tasks};
+use super::super::contradictions::{self, Limits, SpanChecker, Tasks};
 use super::super::error::RecordError;
 use super::super::fields::{BadValue, Fields, Ids, Index, ObjectIndex};
 use super::super::tables::{self, ChecksumRow, RecordingRow, TABLES, TextRow};
@@ -39,6 +40,10 @@ pub(super) struct Snapshot<'f> {
     transaction: Transaction<'f>,
     /// The checksums of the tables in the file. Empty before version 8, and if another program has written to the recording.
     sums: HashMap<String, TableSum>,
+    /// What follows from the recording's duration. Values are checked against it once it is known.
+    limits: OnceCell<Limits>,
+    /// Values that exceed these limits.
+    exceeded: RefCell<Contradictions>,
 }
 
 impl<'f> Snapshot<'f> {
@@ -48,6 +53,8 @@ impl<'f> Snapshot<'f> {
             file,
             transaction: transaction.map_err(|source| RecordError::unreadable(&file.path, source))?,
             sums: HashMap::new(),
+            limits: OnceCell::new(),
+            exceeded: RefCell::default(),
         };
         let sums: Vec<ChecksumRow> = snapshot.rows(&Index::default())?;
         let known_tables = TABLES.iter().filter(|table| table.since() <= file.opened.version);
@@ -64,6 +71,7 @@ impl<'f> Snapshot<'f> {
 
     pub(super) fn recording(&self) -> Result<Recording, RecordError> {
         let (texts, mut index) = self.texts()?;
+        self.begin_checks()?;
         let (objects, _) = self.objects(&index)?;
         let (frames, stacks) = self.stacks(&mut index)?;
         let mut recording = Recording {
@@ -83,6 +91,7 @@ impl<'f> Snapshot<'f> {
             return Err(self.corrupt(TOO_LONG));
         }
         recording.info.contradictions = contradictions::find(&recording, &self.threads()?);
+        recording.info.contradictions.extend(self.exceeded.take());
         Ok(recording)
     }
 
@@ -94,6 +103,7 @@ impl<'f> Snapshot<'f> {
         let (_, mut index) = self.texts()?;
         (_, index.objects) = self.objects(&index)?;
         let info = self.info()?;
+        self.begin_checks()?;
         let mut checker = self.span_checker(info.last_event)?;
         let numbers = syscalls::Numbers::for_machine(&info.arch);
         let version = self.file.opened.version;
@@ -105,18 +115,33 @@ impl<'f> Snapshot<'f> {
             checker.check_slice(&row);
             handle(row);
         })?;
-        checker.finish().ok_or_else(|| self.corrupt(TOO_LONG))
+        self.finish_checks(checker)
     }
 
     pub(super) fn samples(&self, handle: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
         let (_, mut index) = self.texts()?;
         self.stacks(&mut index)?;
         let mut checker = self.span_checker(self.info()?.last_event)?;
+        self.begin_checks()?;
         self.each(&index, |row| {
             checker.check_sample(&row);
             handle(row);
         })?;
-        checker.finish().ok_or_else(|| self.corrupt(TOO_LONG))
+        self.finish_checks(checker)
+    }
+
+    /// Checks the values that are read from now on against the limits that follow from the recording's duration.
+    fn begin_checks(&self) -> Result<(), RecordError> {
+        let limits = Limits::of(&self.recording_row()?);
+        self.limits.get_or_init(|| limits);
+        Ok(())
+    }
+
+    /// Returns the contradictions that were found in slices or samples.
+    fn finish_checks(&self, checker: SpanChecker) -> Result<Contradictions, RecordError> {
+        let mut found = checker.finish().ok_or_else(|| self.corrupt(TOO_LONG))?;
+        found.extend(self.exceeded.take());
+        Ok(found)
     }
 
     /// Returns the checker for slices and samples.
@@ -181,9 +206,7 @@ impl<'f> Snapshot<'f> {
 
     pub(super) fn info(&self) -> Result<Info, RecordError> {
         let no_texts = Index::default();
-        let mut rows: Vec<RecordingRow> = self.rows(&no_texts)?;
-        let only = rows.pop().filter(|_| rows.is_empty());
-        let row = only.ok_or_else(|| self.corrupt("table recording does not have exactly one row"))?;
+        let row = self.recording_row()?;
         Ok(Info {
             labels: self.labels(&row)?,
             version: row.version,
@@ -203,6 +226,12 @@ impl<'f> Snapshot<'f> {
             lost: self.rows(&no_texts)?,
             contradictions: Contradictions::default(),
         })
+    }
+
+    fn recording_row(&self) -> Result<RecordingRow, RecordError> {
+        let mut rows: Vec<RecordingRow> = self.rows(&Index::default())?;
+        let only = rows.pop().filter(|_| rows.is_empty());
+        only.ok_or_else(|| self.corrupt("table recording does not have exactly one row"))
     }
 
     fn texts(&self) -> Result<(Texts, Index), RecordError> {
@@ -307,6 +336,7 @@ impl<'f> Snapshot<'f> {
         let mut sum = TableSum::default();
         let mut hasher = self.sums.contains_key(table.name).then(RowHasher::default);
         let known = table.columns.iter().filter(|column| column.since <= version).count();
+        let limits = self.limits.get().map(|limits| limits.of_columns(table)).unwrap_or_default();
         let mut before = None;
         while let Some(row) = rows.next().map_err(|source| self.unreadable(source))? {
             let rowid = self.rowid(table, before, row)?;
@@ -321,6 +351,7 @@ impl<'f> Snapshot<'f> {
                 sum.add(hasher.hash(rowid, &values[..known]));
             }
             handle(&mut Fields::new(values, table, index)).map_err(|bad| self.bad_value(bad))?;
+            contradictions::check_limits(&limits, values, &mut self.exceeded.borrow_mut());
         }
         match self.sums.get(table.name) {
             Some(recorded) if *recorded != sum => Err(self.corrupt(&format!(

@@ -52,6 +52,21 @@ fn numbers_that_determine_loops_or_allocations_are_limited() {
              INSERT INTO label SELECT 'k' || i, 'x' FROM n",
             "more than 64 labels",
         ),
+        (
+            "UPDATE recording SET allowed_cpus = 0.0",
+            "column allowed_cpus of table recording holds 0, which is not between",
+        ),
+        ("UPDATE recording SET allowed_cpus = -2.0", "column allowed_cpus of table recording"),
+        ("UPDATE recording SET allowed_cpus = 1e9", "column allowed_cpus of table recording"),
+        ("UPDATE launch SET pid = -7 WHERE id = 2", "column pid of table launch holds -7"),
+        ("INSERT INTO thread VALUES (50, 2, NULL, -5, 1, 2, 1)", "column tid of table thread holds -5"),
+        ("INSERT INTO peer SELECT 1, 2, -3, min(id) FROM text", "column pid of table peer holds -3"),
+        ("INSERT OR REPLACE INTO calibration VALUES ('fork_exit', -1e15, 1e6, 1e7)", "column ns of table calibration"),
+        (
+            "INSERT OR REPLACE INTO calibration VALUES ('fork_exit', 1e6, 1e6, 1e15)",
+            "column high_ns of table calibration",
+        ),
+        ("UPDATE launch SET parent_rss_bytes = 1 << 60 WHERE id = 2", "column parent_rss_bytes of table launch"),
         ("UPDATE launch SET setup_closes = 1 << 40", "column setup_closes of table launch"),
     ] {
         let found = read_error(sql);
@@ -65,6 +80,8 @@ fn numbers_that_determine_loops_or_allocations_are_limited() {
     assert!(found.contains("more than 292 years"), "{found}");
 }
 
+const LATE: &str = "times from after the recording, or longer than it";
+
 /// Returns the contradictions in a recording that `sql` has changed: each kind with its number of rows and its first id.
 fn contradictions_after(sql: &str) -> Vec<(&'static str, u64, u64)> {
     let found = read_after(sql).unwrap().info.contradictions.0;
@@ -75,13 +92,31 @@ fn contradictions_after(sql: &str) -> Vec<(&'static str, u64, u64)> {
 fn rows_that_contradict_each_other_are_counted() {
     assert_eq!(contradictions_after(""), [], "a recorder writes no contradictions");
     let minute = "60000000000";
+    let quiet = format!("UPDATE recording SET wall_ns = {minute}");
+    assert_eq!(contradictions_after(&quiet), [], "nothing happened at the end of the recording");
     for (sql, what, first) in [
         (
             format!("UPDATE recording SET last_ns = {minute}; UPDATE launch SET created_ns = {minute} WHERE id = 3"),
             "launches that end before they begin",
             3,
         ),
-        (format!("UPDATE launch SET reaped_ns = {minute} WHERE id = 3"), "launches that end after the recording", 3),
+        (format!("UPDATE launch SET reaped_ns = {minute} WHERE id = 3"), LATE, 3),
+        ("UPDATE launch SET setup_close_span = 2000000000 WHERE id = 3".to_owned(), LATE, 3),
+        (
+            "UPDATE launch SET cpu_ns = NULL, exit_cpu_ns = 1 << 53 WHERE id = 2".to_owned(),
+            "CPU times that exceed the time of all CPUs",
+            2,
+        ),
+        (
+            "UPDATE exec SET load_cpu_ns = 1 << 53 WHERE launch = 2".to_owned(),
+            "CPU times that exceed the time of all CPUs",
+            2,
+        ),
+        (
+            "INSERT INTO lost VALUES ('a', 9223372036854775807), ('b', 9223372036854775807)".to_owned(),
+            "counts above one per nanosecond on each CPU",
+            0,
+        ),
         (
             format!(
                 "UPDATE recording SET last_ns = 2 * {minute}; UPDATE launch SET created_ns = {minute} WHERE id = 1; UPDATE launch SET parent = 1 WHERE id = 4; DELETE FROM launch WHERE id IN (2, 3); DELETE FROM exec; DELETE FROM failed_exec; DELETE FROM slice"
@@ -133,7 +168,7 @@ fn rows_that_contradict_each_other_are_counted() {
             2,
         ),
         ("INSERT INTO sample VALUES (77, 1, 1, 0, 1)".to_owned(), "samples of a thread that is not recorded", 77),
-        (format!("INSERT INTO sample VALUES (1, {minute}, 1, 0, 1)"), "samples from after the recording", 1),
+        (format!("INSERT INTO sample VALUES (1, {minute}, 1, 0, 1)"), LATE, 1),
         ("UPDATE recording SET root_launch = 77".to_owned(), "commands without a launch in the recording", 77),
     ] {
         let found = contradictions_after(&sql);
