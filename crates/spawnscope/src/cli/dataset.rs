@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::identity::{self, Caller};
-use super::output_file::act_as_caller;
+use super::output_file::{PRIVATE, act_as_caller, create_beside};
 use crate::owner::act_as;
 use crate::parallel;
 use crate::present::dataset::{Dataset, Table};
@@ -134,8 +134,7 @@ impl DatasetFiles {
     fn write_table(&self, dataset: &Dataset<'_>, table: Table, path: &Path) -> Result<()> {
         let directory = self.root.join(table.name()).join(&self.partition);
         DirBuilder::new().recursive(true).mode(0o777).create(&directory)?;
-        let prefix = format!(".{}.", self.run);
-        let mut file = tempfile::Builder::new().prefix(&prefix).suffix(".tmp").tempfile_in(&directory)?;
+        let mut file = create_beside(path, PRIVATE)?;
         let mut out = BufWriter::new(file.as_file_mut());
         dataset.write(table, &mut out)?;
         out.flush()?;

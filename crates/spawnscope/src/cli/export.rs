@@ -163,19 +163,15 @@ fn write_trace(arguments: &ExportArguments, write_format: WriteTrace) -> Result<
 }
 
 fn write(arguments: &ExportArguments, export: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let mut out = BufWriter::new(destination(arguments)?);
+    if let Some(path) = output::file(arguments.output.as_deref()) {
+        return OutputFile::claim(path)?.replace(export);
+    }
+    if is_binary(arguments.format) && io::stdout().is_terminal() {
+        bail!("this trace is binary: name a file with -o, or redirect standard output")
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
     let written = export(&mut out).and_then(|()| out.flush());
     written.context("failed to write the export")
-}
-
-fn destination(arguments: &ExportArguments) -> Result<Box<dyn Write>> {
-    match output::file(arguments.output.as_deref()) {
-        Some(path) => Ok(Box::new(OutputFile::create(path)?)),
-        None if is_binary(arguments.format) && io::stdout().is_terminal() => {
-            bail!("this trace is binary: name a file with -o, or redirect standard output")
-        }
-        None => Ok(Box::new(io::stdout().lock())),
-    }
 }
 
 fn is_binary(format: ExportFormat) -> bool {

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 
 use super::args::RecordArguments;
-use super::identity;
-use super::metrics::MetricsFile;
+use super::metrics::{self, MetricsFile};
 use super::otlp::{Endpoint, Sender};
 use super::output::{escape_line, print_message};
 use super::variable;
@@ -97,14 +96,13 @@ impl Destinations {
     }
 }
 
-/// Checks the file of `--metrics`. Like other output files, it belongs to the user who called sudo.
+/// Checks the file of `--metrics`.
 fn check_file(arguments: &RecordArguments, path: &Path) -> Result<MetricsFile> {
     if path == arguments.output {
         bail!("--metrics and -o name the same file, {}", path.display());
     }
-    let owner = identity::caller()?.map(|caller| caller.owner());
-    let file = MetricsFile::check(path, owner.as_ref())?;
-    if file.is_ignored() && !arguments.quiet {
+    let file = MetricsFile::check(path)?;
+    if metrics::is_ignored(path) && !arguments.quiet {
         print_message(&format!("node_exporter reads only files whose names end in .prom, not {}", path.display()));
     }
     Ok(file)

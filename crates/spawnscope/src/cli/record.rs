@@ -1,6 +1,6 @@
 //! `spawnscope record`: prepares the collector, the recorder and the command, runs the session, and prints the report.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -135,12 +135,12 @@ pub fn record_watched(
     finish(arguments, recordings.into_last(), end, owner.as_ref())
 }
 
-/// Opens the file of `--json`. This happens before the command starts, so that no run is wasted if the name is bad.
-fn json_file(arguments: &RecordArguments) -> Result<Option<File>> {
+/// Checks the file of `--json`. This happens before the command starts, so that no run is wasted if the name is bad.
+fn json_file(arguments: &RecordArguments) -> Result<Option<OutputFile>> {
     if arguments.json.as_ref() == Some(&arguments.output) {
         bail!("--json and -o name the same file, {}", arguments.output.display());
     }
-    arguments.json.as_deref().map(OutputFile::create).transpose()
+    arguments.json.as_deref().map(OutputFile::claim).transpose()
 }
 
 fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> {
@@ -335,7 +335,7 @@ fn release(
 /// What is needed after the session has ended.
 struct End<'a> {
     outcome: &'a Outcome,
-    json: Option<File>,
+    json: Option<OutputFile>,
     publisher: Option<Publisher>,
 }
 
@@ -373,7 +373,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
     // If the recording was moved away, another recording may have its name.
     let is_in_place = !matches!(written, Err(RecordError::Moved { .. }));
     if is_in_place && (json.is_some() || !arguments.quiet) {
-        let printed = print_report(arguments, json, owner);
+        let printed = print_report(arguments, json.as_ref(), owner);
         failed |= printed.is_err();
         if let Ok(launches) = printed
             && written.is_ok()
@@ -400,7 +400,7 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
 }
 
 /// Prints the report, and returns the number of launches. Reads the recording with the ids of its owner, who may have replaced the file.
-fn print_report(arguments: &RecordArguments, mut json: Option<File>, owner: Option<&Owner>) -> Result<u64> {
+fn print_report(arguments: &RecordArguments, json: Option<&OutputFile>, owner: Option<&Owner>) -> Result<u64> {
     let file = &arguments.output;
     let mut out = anstream::stderr().lock();
     let shown = (!arguments.quiet).then_some(&mut out as &mut dyn Write);
@@ -408,7 +408,7 @@ fn print_report(arguments: &RecordArguments, mut json: Option<File>, owner: Opti
     let printed = resources::why_report_does_not_fit(bytes)
         .map_or(Ok(()), |why| Err(anyhow::anyhow!(why)))
         .and_then(|()| act_as(owner).context("failed to switch to the ids of the recording's owner"))
-        .and_then(|_owner_guard| report::print_after_recording(file, shown, json.as_mut()))
+        .and_then(|_owner_guard| report::print_after_recording(file, shown, json))
         .and_then(|launches| {
             out.flush().context("failed to write the report")?;
             Ok(launches)

@@ -1,6 +1,5 @@
 //! `spawnscope report`: shows where launch time went.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use anyhow::{Context, Result};
 use super::analysis::{Input, with_timelines};
 use super::args::{Grouping, ReportArguments};
 use super::output;
+use super::output_file::OutputFile;
 use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::report::waits_fit;
 use crate::analyze::waits::attribution::attributed_waits;
@@ -61,10 +61,10 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
 ///
 /// # Errors
 /// As for `run`.
-pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json: Option<&mut File>) -> Result<u64> {
+pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file: Option<&OutputFile>) -> Result<u64> {
     let report = read_with_busiest_episode(file, Part::Whole, GroupBy::Command)?;
-    if let Some(json) = json {
-        print(&json::render(&report), json)?;
+    if let Some(json_file) = json_file {
+        json_file.replace(|out| out.write_all(json::render(&report).as_bytes()))?;
     }
     if let Some(out) = out {
         let width = output::width(&io::stderr());

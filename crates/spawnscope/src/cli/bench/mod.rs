@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use self::page::Destination;
 use self::progress::Progress;
 use super::args::BenchArguments;
 use super::{exit, output};
@@ -66,7 +65,7 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     }
     // Check that the page can be written before spending minutes on measurements.
     let page = output::file(arguments.output.as_deref());
-    let page = page.map(|path| Destination::claim(path, &input_files(arguments)));
+    let page = page.map(|path| page::claim(path, &input_files(arguments)));
     let page = page.transpose()?;
     let is_stored = stored.is_some();
     let (report, shown) = match stored {
@@ -77,7 +76,8 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
     // If standard output fails (a closed terminal, a full disk), the page must still be written.
     let printed = shown.and_then(|()| print_report(form, &report, comparison.as_ref(), width));
     if let Some(page) = page {
-        page.write(&present::html(&report, comparison.as_ref()))?;
+        let html = present::html(&report, comparison.as_ref());
+        page.replace(|out| out.write_all(html.as_bytes()))?;
     }
     printed?;
     let status = interrupt::status().filter(|_| !is_stored);

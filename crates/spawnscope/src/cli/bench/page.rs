@@ -1,51 +1,21 @@
-//! The output file of `-o`. Whether it can be written is checked before minutes are spent on measurements; it stays unchanged until the page
-//! is complete.
+//! Which file `-o` may name. Whether it can be written is checked before minutes are spent on measurements.
 
 use std::fs::{self, File};
-use std::io::{BufReader, Write};
+use std::io::BufReader;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::cli::output_file::{self, OutputFile};
+use crate::cli::output_file::OutputFile;
 
-/// Where to write a page.
-pub struct Destination<'p> {
-    path: &'p Path,
-    /// The open file, if it cannot be opened again, such as a pipe.
-    stream: Option<File>,
-}
-
-impl<'p> Destination<'p> {
-    /// Checks that a page can be written to the path. If the process ends before `write`, no empty file is left and no older page is lost.
-    ///
-    /// # Errors
-    /// When the path cannot be written to, is a link, one of the `inputs`, a report or a recording, or has the suffix of another format.
-    pub fn claim(path: &'p Path, inputs: &[&Path]) -> Result<Destination<'p>> {
-        check_replaceable(path, inputs)?;
-        let stream = match OutputFile::open(path)? {
-            OutputFile::Stream(file) => Some(file),
-            OutputFile::Named { is_new: false, .. } => None,
-            OutputFile::Named { is_new: true, .. } => {
-                output_file::remove(path)?;
-                None
-            }
-        };
-        Ok(Destination { path, stream })
-    }
-
-    /// Writes the page.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write(self, page: &str) -> Result<()> {
-        let mut file = match self.stream {
-            Some(file) => file,
-            None => OutputFile::create(self.path)?,
-        };
-        file.write_all(page.as_bytes()).with_context(|| format!("failed to write {}", self.path.display()))
-    }
+/// Checks that a page can be written to the path. No file is created yet, and an older page stays until the new one is complete.
+///
+/// # Errors
+/// When the path cannot be written to, is a link, one of the `inputs`, a report or a recording, or has the suffix of another format.
+pub fn claim(path: &Path, inputs: &[&Path]) -> Result<OutputFile> {
+    check_replaceable(path, inputs)?;
+    OutputFile::claim(path)
 }
 
 /// Suffixes of formats other than HTML, with the options that print them.
@@ -89,8 +59,8 @@ mod tests {
 
     use super::*;
 
-    fn claim(path: &Path) -> Result<Destination<'_>> {
-        Destination::claim(path, &[])
+    fn write(path: &Path, page: &str) -> Result<()> {
+        claim(path, &[])?.replace(|out| out.write_all(page.as_bytes()))
     }
 
     #[test]
@@ -110,10 +80,10 @@ mod tests {
             (&csv, "-o writes HTML"),
             (&markdown, "-o writes HTML"),
         ] {
-            let error = Destination::claim(path, &[&read]).err().unwrap().to_string();
+            let error = claim(path, &[&read]).err().unwrap().to_string();
             assert!(error.contains(reason), "{error}");
         }
-        assert!(Destination::claim(&other, &[&read]).is_ok());
+        assert!(claim(&other, &[&read]).is_ok());
         assert_eq!(fs::read_to_string(read).unwrap(), "anything");
     }
 
@@ -122,11 +92,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (new, old) = (directory.path().join("new"), directory.path().join("old"));
         fs::write(&old, "an older page, which is longer").unwrap();
-        drop((claim(&new).unwrap(), claim(&old).unwrap()));
+        drop((claim(&new, &[]).unwrap(), claim(&old, &[]).unwrap()));
         assert!(!new.exists());
         assert_eq!(fs::read_to_string(&old).unwrap(), "an older page, which is longer");
         for path in [new, old] {
-            claim(&path).unwrap().write("a page").unwrap();
+            write(&path, "a page").unwrap();
             assert_eq!(fs::read_to_string(path).unwrap(), "a page");
         }
     }
@@ -136,9 +106,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (link, file) = (directory.path().join("link"), directory.path().join("file"));
         symlink(&file, &link).unwrap();
-        assert!(claim(&link).is_err());
+        assert!(claim(&link, &[]).is_err());
         assert!(link.is_symlink() && !file.exists());
-        claim(Path::new("/dev/null")).unwrap().write("").unwrap();
-        assert!(claim(directory.path()).is_err());
+        write(Path::new("/dev/null"), "").unwrap();
+        assert!(claim(directory.path(), &[]).is_err());
     }
 }
