@@ -190,11 +190,12 @@ mod tests {
         assert!(matches!(start(&[""]), Err(StartError::NotFound(_))));
         assert!(matches!(start(&[file.to_str().unwrap()]), Err(StartError::NotExecutable(..))));
         assert!(matches!(start(&["/"]), Err(StartError::NotExecutable(..))));
+        assert!(matches!(start(&[&format!("{}/x", file.display())]), Err(StartError::NotExecutable(..))));
         assert!(matches!(start(&["true", "a\0b"]), Err(StartError::Nul(_))));
     }
 
     /// Writes a file and executes it with the argument 7.
-    fn run_file(file: &Path, content: &str) -> (Result<(), StartError>, WaitStatus) {
+    fn run_file(file: &Path, content: &[u8]) -> (Result<(), StartError>, WaitStatus) {
         std::fs::write(file, content).unwrap();
         std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
         let held = start(&[file.to_str().unwrap(), "7"]).unwrap();
@@ -207,11 +208,23 @@ mod tests {
     fn a_missing_interpreter_is_an_error_but_a_script_without_one_is_run_by_the_shell() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("program");
-        let (released, _) = run_file(&file, "#!/no/such/interpreter\n");
+        let (released, _) = run_file(&file, b"#!/no/such/interpreter\n");
         assert!(matches!(released, Err(StartError::NoInterpreter(_))));
-        let (released, status) = run_file(&file, "exit $1\n");
+        let (released, status) = run_file(&file, b"exit $1\n");
         assert!(released.is_ok());
         assert!(matches!(status, WaitStatus::Exited(_, 7)));
+    }
+
+    #[test]
+    fn a_damaged_program_is_not_run_by_the_shell() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("program");
+        for content in [&b"\x7fELF, damaged"[..], b"exit 0 \0\n", b"#!\n\0"] {
+            let (released, _) = run_file(&file, content);
+            assert!(matches!(released, Err(StartError::NotExecutable(..))), "{content:?}: {released:?}");
+        }
+        let (released, _) = run_file(&file, b"exit 0\n\0 data");
+        assert!(released.is_ok(), "a script that extracts an archive");
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use nix::fcntl::OFlag;
 use nix::sys::signal::SigSet;
+use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Uid};
 
 use super::inheritance;
@@ -84,8 +86,8 @@ impl PreparedCommand {
             return error;
         }
         match self.execute_file(&self.path, &self.argv) {
-            // A script without `#!`: run it with the shell, as execvp and every shell do.
-            nix::Error::ENOEXEC => self.execute_file(c"/bin/sh", &self.shell_argv),
+            // A script without `#!`: run it with the shell, as every shell does.
+            nix::Error::ENOEXEC if !is_binary(&self.path) => self.execute_file(c"/bin/sh", &self.shell_argv),
             error => error,
         }
     }
@@ -99,4 +101,15 @@ impl PreparedCommand {
     fn become_user(&self) -> nix::Result<()> {
         self.identity.as_ref().map_or(Ok(()), Identity::assume)
     }
+}
+
+/// Whether a file that the kernel cannot execute is a program, not a script: of another machine, or damaged. These are the rules of bash. A shell
+/// would read it as a script and fail with another status than bash.
+fn is_binary(path: &CStr) -> bool {
+    let mut sample = [0; 128];
+    let opened = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
+    let length = opened.and_then(|file| nix::unistd::read(file, &mut sample)).unwrap_or_default();
+    let sample = &sample[..length];
+    let is_end = |byte: &u8| *byte == b'\n' && !sample.starts_with(b"#!");
+    sample.starts_with(b"\x7fELF") || sample.iter().take_while(|byte| !is_end(byte)).any(|byte| *byte == 0)
 }

@@ -16,7 +16,8 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// there is such a file.
 pub(super) fn find(command: &OsStr) -> Result<PathBuf, StartError> {
     if command.as_bytes().contains(&b'/') {
-        return check(Path::new(command), command).map(|()| PathBuf::from(command));
+        let path = Path::new(command);
+        return check_access(path).map(|()| path.to_owned()).map_err(|error| start_error(command, error));
     }
     let mut outcome = StartError::NotFound(command.to_string_lossy().into_owned());
     if command.is_empty() {
@@ -26,26 +27,26 @@ pub(super) fn find(command: &OsStr) -> Result<PathBuf, StartError> {
     for directory in std::env::split_paths(&search) {
         // An empty entry means the working directory.
         let path = Path::new(".").join(directory).join(command);
-        match check(&path, command) {
+        match check_access(&path) {
             Ok(()) => return Ok(path.strip_prefix("./").map(Path::to_path_buf).unwrap_or(path)),
-            Err(StartError::NotFound(_)) => {}
-            Err(error) => outcome = error,
+            // The entry is not a directory.
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => outcome = start_error(command, error),
         }
     }
     Err(outcome)
 }
 
-/// Checks that the file can be executed. Errors contain the name `command`.
-fn check(path: &Path, command: &OsStr) -> Result<(), StartError> {
-    check_access(path).map_err(|error| {
-        let name = command.to_string_lossy().into_owned();
-        match error.raw_os_error() {
-            Some(libc::ENOENT | libc::ENOTDIR) => StartError::NotFound(name),
-            _ => StartError::NotExecutable(name, error),
-        }
-    })
+fn start_error(command: &OsStr, error: io::Error) -> StartError {
+    let name = command.to_string_lossy().into_owned();
+    match error.kind() {
+        io::ErrorKind::NotFound => StartError::NotFound(name),
+        _ => StartError::NotExecutable(name, error),
+    }
 }
 
+/// Checks that the file can be executed.
 fn check_access(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_dir() {
         return Err(io::Error::from_raw_os_error(libc::EISDIR));

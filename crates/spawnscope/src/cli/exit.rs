@@ -10,7 +10,7 @@
 //! | 129, 130, 143 | `bench`: ended by SIGHUP, Ctrl-C or SIGTERM, with the results so far |
 //! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
 //! | 126 | CMD was found but could not be executed |
-//! | 127 | CMD was not found |
+//! | 127 | CMD, its `#!` interpreter or its dynamic loader was not found |
 
 use std::process::ExitCode;
 
@@ -37,8 +37,8 @@ pub const INTERRUPTED: u8 = 130;
 #[must_use]
 pub fn status_of_failure(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(match error.downcast_ref::<StartError>() {
-        Some(StartError::NotFound(_)) => 127,
-        Some(StartError::NotExecutable(..) | StartError::NoInterpreter(_)) => 126,
+        Some(StartError::NotFound(_) | StartError::NoInterpreter(_)) => 127,
+        Some(StartError::NotExecutable(..)) => 126,
         _ => FAILED,
     })
 }

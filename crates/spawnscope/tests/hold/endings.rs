@@ -49,7 +49,7 @@ fn a_command_that_cannot_run_has_the_exit_status_that_a_shell_gives() {
         fs::set_permissions(&file, permissions(0o644)).expect("chmod");
         run_hold([flags, &[path]].concat()).expect_code(126);
         fs::set_permissions(&file, permissions(0o755)).expect("chmod");
-        run_hold([flags, &[path]].concat()).expect_code(126).expect_errors(["interpreter"]);
+        run_hold([flags, &[path]].concat()).expect_code(127).expect_errors(["interpreter"]);
     }
     run_hold([""; 0]).expect_code(125).expect_errors(["<CMD>..."]);
     run_hold(["--match", "[", "true"]).expect_code(125).expect_errors(["'['"]);

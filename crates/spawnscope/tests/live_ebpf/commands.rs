@@ -31,7 +31,7 @@ fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("an executable script");
     record.run(["true"]).expect_code(0);
     let before = fs::read(record.file()).expect("a recording");
-    let finished = record.run([&script]).expect_code(126);
+    let finished = record.run([&script]).expect_code(127);
     finished.expect_errors(["interpreter"]);
     assert!(fs::read(record.file()).expect("a recording") == before, "the earlier recording is restored");
 }
