@@ -125,8 +125,12 @@ fn move_recording(directory: &Directory, path: &Path, old: &Path) -> Result<(), 
     directory.rename(name(path), name(old)).map_err(|source| RecordError::io("rename", path, source))?;
     for suffix in SQLITE_SUFFIXES {
         let (from, to) = (with_suffix(path, suffix), with_suffix(old, suffix));
-        let renamed = ignore_missing(directory.rename(name(&from), name(&to)));
-        renamed.map_err(|source| RecordError::io("rename", &from, source))?;
+        match directory.rename(name(&from), name(&to)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(RecordError::io("rename", &from, error));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }
@@ -134,7 +138,10 @@ fn move_recording(directory: &Directory, path: &Path, old: &Path) -> Result<(), 
 /// Removes the files that SQLite keeps beside the database at `path`.
 fn remove_sqlite_files(directory: &Directory, path: &Path) -> Result<(), RecordError> {
     SQLITE_SUFFIXES.iter().map(|suffix| with_suffix(path, suffix)).try_for_each(|file| {
-        ignore_missing(directory.remove(name(&file))).map_err(|source| RecordError::io("remove", &file, source))
+        let removed = directory.remove(name(&file));
+        // Where no file can be removed (a read-only file system), or none can have this name, the error does not say whether one exists.
+        let exists = || directory.entry_type(name(&file)).is_ok_and(|found| found != EntryType::Nothing);
+        removed.or_else(|source| if exists() { Err(RecordError::io("remove", &file, source)) } else { Ok(()) })
     })
 }
 
@@ -175,14 +182,6 @@ fn empty_file(directory: &Directory, path: &Path) -> Result<File, RecordError> {
         Ok(file)
     } else {
         Err(RecordError::NotPrivate { path: path.to_owned() })
-    }
-}
-
-/// Ignores the error that a file does not exist.
-fn ignore_missing(outcome: io::Result<()>) -> io::Result<()> {
-    match outcome {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
     }
 }
 
@@ -265,6 +264,17 @@ mod tests {
         let error = prepare(&directory.path().join("nowhere/x.db")).unwrap_err();
         assert!(matches!(&error, RecordError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
         assert!(error.to_string().contains("nowhere/x.db"), "{error}");
+    }
+
+    #[test]
+    fn an_error_never_names_a_file_that_does_not_exist() {
+        let directory = tempfile::tempdir().unwrap();
+        // The longest name of a file; the names of SQLite's files would be longer.
+        let path = directory.path().join("x".repeat(255));
+        prepare(&path).unwrap();
+        // A file system that is read-only, also for root.
+        let error = prepare(Path::new("/proc/x.db")).unwrap_err().to_string();
+        assert!(error.contains("/proc/x.db") && !error.contains("journal"), "{error}");
     }
 
     #[test]

@@ -256,7 +256,7 @@ fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
         // A ring is numbered like several runs.
         None if arguments.output == default && arguments.keep.is_some() => git_exclude::SEVERAL_RUNS_PATTERN,
         None if arguments.output == default => git_exclude::ONE_RUN_PATTERN,
-        Some(runs) if (1..=runs).any(|run| arguments.output == runs::numbered_file(default, run)) => {
+        Some(runs) if (1..=runs).any(|run| arguments.output == runs::numbered_file(default, run.into())) => {
             git_exclude::SEVERAL_RUNS_PATTERN
         }
         _ => return,

@@ -17,6 +17,8 @@ const PARTS: u64 = 8;
 const MAX_AGE: Duration = Duration::from_secs(3600);
 /// How often the size of the current file is looked up.
 const SIZE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// Numbers from here on are not counted further: a file with such a number was not made by a ring, and its successor could overflow.
+const MAX_NUMBER: u64 = 1 << 62;
 /// Suffixes of the files that SQLite keeps with a recording.
 const SQLITE_SUFFIXES: [&str; 2] = ["-wal", "-shm"];
 
@@ -26,7 +28,7 @@ pub struct Ring {
     /// Maximum size of all files together, in bytes.
     keep: u64,
     /// The number of the current file.
-    number: u32,
+    number: u64,
     started: Instant,
     next_size_check: Instant,
 }
@@ -44,8 +46,7 @@ impl Ring {
             started: Instant::now(),
             next_size_check: Instant::now(),
         };
-        let last = ring.numbers()?.pop().unwrap_or(0);
-        ring.number = last.saturating_add(1);
+        ring.number = ring.numbers()?.pop().map_or(1, |last| last + 1);
         Ok(ring)
     }
 
@@ -65,7 +66,7 @@ impl Ring {
 
     /// Switches to the next file, which the caller must create.
     pub fn advance(&mut self, now: Instant) {
-        self.number = self.number.saturating_add(1);
+        self.number += 1;
         self.started = now;
     }
 
@@ -95,7 +96,7 @@ impl Ring {
     }
 
     /// Returns the numbers of all files that have names of the ring, ascending.
-    fn numbers(&self) -> Result<Vec<u32>> {
+    fn numbers(&self) -> Result<Vec<u64>> {
         let directory = match self.output.parent() {
             Some(directory) if !directory.as_os_str().is_empty() => directory,
             _ => Path::new("."),
@@ -103,16 +104,16 @@ impl Ring {
         let entries =
             fs::read_dir(directory).with_context(|| format!("failed to read the directory {}", directory.display()))?;
         let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
-        let mut numbers: Vec<u32> = names.filter_map(|name| self.number_in(&name)).collect();
+        let mut numbers: Vec<u64> = names.filter_map(|name| self.number_in(&name)).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
 
     /// Returns the number in a file name. `None` if this is not a name that the ring gives to its files.
-    fn number_in(&self, name: &OsString) -> Option<u32> {
+    fn number_in(&self, name: &OsString) -> Option<u64> {
         let path = Path::new(name);
         let stem = if self.output.extension().is_some() { Path::new(path.file_stem()?) } else { path };
-        let number = stem.extension()?.to_str()?.parse().ok()?;
+        let number = stem.extension()?.to_str()?.parse().ok().filter(|number| *number < MAX_NUMBER)?;
         (numbered_file(&self.output, number).file_name()? == name).then_some(number)
     }
 }
@@ -181,6 +182,18 @@ mod tests {
         assert_eq!(ring.trim().unwrap(), 2);
         let left = ["other.1.db", "ring.03.db", "ring.1.db", "ring.10.db", "ring.11.db", "ring.3.db.old", "ring.x.db"];
         assert_eq!(names(root), left);
+    }
+
+    #[test]
+    fn numbers_do_not_overflow() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        recording(&root.join("ring.4294967295.db"), 1_000);
+        recording(&root.join("ring.18446744073709551615.db"), 1_000);
+        let mut ring = Ring::open(&root.join("ring.db"), 4_000_000).unwrap();
+        assert_eq!(ring.current(), root.join("ring.4294967296.db"));
+        ring.advance(Instant::now());
+        assert_eq!(ring.current(), root.join("ring.4294967297.db"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub fn record(
 ) -> Result<ExitCode> {
     for run in 1..=runs {
         let run_arguments =
-            RecordArguments { output: numbered_file(&arguments.output, run), quiet: true, ..arguments.clone() };
+            RecordArguments { output: numbered_file(&arguments.output, run.into()), quiet: true, ..arguments.clone() };
         let status = record_once(&run_arguments)?;
         if !arguments.quiet {
             print_message(&format!("recorded run {run} of {runs} to {}", escape_line(run_arguments.output.display())));
@@ -37,7 +37,7 @@ pub fn record(
 }
 
 /// Inserts the number of the run before the suffix: `spawnscope.db` becomes `spawnscope.3.db`.
-pub fn numbered_file(output: &Path, run: u32) -> PathBuf {
+pub fn numbered_file(output: &Path, run: u64) -> PathBuf {
     let mut name = OsString::from(output.file_stem().unwrap_or_default());
     name.push(format!(".{run}"));
     if let Some(suffix) = output.extension() {
