@@ -25,6 +25,8 @@ use crate::ends::{Ending, FinishedFiles, Header};
 
 /// Maximum time between the first event of a batch and the writing of the batch. A killed recorder loses at most the events of this time.
 const MAX_BATCH_AGE: Duration = Duration::from_millis(300);
+/// The same for the first batch, so that a recorder that is killed early leaves what it saw. Each batch may be twice as old as the one before.
+const FIRST_BATCH_AGE: Duration = Duration::from_millis(5);
 /// Maximum number of events in a batch: about 2 MB of rows, which take a transaction of some 20 ms.
 const MAX_BATCH_EVENTS: usize = 20_000;
 /// The kind of lost events that could not be kept while another program held the write lock.
@@ -103,6 +105,7 @@ impl Recorder {
             unwritten: VecDeque::new(),
             unwritten_events: 0,
             max_unwritten: options.memory.max_unwritten_events(MAX_BATCH_EVENTS),
+            batch_age: FIRST_BATCH_AGE,
             due: None,
             follower: None,
         };
@@ -211,6 +214,8 @@ struct Writer {
     /// Maximum of `unwritten_events`. Further events are lost and counted as lost. Readers cannot cause this, because they never hold the
     /// write lock.
     max_unwritten: usize,
+    /// How old the next batch may become.
+    batch_age: Duration,
     /// When to write the batch; `None` while it is empty.
     due: Option<Instant>,
     /// The follower that gets the rows that were written.
@@ -288,7 +293,7 @@ impl Writer {
         self.progress.launches.fetch_add(launches, Ordering::Relaxed);
         self.pending_events += events.len();
         if self.pending_events > 0 {
-            self.due.get_or_insert_with(|| Instant::now() + MAX_BATCH_AGE);
+            self.due.get_or_insert_with(|| Instant::now() + self.batch_age);
         }
         self.write_batch_if_due()
     }
@@ -301,6 +306,7 @@ impl Writer {
     /// Writes everything that is not in the file yet. While another program holds the write lock, batches are kept and written later.
     fn write_batch(&mut self) -> Result<(), RecordError> {
         self.due = None;
+        self.batch_age = age_after(self.batch_age);
         self.find_edges(false);
         if self.pending_events > 0 || self.assembler.has_rows_without_events() {
             let events = mem::take(&mut self.pending_events);
@@ -361,6 +367,11 @@ impl Writer {
             }
         }
     }
+}
+
+/// Returns how old the batch after one that was `age` old may become.
+fn age_after(age: Duration) -> Duration {
+    (2 * age).min(MAX_BATCH_AGE)
 }
 
 #[cfg(test)]

@@ -105,3 +105,12 @@ fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
     assert_eq!((recording.info.ended, recording.info.wall), (None, None), "the end is unknown");
     assert_eq!(recording.launches.last().unwrap().id.0 as usize, recording.launches.len(), "no launch is missing");
 }
+
+#[test]
+fn the_first_batches_are_written_early_and_later_ones_seldom() {
+    let ages = std::iter::successors(Some(FIRST_BATCH_AGE), |age| Some(age_after(*age)));
+    let early: Vec<Duration> = ages.take_while(|age| *age < MAX_BATCH_AGE).collect();
+    assert!(early.len() < 10, "few more transactions");
+    assert!(early.iter().sum::<Duration>() > MAX_BATCH_AGE, "until batches have their usual age");
+    assert!(early[0] <= MAX_BATCH_AGE / 30);
+}
