@@ -10,6 +10,7 @@ use libc::{FILE, c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, po
 /// An array of C strings that ends with NULL.
 pub type StringArray = *const *const c_char;
 
+// `execv` and `execvp` are hooked, too, but only `execve` and `execvpe` are called.
 // `jumped to`: functions with any number of arguments. Their hooks (in `variadic`) jump to the real function, so only its address is
 // needed.
 macro_rules! hooks {
@@ -59,8 +60,6 @@ macro_rules! hooks {
 
 hooks! {
     fn execve(path: *const c_char, argv: StringArray, environment: StringArray) -> c_int;
-    fn execv(path: *const c_char, argv: StringArray) -> c_int;
-    fn execvp(file: *const c_char, argv: StringArray) -> c_int;
     fn execvpe(file: *const c_char, argv: StringArray, environment: StringArray) -> c_int;
     fn posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const Actions, attributes: *const Attributes,
         argv: StringArray, environment: StringArray) -> c_int;

@@ -20,8 +20,11 @@ mod hooks;
 mod in_place;
 mod lock;
 mod names;
+#[path = "../../spawnscope/src/cli/accel/obstacle.rs"]
+mod obstacle;
 mod plan;
 mod popen;
+mod preload;
 mod program;
 mod redirect;
 mod search;

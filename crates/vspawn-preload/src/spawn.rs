@@ -6,9 +6,10 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t as Attributes, sigset_t};
 
-use crate::exec::find_shell;
+use crate::exec::find_program;
 use crate::hooks::{StringArray, real};
 use crate::plan::{Plan, Redirections, Start};
+use crate::preload::with_environment;
 use crate::program::is_program;
 use crate::redirect::{ErrorDestination, add_file_actions, error_destination};
 use crate::settings::{Counter, count};
@@ -74,11 +75,27 @@ pub unsafe fn skip_shell(pid: *mut pid_t, request: Request<'_>) -> Option<Replac
     launched
 }
 
+/// Launches a program. Returns 0 or an errno.
+///
+/// # Safety
+/// The request is valid for `posix_spawn`.
+pub unsafe fn start(pid: *mut pid_t, request: Request<'_>) -> c_int {
+    let Request { path, actions, attributes, argv, environment, .. } = request;
+    // SAFETY: as the caller promises. A relative path may name another file after the actions; then the library stays, or is left out.
+    unsafe {
+        with_environment(path, environment, |environment| {
+            real::posix_spawn(pid, path, actions, attributes, argv, environment)
+        })
+    }
+}
+
 /// Launches the planned program. Returns 0 or an errno.
 unsafe fn launch(pid: *mut pid_t, plan: &Plan, request: Request<'_>) -> c_int {
-    let (program, argv, environment) = (plan.program(), plan.arguments(), plan.environment());
-    // SAFETY: as the caller of `skip_shell` promises; the plan's arrays end with NULL.
-    let spawn = |actions| unsafe { real::posix_spawn(pid, program, actions, request.attributes, argv, environment) };
+    let spawn = |actions| {
+        let (path, argv, environment) = (plan.program(), plan.arguments(), plan.environment());
+        // SAFETY: as the caller of `skip_shell` promises; the plan's arrays end with NULL.
+        unsafe { start(pid, Request { path, actions, argv, environment, ..request }) }
+    };
     let Some(copy_actions) = request.copy_actions.filter(|_| !plan.words().redirections().is_empty()) else {
         return spawn(request.actions);
     };
@@ -124,10 +141,13 @@ unsafe extern "C" fn posix_spawn(
     let request = Request { path, actions, attributes, argv, environment, copy_actions: None };
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if !path.is_null() && is_named_as_shell(path) && skip_shell(pid, request).is_some() {
+        if path.is_null() {
+            return real::posix_spawn(pid, path, actions, attributes, argv, environment);
+        }
+        if is_named_as_shell(path) && skip_shell(pid, request).is_some() {
             return 0;
         }
-        real::posix_spawn(pid, path, actions, attributes, argv, environment)
+        start(pid, request)
     }
 }
 
@@ -142,20 +162,19 @@ unsafe extern "C" fn posix_spawnp(
 ) -> c_int {
     // SAFETY: the arguments are the caller's.
     unsafe {
-        if !file.is_null() && is_named_as_shell(file) {
-            let mut buffer = PathBuffer::new();
-            let before = errno();
-            let path = find_shell(file, &mut buffer);
-            set_errno(before);
-            let launched = path.and_then(|path| {
-                let request = Request { path, actions, attributes, argv, environment, copy_actions: None };
-                skip_shell(pid, request)
-            });
-            if launched.is_some() {
-                return 0;
-            }
+        let spawn = |environment| real::posix_spawnp(pid, file, actions, attributes, argv, environment);
+        if file.is_null() {
+            return spawn(environment);
         }
-        real::posix_spawnp(pid, file, actions, attributes, argv, environment)
+        let mut path = PathBuffer::new();
+        let Some(path) = find_program(file, &mut path) else {
+            return spawn(environment);
+        };
+        let request = Request { path, actions, attributes, argv, environment, copy_actions: None };
+        if is_named_as_shell(path) && skip_shell(pid, request).is_some() {
+            return 0;
+        }
+        with_environment(path, environment, spawn)
     }
 }
 

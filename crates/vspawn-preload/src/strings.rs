@@ -19,7 +19,15 @@ impl PathBuffer {
 
     /// Writes the parts one after the other. Returns whether they fit.
     pub fn set(&mut self, parts: &[&[u8]]) -> bool {
-        let mut length = 0;
+        self.write(0, parts)
+    }
+
+    /// Writes the parts after the present ones. Returns whether they fit.
+    pub fn push(&mut self, parts: &[&[u8]]) -> bool {
+        self.write(self.as_bytes().len(), parts)
+    }
+
+    fn write(&mut self, mut length: usize, parts: &[&[u8]]) -> bool {
         for part in parts {
             let Some(room) = self.bytes.get_mut(length..length + part.len()) else {
                 return false;

@@ -9,7 +9,7 @@ use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_sp
 use crate::exec::own_environment;
 use crate::hooks::{StringArray, real};
 use crate::lock::Lock;
-use crate::spawn::{ReplacedShell, Request, skip_shell};
+use crate::spawn::{ReplacedShell, Request, skip_shell, start};
 use crate::status::wait;
 use crate::strings::{errno, set_errno};
 
@@ -165,7 +165,7 @@ pub unsafe fn spawn(
         if let Some(replaced) = skip_shell(pid, request) {
             return Ok(Some(replaced));
         }
-        match real::posix_spawn(pid, SHELL, actions, attributes, argv, request.environment) {
+        match start(pid, request) {
             0 => Ok(None),
             error => Err(error),
         }

@@ -1,29 +1,38 @@
-//! The hooks of the exec functions with any number of arguments. A hook cannot pass such arguments on. So it saves the registers with the
-//! first arguments, inspects these, restores the registers, and jumps to the real function, which finds its arguments where the caller put
-//! them. `sh -c TEXT`, NULL and the environment fit into the registers on both architectures.
+//! The hooks of the exec functions with any number of arguments. Such a function cannot be written in stable Rust. So the hook saves the
+//! registers, in which the first arguments are, and calls a function that copies all arguments to an array and executes the program. If that
+//! fails, or there are too many arguments, the hook restores the registers and jumps to the real function, which finds its arguments
+//! where the caller put them.
 
 use core::ffi::c_void;
 
 use libc::c_char;
 
-use crate::exec::{own_environment, skip_searched_shell, skip_shell};
+use crate::exec::{execute, execute_searched, own_environment};
 use crate::hooks::{StringArray, address_of};
 
 type Text = *const c_char;
 
+/// The number of arguments in registers, and of words between the saved registers and the arguments on the stack: the return address.
+#[cfg(target_arch = "x86_64")]
+const REGISTERS: (usize, usize) = (6, 1);
+#[cfg(target_arch = "aarch64")]
+const REGISTERS: (usize, usize) = (8, 0);
+/// The largest number of arguments that are copied.
+const ARGUMENTS_MAX: usize = 128;
+
 macro_rules! variadic {
-    ($name:ident, $inspect:ident) => {
+    ($name:ident, $execute:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name() {
             // With the return address, seven words keep the stack aligned to 16 bytes.
             core::arch::naked_asm!(
-                "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "sub rsp, 8",
-                "call {inspect}",
-                "add rsp, 8", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
+                "push r9", "push r8", "push rcx", "push rdx", "push rsi", "push rdi", "mov rdi, rsp", "sub rsp, 8",
+                "call {execute}",
+                "add rsp, 8", "pop rdi", "pop rsi", "pop rdx", "pop rcx", "pop r8", "pop r9",
                 "jmp rax",
-                inspect = sym $inspect,
+                execute = sym $execute,
             )
         }
 
@@ -33,54 +42,86 @@ macro_rules! variadic {
         unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 "stp x29, x30, [sp, #-80]!", "stp x0, x1, [sp, #16]", "stp x2, x3, [sp, #32]",
-                "stp x4, x5, [sp, #48]", "stp x6, x7, [sp, #64]",
-                "bl {inspect}",
+                "stp x4, x5, [sp, #48]", "stp x6, x7, [sp, #64]", "add x0, sp, #16",
+                "bl {execute}",
                 "mov x16, x0",
                 "ldp x0, x1, [sp, #16]", "ldp x2, x3, [sp, #32]", "ldp x4, x5, [sp, #48]",
                 "ldp x6, x7, [sp, #64]", "ldp x29, x30, [sp], #80",
                 "br x16",
-                inspect = sym $inspect,
+                execute = sym $execute,
             )
         }
     };
 }
 
-variadic!(execl, inspect_execl);
-variadic!(execlp, inspect_execlp);
-variadic!(execle, inspect_execle);
+variadic!(execl, execute_execl);
+variadic!(execlp, execute_execlp);
+variadic!(execle, execute_execle);
 
-/// Returns the arguments as an array if there are exactly three. Registers after the NULL are undefined.
-fn exactly_three(arguments: [Text; 4]) -> Option<[Text; 4]> {
-    (arguments.iter().position(|argument| argument.is_null()) == Some(3)).then_some(arguments)
+/// The arguments of a call: the program, and the list that ends with NULL.
+struct Arguments {
+    program: Text,
+    list: [Text; ARGUMENTS_MAX + 1],
+    /// What follows the NULL, which only `execle` has.
+    saved: *const Text,
+    end: usize,
 }
 
-unsafe extern "C" fn inspect_execl(path: Text, shell: Text, option: Text, text: Text, end: Text) -> *mut c_void {
-    if let Some(argv) = exactly_three([shell, option, text, end]) {
-        // SAFETY: the arguments are the caller's.
-        unsafe { skip_shell(path, argv.as_ptr(), own_environment()) };
+impl Arguments {
+    /// Copies the arguments. Returns `None` if there are too many.
+    unsafe fn copy(saved: *const Text) -> Option<Arguments> {
+        let mut list = [core::ptr::null(); ARGUMENTS_MAX + 1];
+        for (index, copied) in (1..).zip(&mut list) {
+            // SAFETY: the arguments end with NULL, at which this loop ends.
+            *copied = unsafe { argument(saved, index) };
+            if copied.is_null() {
+                // SAFETY: the program is the first argument.
+                return Some(Arguments { program: unsafe { argument(saved, 0) }, list, saved, end: index });
+            }
+        }
+        None
+    }
+
+    unsafe fn environment(&self) -> StringArray {
+        // SAFETY: as the caller promises, the function is `execle`.
+        unsafe { argument(self.saved, self.end + 1) }.cast()
+    }
+}
+
+/// Reads one argument, in the saved registers or on the stack.
+unsafe fn argument(saved: *const Text, index: usize) -> Text {
+    let (in_registers, words_between) = REGISTERS;
+    let words = if index < in_registers { 0 } else { words_between };
+    // SAFETY: the caller reads no argument after the last.
+    unsafe { *saved.add(index + words) }
+}
+
+unsafe extern "C" fn execute_execl(saved: *const Text) -> *mut c_void {
+    // SAFETY: the arguments are those of a call of `execl`.
+    unsafe {
+        if let Some(arguments) = Arguments::copy(saved) {
+            execute(arguments.program, arguments.list.as_ptr(), own_environment());
+        }
     }
     address_of::execl()
 }
 
-unsafe extern "C" fn inspect_execlp(file: Text, shell: Text, option: Text, text: Text, end: Text) -> *mut c_void {
-    if let Some(argv) = exactly_three([shell, option, text, end]) {
-        // SAFETY: the arguments are the caller's.
-        unsafe { skip_searched_shell(file, argv.as_ptr(), own_environment()) };
+unsafe extern "C" fn execute_execlp(saved: *const Text) -> *mut c_void {
+    // SAFETY: the arguments are those of a call of `execlp`.
+    unsafe {
+        if let Some(arguments) = Arguments::copy(saved) {
+            execute_searched(arguments.program, arguments.list.as_ptr(), own_environment());
+        }
     }
     address_of::execlp()
 }
 
-unsafe extern "C" fn inspect_execle(
-    path: Text,
-    shell: Text,
-    option: Text,
-    text: Text,
-    end: Text,
-    environment: StringArray,
-) -> *mut c_void {
-    if let Some(argv) = exactly_three([shell, option, text, end]) {
-        // SAFETY: the arguments are the caller's.
-        unsafe { skip_shell(path, argv.as_ptr(), environment) };
+unsafe extern "C" fn execute_execle(saved: *const Text) -> *mut c_void {
+    // SAFETY: the arguments are those of a call of `execle`.
+    unsafe {
+        if let Some(arguments) = Arguments::copy(saved) {
+            execute(arguments.program, arguments.list.as_ptr(), arguments.environment());
+        }
     }
     address_of::execle()
 }

@@ -78,7 +78,8 @@ pub struct Result {
 }
 
 /// What each directory contains before a run.
-const CONTENTS: [&str; 7] = ["probe", "launch", "script", "plain", "lost", "directory", "counters"];
+const CONTENTS: [&str; 9] =
+    ["probe", "launch", "script", "plain", "lost", "directory", "counters", "loaded", "loaded-script"];
 
 impl Setting {
     pub fn new(function: &'static str, shell: &'static str) -> Setting {

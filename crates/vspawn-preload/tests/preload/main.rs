@@ -7,6 +7,9 @@ mod identity;
 mod in_place;
 #[path = "../../src/names.rs"]
 mod names;
+#[path = "../../../spawnscope/src/cli/accel/obstacle.rs"]
+mod obstacle;
+mod obstacles;
 mod programs;
 mod redirections;
 #[path = "../../src/text.rs"]
