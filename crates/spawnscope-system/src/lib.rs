@@ -7,7 +7,7 @@ pub mod arch;
 pub mod calibrate;
 pub mod clock;
 pub mod control_groups;
-pub mod exec_strings;
+mod exec_strings;
 pub mod files;
 pub mod held;
 pub mod launch_timing;

@@ -109,26 +109,91 @@ fn run_accel(spawnscope: &Path, arguments: &[&str]) -> Output {
     Command::new(spawnscope).arg("accel").args(arguments).output().unwrap()
 }
 
+/// Runs `env` with this LD_PRELOAD under accel. Returns the variables that it prints.
+fn variables_with(preload: &str) -> String {
+    build_library();
+    let mut accel = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    let output = accel.args(["accel", "--strict", "--", "env"]).env("LD_PRELOAD", preload).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 #[test]
 fn other_preloaded_libraries_are_kept() {
-    build_library();
-    let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-        .args(["accel", "--strict", "--", "env"])
-        .env("LD_PRELOAD", "/nonexistent/other.so")
-        .output()
-        .unwrap();
-    let variables = String::from_utf8_lossy(&output.stdout).into_owned();
+    let variables = variables_with("/nonexistent/other.so");
     assert!(variables.contains("libvspawn_preload.so:/nonexistent/other.so\n"), "{variables}");
     assert!(variables.contains("SPAWNSCOPE_ACCEL_STRICT=1\n"), "{variables}");
+    let variables = variables_with("/nonexistent/libasan.so.8 /nonexistent/other.so");
+    assert!(variables.contains("LD_PRELOAD=/nonexistent/libasan.so.8:/"), "{variables}");
+    assert!(variables.contains("/libvspawn_preload.so:/nonexistent/other.so\n"), "{variables}");
+}
+
+/// Compiles a C program, and returns whether that was possible.
+fn compile(source: &str, program: &Path, options: &[&str]) -> bool {
+    let file = program.with_extension("c");
+    fs::write(&file, source).unwrap();
+    Command::new("gcc").args(options).arg(file).arg("-o").arg(program).status().unwrap().success()
+}
+
+/// Ignores SIGPIPE, blocks SIGUSR1, closes standard input and error, and executes the arguments with an environment that std cannot represent.
+const INHERIT: &str = r#"
+#include <signal.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    char *environment[] = {"B=1", "A=1", "without", "A=2", "PATH=/usr/bin:/bin", "=x", "C.D=3", NULL};
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    close(0);
+    close(2);
+    execve(argv[1], argv + 1, environment);
+    return argc;
+}"#;
+
+#[test]
+fn the_command_inherits_what_accel_has_inherited() {
+    build_library();
+    let directory = tempfile::tempdir().unwrap();
+    let inherit = directory.path().join("inherit");
+    assert!(compile(INHERIT, &inherit, &[]));
+    let run = |prefix: &[&str], command: &[&str]| {
+        let output = Command::new(&inherit).args(prefix).args(command).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!text.is_empty(), "{prefix:?} {command:?}");
+        text.split('\0').filter(|entry| !entry.starts_with("LD_PRELOAD=")).collect::<Vec<_>>().join("\n")
+    };
+    let accel = [env!("CARGO_BIN_EXE_spawnscope"), "accel", "--no-hugetlb", "--"];
+    for command in [
+        &["/bin/cat", "/proc/self/environ"][..],
+        &["/bin/grep", "Sig\\(Ign\\|Blk\\)", "/proc/self/status"],
+        &["/bin/ls", "/proc/self/fd"],
+    ] {
+        assert_eq!(run(&accel, command), run(&[], command));
+    }
+}
+
+#[test]
+fn programs_with_a_sanitizer_run_without_the_library() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("p");
+    if !compile("int main(void) { return 3; }", &program, &["-fsanitize=address"]) {
+        eprintln!("SKIPPED: gcc has no AddressSanitizer");
+        return;
+    }
+    let name = program.to_str().unwrap();
+    let directly = accel(&["--", name]);
+    assert_eq!(directly.status.code(), Some(3), "{directly:?}");
+    assert!(errors(&directly).contains("is built with a sanitizer"), "{directly:?}");
+    let below = accel(&["--", "sh", "-c", &format!("{name}; exit $?")]);
+    assert_eq!((below.status.code(), &*errors(&below)), (Some(3), ""));
 }
 
 #[test]
 fn a_warning_says_why_a_program_cannot_be_preloaded() {
     let directory = tempfile::tempdir().unwrap();
-    let (source, program) = (directory.path().join("p.c"), directory.path().join("p"));
-    fs::write(&source, "int main(void) { return 0; }").unwrap();
-    let cc = Command::new("cc").arg("-static").arg(&source).arg("-o").arg(&program).status();
-    assert!(cc.unwrap().success());
+    let program = directory.path().join("p");
+    assert!(compile("int main(void) { return 0; }", &program, &["-static"]));
     assert!(warnings(&program).contains("statically linked"));
     let copy = directory.path().join("copy");
     fs::copy(fs::canonicalize("/bin/true").unwrap(), &copy).unwrap();

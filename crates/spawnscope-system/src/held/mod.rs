@@ -41,6 +41,23 @@ pub enum StartError {
     Failed(String, io::Error),
 }
 
+/// Executes a command in this process, with everything that this process has inherited, and with these variables set. Returns only if that
+/// fails.
+#[must_use]
+pub fn execute(command: &[OsString], variables: &[(OsString, OsString)]) -> StartError {
+    let given = command.first().map_or(OsStr::new(""), OsString::as_os_str);
+    let name = given.to_string_lossy().into_owned();
+    let path = match program::find(given) {
+        Ok(path) => path,
+        Err(error) => return error,
+    };
+    let mask = SigSet::thread_get_mask().unwrap_or_else(|_| SigSet::empty());
+    match PreparedCommand::new(&path, command, None, variables, mask) {
+        Some(prepared) => execution_failed(name, prepared.execute().into()),
+        None => StartError::Nul(name),
+    }
+}
+
 /// A command that exists as a process but has not been executed yet.
 #[derive(Debug)]
 pub struct HeldCommand {

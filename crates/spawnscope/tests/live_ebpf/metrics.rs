@@ -163,7 +163,7 @@ fn the_file_exists_while_the_recording_is_in_progress() {
 fn a_bad_file_is_an_error_before_the_command_starts() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let marker = directory.path().join("ran");
-    for (file, why) in [("missing/x.prom", "failed to create"), (".", "must be a regular file")] {
+    for (file, why) in [("missing/x.prom", "failed to create"), (".", "Is a directory")] {
         let file = directory.path().join(file);
         let words = ["record", "-o", "/dev/null/none", "--metrics"].map(std::ffi::OsString::from);
         let rest = ["--".into(), "touch".into(), marker.clone().into_os_string()];

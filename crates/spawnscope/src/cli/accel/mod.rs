@@ -1,17 +1,17 @@
-//! `spawnscope accel`: runs a command with `libvspawn_preload.so`, which skips needless shells. `program` detects
-//! commands into which the library cannot be loaded, `explain` is `--explain`, `compare` is `--record`.
+//! `spawnscope accel`: runs a command with `libvspawn_preload.so`, which skips needless shells. `program` and `obstacle` detect
+//! commands into which the library must not be loaded, `explain` is `--explain`, `compare` is `--record`.
 //!
 //! The command replaces this process, so that its parent is the caller of spawnscope.
 
 mod compare;
 mod explain;
+mod obstacle;
 mod program;
 
 use std::env;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -20,9 +20,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::args::AccelArguments;
 use super::output::print_message;
-use crate::exec_strings::ExecStrings;
-use crate::held::StartError;
-use crate::held::inheritance::restore_dispositions;
+use crate::held;
 
 const LIBRARY: &str = "libvspawn_preload.so";
 /// Where the library is, relative to spawnscope's directory, after `make install`, `make build` and `cargo build`.
@@ -35,36 +33,21 @@ const TUNABLE: &str = "glibc.malloc.hugetlb";
 /// # Errors
 /// When spawnscope itself fails, or the command cannot be executed.
 pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
-    let name = &arguments.command[0];
-    let library = (!arguments.no_preload).then(find_library).transpose()?;
+    let mut library = (!arguments.no_preload).then(find_library).transpose()?;
     if arguments.record {
         return compare::run(arguments);
     }
     if arguments.explain {
         return explain::run(arguments);
     }
-    if let Some(notice) = library.as_ref().and_then(|_| program::notice(name)) {
+    if let Some(notice) = library.as_ref().and_then(|_| program::notice(&arguments.command[0])) {
         print_message(&notice);
+        library = None;
     }
     if let Some(files) = arguments.open_files {
         lower_open_files(files)?;
     }
-    Err(start_error(name, execute(arguments, library.as_deref())).into())
-}
-
-/// Executes the command in this process, with the arguments, environment and signals that it would have without accel. Returns only on
-/// failure. `Command` would sort the environment, and leave out entries that are not variables.
-fn execute(arguments: &AccelArguments, library: Option<&Path>) -> io::Error {
-    let path = CString::new(arguments.command[0].as_bytes()).ok();
-    let argv = ExecStrings::arguments(&arguments.command);
-    let environment = ExecStrings::own_environment_with(&variables(arguments, library));
-    let (Some(path), Some(argv), Some(environment)) = (path, argv, environment) else {
-        return io::ErrorKind::InvalidInput.into();
-    };
-    restore_dispositions();
-    // SAFETY: the path ends with NUL, and both lists end with NULL and outlive the call.
-    unsafe { libc::execvpe(path.as_ptr(), argv.as_ptr(), environment.as_ptr()) };
-    io::Error::last_os_error()
+    Err(held::execute(&arguments.command, &variables(arguments, library.as_deref())).into())
 }
 
 /// Lowers only the soft limit: a program that needs more descriptors can raise it again.
@@ -81,7 +64,7 @@ fn lower_open_files(files: u64) -> Result<()> {
 fn variables(arguments: &AccelArguments, library: Option<&Path>) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     if let Some(library) = library {
-        variables.push(("LD_PRELOAD".into(), prepend(library.as_os_str(), env::var_os("LD_PRELOAD"))));
+        variables.push(("LD_PRELOAD".into(), insert_library(library.as_os_str(), env::var_os("LD_PRELOAD"))));
     }
     if arguments.strict {
         variables.push(("SPAWNSCOPE_ACCEL_STRICT".into(), "1".into()));
@@ -100,7 +83,19 @@ fn variables(arguments: &AccelArguments, library: Option<&Path>) -> Vec<(OsStrin
     variables
 }
 
-/// Prepends a value to a list of values separated by colons, as in LD_PRELOAD and GLIBC_TUNABLES.
+/// Inserts the library into a value of LD_PRELOAD: before the others, so that these see the execs of the programs and not those of the shells,
+/// but after the runtimes of sanitizers, which must be first.
+fn insert_library(library: &OsStr, list: Option<OsString>) -> OsString {
+    let list = list.unwrap_or_default();
+    let libraries: Vec<&[u8]> =
+        list.as_bytes().split(|byte| b" :".contains(byte)).filter(|name| !name.is_empty()).collect();
+    let is_sanitizer = |path: &&[u8]| path.rsplit(|byte| *byte == b'/').next().is_some_and(obstacle::is_sanitizer);
+    let at = libraries.iter().take_while(|path| is_sanitizer(path)).count();
+    let (first, others) = libraries.split_at(at);
+    OsString::from_vec([first, &[library.as_bytes()], others].concat().join(&b':'))
+}
+
+/// Prepends a value to a list of values separated by colons, as in GLIBC_TUNABLES.
 fn prepend(value: &OsStr, list: Option<OsString>) -> OsString {
     match list.filter(|list| !list.is_empty()) {
         Some(list) => [value, &list].join(OsStr::new(":")),
@@ -133,17 +128,4 @@ fn find_library() -> Result<PathBuf> {
         );
     }
     Ok(library)
-}
-
-/// Returns why the command was not executed. The exit status is derived from this error.
-fn start_error(name: &OsStr, error: io::Error) -> StartError {
-    let shown = name.to_string_lossy().into_owned();
-    match error.kind() {
-        io::ErrorKind::NotFound if name.as_bytes().contains(&b'/') && Path::new(name).exists() => {
-            StartError::NoInterpreter(shown)
-        }
-        io::ErrorKind::NotFound => StartError::NotFound(shown),
-        io::ErrorKind::InvalidInput => StartError::Nul(shown),
-        _ => StartError::NotExecutable(shown, error),
-    }
 }
