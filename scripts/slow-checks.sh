@@ -24,6 +24,12 @@ for name in "${names[@]}"; do
     grep -v '^#' "$table" | cut -f 1 | grep -qxF -- "$name" || fail "$table has no check called $name"
 done
 
+# A path that was renamed would never be touched again.
+set -o noglob
+for path in $(grep -v '^#' "$table" | cut -f 2); do
+    [ -n "$(git ls-files -- "$path" | head -n 1)" ] || fail "$table: no file is at $path"
+done
+
 # is_whole NAME PATHS: whether a check is run whole. A path is a pattern of git.
 is_whole() {
     local patterns

@@ -29,12 +29,6 @@ impl ExecStrings {
         strings.collect::<Result<_, _>>().ok().map(ExecStrings::new)
     }
 
-    /// Creates the list for the arguments of a program; `None` if a string contains a NUL.
-    pub fn arguments(words: &[OsString]) -> Option<ExecStrings> {
-        let strings = words.iter().map(|word| CString::new(word.as_bytes()));
-        strings.collect::<Result<_, _>>().ok().map(ExecStrings::new)
-    }
-
     /// Creates the list for our environment with these variables set; `None` if a string contains a NUL. All other entries keep their
     /// order, duplicates included, even if they are not variables.
     pub fn own_environment_with<'a>(

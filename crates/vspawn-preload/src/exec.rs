@@ -73,16 +73,12 @@ pub unsafe fn find_program(file: *const c_char, path: &mut PathBuffer) -> Option
 /// # Safety
 /// The arguments are valid for `execve`.
 pub unsafe fn execute(path: *const c_char, argv: StringArray, environment: StringArray) -> c_int {
-    // SAFETY: as the caller promises. The check for a shell saves all other execs the large buffers of `skip_shell` on the stack.
+    // SAFETY: as the caller promises.
     unsafe {
         if path.is_null() {
             return real::execve(path, argv, environment);
         }
-        if is_named_as_shell(path) {
-            skip_shell(path, argv, environment);
-        } else if in_place::is_candidate(path) {
-            in_place::replace_program(path, argv, environment);
-        }
+        intercept(path, argv, environment);
         with_environment(path, environment, |environment| real::execve(path, argv, environment))
     }
 }
@@ -101,12 +97,20 @@ pub unsafe fn execute_searched(file: *const c_char, argv: StringArray, environme
         let Some(path) = find_program(file, &mut path) else {
             return real::execvpe(file, argv, environment);
         };
+        intercept(path, argv, environment);
+        with_environment(path, environment, |environment| real::execvpe(file, argv, environment))
+    }
+}
+
+/// Executes the command of a shell that is not needed, or does the work of a small program. Returns if the program has to be executed.
+unsafe fn intercept(path: *const c_char, argv: StringArray, environment: StringArray) {
+    // SAFETY: the arguments are valid for `execve`. The check for a shell saves all other execs the large buffers of `skip_shell` on the stack.
+    unsafe {
         if is_named_as_shell(path) {
             skip_shell(path, argv, environment);
         } else if in_place::is_candidate(path) {
             in_place::replace_program(path, argv, environment);
         }
-        with_environment(path, environment, |environment| real::execvpe(file, argv, environment))
     }
 }
 

@@ -11,6 +11,10 @@ use tempfile::TempDir;
 
 pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
+/// The hooked functions with which `launch` executes a program.
+pub const FUNCTIONS: [&str; 10] =
+    ["execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "vfork", "posix_spawn", "posix_spawnp"];
+
 /// Builds the library as for users, since cargo does not build it for a test. Returns its path.
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::build::{Directory, Setting, library};
+use crate::build::{Directory, FUNCTIONS, Setting, library};
 
 const SHELLS: [&str; 2] = ["/bin/dash", "/bin/bash"];
 
@@ -197,18 +197,7 @@ fn after_an_exec_a_signal_status_is_the_commands_own_unless_strict() {
 fn every_hooked_function_skips_the_shell() {
     let directory = Directory::new();
     for shell in SHELLS {
-        for function in [
-            "execve",
-            "execv",
-            "execvp",
-            "execvpe",
-            "execl",
-            "execlp",
-            "execle",
-            "vfork",
-            "posix_spawn",
-            "posix_spawnp",
-        ] {
+        for function in FUNCTIONS {
             let setting = Setting::new(function, shell).with("SHLVL", "1");
             assert_eq!(directory.compare(&setting, &[b"probe 'a b'"]), 1, "{function} {shell}");
             directory.compare(&setting, &[b"probe $HOME", b"missing", b"script", b"echo a"]);
