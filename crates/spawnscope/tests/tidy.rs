@@ -17,8 +17,6 @@ const CLI: &str = "crates/spawnscope/src/cli";
 /// own text.
 const MAY_WRITE: [&str; 4] = ["output.rs", "record.rs", "progress.rs", "bench/progress.rs"];
 const MAX_LINES: usize = 500;
-/// Maximum number of closures that a file may bind to names.
-const MAX_BOUND_CLOSURES: usize = 2;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -168,27 +166,6 @@ fn no_file_is_too_long() {
         assert_violates(too_long, path, &"\n".repeat(MAX_LINES + 1));
     }
     assert_tree_complies(too_long);
-}
-
-/// Finds files that bind many closures to names. A closure is written where it is used; code that needs a name is a function.
-fn bound_closures(path: &Path, text: &str) -> Vec<String> {
-    let bindings = text.split("let ").skip(1).filter(|rest| {
-        let value = rest.split_once(" =").map_or("", |(name, value)| if name.contains('\n') { "" } else { value });
-        let value = value.trim_start();
-        value.strip_prefix("move ").unwrap_or(value).starts_with('|')
-    });
-    let count = bindings.count();
-    let is_wrong = suffix(path) == "rs" && count > MAX_BOUND_CLOSURES;
-    is_wrong.then(|| format!("{count} closures are bound to names")).into_iter().collect()
-}
-
-#[test]
-fn closures_are_written_where_they_are_used() {
-    for binding in ["let add = |a| a + 1;", "let mut add = move || {};", "let add: F =\n    |a| a;"] {
-        assert_violates(bound_closures, "src/a.rs", &format!("{binding}\n").repeat(MAX_BOUND_CLOSURES + 1));
-    }
-    assert!(bound_closures(Path::new("src/a.rs"), &"let all = a || b;\n".repeat(9)).is_empty());
-    assert_tree_complies(bound_closures);
 }
 
 fn without_header(path: &Path, text: &str) -> Vec<String> {
