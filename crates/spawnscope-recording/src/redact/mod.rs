@@ -2,31 +2,29 @@
 //! the secret. If a program or a name indicates a secret, doubtful values are masked, too. But arguments of forms that are frequent in
 //! ordinary commands (`-DEND_TOKEN=5`, `--passes=3`, `-p 22`) are kept.
 //!
-//! `programs.txt` is the table of programs, which `table` parses. `command` processes a command line, and `text` processes the commands in a
-//! text, which `shell` splits. `names` and `values` judge names and values. `assignments`, `shapes` and `urls` search within one argument.
+//! `names` and `values` judge names and values. `inside` searches one argument for names with values, with `shapes` and `urls` for secrets
+//! that need no name. `command` searches the arguments of a command, which `options` matches with the table, and `text` the commands of a script,
+//! which `shell` splits. `programs.txt` lists the programs whose secrets have neither a name nor a common form.
 
-mod assignments;
 mod command;
+mod inside;
 mod names;
 mod options;
-mod secret_ranges;
 mod shapes;
 mod shell;
 mod table;
-mod template;
 mod text;
 mod urls;
 mod values;
-mod vocabulary;
-mod word;
+mod words;
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-use self::secret_ranges::SecretRanges;
-use self::word::Word;
+use self::inside::Kind;
+use self::words::{Found, Word};
 
 /// Whether secrets are masked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +40,7 @@ impl Redaction {
     #[must_use]
     pub fn apply(self, argv: &[u8]) -> Cow<'_, [u8]> {
         // This function runs for each launch, so the few that may contain a secret are selected quickly.
-        if self == Redaction::Keep || !SUSPICIOUS.is_match(argv) {
+        if self == Redaction::Keep || !is_suspicious(argv) {
             return Cow::Borrowed(argv);
         }
         masked(argv, find_in_argv(argv))
@@ -51,18 +49,19 @@ impl Redaction {
     /// Masks a path or another short text that is not a command line.
     #[must_use]
     pub fn apply_to_path(self, path: &[u8]) -> Cow<'_, [u8]> {
-        if self == Redaction::Keep || !SUSPICIOUS.is_match(path) {
+        if self == Redaction::Keep || !is_suspicious(path) {
             return Cow::Borrowed(path);
         }
-        let mut ranges = SecretRanges::default();
-        shapes::find(path, false, &mut ranges);
-        urls::find_in_path(path, &mut ranges);
+        let mut found = Found::default();
         // A path with spaces may be a whole command line that was executed by mistake.
         if path.iter().any(u8::is_ascii_whitespace) {
-            assignments::find(path, &mut ranges);
-            ranges.add_relative(&text::find(path, 1), 0);
+            inside::find(&Word::plain(path, 0), Kind::Text, &mut found);
+            text::find(path, 1, &mut found);
+        } else {
+            shapes::find(path, false, &mut found);
+            urls::find(path, &mut found);
         }
-        masked(path, ranges)
+        masked(path, found)
     }
 
     /// Masks the value that belongs to a name, as if name and value were an option: `--token=x`, `--mirror=https://user:password@host`.
@@ -87,36 +86,63 @@ impl Redaction {
     }
 }
 
-fn masked(bytes: &[u8], ranges: SecretRanges) -> Cow<'_, [u8]> {
-    if ranges.is_empty() { Cow::Borrowed(bytes) } else { Cow::Owned(ranges.mask(bytes)) }
+fn masked(bytes: &[u8], found: Found) -> Cow<'_, [u8]> {
+    if found.is_empty() { Cow::Borrowed(bytes) } else { Cow::Owned(found.mask(bytes)) }
 }
 
-fn find_in_argv(argv: &[u8]) -> SecretRanges {
-    let mut ranges = SecretRanges::default();
+fn find_in_argv(argv: &[u8]) -> Found {
+    let mut found = Found::default();
     // Tokens do not contain NUL, and one search through the whole argv is faster than one for each argument.
-    shapes::find(argv, !argv.ends_with(b"\0"), &mut ranges);
+    shapes::find(argv, !argv.ends_with(b"\0"), &mut found);
     let mut start = 0;
     let mut words = Vec::new();
     for argument in argv.split_inclusive(|byte| *byte == 0) {
         words.push(Word::plain(argument.strip_suffix(b"\0").unwrap_or(argument), start));
         start += argument.len();
     }
-    command::find(&words, 0, &mut ranges);
-    ranges
+    command::find(&words, 0, &mut found);
+    text::resolve(&[], &[shell::Command { words, ..Default::default() }], &mut found);
+    found
 }
 
-/// Matches every argv that contains a secret, and few others, by secret words, prefixes of tokens, and names of programs in the table.
+/// Whether an argv may contain a secret.
+fn is_suspicious(text: &[u8]) -> bool {
+    SUSPICIOUS.is_match(text) || shapes::has_key(text)
+}
+
+/// Whether a word may contain a secret in itself.
+fn is_revealing(text: &[u8]) -> bool {
+    REVEALING.is_match(text) || shapes::has_key(text)
+}
+
+/// Matches every word that contains a secret, and few others: by secret words, logins and prefixes of tokens.
+static REVEALING: LazyLock<Regex> = LazyLock::new(|| compile(&revealing()));
+
+/// Matches every argv that contains a secret, and few others: also by words that announce a login, and names of programs in the table.
 static SUSPICIOUS: LazyLock<Regex> = LazyLock::new(|| {
-    const WORDS: &str = r"(?i:pass|pwd|pswd|[_\-.]pw|\bpw|[a-z]pw\b|secret|token|key|cred|auth|cookie|psk|bearer|jwt|mnemonic|otp|sig=|signature=|identified
-        |session|sid=|ticket=|hmac=|code=|\bpin|-pin|puk|x-api|x-csrf|x-xsrf|sonar\.login|expect)";
-    const LOGINS: &str = r":/?[^/\s\x00]*@|:/[^\s\x00]*@";
-    const USERS: &str = r"[\x00\s](?:-u|-U|--user|--username|-user|-username|--login)[\x00\s]";
-    let programs: Vec<String> = table::programs_with_secrets().into_iter().map(regex::escape).collect();
-    let programs = programs.join("|");
-    let programs = format!(r"(?:^|[\x00/\s'\x22`;&|(])(?:{programs})(?:$|[\x00\s.:@0-9\-'\x22`;&|)])");
-    let pattern = format!("(?x-u){WORDS}|{LOGINS}|{USERS}|{programs}|{}", shapes::pattern());
-    Regex::new(&pattern).expect("the patterns in this directory are valid, as its tests show")
+    const LOGINS: &str = r"[\x00\s](?:-u|-U|-a|-D|--user|--username|-user|-username|--login|login|signin|logon|register|unlock|unseal|unwrap)[\x00\s]";
+    let names = table::programs_with_secrets().into_iter().map(|name| match name.strip_suffix('*') {
+        Some(start) => format!(r"{}[\w.\-]*", regex::escape(start)),
+        None => regex::escape(name),
+    });
+    let programs = names.collect::<Vec<_>>().join("|");
+    compile(&format!(
+        r"{}|{LOGINS}|(?:^|[\x00/\s'\x22`;&|(=])(?:{programs})(?:$|[\x00\s.:@0-9\-'\x22`;&|)])",
+        revealing()
+    ))
 });
+
+fn revealing() -> String {
+    const WORDS: &str = r"(?i:pass|pwd|pswd|[_\-.]pw|\bpw|[a-z]pw\b|secret|token|key|cred|auth|cookie|psk|bearer|jwt|mnemonic|otp|sig=|signature=|identified
+        |session|sid=|ticket=|hmac=|code=|\bpin|-pin|puk|x-api|x-csrf|x-xsrf|sonar\.login|expect|\buser\s*=)";
+    const URLS: &str = r":/?[^/\s\x00]*@|:/[^\s\x00]*@";
+    format!("{WORDS}|{URLS}|{}", shapes::pattern())
+}
+
+fn compile(pattern: &str) -> Regex {
+    // The pattern matches bytes, because arguments need not be UTF-8.
+    Regex::new(&format!("(?x-u){pattern}")).expect("the patterns in this directory are valid, as its tests show")
+}
 
 #[cfg(test)]
 mod tests;

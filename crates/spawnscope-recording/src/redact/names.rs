@@ -1,81 +1,142 @@
-//! Decides which names denote secrets: `API_KEY`, `--db-password`, `authToken`, but not `KEYMAP`, `--max-tokens` or `--token-file`. A name
-//! is split into words at `_`, `-`, `.` and changes of case, and the words decide. `values` judges values.
+//! Decides which names denote secrets: `API_KEY`, `--db-password`, `authToken`, `pass-phrase`, but not `KEYMAP`, `--max-tokens` or
+//! `--token-file`. A name is split into words at punctuation and changes of case, and the words decide. `values` judges values.
 
-use super::vocabulary::{
-    DESCRIBING_WORDS, NO_PASS_WORDS, NO_TOKEN_WORDS, OTHER_KEY_WORDS, PASSWORDS, PIN_WORDS, SECRET_ENDINGS,
-    SECRET_KEY_WORDS, SECRET_WORDS, SWITCHES, is_among,
-};
+use std::collections::HashSet;
+use std::sync::{LazyLock, OnceLock};
 
-/// The type of secret that a name announces.
+use regex::bytes::Regex;
+
+use super::compile;
+
+/// How sure it is that a value is secret, which decides what `values` masks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SecretType {
-    /// A password.
+pub(super) enum Evidence {
+    /// A password: everything except numbers of three digits, switches, paths and references.
     Password,
-    /// A token or a key of a service.
+    /// A token or a key of a service: the same, except names of schemes.
     Secret,
     /// Credentials: a token or `user:X`.
     Login,
-    /// A key. Whether it is secret depends on the value.
-    Key,
+    /// Only a value that looks random is secret.
+    Weak,
 }
 
+/// Words for passwords, alone or at the end of a longer word.
+const PASSWORDS: &str = "password passwords passwd passphrase passwort passcode passwrd pswd pwd pass";
+/// Words that make a name secret.
+static SECRET_WORDS: List = List::new(
+    "pw psk secret token key keys credential credentials cred creds auth cookie bearer jwt mnemonic otp totp \
+    pin puk passkey apikey apitoken authkey userpwd twofactor requirepass masterauth",
+);
+/// Word endings that make a name secret.
+const SECRET_ENDINGS: &str = "secret token apikey accesskey secretkey privatekey authkey masterkey encryptionkey licensekey sharedkey \
+    sessionkey storagekey accountkey clientkey credential credentials cookie bindpw rootpw userpw adminpw psk proxyauth basicauth \
+    httpauth masterauth activationkey subscriptionkey authorization newpin sopin userpin";
+/// Words before `key` that make the key secret.
+static SECRET_KEY_WORDS: List = List::new(
+    "api access secret auth authentication authorization private account encryption encrypt enc decryption \
+    decrypt master license licence app application service client signing deploy deployment storage webhook shared session user admin \
+    subscription integration ingest ingestion activation hmac jwt aes crypto cipher wifi wep wpa preshared psk sas consumer root vault \
+    stripe openai instrumentation write functions function token cookie unseal setup recovery wallet developer personal bot join cluster",
+);
+/// Words before `key` for keys that are not secret.
+static OTHER_KEY_WORDS: List = List::new(
+    "public pub cache sort primary foreign partition hash group order hot host known index unique map row \
+    shortcut object lookup dedup idempotency routing translation config setting registry default recv trusted gpg pgp sign lsign local \
+    send search export import delete edit receive fetch signed range tag label metadata json dict field column merge compose leader \
+    press arrow any meta restore foreignkey sortkey apt rpm repo archive keyboard bind string annotation topology",
+);
+/// Words after a secret word that show that the value only describes the secret.
+static DESCRIBING_WORDS: List = List::new(
+    "file files path paths dir directory folder name names id ids count counts type types kind ttl timeout \
+    expiry expires expiration expire expired age days hours minutes seconds interval len length size sizes limit limits max min num url \
+    uri endpoint host hostname port format algorithm algorithms alg algo cipher ciphers bits bit usage policy policies rotation header \
+    headers prefix suffix field fields param stdin prompt env var variable fd command cmd program script helper provider providers ring \
+    map mapping maps board boards alias arn ref reference method methods mode mech mechanism mechanisms scheme realm user username users \
+    issuer scope scopes audience store manager service backend server db database location source version versions checking check \
+    verification verify validation validator valid strength complexity history required require enabled disabled enable disable only \
+    through thru generator generate rounds iterations cost hint help reset recovery change expiring minlen maxlen class classes ratio \
+    retries retry attempts lock unlock agent authority authentication authentications exchange spec share index column pattern regex \
+    template budget cache in out output input filename basename warn logfile plugin args cert ca flags cflags filenames error errors jar \
+    domain domains schema engine status state grip servers",
+);
+/// Words at the start of an option that has no secret as its next argument, or that acts on a stored secret.
+static SWITCHES: List = List::new(
+    "no ask prompt require required requires disable enable skip with without has is allow show print list export \
+    import delete remove recv receive send edit generate gen create verify check max min num count public pub quick search ignore hide \
+    force want copy stdin",
+);
+/// Words after a secret word that only say which secret it is, or complete the word: `DB_PASS_PROD`, `SECRET_KEY_BASE`, `--pass-phrase`.
+static NEUTRAL: List = List::new(
+    "prod production dev development staging stage test testing qa live local ci root admin db new old value string \
+    text material plain plaintext raw base hash encrypted hashed b current default primary secondary backup main rw ro phrase word code wd",
+);
+/// Words before `pass` that show that it is not a password, as in `first-pass` and `compass`.
+static NO_PASS_WORDS: List = List::new(
+    "first second third multi one two single render all low high band fast over under by com tres encom sur sub \
+    num n max last boarding opt",
+);
+/// Words before `token` for tokens of a parser, a language model or a paged list.
+static NO_TOKEN_WORDS: List = List::new(
+    "end start eos bos pad unk sep cls stop begin next page starting continuation max min num n last first per \
+    prompt image special client_request",
+);
+/// Words before `pin` that make the pin secret.
+static PIN_WORDS: List = List::new("so user card sim unlock new old default set login token device");
+/// HTTP headers that contain credentials although no word of their names is secret.
+static SECRET_HEADERS: List = List::new(
+    "authorization proxy-authorization cookie set-cookie x-amz-security-token x-api x-session x-session-id \
+    x-csrf x-xsrf",
+);
+/// The beginnings of all secret words. This test is faster than splitting a name into words, and excludes most names.
+static STEMS: LazyLock<Regex> = LazyLock::new(|| {
+    compile("(?i:pas|pw|psk|psw|pin|puk|secret|token|key|cred|auth|cookie|bearer|jwt|otp|mnemonic|requirepa|twofa)")
+});
 /// Only this many bytes at the end of a name are judged.
-const MAX_NAME_BYTES: usize = 64;
-/// Only this many words at the end of a name are judged.
-const MAX_WORDS: usize = 16;
+pub(super) const MAX_NAME_BYTES: usize = 64;
 
-/// The words of a name in lower case.
-struct Words {
-    text: [u8; MAX_NAME_BYTES],
-    /// The start and the end of each word in `text`.
-    bounds: [(u8, u8); MAX_WORDS],
-    count: usize,
+/// A list of words in lower case, which are separated by spaces.
+pub(super) struct List {
+    text: &'static str,
+    words: OnceLock<HashSet<&'static [u8]>>,
 }
 
-impl Words {
-    fn split(name: &[u8]) -> Words {
-        let name = &name[name.len().saturating_sub(MAX_NAME_BYTES)..];
-        let mut words = Words { text: [0; MAX_NAME_BYTES], bounds: [(0, 0); MAX_WORDS], count: 0 };
-        let mut start = 0;
-        for (at, byte) in name.iter().enumerate() {
-            words.text[at] = byte.to_ascii_lowercase();
-            if !byte.is_ascii_alphanumeric() {
-                words.add(start, at);
-                start = at + 1;
-            } else if begins_word(name, at) {
-                words.add(start, at);
-                start = at;
-            }
-        }
-        words.add(start, name.len());
-        words
+impl List {
+    pub(super) const fn new(text: &'static str) -> List {
+        List { text, words: OnceLock::new() }
     }
 
-    /// Adds a word. If there are too many, the last ones are kept.
-    fn add(&mut self, start: usize, end: usize) {
-        if start >= end {
-            return;
-        }
-        if self.count == MAX_WORDS {
-            self.bounds.rotate_left(1);
-            self.count -= 1;
-        }
-        // Both numbers are at most `MAX_NAME_BYTES`.
-        self.bounds[self.count] = (start as u8, end as u8);
-        self.count += 1;
+    /// Whether a word is in the list, regardless of case.
+    pub(super) fn has(&self, word: &[u8]) -> bool {
+        let words = self.words.get_or_init(|| self.text.split_ascii_whitespace().map(str::as_bytes).collect());
+        words.contains(word)
+            || word.iter().any(u8::is_ascii_uppercase) && words.contains(&word.to_ascii_lowercase()[..])
     }
+}
 
-    /// Returns a word without trailing digits, as in `password1`.
-    fn get(&self, at: usize) -> &[u8] {
-        let (start, end) = self.bounds[at];
-        let word = &self.text[usize::from(start)..usize::from(end)];
-        let letters = word.iter().rposition(|byte| !byte.is_ascii_digit());
-        letters.map_or(word, |last| &word[..=last])
-    }
+/// Whether a word is in a short list, whose words are separated by spaces.
+pub(super) fn is_among(word: &[u8], list: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
 
-    fn all(&self) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
-        (0..self.count).map(|at| self.get(at))
+/// Splits a name into its words in lower case, without trailing digits, as in `password1`.
+fn split(name: &[u8]) -> Vec<Vec<u8>> {
+    let name = &name[name.len().saturating_sub(MAX_NAME_BYTES)..];
+    let mut words = vec![Vec::new()];
+    for (at, byte) in name.iter().enumerate() {
+        if !byte.is_ascii_alphanumeric() || begins_word(name, at) {
+            words.push(Vec::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| byte.is_ascii_alphanumeric()) {
+            word.push(byte.to_ascii_lowercase());
+        }
     }
+    words.retain(|word| !word.is_empty());
+    for word in &mut words {
+        let letters = word.iter().rposition(|byte| !byte.is_ascii_digit()).map_or(word.len(), |last| last + 1);
+        word.truncate(letters);
+    }
+    words
 }
 
 /// Whether a change of case starts a word: `authToken`, `APIKey`.
@@ -88,133 +149,84 @@ fn begins_word(name: &[u8], at: usize) -> bool {
         && (before.is_ascii_lowercase() || before.is_ascii_digit() || (before.is_ascii_uppercase() && next_is_lower))
 }
 
-/// Whether a name may contain a secret word. This test is faster than splitting the name into words, and excludes most names.
-fn may_be_secret(name: &[u8]) -> bool {
-    const STEMS: [&[u8]; 16] = [
-        b"pas",
-        b"pw",
-        b"psk",
-        b"psw",
-        b"pin",
-        b"puk",
-        b"secret",
-        b"token",
-        b"key",
-        b"cred",
-        b"auth",
-        b"cookie",
-        b"bearer",
-        b"jwt",
-        b"otp",
-        b"mnemonic",
-    ];
-    (0..name.len()).any(|at| match name[at] | 0x20 {
-        b'p' | b's' | b't' | b'k' | b'c' | b'a' | b'b' | b'j' | b'o' | b'm' => {
-            let rest = &name[at..];
-            STEMS.iter().any(|stem| rest.get(..stem.len()).is_some_and(|start| start.eq_ignore_ascii_case(stem)))
-        }
-        _ => false,
-    })
-}
-
 /// Judges a name. Returns `None` if it says nothing about its value.
-pub(super) fn judge(name: &[u8]) -> Option<SecretType> {
-    if !may_be_secret(name) {
+pub(super) fn judge(name: &[u8]) -> Option<Evidence> {
+    if !STEMS.is_match(name) {
         return None;
     }
-    let words = Words::split(name);
-    let last = (0..words.count).rev().find(|at| is_secret_word(words.get(*at)))?;
-    let before = (0..last).map(|at| words.get(at)).next_back();
-    let mut following = words.all().skip(last + 1);
-    let is_bare = following.clone().all(is_neutral);
     // In Vault, a role's id is public, but its `secret_id` is the secret itself.
     if name.eq_ignore_ascii_case(b"secret_id") {
-        return Some(SecretType::Secret);
+        return Some(Evidence::Secret);
     }
-    let is_reference = before == Some(b"existing");
-    if following.any(|word| is_among(word, DESCRIBING_WORDS)) || is_switch(name, &words, last) || is_reference {
+    let words = split(name);
+    let last = words.iter().rposition(|word| is_secret_word(word))?;
+    let after = &words[last + 1..];
+    let is_after = |list: &List| last > 0 && list.has(&words[last - 1]);
+    let is_bare = after.iter().all(|word| word.iter().all(u8::is_ascii_digit) || NEUTRAL.has(word));
+    if after.iter().any(|word| DESCRIBING_WORDS.has(word)) || last > 0 && words[last - 1] == b"existing" {
         return None;
     }
-    match words.get(last) {
-        b"key" => judge_key(name, &words, last, is_bare),
-        b"keys" => before.filter(|word| is_among(word, SECRET_KEY_WORDS)).map(|_| SecretType::Secret),
-        b"pass" => {
-            (is_bare && !before.is_some_and(|before| is_among(before, NO_PASS_WORDS))).then_some(SecretType::Password)
-        }
-        b"token" => (!before.is_some_and(|before| is_among(before, NO_TOKEN_WORDS))).then_some(SecretType::Secret),
-        b"pin" => before.filter(|word| is_among(word, PIN_WORDS)).map(|_| SecretType::Password),
-        b"auth" | b"cred" | b"creds" | b"credential" | b"credentials" => is_bare.then_some(SecretType::Login),
-        b"cookie" | b"otp" | b"totp" | b"bearer" => is_bare.then_some(SecretType::Secret),
-        word if is_among(word, PASSWORDS) || is_glued_password(word) => Some(SecretType::Password),
-        word if word.ends_with(b"auth") => Some(SecretType::Login),
-        _ => Some(SecretType::Secret),
+    match &words[last][..] {
+        b"key" if is_after(&SECRET_KEY_WORDS) => Some(Evidence::Secret),
+        b"key" => (is_bare && !is_after(&OTHER_KEY_WORDS)).then(|| evidence_of_key(name)),
+        b"keys" => is_after(&SECRET_KEY_WORDS).then_some(Evidence::Secret),
+        b"pass" => (is_bare && !is_after(&NO_PASS_WORDS)).then_some(Evidence::Password),
+        b"token" => (!is_after(&NO_TOKEN_WORDS)).then_some(Evidence::Secret),
+        b"pin" => is_after(&PIN_WORDS).then_some(Evidence::Password),
+        b"auth" | b"cred" | b"creds" | b"credential" | b"credentials" => is_bare.then_some(Evidence::Login),
+        b"cookie" | b"otp" | b"totp" | b"bearer" => is_bare.then_some(Evidence::Secret),
+        word if is_among(word, PASSWORDS) || is_glued_password(word) => Some(Evidence::Password),
+        word if word.ends_with(b"auth") => Some(Evidence::Login),
+        _ => Some(Evidence::Secret),
     }
 }
 
-/// Judges the name of an option whose value is the next argument. Unlike `judge`, it ignores `--pwd`, which is the working directory for many
-/// programs.
-pub(super) fn judge_flag(name: &[u8]) -> Option<SecretType> {
+/// An environment variable such as `SENDGRID_KEY` is secret, unlike `key=value` and `--sort-key`.
+fn evidence_of_key(name: &[u8]) -> Evidence {
+    let is_variable = name.contains(&b'_') && !name.iter().any(u8::is_ascii_lowercase) && !name.starts_with(b"-");
+    if is_variable { Evidence::Secret } else { Evidence::Weak }
+}
+
+/// Judges the name of an option whose value is the next argument. Unlike `judge`, it ignores switches such as `--ask-pass`, and `--pwd`, which
+/// is the working directory for many programs.
+pub(super) fn judge_flag(name: &[u8]) -> Option<Evidence> {
+    let bare = name.rsplit(|byte| *byte == b'-').next().unwrap_or_default();
+    let is_short =
+        name.len() <= bare.len() + 2 && (is_among(bare, "pin puk") || bare.len() <= 4 && bare.ends_with(b"pw"));
+    let judged = if is_short { Some(Evidence::Password) } else { judge(name) }?;
     let is_pwd = name.iter().filter(|byte| byte.is_ascii_alphabetic()).eq(b"pwd".iter());
     let is_definition = name.starts_with(b"-D") && name.get(2).is_some_and(u8::is_ascii_uppercase);
-    judge(name).filter(|_| !is_pwd && !is_definition)
-}
-
-fn judge_key(name: &[u8], words: &Words, at: usize, is_bare: bool) -> Option<SecretType> {
-    let before = at.checked_sub(1).map(|before| words.get(before));
-    if before.is_some_and(|word| is_among(word, SECRET_KEY_WORDS)) {
-        return Some(SecretType::Secret);
-    }
-    if !is_bare || before.is_some_and(|word| is_among(word, OTHER_KEY_WORDS)) {
-        return None;
-    }
-    // An environment variable such as `SENDGRID_KEY` is secret, unlike `key=value` and `--sort-key`.
-    let is_variable = !name.iter().any(u8::is_ascii_lowercase) && !name.starts_with(b"-");
-    Some(if is_variable { SecretType::Secret } else { SecretType::Key })
-}
-
-/// Whether an option is a switch, or acts on a stored secret: `--ask-pass`, `--export-secret-keys`.
-fn is_switch(name: &[u8], words: &Words, last: usize) -> bool {
-    name.starts_with(b"-") && last > 0 && is_among(words.get(0), SWITCHES)
-}
-
-/// Whether a word after a secret word only says which secret it is: `DB_PASS_PROD`, `SECRET_KEY_BASE`.
-fn is_neutral(word: &[u8]) -> bool {
-    word.iter().all(u8::is_ascii_digit) || is_among(word, super::vocabulary::NEUTRAL)
+    let words = split(name);
+    let is_switch = words.len() > 1 && SWITCHES.has(&words[0]);
+    (!is_pwd && !is_definition && !is_switch).then_some(judged)
 }
 
 fn is_secret_word(word: &[u8]) -> bool {
-    is_among(word, SECRET_WORDS) || is_glued(word)
+    SECRET_WORDS.has(word)
+        || is_among(word, PASSWORDS)
+        || SECRET_ENDINGS.split_ascii_whitespace().any(|ending| word.ends_with(ending.as_bytes()))
+        || is_glued_password(word)
 }
 
-/// Whether a word consists of joined words, the last of which is secret: `dbpassword`, `authkey`.
-fn is_glued(word: &[u8]) -> bool {
-    SECRET_ENDINGS.iter().any(|ending| word.ends_with(ending)) || is_glued_password(word)
-}
-
+/// Whether a word consists of joined words, the last of which is a password: `dbpassword`.
 fn is_glued_password(word: &[u8]) -> bool {
-    if word == b"oldpwd" {
-        return false;
-    }
-    match PASSWORDS.iter().find(|ending| word.len() > ending.len() + 1 && word.ends_with(ending)) {
-        Some(&b"pass") => !is_among(&word[..word.len() - b"pass".len()], NO_PASS_WORDS),
-        found => found.is_some(),
+    let mut endings = PASSWORDS.split(' ').map(str::as_bytes);
+    match endings.find(|ending| word.len() > ending.len() + 1 && word.ends_with(ending)) {
+        Some(b"pass") => !NO_PASS_WORDS.has(&word[..word.len() - b"pass".len()]),
+        found => found.is_some() && word != b"oldpwd",
     }
 }
 
 /// Whether an option defines a C macro whose name does not mean a secret but, for example, a token of a parser: `-DEND_TOKEN=5`.
 pub(super) fn is_macro(name: &[u8]) -> bool {
-    let is_definition = name.starts_with(b"-D") && !name.contains(&b'.');
-    is_definition && judge(name) != Some(SecretType::Password) && !has_secret_key(name)
-}
-
-fn has_secret_key(name: &[u8]) -> bool {
-    let words = Words::split(name);
-    (1..words.count).any(|at| words.get(at) == b"key" && is_among(words.get(at - 1), SECRET_KEY_WORDS))
-        || words.all().any(|word| word.ends_with(b"apikey"))
+    let is_definition = name.starts_with(b"-D") && !name.contains(&b'.') && !name.iter().any(u8::is_ascii_lowercase);
+    let words = split(name);
+    let has_secret_key = words.windows(2).any(|pair| pair[1] == b"key" && SECRET_KEY_WORDS.has(&pair[0]))
+        || words.iter().any(|word| word.ends_with(b"apikey"));
+    is_definition && !has_secret_key && judge(name) != Some(Evidence::Password)
 }
 
 /// Whether an HTTP header with this name contains credentials.
 pub(super) fn is_secret_header(name: &[u8]) -> bool {
-    super::vocabulary::SECRET_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
-        || judge(name).is_some()
+    SECRET_HEADERS.has(name) || judge(name).is_some()
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::word::Word;
+use super::words::Word;
 
 /// A parsed text.
 #[derive(Debug, Default)]
@@ -178,7 +178,7 @@ impl<'a> Parser<'a> {
             return;
         }
         let word = if unquoted.is_quoted {
-            Word::quoted(unquoted.text, unquoted.ranges)
+            Word::mapped(unquoted.text, unquoted.ranges)
         } else {
             Word::plain(&self.text[start..self.at], start)
         };

@@ -1,4 +1,4 @@
-//! Parses `programs.txt`, which lists the known programs and the positions of secrets on their command lines.
+//! Parses `programs.txt`, which lists the positions of secrets on the command lines of known programs.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -23,37 +23,23 @@ pub(super) enum Template {
     AfterEquals,
     /// `pass:X`: the part after this prefix.
     AfterPrefix(&'static str),
-    /// `N`: nothing, but if the value is the name of a secret, the next argument is that secret.
-    Named,
-}
-
-/// An option whose value is or contains a secret.
-#[derive(Debug)]
-pub(super) struct SecretOption {
-    /// The words that must occur before the option.
-    pub(super) verbs: Vec<Verb>,
-    pub(super) flag: &'static str,
-    /// The templates of the values in the next arguments. If empty, the value can only be in the same argument.
-    pub(super) values: Vec<Template>,
-    /// The template of the rest of the argument, if the value is in the same argument.
-    pub(super) attached: Template,
 }
 
 /// Alternatives for one word.
 pub(super) type Verb = Vec<&'static str>;
 
-/// Arguments that are secrets because of their position.
-#[derive(Debug)]
-pub(super) struct Positional {
-    /// The words before these arguments.
+/// Where a secret is: in the value of an option, or in an argument at a certain position.
+#[derive(Debug, Default)]
+pub(super) struct Rule {
+    /// The words that must occur before the option, or directly before the position.
     pub(super) verbs: Vec<Verb>,
-    /// The option that must have been given, if any.
+    /// The option, or the option that must have been given for `is_last`.
     pub(super) flag: Option<&'static str>,
-    /// The templates of the arguments after the words.
+    /// The templates of the values. If empty, the value is in the same argument as the option.
     pub(super) slots: Vec<Template>,
     /// Whether the last template applies to all following arguments.
     pub(super) repeats: bool,
-    /// Whether the slots are for the last arguments of the command instead of the next ones.
+    /// Whether the slots are for the last arguments of the command.
     pub(super) is_last: bool,
 }
 
@@ -81,64 +67,53 @@ pub(super) struct SecretInput {
 /// What the table says about a program.
 #[derive(Debug, Default)]
 pub(super) struct Program {
-    pub(super) options: Vec<SecretOption>,
-    pub(super) positionals: Vec<Positional>,
+    pub(super) rules: Vec<Rule>,
     pub(super) carries: Vec<CarriedCommand>,
-    /// Options whose values are not secret.
+    pub(super) reads: Vec<SecretInput>,
+    /// Options whose value is the next argument and not secret, unless it looks like a key.
     pub(super) valued: Vec<&'static str>,
+    /// The same for short options: their letters.
+    pub(super) letters: String,
+    /// Options without a value, regardless of their names.
+    pub(super) bare: Vec<&'static str>,
     /// Options whose values are prose.
     pub(super) prose: Vec<&'static str>,
-    /// When the program reads a secret from its standard input.
-    pub(super) reads: Vec<SecretInput>,
     /// Whether long options have one dash, so that no option is a cluster of letters.
     pub(super) is_exact: bool,
     /// Whether arguments of the form `name:value` are HTTP headers.
     pub(super) has_headers: bool,
     /// Whether `-D` sets properties instead of C macros.
     pub(super) has_properties: bool,
-    /// Options without a value, regardless of their names.
-    pub(super) bare: Vec<&'static str>,
-    /// Whether the arguments are never a command, even if they look like one.
+    /// Whether the arguments are never a command and no names of secrets, although they may look like it: they are files and patterns.
     pub(super) is_plain: bool,
     /// Whether the program's name is also an ordinary word.
     pub(super) is_word: bool,
 }
 
-impl Program {
-    /// Whether an argv that contains the program's name is searched for secrets.
-    fn has_secrets(&self) -> bool {
-        !self.options.is_empty() || !self.positionals.is_empty() || !self.reads.is_empty() || self.has_headers
-    }
-}
-
-/// The form `config set NAME X`, which many programs have.
-pub(super) static SET_COMMAND: LazyLock<Positional> = LazyLock::new(|| Positional {
-    verbs: vec![vec!["set", "config:set", "env:set"]],
-    flag: None,
-    slots: vec![Template::Named, Template::Whole],
-    repeats: false,
-    is_last: false,
-});
-
 static TABLE: LazyLock<HashMap<&'static [u8], Program>> = LazyLock::new(|| parse(TEXT));
 
 /// Returns the program with this name. A directory, a suffix such as `.exe`, and a version (`python3.11`, `psql-15`) are ignored.
 pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
+    const MAX_NAME_BYTES: usize = 64;
+    const SUFFIXES: &str = ".exe .cmd .bat .sh .py .js .mjs .rb .pl .php .jar .bin";
     let name = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let name = name.strip_prefix(b"-").unwrap_or(name);
-    if let Some(program) = TABLE.get(name) {
-        return Some(program);
+    if name.len() > MAX_NAME_BYTES {
+        return None;
     }
-    const SUFFIXES: [&[u8]; 12] =
-        [b".exe", b".cmd", b".bat", b".sh", b".py", b".js", b".mjs", b".rb", b".pl", b".php", b".jar", b".bin"];
-    let stem = SUFFIXES.iter().find_map(|suffix| name.strip_suffix(*suffix)).unwrap_or(name);
+    let mut suffixes = SUFFIXES.split(' ');
+    let stem = suffixes.find_map(|suffix| name.strip_suffix(suffix.as_bytes())).unwrap_or(name);
     let letters = stem.iter().rposition(|byte| !byte.is_ascii_digit() && !b".-_".contains(byte))?;
-    TABLE.get(stem).or_else(|| TABLE.get(&stem[..=letters]))
+    [name, stem, &stem[..=letters]].into_iter().find_map(|name| TABLE.get(name)).or_else(|| {
+        let family = |length: usize| TABLE.get(&[&name[..length], b"*"].concat()[..]);
+        (2..=name.len()).rev().find_map(family)
+    })
 }
 
 /// Returns the names of the programs for which an argv is searched for secrets.
 pub(super) fn programs_with_secrets() -> Vec<&'static str> {
-    let named = TABLE.iter().filter(|(_, program)| program.has_secrets());
+    let has_secrets = |program: &Program| !program.rules.is_empty() || !program.reads.is_empty() || program.has_headers;
+    let named = TABLE.iter().filter(|(_, program)| has_secrets(program));
     let mut names: Vec<&str> = named.filter_map(|(name, _)| std::str::from_utf8(name).ok()).collect();
     names.sort_unstable();
     names
@@ -146,40 +121,52 @@ pub(super) fn programs_with_secrets() -> Vec<&'static str> {
 
 fn parse(text: &'static str) -> HashMap<&'static [u8], Program> {
     let mut table: HashMap<&'static [u8], Program> = HashMap::new();
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    for line in lines {
-        let (names, items) = line.split_once(": ").unwrap_or((line, ""));
-        for name in names.split_whitespace() {
-            let program = table.entry(name.as_bytes()).or_default();
-            items.split(" | ").for_each(|item| program.add(item.trim()));
-        }
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines: Vec<(&str, &str)> = lines.filter_map(|line| line.rsplit_once(": ")).collect();
+    let names = |(_, names): &(&'static str, &'static str)| names.split_ascii_whitespace();
+    let families: Vec<(&str, &str)> =
+        lines.iter().flat_map(|line| names(line).filter_map(|name| Some((name.strip_suffix('*')?, line.0)))).collect();
+    for (items, name) in lines.iter().flat_map(|line| names(line).map(|name| (line.0, name))) {
+        let program = table.entry(name.as_bytes()).or_insert_with(|| {
+            let mut program = Program::default();
+            let own = families.iter().filter(|(start, _)| !name.ends_with('*') && name.starts_with(start));
+            own.flat_map(|(_, items)| items.split(" | ")).for_each(|item| program.add(item));
+            program
+        });
+        items.split(" | ").for_each(|item| program.add(item));
     }
     table
 }
 
 impl Program {
+    /// Whether the next argument is the value of this option, and no secret unless it looks like one.
+    pub(super) fn takes_other(&self, option: &[u8]) -> bool {
+        matches!(option, [b'-', letter] if self.letters.as_bytes().contains(letter))
+            || self.valued.iter().any(|flag| flag.as_bytes() == option)
+    }
+
     /// Adds an item of a line.
     fn add(&mut self, item: &'static str) {
-        let words: Vec<&'static str> = item.split_whitespace().collect();
-        let rest = words.get(1..).unwrap_or_default();
-        match words.first().copied() {
-            None => {}
-            Some("values") => self.valued.extend(rest),
-            Some("prose") => self.prose.extend(rest),
-            Some("bare") => self.bare.extend(rest),
-            Some("word") => self.is_word = true,
-            Some("exact") => self.is_exact = true,
-            Some("headers") => self.has_headers = true,
-            Some("properties") => self.has_properties = true,
-            Some("plain") => self.is_plain = true,
-            Some(_) => match words.iter().position(|word| matches!(*word, "carries" | "reads")) {
+        let words: Vec<&'static str> = item.split_ascii_whitespace().collect();
+        let rest = &words[1..];
+        match words[0] {
+            "values" => self.valued.extend(rest),
+            "letters" => self.letters.push_str(rest[0]),
+            "prose" => self.prose.extend(rest),
+            "bare" => self.bare.extend(rest),
+            "word" => self.is_word = true,
+            "exact" => self.is_exact = true,
+            "headers" => self.has_headers = true,
+            "properties" => self.has_properties = true,
+            "plain" => self.is_plain = true,
+            _ => match words.iter().position(|word| matches!(*word, "carries" | "reads")) {
                 Some(at) if words[at] == "reads" => self.reads.push(SecretInput {
                     verbs: verbs(&words[..at]),
-                    flag: words.get(at + 1).copied().filter(|word| word.starts_with('-')),
+                    flag: words.get(at + 1).copied().filter(|word| is_flag(word)),
                     template: words.last().copied().and_then(template).unwrap_or(Template::Whole),
                 }),
                 Some(at) => self.add_carries(&words[..at], &words[at + 1..]),
-                None => self.add_secret(&words),
+                None => self.rules.push(rule(&words)),
             },
         }
     }
@@ -192,35 +179,29 @@ impl Program {
             separators: if skipped.is_some() { Vec::new() } else { after.to_vec() },
         });
     }
+}
 
-    fn add_secret(&mut self, words: &[&'static str]) {
-        let first = words.iter().position(|word| {
-            let is_slot = template(word.trim_end_matches("...")).is_some() || *word == "...";
-            is_flag(word) || is_slot
-        });
-        let (before, rest) = words.split_at(first.unwrap_or(words.len()));
-        let verbs = verbs(before);
-        match rest {
-            [flag, "...", slots @ ..] if is_flag(flag) => self.add_positional(verbs, Some(flag), slots, true),
-            [attached] if is_flag(attached) => {
-                // The item is `-pX`: the value is in the same argument.
-                let flag = attached.strip_suffix('X').unwrap_or(attached);
-                self.options.push(SecretOption { verbs, flag, values: Vec::new(), attached: Template::Whole });
-            }
-            [flag, values @ ..] if is_flag(flag) => {
-                let values: Vec<Template> = values.iter().filter_map(|value| template(value)).collect();
-                let attached = values.first().copied().unwrap_or(Template::Whole);
-                self.options.push(SecretOption { verbs, flag, values, attached });
-            }
-            slots => self.add_positional(verbs, None, slots, false),
-        }
+fn rule(words: &[&'static str]) -> Rule {
+    let is_slot = |word: &'static str| template(slot_name(word)).is_some();
+    let first = words.iter().position(|word| is_flag(word) || is_slot(word)).unwrap_or(words.len());
+    let (before, rest) = words.split_at(first);
+    let (flag, slots) = match rest {
+        [flag, slots @ ..] if is_flag(flag) => (Some(*flag), slots),
+        slots => (None, slots),
+    };
+    let is_last = slots.first() == Some(&"...");
+    let templates = slots.iter().filter_map(|slot| template(slot_name(slot))).collect();
+    Rule {
+        verbs: verbs(before),
+        flag: if slots.is_empty() { flag.map(|flag| flag.strip_suffix('X').unwrap_or(flag)) } else { flag },
+        slots: templates,
+        repeats: slots.last().is_some_and(|slot| slot.ends_with("...") && *slot != "..."),
+        is_last,
     }
+}
 
-    fn add_positional(&mut self, verbs: Vec<Verb>, flag: Option<&'static str>, slots: &[&'static str], is_last: bool) {
-        let repeats = slots.last().is_some_and(|slot| slot.ends_with("..."));
-        let slots = slots.iter().filter_map(|slot| template(slot.trim_end_matches("...")));
-        self.positionals.push(Positional { verbs, flag, slots: slots.collect(), repeats, is_last });
-    }
+fn slot_name(word: &'static str) -> &'static str {
+    word.strip_suffix("...").unwrap_or(word)
 }
 
 fn verbs(words: &[&'static str]) -> Vec<Verb> {
@@ -228,7 +209,7 @@ fn verbs(words: &[&'static str]) -> Vec<Verb> {
 }
 
 fn is_flag(word: &str) -> bool {
-    word.len() > 1 && (word.starts_with('-') || word.starts_with('/') || word.starts_with('+'))
+    word.len() > 1 && word.starts_with(['-', '/', '+'])
 }
 
 fn template(word: &'static str) -> Option<Template> {
@@ -236,7 +217,6 @@ fn template(word: &'static str) -> Option<Template> {
         "_" => Template::Nothing,
         "X" => Template::Whole,
         "?X" => Template::Likely,
-        "N" => Template::Named,
         "N=X" => Template::AfterEquals,
         "U/X@" => Template::Between(b'/'),
         "U:X@" => Template::Between(b':'),
@@ -246,34 +226,4 @@ fn template(word: &'static str) -> Option<Template> {
             _ => return None,
         },
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_item_of_the_table_has_a_secret() {
-        for (name, program) in TABLE.iter() {
-            let name = String::from_utf8_lossy(name);
-            for option in &program.options {
-                let is_attached = option.values.is_empty();
-                assert!(is_flag(option.flag) || is_attached, "{name}: {option:?}");
-                assert!(!option.flag.ends_with('X') || !is_attached, "{name}: {option:?}");
-            }
-            for positional in &program.positionals {
-                let is_secret = positional.slots.iter().any(|slot| *slot != Template::Nothing);
-                assert!(is_secret, "{name}: {positional:?}");
-            }
-        }
-        assert!(TABLE.len() > 300, "{}", TABLE.len());
-    }
-
-    #[test]
-    fn programs_are_found_with_directory_suffix_and_version() {
-        for name in ["mysql", "/usr/bin/mysql", "mysql.exe", "mysql-8.0", "-mysql"] {
-            assert!(find(name.as_bytes()).is_some(), "{name}");
-        }
-        assert!(find(b"mysqlx-something-else").is_none() && find(b"").is_none() && find(b"-").is_none());
-    }
 }

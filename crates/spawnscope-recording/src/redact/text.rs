@@ -1,160 +1,227 @@
 //! Finds secrets in texts with commands: after `sh -c`, for `ssh`, in `$( )`, in here-documents. `command` searches each command. This module
-//! also finds secrets that are piped from one command to another, and secrets that expect scripts send at prompts.
+//! also finds secrets that are piped from one command to another, that expect scripts send at prompts, that configuration texts contain, and
+//! that reach a secret place through a variable, a function or a positional parameter.
 
-use super::command;
-use super::names;
-use super::secret_ranges::SecretRanges;
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+use super::command::{self, is_assignment, mark_template};
+use super::names::{self, Evidence, is_among};
 use super::shell::{self, Command};
 use super::table::Template;
-use super::template::secret_range;
-use super::word::Word;
+use super::words::{Found, Word};
 
 /// Maximum depth of nested texts.
-pub(super) const MAX_DEPTH: u8 = 5;
+const MAX_DEPTH: u8 = 5;
+/// Maximum number of variables through which a secret is followed.
+const MAX_STEPS: usize = 8;
+/// Maximum number of functions whose calls are searched.
+const MAX_FUNCTIONS: usize = 64;
 
-/// Returns the ranges of secrets in the commands of a text.
-pub(super) fn find(text: &[u8], depth: u8) -> SecretRanges {
-    let mut ranges = SecretRanges::default();
+/// Finds the secrets of a script in one word of a command. The words after it are the script's parameters, from `$0` on.
+pub(super) fn find_script(word: &Word<'_>, parameters: &[Word<'_>], depth: u8, found: &mut Found) {
+    let mut within = Found::default();
+    find(&word.text, depth + 1, &mut within);
+    mark_parameters(parameters, &within.references, found);
+    found.add_within(within, word);
+}
+
+/// Finds the secrets in the commands of a text.
+pub(super) fn find(text: &[u8], depth: u8, found: &mut Found) {
     if depth > MAX_DEPTH {
-        return ranges;
+        return;
     }
     let script = shell::parse(text);
     for (at, line) in script.commands.iter().enumerate() {
-        let before = at.checked_sub(1).map(|before| &script.commands[before]);
-        let reads = command::find(&line.words, depth, &mut ranges);
-        match reads {
-            Some(template) => find_input(text, line, before, template, &mut ranges),
-            None => find_in_documents(text, line, depth, &mut ranges),
+        let before = at.checked_sub(1).map(|before| &script.commands[before]).filter(|before| before.is_piped);
+        match command::find(&line.words, depth, found) {
+            Some(template) => find_input(text, line, before, template, found),
+            None => find_in_documents(text, line, before, depth, found),
         }
     }
-    for inner in script.inner {
-        let mut found = find(&text[inner.clone()], depth + 1);
+    for inner in &script.inner {
+        let mut within = Found::default();
+        find(&text[inner.clone()], depth + 1, &mut within);
+        let word = Word::plain(&text[inner.clone()], inner.start);
+        found.add_within(within, &word);
         if is_secret_file(&text[..inner.start]) {
-            find_echoed_file(&text[inner.clone()], &mut found);
+            find_printed(&word, found);
         }
-        ranges.add_relative(&found, inner.start);
     }
-    find_sent_by_expect(text, &mut ranges);
-    ranges
+    find_sent_by_expect(text, found);
+    resolve(text, &script.commands, found);
 }
 
 /// Finds the secret in the standard input of a command that reads one.
-fn find_input(
-    text: &[u8],
-    line: &Command<'_>,
-    before: Option<&Command<'_>>,
-    template: Template,
-    ranges: &mut SecretRanges,
-) {
-    for word in &line.here_words {
-        add(word, template, ranges);
-    }
+fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, template: Template, found: &mut Found) {
+    line.here_words.iter().for_each(|word| add(word, template, found));
     for document in &line.here_documents {
         let mut start = document.start;
         for content in text[document.clone()].split_inclusive(|byte| *byte == b'\n') {
-            let found = secret_range(template, content.trim_ascii_end());
-            found.into_iter().for_each(|part| ranges.add(start + part.start..start + part.end));
+            let word = Word::plain(content.trim_ascii_end(), start);
+            mark_template(&word, 0..word.text.len(), template, found);
             start += content.len();
         }
     }
-    if let Some(before) = before.filter(|before| before.is_piped) {
-        find_echoed(before, template, ranges);
-    }
+    before.into_iter().for_each(|before| find_echoed(before, template, found));
 }
 
 /// Whether a text ends with `<(` after an option for a file with a secret: `--password-file=<(`.
 fn is_secret_file(text: &[u8]) -> bool {
-    let Some(before) = text.strip_suffix(b"<(") else {
-        return false;
-    };
-    let before = before.trim_ascii_end();
-    let before = before.strip_suffix(b"=").unwrap_or(before);
-    let start = before.iter().rposition(|byte| !(byte.is_ascii_alphanumeric() || b"_-".contains(byte)));
-    let option = &before[start.map_or(0, |start| start + 1)..];
-    let name = [b"-file".as_slice(), b"_file", b"-fd", b"file"]
-        .iter()
-        .find_map(|end| option.strip_suffix(*end))
-        .unwrap_or(option);
-    option.starts_with(b"-") && names::judge(name).is_some()
+    static OPTION: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?-u)-([A-Za-z0-9_-]+?)(?:[-_]?(?:file|fd))?[\s=]*<\($").expect("the pattern is valid")
+    });
+    let name = OPTION.captures(text).and_then(|captures| captures.get(1));
+    name.is_some_and(|name| names::judge(name.as_bytes()).is_some())
 }
 
-/// Marks the words that the commands of a text print as secrets.
-fn find_echoed_file(text: &[u8], ranges: &mut SecretRanges) {
-    for command in shell::parse(text).commands {
-        find_echoed(&command, Template::Whole, ranges);
-    }
+/// Finds the secrets that a text with commands prints.
+pub(super) fn find_printed(word: &Word<'_>, found: &mut Found) {
+    let mut within = Found::default();
+    shell::parse(&word.text).commands.iter().for_each(|command| find_echoed(command, Template::Whole, &mut within));
+    found.add_within(within, word);
 }
 
 /// Finds the secret among the words that a command prints.
-fn find_echoed(command: &Command<'_>, template: Template, ranges: &mut SecretRanges) {
-    let [program, arguments @ ..] = &command.words[..] else {
-        return;
-    };
-    if !matches!(&*program.text, b"echo" | b"printf" | b"yes" | b"/bin/echo" | b"/usr/bin/printf") {
+fn find_echoed(command: &Command<'_>, template: Template, found: &mut Found) {
+    let [program, arguments @ ..] = &command.words[..] else { return };
+    if !is_among(&program.text, "echo printf yes /bin/echo /usr/bin/printf") {
         return;
     }
     for word in arguments {
         let is_format = word.text.contains(&b'%') && arguments.len() > 1;
-        let is_switch = matches!(&*word.text, b"-n" | b"-e" | b"-ne" | b"-en" | b"--");
-        if !is_format && !is_switch {
-            add(word, template, ranges);
+        if !is_format && !is_among(&word.text, "-n -e -ne -en --") {
+            add(word, template, found);
         }
     }
 }
 
 /// Adds the secret part of a word, without a newline at its end.
-fn add(word: &Word, template: Template, ranges: &mut SecretRanges) {
-    let stripped = [b"\\n".as_slice(), b"\n"].iter().find_map(|end| word.text.strip_suffix(*end));
-    if let Some(part) = secret_range(template, stripped.unwrap_or(&word.text)) {
-        ranges.add(word.outer(part));
-    }
+fn add(word: &Word<'_>, template: Template, found: &mut Found) {
+    let newline = [b"\\n".as_slice(), b"\n"].into_iter().find(|end| word.text.ends_with(end)).map_or(0, <[u8]>::len);
+    mark_template(word, 0..word.text.len() - newline, template, found);
 }
 
-/// Finds secrets of commands in here-documents: `ssh host <<END`.
-fn find_in_documents(text: &[u8], line: &Command<'_>, depth: u8, ranges: &mut SecretRanges) {
+/// Finds secrets in the text that a command reads: commands for `ssh host <<END`, and the lines of a configuration.
+fn find_in_documents(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, depth: u8, found: &mut Found) {
     for document in &line.here_documents {
-        ranges.add_relative(&find(&text[document.clone()], depth + 1), document.start);
+        let word = Word::plain(&text[document.clone()], document.start);
+        let mut within = Found::default();
+        find(&word.text, depth + 1, &mut within);
+        found.add_within(within, &word);
+        find_in_configuration(&word, found);
+    }
+    let printed = before.map_or(&[][..], |before| before.words.get(1..).unwrap_or_default());
+    for word in line.here_words.iter().chain(printed).filter(|word| word.text.len() > 2) {
+        find_in_configuration(word, found);
+        word.decoded().into_iter().for_each(|word| find_in_configuration(&word, found));
     }
 }
 
-/// Finds the text that an expect script sends at a password prompt: `expect "assword:"; send "X\r"`.
-fn find_sent_by_expect(text: &[u8], ranges: &mut SecretRanges) {
-    const SEND: &[u8] = b"send";
-    let mut prompt_start = 0;
-    let mut at = 0;
-    while let Some(length) = find_word(&text[at..], SEND) {
-        let send = at + length;
-        at = send + SEND.len();
-        if expects_password_prompt(&text[prompt_start..send]) {
-            let rest = &text[at..];
-            let opens = rest.iter().position(|byte| matches!(byte, b'"' | b'{' | b'\'' | b'\n' | b';'));
-            let (Some(opens), Some(quote)) = (opens, opens.map(|opens| rest[opens])) else {
-                return;
-            };
-            let start = at + opens + 1;
-            let closes = if quote == b'{' { b'}' } else { quote };
-            if matches!(quote, b'"' | b'{' | b'\'') {
-                let end = text[start..].iter().position(|byte| *byte == closes);
-                at = end.map_or(text.len(), |length| start + length);
-                let sent = &text[start..at];
-                let sent = sent.strip_suffix(b"\\").unwrap_or(sent);
-                let sent = [b"\\r\\n".as_slice(), b"\\r", b"\\n"]
-                    .iter()
-                    .find_map(|end| sent.strip_suffix(*end))
-                    .unwrap_or(sent);
-                ranges.add(start..start + sent.len());
-            }
-            prompt_start = at;
+/// Finds lines of the form `password X`, and `machine host login me password X`.
+fn find_in_configuration(word: &Word<'_>, found: &mut Found) {
+    static ENTRY: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(?m-u)(?:^[ \t]*|[ \t](?:login|user|account)[ \t]+\S+\s+)([A-Za-z0-9_.-]+)[ \t]+["']?([^\s"'=:]+)["']?[ \t]*$"#)
+            .expect("the pattern is valid")
+    });
+    for captures in ENTRY.captures_iter(&word.text) {
+        if let (Some(name), Some(value)) = (captures.get(1), captures.get(2))
+            && let Some(evidence) = names::judge(name.as_bytes())
+        {
+            found.mark_word(evidence, word, value.range());
         }
     }
 }
 
-fn find_word(text: &[u8], word: &[u8]) -> Option<usize> {
-    text.windows(word.len()).position(|window| window == word)
+/// Finds the text that an expect script sends at a password prompt: `expect "assword:"; send "X\r"`.
+fn find_sent_by_expect(text: &[u8], found: &mut Found) {
+    static SENT: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"(?s-u)expect\b.*?(?:asswor|assphrase|PIN|oken|ecret| code).*?send\b[^"{'\n;]*(?:["']([^"']*?)|\{([^}]*?))(?:\\*\\[rn])*["'}]"#)
+            .expect("the pattern is valid")
+    });
+    for sent in SENT.captures_iter(text).filter_map(|captures| captures.get(1).or(captures.get(2))) {
+        found.mark(Evidence::Password, text, sent.range());
+    }
 }
 
-/// Whether an expect script waits for the prompt of a password or another secret.
-fn expects_password_prompt(text: &[u8]) -> bool {
-    const SECRETS: [&[u8]; 6] = [b"asswor", b"assphrase", b"PIN", b"oken", b"ecret", b" code"];
-    find_word(text, b"expect").is_some() && SECRETS.iter().any(|word| find_word(text, word).is_some())
+/// Follows the variables that are used as secrets to where they get their values.
+pub(super) fn resolve(text: &[u8], commands: &[Command<'_>], found: &mut Found) {
+    for step in 0..MAX_STEPS {
+        let Some(name) = found.references.get(step).cloned() else { return };
+        for command in commands {
+            find_values(&name, command, found);
+        }
+        if is_parameter(&name) {
+            static FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
+                Regex::new(r"(?-u)(?:function\s+([A-Za-z0-9_.-]+)|([A-Za-z0-9_.-]+)\s*\(\s*\))\s*(?:\(\s*\)\s*)?\{")
+                    .expect("the pattern is valid")
+            });
+            for captures in FUNCTION.captures_iter(text).take(MAX_FUNCTIONS) {
+                let function = captures.iter().skip(1).flatten().next().map_or(&[][..], |name| name.as_bytes());
+                let calls =
+                    commands.iter().filter(|command| command.words.first().is_some_and(|word| &*word.text == function));
+                calls.for_each(|call| mark_parameters(&call.words, std::slice::from_ref(&name), found));
+            }
+            let sets = commands.iter().filter(|command| matches!(&command.words[..], [set, dashes, ..] if &*set.text == b"set" && &*dashes.text == b"--"));
+            sets.for_each(|set| mark_parameters(&set.words[1..], std::slice::from_ref(&name), found));
+        }
+    }
+}
+
+fn is_parameter(name: &[u8]) -> bool {
+    matches!(name, b"@" | b"*") || name.iter().all(u8::is_ascii_digit)
+}
+
+/// Marks the positional parameters, counted from `$0` on, that are used as secrets.
+fn mark_parameters(parameters: &[Word<'_>], references: &[Vec<u8>], found: &mut Found) {
+    for name in references.iter().filter(|name| is_parameter(name)) {
+        let number = std::str::from_utf8(name).ok().and_then(|name| name.parse::<usize>().ok());
+        let which = number.map_or(1..parameters.len(), |number| number..number.saturating_add(1));
+        for word in parameters.get(which).unwrap_or_default() {
+            found.mark_word(Evidence::Password, word, 0..word.text.len());
+        }
+    }
+}
+
+/// Marks the values that a command gives a variable: `name=X`, `for name in X`, `read name <<< X`, `--arg name X`. `%s` is the variable of
+/// a format.
+fn find_values(name: &[u8], command: &Command<'_>, found: &mut Found) {
+    let words = &command.words;
+    for (at, word) in words.iter().enumerate() {
+        let is_next = at > 0 && words[at - 1].text.starts_with(b"-") && &*word.text == name;
+        let is_one = !word.text.iter().any(|byte| byte.is_ascii_whitespace()) || word.text.ends_with(b")");
+        if is_one
+            && is_assignment(&word.text)
+            && word.text.strip_prefix(name).is_some_and(|rest| rest.starts_with(b"="))
+        {
+            let value = name.len() + 1..word.text.len();
+            if let [b'$', b'(', ..] = word.text[value.clone()] {
+                find_printed(&word.part(value.start + 2..value.end.max(value.start + 3) - 1), found);
+            }
+            found.mark_word(Evidence::Password, word, value);
+        } else if let (true, Some(value)) = (is_next, words.get(at + 1)) {
+            found.mark_word(Evidence::Password, value, 0..value.text.len());
+        }
+    }
+    match &words[..] {
+        [first, variable, keyword, values @ ..]
+            if &*first.text == b"for" && &*variable.text == name && &*keyword.text == b"in" =>
+        {
+            values.iter().for_each(|value| {
+                found.mark_word(Evidence::Password, value, 0..value.text.len());
+            });
+        }
+        [first, _, values @ ..] if &*first.text == b"printf" && name == b"%s" => {
+            values.iter().for_each(|value| {
+                found.mark_word(Evidence::Password, value, 0..value.text.len());
+            });
+        }
+        [first, ..] if &*first.text == b"read" && words.iter().any(|word| &*word.text == name) => {
+            command.here_words.iter().for_each(|value| {
+                found.mark_word(Evidence::Password, value, 0..value.text.len());
+            });
+        }
+        _ => {}
+    }
 }

@@ -3,103 +3,60 @@
 
 use std::ops::Range;
 
-use super::names::SecretType;
-use super::vocabulary::SCHEMES;
+use super::names::{Evidence, List};
 
 /// Values that are not secrets, although they stand in the place of one.
-const PLACEHOLDERS: [&str; 22] = [
-    "", "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "auto", "stdin", "prompt", "ask", "default",
-    "keyring", "random", "int", "always", "never", "env", "file",
-];
+static PLACEHOLDERS: List = List::new(
+    "*** true false yes no on off none null nil auto stdin prompt ask default keyring random int always never env \
+    file enabled disabled",
+);
 /// Prefixes of values that refer to a secret in a file, a variable or a store.
-const REFERENCE_PREFIXES: [&str; 22] = [
-    "env:",
-    "file:",
-    "fd:",
-    "@",
-    "op://",
-    "vault:",
-    "vault://",
-    "secret://",
-    "keyring:",
-    "prompt:",
-    "awssm:",
-    "awsssm:",
-    "ref+",
-    "arn:",
-    "id=",
-    "type=",
-    "src=",
-    "source=",
-    "env=",
-    "cmd:",
-    "{{",
-    "%(",
-];
+const REFERENCE_PREFIXES: &str = "env: file: fd: @ op:// vault: vault:// secret:// keyring: prompt: awssm: awsssm: ref+ arn: id= type= \
+    src= source= env= cmd: {{ %(";
 /// Suffixes of files that may contain keys and passwords.
-const SUFFIXES: [&str; 31] = [
-    ".pem",
-    ".key",
-    ".crt",
-    ".cer",
-    ".p12",
-    ".pfx",
-    ".jks",
-    ".json",
-    ".txt",
-    ".pub",
-    ".gpg",
-    ".asc",
-    ".yaml",
-    ".yml",
-    ".env",
-    ".ini",
-    ".conf",
-    ".cfg",
-    ".keystore",
-    ".kdb",
-    ".kdbx",
-    ".ppk",
-    ".py",
-    ".sh",
-    ".rb",
-    ".js",
-    ".ts",
-    ".go",
-    ".c",
-    ".h",
-    ".xml",
-];
+const SUFFIXES: &str = ".pem .key .crt .cer .p12 .pfx .jks .json .txt .pub .gpg .asc .yaml .yml .env .ini .conf .cfg .keystore .kdb .kdbx \
+    .ppk .py .sh .rb .js .ts .go .c .h .xml .csv .log .lst";
+/// Authentication schemes and methods. As the value of a secret name (`--auth=basic`), these words are not secret.
+pub(super) static SCHEMES: List = List::new(
+    "basic digest none ntlm kerberos negotiate oauth oauth2 token bearer ldap pam plain login md5 iam key \
+    password sspi gssapi trust peer required optional any anyauth x509 publickey cookie scram-sha-256 scram-sha-1 cram-md5 anonymous jwt \
+    saml mtls tls cert certificate aws gcp azure kubernetes github approle userpass local file env stdin prompt default keyring secret \
+    legacy web",
+);
+/// Words with digits that are not keys.
+static WORDS_WITH_DIGITS: List =
+    List::new("ed25519 rsa2048 rsa4096 sha256 sha512 aes256 aes128 curve25519 x86_64 aarch64 manylinux2014 python3");
 /// Prefix of a literal secret for OpenSSL and for programs that have adopted its syntax.
 const LITERAL: &[u8] = b"pass:";
 /// Minimum length of a value, or of a part of it, that looks like a key.
 const MIN_KEY_LENGTH: usize = 7;
 
-/// Returns the secret part of the value of a secret name.
-pub(super) fn secret_part(secret_type: SecretType, value: &[u8]) -> Option<Range<usize>> {
-    let start = match secret_type {
+/// Returns the secret part of a value.
+pub(super) fn secret_part(evidence: Evidence, value: &[u8]) -> Option<Range<usize>> {
+    let start = match evidence {
         _ if value.starts_with(LITERAL) => LITERAL.len(),
-        SecretType::Login => password_start(value),
+        Evidence::Login => password_start(value),
         _ => 0,
     };
     let rest = &value[start..];
     let is_secret = !is_plain(rest)
         && !is_path(rest)
-        && match secret_type {
-            SecretType::Password => true,
-            SecretType::Secret | SecretType::Login => !is_scheme(rest),
-            SecretType::Key => looks_random(rest),
+        && match evidence {
+            Evidence::Password => true,
+            Evidence::Secret | Evidence::Login => !SCHEMES.has(rest),
+            Evidence::Weak => looks_random(rest),
         };
     is_secret.then_some(start..value.len())
 }
 
 /// Whether a value is never secret, regardless of its name.
 pub(super) fn is_plain(value: &[u8]) -> bool {
-    PLACEHOLDERS.iter().any(|word| value.eq_ignore_ascii_case(word.as_bytes()))
-        || is_small_number(value)
+    let digits = value.strip_prefix(b"-").unwrap_or(value);
+    PLACEHOLDERS.has(value)
+        || digits.len() <= 3 && digits.iter().all(u8::is_ascii_digit)
         || is_reference(value)
         || value.ends_with(b":latest")
-        || REFERENCE_PREFIXES.iter().any(|prefix| value.starts_with(prefix.as_bytes()))
+        || REFERENCE_PREFIXES.split_ascii_whitespace().any(|prefix| value.starts_with(prefix.as_bytes()))
 }
 
 /// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the secret.
@@ -112,17 +69,8 @@ fn password_start(value: &[u8]) -> usize {
     }
 }
 
-fn may_be_user(text: &[u8]) -> bool {
+pub(super) fn may_be_user(text: &[u8]) -> bool {
     !is_mixed(text) && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.@\\-".contains(byte))
-}
-
-fn is_small_number(value: &[u8]) -> bool {
-    let digits = value.strip_prefix(b"-").unwrap_or(value);
-    digits.len() <= 3 && digits.iter().all(u8::is_ascii_digit)
-}
-
-fn is_scheme(value: &[u8]) -> bool {
-    SCHEMES.iter().any(|scheme| value.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
 /// Whether a value consists only of references to variables and command outputs: `$TOKEN`, `${USER}:$(cat file)`, `%TOKEN%`.
@@ -130,10 +78,11 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
     if let [b'%', name @ .., b'%'] = value {
         return !name.is_empty() && name.iter().all(is_name_byte);
     }
+    if value.starts_with(b"%s") {
+        return value[2..].iter().all(|byte| b"\\nr\"'".contains(byte));
+    }
     let mut rest = value;
-    let mut found = false;
     while let Some(length) = reference_length(rest) {
-        found = true;
         rest = &rest[length..];
         if let [b':' | b'@' | b' ', after @ ..] = rest {
             rest = after;
@@ -142,7 +91,7 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
             rest = &[];
         }
     }
-    found && rest.is_empty()
+    rest.is_empty() && !value.is_empty()
 }
 
 /// Returns the length of the reference at the start of a text.
@@ -153,8 +102,9 @@ fn reference_length(text: &[u8]) -> Option<usize> {
         [b'$', b'{', rest @ ..] => {
             let end = rest.iter().position(|byte| *byte == b'}')?;
             // Other characters may begin a default value, which may be a secret: `${TOKEN:-hunter2}`.
-            rest[..end].iter().all(|byte| is_name_byte(byte) || b"[]!@.".contains(byte)).then_some(end + 3)
+            rest[..end].iter().all(|byte| is_name_byte(byte) || b"[]!@.*#".contains(byte)).then_some(end + 3)
         }
+        [b'$', b'@' | b'*', ..] => Some(2),
         [b'$', rest @ ..] => {
             let end = rest.iter().position(|byte| !is_name_byte(byte)).unwrap_or(rest.len());
             (end > 0).then_some(end + 1)
@@ -163,10 +113,25 @@ fn reference_length(text: &[u8]) -> Option<usize> {
     }
 }
 
+/// Returns the names of the variables in a value: `x` and `1` in `${x}$1`.
+pub(super) fn referenced(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    const MAX_NAMES: usize = 8;
+    let format = value.starts_with(b"%s").then(|| b"%s".to_vec());
+    let variables = value.split(|byte| *byte == b'$').skip(1).take(MAX_NAMES).filter_map(|rest| {
+        let rest = rest.strip_prefix(b"{").unwrap_or(rest);
+        let end = rest.iter().position(|byte| !is_name_byte(byte)).unwrap_or(rest.len());
+        let name = if matches!(rest.first(), Some(b'@' | b'*')) { &rest[..1] } else { &rest[..end] };
+        (!name.is_empty() && name.len() <= 64).then(|| name.to_vec())
+    });
+    format.into_iter().chain(variables)
+}
+
 /// Returns where the bracket that opens at `from` is closed, including the closing byte.
 pub(super) fn find_closing(text: &[u8], from: usize, opens: u8, closes: u8) -> Option<usize> {
+    /// A longer text in brackets is not a value, and a limit keeps the search linear.
+    const MAX_BYTES: usize = 4096;
     let mut depth = 0_usize;
-    for (at, byte) in text.iter().enumerate().skip(from) {
+    for (at, byte) in text.iter().enumerate().skip(from).take(MAX_BYTES) {
         if *byte == opens {
             depth += 1;
         } else if *byte == closes {
@@ -192,7 +157,7 @@ fn is_path(value: &[u8]) -> bool {
     if value.first() == Some(&b'/') {
         return value.len() < 24 || !is_mixed(value) || value.iter().any(|byte| matches!(byte, b'.' | b'-'));
     }
-    SUFFIXES.iter().any(|suffix| value.len() > suffix.len() && value.ends_with(suffix.as_bytes()))
+    SUFFIXES.split_ascii_whitespace().any(|suffix| value.len() > suffix.len() && value.ends_with(suffix.as_bytes()))
         || value.starts_with(b"id_")
 }
 
@@ -203,23 +168,34 @@ fn is_mixed(value: &[u8]) -> bool {
         && value.iter().any(u8::is_ascii_digit)
 }
 
-/// Whether a value looks random, or like a password chosen to be hard to guess.
-fn looks_random(value: &[u8]) -> bool {
-    let may_be_key = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-!#%^*?".contains(byte));
-    may_be_key && value.len() >= MIN_KEY_LENGTH && value.split(|byte| b"-_/=+".contains(byte)).any(is_random_piece)
+/// Whether a value is a word in lower-case letters.
+pub(super) fn is_word_like(value: &[u8]) -> bool {
+    value.iter().all(|byte| byte.is_ascii_lowercase() || b"_-".contains(byte))
+}
+
+/// Whether a value looks random, or like a password chosen to be hard to guess: a word with letters and digits.
+pub(super) fn looks_random(value: &[u8]) -> bool {
+    let may_be_key = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-!#%^*?@$&~".contains(byte));
+    may_be_key && !WORDS_WITH_DIGITS.has(value) && value.split(|byte| b"-_/=+".contains(byte)).any(is_random_piece)
 }
 
 /// Whether a piece is long enough, contains both letters and digits, and is not a known word.
 fn is_random_piece(piece: &[u8]) -> bool {
     let has_letter = piece.iter().any(u8::is_ascii_alphabetic);
     let has_digit = piece.iter().any(u8::is_ascii_digit);
-    let is_known = WORDS_WITH_DIGITS.iter().any(|known| piece.eq_ignore_ascii_case(known.as_bytes()));
-    piece.len() >= MIN_KEY_LENGTH && has_letter && has_digit && !is_known
+    piece.len() >= MIN_KEY_LENGTH && has_letter && has_digit && !WORDS_WITH_DIGITS.has(piece)
 }
 
-/// Words with digits that are not keys.
-const WORDS_WITH_DIGITS: [&str; 8] =
-    ["ed25519", "rsa2048", "rsa4096", "sha256", "sha512", "aes256", "aes128", "curve25519"];
+/// Whether a word without any context is a key, because upper case, lower case and digits alternate more often than in a name.
+pub(super) fn is_key_by_entropy(word: &[u8]) -> bool {
+    const MIN_DIGITS: usize = 3;
+    let class = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase(), byte.is_ascii_lowercase());
+    let changes = word.windows(2).filter(|pair| class(&pair[0]) != class(&pair[1])).count();
+    is_mixed(word)
+        && word.iter().filter(|byte| byte.is_ascii_digit()).count() >= MIN_DIGITS
+        && changes * 5 >= word.len() * 2
+        && !word.starts_with(b"_")
+}
 
 #[cfg(test)]
 mod tests {
@@ -238,14 +214,14 @@ mod tests {
     #[test]
     fn a_key_is_distinguished_from_a_path_and_a_word() {
         for path in ["/etc/ssl/key", "./key", "~/.ssh/id", "server.key", "id_rsa", "$HOME/key"] {
-            assert_eq!(secret_part(SecretType::Secret, path.as_bytes()), None, "{path}");
+            assert_eq!(secret_part(Evidence::Secret, path.as_bytes()), None, "{path}");
         }
         for word in ["name", "2,3", "v1-linux-amd64", "ed25519", "photo2020.jpg", "{\"id\": 1}"] {
-            assert_eq!(secret_part(SecretType::Key, word.as_bytes()), None, "{word}");
+            assert_eq!(secret_part(Evidence::Weak, word.as_bytes()), None, "{word}");
         }
         for key in ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "/JalrXUtnFEMI/K7MDENG/bPxRf", "hunter22"] {
-            assert_eq!(secret_part(SecretType::Secret, key.as_bytes()), Some(0..key.len()), "{key}");
+            assert_eq!(secret_part(Evidence::Secret, key.as_bytes()), Some(0..key.len()), "{key}");
         }
-        assert_eq!(secret_part(SecretType::Password, b"pass:hunter2"), Some(5..12));
+        assert_eq!(secret_part(Evidence::Password, b"pass:hunter2"), Some(5..12));
     }
 }
