@@ -98,6 +98,10 @@ pub trait Collector {
     fn reap(&mut self, command: Pid) -> Option<i32> {
         spawnscope_system::process::reap(command.0).ok().map(|(_, status)| status)
     }
+    /// Whether the command, a child of this process, has been stopped by a signal since the last call.
+    fn has_stopped(&mut self, command: Pid) -> bool {
+        spawnscope_system::job_control::has_stopped(command)
+    }
     /// Returns the notices for the user about this recording that were added since the last call.
     fn notices(&mut self) -> Vec<String> {
         Vec::new()

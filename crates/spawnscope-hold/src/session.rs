@@ -15,6 +15,7 @@ use super::tracer::{Change, ExecTracer, Scope};
 use super::{CHECK_INTERVAL, ContinuedBy, HoldError, Notice, Request, Run, SHORT_CHECK_INTERVAL};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::{HeldCommand, Identity, ReleasedCommand};
+use spawnscope_system::job_control;
 use spawnscope_system::procfs;
 use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::{ArrivedSignal, ChildChanges, Signals};
@@ -103,6 +104,11 @@ impl<'a> Session<'a> {
                 self.handle_change(change)?;
             }
             self.handle_held_process(state.filter(|_| was_held));
+            // While the command is traced, the tracer reports its stops.
+            let is_untraced = self.status.is_none() && !self.tracer.is_following(self.command);
+            if is_untraced && job_control::has_stopped(self.command) {
+                self.stop_with_command(self.command);
+            }
             self.finish_tool();
             if let Some(status) = self.status.filter(|_| self.is_over()) {
                 self.send_final_notices();
@@ -172,6 +178,18 @@ impl<'a> Session<'a> {
         match change {
             Change::Executed(pid) => self.handle_exec(pid),
             Change::Ended(pid, status) => self.handle_end(pid, status),
+            Change::Stopped(pid) => {
+                self.stop_with_command(pid);
+                Ok(())
+            }
+        }
+    }
+
+    /// Stops this process with the command, unless the command is the held process, which a debugger stops and continues.
+    fn stop_with_command(&self, stopped: Pid) {
+        let is_held = self.held.as_ref().is_some_and(|held| held.is_held() && held.pid() == stopped);
+        if stopped == self.command && !is_held {
+            job_control::stop_with(stopped);
         }
     }
 

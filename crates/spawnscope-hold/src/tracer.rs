@@ -22,6 +22,8 @@ pub enum Change {
     Executed(Pid),
     /// A thread of a followed process, or a child of ours, has ended with this wait status.
     Ended(Pid, i32),
+    /// The process has been stopped by a signal.
+    Stopped(Pid),
 }
 
 /// Follows processes until it detaches from them.
@@ -49,9 +51,18 @@ impl ExecTracer {
             match self.0.next_event()? {
                 Event::Ended(pid, status) => return Some(Change::Ended(pid, status)),
                 Event::Stopped(pid, Stop::Exec { .. }) => return Some(Change::Executed(pid)),
+                Event::Stopped(thread, stop @ Stop::Group(_)) => {
+                    self.0.pass_on(thread, stop);
+                    return Some(Change::Stopped(thread));
+                }
                 Event::Stopped(thread, stop) => self.0.pass_on(thread, stop),
             }
         }
+    }
+
+    /// Whether a process is still followed, so that its changes are read by `next_change`.
+    pub fn is_following(&self, pid: Pid) -> bool {
+        self.0.is_tracing(pid)
     }
 
     /// Continues a process that has executed a program.

@@ -1,5 +1,5 @@
 //! Direct use of the processor and the kernel: raw system calls, signals, processes, files owned by another user. `held` starts a command
-//! and holds it. `ptrace` traces processes, and `perf_events` follows them by perf events. `launch_timing` has the tools for timing
+//! and holds it, and `job_control` stops and ends as it does. `ptrace` traces processes, and `perf_events` follows them by perf events. `launch_timing` has the tools for timing
 //! launches, and `calibrate` uses them to measure the constants of this machine.
 
 pub mod allowed_cpus;
@@ -10,6 +10,7 @@ pub mod control_groups;
 mod exec_strings;
 pub mod files;
 pub mod held;
+pub mod job_control;
 pub mod launch_timing;
 pub mod memory;
 pub mod owner;

@@ -14,4 +14,4 @@ pub use spawnscope_doctor as doctor;
 pub use spawnscope_hold as hold;
 pub use spawnscope_lab as lab;
 pub use spawnscope_recording as record;
-pub use spawnscope_system::{allowed_cpus, calibrate, clock, held, owner, process, procfs, signals};
+pub use spawnscope_system::{allowed_cpus, calibrate, clock, held, job_control, owner, process, procfs, signals};

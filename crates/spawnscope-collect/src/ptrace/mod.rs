@@ -47,6 +47,8 @@ struct Shared {
     notices: Mutex<Vec<String>>,
     /// The wait status of the command, once it has ended.
     command_status: Mutex<Option<i32>>,
+    /// Whether the command has been stopped by a signal since the recorder asked.
+    command_stopped: AtomicBool,
     /// Whether to release all processes.
     should_detach: AtomicBool,
     /// An eventfd that is readable if there are many events.
@@ -62,6 +64,7 @@ impl Shared {
             events: Mutex::default(),
             notices: Mutex::default(),
             command_status: Mutex::default(),
+            command_stopped: AtomicBool::new(false),
             should_detach: AtomicBool::new(false),
             many_events: eventfd(0, flags)?,
             wake: eventfd(0, flags)?,
@@ -230,6 +233,10 @@ impl Collector for PtraceCollector {
             is_readable_within(&self.shared.many_events, Duration::from_millis(1));
         }
         None
+    }
+
+    fn has_stopped(&mut self, _: Pid) -> bool {
+        self.shared.command_stopped.swap(false, Ordering::AcqRel)
     }
 
     fn notices(&mut self) -> Vec<String> {

@@ -36,6 +36,7 @@ impl Tracing {
             }
             Stop::Signal(libc::SIGCHLD) => self.handle_child_end(tid, thread),
             Stop::SystemCall => return self.handle_system_call(tid, thread),
+            Stop::Group(_) => self.note_stop_of_command(tid),
             _ => {}
         }
         self.resume(tid, stop);

@@ -189,6 +189,12 @@ impl Tracing {
         }
     }
 
+    pub(super) fn note_stop_of_command(&mut self, stopped: Pid) {
+        if self.processes.process(ROOT).is_some_and(|command| command.pid == stopped) {
+            self.shared.command_stopped.store(true, Ordering::Release);
+        }
+    }
+
     pub(super) fn set_command_status(&mut self, status: i32) {
         *lock(&self.shared.command_status) = Some(status);
     }

@@ -151,6 +151,12 @@ impl Tracer {
         }
     }
 
+    /// Whether a thread is traced. Its changes must then be read only by `next_event`.
+    #[must_use]
+    pub fn is_tracing(&self, thread: Pid) -> bool {
+        self.threads.contains(&thread)
+    }
+
     /// Resumes a stopped thread.
     pub fn resume(&mut self, thread: Pid, how: Resume) {
         if matches!(how, Resume::Detach(_)) {

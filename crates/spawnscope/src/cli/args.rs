@@ -76,9 +76,9 @@ Examples:
   spawnscope bench --quick                # measure what launches cost
   spawnscope doctor                       # find what makes launches slow
 
-Exit status: that of the command (128+n if signal n killed it); 125 if
-spawnscope itself fails, 126 if the command cannot be executed, 127 if it is
-not found.";
+Exit status: that of the command; if a signal killed it, spawnscope ends by
+the same signal. 125 if spawnscope itself fails, 126 if the command cannot be
+executed, 127 if it is not found.";
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {

@@ -1,13 +1,13 @@
 //! `spawnscope doctor`: finds what makes launches slow on this machine.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
 use super::args::DoctorArguments;
 #[cfg(feature = "parquet")]
 use super::examinations::Destination;
+use super::exit::Status;
 use super::{exit, identity, output};
 use crate::doctor::{Machine, Measured, checks, examine};
 use crate::present::doctor;
@@ -16,12 +16,12 @@ use crate::present::doctor;
 ///
 /// # Errors
 /// When there is no working directory, or the output cannot be written.
-pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
+pub fn run(arguments: &DoctorArguments) -> Result<Status> {
     let width = output::width(&io::stdout());
     if arguments.list {
         let listed = if arguments.json { doctor::list_json(&checks::ALL) } else { doctor::list(&checks::ALL, width) };
         print(&listed)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Status::SUCCESS);
     }
     let mut wanted = checks::ALL.to_vec();
     wanted.retain(|check| arguments.checks.is_empty() || arguments.checks.iter().any(|id| id == check.id));
@@ -37,7 +37,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     if let Some(destination) = destination {
         destination.add(&diagnosis, arguments.host.as_deref())?;
     }
-    Ok(if diagnosis.has_problems() { ExitCode::from(exit::PROBLEMS) } else { ExitCode::SUCCESS })
+    Ok(if diagnosis.has_problems() { Status::Code(exit::PROBLEMS) } else { Status::SUCCESS })
 }
 
 fn print(text: &str) -> Result<()> {

@@ -3,7 +3,7 @@
 //! | status | meaning |
 //! |---|---|
 //! | 0 to 255 | `record -- CMD`, `hold -- CMD`, `accel -- CMD`: the status of CMD |
-//! | 128 + n | CMD was killed by signal n |
+//! | killed by signal n | CMD was killed by signal n (a shell shows 128 + n): spawnscope ends by the same signal, so that Ctrl-C ends a shell's loop |
 //! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the end of the process |
 //! | 1 | `check`: a budget is exceeded; `doctor`: found a problem; `bench --exit-code`: a case changed by more than the common shift |
 //! | 130 | three Ctrl-C within a second left CMD running |
@@ -12,10 +12,12 @@
 //! | 126 | CMD was found but could not be executed |
 //! | 127 | CMD, its `#!` interpreter or its dynamic loader was not found |
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use crate::analyze::launch::Outcome;
 use crate::held::StartError;
+use crate::job_control;
 use crate::present::signal_name;
 
 /// Spawnscope itself failed.
@@ -33,22 +35,50 @@ pub const DIFFERS: u8 = 1;
 /// Three Ctrl-C within a second ended the recording. The status is that of a program killed by SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
+/// How spawnscope ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It exits with this status.
+    Code(u8),
+    /// It ends by the signal that killed the command.
+    Killed(i32),
+}
+
+impl Status {
+    pub const SUCCESS: Status = Status::Code(0);
+
+    /// Returns the status for a command that ended with this status of wait(2).
+    #[must_use]
+    pub fn of_command(wait_status: i32) -> Status {
+        match libc::WIFSIGNALED(wait_status) {
+            true => Status::Killed(libc::WTERMSIG(wait_status)),
+            false => Status::Code(u8::try_from(libc::WEXITSTATUS(wait_status)).unwrap_or(FAILED)),
+        }
+    }
+
+    /// Ends this process if the status is a signal. Otherwise returns the exit status.
+    #[must_use]
+    pub fn end(self) -> ExitCode {
+        match self {
+            Status::Code(code) => ExitCode::from(code),
+            Status::Killed(signal) => {
+                let _ = std::io::stdout().flush();
+                job_control::die_of(signal);
+                // The kernel ignores the signal for the init process of a container.
+                ExitCode::from(u8::try_from(128 + signal).unwrap_or(FAILED))
+            }
+        }
+    }
+}
+
 /// Returns the exit status for a failure of spawnscope.
 #[must_use]
-pub fn status_of_failure(error: &anyhow::Error) -> ExitCode {
-    ExitCode::from(match error.downcast_ref::<StartError>() {
+pub fn status_of_failure(error: &anyhow::Error) -> Status {
+    Status::Code(match error.downcast_ref::<StartError>() {
         Some(StartError::NotFound(_) | StartError::NoInterpreter(_)) => 127,
         Some(StartError::NotExecutable(..)) => 126,
         _ => FAILED,
     })
-}
-
-/// Returns the exit status for a command that ended with this status of wait(2).
-#[must_use]
-pub fn status_of_command(wait_status: i32) -> ExitCode {
-    let status =
-        if libc::WIFSIGNALED(wait_status) { 128 + libc::WTERMSIG(wait_status) } else { libc::WEXITSTATUS(wait_status) };
-    ExitCode::from(u8::try_from(status).unwrap_or(FAILED))
 }
 
 /// Describes how the command ended, as a clause to append to a sentence. Empty if that is unknown.

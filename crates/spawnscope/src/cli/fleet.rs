@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Error, Result};
 
+use super::exit::Status;
 const PROGRAM: &str = "spawnscope-fleet";
 
 pub const EXAMPLES: &str = "\
@@ -25,7 +26,7 @@ Examples:
 ///
 /// # Errors
 /// When the program is not installed or cannot be executed.
-pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
+pub fn run(arguments: &[OsString]) -> Result<Status> {
     let program = program();
     let error = Command::new(&program).args(arguments).exec();
     Err(start_error(&program, error))

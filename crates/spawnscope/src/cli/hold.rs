@@ -1,12 +1,11 @@
 //! `spawnscope hold`: holds a new process before its first instruction, and prints how to attach and how to continue it.
 
-use std::process::ExitCode;
-
 use anyhow::{Context, Result};
 
 use super::args::HoldArguments;
+use super::exit::Status;
+use super::identity;
 use super::output::{print_message, width};
-use super::{exit, identity};
 use crate::event::Pid;
 use crate::hold::{self, ATTACH_TIMEOUT, ContinuedBy, HoldError, LaunchSelector, Notice, Request, Run};
 use crate::present::text;
@@ -18,7 +17,7 @@ use crate::units;
 ///
 /// # Errors
 /// When spawnscope itself fails. A failure of the command is not an error.
-pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
+pub fn run(arguments: &HoldArguments) -> Result<Status> {
     let signals = Signals::catch().context("failed to catch signals")?;
     let decision = identity::decide(arguments.identity.choice())?;
     if let Some(notice) = &decision.notice {
@@ -38,7 +37,7 @@ pub fn run(arguments: &HoldArguments) -> Result<ExitCode> {
         run: arguments.run.as_deref().map(|text| Run { text, grace: arguments.grace }),
     };
     match hold::run(request, &signals, &mut |notice| print_message(&message_for(arguments, &notice))) {
-        Ok(status) => Ok(exit::status_of_command(status)),
+        Ok(status) => Ok(Status::of_command(status)),
         // `exit::status_of_failure` derives the exit status from the type of this error.
         Err(HoldError::Start(error)) => Err(error.into()),
         Err(error) => Err(error.into()),

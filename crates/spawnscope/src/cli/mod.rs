@@ -56,6 +56,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser};
 
 use self::args::{Arguments, Verb};
+use self::exit::Status;
 use crate::held::inheritance;
 
 /// Returns the definition of the command line. Tests parse the commands in the documentation with it.
@@ -74,16 +75,16 @@ pub fn main() -> ExitCode {
             output::print_usage_error(&error);
             return ExitCode::from(exit::FAILED);
         }
-        Err(help) => return exit_code(manual::print_help(&help).map(|()| ExitCode::SUCCESS)),
+        Err(help) => return status(without_status(manual::print_help(&help))).end(),
     };
-    exit_code(run(arguments.verb))
+    status(run(arguments.verb)).end()
 }
 
 /// Returns the exit status for the result of a verb, and prints the error if it failed.
-fn exit_code(result: Result<ExitCode>) -> ExitCode {
+fn status(result: Result<Status>) -> Status {
     match result {
         Ok(status) => status,
-        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if output::is_closed_pipe(&error) => Status::SUCCESS,
         Err(error) => {
             output::print_failure(&error);
             exit::status_of_failure(&error)
@@ -91,7 +92,7 @@ fn exit_code(result: Result<ExitCode>) -> ExitCode {
     }
 }
 
-fn run(mut verb: Verb) -> Result<ExitCode> {
+fn run(mut verb: Verb) -> Result<Status> {
     input::replace_standard_input(verb.recordings())?;
     match &verb {
         Verb::Record(arguments) => record::run(arguments),
@@ -117,8 +118,8 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
     }
 }
 
-fn without_status(result: Result<()>) -> Result<ExitCode> {
-    result.map(|()| ExitCode::SUCCESS)
+fn without_status(result: Result<()>) -> Result<Status> {
+    result.map(|()| Status::SUCCESS)
 }
 
 /// Returns an environment variable, unless it is empty or not UTF-8.

@@ -5,13 +5,13 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
 use super::args::{DEFAULT_FILE, RecordArguments};
 use super::collectors;
+use super::exit::Status;
 use super::node_hook::NodeHook;
 use super::output::{escape_line, print_failure, print_message};
 use super::output_file::OutputFile;
@@ -55,7 +55,7 @@ pub trait Watcher {
 ///
 /// # Errors
 /// When spawnscope itself fails. A failure of the command is not an error.
-pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
+pub fn run(arguments: &RecordArguments) -> Result<Status> {
     // Signals are caught once for all runs. Otherwise, the next run would treat the signals that are blocked now as blocked by our caller.
     let signals = Signals::catch().context("failed to catch signals")?;
     match arguments.runs {
@@ -72,7 +72,7 @@ pub fn record_watched(
     arguments: &RecordArguments,
     signals: &Signals,
     mut watcher: Option<&mut dyn Watcher>,
-) -> Result<ExitCode> {
+) -> Result<Status> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to record: give a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
@@ -341,7 +341,7 @@ struct End<'a> {
 
 /// Closes the recording, prints the report, and returns the command's exit status. Failures of spawnscope are printed but do not replace
 /// the command's status.
-fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner: Option<&Owner>) -> Result<ExitCode> {
+fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner: Option<&Owner>) -> Result<Status> {
     let End { outcome, json, publisher } = end;
     let arguments = &RecordArguments { output: last.file.clone(), ..arguments.clone() };
     let recorded_until = outcome.recorded_until.unwrap_or_else(clock::now);
@@ -390,12 +390,12 @@ fn finish(arguments: &RecordArguments, last: LastRecording, end: End<'_>, owner:
         }
     }
     Ok(match (outcome.wait_status, failed) {
-        (Some(status), _) => exit::status_of_command(status),
-        (None, true) => ExitCode::from(exit::FAILED),
+        (Some(status), _) => Status::of_command(status),
+        (None, true) => Status::Code(exit::FAILED),
         (None, false) if outcome.end_reason == "interrupted" && !arguments.command.is_empty() => {
-            ExitCode::from(exit::INTERRUPTED)
+            Status::Code(exit::INTERRUPTED)
         }
-        (None, false) => ExitCode::SUCCESS,
+        (None, false) => Status::SUCCESS,
     })
 }
 

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Result;
 
 use super::args::RecordArguments;
+use super::exit::Status;
 use super::output::{escape_line, print_message};
 
 /// Records the runs with `record_once`. If the command fails in a run, there are no further runs, because that run did not do the same work as
@@ -17,8 +17,8 @@ use super::output::{escape_line, print_message};
 pub fn record(
     arguments: &RecordArguments,
     runs: u32,
-    record_once: impl Fn(&RecordArguments) -> Result<ExitCode>,
-) -> Result<ExitCode> {
+    record_once: impl Fn(&RecordArguments) -> Result<Status>,
+) -> Result<Status> {
     for run in 1..=runs {
         let run_arguments =
             RecordArguments { output: numbered_file(&arguments.output, run.into()), quiet: true, ..arguments.clone() };
@@ -26,14 +26,14 @@ pub fn record(
         if !arguments.quiet {
             print_message(&format!("recorded run {run} of {runs} to {}", escape_line(run_arguments.output.display())));
         }
-        if status != ExitCode::SUCCESS {
+        if status != Status::SUCCESS {
             if run < runs && !arguments.quiet {
                 print_message("the command failed: no further runs");
             }
             return Ok(status);
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Status::SUCCESS)
 }
 
 /// Inserts the number of the run before the suffix: `spawnscope.db` becomes `spawnscope.3.db`.

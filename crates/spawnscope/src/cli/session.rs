@@ -18,6 +18,7 @@ use crate::allowed_cpus::allowed_cpus;
 use crate::clock;
 use crate::collect::{CollectError, Collector};
 use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
+use crate::job_control;
 use crate::signals::{ArrivedSignal, Signals};
 use crate::units;
 
@@ -107,6 +108,7 @@ impl Session<'_> {
             let is_recording = outcome.recorded_until.is_none();
             let max_time = if has_more { Duration::ZERO } else { INTERVAL };
             let has_just_ended = self.wait(is_recording, outcome.process_ended, max_time)?;
+            self.stop_with_command(&outcome);
             while let Some(arrived) = self.signals.next() {
                 if let Some(command) = self.command {
                     arrived.forward_to(command.pid.0);
@@ -146,6 +148,18 @@ impl Session<'_> {
         }
         self.reap_command(&mut outcome);
         Ok(outcome)
+    }
+
+    /// Stops this process if the command is stopped, so that the shell that waits for this process takes its terminal back. The live view keeps the
+    /// terminal and goes on.
+    fn stop_with_command(&mut self, outcome: &Outcome) {
+        let Some(command) = self.command.filter(|_| !outcome.process_ended && self.watcher.is_none()) else {
+            return;
+        };
+        if self.collector.has_stopped(command.pid) {
+            self.progress.clear();
+            job_control::stop_with(command.pid);
+        }
     }
 
     /// Moves events until exited threads have left their CPU, because only then is it known when their processes could be reaped. On a machine
@@ -195,9 +209,13 @@ impl Session<'_> {
             fds.push(readable(self.collector.readiness()));
         }
         let until_deadline = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let interval = until_deadline.map_or(max_time, |left| left.min(max_time));
+        let interval = match is_recording {
+            true => until_deadline.map_or(max_time, |left| left.min(max_time)),
+            // The command may still stop.
+            false => INTERVAL,
+        };
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(interval.subsec_nanos()) };
-        match poll(&mut fds, is_recording.then_some(&timeout)) {
+        match poll(&mut fds, (is_recording || self.command.is_some()).then_some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("failed to wait for events"),
         }

@@ -1,6 +1,7 @@
 //! On a terminal: Enter continues the process, standard input stays with the command, Ctrl-C ends the command, and the terminal's
 //! settings are not changed.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 use nix::unistd::Pid;
@@ -66,7 +67,7 @@ fn control_c_at_the_prompt_ends_the_command() {
     session.await_output(PROMPT);
     session.type_keys(b"\x03");
     let (status, settings, screen) = session.finish_with_settings();
-    assert_eq!(status.code(), Some(128 + 2), "{}", String::from_utf8_lossy(&screen));
+    assert_eq!(status.signal(), Some(libc::SIGINT), "{}", String::from_utf8_lossy(&screen));
     assert_eq!(settings, before, "the settings of the terminal are restored");
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::support::attempts::{best_of_three, ok_if, rounds, with_growing_lengths};
 use crate::support::inherited::{assert_a_recorded_command_inherits_the_same, assert_inherits_the_same_through};
+use crate::support::job_control::assert_a_shell_sees_stops_through;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Finished, PublicDirectory, Record, Running, SPAWNSCOPE, run, spawnscope};
 use crate::support::texts::assert_contains;
@@ -150,10 +151,18 @@ fn the_exit_status_of_the_command_is_passed_on() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_command_killed_by_a_signal_gives_128_plus_its_number() {
+fn a_recorder_ends_by_the_signal_that_killed_the_command() {
     let record = Record::new();
-    record.run(["sh", "-c", "kill -KILL $$"]).expect_code(128 + 9);
+    record.run(["sh", "-c", "kill -KILL $$"]).expect_signal(libc::SIGKILL);
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGKILL"));
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Pty)]
+fn a_shell_sees_that_the_recorded_command_has_stopped() {
+    let record = Record::new();
+    let file = record.file();
+    assert_a_shell_sees_stops_through(&["record", "-q", "-o", file.to_str().expect("UTF-8")]);
 }
 
 #[apply(live_test)]

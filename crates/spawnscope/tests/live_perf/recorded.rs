@@ -187,7 +187,7 @@ fn medians(collector: &str) -> BTreeMap<&'static str, i64> {
 fn a_killed_command_has_its_signal_and_a_killed_child_is_recorded() {
     let record = Record::new().flags(&["-q"]);
     let script = "sleep 60 & kill -9 $!; wait; kill -TERM $$; sleep 60";
-    record.run(["sh", "-c", script]).expect_code(128 + libc::SIGTERM);
+    record.run(["sh", "-c", script]).expect_signal(libc::SIGTERM);
     let all = launches(&record.file());
     assert_eq!(all.root().exit_signal(), Some("SIGTERM"));
     assert_eq!(all.children_of(all.root()).len(), 1);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 
 use crate::support::inherited::assert_a_recorded_command_inherits_the_same;
+use crate::support::job_control::assert_a_shell_sees_stops_through;
 use crate::support::recording::{launches, read, report};
 use crate::support::run::{Record, Running, await_some};
 use crate::support::{apply, live_test};
@@ -17,7 +18,7 @@ fn signals_reach_handlers_and_have_their_default_effects() {
     let script =
         "trap 'echo caught' USR1; kill -USR1 $$; trap '' TERM; kill -TERM $$; kill -URG $$; kill -TRAP $$; exit 1";
     let record = Record::new().flags(&["-q"]);
-    let finished = record.run(["sh", "-c", script]).expect_code(128 + libc::SIGTRAP);
+    let finished = record.run(["sh", "-c", script]).expect_signal(libc::SIGTRAP);
     assert_eq!(finished.output(), "caught\n");
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTRAP"));
 }
@@ -86,4 +87,13 @@ fn after_the_duration_the_command_continues_untraced() {
 #[needs(Cc)]
 fn a_recorded_command_inherits_what_it_would_inherit_without_a_recorder() {
     assert_a_recorded_command_inherits_the_same();
+}
+
+#[apply(live_test)]
+#[needs(Pty)]
+fn a_shell_sees_that_the_recorded_command_has_stopped() {
+    let record = Record::new();
+    let file = record.file();
+    let output = file.to_str().expect("UTF-8");
+    assert_a_shell_sees_stops_through(&["record", "-q", "--collector", "ptrace", "-o", output]);
 }

@@ -4,6 +4,7 @@
 pub mod attempts;
 pub mod chains;
 pub mod inherited;
+pub mod job_control;
 pub mod launches;
 pub mod needs;
 pub mod phases;

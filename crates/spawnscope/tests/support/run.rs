@@ -94,6 +94,13 @@ impl Finished {
         assert_contains(&self.errors(), texts);
     }
 
+    /// Checks that a signal has ended the program.
+    #[track_caller]
+    pub fn expect_signal(self, signal: i32) -> Finished {
+        assert_eq!(self.status.signal(), Some(signal), "{}; stderr:\n{}", self.status, self.errors());
+        self
+    }
+
     /// Checks the exit status. On a mismatch, prints standard error.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Finished {

@@ -2,15 +2,15 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::explain::accel_command_line;
 use crate::cli::args::AccelArguments;
-use crate::cli::exit;
+use crate::cli::exit::Status;
 use crate::cli::output::print_message;
 use crate::held::inheritance::restore_dispositions;
 use crate::record::reader::RecordingFile;
@@ -23,8 +23,11 @@ const AFTER: &str = "spawnscope-after.db";
 ///
 /// # Errors
 /// When a run cannot be recorded, or a recording cannot be read.
-pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
-    record(BEFORE, arguments.command.clone())?;
+pub fn run(arguments: &AccelArguments) -> Result<Status> {
+    let first = record(BEFORE, arguments.command.clone())?;
+    if matches!(first, Status::Killed(libc::SIGINT | libc::SIGQUIT | libc::SIGHUP | libc::SIGTERM)) {
+        return Ok(first);
+    }
     let status = record(AFTER, accel_command_line(arguments, None)?)?;
     let (before, after) = (summarize(Path::new(BEFORE))?, summarize(Path::new(AFTER))?);
     print_message(&format!(
@@ -34,16 +37,13 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
 }
 
 /// Records the command with a second spawnscope process, and returns the command's exit status.
-fn record(file: &str, command: Vec<OsString>) -> Result<ExitCode> {
+fn record(file: &str, command: Vec<OsString>) -> Result<Status> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
     let mut recorder = Command::new(program);
     recorder.args(["record", "--quiet", "-o", file, "--"]).args(command);
     keep_dispositions(&mut recorder);
     let status = recorder.status().context("failed to start the recorder")?;
-    match status.code() {
-        Some(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(exit::FAILED))),
-        None => bail!("the recorder of {file} was killed"),
-    }
+    Ok(Status::of_command(status.into_raw()))
 }
 
 /// Describes the wall, launches and launch tax of a recording.

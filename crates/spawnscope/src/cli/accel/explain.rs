@@ -6,19 +6,22 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::cli::args::AccelArguments;
 use crate::cli::exit;
+use crate::cli::exit::Status;
 use crate::cli::output::print_message;
 use crate::event::Pid;
 use crate::held::HeldCommand;
+use crate::job_control;
 use crate::signals::Signals;
 
+/// How often to check whether the command has stopped.
+const STOP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 40_000_000 };
 /// The size of the file in bytes, as in `crates/vspawn-preload/src/settings.rs`.
 const FILE_BYTES: usize = 4096;
 /// What each number in the file counts, in the order of `crates/vspawn-preload/src/settings.rs`.
@@ -41,7 +44,7 @@ const IN_PLACE_INDEX: usize = REASONS.len();
 ///
 /// # Errors
 /// When spawnscope itself fails.
-pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
+pub fn run(arguments: &AccelArguments) -> Result<Status> {
     let counters = tempfile::Builder::new()
         .prefix("spawnscope-accel-")
         .tempfile()
@@ -54,7 +57,7 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     let process = held.release()?;
     let status = wait(pid, &process, &signals)?;
     print_message(&describe_counts(&fs::read(&counters).context("failed to read the counts")?));
-    Ok(exit::status_of_command(status))
+    Ok(Status::of_command(status))
 }
 
 /// Returns the command line of the `accel` process that executes the command.
@@ -84,11 +87,14 @@ fn wait(Pid(pid): Pid, process: &OwnedFd, signals: &Signals) -> Result<i32> {
     loop {
         let readiness = signals.readiness();
         let mut both = [PollFd::new(process, PollFlags::IN), PollFd::new(&readiness, PollFlags::IN)];
-        match poll(&mut both, None) {
+        match poll(&mut both, Some(&STOP_INTERVAL)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error).context("failed to wait for the command"),
         }
         let [ended, arrived] = both;
+        if job_control::has_stopped(Pid(pid)) {
+            job_control::stop_with(Pid(pid));
+        }
         if !arrived.revents().is_empty() {
             while let Some(signal) = signals.next() {
                 signal.forward_to(pid);

@@ -13,13 +13,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::args::AccelArguments;
 use super::output::print_message;
+use crate::cli::exit::Status;
 use crate::held;
 
 const LIBRARY: &str = "libvspawn_preload.so";
@@ -32,7 +32,7 @@ const TUNABLE: &str = "glibc.malloc.hugetlb";
 ///
 /// # Errors
 /// When spawnscope itself fails, or the command cannot be executed.
-pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
+pub fn run(arguments: &AccelArguments) -> Result<Status> {
     let mut library = (!arguments.no_preload).then(find_library).transpose()?;
     if arguments.record {
         return compare::run(arguments);

@@ -7,7 +7,6 @@ mod progress;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -15,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use self::progress::Progress;
 use super::args::BenchArguments;
 use super::{exit, output};
+use crate::cli::exit::Status;
 use crate::lab::compare::{Comparison, compare};
 use crate::lab::context::ExperimentContext;
 use crate::lab::experiments::{ALL, Experiment};
@@ -47,7 +47,7 @@ enum Form {
 ///
 /// # Errors
 /// When nothing can be executed here, a report cannot be read, or the new report cannot be written.
-pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
+pub fn run(arguments: &BenchArguments) -> Result<Status> {
     let width = output::width(&io::stdout());
     let form = form(arguments)?;
     if arguments.list {
@@ -56,7 +56,7 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
             _ => present::list(ALL, width),
         };
         print(listed.as_bytes())?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Status::SUCCESS);
     }
     let old = arguments.compare.as_deref().map(read_report).transpose()?;
     let stored = arguments.with.as_deref().map(read_report).transpose()?;
@@ -85,9 +85,9 @@ pub fn run(arguments: &BenchArguments) -> Result<ExitCode> {
         bail!("nothing could be measured: see the notes of each experiment");
     }
     match (status, comparison) {
-        (Some(status), _) => Ok(ExitCode::from(status)),
+        (Some(status), _) => Ok(Status::Code(status)),
         (None, Some(comparison)) => comparison_status(&comparison, arguments),
-        (None, None) => Ok(ExitCode::SUCCESS),
+        (None, None) => Ok(Status::SUCCESS),
     }
 }
 
@@ -113,18 +113,18 @@ fn join_names(names: &[&str]) -> String {
 }
 
 /// Returns the exit status of a comparison.
-fn comparison_status(comparison: &Comparison, arguments: &BenchArguments) -> Result<ExitCode> {
+fn comparison_status(comparison: &Comparison, arguments: &BenchArguments) -> Result<Status> {
     if comparison.changes.is_empty() {
         bail!("the reports have no case in common: nothing to compare");
     }
     if !arguments.exit_code {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Status::SUCCESS);
     }
     if comparison.common_shifts.is_empty() {
         bail!("too few common cases to distinguish a change from machine drift: --exit-code cannot decide");
     }
     let differs = comparison.changes.iter().any(|change| change.stands_out);
-    Ok(if differs { ExitCode::from(exit::DIFFERS) } else { ExitCode::SUCCESS })
+    Ok(if differs { Status::Code(exit::DIFFERS) } else { Status::SUCCESS })
 }
 
 /// Returns the reports that are read, which the page must not overwrite.

@@ -6,7 +6,6 @@ use std::env;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
@@ -17,6 +16,7 @@ use crate::analyze::GroupBy;
 use crate::analyze::budgets::{Check, check, growth};
 use crate::analyze::diff::{Run, compare};
 use crate::analyze::window::Part;
+use crate::cli::exit::Status;
 use crate::present::check as present;
 
 /// Maximum size of our job summary. GitHub refuses summaries of 1 MiB or more, counting all programs of a step.
@@ -27,7 +27,7 @@ const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 ///
 /// # Errors
 /// When a budget is invalid, a recording cannot be read, or the result cannot be written.
-pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
+pub fn run(arguments: &CheckArguments) -> Result<Status> {
     let requested = CheckRequest::from_arguments(arguments)?;
     let runs = read_all(&arguments.files)?;
     // The first run stands for all, since they are runs of one version.
@@ -58,7 +58,7 @@ pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
     if arguments.format == CheckFormat::Github {
         append_job_summary(&outcome)?;
     }
-    Ok(if outcome.is_kept() { ExitCode::SUCCESS } else { ExitCode::from(exit::EXCEEDED) })
+    Ok(if outcome.is_kept() { Status::SUCCESS } else { Status::Code(exit::EXCEEDED) })
 }
 
 fn read_all(files: &[PathBuf]) -> Result<Vec<Run>> {

@@ -5,7 +5,6 @@ mod quiet;
 mod screen;
 
 use std::io::IsTerminal;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
@@ -21,6 +20,7 @@ use super::identity;
 use super::output::print_message;
 use super::record::{self, Watcher};
 use crate::analyze::live::LiveBoard;
+use crate::cli::exit::Status;
 use crate::clock;
 use crate::event::Nanos;
 use crate::owner::act_as;
@@ -44,7 +44,7 @@ const HISTORY_SECONDS: usize = 600;
 ///
 /// # Errors
 /// When there is no terminal, and when spawnscope itself fails. A failure of the command is not an error.
-pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
+pub fn run(arguments: &TopArguments) -> Result<Status> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to watch: give a command (`spawnscope top -- CMD`), a process (-p PID) or the machine (-a)");
     }
@@ -69,7 +69,7 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
         if !arguments.command.is_empty() && !flags.must_end.load(Ordering::Relaxed) {
             print_message("the command keeps running, unrecorded");
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Status::SUCCESS);
     }
     Ok(status)
 }
