@@ -92,6 +92,11 @@ pub enum Notice {
         /// The number of launches that matched.
         count: u32,
     },
+    /// A program that traces processes is no longer followed, nor is what it launches.
+    Tracer {
+        /// The arguments of the program.
+        arguments: Vec<Vec<u8>>,
+    },
     /// A set-user-ID or set-group-ID program did not get its privilege, because it is traced.
     LostPrivilege {
         /// The arguments of the program.

@@ -203,7 +203,12 @@ impl<'a> Session<'a> {
         let program = procfs::program(pid);
         let selector = self.selector.as_mut();
         if !selector.is_none_or(|selector| selector.count_exec(pid, program.as_deref(), &arguments)) {
-            self.tracer.resume(pid);
+            if program.is_some_and(|program| self.tracer.is_tracer(pid, &program)) {
+                self.tracer.leave_tracer(pid, &arguments);
+                (self.notify)(Notice::Tracer { arguments });
+            } else {
+                self.tracer.resume(pid);
+            }
             return Ok(());
         }
         let held = HeldProcess::new(pid).map_err(|error| HoldError::System { action: "hold the process", error })?;

@@ -72,6 +72,13 @@ pub fn innermost_id(thread: Pid) -> Option<Pid> {
     field(&text, "NSpid:")?.split_ascii_whitespace().next_back()?.parse().ok().map(Pid)
 }
 
+/// Returns the threads of a process; empty if it has ended.
+#[must_use]
+pub fn threads(pid: Pid) -> Vec<Pid> {
+    let entries = fs::read_dir(format!("/proc/{}/task", pid.0)).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid)).collect()
+}
+
 /// Returns the arguments of a process's program.
 #[must_use]
 pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {

@@ -49,15 +49,11 @@ impl<'data> Elf<'data> {
         found.collect()
     }
 
-    /// Whether the file imports one of the symbols in `imports`, or exports one of those in `exports`.
-    pub(super) fn has_dynamic_symbol(&self, imports: &[&str], exports: &[&str]) -> bool {
+    /// Whether the file imports a symbol.
+    pub(super) fn imports(&self, wanted: &str) -> bool {
         let names = self.names();
-        let mut symbols = self.0.dynamic_symbols();
-        symbols.any(|symbol| {
-            let wanted = if symbol.is_undefined() { imports } else { exports };
-            let name = self.symbol_name(names, &symbol);
-            name.is_some_and(|name| wanted.iter().any(|wanted| wanted.as_bytes() == name))
-        })
+        let mut imported = self.0.dynamic_symbols().filter(|symbol| symbol.is_undefined());
+        imported.any(|symbol| self.symbol_name(names, &symbol) == Some(wanted.as_bytes()))
     }
 
     /// Returns the string table of the dynamic symbols. It is read at once, because bash has thousands of names.

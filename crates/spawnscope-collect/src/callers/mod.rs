@@ -56,11 +56,6 @@ pub(super) fn entry_point(file: &File) -> Option<u64> {
     Elf::parse(&ReadCache::new(file)).map(|program| program.entry_point())
 }
 
-/// Whether an executable imports or exports one of these symbols.
-pub(super) fn has_dynamic_symbol(file: &File, imports: &[&str], exports: &[&str]) -> bool {
-    Elf::parse(&ReadCache::new(file)).is_some_and(|program| program.has_dynamic_symbol(imports, exports))
-}
-
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|window| window == text)
 }

@@ -9,7 +9,6 @@ mod lines;
 mod processes;
 mod programs;
 mod stops;
-mod tracers;
 mod tracing;
 mod waits;
 

@@ -1,5 +1,5 @@
 //! Recognizes programs that do not work while they are traced because they gain privilege from their file, and programs that execute
-//! another one. `tracers` recognizes programs that trace processes.
+//! another one. `spawnscope_system::ptrace` recognizes programs that trace processes.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;

@@ -85,7 +85,7 @@ impl Tracing {
                 "{name} traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what {name} launches is \
                  not recorded (to record it, use eBPF: run spawnscope with sudo)"
             ));
-            return self.leave_untraced(pid, Stop::Interrupted);
+            return self.leave_tracer(pid, &name);
         }
         if !self.keeps_privilege && procfs::is_set_id(pid) {
             let name = String::from_utf8_lossy(&path).into_owned();

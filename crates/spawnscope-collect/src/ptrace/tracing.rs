@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
 use spawnscope_system::process::wait_until;
-use spawnscope_system::ptrace::{Event as Traced, Options, Resume, Stop, Tracer};
+use spawnscope_system::procfs;
+use spawnscope_system::ptrace::{Event as Traced, Options, Resume, Stop, Tracer, Tracers, named_processes};
 use spawnscope_system::signals::ChildChanges;
 
 use super::launchers::Launchers;
 use super::lines::Interpreters;
 use super::processes::{Process, Processes, Setup};
-use super::tracers::Tracers;
 use super::waits::{self, Waits};
 use super::{Shared, lock, programs};
 use crate::untraced::UntracedProcesses;
@@ -53,6 +53,8 @@ pub(super) struct Tracing {
     pub(super) interpreters: Interpreters,
     /// The programs that trace others.
     pub(super) tracers: Tracers,
+    /// Tracers that are stopped at their exec until the processes that they are going to trace are let go.
+    waiting_tracers: Vec<Pid>,
     /// The threads that launch, and how they wait for their children.
     pub(super) waits: Waits,
     /// The threads that may launch, whose system calls are traced if the settings request it.
@@ -99,6 +101,7 @@ impl Tracing {
             early: HashMap::new(),
             interpreters,
             tracers: Tracers::default(),
+            waiting_tracers: Vec::new(),
             waits: Waits::default(),
             launchers: Launchers::new(calls.launchers),
             untraced: UntracedProcesses::default(),
@@ -125,6 +128,10 @@ impl Tracing {
                 Some(Traced::Stopped(thread, stop)) => self.handle_stop(thread, stop),
                 Some(Traced::Ended(thread, status)) => self.handle_end(thread, status),
                 None => self.children.clear(),
+            }
+            if !self.tracer.is_letting_go() {
+                let tracers = std::mem::take(&mut self.waiting_tracers);
+                tracers.into_iter().for_each(|tracer| self.leave_untraced(tracer, Stop::Interrupted));
             }
             for (launch, ended) in self.untraced.ended() {
                 self.report_end_of_untraced(launch, ended);
@@ -216,10 +223,31 @@ impl Tracing {
 
     /// Detaches from a stopped thread. If its loader has not finished yet, the end of loading remains unknown.
     fn release(&mut self, thread: Pid, stop: Stop) {
+        self.forget(thread);
+        self.tracer.resume(thread, stop.transparent_detach());
+    }
+
+    fn forget(&mut self, thread: Pid) {
         self.processes.remove(thread);
         self.waits.forget(thread);
         self.launchers.forget(thread);
-        self.tracer.resume(thread, stop.transparent_detach());
+    }
+
+    /// Releases a tracer that has just executed its program. It waits until the processes that its arguments name are released, too.
+    pub(super) fn leave_tracer(&mut self, tracer: Pid, name: &str) {
+        for target in named_processes(&procfs::arguments(tracer)).filter(|target| *target != tracer) {
+            let Some(traced) = self.processes.thread(target) else { continue };
+            // If this fails, the end of the process stays unknown.
+            let _ = self.untraced.add(target, traced.launch);
+            for thread in self.tracer.let_go(target) {
+                self.forget(thread);
+            }
+            self.notify(format!(
+                "{name} traces process {}, but a process can have only one tracer: from now on it is not recorded",
+                target.0
+            ));
+        }
+        self.waiting_tracers.push(tracer);
     }
 
     /// Releases a process that fails or hangs while it is traced. The recording continues.

@@ -53,6 +53,7 @@ pub mod identification;
 pub mod refusal;
 mod registers;
 mod request;
+mod tracers;
 
 use std::collections::HashSet;
 use std::io;
@@ -63,6 +64,8 @@ pub use self::event::{Creation, Event, Stop};
 pub use self::registers::{CallInfo, CallStop, NATIVE_AUDIT_ARCH, Registers};
 pub use self::request::{Options, Resume};
 use self::request::{interrupt, resume, seize};
+pub use self::tracers::{Tracers, named_processes};
+use crate::procfs;
 use spawnscope_data::event::Pid;
 
 /// The tracees of this thread.
@@ -71,6 +74,8 @@ pub struct Tracer {
     /// The tracees that are not known to have ended. Some may be gone, because an exec ends all other threads of its process without an
     /// event. Requests to threads that we do not trace fail without effect, even if their ids were reused.
     threads: HashSet<Pid>,
+    /// The tracees to detach from at their next stop.
+    leaving: HashSet<Pid>,
     is_detaching: bool,
     // Not `Send`, because the kernel identifies tracers by thread.
     _not_send: PhantomData<*const ()>,
@@ -115,10 +120,11 @@ impl Tracer {
             match event {
                 Event::Ended(thread, _) => {
                     self.threads.remove(&thread);
+                    self.leaving.remove(&thread);
                 }
                 Event::Stopped(thread, stop) => {
                     self.update_threads(thread, stop);
-                    if self.is_detaching {
+                    if self.is_detaching || self.leaving.remove(&thread) {
                         self.resume(thread, stop.transparent_detach());
                         continue;
                     }
@@ -149,6 +155,24 @@ impl Tracer {
             }
             _ => {}
         }
+    }
+
+    /// Begins to detach from a process, because another program is about to trace it. `next_event` then reports none of its threads, which this
+    /// function returns.
+    pub fn let_go(&mut self, process: Pid) -> Vec<Pid> {
+        let mut threads = procfs::threads(process);
+        threads.retain(|thread| self.is_tracing(*thread));
+        for thread in &threads {
+            self.leaving.insert(*thread);
+            let _ = interrupt(*thread);
+        }
+        threads
+    }
+
+    /// Whether there are threads left that `let_go` has not detached from yet.
+    #[must_use]
+    pub fn is_letting_go(&self) -> bool {
+        !self.leaving.is_empty()
     }
 
     /// Whether a thread is traced. Its changes must then be read only by `next_event`.

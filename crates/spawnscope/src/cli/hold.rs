@@ -76,6 +76,11 @@ fn message_for(arguments: &HoldArguments, notice: &Notice) -> String {
             format!("process {pid} ended while held, or soon after it was continued")
         }
         Notice::NoMatch { count } => no_match_message(arguments, *count),
+        Notice::Tracer { arguments } => format!(
+            "this program traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what it \
+             launches is not held: {}",
+            command_line(arguments)
+        ),
         Notice::LostPrivilege { arguments } => format!(
             "this program is set-user-id or set-group-id, and runs without that privilege because it is traced; run \
              spawnscope as root to keep it: {}",

@@ -130,6 +130,15 @@ fn followed_programs_behave_as_without_a_tracer() {
 }
 
 #[apply(live_test)]
+#[needs(Ptrace, Strace, Gdb)]
+fn programs_that_trace_others_are_let_go_with_their_targets() {
+    let finished = run_hold(["--match".into(), "nothing".into(), "sh".into(), script("attaches.sh").into_os_string()]);
+    let finished = finished.expect_code(0);
+    assert_eq!(finished.output(), "strace 130\n0\nstrace -f 4\n", "{}", finished.errors());
+    assert!(finished.message().contains("what it launches is not held: strace"), "{}", finished.errors());
+}
+
+#[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn other_processes_continue_unharmed_while_one_is_held() {
     let mut command = hold_command(["--match", "tiny", "sh"]);

@@ -104,3 +104,20 @@ fn an_error_at_the_start_is_printed_on_the_original_screen() {
         assert!(screen.contains(why) && !screen.contains(ENTER), "{screen}");
     }
 }
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Pty)]
+fn a_watched_command_inherits_what_it_would_inherit_without_the_view() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let files = ["plain", "watched"].map(|name| directory.path().join(name).display().to_string());
+    // Redirected streams are the command's own; the view draws on the terminal.
+    let script = "\"$0\" launch \"$0\" probe </dev/null >$2 2>/dev/null; \"$0\" launch \"$1\" top -- \"$0\" probe </dev/null >$3 2>/dev/null";
+    let mut session = on_terminal(&["sh", "-c", script, &word("inherited"), SPAWNSCOPE, &files[0], &files[1]]);
+    session.await_output(b"ENDED");
+    session.type_keys(b"q");
+    session.finish();
+    let [plain, watched] = files.map(|file| std::fs::read_to_string(file).expect("the output of a probe"));
+    assert!(plain.contains("timer 2: armed, every 500 s"), "{plain}");
+    let differences: Vec<_> = plain.lines().zip(watched.lines()).filter(|(one, other)| one != other).collect();
+    assert!(differences.is_empty() && plain.lines().count() == watched.lines().count(), "{differences:#?}");
+}

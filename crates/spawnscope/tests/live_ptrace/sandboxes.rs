@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::support::recording::launches;
 use crate::support::run::{Finished, Record, run};
+use crate::support::workloads::script;
 use crate::support::{apply, live_test};
 
 /// The results of a build: its exit status, its sorted output, and its files with their contents.
@@ -109,6 +110,16 @@ g.out:
     let record = assert_builds_the_same(&[("Makefile", makefile)], &["make", "-j2", "--no-print-directory"]);
     let all = launches(&record.file());
     assert_eq!(all.all(|launch| launch.command() == "sed").len(), 2);
+}
+
+/// A running process that is recorded can be traced by a program that is recorded.
+#[apply(live_test)]
+#[needs(Strace, Gdb)]
+fn programs_attach_to_recorded_processes() {
+    let record = Record::new();
+    let finished = record.run(["sh".into(), script("attaches.sh")]).expect_code(0);
+    assert_eq!(finished.output(), "strace 130\n0\nstrace -f 4\n", "{}", finished.errors());
+    assert!(finished.message().contains("from now on it is not recorded"), "{}", finished.errors());
 }
 
 /// The name of the program that seizes its child is not that of a known tracer. The build compiles the program.

@@ -23,8 +23,7 @@ const MAX_CONSTANT_BYTES: u64 = 1 << 20;
 /// Returns the layout of GNU make 4.3 to 4.4.1; `None` if the program is another one or another version, or exports no symbols.
 pub(super) fn layout(program: &Elf<'_>) -> Option<WireMake> {
     let reading = program.exports(&[READING]).get(READING)?.address;
-    let is_known =
-        program.has_dynamic_symbol(&[SPAWNS], &[]) && is_known_version(program.read_only_data(MAX_CONSTANT_BYTES)?);
+    let is_known = program.imports(SPAWNS) && is_known_version(program.read_only_data(MAX_CONSTANT_BYTES)?);
     is_known.then_some(WireMake { code_start: program.code_start()?, reading })
 }
 
