@@ -20,13 +20,17 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HELD_OUT = os.environ.get("HELD_OUT", f"{ROOT}/target/held-out")
-# make needs a shell for the first rule's recipe, because of its quotes; it executes the second one's directly.
+# make needs a shell for the first rule's recipe, because of its quotes; it executes the second one's directly. The third one's shell cannot be
+# skipped.
 MAKEFILE = """shells: $(addprefix s,{numbers})
 s%:
 \t@/bin/true "$@"
 plain: $(addprefix p,{numbers})
 p%:
 \t@/bin/true $@
+kept: $(addprefix k,{numbers})
+k%:
+\t@x=1; /bin/true $$x && :
 """.format(numbers=" ".join(map(str, range(300))))
 PYTHON = "import subprocess\nfor _ in range(300): subprocess.run({!r}, shell=True)"
 # Name, command, and limit of the ratio of walls (None: no limit). `{directory}` is replaced by a fresh directory.
@@ -34,6 +38,7 @@ CASES = [
     ("php exec x 300", ["php", "-r", "for ($i = 0; $i < 300; $i++) exec('/bin/true');"], 0.2),
     ("make, 300 recipes", ["make", "-s", "-f", "{directory}/Makefile", "shells"], 0.75),
     ("make, 300 recipes, starts no shell", ["make", "-s", "-f", "{directory}/Makefile", "plain"], None),
+    ("make, 300 recipes, needs its shells", ["make", "-s", "-f", "{directory}/Makefile", "kept"], 1.02),
     ("perl system x 300", ["perl", "-e", "system(\"/bin/true 'arg'\") for 1 .. 300"], 0.75),
     ("perl system x 300, starts no shell", ["perl", "-e", "system('/bin/true arg') for 1 .. 300"], None),
     ("node execSync x 100", ["node", "-e", "for (let i = 0; i < 100; i++) require('child_process').execSync('/bin/true arg')"], 0.85),

@@ -31,16 +31,11 @@ macro_rules! hooks {
             )*
         }
 
-        /// The addresses of the real functions.
+        /// The addresses of the real functions, each looked up once.
         pub mod address_of {
             use super::*;
             $( hooks!(address $name); )*
             $( hooks!(address $jump); )*
-        }
-
-        fn look_up_all() {
-            $( address_of::$name(); )*
-            $( address_of::$jump(); )*
         }
     };
     (address $name:ident) => {
@@ -50,7 +45,7 @@ macro_rules! hooks {
                     if !found.is_null() {
                         return found;
                     }
-                    // Reached only before the constructor below has run: the constructor of another library may launch something.
+                    // A function that may be called in a child of vfork is looked up by the constructor below.
                     let found = look_up(concat!(stringify!($name), "\0"));
                     FOUND.store(found, Relaxed);
                     found
@@ -79,9 +74,14 @@ fn look_up(name: &'static str) -> *mut c_void {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) }
 }
 
-/// Runs before the program. A lookup takes the loader's lock, for which a child of vfork must not wait.
+/// Runs before the program. A lookup takes the loader's lock, for which a child of vfork must not wait. Such a child calls exec functions only;
+/// the others are looked up when they are called, since most programs call none.
 extern "C" fn construct() {
-    look_up_all();
+    address_of::execve();
+    address_of::execvpe();
+    address_of::execl();
+    address_of::execlp();
+    address_of::execle();
     crate::settings::read();
 }
 

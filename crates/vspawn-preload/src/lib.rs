@@ -6,7 +6,7 @@
 //! - No allocation and no lock. Buffers are on the stack and limited; what does not fit goes to the shell.
 //! - No write to memory that the parent reads, except counters, which are atomic.
 //! - errno is restored if the real function would not have set it.
-//! - The real functions are looked up once, in a constructor (`hooks`); a hook never calls a hook.
+//! - The real exec functions are looked up in a constructor (`hooks`); a hook never calls a hook.
 //! - No panic: slices are read with `get`, unless the lines around it limit the index.
 //!
 //! `popen`, `pclose`, `fclose` and `system` may lock (`lock`), as those of libc do.

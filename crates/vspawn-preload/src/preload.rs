@@ -2,6 +2,7 @@
 //! its file, after a chroot or without the right to read it. The rest of the environment stays as it is, in the same order.
 
 use core::ffi::CStr;
+use core::mem::MaybeUninit;
 
 use libc::{R_OK, c_char, c_int};
 
@@ -11,8 +12,8 @@ use crate::strings::{PathBuffer, base_name, bytes, errno, set_errno};
 
 const LIBRARY: &[u8] = b"libvspawn_preload.so";
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
-/// The largest number of variables of an environment that can be copied. A larger one stays as it is.
-const VARIABLES_MAX: usize = 1024;
+/// The largest size of an environment that can be copied, with the NULL at its end. A larger one stays as it is.
+const VARIABLES_MAX: usize = 480;
 
 /// Calls a function with the environment for a program: without this library if it must not be loaded into the program.
 ///
@@ -65,14 +66,15 @@ fn libraries(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| matches!(byte, b' ' | b':')).filter(|library| !library.is_empty())
 }
 
-/// Calls the function with a copy of the environment without this library, which needs 9 KiB of the stack.
+/// Calls the function with a copy of the environment without this library, which needs 5 KiB of the stack.
 #[inline(never)]
 unsafe fn with_copy(environment: StringArray, call: impl FnOnce(StringArray) -> c_int) -> c_int {
-    let mut copy = [core::ptr::null(); VARIABLES_MAX + 1];
+    // Not zeroed: in a forked child, each page of the stack that is written first costs a fault.
+    let mut copy = [MaybeUninit::uninit(); VARIABLES_MAX];
     let mut rest = PathBuffer::new();
     // SAFETY: as the caller promises.
     match unsafe { copy_without_library(environment, &mut copy, &mut rest) } {
-        Some(()) => call(copy.as_ptr()),
+        Some(()) => call(copy.as_ptr().cast()),
         None => call(environment),
     }
 }
@@ -80,13 +82,12 @@ unsafe fn with_copy(environment: StringArray, call: impl FnOnce(StringArray) -> 
 /// Copies an environment without this library. `rest` is for an LD_PRELOAD with other libraries; there is room for one.
 unsafe fn copy_without_library(
     environment: StringArray,
-    copy: &mut [*const c_char; VARIABLES_MAX + 1],
+    copy: &mut [MaybeUninit<*const c_char>; VARIABLES_MAX],
     rest: &mut PathBuffer,
 ) -> Option<()> {
     let mut count = 0;
     let mut add = |variable| {
-        // The last place stays NULL.
-        *copy.get_mut(..VARIABLES_MAX)?.get_mut(count)? = variable;
+        copy.get_mut(count)?.write(variable);
         count += 1;
         Some(())
     };
@@ -108,5 +109,5 @@ unsafe fn copy_without_library(
         }
         add(rest.as_ptr())?;
     }
-    Some(())
+    add(core::ptr::null())
 }

@@ -34,11 +34,12 @@ fn programs_with_an_obstacle_do_not_get_the_library() {
     std::fs::write(&script, "#! ./loaded -x\n").expect("a file");
     succeed(Command::new("chmod").arg("755").arg(script));
     for (compiler, options, is_loaded) in [
-        ("cc", &[][..], true),
-        ("cc", &["-static"], false),
-        ("cc", &["-static-pie"], false),
-        ("gcc", &["-fsanitize=address"], false),
-        ("musl-gcc", &[], false),
+        ("cc", &["-DLAUNCHES"][..], true),
+        ("cc", &[], false),
+        ("cc", &["-DLAUNCHES", "-static"], false),
+        ("cc", &["-DLAUNCHES", "-static-pie"], false),
+        ("gcc", &["-DLAUNCHES", "-fsanitize=address"], false),
+        ("musl-gcc", &["-DLAUNCHES"], false),
     ] {
         if !compile(&directory, compiler, options) {
             continue;

@@ -1,6 +1,7 @@
 //! Why the preload library must be left out of a program's environment, by the program's file. The dynamic loader prints an error if it cannot
 //! load the library (other architectures), and musl's ends the program. A static program passes the library on to programs that it must not
-//! be loaded into, since no hook runs in it. The runtimes of sanitizers end a program that loads another library before them.
+//! be loaded into, since no hook runs in it. The runtimes of sanitizers end a program that loads another library before them. In a
+//! program that launches nothing, such as `mv`, loading the library takes 50 us and saves nothing.
 //!
 //! `accel` looks at the command, and the library looks at every file that is about to be executed, in children of vfork, too:
 //! `crates/vspawn-preload` includes this file. So it uses `core` and `libc` only, and has no allocation and no lock.
@@ -8,7 +9,7 @@
 use core::ffi::CStr;
 use core::mem::size_of;
 
-use libc::{Elf64_Ehdr as Header, Elf64_Phdr as Segment, c_int, c_void};
+use libc::{Elf64_Ehdr as Header, Elf64_Phdr as Segment, c_int};
 
 #[cfg(target_arch = "x86_64")]
 const MACHINE: u16 = libc::EM_X86_64;
@@ -22,9 +23,34 @@ const LOADER: &[u8] = b"/ld-linux-aarch64.so.1";
 /// Tags of the dynamic section (elf(5)).
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
-/// The largest numbers of segments and of dynamic entries that are read. Real programs have about 13 and 30.
-const SEGMENTS_MAX: usize = 32;
-const ENTRIES_MAX: usize = 128;
+const DT_STRSZ: u64 = 10;
+/// The largest numbers of segments and of dynamic entries that are read. Real programs have about 13 and 30. In a forked child, each page of the stack
+/// that is written first costs a fault, so the buffers are small.
+const SEGMENTS_MAX: usize = 24;
+const ENTRIES_MAX: usize = 64;
+/// The largest table of strings that is searched. That of `mv` has 1,844 bytes; programs with a larger one may launch others.
+const STRINGS_MAX: usize = 2048;
+/// Parts of the names of functions by which a program launches another, or loads a library that may do so. Linkers store `execv` as the end of
+/// `fexecv`, and `regexec` is something else.
+const LAUNCHING: [&[u8]; 8] =
+    [b"execv", b"execl", b"posix_spawn", b"system", b"popen", b"dlopen", b"dlmopen", b"wordexp"];
+/// Libraries that launch nothing unless the program asks for it, up to the first dot. The last is the dynamic loader.
+const LIBRARIES: [&[u8]; 14] = [
+    b"libc",
+    b"libm",
+    b"libgcc_s",
+    b"libstdc++",
+    b"libselinux",
+    b"libacl",
+    b"libattr",
+    b"libcap",
+    b"libcrypto",
+    b"libgmp",
+    b"libpcre2-8",
+    b"libtinfo",
+    b"libz",
+    b"ld-linux-x86-64",
+];
 /// The kernel reads as many bytes of a script's first line, and follows as many scripts.
 const LINE_BYTES: usize = 256;
 const SCRIPTS_MAX: usize = 5;
@@ -38,6 +64,8 @@ pub enum Obstacle {
     Foreign,
     /// The program needs the runtime of a sanitizer, which must be loaded first.
     Sanitizer,
+    /// The program launches nothing.
+    LaunchesNothing,
 }
 
 /// Returns the obstacle of a program or of a script's interpreter. `None` also if the file cannot be read.
@@ -47,10 +75,13 @@ pub fn obstacle(path: &CStr) -> Option<Obstacle> {
 
 fn obstacle_behind(path: &CStr, scripts_left: usize) -> Option<Obstacle> {
     let file = File::open(path)?;
-    let line: [u8; LINE_BYTES] = file.read(0)?;
+    let head: Head = file.read(0)?;
+    // SAFETY: every value of the header's integers is valid as bytes.
+    let line: &[u8; LINE_BYTES] = unsafe { &*(&raw const head).cast() };
     if line.starts_with(b"\x7fELF") {
-        return elf_obstacle(&file, &line);
+        return elf_obstacle(&file, &head);
     }
+    drop(file);
     let mut interpreter = [0; LINE_BYTES];
     let name = line.strip_prefix(b"#!")?.split(|byte| matches!(byte, b'\n' | 0)).next()?.trim_ascii();
     let name = name.split(|byte| matches!(byte, b' ' | b'\t')).next()?;
@@ -58,15 +89,27 @@ fn obstacle_behind(path: &CStr, scripts_left: usize) -> Option<Obstacle> {
     obstacle_behind(CStr::from_bytes_until_nul(&interpreter).ok()?, scripts_left.checked_sub(1)?)
 }
 
-fn elf_obstacle(file: &File, identification: &[u8]) -> Option<Obstacle> {
-    if identification.get(4..6) != Some(&[libc::ELFCLASS64, libc::ELFDATA2LSB]) {
+/// The beginning of an ELF file, or of a script. Linkers put the table of segments after the header.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Head {
+    header: Header,
+    segments: [Segment; SEGMENTS_MAX],
+}
+
+fn elf_obstacle(file: &File, Head { header, segments }: &Head) -> Option<Obstacle> {
+    if header.e_ident.get(4..6) != Some(&[libc::ELFCLASS64, libc::ELFDATA2LSB]) || header.e_machine != MACHINE {
         return Some(Obstacle::Foreign);
     }
-    let [header]: [Header; 1] = file.read(0)?;
-    if header.e_machine != MACHINE {
-        return Some(Obstacle::Foreign);
-    }
-    let segments: [Segment; SEGMENTS_MAX] = file.read(header.e_phoff)?;
+    let moved: [Segment; SEGMENTS_MAX];
+    let segments = match header.e_phoff == size_of::<Header>() as u64 {
+        true => segments,
+        // patchelf moves the table.
+        false => {
+            moved = file.read(header.e_phoff)?;
+            &moved
+        }
+    };
     let segments = segments.get(..usize::from(header.e_phnum))?;
     let segment = |kind| segments.iter().find(|segment| segment.p_type == kind);
     let Some(loader) = segment(libc::PT_INTERP) else {
@@ -76,27 +119,74 @@ fn elf_obstacle(file: &File, identification: &[u8]) -> Option<Obstacle> {
     if !name.split(|byte| *byte == 0).next()?.ends_with(LOADER) {
         return Some(Obstacle::Foreign);
     }
-    needs_sanitizer(file, segments, segment(libc::PT_DYNAMIC)?)?.then_some(Obstacle::Sanitizer)
+    dynamic_obstacle(file, segments, segment(libc::PT_DYNAMIC)?)
 }
 
-fn needs_sanitizer(file: &File, segments: &[Segment], dynamic: &Segment) -> Option<bool> {
-    let entries: [[u64; 2]; ENTRIES_MAX] = file.read(dynamic.p_offset)?;
+fn dynamic_obstacle(file: &File, segments: &[Segment], dynamic: &Segment) -> Option<Obstacle> {
     let count = usize::try_from(dynamic.p_filesz).ok()? / size_of::<[u64; 2]>();
-    let values = |wanted| entries.iter().take(count).filter_map(move |[tag, value]| (*tag == wanted).then_some(*value));
-    let strings = values(DT_STRTAB).next()?;
+    if count > ENTRIES_MAX {
+        return obstacle_of_many(file, segments, dynamic, count);
+    }
+    let entries: [[u64; 2]; ENTRIES_MAX] = file.read(dynamic.p_offset)?;
+    let entries = entries.get(..count)?;
+    let strings = strings_offset(segments, entries)?;
+    let length = usize::try_from(values(entries, DT_STRSZ).next()?).ok()?;
+    if length > STRINGS_MAX {
+        return needs_sanitizer(file, entries, strings).then_some(Obstacle::Sanitizer);
+    }
+    let names: [u8; STRINGS_MAX] = file.read(strings)?;
+    let names = names.get(..length)?;
+    let needed = || values(entries, DT_NEEDED).filter_map(|name| names.get(usize::try_from(name).ok()?..));
+    if needed().any(is_sanitizer) {
+        return Some(Obstacle::Sanitizer);
+    }
+    let may_launch = needed().any(|name| !LIBRARIES.contains(&without_version(name)))
+        || LAUNCHING.iter().any(|part| contains(names, part));
+    (!may_launch).then_some(Obstacle::LaunchesNothing)
+}
+
+/// The obstacle of a program that needs many libraries.
+#[inline(never)]
+fn obstacle_of_many(file: &File, segments: &[Segment], dynamic: &Segment, count: usize) -> Option<Obstacle> {
+    const MANY: usize = 512;
+    let entries: [[u64; 2]; MANY] = file.read(dynamic.p_offset)?;
+    let entries = entries.get(..count)?;
+    let strings = strings_offset(segments, entries)?;
+    needs_sanitizer(file, entries, strings).then_some(Obstacle::Sanitizer)
+}
+
+fn needs_sanitizer(file: &File, entries: &[[u64; 2]], strings: u64) -> bool {
+    let mut names = values(entries, DT_NEEDED).filter_map(|name| file.read::<[u8; 32]>(strings.wrapping_add(name)));
+    names.any(|name| is_sanitizer(&name))
+}
+
+/// Returns where the table of strings is in the file.
+fn strings_offset(segments: &[Segment], entries: &[[u64; 2]]) -> Option<u64> {
+    let strings = values(entries, DT_STRTAB).next()?;
     let segment = segments.iter().find(|segment| {
         segment.p_type == libc::PT_LOAD && strings.checked_sub(segment.p_vaddr).is_some_and(|at| at < segment.p_filesz)
     })?;
-    let strings = segment.p_offset.wrapping_add(strings - segment.p_vaddr);
-    Some(values(DT_NEEDED).any(|name| {
-        let text: Option<[u8; 32]> = file.read(strings.wrapping_add(name));
-        text.is_some_and(|text| is_sanitizer(&text))
-    }))
+    Some(segment.p_offset.wrapping_add(strings - segment.p_vaddr))
+}
+
+/// Returns the values of a tag.
+fn values(entries: &[[u64; 2]], wanted: u64) -> impl Iterator<Item = u64> {
+    entries.iter().filter_map(move |[tag, value]| (*tag == wanted).then_some(*value))
+}
+
+/// Returns the name of a library up to the first dot.
+fn without_version(name: &[u8]) -> &[u8] {
+    name.split(|byte| matches!(byte, b'.' | 0)).next().unwrap_or(name)
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    // SAFETY: both have these lengths.
+    unsafe { !libc::memmem(text.as_ptr().cast(), text.len(), part.as_ptr().cast(), part.len()).is_null() }
 }
 
 /// Whether a library is the runtime of a sanitizer of gcc (`libasan.so.8`) or clang (`libclang_rt.asan-x86_64.so`).
 pub fn is_sanitizer(name: &[u8]) -> bool {
-    let name = name.split(|byte| matches!(byte, b'.' | 0)).next().unwrap_or(name);
+    let name = without_version(name);
     name == b"libclang_rt" || (name.starts_with(b"lib") && name.ends_with(b"san"))
 }
 
@@ -104,28 +194,21 @@ pub fn is_sanitizer(name: &[u8]) -> bool {
 struct File(c_int);
 
 impl File {
-    /// Opens a regular file. Opening other files might wait or have an effect.
     fn open(path: &CStr) -> Option<File> {
+        // Nothing waits at a FIFO, which cannot be executed.
         let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;
-        // SAFETY: the path ends with NUL, and the buffer is a stat, for which all zeroes is valid.
-        unsafe {
-            let mut status: libc::stat = core::mem::zeroed();
-            if libc::stat(path.as_ptr(), &raw mut status) != 0 || status.st_mode & libc::S_IFMT != libc::S_IFREG {
-                return None;
-            }
-            let descriptor = libc::open(path.as_ptr(), flags);
-            (descriptor >= 0).then_some(File(descriptor))
-        }
+        // SAFETY: the path ends with NUL.
+        let descriptor = unsafe { libc::open(path.as_ptr(), flags) };
+        (descriptor >= 0).then_some(File(descriptor))
     }
 
-    /// Reads values that consist of integers. Values beyond the end of the file are zero.
-    fn read<T: Copy, const COUNT: usize>(&self, offset: u64) -> Option<[T; COUNT]> {
+    /// Reads a value that consists of integers. What is beyond the end of the file is zero.
+    fn read<T: Copy>(&self, offset: u64) -> Option<T> {
         let offset = i64::try_from(offset).ok()?;
         // SAFETY: all callers read integers, for which every value is valid; the buffer has that size.
         unsafe {
-            let mut values: [T; COUNT] = core::mem::zeroed();
-            let buffer: *mut c_void = (&raw mut values).cast();
-            (libc::pread64(self.0, buffer, size_of::<[T; COUNT]>(), offset) > 0).then_some(values)
+            let mut value: T = core::mem::zeroed();
+            (libc::pread64(self.0, (&raw mut value).cast(), size_of::<T>(), offset) > 0).then_some(value)
         }
     }
 }

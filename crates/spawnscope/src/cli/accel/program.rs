@@ -12,7 +12,7 @@ use super::obstacle::{Obstacle, obstacle};
 
 const SET_ID: u32 = 0o6000;
 
-/// Returns a notice that says why accel has no effect on a command.
+/// Returns a notice that says why accel has no effect on a command, unless the command launches nothing.
 pub fn notice(name: &OsStr) -> Option<String> {
     let path = find(name)?;
     let reason = if fs::metadata(&path).ok()?.mode() & SET_ID != 0 {
@@ -22,6 +22,7 @@ pub fn notice(name: &OsStr) -> Option<String> {
             Obstacle::Static => "is statically linked",
             Obstacle::Foreign => "is for another architecture or C library",
             Obstacle::Sanitizer => "is built with a sanitizer, whose library must be loaded first",
+            Obstacle::LaunchesNothing => return None,
         }
     };
     Some(format!("{} {reason}: accel has no effect on it or on what it launches", path.display()))
