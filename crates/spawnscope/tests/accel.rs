@@ -163,7 +163,7 @@ fn the_command_inherits_what_accel_has_inherited() {
         assert!(!text.is_empty(), "{prefix:?} {command:?}");
         text.split('\0').filter(|entry| !entry.starts_with("LD_PRELOAD=")).collect::<Vec<_>>().join("\n")
     };
-    let accel = [env!("CARGO_BIN_EXE_spawnscope"), "accel", "--no-hugetlb", "--"];
+    let accel = [env!("CARGO_BIN_EXE_spawnscope"), "accel", "--"];
     for command in [
         &["/bin/cat", "/proc/self/environ"][..],
         &["/bin/grep", "Sig\\(Ign\\|Blk\\)", "/proc/self/status"],

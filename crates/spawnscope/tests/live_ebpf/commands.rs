@@ -314,5 +314,5 @@ fn a_recorded_command_inherits_what_it_would_inherit_without_a_recorder() {
 #[needs(Cc)]
 fn a_command_under_accel_inherits_what_it_would_inherit_without_it() {
     let is_changed = |line: &str| line.starts_with("environment: LD_PRELOAD=");
-    assert_inherits_the_same_through(&["accel", "--no-hugetlb"], |line| !is_changed(line));
+    assert_inherits_the_same_through(&["accel"], |line| !is_changed(line));
 }

@@ -68,7 +68,7 @@ pub fn accel_command_line(arguments: &AccelArguments, counters: Option<&Path>) -
         (arguments.strict, "--strict"),
         (arguments.no_preload, "--no-preload"),
         (arguments.no_in_place, "--no-in-place"),
-        (arguments.no_hugetlb, "--no-hugetlb"),
+        (arguments.hugetlb, "--hugetlb"),
     ];
     command.extend(options.iter().filter(|option| option.0).map(|option| option.1.into()));
     if let Some(files) = arguments.open_files {

@@ -77,7 +77,7 @@ fn variables(arguments: &AccelArguments, library: Option<&Path>) -> Vec<(OsStrin
     }
     let tunables = env::var_os("GLIBC_TUNABLES");
     let is_tunable_set = tunables.as_ref().is_some_and(|tunables| tunables.to_string_lossy().contains(TUNABLE));
-    if !arguments.no_hugetlb && !is_tunable_set && huge_pages_need_a_request() {
+    if arguments.hugetlb && !is_tunable_set && huge_pages_need_a_request() {
         variables.push(("GLIBC_TUNABLES".into(), prepend(OsStr::new(&format!("{TUNABLE}=1")), tunables)));
     }
     variables

@@ -50,9 +50,9 @@ pub struct AccelArguments {
     /// Execute dirname, mv and other small programs, instead of doing their work in the process that would execute them
     #[arg(long)]
     pub no_in_place: bool,
-    /// Do not ask for huge pages, which make forks of large programs cheaper
+    /// Ask for huge pages, which make forks of large programs cheaper and the start of all programs slower
     #[arg(long)]
-    pub no_hugetlb: bool,
+    pub hugetlb: bool,
     /// Lower the soft limit on open files to N, for children that close every possible descriptor one by one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..))]
     pub open_files: Option<u64>,
