@@ -9,6 +9,7 @@
 //!    removed the handlers.
 
 use std::ffi::c_char;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use crate::actions::carry_out;
@@ -82,14 +83,45 @@ pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
     // SAFETY: the caller's promise; the plan keeps all arguments of the system calls alive.
     unsafe {
         let job = &*job.cast::<Job>();
-        let failure = run(job);
-        let report = job.report();
-        report.stage.store(failure.stage as u32, Ordering::Relaxed);
-        report.index.store(failure.index as u32, Ordering::Relaxed);
-        report.errno.store(failure.errno, Ordering::Release);
-        loop {
-            let _ = syscall!(SYS_exit_group, 127);
+        fail(job, &run(job))
+    }
+}
+
+/// Like `main`, for a child that was not created in its cgroup.
+///
+/// # Safety
+/// As for `main`.
+pub(crate) unsafe fn main_in_cgroup(job: *const Job) -> ! {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let moved = (*(*job).plan).cgroup.as_ref().map_or(Ok(()), |cgroup| join_cgroup(cgroup.as_raw_fd()));
+        match moved {
+            Ok(()) => main(job.cast()),
+            Err(errno) => fail(&*job, &failed_at(Stage::Clone)(errno)),
         }
+    }
+}
+
+unsafe fn join_cgroup(directory: i32) -> Result<(), Errno> {
+    // SAFETY: constant strings and integers. A pid of 0 means this process.
+    unsafe {
+        let flags = libc::O_WRONLY | libc::O_CLOEXEC;
+        let processes = syscall!(SYS_openat, directory, c"cgroup.procs".as_ptr(), flags, 0)?;
+        let written = syscall!(SYS_write, processes, c"0".as_ptr(), 1);
+        let _ = syscall!(SYS_close, processes);
+        written.map(drop)
+    }
+}
+
+/// Reports a failure, and ends the child.
+fn fail(job: &Job, failure: &Failure) -> ! {
+    let report = job.report();
+    report.stage.store(failure.stage as u32, Ordering::Relaxed);
+    report.index.store(failure.index as u32, Ordering::Relaxed);
+    report.errno.store(failure.errno, Ordering::Release);
+    loop {
+        // SAFETY: ends the process.
+        let _ = unsafe { syscall!(SYS_exit_group, 127) };
     }
 }
 

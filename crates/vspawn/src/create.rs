@@ -22,8 +22,7 @@ static IS_CLONE3_MISSING: AtomicBool = AtomicBool::new(false);
 pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<Handle, Errno> {
     // SAFETY: the caller's promise.
     unsafe {
-        // Only clone3 can put the child into a cgroup.
-        if plan.pre_exec.is_some() && plan.cgroup.is_none() {
+        if plan.pre_exec.is_some() {
             return wait_by_pipe(plan, job, || fork_with_handlers(job));
         }
         match create_with(plan, job, workspace, start, libc::CLONE_PIDFD as u64) {
@@ -38,14 +37,14 @@ pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, s
 }
 
 /// Forks by libc's function, for a child that runs the caller's code. It puts the allocator's locks into order, and runs the handlers of
-/// `pthread_atfork`.
+/// `pthread_atfork`. The child moves itself to its cgroup, because only clone3 can create it there.
 unsafe fn fork_with_handlers(job: *mut Job) -> Result<Handle, Errno> {
     // SAFETY: all signals are blocked, so the child can clear the handlers before any of them runs; the job is a copy of its own.
     unsafe {
         (*job).clear_handlers = true;
         (*job).unshare_above = None;
         match libc::fork() {
-            0 => child::main(job.cast()),
+            0 => child::main_in_cgroup(job),
             -1 => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN)),
             pid => Ok(Handle { pid: pid as u32, pidfd: None }),
         }

@@ -181,6 +181,7 @@ impl Plan {
 
     fn action(&self, stage: Stage, index: usize, errno: i32) -> String {
         match stage {
+            Stage::Clone => "move the child to its cgroup".to_owned(),
             Stage::Signals => "set the child's signals".to_owned(),
             Stage::UnshareFiles => "give the child a file table of its own".to_owned(),
             Stage::Session => "begin a session".to_owned(),

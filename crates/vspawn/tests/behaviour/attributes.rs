@@ -198,9 +198,16 @@ fn cgroup() {
     let name = group.path().file_name().unwrap().to_str().unwrap().to_owned();
     let mut command = Command::new("/bin/cat");
     command.arg("/proc/self/cgroup").cgroup(std::fs::File::open(group.path()).unwrap());
-    let cgroups = stdout_of(&mut command);
-    let is_in_group = cgroups.lines().any(|line| line.starts_with("0::") && line.ends_with(&name));
-    assert!(is_in_group, "{cgroups}");
+    // With a `pre_exec` function, the child moves itself there.
+    for forks in [false, true] {
+        if forks {
+            // SAFETY: the function does nothing.
+            unsafe { command.mechanism(Mechanism::Fork).pre_exec(|| Ok(())) };
+        }
+        let cgroups = stdout_of(&mut command);
+        let is_in_group = cgroups.lines().any(|line| line.starts_with("0::") && line.ends_with(&name));
+        assert!(is_in_group, "{cgroups}");
+    }
     let path = group.keep();
     std::fs::remove_dir(&path).unwrap();
     let error = Command::new("/bin/true").cgroup(std::fs::File::open("/tmp").unwrap()).spawn().unwrap_err();
