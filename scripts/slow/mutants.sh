@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Records a small build, and runs every verb on recordings that are changed at random. Argument: the number of changed recordings.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+cargo build --locked -p spawnscope
+directory=$(mktemp -d)
+trap 'rm -r "$directory"' EXIT
+script='for i in 1 2 3; do basename "/a/$i"; done; (sleep 0.05; false) & make -s -f - <<<"all:; @sh -c \"expr 1 + 1\"; uname | cat"; wait'
+target/debug/spawnscope record -q -o "$directory/recording.db" -- bash -c "$script" >/dev/null
+scripts/mutants.py --count "$1" target/debug/spawnscope "$directory/recording.db"
