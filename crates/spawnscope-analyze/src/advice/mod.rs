@@ -12,6 +12,7 @@ mod owner;
 mod phrases;
 mod rules;
 mod selection;
+mod shared_line;
 mod thresholds;
 mod unknown_arguments;
 

@@ -1,4 +1,4 @@
-//! The analysis of recordings built by hand: no privileges, no kernel feature, no files, no programs.
+//! The analysis of recordings built by hand: no privileges and no kernel feature. Only `advice_recipes` runs programs.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 
@@ -12,6 +12,7 @@ mod advice_machine;
 mod advice_make;
 mod advice_off_path;
 mod advice_parents;
+mod advice_recipes;
 mod advice_repeats;
 mod advice_scanner;
 mod alike;

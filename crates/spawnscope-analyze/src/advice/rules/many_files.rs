@@ -8,6 +8,7 @@ use super::batch;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::shared_line::SharedLine;
 use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, longest_groups};
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::runtimes::Runtime;
@@ -19,7 +20,7 @@ const MAX_BATCH: u32 = 1000;
 /// Programs that take a source and a destination.
 const PAIRS: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
 /// Programs that take any number of files.
-const LISTS: [&[u8]; 8] = [b"chgrp", b"chmod", b"chown", b"mkdir", b"rm", b"rmdir", b"touch", b"unlink"];
+const LISTS: [&[u8]; 7] = [b"chgrp", b"chmod", b"chown", b"mkdir", b"rm", b"rmdir", b"touch"];
 /// Minimum share of distinct command lines, in percent.
 const MIN_DISTINCT_PERCENT: usize = 80;
 
@@ -73,11 +74,12 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
         time(context.spent_on(&all))
     );
     let runtime = Runtime::of_parent(context.forest(), all[0]);
+    let line = SharedLine::of(context, &all);
     Finding::modelled("many-files", title, all)
         .evidence(evidence)
         .with_example(context)
-        .fix_lines(fix(runtime, program, is_pair))
-        .limits(if program == b"mv" { MV_LIMITS } else { LIMITS })
+        .fix_lines(fix(runtime, program, is_pair, line))
+        .limits(if program == b"mv" && runtime != Runtime::Shell { MV_LIMITS } else { LIMITS })
         .predicted_by(Change::Batch(MAX_BATCH), format!("{}={MAX_BATCH}", option("--batch", program, parent)))
 }
 
@@ -86,7 +88,7 @@ const LIMITS: &str =
 const MV_LIMITS: &str = "a single process must check each file for errors itself; steps that need a file under its new name must come \
                          after it; unlike mv, rename() does not move files to another file system";
 
-fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
+fn fix(runtime: Runtime, program: &[u8], is_pair: bool, line: Option<SharedLine>) -> Vec<String> {
     let functions = match runtime {
         Runtime::Python => Some("os.rename, shutil.copy2, os.symlink, os.unlink, os.makedirs, os.chmod"),
         Runtime::Perl => Some("rename, File::Copy::copy, symlink, unlink, mkdir, chmod"),
@@ -104,26 +106,49 @@ fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
         ];
     }
     let program = name(program);
-    if !is_pair {
-        return vec![
-            format!("collect the files in the loop, and launch {program} once after it:"),
-            format!("  printf '%s\\0' \"$file\"   in the loop, and after it:  done | xargs -0 {program} --"),
-        ];
+    match (is_pair, line) {
+        (false, line) => list_fix(&program, line),
+        (true, line) => pairs_fix(&program, line.as_ref()),
     }
-    let function = match program.as_str() {
-        "mv" => "rename($from, $to)",
-        "ln" => "symlink($from, $to)",
-        _ => "copy($from, $to)",
-    };
+}
+
+/// Keeps the options that all launches share.
+fn list_fix(program: &str, line: Option<SharedLine>) -> Vec<String> {
+    let command = line.and_then(|line| line.before_inputs()).unwrap_or_else(|| format!("{program} OPTIONS..."));
     vec![
-        "print the pairs in the loop, and let one process handle all of them:".to_owned(),
-        "  printf '%s\\0%s\\0' \"$from\" \"$to\"   in the loop, and after it:".to_owned(),
-        format!(
-            "  done | perl -MFile::Copy -0 -ne 'chomp; if (defined $from) {{ $to = $_; {function} or warn \"$to: $!\\n\"; \
-             undef $from }} else {{ $from = $_ }}'"
-        ),
-        format!(
-            "or sort them by destination directory, and launch {program} once for each: `{program} -t DIRECTORY FILES...`"
-        ),
+        format!("collect the files in the loop, and launch {program} once after it:"),
+        format!("  printf '%s\\0' \"$file\"   in the loop, and after it:  done | xargs -0 {command} --"),
     ]
+}
+
+fn pairs_fix(program: &str, line: Option<&SharedLine>) -> Vec<String> {
+    let words = line.map_or(0, SharedLine::len);
+    let function = match (program, line.and_then(|line| line.text(1..words.saturating_sub(2))).as_deref()) {
+        ("mv", Some("")) => Some("mv(@f)"),
+        ("cp", Some("")) => Some("cp(@f)"),
+        ("ln", Some("-s")) => Some("symlink($f[0], $f[1])"),
+        _ => None,
+    };
+    let mut fix = Vec::new();
+    if let Some(function) = function {
+        fix.extend([
+            "print the pairs in the loop, and let one process handle all of them:".to_owned(),
+            "  printf '%s\\0%s\\0' \"$from\" \"$to\"   in the loop, and after it:".to_owned(),
+            format!("  done | {}", one_process(function)),
+        ]);
+    }
+    let or = if fix.is_empty() { "" } else { "or " };
+    fix.push(format!(
+        "{or}sort them by destination directory, and launch {program} once for each: `{program} -t DIRECTORY FILES...`"
+    ));
+    fix
+}
+
+/// Returns a command that reads pairs of NUL-terminated names. As for `mv`, a destination that is a directory gets the file's name, and a
+/// failure is reported and changes the exit status.
+fn one_process(function: &str) -> String {
+    format!(
+        "perl -MFile::Copy=cp,mv -0 -ne 'chomp; push @f, $_; next if @f < 2; if (-d $f[1]) {{ my ($n) = $f[0] =~ m{{([^/]+)/*\\z}}; \
+         $f[1] .= \"/$n\" }} {function} or warn(\"$f[1]: $!\\n\"), $bad = 1; @f = (); END {{ $? = 1 if $bad }}'"
+    )
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{name, quoted, selector, time, times};
+use crate::advice::shared_line::SharedLine;
 use crate::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups, work_time};
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
@@ -23,6 +24,47 @@ const MIN_DISTINCT_PERCENT: usize = 80;
 /// Parents with an option for the number of commands to run at a time.
 const JOBS_OPTIONS: [(&[u8], &str); 4] =
     [(b"gmake", "make -j"), (b"make", "make -j"), (b"ninja", "ninja -j"), (b"xargs", "xargs -P")];
+
+/// Programs that take a lock for most of their work, so that a second one waits or fails.
+const LOCKERS: [&[u8]; 37] = [
+    b"apk",
+    b"apt",
+    b"apt-get",
+    b"aptitude",
+    b"brew",
+    b"bundle",
+    b"cargo",
+    b"composer",
+    b"conda",
+    b"dnf",
+    b"dpkg",
+    b"flatpak",
+    b"gem",
+    b"git",
+    b"go",
+    b"gradle",
+    b"hg",
+    b"mamba",
+    b"npm",
+    b"opkg",
+    b"pacman",
+    b"pip",
+    b"pip3",
+    b"pnpm",
+    b"poetry",
+    b"rpm",
+    b"snap",
+    b"svn",
+    b"terraform",
+    b"tofu",
+    b"uv",
+    b"vagrant",
+    b"yarn",
+    b"yum",
+    b"zypper",
+    b"useradd",
+    b"groupadd",
+];
 
 /// Parents that by default run as many commands at a time as there are CPUs.
 const PARALLEL_BY_DEFAULT: [&[u8]; 3] = [b"bazel", b"cargo", b"go"];
@@ -91,7 +133,20 @@ fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         all.iter().filter_map(|index| forest.launches[*index as usize].execs.last()).map(|exec| exec.argv()).collect();
     work >= MIN_WORK.0 * all.len() as u64
         && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
-        && !all.iter().any(|index| context.is_captured(*index))
+        && !all.iter().any(|index| context.is_captured(*index) || takes_lock(forest, *index as usize))
+}
+
+/// Whether a launch runs a program that takes a lock, itself or through what it launches.
+fn takes_lock(forest: &Forest<'_>, index: usize) -> bool {
+    let mut pending = vec![index];
+    while let Some(index) = pending.pop() {
+        let launch = &forest.launches[index];
+        if launch.execs.iter().any(|exec| LOCKERS.contains(&exec.program_name())) {
+            return true;
+        }
+        pending.extend(forest.children(index));
+    }
+    false
 }
 
 /// Returns the work of a launch without its start-up. A sub-make waits for what it launches, so its
@@ -130,8 +185,21 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         .with_example(context)
         .fix(format!("run {cpus} of them at a time:"))
         .fix_lines(fix(context, parent, program, all, cpus))
-        .limits("only if they do not need each other's results; their output may come in another order; together they need more memory")
+        .limits(
+            "only if they do not need each other's results and take no lock, which is not recorded; their output may come in another order; \
+             together they need more memory",
+        )
         .predicted_by(Change::Jobs(cpus), quoted(&option))
+}
+
+/// Keeps the arguments that all launches share.
+fn shell_fix(line: Option<SharedLine>, program: &[u8], cpus: u32) -> Vec<String> {
+    let each = line.as_ref().and_then(SharedLine::for_each_input);
+    let command = line.map_or_else(|| format!("{} ...", name(program)), |line| line.with_inputs("..."));
+    let xargs = each.map(|each| format!("  printf '%s\\0' FILES... | xargs -0 -P{cpus} {each}"));
+    let or = if xargs.is_some() { "or " } else { "" };
+    let background = format!("  {or}{command} & in the loop, with `wait -n` while {cpus} of them run (bash 4.3)");
+    xargs.into_iter().chain([background]).collect()
 }
 
 fn fix(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: &[u32], cpus: u32) -> Vec<String> {
@@ -146,12 +214,8 @@ fn fix(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: &[u32]
     if let Some((_, option)) = JOBS_OPTIONS.iter().find(|(name, _)| *name == parent) {
         return vec![format!("  {option}{cpus}")];
     }
-    let program = name(program);
     match Runtime::of_parent(context.forest(), all[0]) {
-        Runtime::Shell => vec![
-            format!("  printf '%s\\0' FILES... | xargs -0 -P{cpus} -n1 {program}"),
-            format!("  or {program} ... & in the loop, with `wait -n` while {cpus} of them run (bash 4.3)"),
-        ],
+        Runtime::Shell => shell_fix(SharedLine::of(context, all), program, cpus),
         Runtime::Python => {
             vec![format!("  concurrent.futures.ThreadPoolExecutor({cpus}).map(...) around subprocess.run")]
         }

@@ -17,7 +17,7 @@ use launcher::{Launcher, launcher};
 use snippet::snippet;
 
 /// Programs that handle each of many files independently, and that are not shell builtins.
-const TAKES_MANY: [&[u8]; 60] = [
+const TAKES_MANY: [&[u8]; 59] = [
     b"b2sum",
     b"black",
     b"bzip2",
@@ -73,7 +73,6 @@ const TAKES_MANY: [&[u8]; 60] = [
     b"touch",
     b"truncate",
     b"uncrustify",
-    b"unlink",
     b"unxz",
     b"xz",
     b"yamllint",

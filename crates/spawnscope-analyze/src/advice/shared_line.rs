@@ -1,0 +1,61 @@
+//! What the command lines of several launches have in common. A recipe must keep all of it: without its `-l`, php executes the files that it
+//! should only check.
+
+use super::context::RuleContext;
+use super::phrases::{name, quoted};
+
+/// The words of the command lines, without those that differ.
+pub(super) struct SharedLine {
+    /// `None` where the launches differ.
+    words: Vec<Option<String>>,
+}
+
+impl SharedLine {
+    /// Compares the command lines as the parents wrote them. `None` if not all are known. Where some are longer, they differ.
+    pub(super) fn of(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<SharedLine> {
+        let mut lines =
+            all.iter().map(|index| Some(context.launch(*index).execs.first()?.arguments().collect::<Vec<_>>()));
+        let mut words: Vec<Option<&[u8]>> = lines.next()??.into_iter().map(Some).collect();
+        for line in lines {
+            let line = line?;
+            words.resize(words.len().max(line.len()), None);
+            for (at, word) in words.iter_mut().enumerate() {
+                *word = word.filter(|word| line.get(at) == Some(word));
+            }
+        }
+        Some(SharedLine { words: words.into_iter().map(|word| word.map(name)).collect() })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Returns the words before those that differ, if none is after them: `rm -f`.
+    pub(super) fn before_inputs(&self) -> Option<String> {
+        let shared = self.words.iter().take_while(|word| word.is_some()).count();
+        self.words[shared..].iter().all(Option::is_none).then(|| self.text(0..shared))?
+    }
+
+    /// Returns the words at these positions, quoted for a shell, if all launches have them.
+    pub(super) fn text(&self, range: std::ops::Range<usize>) -> Option<String> {
+        let words: Option<Vec<String>> =
+            self.words.get(range)?.iter().map(|word| Some(quoted(word.as_ref()?))).collect();
+        Some(words?.join(" "))
+    }
+
+    /// Returns the command for `xargs` that passes it one input at a time: `-n1 php -l`, or `-I{} convert {} -strip`. `None` if the launches
+    /// differ in several words.
+    pub(super) fn for_each_input(&self) -> Option<String> {
+        let is_single = self.words.iter().filter(|word| word.is_none()).count() == 1;
+        is_single.then(|| match self.before_inputs() {
+            Some(command) => format!("-n1 {command}"),
+            None => format!("-I{{}} {}", self.with_inputs("{}")),
+        })
+    }
+
+    /// Returns the command with this text in place of each word that differs.
+    pub(super) fn with_inputs(&self, input: &str) -> String {
+        let words = self.words.iter().map(|word| word.as_ref().map_or_else(|| input.to_owned(), |word| quoted(word)));
+        words.collect::<Vec<_>>().join(" ")
+    }
+}

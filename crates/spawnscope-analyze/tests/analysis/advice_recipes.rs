@@ -1,0 +1,133 @@
+//! Recipes do what the launches did: they keep all arguments, and they are executed here, on names that are hard to handle.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use spawnscope_analyze::advice::{Advice, AdviceList};
+
+use crate::builder::Spans;
+use crate::recordings::fix_of;
+use crate::serial::{Serial, advices, is_silent, only};
+
+const COUNT: usize = 30;
+
+/// Returns the advice on a script that runs a command line for each of `COUNT` inputs, for `millis` each. `@` stands for the input.
+fn for_each(millis: u64, words: &[&str]) -> AdviceList {
+    let mut serial = Serial::new();
+    let spans = Spans { run: millis * 1_000_000, ..Spans::USUAL };
+    for number in 0..COUNT {
+        let words: Vec<String> = words.iter().map(|word| word.replace('@', &number.to_string())).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        serial.launch(&spans, Some((words[0], &words)));
+    }
+    advices(&serial.finish())
+}
+
+/// Returns the command that a fix gives for the time after the loop.
+fn after_the_loop(advice: &Advice) -> String {
+    let fix = fix_of(advice);
+    let command = fix.split_once("done | ").unwrap_or_else(|| panic!("no command after the loop: {fix}")).1;
+    command.lines().next().unwrap().to_owned()
+}
+
+/// Returns the command by which a fix replaces a loop, with an array of these files.
+fn instead_of_the_loop(advice: &Advice, files: &[&str]) -> String {
+    let command = fix_of(advice).split_once("->  ").expect("a replacement").1.to_owned();
+    let files: Vec<String> = files.iter().map(|file| format!("'{file}'")).collect();
+    format!("bash -c \"files=({}); {}\"", files.join(" "), command.replace('"', "\\\"").replace('$', "\\$"))
+}
+
+/// Runs a command in a directory, with these words on standard input, each followed by NUL.
+fn run(command: &str, directory: &Path, words: &[&str]) -> Output {
+    fs::write(directory.join(".words"), words.iter().flat_map(|word| [word, "\0"]).collect::<String>()).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("{command} <.words")]).current_dir(directory).stdin(Stdio::null());
+    shell.output().unwrap()
+}
+
+const NAMES: [&str; 4] = ["plain", "with space", "two\nlines", "-leading"];
+
+fn directory_with_files() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    NAMES.iter().for_each(|name| fs::write(directory.path().join(name), name).unwrap());
+    fs::create_dir(directory.path().join("into")).unwrap();
+    directory
+}
+
+#[test]
+fn arguments_that_all_launches_share_are_kept() {
+    let lint = only(&for_each(40, &["php", "-l", "f@.php"]), "serial");
+    assert!(fix_of(&lint).contains("| xargs -0 -P2 -n1 php -l\n"), "{lint:?}");
+    assert!(fix_of(&lint).contains("php -l ... &"), "{lint:?}");
+    let convert = only(&for_each(40, &["convert", "f@.png", "-strip", "out dir"]), "serial");
+    assert!(fix_of(&convert).contains("xargs -0 -P2 -I{} convert {} -strip 'out dir'\n"), "{convert:?}");
+    let two = only(&for_each(40, &["convert", "f@.png", "g@.png"]), "serial");
+    assert!(!fix_of(&two).contains("xargs") && fix_of(&two).contains("convert ... ... &"), "{two:?}");
+}
+
+#[test]
+fn programs_that_take_a_lock_are_not_advised_to_run_in_parallel() {
+    assert!(!is_silent(&for_each(40, &["compile", "f@"]), "serial"));
+    for words in [&["dpkg", "--install", "f@.deb"][..], &["pip", "install", "f@"], &["git", "fetch", "f@"]] {
+        assert!(is_silent(&for_each(40, words), "serial"), "{words:?}");
+    }
+}
+
+#[test]
+fn a_list_of_files_is_handled_once_with_the_same_options() {
+    let advice = only(&for_each(0, &["rm", "-f", "f@"]), "batch");
+    let directory = directory_with_files();
+    let output = run(&instead_of_the_loop(&advice, &NAMES), directory.path(), &[]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(NAMES.iter().all(|name| !directory.path().join(name).exists()));
+    assert!(run(&instead_of_the_loop(&advice, &[]), directory.path(), &[]).status.success(), "an empty list");
+}
+
+#[test]
+fn files_with_one_destination_are_copied_at_once() {
+    let advice = only(&for_each(0, &["cp", "-p", "f@", "into"]), "batch");
+    let directory = directory_with_files();
+    let output = run(&instead_of_the_loop(&advice, &NAMES), directory.path(), &[]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(NAMES.iter().all(|name| fs::read_to_string(directory.path().join("into").join(name)).unwrap() == *name));
+}
+
+#[test]
+fn pairs_are_moved_by_one_process_into_directories_too() {
+    let command = after_the_loop(&only(&for_each(0, &["mv", "from@", "to@"]), "many-files"));
+    let directory = directory_with_files();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir(at("tree")).unwrap();
+    let words =
+        ["plain", "new name", "with space", "into/", "two\nlines", "into", "tree", "into", "-leading", "-leading2"];
+    let output = run(&command, directory.path(), &words);
+    assert!(output.status.success(), "{command}: {output:?}");
+    for (path, was) in [
+        ("new name", "plain"),
+        ("into/with space", "with space"),
+        ("into/two\nlines", "two\nlines"),
+        ("-leading2", "-leading"),
+    ] {
+        assert_eq!(fs::read_to_string(at(path)).unwrap(), was, "{path}");
+    }
+    assert!(at("into/tree").is_dir() && !at("tree").exists());
+
+    fs::write(at("last"), "last").unwrap();
+    let failed = run(&command, directory.path(), &["missing", "anywhere", "last", "into"]);
+    assert_eq!(failed.status.code(), Some(1), "a failure is not hidden");
+    assert!(String::from_utf8_lossy(&failed.stderr).contains("anywhere"), "{failed:?}");
+    assert!(at("into/last").exists(), "the others are moved");
+}
+
+#[test]
+fn options_of_pairs_are_not_dropped() {
+    let fix = fix_of(&only(&for_each(0, &["cp", "-a", "from@", "to@"]), "many-files"));
+    assert!(!fix.contains("perl") && fix.contains("cp -t DIRECTORY"), "{fix}");
+    let links = after_the_loop(&only(&for_each(0, &["ln", "-s", "from@", "to@"]), "many-files"));
+    let directory = directory_with_files();
+    assert!(run(&links, directory.path(), &["../plain", "into", "plain", "link"]).status.success());
+    for link in ["into/plain", "link"] {
+        assert_eq!(fs::read_to_string(directory.path().join(link)).unwrap(), "plain", "{link}");
+    }
+}
