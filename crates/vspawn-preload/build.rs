@@ -2,7 +2,7 @@
 //! it is loaded into every program that may launch another. RELRO would protect nothing: the addresses of the real functions are written later.
 
 fn main() {
-    for option in ["-soname,libvspawn_preload.so", "-z,norelro", "-z,noseparate-code"] {
+    for option in ["-soname,libvspawn_preload.so", "-z,norelro"] {
         println!("cargo:rustc-cdylib-link-arg=-Wl,{option}");
     }
     println!("cargo:rerun-if-changed=build.rs");
