@@ -2,6 +2,30 @@
 //! program, or launch without a shell.
 
 use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::Dialect;
+use crate::tree::Forest;
+
+/// Programs whose work on text or numbers a shell can do itself.
+const SHELL_WORK: [&[u8]; 18] = [
+    b"awk",
+    b"basename",
+    b"cat",
+    b"cut",
+    b"date",
+    b"dirname",
+    b"echo",
+    b"expr",
+    b"gawk",
+    b"grep",
+    b"head",
+    b"mawk",
+    b"printf",
+    b"sed",
+    b"seq",
+    b"tail",
+    b"tr",
+    b"wc",
+];
 
 /// Returns the lines that show how to keep the answer of a program.
 pub(super) fn how_to_keep_an_answer(runtime: Runtime) -> &'static [&'static str] {
@@ -28,12 +52,23 @@ pub(super) fn how_to_keep_an_answer(runtime: Runtime) -> &'static [&'static str]
     }
 }
 
-/// Returns the lines that show how to do the work of a small program without launching it.
-pub(super) fn without_launching(runtime: Runtime) -> &'static [&'static str] {
+const BASH_WORK: &[&str] =
+    &["  use the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]], printf '%(%F)T' for dates (bash 4.2)"];
+const KSH_WORK: &[&str] = &["  use the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]]"];
+const POSIX_WORK: &[&str] =
+    &["  use the shell itself: ${x##*/}, ${x%.*}, $((...)), read, case $x in PATTERN) ...;; esac"];
+
+/// Returns the lines that show how the code that made a launch does the work of a small program itself. Empty if it cannot: no shell
+/// does what openssl does.
+pub(super) fn without_launching(forest: &Forest<'_>, launch: u32, program: Option<&[u8]>) -> &'static [&'static str] {
+    let runtime = Runtime::of_parent(forest, launch);
     match runtime {
-        Runtime::Shell => &[
-            "  use the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]], printf '%(%F)T' for dates (bash 4.2)",
-        ],
+        Runtime::Shell if program.is_some_and(|program| !SHELL_WORK.contains(&program)) => &[],
+        Runtime::Shell => match Dialect::of_parent(forest, launch as usize) {
+            Some(Dialect::Bash) => BASH_WORK,
+            Some(Dialect::Zsh | Dialect::Ksh) => KSH_WORK,
+            Some(Dialect::Posix) | None => POSIX_WORK,
+        },
         Runtime::Python => {
             &["  use a module: pathlib, shutil, re, datetime, hashlib, json, or the program's own library"]
         }

@@ -56,20 +56,14 @@ const FUNCTIONS: [(&[u8], Runtime); 4] = [
 ];
 
 impl Runtime {
-    /// Returns the runtime of the parent at the time of the launch.
+    /// Returns the runtime of the code that made the launch. A fork of a `#!` script still runs that script.
     pub(crate) fn of_parent(forest: &Forest<'_>, launch: u32) -> Runtime {
-        let name = forest.launches[launch as usize].birth_command.name;
-        let parent = forest.parent(launch as usize);
-        let execs = parent.map_or(&[][..], |parent| &forest.launches[parent].execs);
-        // A process that runs a `#!` script is named after the script, so its interpreter is looked
-        // up.
-        let exec = execs.iter().rev().find(|exec| base_name(exec.path()) == name);
-        let interpreter = exec.and_then(|exec| exec.interpreter()).map_or(name, base_name);
-        // The interpreter of `#!/usr/bin/env python3` is env, whose argument is the real
-        // interpreter.
-        let program = match (interpreter, exec.and_then(|exec| exec.arguments().next())) {
-            (b"env", Some(argument)) => base_name(argument),
-            _ => interpreter,
+        let exec = forest.launcher(launch as usize);
+        // The interpreter of `#!/usr/bin/env python3` is env, whose argument is the real interpreter.
+        let program = match exec.map(|exec| (exec.program_name(), exec.arguments().next())) {
+            Some((b"env", Some(argument))) => base_name(argument),
+            Some((program, _)) => program,
+            None => forest.launches[launch as usize].birth_command.name,
         };
         match Runtime::named(program) {
             Runtime::Native => Runtime::from_functions(forest, &forest.launches[launch as usize]),

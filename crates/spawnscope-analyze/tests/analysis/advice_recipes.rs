@@ -131,3 +131,25 @@ fn options_of_pairs_are_not_dropped() {
         assert_eq!(fs::read_to_string(directory.path().join(link)).unwrap(), "plain", "{link}");
     }
 }
+
+/// Returns the advice on a `#!` script, of which a fork launches a program for each of `COUNT` inputs, as the stages of a pipeline do.
+fn in_a_pipeline(interpreter: &str, program: &str) -> String {
+    let mut serial = Serial::with_command("./script", &[interpreter, "./script"]);
+    let text = serial.builder.text(interpreter.as_bytes());
+    serial.builder.recording.execs[0].interpreter = Some(text);
+    for number in 0..COUNT {
+        serial.launch(&Spans::USUAL, Some((program, &[program, &number.to_string()])));
+    }
+    let found = advices(&serial.finish());
+    found.worth.iter().map(fix_of).collect()
+}
+
+#[test]
+fn a_shell_is_given_only_syntax_that_it_has() {
+    let bash = in_a_pipeline("/bin/bash", "wc");
+    assert!(bash.contains("${x/a/b}"), "{bash}");
+    let dash = in_a_pipeline("/bin/sh", "wc");
+    assert!(dash.contains("case $x in") && !dash.contains("[[") && !dash.contains("${x/"), "{dash}");
+    let openssl = in_a_pipeline("/bin/sh", "openssl");
+    assert!(!openssl.contains("use the shell itself"), "no shell does what openssl does: {openssl}");
+}

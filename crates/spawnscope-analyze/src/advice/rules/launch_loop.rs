@@ -107,16 +107,19 @@ fn ancestor_with_program(forest: &Forest<'_>, index: usize) -> Option<usize> {
 
 /// Returns the lines that show how to make fewer launches. Shells have no builtins that change
 /// files.
-fn how_to_launch_less(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
-    if runtime == Runtime::Shell && FILE_CHANGERS.contains(&program) {
+fn how_to_launch_less(forest: &Forest<'_>, program: &[u8], launch: u32) -> Vec<&'static str> {
+    if Runtime::of_parent(forest, launch) == Runtime::Shell && FILE_CHANGERS.contains(&program) {
         return vec![
             "  pass several files to one launch",
             "  skip launches that change nothing, such as rm -f of a missing file",
             "  write a file under its final name at once instead of renaming it",
         ];
     }
-    let mut lines = without_launching(runtime).to_vec();
-    lines.push("  or pass all inputs to one launch, or keep one process that answers through a pipe");
+    let mut lines = without_launching(forest, launch, Some(program)).to_vec();
+    lines.push(match lines.is_empty() {
+        true => "  pass all inputs to one launch, or keep one process that answers through a pipe",
+        false => "  or pass all inputs to one launch, or keep one process that answers through a pipe",
+    });
     lines
 }
 
@@ -174,14 +177,14 @@ fn command_lines_finding(
         launches(all.len()),
         time(context.spent_on(&shells))
     );
-    let runtime = Runtime::of_parent(context.forest(), lines[0][0]);
+    let doing = without_launching(context.forest(), lines[0][0], None);
     let changes = vec![AppliedChange { change: Change::InProcess, launches: all.clone() }];
     let options = options(context, &changes);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)
         .fix("do the work without a shell and its programs:")
-        .fix_lines(without_launching(runtime).iter().copied())
+        .fix_lines(doing.iter().copied())
         .fix("  or pass all inputs to one launch")
         .limits(LIMITS)
         .predicted_by_all(changes, options)
@@ -201,8 +204,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): ParentAndProgram<'_
         time(tax_of(context, &all)),
         time(context.total_phase(&all, Phase::Run))
     );
-    let runtime = Runtime::of_parent(context.forest(), all[0]);
-    let fixes = how_to_launch_less(program, runtime);
+    let fixes = how_to_launch_less(context.forest(), program, all[0]);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)
