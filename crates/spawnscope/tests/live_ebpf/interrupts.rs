@@ -1,5 +1,6 @@
 //! Ctrl-C, from a keyboard and by kill, and the other signals that end a process by default; and a recorder that is killed outright.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
@@ -46,7 +47,7 @@ fn control_c_on_a_terminal_ends_the_command_and_writes_the_report() {
     await_sleep(Pid::from_raw(pid));
     session.type_keys(b"\x03");
     let (status, screen) = session.finish();
-    assert_eq!(status.code(), Some(INTERRUPTED), "{}", String::from_utf8_lossy(&screen));
+    assert_eq!(status.signal(), Some(libc::SIGINT), "{}", String::from_utf8_lossy(&screen));
     let has_report = screen.windows(5).any(|bytes| bytes == b"sleep");
     assert!(has_report, "no report on the screen");
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGINT"));
