@@ -161,7 +161,7 @@ impl<'w> Walk<'w, '_> {
         let whole = 0..word.text.len();
         match role {
             Role::Template(template) => {
-                if !self.mark(word, whole, template) {
+                if !mark_template(word, whole, template, self.found) {
                     inspect(word, self.program, Some(role), self.depth, self.found);
                 }
             }
@@ -180,11 +180,6 @@ impl<'w> Walk<'w, '_> {
             Role::Header | Role::Other | Role::Prose => inspect(word, self.program, Some(role), self.depth, self.found),
         }
         true
-    }
-
-    /// Marks the secret in a part of a word by a template. Returns whether the whole part is secret.
-    fn mark(&mut self, word: &Word<'_>, part: Range<usize>, template: Template) -> bool {
-        mark_template(word, part, template, self.found)
     }
 
     fn is_option(&self, argument: &[u8]) -> bool {
@@ -216,7 +211,7 @@ impl<'w> Walk<'w, '_> {
             }
             Some(OptionMatch::Rest(start, template)) => {
                 let part = start..argument.len();
-                if !self.mark(word, part.clone(), template) {
+                if !mark_template(word, part.clone(), template, self.found) {
                     inside::find(&word.part(part), Kind::Argument, self.found);
                 }
             }
@@ -362,7 +357,7 @@ impl<'w> Walk<'w, '_> {
             let slot = rule.slots.get(at - start).or_else(|| rule.slots.last().filter(|_| rule.repeats));
             let Some(template) = slot else { return };
             let word = &self.words[self.positionals[at]];
-            self.mark(word, 0..word.text.len(), *template);
+            mark_template(word, 0..word.text.len(), *template, self.found);
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::attempts::{best_of_three, ok_if, rounds, with_growing_lengths};
 use crate::support::inherited::{assert_a_recorded_command_inherits_the_same, assert_inherits_the_same_through};
-use crate::support::job_control::assert_a_shell_sees_stops_through;
+use crate::support::job_control::assert_a_shell_sees_stops_of_a_recorded_command;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Finished, PublicDirectory, Record, Running, SPAWNSCOPE, run, spawnscope};
 use crate::support::texts::assert_contains;
@@ -160,9 +160,7 @@ fn a_recorder_ends_by_the_signal_that_killed_the_command() {
 #[apply(live_test)]
 #[needs(Ebpf, Pty)]
 fn a_shell_sees_that_the_recorded_command_has_stopped() {
-    let record = Record::new();
-    let file = record.file();
-    assert_a_shell_sees_stops_through(&["record", "-q", "-o", file.to_str().expect("UTF-8")]);
+    assert_a_shell_sees_stops_of_a_recorded_command("ebpf");
 }
 
 #[apply(live_test)]

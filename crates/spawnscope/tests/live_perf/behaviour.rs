@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use crate::support::inherited::assert_a_recorded_command_inherits_the_same;
-use crate::support::job_control::assert_a_shell_sees_stops_through;
+use crate::support::job_control::assert_a_shell_sees_stops_of_a_recorded_command;
 use crate::support::recording::{launches, read, report};
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::word;
@@ -100,8 +100,5 @@ fn a_recorded_command_inherits_what_it_would_inherit_without_a_recorder() {
 #[apply(live_test)]
 #[needs(Pty)]
 fn a_shell_sees_that_the_recorded_command_has_stopped() {
-    let record = Record::new();
-    let file = record.file();
-    let output = file.to_str().expect("UTF-8");
-    assert_a_shell_sees_stops_through(&["record", "-q", "--collector", "perf", "-o", output]);
+    assert_a_shell_sees_stops_of_a_recorded_command("perf");
 }
