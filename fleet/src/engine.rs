@@ -20,8 +20,9 @@ use crate::dataset::{DOCTOR, Dataset, TABLES};
 
 /// Maximum memory of operators. Operators that need more write to temporary files.
 const MAX_MEMORY_BYTES: usize = 640 << 20;
-/// Maximum number of files of a table whose columns are read. Files of different versions may have different columns; a missing column is
-/// NULL.
+/// Maximum number of files of a table whose columns are read. Files of different versions may have
+/// different columns; a missing column is NULL. Reading the footers of all files would double the
+/// time of a question about many small ones.
 const MAX_SAMPLED_FILES: usize = 32;
 
 /// A dataset, ready for queries.

@@ -1,4 +1,16 @@
 //! The questions: SQL files that any engine runs, and the values of their parameters.
+//!
+//! The files use only what DataFusion, ClickHouse and Spark have in common:
+//! - `1e0` is a floating-point number everywhere. `1.0` is a decimal in Spark, and `/` of integers
+//!   is an integer division in DataFusion.
+//! - `NULLS LAST` is always written, because the default differs.
+//! - Columns in subqueries have an explicit `AS`. Otherwise, ClickHouse names `m.job` with its
+//!   qualifier.
+//! - No alias is the name of another column in the same SELECT. ClickHouse would use the alias.
+//! - There are no quantiles, since each engine computes them differently.
+//! - A query on launches is referred to once, because an engine may compute a `WITH` query again
+//!   for each reference. `runs` is the left side of a join, from which DataFusion builds its hash
+//!   table.
 
 use anyhow::{Result, bail};
 

@@ -35,6 +35,8 @@ deb --package vspawn-capi --multiarch=same
 deb --package vspawn-capi --multiarch=same --variant dev
 
 pkg_config lib64 >"$PARTS/rpm/vspawn.pc"
+# cargo-generate-rpm follows symbolic links, so the file that ld looks for is a script, like
+# glibc's own libc.so.
 echo '/* A script of ld. */ INPUT(libvspawn.so.0)' >"$PARTS/rpm/libvspawn.so"
 # Compressed with gzip, which every version of rpm can read.
 rpm() { cargo generate-rpm --target "$TARGET" --auto-req "$PWD/scripts/dist/needs.sh" --payload-compress gzip --output "$DIST/" "$@"; }

@@ -1,5 +1,6 @@
-//! Detects by the time of the CPUID instruction whether one hypervisor runs inside another. The instruction causes a VM exit. If
-//! hypervisors are nested, the exit goes to the outer one, which must pass it on to the inner one.
+//! Detects by the time of the CPUID instruction whether one hypervisor runs inside another. The
+//! instruction causes a VM exit. If hypervisors are nested, the exit goes to the outer one, which
+//! must pass it on to the inner one. The limits were chosen, and tested on made-up times only.
 
 use super::environment::Environment;
 use super::{Machine, Measured};

@@ -1,5 +1,5 @@
-//! Compares two reports: finds the cases that are slower or faster, beyond the noise of both reports and beyond the common shift of their
-//! experiment. `docs/design/lab.md` has the formula.
+//! Compares two reports: finds the cases that are slower or faster, beyond the noise of both
+//! reports and beyond the common shift of their experiment. `common_shift` has the rule.
 
 use super::common_shift::{self, CommonShift};
 use super::conditions::differing_conditions;

@@ -24,8 +24,10 @@ impl Outcome {
         self.add_lines(x, unit, unit_name, |_, points| slope_within_intervals(points));
     }
 
-    /// Like `fit`, for rounds of `measured` that were sweeps along the x axis. The points of one sweep depend on each other, so a slope is
-    /// computed for each sweep, and the interval is that of these slopes.
+    /// Like `fit`, for rounds of `measured` that were sweeps along the x axis. The points of one
+    /// sweep depend on each other, so a slope is computed for each sweep, and the interval is that
+    /// of these slopes. As independent points, they gave an interval of 1 %, while two runs within
+    /// a minute differed by 9 %.
     pub fn fit_sweeps(&mut self, x: &str, unit: f64, unit_name: &str, measured: &[Measurements]) {
         let mut series: Vec<(String, Vec<(f64, &Measurements)>)> = Vec::new();
         for (row, case) in self.rows.iter().zip(measured.iter().filter(|case| case.has_results())) {

@@ -8,7 +8,8 @@ use std::path::Path;
 use super::LabError;
 use spawnscope_system::tiny;
 
-/// The exit status of the tiny programs, which proves that they ran.
+/// The exit status of the tiny programs, which proves that they ran. A shell that did nothing exits
+/// with 0, and failures exit with 1 or 127.
 pub const STATUS: i32 = 42;
 /// The output of the program that writes.
 pub const WORD: &str = "ran\n";

@@ -4,6 +4,21 @@
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
 /// The version that this program writes, as in `schema.sql`, and the newest version that it reads.
+/// The versions added:
+///
+/// - 2: `calibration`, and columns of `launch` and `exec`
+/// - 3: `object`, and the column that refers to it. Before, waits for scanners count as waits for a
+///   disk.
+/// - 4: what a parent does around launches
+/// - 5: call chains, and the number of system calls in each slice
+/// - 6: slices that are not over when the recording ends
+/// - 7: whether a waker is certain
+/// - 8: checksums. Before, the log was a rollback journal.
+/// - 9: the CPUs that the command may use, and when programs begin their work
+/// - 10: labels, variables that name packages and tests, page faults of a parent after its last
+///   launch, and more constants
+/// - 11: addresses of the peers of internet sockets, and the local processes that listen there
+/// - 12: edges of ninja, and which of several files a thread waited for
 pub(super) const CURRENT: i32 = 12;
 
 /// The oldest version that this program reads; so far, it reads all versions. Tables and columns that were added later (the declarations say in

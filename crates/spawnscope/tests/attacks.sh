@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Repeats attacks of docs/design/trust.md on a built spawnscope, from outside: `attacks.sh BINARY [NAME...]`, as root. Prints a line for
+# Repeats attacks of attacks.md on a built spawnscope, from outside: `attacks.sh BINARY [NAME...]`, as root. Prints a line for
 # each attack, and exits with 1 if one succeeded. All files are in a temporary directory, which is removed at the end.
 set -uo pipefail
 

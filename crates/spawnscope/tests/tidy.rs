@@ -1,5 +1,5 @@
 //! Checks rules of the source tree that Cargo does not check: what `present` imports, which files print, file lengths, bound closures, file
-//! headers, plain words, no paths of a particular machine, and that the tests in docs/design/trust.md exist. A rule is a function that returns
+//! headers, plain words, no paths of a particular machine, and that the tests in attacks.md exist. A rule is a function that returns
 //! the violations in a file. Each rule is tried on wrong text first, then on every tracked file.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -342,7 +342,7 @@ fn each_test_that_the_list_of_attacks_names_exists() {
         assert!(!has_test(wrong, [source].into_iter()), "{wrong}");
     }
 
-    let list = fs::read_to_string(root().join("docs/design/trust.md")).unwrap();
+    let list = fs::read_to_string(root().join("crates/spawnscope/tests/attacks.md")).unwrap();
     let points: Vec<u32> = attacks(&list).map(|(point, _)| point).collect();
     assert!((1..=15).all(|point| points.contains(&point)), "{points:?}");
     let names = names_of_tests(&list);

@@ -1,6 +1,8 @@
-//! The environment that a shell passes to its only command. dash and bash set PWD; bash also sets `_` and SHLVL; dash drops entries
-//! whose name is not a valid variable name. Both pass the variables on in the order of their hash tables, so that order is
-//! reproduced, too. If a variable changes what a shell does, the shell is used.
+//! The environment that a shell passes to its only command. dash and bash set PWD; bash also sets
+//! `_` and SHLVL; dash drops entries whose name is not a valid variable name. Both pass the
+//! variables on in the order of their hash tables, so that order is reproduced, too. If a variable
+//! changes what a shell does, the shell is used. All of this was measured with dash 0.5.12 and bash
+//! 5.2.15.
 
 use libc::c_char;
 

@@ -11,7 +11,9 @@
 //!
 //! `popen`, `pclose`, `fclose` and `system` may lock (`lock`), as those of libc do.
 
-// The installed library has neither std nor an unwinder. Other builds, such as those for tests, may unwind, which needs std.
+// The installed library has neither std nor an unwinder: with them, it would have 340 KB instead of
+// 60, and load libgcc_s into every program. Other builds, such as those for tests, may unwind,
+// which needs std.
 #![cfg_attr(panic = "abort", no_std)]
 
 mod environment;

@@ -192,6 +192,8 @@ pub fn is_ordinary_process(checks_mask: bool) -> bool {
     }
 }
 
+/// Whether standard input is a socket. bash then assumes that rshd or sshd started it, and reads
+/// start-up files.
 fn is_input_a_socket() -> bool {
     let mut status = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: the buffer is a stat, and zero if the call fails.

@@ -1,6 +1,8 @@
-//! Carries out the redirections of a command as dash does, in a process that then executes the command, or as file actions of a spawn.
-//! Redirections that are not proven to work are left to the shell. So are those that fail when they are carried out: the shell opens the same
-//! regular files again, with the same result.
+//! Carries out the redirections of a command as dash does, in a process that then executes the
+//! command, or as file actions of a spawn. Redirections that are not proven to work are left to the
+//! shell. So are those that fail when they are carried out: the shell opens the same regular files
+//! again, with the same result. `noclobber` cannot be set: no variable sets it in dash, and with
+//! the option `-C`, the arguments would not be exactly `-c TEXT`.
 
 use libc::{c_char, c_int, posix_spawn_file_actions_t as Actions};
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Determines the context that a CPU is in: that of a thread, or of an interrupt that hit the running thread. The kernel's preempt
- * count shows the context, but its location differs between most kernel versions, and some kernels hide it. */
+ * Determines the context that a CPU is in: that of a thread, or of an interrupt that hit the
+ * running thread. The kernel's preempt count shows the context, but its location differs between
+ * most kernel versions, and some kernels hide it. The alternatives cost more: a walk of the
+ * kernel's stack takes microseconds for each wake-up, and tracepoints of interrupts and timers
+ * would run on all CPUs for every process. */
 #pragma once
 
 /* The fields of x86's per-CPU structure in Linux 6.2 to 6.14. Their offsets are read from BTF. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Decides which threads are followed: those created by followed threads and, if the settings request it, existing ones. */
+ * Decides which threads are followed: those created by followed threads and, if the settings
+ * request it, existing ones. Existing ones are followed from their next system call on: a scan of
+ * /proc would race with forks, and a thread without system calls has no events. */
 #pragma once
 
 static __always_inline void emit_adopted(struct task_struct *leader, struct WireTask *task, __u64 now)

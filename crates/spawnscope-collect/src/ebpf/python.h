@@ -85,7 +85,9 @@ __noinline int add_python_text(__u64 object, __u32 max_bytes)
 	return bytes;
 }
 
-/* Appends the line table, truncated to PYTHON_TABLE_BYTES; returns false if it cannot be read. */
+/* Appends the line table, truncated to PYTHON_TABLE_BYTES; returns false if it cannot be read.
+ * The table is sent with every launch, because an address does not identify a code object: a
+ * program may drop one, and the next one may have the same addresses. */
 static __always_inline bool add_table(struct python_scratch *scratch, struct WirePythonFrame *frame, __u64 object)
 {
 	__u64 bytes;

@@ -34,7 +34,8 @@ static __always_inline bool is_closing_call(long number)
 	return number == NR_close || number == NR_close_range;
 }
 
-/* Call when close or close_range is entered, or returns, during setup. */
+/* Call when close or close_range is entered, or returns, during setup. Loops over thousands of
+ * descriptors are there, and one close_range could replace them. */
 static __always_inline void continue_closing(struct WireTask *task, __u64 now)
 {
 	if (task->close_run_since)

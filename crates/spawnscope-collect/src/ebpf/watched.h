@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Chooses one of the files that poll, select or epoll_wait watches: the only socket, or the only internet socket beside unix sockets.
- * If there are several candidates, no socket is chosen. The functions that examine one file are not static: see `step_up` in path.h. */
+ * Chooses one of the files that poll, select or epoll_wait watches: the only socket, or the only
+ * internet socket beside unix sockets. If there are several candidates, no socket is chosen,
+ * because a wrong server is worse than none. The functions that examine one file are not static:
+ * see `step_up` in path.h. */
 #pragma once
 
 /* Whether a call waits for one of several files. */

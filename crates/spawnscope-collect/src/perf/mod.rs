@@ -1,6 +1,7 @@
-//! The perf collector, which needs no privilege if `kernel.perf_event_paranoid` is at most 2. The kernel writes records of the command and
-//! everything that it launches to ring buffers (`spawnscope_system::perf_events`). A thread of the recorder reads the records (`reader`) and
-//! turns them into events (`followed`). docs/design/collector-perf.md says what perf events can show and why.
+//! The perf collector, which needs no privilege if `kernel.perf_event_paranoid` is at most 2. The
+//! kernel writes records of the command and everything that it launches to ring buffers
+//! (`spawnscope_system::perf_events`). A thread of the recorder reads the records (`reader`) and
+//! turns them into events (`followed`). docs/design/collectors.md says what perf events can show.
 
 mod cpu_time;
 mod ends;

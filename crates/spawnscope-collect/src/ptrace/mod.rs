@@ -1,5 +1,6 @@
-//! The ptrace collector, which needs no privilege. A thread of the recorder traces the command and everything that it launches (`tracing`,
-//! `stops`). This file starts that thread and collects its events. docs/design/collector-ptrace.md says what ptrace can observe and why.
+//! The ptrace collector, which needs no privilege. A thread of the recorder traces the command and
+//! everything that it launches (`tracing`, `stops`). This file starts that thread and collects its
+//! events. docs/design/collectors.md says what ptrace can observe.
 
 mod calls;
 mod creations;

@@ -17,7 +17,9 @@ use spawnscope_data::statistics::median;
 
 const COUNTS: [usize; 5] = [1, 2, 4, 8, 16];
 const QUICK_COUNTS: [usize; 2] = [1, 4];
-/// How many copies are launched one at a time in each round, because a single launch is too easily disturbed.
+/// How many copies are launched one at a time in each round, because a single launch is too easily
+/// disturbed. With one launch per round, and three compilers running, two of eight runs reported a
+/// scanner that did not exist.
 const SINGLE_REPETITIONS: usize = 5;
 /// The index of the median of first launches.
 pub(super) const FIRST_MEDIAN: usize = 0;

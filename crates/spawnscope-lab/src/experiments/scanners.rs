@@ -8,7 +8,9 @@ const MIN_SCANNED_RATIO: f64 = 2.0;
 /// If the extra time of second launches is smaller than that of first launches by at least this factor, second launches are not scanned.
 /// They are slower because the scan of the first launch has displaced cached data.
 const CACHE_FACTOR: f64 = 20.0;
-/// For each full group of this many rounds, one outlier that is too fast is ignored.
+/// For each full group of this many rounds, one outlier that is too fast is ignored. The fast ends
+/// of the rounds are compared, not the medians: a scanner makes all launches longer, while on a
+/// busy machine the median launch from memory may take as long as a scanned one.
 const ROUNDS_PER_OUTLIER: usize = 10;
 
 /// Returns a note if a scanner scans each launch. `watched` has the launches of a program, with growing numbers of launches at once.

@@ -19,8 +19,9 @@ use crate::process::reap;
 use crate::ptrace::identification;
 use spawnscope_data::event::{CALIBRATION_PAUSE, Nanos};
 
-/// The memory that the large process has in addition to the small one's, in bytes. More memory would take too long to fill: 0.25 ms per MiB,
-/// and several times that on a busy machine.
+/// The memory that the large process has in addition to the small one's, in bytes. More memory
+/// would take too long to fill: 0.25 ms per MiB, and several times that on a busy machine. Its page
+/// tables fit a cache; copying those of some GiB takes up to twice as long per MiB.
 pub(super) const LARGE_BYTES: usize = 8 << 20;
 /// Copy-on-write faults in a round, 1 to 2 us each, and as many writes after the child has ended.
 pub(super) const FAULTS: u32 = 100;

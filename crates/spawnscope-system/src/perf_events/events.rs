@@ -14,6 +14,11 @@ const WAKE_AT_BYTES: u32 = 1024;
 
 /// Each thread's stack is copied at one in this many page faults in user space. Dynamically linked programs cause more faults than that
 /// before they end (/bin/true about 40). Each copy takes some microseconds.
+///
+/// In a storm of /bin/true, recorded time / plain time and the share of unknown arguments were 1.12
+/// and 14 % with one in 24 faults, 1.11 and 17 % with 32, 1.11 and 26 % with 40. Some arguments are
+/// unknown in any case: if a whole page is within the gap before the strings (`COPY_BYTES`), the
+/// page does not exist yet, and the copy ends there.
 const FAULTS_PER_COPY: u64 = 32;
 
 /// Minimum size of the ring buffer of records, in pages, if stacks are copied. The ring buffer of stacks is twice as large. If there is less

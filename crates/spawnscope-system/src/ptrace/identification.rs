@@ -1,6 +1,9 @@
-//! Counts the CPUID instructions at the start of a program, by which the loader and the C library identify the processor. Their number
-//! depends on the library and on the processor. A traced child executes the program. When it maps code, the tracer replaces the CPUID
-//! instructions in it with breakpoints. At each breakpoint, the tracer counts the instruction and emulates it.
+//! Counts the CPUID instructions at the start of a program, by which the loader and the C library
+//! identify the processor. Their number depends on the library and on the processor. A traced child
+//! executes the program. When it maps code, the tracer replaces the CPUID instructions in it with
+//! breakpoints. At each breakpoint, the tracer counts the instruction and emulates it.
+//! Single-stepping gives the same number, but takes 91,000 steps. `arch_prctl(ARCH_SET_CPUID)`
+//! makes the instruction fault, but not on every processor, and an exec resets it.
 //!
 //! Only the child's memory is changed. The child may crash if the bytes of a CPUID instruction occur inside another instruction; the result is
 //! then unknown. This code runs in measuring processes and obeys their rules (`launch_timing`): it only makes system calls.

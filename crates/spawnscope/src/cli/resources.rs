@@ -25,8 +25,10 @@ const DEFAULT_BUFFER_KIB: u32 = 16 * 1024;
 /// Minimum size of a kernel buffer that is chosen automatically.
 const MIN_BUFFER_KIB: u32 = 1024;
 
-/// Memory for everything but buffers. In a control group without other processes, `record -- true` was not killed with these limits and
-/// buffers: 12 MiB and 256 KiB, 16 MiB and 4 MiB, 32 MiB and 16 MiB (docs/design/trust.md lists the commands).
+/// Memory for everything but buffers. In a control group without other processes, `record -- true`
+/// was not killed with these limits and buffers: 12 MiB and 256 KiB, 16 MiB and 4 MiB, 32 MiB and
+/// 16 MiB (`record -q --buffer KIB -- true`, release build, control groups of version 1). The
+/// kernel charges its buffer to the group.
 const BASE_BYTES: u64 = 14 * MIB;
 /// Additional memory with `--stacks` or `--sample`, for tables of programs and libraries.
 const STACKS_BYTES: u64 = 24 * MIB;

@@ -28,7 +28,9 @@ const INTERVAL: Duration = Duration::from_millis(40);
 /// How often the count of lost events is read while recording, for `--metrics` and `--otlp`.
 const LOSSES_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Maximum time to wait at the end of the recording until exited threads have left their CPU.
+/// Maximum time to wait at the end of the recording until exited threads have left their CPU. Only
+/// then is it known when their processes could be reaped. With one CPU, the recorder often runs
+/// before that.
 const MAX_SETTLING: Duration = Duration::from_millis(100);
 
 /// A running recording.

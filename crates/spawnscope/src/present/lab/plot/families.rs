@@ -1,5 +1,6 @@
-//! Decides which series share a picture: all, unless there are more than a reader can tell apart. Then each family of mechanisms has its own
-//! picture.
+//! Decides which series share a picture: all, unless there are more than a reader can tell apart.
+//! Then each family of mechanisms has its own picture. Bands of similar series were rejected: which
+//! series are similar depends on the run, so two reports would have different pictures.
 
 /// The maximum number of series in a picture.
 pub(super) const MAX_SERIES: usize = 8;
