@@ -226,7 +226,7 @@ def summary(rows):
     widest = max((row["interval_seconds"][1] - row["predicted_seconds"]) / row["predicted_seconds"] for row in rows.values())
     return (
         f"\nMedian error {statistics.median(errors.values()):.1%}, worst {errors[worst]:.1%} ({worst.replace('_', ' ')}); "
-        f"{covered} of {len(rows)} intervals contain the real wall; the upper end of the widest is {widest:.0%} above its prediction. "
+        f"{covered} of {len(rows)} intervals contain the real wall time; the upper end of the widest is {widest:.0%} above its prediction. "
         f"The right advice comes first in {sum(judged)} of {len(judged)}.\n"
     )
 
