@@ -41,7 +41,10 @@ build-profiler:
 	@scripts/install-dependencies.sh
 	$(CARGO) build --release --locked -p spawnscope
 
-run: build-profiler
+# Builds only what it runs; `make build` adds the terminal view, Parquet, and the libraries.
+run:
+	@scripts/install-dependencies.sh
+	$(CARGO) build --release --locked -p spawnscope --no-default-features --features ebpf,flame
 	$(AS_ROOT) $(BINARY) record -o target/unpack.db -- examples/unpack.sh
 
 test:
