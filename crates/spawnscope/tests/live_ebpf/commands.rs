@@ -91,7 +91,7 @@ fn ns_spent(report: &Value, on: &str) -> u64 {
 /// luck. Launch times depend on the machine, so the test only checks that the critical path has no more launch tax than all launches
 /// together, and that almost none of the wall is unknown.
 fn assert_open_wait_is_a_timer(command: &[&str]) {
-    for _ in 0..rounds(8) {
+    for _ in 0..rounds(3) {
         best_of_three(|| {
             let record = Record::new().flags(&["--duration", "0.3"]);
             record.run(command).expect_code(0);

@@ -14,7 +14,7 @@ use spawnscope::event::Language;
 use spawnscope::record::RecordingFile;
 
 use crate::support::attempts::{ok_if, with_growing_lengths};
-use crate::support::pythons::{Python, interpreters, suite_interpreters};
+use crate::support::pythons::{Python, all_interpreters, interpreters, suite_interpreters};
 use crate::support::run::{Record, Running, run};
 use crate::support::workloads::{self, path, script, word};
 use crate::support::{apply, live_test};
@@ -139,18 +139,24 @@ fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<Pytho
 fn every_shape_of_python_code_has_its_lines() {
     let found = interpreters();
     assert!(!found.is_empty(), "a Python interpreter of 3.9 or later");
-    found.iter().for_each(assert_shapes);
+    found.iter().for_each(assert_lines);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
 fn the_python_of_every_debian_suite_has_its_lines() {
-    suite_interpreters().iter().for_each(assert_shapes);
+    all_interpreters().iter().chain(&suite_interpreters()).for_each(assert_lines);
 }
 
-fn assert_shapes(python: &Python) {
+fn assert_lines(python: &Python) {
     println!("{python}");
     let chains = record_script(python);
+    assert_shapes(python, &chains);
+    assert_library_frames(python, &chains);
+    assert_deep_chain(python, &chains);
+}
+
+fn assert_shapes(python: &Python, chains: &Chains) {
     for (name, functions, module) in SHAPES {
         chains.expect_own(name, &shape(python, functions, module));
     }
@@ -163,7 +169,7 @@ fn assert_shapes(python: &Python) {
     for number in 0..4 {
         chains.expect_own(&format!("thread {number}"), &shape(python, &[("worker", "thread")], ""));
     }
-    assert_compiled(python, &chains);
+    assert_compiled(python, chains);
     // With several interpreters in one thread, the right frames cannot be determined.
     assert_eq!(chains.call_chain("several interpreters"), None);
 }
@@ -238,39 +244,31 @@ fn with_exec(python: &Python, first: &[PythonFrame], function: &str) -> Vec<Pyth
 }
 
 /// From 3.13 on, `subprocess` may launch by `posix_spawn`.
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Python)]
-fn a_launch_through_the_library_of_python_has_its_frames() {
+fn assert_library_frames(python: &Python, chains: &Chains) {
     const FORKS: [(&str, &str); 3] =
         [("Popen._execute_child", "fork_exec("), ("Popen.__init__", "self._execute_child("), ("run", "with Popen(")];
     const SPAWNS: [(&str, &str); 4] =
         [("Popen._posix_spawn", "os.posix_spawn("), ("Popen._execute_child", "self._posix_spawn("), FORKS[1], FORKS[2]];
-    for python in interpreters() {
-        let call_chain = record_script(&python).call_chain("function").expect("a chain");
-        let spawns = call_chain.frames[0].0 == python.name(SPAWNS[0].0);
-        let expected = if spawns { &SPAWNS[..] } else { &FORKS[..] };
-        let source = python.source(&call_chain.frames[0].1);
-        for (found, (function, text)) in call_chain.frames.iter().zip(expected) {
-            assert_eq!(found.0, python.name(function), "{python}");
-            let line = source.lines().nth(found.2 as usize - 1).expect("the line");
-            assert!(line.contains(text), "{python}: {found:?} is {line}");
-        }
-        assert_eq!(call_chain.frames[expected.len()].0, "function");
+    let call_chain = chains.call_chain("function").expect("a chain");
+    let spawns = call_chain.frames[0].0 == python.name(SPAWNS[0].0);
+    let expected = if spawns { &SPAWNS[..] } else { &FORKS[..] };
+    let source = python.source(&call_chain.frames[0].1);
+    for (found, (function, text)) in call_chain.frames.iter().zip(expected) {
+        assert_eq!(found.0, python.name(function), "{python}");
+        let line = source.lines().nth(found.2 as usize - 1).expect("the line");
+        assert!(line.contains(text), "{python}: {found:?} is {line}");
     }
+    assert_eq!(call_chain.frames[expected.len()].0, "function");
 }
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Python)]
-fn a_python_chain_that_is_too_deep_is_truncated() {
-    for python in interpreters() {
-        let call_chain = record_script(&python).call_chain("deep").expect("a chain");
-        assert!(call_chain.is_truncated, "{python}");
-        assert_eq!(call_chain.frames.len(), MAX_FRAMES);
-        let own = call_chain.own_frames();
-        assert_eq!(own[0].2, marked_line("deep: end"));
-        let line = marked_line("deep: call");
-        assert!(own[1..].iter().all(|frame| frame.0 == "recursion" && frame.2 == line));
-    }
+fn assert_deep_chain(python: &Python, chains: &Chains) {
+    let call_chain = chains.call_chain("deep").expect("a chain");
+    assert!(call_chain.is_truncated, "{python}");
+    assert_eq!(call_chain.frames.len(), MAX_FRAMES);
+    let own = call_chain.own_frames();
+    assert_eq!(own[0].2, marked_line("deep: end"));
+    let line = marked_line("deep: call");
+    assert!(own[1..].iter().all(|frame| frame.0 == "recursion" && frame.2 == line));
 }
 
 #[apply(live_test)]

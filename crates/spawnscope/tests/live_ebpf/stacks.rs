@@ -98,6 +98,16 @@ fn chain_of(program: &Path, words: &[&str]) -> Chain {
     chains.first().expect("a chain").clone()
 }
 
+/// Records `callers` or one of its variants with each of these mechanisms, and returns the chains of the launches that they make.
+#[track_caller]
+fn chains_of(program: &str, mechanisms: &[&str]) -> Vec<Chain> {
+    let script = format!("for mechanism in {}; do \"$0\" $mechanism; done", mechanisms.join(" "));
+    let chains = record_with(&[], &["sh", "-c", &script, &word(program)]);
+    let own: Vec<Chain> = chains.into_iter().filter(|chain| chain.names().contains(&"inner")).collect();
+    assert_eq!(own.len(), mechanisms.len(), "a chain for each mechanism: {own:#?}");
+    own
+}
+
 /// Go keeps its stacks apart, and its vfork keeps the return address in a register.
 #[apply(live_test)]
 #[needs(Ebpf, Go)]
@@ -136,15 +146,11 @@ fn expect_complete(chain: &Chain, program: &str) {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn every_mechanism_of_libc_has_its_whole_chain() {
-    for (mechanism, called) in [
-        ("vfork", "vfork"),
-        ("fork", "fork"),
-        ("posix_spawn", "posix_spawn"),
-        // `system` ends in a tail call, and so has no frame.
-        ("system", "spawn"),
-        ("popen", "popen"),
-    ] {
-        let chain = chain_of(&path("callers"), &[mechanism]);
+    // `system` ends in a tail call, and so has no frame.
+    let called = ["vfork", "fork", "posix_spawn", "spawn", "popen"];
+    let mechanisms = ["vfork", "fork", "posix_spawn", "system", "popen"];
+    let chains = chains_of("callers", &mechanisms);
+    for ((mechanism, called), chain) in mechanisms.iter().zip(called).zip(chains) {
         expect_complete(&chain, "callers");
         assert!(chain.has_name_with(called), "{mechanism}: {chain:#?}");
         let mut frames = chain.frames.iter();
@@ -159,8 +165,8 @@ fn every_kind_of_executable_has_its_whole_chain() {
     for program in ["callers", "callers_fixed"] {
         expect_complete(&chain_of(&path(program), &["vfork"]), program);
     }
-    for mechanism in ["vfork", "posix_spawn", "system", "popen", "fork"] {
-        let chain = chain_of(&path("callers_static"), &[mechanism]);
+    let mechanisms = ["vfork", "posix_spawn", "system", "popen", "fork"];
+    for (mechanism, chain) in mechanisms.iter().zip(chains_of("callers_static", &mechanisms)) {
         let names = chain.names();
         let own = names.iter().skip_while(|name| **name != "inner").collect::<Vec<_>>();
         assert_eq!(own[..3], [&"inner", &"outer", &"main"], "{mechanism}: {chain:#?}");

@@ -95,8 +95,18 @@ pub fn suite_interpreters() -> Vec<Python> {
     found.map(|python| python.expect("an interpreter of 3.9 or later")).collect()
 }
 
-/// Returns all interpreters of this machine.
+/// Returns the oldest and the newest interpreter of this machine. The others are tested with those of the suites.
 pub fn interpreters() -> Vec<Python> {
+    let mut found = all_interpreters();
+    found.sort_by_key(|python| python.minor);
+    if found.len() > 2 {
+        found.drain(1..found.len() - 1);
+    }
+    found
+}
+
+/// Returns all interpreters of this machine.
+pub fn all_interpreters() -> Vec<Python> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let listed_paths = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
     let pyenv_versions =

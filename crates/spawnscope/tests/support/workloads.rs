@@ -160,9 +160,9 @@ pub fn build_go(directory: &Path, source: &str) -> String {
     std::fs::write(directory.join("main.go"), source).expect("a source file");
     let mut go = Command::new("go");
     go.args(["build", "-o", "prog", "main.go"]).current_dir(directory);
-    // By default, these are in the user's home directory, which a test must not touch.
-    for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
-        go.env(name, directory.join(inside));
+    // By default, these are in the user's home directory, which a test must not touch. Go builds its standard library into them once.
+    for name in ["GOCACHE", "GOPATH"] {
+        go.env(name, self::directory().join(name));
     }
     assert!(go.status().expect("go").success());
     directory.join("prog").display().to_string()
