@@ -1,11 +1,8 @@
-//! The harness of the live tests itself: how many attempts a test has, and when a test has a race.
+//! The harness of the live tests itself: how many attempts a measurement has.
 
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "support/attempts.rs"]
 mod attempts;
-#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
-#[path = "support/rerun.rs"]
-mod rerun;
 
 use std::panic::catch_unwind;
 
@@ -34,21 +31,4 @@ fn each_attempt_is_three_times_as_long_as_the_last() {
         ok_if(length == 9, || "too short".to_owned())
     });
     assert_eq!(lengths, [1, 3, 9]);
-}
-
-/// Runs a simulated test alone, which fails in these runs (counted from 1). Returns the numbers of runs and of failures.
-fn run_failing(failing: &[usize]) -> (usize, usize) {
-    let mut run = 0;
-    rerun::run_alone(|| {
-        run += 1;
-        !failing.contains(&run)
-    })
-}
-
-#[test]
-fn two_failures_of_ten_runs_are_a_race() {
-    assert_eq!(run_failing(&[]), (10, 0));
-    assert_eq!(run_failing(&[4]), (10, 1));
-    assert_eq!(run_failing(&[4, 10]), (10, 2));
-    assert_eq!(run_failing(&[1, 2, 3]), (2, 2), "the second failure is enough");
 }

@@ -14,7 +14,7 @@ use crate::support::{apply, live_test};
 /// A Python daemon that serves each request in a thread of its own, by running a program, as build daemons do.
 const DAEMON: &str = "
 import ctypes, socket, subprocess, sys, threading
-ctypes.CDLL(None).prctl(15, b'testdaemon', 0, 0, 0)
+ctypes.CDLL(None).prctl(15, sys.argv[2].encode(), 0, 0, 0)
 server = socket.socket(socket.AF_UNIX)
 server.bind(sys.argv[1])
 server.listen(8)
@@ -46,17 +46,19 @@ const PYTHON: &str = "/usr/bin/python3";
 
 /// A daemon that ends with the test.
 struct Daemon {
+    /// Of this daemon only, since other tests run beside this one.
+    name: &'static str,
     process: Child,
     directory: TempDir,
 }
 
 impl Daemon {
-    fn start() -> Daemon {
+    fn start(name: &'static str) -> Daemon {
         let directory = TempDir::new().expect("a directory");
         let mut command = Command::new(PYTHON);
-        command.args(["-c", DAEMON]).arg(directory.path().join("socket"));
+        command.args(["-c", DAEMON]).arg(directory.path().join("socket")).arg(name);
         let process = command.stdout(Stdio::null()).spawn().expect("the daemon starts");
-        let daemon = Daemon { process, directory };
+        let daemon = Daemon { name, process, directory };
         await_some("the daemon's socket", || daemon.socket().exists().then_some(()));
         daemon
     }
@@ -85,8 +87,8 @@ impl Drop for Daemon {
 #[apply(live_test)]
 #[needs(Ebpf, Python)]
 fn what_a_daemon_launches_for_the_command_is_recorded() {
-    let daemon = Daemon::start();
-    for with in [daemon.process.id().to_string().as_str(), "testdaemon"] {
+    let daemon = Daemon::start("spawning-daemon");
+    for with in [daemon.process.id().to_string().as_str(), daemon.name] {
         let (record, launches) = daemon.request(&["--with", with], "recv");
         let daemon_launches = launches.all(|launch| launch.command() == "sleep");
         assert_eq!(daemon_launches.len(), 2, "--with {with}");
@@ -117,25 +119,25 @@ fn wait_for_answers(report: &Value, call: &str) -> Value {
 #[apply(live_test)]
 #[needs(Ebpf, Python)]
 fn a_client_that_polls_waits_for_what_the_daemon_launches() {
-    let daemon = Daemon::start();
+    let daemon = Daemon::start("polling-daemon");
     for call in ["poll", "epoll"] {
-        let (record, _) = daemon.request(&["--with", "testdaemon"], call);
+        let (record, _) = daemon.request(&["--with", daemon.name], call);
         let report = report(&record.file());
         let sleep = row_of(&report, "sleep");
         assert!(sleep["depends_ns"].as_u64() > Some(350_000_000), "{call}: {sleep}");
         let wait = wait_for_answers(&report, call);
-        assert_eq!(wait["on"][0]["command"], "testdaemon", "{wait}");
+        assert_eq!(wait["on"][0]["command"], daemon.name, "{wait}");
     }
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Python)]
 fn a_client_that_polls_waits_for_a_daemon_that_is_not_recorded() {
-    let daemon = Daemon::start();
+    let daemon = Daemon::start("outside-daemon");
     for call in ["poll", "epoll"] {
         let (record, _) = daemon.request(&[], call);
         let wait = wait_for_answers(&report(&record.file()), call);
-        assert_eq!(wait["on"][0]["process"], "testdaemon", "{wait}");
+        assert_eq!(wait["on"][0]["process"], daemon.name, "{wait}");
     }
 }
 

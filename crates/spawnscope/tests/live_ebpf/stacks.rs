@@ -85,7 +85,8 @@ fn chains(file: &Path) -> Vec<Chain> {
 fn record_with(flags: &[&str], command: &[&str]) -> Vec<Chain> {
     let record = Record::new().flags(&["--stacks"]).flags(flags);
     record.run(command).expect_code(0);
-    assert_eq!(report(&record.file())["lost_events"], 0, "nothing is lost");
+    let report = report(&record.file());
+    assert_eq!(report["lost_events"], 0, "{}", report["lost"]);
     chains(&record.file())
 }
 

@@ -11,7 +11,6 @@ pub mod phases;
 pub mod pty;
 pub mod pythons;
 pub mod recording;
-pub mod rerun;
 pub mod roots;
 pub mod run;
 pub mod texts;
@@ -103,20 +102,12 @@ static SLOW_TESTS: Mutex<Vec<(Duration, &str)>> = Mutex::new(Vec::new());
 /// Runs as many tests at a time as there are CPUs (`side_by_side` says which), and lists the slow ones. Tests with unmet needs are ignored with
 /// the reason, or fail if `SPAWNSCOPE_TEST_REQUIRE` names the need.
 pub fn run_all(tests: Vec<LiveTest>) -> ExitCode {
-    if let Some(name) = rerun::repeated_test() {
-        let test = tests.iter().find(|test| test.name == name);
-        let test = test.expect("a test of that name");
-        let code = rerun::run_repeated(|| (test.run)(&name));
-        workloads::remove_temporary();
-        return code;
-    }
     workloads::compile_if_kept();
     let selected = tests.into_iter().filter(|test| is_selected(test.needs));
     let conclusion = libtest_mimic::run(&Arguments::from_args(), selected.map(trial).collect());
     print_slow_tests();
-    let code = rerun::verdict(&conclusion);
     workloads::remove_temporary();
-    code
+    conclusion.exit_code()
 }
 
 fn trial(test: LiveTest) -> Trial {
@@ -124,7 +115,7 @@ fn trial(test: LiveTest) -> Trial {
         if let Some(reason) = first_unmet(test.needs)? {
             return Ok(Completion::ignored_with(reason));
         }
-        let run = || rerun::run_up_to_three_times(test.name, || (test.run)(test.name));
+        let run = || (test.run)(test.name);
         let took = if test.needs.contains(&Need::Quiet) { without_others(run) } else { beside_others(run) };
         if took > SLOW {
             SLOW_TESTS.lock().expect("no test panics with it").push((took, test.name));

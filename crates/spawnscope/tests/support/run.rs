@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -120,13 +121,8 @@ impl Running {
         let outputs = tempfile::tempdir().expect("a temporary directory");
         let [stdout, stderr] =
             ["stdout", "stderr"].map(|name| File::create(outputs.path().join(name)).expect("an output file"));
-        let child = command
-            .env("NO_COLOR", "1")
-            .stdout(stdout)
-            .stderr(stderr)
-            .spawn()
-            .unwrap_or_else(|error| panic!("{:?}: {error}", command.get_program()));
-        Running { child, outputs }
+        command.env("NO_COLOR", "1").stdout(stdout).stderr(stderr);
+        Running { child: spawn(command), outputs }
     }
 
     pub fn pid(&self) -> Pid {
@@ -177,6 +173,15 @@ pub fn await_some<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
         assert!(start.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
         sleep(Duration::from_millis(5));
     }
+}
+
+/// Starts a program. If it is a file that this test has just written, another test may have forked meanwhile, and its child still has the
+/// file open for writing until it executes its program.
+fn spawn(command: &mut Command) -> Child {
+    await_some("an executable that nobody writes", || match command.spawn() {
+        Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => None,
+        started => Some(started.unwrap_or_else(|error| panic!("{:?}: {error}", command.get_program()))),
+    })
 }
 
 fn await_exit(child: &mut Child, deadline: Duration) -> ExitStatus {
