@@ -35,6 +35,7 @@ fn launches_beside_the_timers_of_node_are_critical() {
     assert_children_are_critical(&["/usr/bin/node", script.to_str().expect("a path of characters")]);
 }
 
+/// The first test of Go is slow, because Go builds its standard library.
 #[apply(live_test)]
 #[needs(Ebpf, Go)]
 fn launches_beside_the_scheduler_of_go_are_critical() {

@@ -19,6 +19,7 @@ use crate::support::{apply, live_test};
 /// Longer than the recorder waits for a lock, and longer than the command takes.
 const READ_DURATION: Duration = Duration::from_secs(7);
 
+/// Slow, because only a reader that outlasts the wait for a lock shows that the recorder gives up, and goes on.
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_long_read_does_not_end_the_recording() {

@@ -273,6 +273,7 @@ fn an_unreachable_server_causes_one_message() {
     assert_command_is_not_affected(&address);
 }
 
+/// Slow, because it waits for the whole time that the recorder grants a server.
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_server_that_never_answers_does_not_delay_the_command() {

@@ -99,7 +99,8 @@ fn links_beside_a_recording_are_not_followed() {
     assert_belongs_to_nobody(&fixture.user("spawnscope.db.old"));
 }
 
-/// Swaps the recording for a link to root's file, again and again, while recordings are made.
+/// Swaps the recording for a link to root's file, again and again, while recordings are made. One recording would rarely meet the moment
+/// between a check and its use.
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
 fn a_recording_that_is_swapped_for_a_link_changes_no_file_of_root() {

@@ -27,6 +27,7 @@ fn recording_number(path: &Path) -> Option<u32> {
     name.strip_prefix("recording.")?.strip_suffix(".db")?.parse().ok()
 }
 
+/// Slow, because a file of a ring has at least 2 MB: only a real rotation shows which events and parents belong to which file.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_ring_of_recordings_is_consecutive_and_stays_small() {

@@ -73,6 +73,7 @@ fn a_missing_process_is_an_error() {
     finished.expect_errors(["4194304"]);
 }
 
+/// Slow, because everything that other tests launch meanwhile is recorded and read, too.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn the_whole_machine_is_recorded_for_a_given_time() {
