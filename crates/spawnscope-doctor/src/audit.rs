@@ -1,4 +1,4 @@
-//! Reads the kernel's audit rules, from the kernel or from files, and finds those that slow down every launch.
+//! Queries the audit rules that the kernel has loaded, and finds those that slow down every launch.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ const MAX_LISTED_CALLS: usize = 6;
 /// A rule of the exit list that records system calls. The kernel matches system calls against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// The rule in the syntax of `auditctl`. A rule that was read from the kernel has numbers of system calls instead of names.
+    /// The rule in the syntax of `auditctl`, with numbers of system calls instead of names.
     pub(super) text: String,
     pub(super) is_on_every_call: bool,
     pub(super) is_on_execs: bool,
@@ -53,11 +53,6 @@ pub(super) fn loaded_rules() -> io::Result<Vec<Rule>> {
         _ => None,
     });
     Ok(rules.collect())
-}
-
-/// Parses a file with the options of one `auditctl` call per line.
-pub(super) fn parse_rules(text: &str) -> Vec<Rule> {
-    text.lines().filter_map(|line| from_line(line.trim())).collect()
 }
 
 /// Sends a request, and returns all answers, or the first one if `is_single`.
@@ -138,26 +133,6 @@ fn numbers(calls: &RuleSyscalls) -> String {
     let calls: Vec<String> = calls.into_iter().map(|call| call.to_string()).collect();
     let more = if calls.len() > MAX_LISTED_CALLS { ",..." } else { "" };
     calls[..calls.len().min(MAX_LISTED_CALLS)].join(",") + more
-}
-
-/// Parses a line of a rules file. Returns only rules that the kernel checks at each system call: those of the exit list, except file watches.
-fn from_line(line: &str) -> Option<Rule> {
-    let mut words = line.split_whitespace();
-    let is_rule = matches!(words.next(), Some("-a" | "-A"));
-    let list: Vec<&str> = words.next()?.split(',').collect();
-    let is_file_watch = line.contains("-F path=") || line.contains("-F dir=");
-    if !is_rule || !list.contains(&"exit") || list.contains(&"never") || is_file_watch {
-        return None;
-    }
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let named = words.windows(2).filter(|pair| pair[0] == "-S");
-    let calls: Vec<&str> = named.flat_map(|pair| pair[1].split(',')).collect();
-    let is_on_every_call = calls.is_empty() || calls.contains(&"all");
-    Some(Rule {
-        text: line.to_owned(),
-        is_on_every_call,
-        is_on_execs: !is_on_every_call && calls.iter().any(|call| matches!(*call, "execve" | "execveat")),
-    })
 }
 
 #[cfg(test)]

@@ -12,27 +12,34 @@ pub struct Environment {
     pub wsl: Option<u8>,
     /// The kind of container, such as `docker`.
     pub container: Option<String>,
-    /// The name that the hypervisor reports.
+    /// The name of the hypervisor. Only x86 processors show that there is one.
     pub hypervisor: Option<String>,
-    /// Whether it is unknown if there is a hypervisor.
-    pub is_hypervisor_unknown: bool,
 }
 
 impl Environment {
     /// Detects the environment by the traces that each kind leaves in files and variables.
     #[must_use]
     pub fn detect(machine: &Machine) -> Environment {
-        let hypervisor = hypervisor(machine);
         Environment {
-            is_hypervisor_unknown: hypervisor == Hypervisor::Unknown,
-            hypervisor: match hypervisor {
-                Hypervisor::Named(name) => Some(name),
-                Hypervisor::None | Hypervisor::Unknown => None,
-            },
             is_gvisor: is_gvisor(machine),
             wsl: wsl(machine),
             container: container(machine),
+            hypervisor: hypervisor(machine),
         }
+    }
+
+    /// Returns a sentence about what surrounds this process; `None` on bare metal. It explains times, but is not a finding, since nothing
+    /// inside can change it.
+    #[must_use]
+    pub fn description(&self) -> Option<String> {
+        let container = self.container.as_ref().map(|kind| format!("a container ({kind})"));
+        // The CPU flags in gVisor are those of the host, so they would show the hypervisor below the host.
+        let hypervisor = self.hypervisor.as_ref().filter(|_| !self.is_gvisor);
+        let hypervisor = hypervisor.map(|name| format!("a virtual machine ({name})"));
+        let parts: Vec<String> = container.into_iter().chain(hypervisor).collect();
+        let host = "; the host's kernel settings and scanners can only be examined there";
+        let host = if self.container.is_some() { host } else { "" };
+        (!parts.is_empty()).then(|| format!("this is {}{host}", parts.join(" in ")))
     }
 
     /// Returns where to change kernel settings, to be inserted into a sentence.
@@ -106,68 +113,13 @@ fn container(machine: &Machine) -> Option<String> {
     named.into_iter().find(|name| groups.contains(&format!("/{name}"))).map(str::to_owned)
 }
 
-#[derive(PartialEq, Eq)]
-enum Hypervisor {
-    None,
-    Named(String),
-    Unknown,
-}
-
-/// Vendor and product names of virtual machines in the firmware tables (`sys_vendor`, `product_name`), in lower case.
-const VIRTUAL_MACHINE_NAMES: [&str; 15] = [
-    "kvm",
-    "qemu",
-    "vmware",
-    "innotek gmbh",
-    "virtualbox",
-    "xen",
-    "bochs",
-    "parallels",
-    "bhyve",
-    "apple virtualization",
-    "google compute engine",
-    "amazon ec2",
-    "openstack",
-    "alibaba cloud ecs",
-    // Hyper-V, whose `product_name` is "Virtual Machine".
-    "virtual machine",
-];
-/// Amazon's bare-metal instance types have this in their names.
-const BARE_METAL: &str = ".metal";
-
-fn hypervisor(machine: &Machine) -> Hypervisor {
-    let product = ["sys_vendor", "product_name"]
-        .iter()
-        .filter_map(|name| machine.text(format!("/sys/class/dmi/id/{name}")))
-        .filter(|name| !name.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ");
-    let processor = machine.text("/proc/cpuinfo").unwrap_or_default();
-    if let Some(flags) = processor.lines().find(|line| line.starts_with("flags")) {
-        if !flags.split_whitespace().any(|flag| flag == "hypervisor") {
-            return Hypervisor::None;
-        }
-        let name = Some(product).filter(|product| !product.is_empty()).or_else(|| machine.text("/sys/hypervisor/type"));
-        return Hypervisor::Named(name.unwrap_or_else(|| "unidentified hypervisor".to_owned()));
-    }
-    // On other architectures, the CPU flags do not show a hypervisor.
-    let words = product.to_lowercase();
-    if words.contains(BARE_METAL) {
-        return Hypervisor::None;
-    }
-    if VIRTUAL_MACHINE_NAMES.iter().any(|name| words.contains(name)) {
-        return Hypervisor::Named(product);
-    }
-    let name = machine.text("/sys/hypervisor/type").or_else(|| hypervisor_in_device_tree(machine));
-    name.map_or(Hypervisor::Unknown, Hypervisor::Named)
-}
-
-/// Returns the name of the hypervisor in the device tree that it passes to its guest.
-fn hypervisor_in_device_tree(machine: &Machine) -> Option<String> {
-    let names = machine.text("/proc/device-tree/hypervisor/compatible").or_else(|| {
-        // QEMU's machine type `virt`.
-        machine.text("/proc/device-tree/compatible").filter(|names| names.contains("linux,dummy-virt"))
-    })?;
-    let name = names.split('\0').find(|name| !name.is_empty())?;
-    Some(name.to_owned())
+fn hypervisor(machine: &Machine) -> Option<String> {
+    let processor = machine.text("/proc/cpuinfo")?;
+    let flags = processor.lines().find(|line| line.starts_with("flags"))?;
+    flags.split_whitespace().find(|flag| *flag == "hypervisor")?;
+    let name = |file| machine.text(file).filter(|name| !name.is_empty());
+    let firmware = ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"].into_iter().filter_map(name);
+    let firmware = firmware.collect::<Vec<_>>().join(" ");
+    let name = Some(firmware).filter(|name| !name.is_empty()).or_else(|| name("/sys/hypervisor/type"));
+    Some(name.unwrap_or_else(|| "unidentified hypervisor".to_owned()))
 }

@@ -8,9 +8,7 @@ pub mod environment;
 pub mod findings;
 pub mod machine;
 pub mod measure;
-mod memory_files;
 mod mounts;
-mod nesting;
 mod processes;
 mod programs;
 
@@ -25,7 +23,6 @@ pub use self::findings::{Basis, Effect, Finding, Findings, NotExamined, Severity
 pub use self::machine::Machine;
 use self::measure::LaunchCost;
 pub use self::measure::Measured;
-use self::nesting::Nesting;
 use self::processes::Process;
 use self::programs::Programs;
 
@@ -41,13 +38,6 @@ pub struct Examination<'a> {
     processes: Vec<Process>,
 }
 
-impl Examination<'_> {
-    /// Returns whether the hypervisor of this machine runs inside another one, and the evidence for it; `None` if there is no hypervisor.
-    fn nesting(&self) -> Option<(Nesting, String)> {
-        nesting::detect(self.machine, &self.environment, self.measured)
-    }
-}
-
 /// The result of an examination.
 #[derive(Debug)]
 pub struct Diagnosis {
@@ -59,6 +49,8 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
     /// What could not be examined.
     pub not_examined: Vec<NotExamined>,
+    /// What surrounds the examined process, such as a container; `None` on bare metal.
+    pub environment: Option<String>,
     /// Whether all checks ran, not only selected ones.
     pub is_complete: bool,
 }
@@ -111,6 +103,7 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
         load: Load::read(machine),
         findings: Vec::new(),
         not_examined: Vec::new(),
+        environment: examination.environment.description(),
         is_complete: checks.len() == checks::ALL.len(),
     };
     let end = Programs::deadline(measured.took);

@@ -4,25 +4,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Check, Run};
 use crate::measure::{DIRECTORY_TIMEOUT, Scan, StuckOperation, median};
 use crate::mounts::{self, Mount};
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-pub(super) const CHECK: Check = Check {
-    id: "file-systems",
-    examines: "file systems of the working directory and of TMPDIR: type, whether they answer, free space",
-    run: Run::Reading(run),
-};
-
 /// A delay shorter than this is not reported.
 const MIN_DELAY: Nanos = Nanos(50_000);
-/// An overlay is reported if it has at least this many layers. The kernel looks up a name in one layer after the other.
-const MIN_REPORTED_LAYERS: usize = 40;
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let mounts = mounts::all(machine);
     if mounts.is_empty() {
@@ -145,24 +136,4 @@ fn check_mount(what: &str, directory: &str, mount: &Mount, remote_scan: Option<&
                 .fix_cost("none; the mount option was set for a reason"),
         );
     }
-    let layers = layers(mount);
-    if mount.kind == "overlay" && layers >= MIN_REPORTED_LAYERS {
-        findings.add(
-            Finding::note(format!("{what} is on an overlay of {layers} layers"))
-                .evidence(format!(
-                    "{location}; a missing name is looked up in all of them until the kernel caches the result"
-                ))
-                .fix("build the image in fewer layers, or work in a volume")
-                .fix_cost("layers are no longer shared between images"),
-        );
-    }
-}
-
-/// Counts the lower layers of an overlay. The kernel prints `lowerdir=/b:/a`; newer kernels print `lowerdir+=/b,lowerdir+=/a` if the layers
-/// were given one by one.
-fn layers(mount: &Mount) -> usize {
-    let options = mount.options.split(',');
-    let lists = options.filter_map(|option| option.strip_prefix("lowerdir")?.trim_start_matches('+').strip_prefix('='));
-    let layers = lists.flat_map(|list| list.split(':'));
-    layers.filter(|layer| !layer.is_empty()).count()
 }

@@ -4,18 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::git_setting::Setting;
-use super::{Check, Run, hanging, values};
+use super::{hanging, values};
 use crate::programs::{Capture, Programs, RunError, RunResult, RunTime};
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
-
-pub(super) const CHECK: Check = Check {
-    id: "git",
-    examines: "git's hooks, core.fsmonitor and filters, in the working directory",
-    run: Run::StartingPrograms(run),
-};
 
 /// Hooks that run at each change of the index or of a reference, when few users expect git to run a program.
 const FREQUENT_HOOKS: [&str; 2] = ["post-index-change", "reference-transaction"];
@@ -43,7 +36,7 @@ const RUNS: usize = 2;
 /// A monitor that adds this much to `git status` is a problem.
 const SLOW: Nanos = Nanos(10_000_000);
 
-fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let Some(git) = examination.machine.program("git") else {
         return;
     };
@@ -137,12 +130,11 @@ impl Repository<'_> {
     }
 
     fn monitor(&self, findings: &mut Findings) -> Result<(), RunError> {
-        const IS_BOOLEAN_QUERY: [&str; 3] = ["--type=bool", "--get", "core.fsmonitor"];
-        let Some(setting) = Setting::read("core.fsmonitor", |arguments| self.query(arguments))? else {
+        let Some(monitor) = self.query(&["config", "--get", "core.fsmonitor"])? else {
             return Ok(());
         };
         // A boolean selects git's own monitor, or none.
-        if self.query(&[&["config"][..], &IS_BOOLEAN_QUERY].concat())?.is_some() {
+        if self.query(&["config", "--type=bool", "--get", "core.fsmonitor"])?.is_some() {
             return Ok(());
         }
         let build = self.query(&["version", "--build-options"])?.unwrap_or_default();
@@ -150,7 +142,7 @@ impl Repository<'_> {
         const WITHOUT_MONITOR: [&str; 2] = ["-c", "core.fsmonitor=false"];
         let without = self.programs.shortest(RUNS, || self.status(&WITHOUT_MONITOR)).and_then(RunTime::complete);
         let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || self.status(&[]))?, without)));
-        findings.add(monitor_finding(&setting, has_builtin, with.ok()));
+        findings.add(monitor_finding(&monitor, has_builtin, with.ok()));
         match (without, with) {
             (Err(why), _) => {
                 hanging::report(findings, "git status without its monitor", "git -c core.fsmonitor=false status", why);
@@ -200,22 +192,23 @@ impl Repository<'_> {
 }
 
 /// Returns the finding for a monitor that is a program. `times` are those of `git status` with the monitor and without, if known.
-fn monitor_finding(setting: &Setting, has_builtin: bool, times: Option<(RunTime, Nanos)>) -> Finding {
+fn monitor_finding(monitor: &str, has_builtin: bool, times: Option<(RunTime, Nanos)>) -> Finding {
     let more = times.and_then(|(with, without)| with.beyond_noise(without));
+    let own = match has_builtin {
+        true => "git's own monitor launches nothing: `git config core.fsmonitor true`",
+        false => "this git has no built-in monitor",
+    };
     Finding::problem_if(
         more.is_some_and(|more| more.time >= SLOW),
         "git launches a file-system monitor for each status",
     )
-    .evidence(format!("core.fsmonitor={}", values::program(&setting.value)))
+    .evidence(format!("core.fsmonitor={}", values::program(monitor)))
     .evidence_if(
         times.map(|(with, without)| format!("`git status` takes {with} with it, {} without", units::time(without))),
     )
     .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
-    .fix(match (has_builtin, setting.removal()) {
-        (true, removal) => {
-            format!("git's own monitor launches nothing: `git config core.fsmonitor true`; small repositories do not need one: {removal}")
-        }
-        (false, removal) => format!("small repositories do not need one: {removal}; this git has no built-in monitor"),
-    })
+    .fix(format!(
+        "{own}; small repositories do not need one: `git config --show-origin core.fsmonitor` shows where it is set"
+    ))
     .fix_cost("in large repositories, a status without a monitor examines each file")
 }

@@ -3,17 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Check, Run, hanging, interpreter_options, values};
+use super::{hanging, interpreter_options, values};
 use crate::programs::{Capture, Programs, RunError, RunTime};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
-
-pub(super) const CHECK: Check = Check {
-    id: "interpreters",
-    examines: "Python's start with and without site-packages; start-up options of other interpreters",
-    run: Run::StartingPrograms(run),
-};
 
 /// How many times Python is timed, with and without site-packages.
 const RUNS: usize = 3;
@@ -23,18 +17,10 @@ const SLOW: Nanos = Nanos(20_000_000);
 const MAX_LISTED: usize = 3;
 /// Variables that make Python do more, or search more directories, at each start.
 const PYTHON_VARIABLES: [&str; 4] = ["PYTHONPATH", "PYTHONDEVMODE", "PYTHONVERBOSE", "PYTHONPROFILEIMPORTTIME"];
-/// With this variable, Python writes no caches of compiled modules. That matters only if caches are missing.
-const NO_CACHES_VARIABLE: &str = "PYTHONDONTWRITEBYTECODE";
-/// Python code that lists the cache files of the modules that are loaded at start.
-const LIST_CACHES: &str = "\
-import os, sys
-specs = (getattr(module, '__spec__', None) for module in list(sys.modules.values()))
-caches = [cached for cached in (getattr(spec, 'cached', None) for spec in specs) if cached]
-";
 /// Marks the line with Python's answer, because modules that are loaded at start may print, too.
 const ANSWER_PREFIX: &str = "spawnscope asked: ";
 
-fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
     if let Some(program) = machine.program("python3") {
         check_python(machine, programs, &program, findings);
@@ -63,12 +49,8 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
         let table = programs.run(machine.command_with(&python, &["-X", "importtime", "-c", "pass"]), Capture::Stderr);
         let table = table.map(|ran| ran.output).unwrap_or_default();
         let times = format!("`{} -c pass` takes {full}, with -I -S {}", python.display(), units::time(bare));
-        findings.add(
-            slow_python_finding(more, &variables(machine))
-                .evidence(times)
-                .evidence_if(slowest_modules(&table))
-                .evidence_if(uncached_modules(machine, programs, &python)),
-        );
+        findings
+            .add(slow_python_finding(more, &variables(machine)).evidence(times).evidence_if(slowest_modules(&table)));
     }
 }
 
@@ -78,16 +60,6 @@ fn variables(machine: &Machine) -> Vec<String> {
         .iter()
         .filter_map(|name| Some(format!("{name}={}", values::without_secrets(&machine.variable_text(name)?))))
         .collect()
-}
-
-/// Returns how many modules have no cache, if Python may not write caches.
-fn uncached_modules(machine: &Machine, programs: &Programs, python: &Path) -> Option<String> {
-    machine.variable(NO_CACHES_VARIABLE)?;
-    let print = format!("print('\\n{ANSWER_PREFIX}' + str(sum(not os.path.exists(cached) for cached in caches)))");
-    let command = machine.command_with(python, &["-c", &format!("{LIST_CACHES}{print}")]);
-    let count: u64 = prefixed_answer(&programs.run(command, Capture::Stdout).ok()?.output)?.parse().ok()?;
-    let modules = units::counted(count, "module has no cache and is", "modules have no cache and are");
-    (count > 0).then(|| format!("{NO_CACHES_VARIABLE} is set: {modules} compiled at each start"))
 }
 
 fn slow_python_finding(more: RunTime, variables: &[String]) -> Finding {

@@ -1,16 +1,9 @@
 //! Finds launches that take longer than they should on any machine, and the part of the launch that is slow.
 
-use super::{Check, Run};
 use crate::measure::LaunchCost;
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
-
-pub(super) const CHECK: Check = Check {
-    id: "launch-cost",
-    examines: "time of a fork, and of an exec of a static and of a dynamic program",
-    run: Run::Reading(run),
-};
 
 /// If a launch takes longer than this, something is wrong with the machine.
 const SLOW: Nanos = Nanos(50_000_000);
@@ -18,7 +11,7 @@ const SLOW: Nanos = Nanos(50_000_000);
 /// A part of a launch, what to look for if it is slow, and its time.
 type Part = (&'static str, &'static str, Option<Nanos>);
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let cost = examination.measured.launch;
     for (what, time) in [
         ("a fork", cost.fork),

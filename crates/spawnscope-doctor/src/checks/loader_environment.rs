@@ -2,17 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Check, Run, values};
+use super::values;
 use crate::programs::{Capture, Programs, RunTime};
 use crate::{Examination, Finding, Findings, Machine, Measured};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
-
-pub(super) const CHECK: Check = Check {
-    id: "loader-environment",
-    examines: "LD_ variables and /etc/ld.so.preload, and the time that they cost",
-    run: Run::StartingPrograms(run),
-};
 
 const PRELOAD_FILE: &str = "/etc/ld.so.preload";
 /// Variables that slow down program starts, and how.
@@ -39,7 +33,7 @@ pub(crate) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str
     VARIABLES.iter().filter_map(|(name, _)| Some((*name, machine.variable_text(name)?)))
 }
 
-fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
     check_preload_file(machine, findings);
     let set: Vec<(&str, String)> = variables(machine).collect();

@@ -1,15 +1,11 @@
-//! The checks, one per file. Each finding has a title, evidence, the cost on this machine, and what can be done.
+//! The checks: the table of all, and one file for each. A finding has a title, evidence, the cost on this machine, and what the user can do
+//! about it. What a user cannot change, or what costs nothing that can be measured or calculated, is not a check.
 
 mod audit;
-mod binfmt;
-pub(super) mod c_library;
-mod cgroups;
 mod cpuid;
 mod environment;
 mod file_systems;
 mod git;
-mod git_setting;
-mod governor;
 mod hanging;
 mod interpreter_options;
 mod interpreters;
@@ -23,30 +19,12 @@ mod process_limits;
 mod scanners;
 mod search_path;
 mod seccomp;
-mod security_modules;
 mod shell_start;
 mod shims;
-mod start_file;
 mod values;
 
 use super::programs::Programs;
-use super::{Examination, Findings, Measured};
-use spawnscope_data::event::{Constant, Nanos};
-use spawnscope_data::units;
-
-/// Returns the nanoseconds that a fork takes for each MiB of the parent's memory in 4 KiB pages, to copy the page tables and to free the
-/// copy. Uses the lowest measured values, because a busy machine only adds time.
-fn fork_ns_per_mebibyte(measured: &Measured) -> Option<f64> {
-    Some(measured.min_ns(Constant::PageCopy)? + measured.min_ns(Constant::PageFree)?)
-}
-
-/// Returns the result of `fork_ns_per_mebibyte` as a sentence.
-fn fork_time_sentence(ns: f64) -> String {
-    format!(
-        "a fork takes {} for each MiB in 4 KiB pages, because it copies their page tables",
-        units::time(Nanos(ns as u64))
-    )
-}
+use super::{Examination, Findings};
 
 /// One thing that the doctor inspects.
 #[derive(Debug)]
@@ -67,36 +45,70 @@ pub(super) enum Run {
     StartingPrograms(fn(&Examination<'_>, &Programs, &mut Findings)),
 }
 
+const fn check(id: &'static str, examines: &'static str, run: Run) -> Check {
+    Check { id, examines, run }
+}
+
 /// All checks, in the order in which they run.
-pub const ALL: [&Check; 23] = [
-    &launch_cost::CHECK,
-    &scanners::CHECK,
-    &audit::CHECK,
-    &seccomp::CHECK,
-    &security_modules::CHECK,
-    &cpuid::CHECK,
-    &environment::CHECK,
-    &loader_cache::CHECK,
-    &loader_environment::CHECK,
-    &search_path::CHECK,
-    &file_systems::CHECK,
-    &open_files::CHECK,
-    &large_parents::CHECK,
-    &overcommit::CHECK,
-    &process_limits::CHECK,
-    &cgroups::CHECK,
-    &c_library::CHECK,
-    &binfmt::CHECK,
-    &governor::CHECK,
-    &git::CHECK,
-    &interpreters::CHECK,
-    &shims::CHECK,
-    // The last check may use all the time that the others have left, and start-up files may take longest.
-    &shell_start::CHECK,
-];
+pub static ALL: [Check; 18] = {
+    use Run::{Reading, StartingPrograms};
+    [
+        check(
+            "launch-cost",
+            "time of a fork, and of an exec of a static and of a dynamic program",
+            Reading(launch_cost::run),
+        ),
+        check(
+            "scanners",
+            "fanotify permission marks, known daemons, first launches of fresh files",
+            Reading(scanners::run),
+        ),
+        check("audit", "audit rules on execve and on all system calls", Reading(audit::run)),
+        check("seccomp", "seccomp filters on this process, and the time of a system call", Reading(seccomp::run)),
+        check("cpuid", "time of a CPUID instruction; each program executes dozens at its start", Reading(cpuid::run)),
+        check("environment", "signs of gVisor, WSL 1 and sudo", Reading(environment::run)),
+        check("loader-cache", "/etc/ld.so.cache: present, readable, a cache", Reading(loader_cache::run)),
+        check(
+            "loader-environment",
+            "LD_ variables and /etc/ld.so.preload, and the time that they cost",
+            StartingPrograms(loader_environment::run),
+        ),
+        check(
+            "search-path",
+            "PATH: dead, repeated, slow and relative directories; time of look-ups",
+            Reading(search_path::run),
+        ),
+        check(
+            "file-systems",
+            "file systems of the working directory and of TMPDIR: type, whether they answer, free space",
+            Reading(file_systems::run),
+        ),
+        check("open-files", "RLIMIT_NOFILE, for programs that close all descriptors", Reading(open_files::run)),
+        check("large-parents", "large shells, and the page tables that their forks copy", Reading(large_parents::run)),
+        check("overcommit", "vm.overcommit_memory, for a fork of the largest process", Reading(overcommit::run)),
+        check(
+            "process-limits",
+            "limits on processes: pids.max, RLIMIT_NPROC, pid_max, threads-max",
+            Reading(process_limits::run),
+        ),
+        check("git", "git's hooks, core.fsmonitor and filters, in the working directory", StartingPrograms(git::run)),
+        check(
+            "interpreters",
+            "Python's start with and without site-packages; start-up options of other interpreters",
+            StartingPrograms(interpreters::run),
+        ),
+        check("shims", "shims of version managers in PATH, timed against their targets", StartingPrograms(shims::run)),
+        // The last check may use all the time that the others have left, and start-up files may take longest.
+        check(
+            "shell-start",
+            "start-up files of bash and zsh, BASH_ENV, ENV: launches and time",
+            StartingPrograms(shell_start::run),
+        ),
+    ]
+};
 
 /// Returns the check with this id.
 #[must_use]
 pub fn named(id: &str) -> Option<&'static Check> {
-    ALL.into_iter().find(|check| check.id == id)
+    ALL.iter().find(|check| check.id == id)
 }

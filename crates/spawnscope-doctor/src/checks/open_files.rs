@@ -1,22 +1,15 @@
 //! A huge limit on open files. Some programs close every possible descriptor before an exec, one by one up to the limit.
 
-use super::{Check, Run};
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
-
-pub(super) const CHECK: Check = Check {
-    id: "open-files",
-    examines: "RLIMIT_NOFILE, for programs that close all descriptors",
-    run: Run::Reading(run),
-};
 
 /// The smallest limit that is reported. Usual limits are 1,024 to 65,536.
 const MIN_REPORTED_LIMIT: u64 = 100_000;
 /// A loop up to the limit that takes this long is a problem.
 const MIN_PROBLEM_TIME: Nanos = Nanos(10_000_000);
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(limits) = examination.machine.text("/proc/self/limits") else {
         findings.add_not_examined("/proc/self/limits");
         return;

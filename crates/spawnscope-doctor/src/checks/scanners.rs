@@ -6,19 +6,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{Check, Run};
 use crate::measure::{Scan, StuckOperation};
 use crate::mounts;
 use crate::processes::Process;
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
-
-pub(super) const CHECK: Check = Check {
-    id: "scanners",
-    examines: "fanotify permission marks, known daemons, first launches of fresh files",
-    run: Run::Reading(run),
-};
 
 /// Process names (at most 15 bytes), and the products that the processes belong to.
 const KNOWN_DAEMONS: [(&str, &str); 19] = [
@@ -63,7 +56,7 @@ const MIN_QUEUE_SHARE: f64 = 0.5;
 /// The last of n concurrent launches that do not queue is late by at most this fraction of n times the delay of one.
 const MAX_NO_QUEUE_SHARE: f64 = 0.3;
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let marks = PermissionMarks::find(examination.machine, &examination.processes);
     report_not_examined(examination, &marks, findings);
     let scan = examination.measured.scan.as_ref();

@@ -4,19 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::{Check, Run};
 use crate::measure::DIRECTORY_TIMEOUT;
 use crate::mounts::{self, Mount};
 use crate::programs::RunTime;
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
-
-pub(super) const CHECK: Check = Check {
-    id: "search-path",
-    examines: "PATH: dead, repeated, slow and relative directories; time of look-ups",
-    run: Run::Reading(run),
-};
 
 /// A look-up is slow if it takes at least as long as this many system calls that do nothing, and at least `MIN_SLOW_LOOKUP`.
 const SLOW_LOOKUP_CALLS: u64 = 20;
@@ -27,7 +20,7 @@ const MIN_USELESS: usize = 8;
 /// How many directories of one kind are named. Further ones are only counted.
 const MAX_NAMED: usize = 3;
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let path = machine.search_path();
     if path.is_empty() {
@@ -103,19 +96,22 @@ fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mu
     );
 }
 
-/// Useless directories by reason. A directory that is useless for two reasons is listed under both, but only once under each.
+/// Why a directory is useless, in the order of the output.
+const REASONS: [&str; 6] = [
+    "missing",
+    "not a directory",
+    "a symlink loop",
+    "cannot be entered by this user",
+    REPEATED,
+    "a symlink to an earlier one",
+];
+const REPEATED: &str = "repeated";
+
+/// The useless directories of PATH.
 #[derive(Default)]
 struct UselessDirectories<'p> {
-    absent: Vec<&'p PathBuf>,
-    /// Paths that are not directories.
-    files: Vec<&'p PathBuf>,
-    /// Symbolic links that form a loop.
-    loops: Vec<&'p PathBuf>,
-    /// Directories that this user may not enter.
-    forbidden: Vec<&'p PathBuf>,
-    repeated: Vec<&'p PathBuf>,
-    /// Other paths of earlier directories.
-    linked: Vec<&'p PathBuf>,
+    /// Each directory and a reason, once. A directory that is useless for two reasons is listed under both.
+    reasons: Vec<(&'static str, &'p PathBuf)>,
     /// For each entry of PATH, whether it is useless.
     is_useless: Vec<bool>,
 }
@@ -132,63 +128,49 @@ impl<'p> UselessDirectories<'p> {
             let times = named.entry(directory).or_default();
             *times += 1;
             let is_known = directory.is_absolute() && !untried.contains(directory);
-            let is_useless = match *times {
-                1 => is_known && useless.add_if_useless(examination, directory, &mut seen),
-                times => {
-                    useless.repeated.extend((times == 2).then_some(directory));
-                    true
-                }
+            let reason = match *times {
+                1 if is_known => why_useless(examination, directory, &mut seen),
+                1 => None,
+                _ => Some(REPEATED),
             };
-            useless.is_useless.push(is_useless);
+            useless.is_useless.push(reason.is_some());
+            useless.reasons.extend(reason.filter(|_| *times <= 2).map(|reason| (reason, directory)));
         }
         useless
     }
 
-    /// Adds a directory that is named for the first time, if it is unusable or another path of an earlier one. Returns whether it is.
-    fn add_if_useless(
-        &mut self,
-        examination: &Examination<'_>,
-        directory: &'p PathBuf,
-        seen: &mut HashSet<PathBuf>,
-    ) -> bool {
-        let why = match examination.machine.check_directory(directory) {
-            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => &mut self.loops,
-            Err(error) => match error.kind() {
-                ErrorKind::NotFound => &mut self.absent,
-                ErrorKind::NotADirectory => &mut self.files,
-                ErrorKind::PermissionDenied => &mut self.forbidden,
-                _ => return false,
-            },
-            Ok(()) => {
-                let canonical = examination.machine.canonical(directory);
-                if canonical.is_none_or(|canonical| seen.insert(canonical)) {
-                    return false;
-                }
-                &mut self.linked
-            }
-        };
-        why.push(directory);
-        true
-    }
-
     /// Returns a line for each reason, with its directories.
     fn evidence(&self) -> impl Iterator<Item = String> {
-        let reasons = [
-            ("missing", &self.absent),
-            ("not a directory", &self.files),
-            ("a symlink loop", &self.loops),
-            ("cannot be entered by this user", &self.forbidden),
-            ("repeated", &self.repeated),
-            ("a symlink to an earlier one", &self.linked),
-        ];
-        let found = reasons.into_iter().filter(|(_, directories)| !directories.is_empty());
-        found.map(|(reason, directories)| format!("{reason}: {}", names(directories)))
+        let lines = REASONS.iter().map(|reason| {
+            let directories = self.reasons.iter().filter(|(why, _)| why == reason);
+            (reason, directories.map(|(_, directory)| *directory).collect::<Vec<_>>())
+        });
+        let found = lines.filter(|(_, directories)| !directories.is_empty());
+        found.map(|(reason, directories)| format!("{reason}: {}", names(&directories)))
     }
 
     /// Returns how many useless entries precede the last useful directory.
     fn count_before_last_useful(&self) -> u64 {
         let last = self.is_useless.iter().rposition(|is_useless| !is_useless).unwrap_or_default();
         self.is_useless[..last].iter().filter(|is_useless| **is_useless).count() as u64
+    }
+}
+
+/// Returns why a directory that is named for the first time is unusable, or that it is another path of an earlier one.
+fn why_useless(examination: &Examination<'_>, directory: &Path, seen: &mut HashSet<PathBuf>) -> Option<&'static str> {
+    let [missing, file, symlink_loop, forbidden, _, linked] = REASONS;
+    match examination.machine.check_directory(directory) {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => Some(symlink_loop),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => Some(missing),
+            ErrorKind::NotADirectory => Some(file),
+            ErrorKind::PermissionDenied => Some(forbidden),
+            _ => None,
+        },
+        Ok(()) => {
+            let canonical = examination.machine.canonical(directory)?;
+            (!seen.insert(canonical)).then_some(linked)
+        }
     }
 }
 

@@ -1,21 +1,14 @@
 //! Seccomp filters: programs that the kernel runs for each system call of this process and of what it launches.
 
-use super::{Check, Run};
 use crate::processes::field;
 use crate::{Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-pub(super) const CHECK: Check = Check {
-    id: "seccomp",
-    examines: "seccomp filters on this process, and the time of a system call",
-    run: Run::Reading(run),
-};
-
 /// A system call that takes this long is slow; 0.05 to 0.3 us is normal.
 const SLOW_CALL: Nanos = Nanos(1_000);
 
-fn run(examination: &Examination<'_>, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(status) = examination.machine.text("/proc/self/status") else {
         findings.add_not_examined("/proc/self/status");
         return;

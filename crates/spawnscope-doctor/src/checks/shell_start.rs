@@ -3,24 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::start_file::StartFile;
-use super::{Check, Run, hanging};
+use super::{hanging, values};
 use crate::programs::{Launches, Programs, RunError, RunTime};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
-
-pub(super) const CHECK: Check = Check {
-    id: "shell-start",
-    examines: "start-up files of bash and zsh, BASH_ENV, ENV: launches and time",
-    run: Run::StartingPrograms(run),
-};
 
 /// How many times a shell is timed, with and without its files.
 const RUNS: usize = 2;
 /// Start-up files of interactive shells that take this long are a problem: together with other delays, users notice it.
 const SLOW_INTERACTIVE: Nanos = Nanos(50_000_000);
-/// Start-up files with this many launches are reported, even if they are fast.
-const MANY_LAUNCHES: u64 = 10;
 /// A file that each script reads is a problem if it takes this long: a build may start thousands of scripts.
 const SLOW_SCRIPT: Nanos = Nanos(2_000_000);
 
@@ -55,12 +46,10 @@ struct Variable {
     effect: &'static str,
     /// A file that takes at least this long is a problem.
     problem_time: Nanos,
-    /// A file with at least this many launches is a problem.
-    problem_launches: u64,
+    /// Whether a file that launches programs is a problem even if it takes less.
+    may_not_launch: bool,
     fix: &'static str,
     fix_cost: &'static str,
-    /// Whether the variable has no other use. ENV is also used for other purposes.
-    is_for_files_only: bool,
 }
 
 const VARIABLES: [Variable; 2] = [
@@ -70,10 +59,9 @@ const VARIABLES: [Variable; 2] = [
         reader: "bash script",
         effect: "each bash script, and each bash -c",
         problem_time: SLOW_SCRIPT,
-        problem_launches: 1,
+        may_not_launch: true,
         fix: "make it return at once when it is not needed, or unset BASH_ENV for builds: `env -u BASH_ENV make`",
         fix_cost: "functions that it defines, such as `module`, are then missing in scripts",
-        is_for_files_only: true,
     },
     Variable {
         name: "ENV",
@@ -81,24 +69,21 @@ const VARIABLES: [Variable; 2] = [
         reader: "interactive sh",
         effect: "each interactive sh",
         problem_time: SLOW_INTERACTIVE,
-        problem_launches: u64::MAX,
+        may_not_launch: false,
         fix: "keep launches out of it, or unset ENV for builds",
         fix_cost: "an edit",
-        is_for_files_only: false,
     },
 ];
 
-fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
     let mut hung = None;
     for variable in &VARIABLES {
-        if let Some(value) = machine.variable_text(variable.name) {
-            let Some(file) = StartFile::find(machine, &value) else {
-                continue;
-            };
-            if check_variable(machine, programs, variable, &file, findings) == Some(BareShell::Hangs) {
-                hung = Some(variable.command[0]);
-            }
+        let value = machine.variable_text(variable.name).filter(|value| may_be_file(machine, value));
+        if let Some(value) = value
+            && check_variable(machine, programs, variable, &value, findings) == BareShell::Hangs
+        {
+            hung = Some(variable.command[0]);
         }
     }
     // A shell that hangs even without its files has already been reported.
@@ -109,22 +94,18 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     }
 }
 
+/// Whether a shell may read a file that this value of ENV or BASH_ENV names. Only a shell can expand some values. ENV is also used for other
+/// purposes, such as `production`.
+fn may_be_file(machine: &Machine, value: &str) -> bool {
+    value.contains(['$', '`', '~', '\\', '"', '\'']) || machine.is_file(machine.working_directory().join(value))
+}
+
 /// The cost of start-up files.
 struct StartCost {
     /// How much longer the shell takes with its files, if that exceeds the noise.
     more: Option<RunTime>,
     /// How many launches the files make; unknown if these could not be counted.
     launches: Option<Launches>,
-}
-
-impl StartCost {
-    fn takes_at_least(&self, time: Nanos) -> bool {
-        self.more.is_some_and(|more| more.time >= time)
-    }
-
-    fn launches_at_least(&self, number: u64) -> bool {
-        self.launches.is_some_and(|launches| launches.number >= number)
-    }
 }
 
 /// Why the cost of start-up files is unknown.
@@ -135,18 +116,21 @@ enum UnknownCost {
     Full(RunError),
 }
 
-/// Measures a shell with start-up files, and without.
+/// Measures a shell with start-up files, and without. Counts launches only if the files take at least `min_counted`.
 fn start_cost(
     programs: &Programs,
+    min_counted: Nanos,
     with: impl Fn() -> Command,
     without: impl Fn() -> Command,
 ) -> Result<StartCost, UnknownCost> {
     let bare = programs.shortest(RUNS, &without).and_then(RunTime::complete).map_err(UnknownCost::Bare)?;
     let full = programs.shortest(RUNS, &with).map_err(UnknownCost::Full)?;
+    let more = full.beyond_noise(bare);
+    let is_counted = more.map_or(Nanos(0), |more| more.time) >= min_counted;
     // The shell with files may hang and use up the time, so it comes last.
-    let few = programs.count_launches(without());
-    let all = few.and_then(|_| programs.count_launches(with()));
-    Ok(StartCost { more: full.beyond_noise(bare), launches: all.zip(few).and_then(|(all, few)| all.excess_over(few)) })
+    let few = is_counted.then(|| programs.count_launches(without())).flatten();
+    let launches = few.and_then(|few| programs.count_launches(with())?.excess_over(few));
+    Ok(StartCost { more, launches })
 }
 
 /// Returns a clause that begins with `they_launch`, and ends with the number of processes that the start-up files launch.
@@ -158,6 +142,7 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
     let name = shell.name;
     let start = start_cost(
         programs,
+        SLOW_INTERACTIVE,
         || machine.command_with(program, &ARGUMENTS_WITH_FILES),
         || machine.command_with(program, shell.arguments_without_files),
     );
@@ -175,23 +160,18 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
             return findings.add_not_examined(format!("`{name} {}` {why}", ARGUMENTS_WITH_FILES.join(" ")));
         }
     };
-    let is_slow = start.takes_at_least(SLOW_INTERACTIVE);
-    if !is_slow && !start.launches_at_least(MANY_LAUNCHES) {
+    let Some(more) = start.more.filter(|more| more.time >= SLOW_INTERACTIVE) else {
         return;
-    }
-    let title = match start.more {
-        Some(more) => format!("{name}'s start-up files take {more}"),
-        None => format!("{name}'s start-up files launch programs"),
     };
     findings.add(
-        Finding::problem_if(is_slow, title)
+        Finding::problem(format!("{name}'s start-up files take {more}"))
             .evidence(format!(
                 "`{name} {}` with {}, compared with no start-up files; {}",
                 ARGUMENTS_WITH_FILES.join(" "),
                 shell.files,
                 launches_text(&start, "they launch")
             ))
-            .effect(start.more.map(|more| more.effect("each interactive shell")))
+            .effect(more.effect("each interactive shell"))
             .fix(format!(
                 "see which lines launch programs: `spawnscope record -- {name} {}; spawnscope report --by line`",
                 ARGUMENTS_WITH_FILES.join(" ")
@@ -208,59 +188,55 @@ enum BareShell {
     Hangs,
 }
 
-/// Times a shell with the file that a variable names, and without the variable. Returns `None` if there is nothing to time.
+/// Times a shell with the file that a variable names, and without the variable.
 fn check_variable(
     machine: &Machine,
     programs: &Programs,
     variable: &Variable,
-    file: &StartFile,
+    value: &str,
     findings: &mut Findings,
-) -> Option<BareShell> {
+) -> BareShell {
     let [shell, option, script] = variable.command;
     let (name, line) = (variable.name, variable.command.join(" "));
-    let program = machine.program(shell)?;
-    match file {
-        StartFile::Missing(_) if variable.is_for_files_only => {
-            findings.add(missing_file_finding(variable, file));
-            return None;
-        }
-        StartFile::Missing(_) => return None,
-        StartFile::Unresponsive(file) => {
-            findings.add_not_examined(format!("{name} names {file}, on a file system that does not answer"));
-            return None;
-        }
-        StartFile::Exists(_) | StartFile::Computed(_) => {}
-    }
+    let Some(program) = machine.program(shell) else {
+        return BareShell::Ends;
+    };
     let bare = machine.clone().without_variables(|set| set == name);
     let arguments = [option, script];
-    let start =
-        start_cost(programs, || machine.command_with(&program, &arguments), || bare.command_with(&program, &arguments));
+    let min_counted = if variable.may_not_launch { Nanos(0) } else { variable.problem_time };
+    let start = start_cost(
+        programs,
+        min_counted,
+        || machine.command_with(&program, &arguments),
+        || bare.command_with(&program, &arguments),
+    );
+    let shown = values::without_secrets(value);
     match start {
-        Ok(start) => findings.add(start_file_finding(variable, file, &start)),
-        Err(UnknownCost::Full(why)) => findings.add_not_examined(format!("`{line}` with {name}={file} {why}")),
+        Ok(start) => findings.extend(start_file_finding(variable, &shown, &start)),
+        Err(UnknownCost::Full(why)) => findings.add_not_examined(format!("`{line}` with {name}={shown} {why}")),
         Err(UnknownCost::Bare(why)) => {
             hanging::report(findings, shell, &line, why);
-            return matches!(why, RunError::DidNotEnd(_)).then_some(BareShell::Hangs);
+            if matches!(why, RunError::DidNotEnd(_)) {
+                return BareShell::Hangs;
+            }
         }
     }
-    Some(BareShell::Ends)
+    BareShell::Ends
 }
 
-fn start_file_finding(variable: &Variable, file: &StartFile, start: &StartCost) -> Finding {
+/// Returns the finding about a file that slows down each start, or that launches programs although it must not.
+fn start_file_finding(variable: &Variable, value: &str, start: &StartCost) -> Option<Finding> {
     let (name, reader) = (variable.name, variable.reader);
-    let matters = start.takes_at_least(variable.problem_time) || start.launches_at_least(variable.problem_launches);
+    let launches = variable.may_not_launch && start.launches.is_some_and(|launches| launches.number > 0);
+    if !launches && start.more.is_none_or(|more| more.time < variable.problem_time) {
+        return None;
+    }
     let time = start.more.map_or(String::new(), |more| format!(", which takes {more}"));
-    Finding::problem_if(matters, format!("each {reader} first reads the file in {name}{time}"))
-        .evidence(format!("{name}={file}; {}", launches_text(start, "it launches")))
-        .effect(start.more.map(|more| more.effect(variable.effect)))
-        .fix(variable.fix)
-        .fix_cost(variable.fix_cost)
-}
-
-fn missing_file_finding(variable: &Variable, file: &StartFile) -> Finding {
-    let (name, reader) = (variable.name, variable.reader);
-    Finding::note(format!("{name} names a missing file"))
-        .evidence(format!("{name}={file}: each {reader} tries to open it and fails"))
-        .fix(format!("unset {name}, or set it to the absolute path of an existing file"))
-        .fix_cost("an edit where it is set")
+    Some(
+        Finding::problem(format!("each {reader} first reads the file in {name}{time}"))
+            .evidence(format!("{name}={value}; {}", launches_text(start, "it launches")))
+            .effect(start.more.map(|more| more.effect(variable.effect)))
+            .fix(variable.fix)
+            .fix_cost(variable.fix_cost),
+    )
 }

@@ -4,17 +4,11 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Check, Run, hanging};
+use super::hanging;
 use crate::programs::{Capture, Programs, RunError, RunTime};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
-
-pub(super) const CHECK: Check = Check {
-    id: "shims",
-    examines: "shims of version managers in PATH, timed against their targets",
-    run: Run::StartingPrograms(run),
-};
 
 /// A version manager.
 struct Manager {
@@ -72,7 +66,7 @@ const RUNS: usize = 3;
 /// A shim that adds this much is a problem: most launches take less.
 const MIN_PROBLEM: Nanos = Nanos(10_000_000);
 
-fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
     let machine = examination.machine;
     let mut seen: Vec<PathBuf> = Vec::new();
     for directory in machine.search_path() {

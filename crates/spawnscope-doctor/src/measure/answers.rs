@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{c_path, missing_directories, temporary_directory};
-use crate::checks::{loader_cache, loader_environment};
+use super::{c_path, temporary_directory};
+use crate::checks::loader_environment;
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
@@ -40,9 +40,7 @@ impl Answers {
         let end = Instant::now() + TOTAL_TIMEOUT;
         let mut answers = Answers::default();
         let mut pending: Vec<PendingProbe> = Vec::new();
-        let probes = probes(machine);
-        let missing_directories = missing_directories::find(machine, &probes, MAX_PROCESSES, end);
-        for probe in probes.into_iter().filter(|probe| !missing_directories.contains(&probe.directory)) {
+        for probe in probes(machine) {
             if pending.len() >= MAX_PROCESSES {
                 answers.add_results(std::mem::take(&mut pending), end);
             }
@@ -90,8 +88,8 @@ impl Answers {
     }
 }
 
-pub(super) struct Probe {
-    pub(super) directory: PathBuf,
+struct Probe {
+    directory: PathBuf,
     is_in_path: bool,
 }
 
@@ -108,8 +106,7 @@ fn probes(machine: &Machine) -> Vec<Probe> {
     let others = std::iter::once(machine.working_directory().to_owned())
         .chain(temporary_directory::candidates(machine))
         .chain(home)
-        .chain(loader_environment::named_paths(machine))
-        .chain(loader_cache::directories(machine));
+        .chain(loader_environment::named_paths(machine));
     let mut seen = HashSet::new();
     let mut probes: Vec<Probe> = path
         .chain(others.map(|directory| (directory, false)))
@@ -183,7 +180,7 @@ fn preemptions() -> libc::c_long {
 }
 
 /// Returns the type of a file; `None` if the file does not exist or cannot be accessed.
-pub(super) fn file_type(path: &CStr) -> Option<libc::mode_t> {
+fn file_type(path: &CStr) -> Option<libc::mode_t> {
     // SAFETY: the path ends with NUL; all zeroes is a valid `stat`, which the kernel fills.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();

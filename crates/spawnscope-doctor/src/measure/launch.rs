@@ -7,7 +7,7 @@ use super::image::{Image, static_program};
 use super::launches::{LaunchError, Work, launch};
 use super::shared_results::{MAX_TIMES, SERIES, Series, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
-use crate::checks::{c_library, loader_cache, loader_environment};
+use crate::checks::{loader_cache, loader_environment};
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process;
@@ -21,6 +21,17 @@ const LAUNCH_TIMEOUT: Duration = Duration::from_millis(300);
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(900);
 /// Programs that do nothing; the first that exists is used.
 const NO_OP_PROGRAMS: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
+/// Where distributions install the C library.
+const C_LIBRARIES: [&str; 8] = [
+    "/lib/x86_64-linux-gnu/libc.so.6",
+    "/usr/lib/x86_64-linux-gnu/libc.so.6",
+    "/lib/aarch64-linux-gnu/libc.so.6",
+    "/usr/lib/aarch64-linux-gnu/libc.so.6",
+    "/lib64/libc.so.6",
+    "/usr/lib64/libc.so.6",
+    "/usr/lib/libc.so.6",
+    "/lib/libc.so.6",
+];
 
 /// Times of launches, each from the parent's fork call to the end of its wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,7 +133,7 @@ fn without_variables(machine: &Machine) -> Option<Machine> {
 /// Returns the machine with the C library in LD_PRELOAD, so that the loader need not search for it; `None` if the loader's cache is usable.
 fn without_search(machine: &Machine) -> Option<Machine> {
     loader_cache::why_unusable(machine)?;
-    let library = c_library::library_file(machine)?;
+    let library = C_LIBRARIES.into_iter().find(|file| machine.exists(file))?;
     machine.variable("LD_PRELOAD").is_none().then(|| machine.clone().with_variable("LD_PRELOAD", library))
 }
 

@@ -1,5 +1,5 @@
 //! The measurements before the checks: which directories answer (`answers`), what a launch costs (`launch`), whether fresh files are
-//! scanned (`scan`), and the time of single steps (`steps`). Anything that can hang is done by measuring processes, with the tools of
+//! scanned (`scan`), and the time of a system call. Anything that can hang is done by measuring processes, with the tools of
 //! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary directory
 //! (`temporary_directory`), and store the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long,
 //! is unknown.
@@ -8,10 +8,8 @@ mod answers;
 mod image;
 mod launch;
 mod launches;
-mod missing_directories;
 mod scan;
 mod shared_results;
-mod steps;
 mod temporary_directory;
 
 use std::ffi::CString;
@@ -29,6 +27,7 @@ use super::programs;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_system::calibrate::Calibrator;
 use spawnscope_system::launch_timing::isolated_child;
+use spawnscope_system::launch_timing::timing::{make_system_calls, timed};
 
 /// The measurements.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +58,6 @@ pub struct Measured {
     pub unresponsive: Vec<PathBuf>,
     /// Directories that were not tried, or not for long enough. They must not be accessed either.
     pub untried: Vec<PathBuf>,
-    /// The time to move a process into its current control group, which takes as long as a move into another one.
-    pub migration: Option<Nanos>,
 }
 
 /// The index of the static program among the programs of a temporary directory. The others are fresh copies of it.
@@ -111,11 +108,10 @@ impl Measured {
             remote_scan,
             // Without a local directory, the scan would measure the delay of the remote file system instead of a scanner's.
             scan: scan.filter(|_| !local.is_empty()),
-            system_call: steps::system_call(),
+            system_call: system_call(),
             lookups: answers.lookups,
             unresponsive: answers.unresponsive,
             untried: answers.untried,
-            migration: steps::migration(machine),
             constants: constants.unwrap_or_default(),
         };
         Measured { took: began.elapsed(), ..measured }
@@ -134,6 +130,14 @@ impl Measured {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;
         Some(constant.ns)
     }
+}
+
+/// Returns the time of a system call that does nothing: the median of several rounds.
+fn system_call() -> Option<Nanos> {
+    const ROUNDS: usize = 9;
+    const CALLS_PER_ROUND: u32 = 200;
+    let round = |_| Nanos(timed(|| make_system_calls(CALLS_PER_ROUND)).0 / u64::from(CALLS_PER_ROUND));
+    median((0..ROUNDS).map(round).collect())
 }
 
 /// Returns the median. For an even number of values, this is the upper of the two middle ones.

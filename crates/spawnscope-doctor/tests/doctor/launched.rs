@@ -1,7 +1,7 @@
 //! Tests of the checks that start programs: shells, git, Python and shims. The programs are installed ones, or scripts that the test
 //! writes. The files that they read at start are written by the test.
 
-use std::process::Command;
+use std::time::Duration;
 
 use spawnscope_doctor::{Finding, Machine, Measured, Severity};
 
@@ -14,6 +14,22 @@ pub(crate) fn installed_machine(tree: &Tree) -> Machine {
         .with_variable("PATH", "/usr/bin:/bin")
         .with_variable("HOME", tree.root())
         .in_directory(tree.root())
+}
+
+/// Returns measurements that have used up most of the doctor's time: what remains is enough to notice that a program hangs.
+pub(crate) fn with_little_time() -> Measured {
+    Measured { took: Duration::from_millis(2800), ..usual_measurements() }
+}
+
+/// Returns the only finding, a problem with a program that hangs. Makes several attempts, because a busy machine leaves less time.
+#[track_caller]
+fn find_hanging(id: &str, machine: &Machine, words: &[&str]) -> Finding {
+    best_of_three(|| {
+        let finding = find_one(id, machine, &with_little_time(), Severity::Problem, words)?;
+        let is_lower_bound = finding.effect.is_some_and(|effect| effect.is_lower_bound);
+        expect(is_lower_bound && has_longer_effect(&finding, 250_000_000), &finding)?;
+        Ok(finding)
+    })
 }
 
 fn has_longer_effect(finding: &Finding, ns: u64) -> bool {
@@ -60,8 +76,8 @@ fn a_shell_that_does_not_end_is_reported_with_a_lower_bound() {
         let hanging = Tree::new().file(".bashrc", "touch began; trap 'touch ended' EXIT; /bin/sleep 60\n");
         let words = ["bash's start-up files take more than", "they launch at least 2 processes"];
         let finding =
-            find_one("shell-start", &installed_machine(&hanging), &usual_measurements(), Severity::Problem, &words)?;
-        expect(has_longer_effect(&finding, 1_000_000_000), finding)?;
+            find_one("shell-start", &installed_machine(&hanging), &with_little_time(), Severity::Problem, &words)?;
+        expect(has_longer_effect(&finding, 250_000_000), finding)?;
         let [began, ended] = ["began", "ended"].map(|name| hanging.root().join(name).exists());
         expect(began && ended, (began, ended))
     });
@@ -70,9 +86,13 @@ fn a_shell_that_does_not_end_is_reported_with_a_lower_bound() {
 #[test]
 fn launches_of_slow_start_up_files_are_counted() {
     let launches = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do /bin/true; done";
-    for (seconds, words) in [("0.5", "they launch 13 processes"), ("60", "they launch at least 13 processes")] {
+    for (seconds, words, measured) in [
+        ("0.2", "they launch 13 processes", usual_measurements()),
+        ("60", "they launch at least 13 processes", with_little_time()),
+    ] {
         let slow = Tree::new().file(".bashrc", format!("{launches}; /bin/sleep {seconds}\n"));
-        find_in_attempts("shell-start", &installed_machine(&slow), Severity::Problem, &[words]);
+        let machine = installed_machine(&slow);
+        best_of_three(|| find_one("shell-start", &machine, &measured, Severity::Problem, &[words]));
     }
 }
 
@@ -83,19 +103,21 @@ fn bash_env_is_a_problem_only_if_its_file_launches_programs() {
     let words = ["BASH_ENV", "it launches 2 processes"];
     find_in_attempts("shell-start", &launching, Severity::Problem, &words);
     let quiet = installed_machine(&tree).with_variable("BASH_ENV", tree.root().join("quiet"));
-    let quiet = diagnose("shell-start", &quiet, &usual_measurements()).findings;
-    assert!(quiet.iter().all(|finding| finding.title.contains("BASH_ENV")), "{quiet:?}");
-    let posix = installed_machine(&tree).with_variable("ENV", "$HOME/quiet");
-    find_in_attempts("shell-start", &posix, Severity::Note, &["ENV=$HOME/quiet"]);
+    find_nothing_in_attempts("shell-start", &quiet);
+    // ENV is also used for other purposes.
+    find_nothing_in_attempts("shell-start", &installed_machine(&tree).with_variable("ENV", "production"));
+    let slow = Tree::new().file("slow", "/bin/sleep 0.1\n");
+    let posix = installed_machine(&slow).with_variable("ENV", "$HOME/slow");
+    find_in_attempts("shell-start", &posix, Severity::Problem, &["ENV=$HOME/slow", "it launches 1 process"]);
 }
 
 #[test]
-fn a_variable_without_an_existing_start_up_file_is_at_most_a_note() {
-    let tree = Tree::new();
-    find_nothing_in_attempts("shell-start", &installed_machine(&tree).with_variable("ENV", "production"));
-    let gone = installed_machine(&tree).with_variable("BASH_ENV", "/gone/profile?token=hunter2");
-    let words = ["BASH_ENV names a missing file", "BASH_ENV=/gone/profile?token=***"];
-    find_in_attempts("shell-start", &gone, Severity::Note, &words);
+fn secrets_in_the_name_of_a_start_up_file_are_masked() {
+    let tree = Tree::new().file("profile?token=hunter2", "/bin/true\n");
+    let file = tree.root().join("profile?token=hunter2");
+    let machine = installed_machine(&tree).with_variable("BASH_ENV", file);
+    let finding = find_in_attempts("shell-start", &machine, Severity::Problem, &["profile?token=***"]);
+    assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
 }
 
 /// Returns a machine with scripts of the test first in PATH.
@@ -114,32 +136,22 @@ fn a_program_that_does_not_end_is_a_separate_problem() {
     let hanging = "exec /bin/sleep 60";
     for (check, program) in [("shell-start", "bash"), ("interpreters", "python3"), ("git", "git")] {
         let (_tree, machine) = with_programs(&[(program, hanging), ("zsh", "exit 0")]);
-        let finding = find_problem_longer_than(check, &machine, &[program, "does not finish within"], 250_000_000);
-        assert!(finding.effect.unwrap().is_lower_bound, "{finding:?}");
+        find_hanging(check, &machine, &[program, "does not finish within"]);
     }
     // The shell is reported only once, although BASH_ENV makes the doctor start it a second time.
     let (tree, machine) = with_programs(&[("bash", hanging), ("zsh", "exit 0")]);
     let tree = tree.file("quiet", "");
     let machine = machine.with_variable("BASH_ENV", tree.root().join("quiet"));
-    let words = ["bash does not finish within", "`bash -c true`"];
-    find_problem_longer_than("shell-start", &machine, &words, 250_000_000);
+    find_hanging("shell-start", &machine, &["bash does not finish within", "`bash -c true`"]);
 }
 
 #[test]
-fn a_start_up_file_that_kills_the_supervisor_leaves_no_process_behind() {
-    best_of_three(|| {
-        let tree = Tree::new().file(".bashrc", "trap '' HUP TERM\necho $$ >>shells\nkill -9 $PPID\n/bin/sleep 60\n");
-        let diagnosis = diagnose("shell-start", &installed_machine(&tree), &usual_measurements());
-        expect(diagnosis.findings.is_empty(), &diagnosis)?;
-        let not_examined = format!("{:?}", diagnosis.not_examined);
-        expect(not_examined.contains("its supervising process was killed"), not_examined)?;
-        let shells = std::fs::read_to_string(tree.root().join("shells")).unwrap();
-        assert_eq!(
-            shells.lines().find(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())),
-            None
-        );
-        Ok(())
-    });
+fn a_shell_that_kills_its_supervisor_is_not_examined() {
+    let tree = Tree::new().file(".bashrc", "kill -9 $PPID\n");
+    let diagnosis = diagnose("shell-start", &installed_machine(&tree), &usual_measurements());
+    assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+    let not_examined = format!("{:?}", diagnosis.not_examined);
+    assert!(not_examined.contains("its supervising process was killed"), "{not_examined}");
 }
 
 #[test]
@@ -164,46 +176,16 @@ fn slow_or_failing_interpreter_options_are_problems() {
         ("python3", "exit 1"),
     ]);
     let node = machine.clone().with_variable("NODE_OPTIONS", "--require /opt/agent.js --title hunter2");
-    let words = ["NODE_OPTIONS", "loads code", "--require /opt/agent.js, 2 other words"];
+    let words = ["NODE_OPTIONS makes each start of node", "echo $NODE_OPTIONS"];
     let finding = find_problem_longer_than("interpreters", &node, &words, 60_000_000);
     assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
-    let quick = machine.clone().with_variable("PERL5OPT", "-d:Trace");
-    let finding = find_in_attempts("interpreters", &quick, Severity::Note, &["PERL5OPT loads code", "-d:Trace"]);
-    assert!(!finding.title.contains("slower") || finding.effect.is_some(), "{finding:?}");
+    find_nothing_in_attempts("interpreters", &machine.clone().with_variable("PERL5OPT", "-d:Trace"));
     let refused = machine.clone().with_variable("JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=hunter2");
-    let words = ["java fails with JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=***"];
-    find_in_attempts("interpreters", &refused, Severity::Problem, &words);
+    find_in_attempts("interpreters", &refused, Severity::Problem, &["java fails with JAVA_TOOL_OPTIONS"]);
     // The interpreter that reads the options is not installed.
     let absent = machine.with_variable("PATH", tree.root().join("nowhere"));
     let absent = absent.with_variable("NODE_OPTIONS", "-r /opt/agent.js");
     expect_nothing("interpreters", &absent, &usual_measurements());
-}
-
-#[test]
-fn only_python_variables_with_an_effect_are_reported() {
-    let tree = Tree::new().file("slow/sitecustomize.py", "import time, slow\ntime.sleep(0.1)\n");
-    let tree = tree.file("slow/slow.py", "x = 1\n");
-    let slow = installed_machine(&tree)
-        .with_variable("PYTHONPATH", tree.root().join("slow"))
-        .with_variable("PYTHONDONTWRITEBYTECODE", "1")
-        .with_variable("PYTHONSTARTUP", "/opt/interactive.py");
-    let words = ["PYTHONPATH=", "PYTHONDONTWRITEBYTECODE is set: 2 modules"];
-    let finding = find_in_attempts("interpreters", &slow, Severity::Problem, &words);
-    assert!(!format!("{finding:?}").contains("PYTHONSTARTUP"), "{finding:?}");
-    // With caches, the variable changes nothing.
-    let caching = slow.clone().without_variables(|name| name == "PYTHONDONTWRITEBYTECODE");
-    let cached = Command::new(slow.program("python3").unwrap())
-        .arg("-c")
-        .arg("pass")
-        .env("PYTHONPATH", tree.root().join("slow"))
-        .env_remove("PYTHONDONTWRITEBYTECODE")
-        .env_remove("PYTHONPYCACHEPREFIX")
-        .status();
-    assert!(cached.unwrap().success());
-    for machine in [slow, caching] {
-        let finding = find_in_attempts("interpreters", &machine, Severity::Problem, &["PYTHONPATH="]);
-        assert!(!format!("{finding:?}").contains("PYTHONDONT"), "{finding:?}");
-    }
 }
 
 #[test]

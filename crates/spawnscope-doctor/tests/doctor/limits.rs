@@ -1,4 +1,4 @@
-//! Tests of the checks `launch-cost`, `open-files`, `process-limits` and `cgroups`.
+//! Tests of the checks `launch-cost`, `open-files` and `process-limits`.
 
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Measured, Severity};
@@ -195,17 +195,4 @@ fn the_limit_of_a_user_counts_threads_and_does_not_apply_to_root() {
     for (user, limit) in [(1000, "unlimited"), (0, "9")] {
         expect_nothing("process-limits", &with_user_limits(user, limit, limit).machine(), &usual_measurements());
     }
-}
-
-#[test]
-fn control_groups_are_reported_by_version_and_cost_of_a_move() {
-    let new = Tree::new().file("proc/self/cgroup", "0::/\n");
-    expect_nothing("cgroups", &new.machine(), &usual_measurements());
-    let slow = Measured { migration: Some(Nanos(9 * MS)), ..usual_measurements() };
-    expect_finding("cgroups", &new.machine(), &slow, Severity::Problem, &["9.00 ms", "CLONE_INTO_CGROUP"]);
-    // The first hierarchy has two controllers.
-    let groups = "5:net_cls,net_prio:/\n4:pids:/job\n3:memory:/\n1:name=systemd:/\n0::/\n";
-    let old = Tree::new().file("proc/self/cgroup", groups);
-    let words = ["4 cgroup controllers use cgroup v1"];
-    expect_finding("cgroups", &old.machine(), &usual_measurements(), Severity::Note, &words);
 }

@@ -11,7 +11,6 @@ mod directories;
 mod git;
 mod hardware;
 mod launched;
-mod library;
 mod limits;
 mod loader;
 mod memory;

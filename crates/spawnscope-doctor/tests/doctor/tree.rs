@@ -58,16 +58,6 @@ impl Tree {
         )
     }
 
-    /// Sets how much of the mapped memory of a process is resident.
-    pub fn resident(self, pid: u32, mebibytes: u64) -> Tree {
-        let path = self.root().join(format!("proc/{pid}/status"));
-        let status = fs::read_to_string(&path).unwrap();
-        let lines = status.lines().filter(|line| !line.starts_with("RssAnon:"));
-        let status = lines.map(|line| format!("{line}\n")).collect::<String>();
-        fs::write(path, status + &format!("RssAnon:\t{} kB\n", mebibytes * 1024)).unwrap();
-        self
-    }
-
     pub fn machine(&self) -> Machine {
         Machine::with_root(self.root())
     }
@@ -155,7 +145,6 @@ pub fn usual_measurements() -> Measured {
             constant(Constant::Identify, 43.0 * 30.0),
         ],
         system_call: Some(Nanos(100)),
-        migration: Some(Nanos(400_000)),
         scan: Some(scan(1, 1, &[1, 1, 2, 2])),
         ..Measured::default()
     };

@@ -9,7 +9,7 @@ use super::args::DoctorArguments;
 use super::examinations::Destination;
 use super::exit::Status;
 use super::{exit, identity, output};
-use crate::doctor::{Machine, Measured, checks, examine};
+use crate::doctor::{Check, Machine, Measured, checks, examine};
 use crate::present::doctor;
 
 /// Runs the verb.
@@ -23,7 +23,7 @@ pub fn run(arguments: &DoctorArguments) -> Result<Status> {
         print(&listed)?;
         return Ok(Status::SUCCESS);
     }
-    let mut wanted = checks::ALL.to_vec();
+    let mut wanted: Vec<&Check> = checks::ALL.iter().collect();
     wanted.retain(|check| arguments.checks.is_empty() || arguments.checks.iter().any(|id| id == check.id));
     wanted.retain(|check| arguments.except.iter().all(|id| id != check.id));
     let machine = Machine::real(identity::decide(identity::Choice::default())?.identity)

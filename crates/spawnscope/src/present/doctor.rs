@@ -80,6 +80,9 @@ fn print_summary(page: &mut Page, diagnosis: &Diagnosis) {
         let busy = format!("the machine is busy (load {load:.1} on {cpus}): times are longer than when it is idle");
         page.sentence(2, QUIET, &busy);
     }
+    if let Some(environment) = &diagnosis.environment {
+        page.sentence(2, QUIET, &text::escape(environment.as_bytes()));
+    }
 }
 
 fn omitted_note(notes: u64, not_examined: u64) -> String {
@@ -130,7 +133,7 @@ fn cost(effect: Effect) -> String {
 
 /// Renders a list of the checks and of what each examines.
 #[must_use]
-pub fn list(checks: &[&Check], width: usize) -> String {
+pub fn list(checks: &[Check], width: usize) -> String {
     let mut page = Page::of_width(width);
     for check in checks {
         let id = std::iter::once(check.id).chain(std::iter::repeat(""));
@@ -144,7 +147,7 @@ pub fn list(checks: &[&Check], width: usize) -> String {
 
 /// Renders the list of checks as a JSON object that ends with a newline.
 #[must_use]
-pub fn list_json(checks: &[&Check]) -> String {
+pub fn list_json(checks: &[Check]) -> String {
     let value = json!({
         "schema_version": SCHEMA_VERSION,
         "checks": checks.iter().map(|check| json!({"name": check.id, "about": check.examines})).collect::<Vec<_>>(),

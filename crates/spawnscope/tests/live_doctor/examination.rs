@@ -13,11 +13,11 @@ pub struct Examination {
     pub code: i32,
 }
 
-/// Runs one check through a launcher, such as `unshare`, which may be empty. The launcher sets up the environment.
-pub fn examine(launcher: impl IntoIterator<Item = impl AsRef<OsStr>>, check: &str) -> Examination {
+/// Runs checks, separated by spaces, through a launcher, such as `unshare`, which may be empty. The launcher sets up the environment.
+pub fn examine(launcher: impl IntoIterator<Item = impl AsRef<OsStr>>, checks: &str) -> Examination {
     let launcher = launcher.into_iter();
     let mut words: Vec<OsString> = launcher.map(|word| word.as_ref().to_owned()).collect();
-    words.extend([SPAWNSCOPE, "doctor", "--json", check].map(OsString::from));
+    words.extend([SPAWNSCOPE, "doctor", "--json"].into_iter().chain(checks.split(' ')).map(OsString::from));
     let mut command = Command::new(&words[0]);
     // The LD_LIBRARY_PATH that Cargo sets would be a finding.
     command.args(&words[1..]).env_remove("LD_LIBRARY_PATH");
@@ -25,11 +25,11 @@ pub fn examine(launcher: impl IntoIterator<Item = impl AsRef<OsStr>>, check: &st
 }
 
 /// Runs the doctor in a shell that first executes `mount` in its own mount namespace, with `$1` a directory of the test.
-pub fn examine_after(mount: &str, check: &str) -> Examination {
+pub fn examine_after(mount: &str, checks: &str) -> Examination {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = format!("set -e; {mount}; shift; exec \"$@\"");
     let words = ["unshare", "--mount", "sh", "-c", &script, "sh"].map(OsStr::new).into_iter();
-    examine(words.chain([directory.path().as_os_str()]), check)
+    examine(words.chain([directory.path().as_os_str()]), checks)
 }
 
 impl Examination {

@@ -49,8 +49,6 @@ needs! {
     MountNs,
     /// Pid namespaces.
     PidNs,
-    /// Binary format interpreters in a user namespace (Linux 6.7).
-    Binfmt,
     /// Control groups with a process limit.
     Cgroup,
     /// Control groups with a memory limit.
@@ -155,9 +153,6 @@ impl Need {
             Need::Cc => check_runs("cc --version"),
             Need::MountNs => check_runs("unshare --mount mount -t tmpfs none /mnt"),
             Need::PidNs => check_runs("unshare --pid --fork --mount-proc true"),
-            Need::Binfmt => {
-                check_runs("unshare --user --map-root-user --mount mount -t binfmt_misc none /proc/sys/fs/binfmt_misc")
-            }
             Need::Cgroup => check_control_groups("pids", &["pids.max"]),
             Need::MemoryGroup => check_control_groups("memory", &["memory.max", "memory.limit_in_bytes"]),
             Need::Pty => {

@@ -8,9 +8,9 @@ use super::{helper, kernel};
 /// The environment variable that lists the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRED_VARIABLE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// Needs of the other crates' tests, which the variable may also contain.
-const OTHER_CRATES_NEEDS: [&str; 15] = [
-    "ebpf", "mountns", "binfmt", "pty", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf", "scanners",
-    "roots", "musl", "bits32",
+const OTHER_CRATES_NEEDS: [&str; 14] = [
+    "ebpf", "mountns", "pty", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf", "scanners", "roots",
+    "musl", "bits32",
 ];
 
 /// A feature that not every machine has.
