@@ -1,8 +1,6 @@
 //! Starts the programs that checks run and time. Each check gets a share of the doctor's time. A separate process supervises each program
-//! (`supervisor`, `program_session`), and can also count the processes that the program creates (`trace`). If a program kills its
-//! supervisor, the doctor ends the remaining processes (`orphans`).
+//! (`supervisor`, `program_session`), and can also count the processes that the program creates (`trace`).
 
-mod orphans;
 mod program_session;
 mod supervisor;
 mod trace;

@@ -13,17 +13,17 @@ use rustix::io::ioctl_fionbio;
 use super::{Capture, Outcome, RunResult};
 use crate::processes;
 use spawnscope_data::event::{Nanos, Pid};
-use spawnscope_system::process::{pidfd, wait_until};
+use spawnscope_system::process::{die_with_parent, pidfd, wait_until};
 
 /// How long background processes may continue after the program has ended, and how long processes have to end after each signal.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 /// The interval between checks for remaining processes.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(2);
+const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// At most about this many bytes of output are stored. The rest is read, but dropped.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// The signals that end a session, in order. Scripts clean up at SIGTERM; interactive shells react only to SIGHUP.
-pub(super) const END_SIGNALS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHUP], &[libc::SIGKILL]];
+const END_SIGNALS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHUP], &[libc::SIGKILL]];
 
 /// A session of a program and the processes that it creates, which are ended with it. Daemons that create a session of their own are not
 /// ended: they belong to the user.
@@ -48,6 +48,8 @@ impl ProgramSession {
         match unsafe { fork() }? {
             ForkResult::Parent { child } => Ok(ProgramSession { pid: child.as_raw(), is_tracer, status: None }),
             ForkResult::Child => {
+                // If the program kills the supervisor, nothing else ends it.
+                die_with_parent(libc::SIGKILL);
                 redirect_standard_streams(output, capture);
                 let status = body();
                 // SAFETY: exits at once; no code of the doctor runs in the child.
@@ -118,20 +120,13 @@ impl ProgramSession {
 }
 
 /// Returns the running processes of a session; empty if /proc belongs to another pid namespace.
-pub(super) fn members(session: i32) -> Vec<u32> {
+fn members(session: i32) -> Vec<u32> {
     let self_link = std::fs::read_link("/proc/self").ok();
     if self_link.as_deref() == Some(std::process::id().to_string().as_ref()) {
         processes::running_in_session(session.cast_unsigned())
     } else {
         Vec::new()
     }
-}
-
-/// Sends the session's first pid to the doctor, in case the program kills this process. Ignores errors, since the doctor may be gone.
-fn send_pid(session: &ProgramSession, doctor: BorrowedFd<'_>) {
-    let pid = session.pid.to_ne_bytes();
-    // SAFETY: the bytes are valid for the call.
-    unsafe { libc::send(doctor.as_raw_fd(), pid.as_ptr().cast(), pid.len(), libc::MSG_NOSIGNAL) };
 }
 
 /// Runs a program for up to `time_limit`, or until `doctor` is gone.
@@ -146,7 +141,6 @@ pub(super) fn run(
     ioctl_fionbio(&reader, true)?;
     let began = Instant::now();
     let mut session = ProgramSession::start(&writer, capture, is_tracer, body)?;
-    send_pid(&session, doctor);
     drop(writer);
     let ended = pidfd(Pid(session.pid))?;
     let mut bytes = Vec::new();

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::program_session::{self, GRACE};
-use super::{Capture, Outcome, RunError, RunResult, orphans, trace};
+use super::{Capture, Outcome, RunError, RunResult, trace};
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::process::is_readable_within;
@@ -18,10 +18,11 @@ use spawnscope_system::process::is_readable_within;
 /// How much longer than its program's time limit a supervisor may take: it may wait `GRACE` after each signal to processes that ignore
 /// them.
 const TIME_TO_END: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
-/// Values of the first byte of an encoded outcome: whether the program failed, succeeded, or was killed.
+/// Values of the first byte of an answer: whether the program failed, succeeded, or was killed, or could not be started.
 const FAILED: u8 = 0;
 const SUCCEEDED: u8 = 1;
 const KILLED: u8 = 2;
+const NOT_STARTED: u8 = 3;
 /// The length of an encoded outcome before the output: the first byte, and the run time in nanoseconds.
 const HEADER_BYTES: usize = 9;
 /// The exit status of a shell for a program that cannot be executed.
@@ -38,29 +39,25 @@ pub(super) enum Task {
 
 /// Runs a task in a supervisor, for up to `time_limit`.
 pub(super) fn run(command: Command, time_limit: Duration, task: Task) -> Result<Outcome, RunError> {
-    orphans::become_subreaper();
     let (bytes, is_over) = run_supervisor(command, time_limit, task).map_err(|_| RunError::NotStarted)?;
-    let (pid, outcome) = bytes.split_at_checked(size_of::<i32>()).ok_or(RunError::NotStarted)?;
-    decode(outcome).ok_or_else(|| {
-        if !is_over {
-            return RunError::DidNotEnd(Nanos(time_limit.as_nanos() as u64));
-        }
-        if let Ok(pid) = pid.try_into() {
-            orphans::end_session(i32::from_ne_bytes(pid));
-        }
-        RunError::SupervisorKilled
-    })
+    match (bytes.first(), is_over) {
+        (Some(&NOT_STARTED), _) => Err(RunError::NotStarted),
+        (Some(_), _) => decode(&bytes).ok_or(RunError::SupervisorKilled),
+        (None, true) => Err(RunError::SupervisorKilled),
+        (None, false) => Err(RunError::DidNotEnd(Nanos(time_limit.as_nanos() as u64))),
+    }
 }
 
-/// Runs a supervisor. Returns everything that it sends, which starts with its program's pid, and whether it has ended.
+/// Runs a supervisor. Returns what it sends, and whether it has ended.
 fn run_supervisor(mut command: Command, time_limit: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
     let (mut answer, supervisor_end) = UnixStream::pair()?;
     let supervisor = IsolatedChild::fork(Some(supervisor_end.as_fd()), || {
         let outcome = serve(&mut command, time_limit, task);
+        let answer = outcome.map_or_else(|_| vec![NOT_STARTED], |outcome| encode(&outcome));
         // SAFETY: standard input is the supervisor's end of the connection, which no other object here owns.
         let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
         // Errors are ignored: if the doctor is gone, the answer is not needed.
-        let _ = outcome.and_then(|outcome| connection.write_all(&encode(&outcome)));
+        let _ = connection.write_all(&answer);
     })?;
     drop(supervisor_end);
     let until = Instant::now() + time_limit + TIME_TO_END;
