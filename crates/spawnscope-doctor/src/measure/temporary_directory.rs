@@ -27,8 +27,9 @@ pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_millis(100);
 pub(super) const PROGRAMS: usize = 16;
 /// The free space that is needed: the size of all programs together, with a margin.
 const NEEDED_BYTES: u64 = 1 << 20;
-/// How many times the keeper tries to remove the directory. Processes that write to it die with the doctor, but not immediately.
-const MAX_REMOVALS: usize = 200;
+/// How many times the keeper tries to remove the directory. Processes that write to it die with the doctor, but on a busy machine only seconds
+/// later.
+const MAX_REMOVALS: usize = 2000;
 /// The time between attempts to remove the directory.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(5);
 

@@ -109,7 +109,9 @@ fn a_scanner_that_blocks_opens_does_not_delay_the_doctor() {
     }
 }
 
-/// The programs hang in an open that never ends, where no signal reaches them.
+/// The programs hang in an open that never ends, where no signal reaches them. Takes nearly 5 s, the time of a doctor whose programs all
+/// hang: only a real file system leaves a program where not even SIGKILL ends it. How long the doctor waits for a supervisor is also a test of
+/// `programs`.
 #[apply(live_test)]
 #[needs(Fuse)]
 fn programs_that_hang_in_the_kernel_do_not_delay_the_doctor() {
@@ -117,13 +119,11 @@ fn programs_that_hang_in_the_kernel_do_not_delay_the_doctor() {
     let home = tempfile::tempdir().expect("a temporary directory");
     let hung = directory.path().display().to_string();
     std::fs::write(home.path().join(".bashrc"), format!(". {hung}/file\n")).expect("the file is written");
-    let variable = format!("HOME={}", home.path().display());
-    let words = ["env", "-u", "BASH_ENV", "-u", "ENV", &variable];
-    let examination = check_with_delay(directory.path(), "-1", &words, "shell-start");
+    let [home, path] = [format!("HOME={}", home.path().display()), format!("PYTHONPATH={hung}/library")];
+    let words = ["env", "-u", "BASH_ENV", "-u", "ENV", &home, &path];
+    let examination = check_with_delay(directory.path(), "-1", &words, "interpreters shell-start");
     let finding = examination.expect("problem", &["bash's start-up files take more than"]);
     assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
-    let variable = format!("PYTHONPATH={hung}/library");
-    check_with_delay(directory.path(), "-1", &["env", &variable], "interpreters");
 }
 
 /// The shell that the doctor starts ignores signals and uses a CPU.
@@ -150,25 +150,28 @@ fn the_doctor_leaves_no_program_whatever_signal_ends_it() {
     }
 }
 
-/// The doctor measures for a while, because programs load a slow library.
+/// The directory exists for half a second. A busy machine may leave the doctor no time to create it, or the test no time to find it: then the
+/// doctor ends by itself, and another one is started. It must leave nothing in either case.
 #[apply(live_test)]
-#[needs(Cc)]
 fn the_doctor_leaves_no_directory_whatever_signal_ends_it() {
-    let library = path("libslow.so");
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        // The tests may run as a background job, with signals ignored.
-        let mut command = Command::new("env");
-        command
-            .arg("--default-signal")
-            .arg(format!("LD_PRELOAD={}", library.display()))
-            .args([SPAWNSCOPE, "doctor", "launch-cost"])
-            .env("TMPDIR", directory.path());
-        let doctor = Running::start(&mut command);
-        await_some("the doctor's directory", || (count_entries(directory.path()) > 0).then_some(()));
-        kill(doctor.pid(), signal).expect("the doctor runs");
-        assert_eq!(doctor.finish().code(), 128 + signal as i32);
-        await_some("the end of what the doctor left", || (count_entries(directory.path()) == 0).then_some(()));
+        best_of_three(|| {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            // The tests may run as a background job, with signals ignored.
+            let mut command = Command::new("env");
+            command.args(["--default-signal", SPAWNSCOPE, "doctor", "launch-cost"]).env("TMPDIR", directory.path());
+            let mut doctor = Running::start(&mut command);
+            await_some("the doctor's directory, or its end", || {
+                (count_entries(directory.path()) > 0 || doctor.has_ended()).then_some(())
+            });
+            // The pid of a doctor that has ended is not used again before it is reaped.
+            if !doctor.has_ended() {
+                kill(doctor.pid(), signal).expect("the doctor was not reaped");
+            }
+            let code = doctor.finish().code();
+            await_some("the end of what the doctor left", || (count_entries(directory.path()) == 0).then_some(()));
+            ok_if(code == 128 + signal as i32, || format!("the doctor ended before {signal}: {code}"))
+        });
     }
 }
 
@@ -226,7 +229,8 @@ impl Drop for BusyLoop {
     }
 }
 
-/// The doctor runs in separate namespaces, in which there is no scanner.
+/// The doctor runs in separate namespaces, in which there is no scanner. It takes seconds, since it waits for a CPU: which waits the kernel
+/// counts, and which delays they hide, only a busy machine shows. What follows from disturbed times is tested in spawnscope-doctor.
 #[apply(live_test)]
 #[needs(MountNs, PidNs)]
 fn time_in_the_run_queue_is_not_blamed_on_scanners_or_parents() {
@@ -234,13 +238,12 @@ fn time_in_the_run_queue_is_not_blamed_on_scanners_or_parents() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let _loops: Vec<BusyLoop> = (0..processors * 2).map(|_| BusyLoop::start()).collect();
     let launcher = "nice -n 19 unshare --mount --pid --fork --kill-child --mount-proc";
-    for check in ["scanners", "launch-cost", "large-parents", "search-path"] {
-        let blaming_system = ["scans", "slow file systems", "cannot be written"];
-        let blaming_launches = ["one launch takes", "forks are slow", "does not finish"];
-        let blaming = [blaming_system, blaming_launches].concat();
-        best_of_three(|| {
-            let examination = within(LIMIT, || examine(launcher.split(' '), check));
-            ok_if(!has_title_with(&examination, &blaming), || describe(&examination))
-        });
-    }
+    let blaming_system = ["scans", "slow file systems", "cannot be written"];
+    let blaming_launches = ["one launch takes", "forks are slow", "does not finish"];
+    let blaming = [blaming_system, blaming_launches].concat();
+    best_of_three(|| {
+        let checks = "scanners launch-cost large-parents search-path";
+        let examination = within(LIMIT, || examine(launcher.split(' '), checks));
+        ok_if(!has_title_with(&examination, &blaming), || describe(&examination))
+    });
 }
