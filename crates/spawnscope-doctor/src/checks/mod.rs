@@ -63,7 +63,7 @@ pub static ALL: [Check; 18] = {
             "fanotify permission marks, known daemons, first launches of fresh files",
             Reading(scanners::run),
         ),
-        check("audit", "audit rules on execve and on all system calls", Reading(audit::run)),
+        check("audit", "loaded audit rules on all system calls", Reading(audit::run)),
         check("seccomp", "seccomp filters on this process, and the time of a system call", Reading(seccomp::run)),
         check("cpuid", "time of a CPUID instruction; each program executes dozens at its start", Reading(cpuid::run)),
         check("environment", "signs of gVisor, WSL 1 and sudo", Reading(environment::run)),
@@ -101,7 +101,7 @@ pub static ALL: [Check; 18] = {
         // The last check may use all the time that the others have left, and start-up files may take longest.
         check(
             "shell-start",
-            "start-up files of bash and zsh, BASH_ENV, ENV: launches and time",
+            "start-up files of bash and zsh, BASH_ENV, ENV: the time that they take",
             StartingPrograms(shell_start::run),
         ),
     ]

@@ -1,10 +1,10 @@
-//! Shell start-up files that launch programs.
+//! Shell start-up files that take long, usually because they launch programs. Which lines do so is the work of a recording.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::{hanging, values};
-use crate::programs::{Launches, Programs, RunError, RunTime};
+use crate::programs::{Programs, RunError, RunTime};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 
@@ -12,8 +12,8 @@ use spawnscope_data::event::Nanos;
 const RUNS: usize = 2;
 /// Start-up files of interactive shells that take this long are a problem: together with other delays, users notice it.
 const SLOW_INTERACTIVE: Nanos = Nanos(50_000_000);
-/// A file that each script reads is a problem if it takes this long: a build may start thousands of scripts.
-const SLOW_SCRIPT: Nanos = Nanos(2_000_000);
+/// A file that each script reads is a problem if it takes as long as a launch: a build may start thousands of scripts.
+const SLOW_SCRIPT: Nanos = Nanos(1_000_000);
 
 /// An interactive shell.
 struct Shell {
@@ -46,8 +46,6 @@ struct Variable {
     effect: &'static str,
     /// A file that takes at least this long is a problem.
     problem_time: Nanos,
-    /// Whether a file that launches programs is a problem even if it takes less.
-    may_not_launch: bool,
     fix: &'static str,
     fix_cost: &'static str,
 }
@@ -59,7 +57,6 @@ const VARIABLES: [Variable; 2] = [
         reader: "bash script",
         effect: "each bash script, and each bash -c",
         problem_time: SLOW_SCRIPT,
-        may_not_launch: true,
         fix: "make it return at once when it is not needed, or unset BASH_ENV for builds: `env -u BASH_ENV make`",
         fix_cost: "functions that it defines, such as `module`, are then missing in scripts",
     },
@@ -69,7 +66,6 @@ const VARIABLES: [Variable; 2] = [
         reader: "interactive sh",
         effect: "each interactive sh",
         problem_time: SLOW_INTERACTIVE,
-        may_not_launch: false,
         fix: "keep launches out of it, or unset ENV for builds",
         fix_cost: "an edit",
     },
@@ -100,14 +96,6 @@ fn may_be_file(machine: &Machine, value: &str) -> bool {
     value.contains(['$', '`', '~', '\\', '"', '\'']) || machine.is_file(machine.working_directory().join(value))
 }
 
-/// The cost of start-up files.
-struct StartCost {
-    /// How much longer the shell takes with its files, if that exceeds the noise.
-    more: Option<RunTime>,
-    /// How many launches the files make; unknown if these could not be counted.
-    launches: Option<Launches>,
-}
-
 /// Why the cost of start-up files is unknown.
 enum UnknownCost {
     /// The shell without start-up files could not be timed.
@@ -116,33 +104,22 @@ enum UnknownCost {
     Full(RunError),
 }
 
-/// Measures a shell with start-up files, and without. Counts launches only if the files take at least `min_counted`.
+/// Returns how much longer a shell takes with its start-up files, if that exceeds the noise. The shell with files may hang and use up the
+/// time, so it comes last.
 fn start_cost(
     programs: &Programs,
-    min_counted: Nanos,
     with: impl Fn() -> Command,
     without: impl Fn() -> Command,
-) -> Result<StartCost, UnknownCost> {
+) -> Result<Option<RunTime>, UnknownCost> {
     let bare = programs.shortest(RUNS, &without).and_then(RunTime::complete).map_err(UnknownCost::Bare)?;
     let full = programs.shortest(RUNS, &with).map_err(UnknownCost::Full)?;
-    let more = full.beyond_noise(bare);
-    let is_counted = more.map_or(Nanos(0), |more| more.time) >= min_counted;
-    // The shell with files may hang and use up the time, so it comes last.
-    let few = is_counted.then(|| programs.count_launches(without())).flatten();
-    let launches = few.and_then(|few| programs.count_launches(with())?.excess_over(few));
-    Ok(StartCost { more, launches })
-}
-
-/// Returns a clause that begins with `they_launch`, and ends with the number of processes that the start-up files launch.
-fn launches_text(start: &StartCost, they_launch: &str) -> String {
-    start.launches.map_or("launches could not be counted".to_owned(), |launches| format!("{they_launch} {launches}"))
+    Ok(full.beyond_noise(bare))
 }
 
 fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &Path, findings: &mut Findings) {
     let name = shell.name;
     let start = start_cost(
         programs,
-        SLOW_INTERACTIVE,
         || machine.command_with(program, &ARGUMENTS_WITH_FILES),
         || machine.command_with(program, shell.arguments_without_files),
     );
@@ -160,16 +137,15 @@ fn check_interactive(machine: &Machine, programs: &Programs, shell: &Shell, prog
             return findings.add_not_examined(format!("`{name} {}` {why}", ARGUMENTS_WITH_FILES.join(" ")));
         }
     };
-    let Some(more) = start.more.filter(|more| more.time >= SLOW_INTERACTIVE) else {
+    let Some(more) = start.filter(|more| more.time >= SLOW_INTERACTIVE) else {
         return;
     };
     findings.add(
         Finding::problem(format!("{name}'s start-up files take {more}"))
             .evidence(format!(
-                "`{name} {}` with {}, compared with no start-up files; {}",
+                "`{name} {}` with {}, compared with no start-up files",
                 ARGUMENTS_WITH_FILES.join(" "),
-                shell.files,
-                launches_text(&start, "they launch")
+                shell.files
             ))
             .effect(more.effect("each interactive shell"))
             .fix(format!(
@@ -203,16 +179,14 @@ fn check_variable(
     };
     let bare = machine.clone().without_variables(|set| set == name);
     let arguments = [option, script];
-    let min_counted = if variable.may_not_launch { Nanos(0) } else { variable.problem_time };
-    let start = start_cost(
-        programs,
-        min_counted,
-        || machine.command_with(&program, &arguments),
-        || bare.command_with(&program, &arguments),
-    );
+    let start =
+        start_cost(programs, || machine.command_with(&program, &arguments), || bare.command_with(&program, &arguments));
     let shown = values::without_secrets(value);
     match start {
-        Ok(start) => findings.extend(start_file_finding(variable, &shown, &start)),
+        Ok(more) => {
+            let more = more.filter(|more| more.time >= variable.problem_time);
+            findings.extend(more.map(|more| start_file_finding(variable, &shown, more)));
+        }
         Err(UnknownCost::Full(why)) => findings.add_not_examined(format!("`{line}` with {name}={shown} {why}")),
         Err(UnknownCost::Bare(why)) => {
             hanging::report(findings, shell, &line, why);
@@ -224,19 +198,11 @@ fn check_variable(
     BareShell::Ends
 }
 
-/// Returns the finding about a file that slows down each start, or that launches programs although it must not.
-fn start_file_finding(variable: &Variable, value: &str, start: &StartCost) -> Option<Finding> {
+fn start_file_finding(variable: &Variable, value: &str, more: RunTime) -> Finding {
     let (name, reader) = (variable.name, variable.reader);
-    let launches = variable.may_not_launch && start.launches.is_some_and(|launches| launches.number > 0);
-    if !launches && start.more.is_none_or(|more| more.time < variable.problem_time) {
-        return None;
-    }
-    let time = start.more.map_or(String::new(), |more| format!(", which takes {more}"));
-    Some(
-        Finding::problem(format!("each {reader} first reads the file in {name}{time}"))
-            .evidence(format!("{name}={value}; {}", launches_text(start, "it launches")))
-            .effect(start.more.map(|more| more.effect(variable.effect)))
-            .fix(variable.fix)
-            .fix_cost(variable.fix_cost),
-    )
+    Finding::problem(format!("each {reader} first reads the file in {name}, which takes {more}"))
+        .evidence(format!("{name}={value}, compared with no {name}"))
+        .effect(more.effect(variable.effect))
+        .fix(variable.fix)
+        .fix_cost(variable.fix_cost)
 }

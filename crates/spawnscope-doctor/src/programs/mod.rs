@@ -1,23 +1,19 @@
 //! Starts the programs that checks run and time. Each check gets a share of the doctor's time. A separate process supervises each program
-//! (`supervisor`, `program_session`), and can also count the processes that the program creates (`trace`).
+//! (`supervisor`, `program_session`).
 
 mod program_session;
 mod supervisor;
-mod trace;
 
 use std::fmt::{self, Display, Formatter};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use self::supervisor::Task;
 use crate::Effect;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 /// The time limit of all measurements and of the user's programs together, without the time to end the last program.
 pub(super) const TOTAL_TIME: Duration = Duration::from_millis(3800);
-/// Processes are not counted if less time than this is left.
-const MIN_COUNTING_TIME: Duration = Duration::from_millis(20);
 /// A difference between minimum run times counts as noise up to 1/NOISE_DIVISOR of the run time, or up to `MIN_NOISE` if that is more.
 const NOISE_DIVISOR: u64 = 10;
 /// See `NOISE_DIVISOR`.
@@ -109,31 +105,6 @@ impl Display for RunTime {
     }
 }
 
-/// The number of processes that a program and its descendants create.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Launches {
-    pub(super) number: u64,
-    /// Whether the program was killed before it ended, so that it may create more.
-    pub(super) is_lower_bound: bool,
-}
-
-impl Launches {
-    /// Returns how many processes more this program creates than `other`; `None` if that is unknown.
-    pub(super) fn excess_over(self, other: Launches) -> Option<Launches> {
-        let number = self.number.saturating_sub(other.number);
-        let is_known = !other.is_lower_bound && (!self.is_lower_bound || number > 0);
-        is_known.then_some(Launches { number, ..self })
-    }
-}
-
-impl Display for Launches {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let at_least = if self.is_lower_bound { "at least " } else { "" };
-        let processes = units::counted(self.number, "process", "processes");
-        write!(formatter, "{at_least}{processes}")
-    }
-}
-
 /// Starts programs until the time for them is used up.
 pub(super) struct Programs {
     until: Instant,
@@ -153,7 +124,7 @@ impl Programs {
 
     /// Runs a program until it ends.
     pub(super) fn run(&self, command: Command, capture: Capture) -> Result<RunResult, RunError> {
-        match supervisor::run(command, self.time_limit()?, Task::Run(capture))? {
+        match supervisor::run(command, self.time_limit()?, capture)? {
             Outcome::Ended(ran) => Ok(ran),
             Outcome::TookTooLong(ran) => Err(RunError::DidNotEnd(ran.took)),
         }
@@ -167,7 +138,7 @@ impl Programs {
             if shortest.is_some_and(|shortest| !self.has_time_after(shortest)) {
                 break;
             }
-            match supervisor::run(command(), self.time_limit()?, Task::Run(Capture::Nothing))? {
+            match supervisor::run(command(), self.time_limit()?, Capture::Nothing)? {
                 Outcome::Ended(ran) if ran.succeeded => {
                     shortest = Some(shortest.map_or(ran.took, |shortest| shortest.min(ran.took)));
                 }
@@ -187,30 +158,10 @@ impl Programs {
         self.time_limit().is_ok_and(|limit| limit > Duration::from_nanos(shortest.0) * 2)
     }
 
-    /// Counts the processes that a program and its descendants create within the time limit; `None` if the program cannot be traced or
-    /// fails, or if no time is left.
-    pub(super) fn count_launches(&self, command: Command) -> Option<Launches> {
-        // Counting gets a larger share than timing, because it comes last.
-        let time_limit = self.remaining().ok()? / 4 * 3;
-        if time_limit < MIN_COUNTING_TIME {
-            return None;
-        }
-        let (ran, is_lower_bound) = match supervisor::run(command, time_limit, Task::Count).ok()? {
-            Outcome::Ended(ran) => (ran, false),
-            Outcome::TookTooLong(ran) => (ran, true),
-        };
-        let number = ran.output.len() as u64;
-        (ran.succeeded || is_lower_bound).then_some(Launches { number, is_lower_bound })
-    }
-
     /// Returns the time limit for a program: half of the remaining time, so that time is left for others if the program hangs.
     fn time_limit(&self) -> Result<Duration, RunError> {
-        Ok(self.remaining()? / 2)
-    }
-
-    fn remaining(&self) -> Result<Duration, RunError> {
         let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(RunError::NoTime) } else { Ok(left) }
+        if left.is_zero() { Err(RunError::NoTime) } else { Ok(left / 2) }
     }
 }
 

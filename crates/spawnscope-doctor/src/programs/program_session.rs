@@ -30,23 +30,16 @@ const END_SIGNALS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHU
 struct ProgramSession {
     /// The pid of the first process, which is also the session id.
     pid: i32,
-    /// Whether the first process is our tracer, which runs the program. It is ended before the others, because it delays their signals.
-    is_tracer: bool,
     /// The wait status of the first process, once it is reaped.
     status: Option<i32>,
 }
 
 impl ProgramSession {
     /// Forks the first process, without waiting for its exec, which may hang.
-    fn start(
-        output: &PipeWriter,
-        capture: Capture,
-        is_tracer: bool,
-        body: impl FnOnce() -> i32,
-    ) -> io::Result<ProgramSession> {
+    fn start(output: &PipeWriter, capture: Capture, body: impl FnOnce() -> i32) -> io::Result<ProgramSession> {
         // SAFETY: the supervisor is single-threaded, so its child may do anything.
         match unsafe { fork() }? {
-            ForkResult::Parent { child } => Ok(ProgramSession { pid: child.as_raw(), is_tracer, status: None }),
+            ForkResult::Parent { child } => Ok(ProgramSession { pid: child.as_raw(), status: None }),
             ForkResult::Child => {
                 // If the program kills the supervisor, nothing else ends it.
                 die_with_parent(libc::SIGKILL);
@@ -105,11 +98,6 @@ impl ProgramSession {
         if self.status.is_some() && self.ends_within(GRACE) {
             return;
         }
-        if self.is_tracer && self.status.is_none() {
-            // SAFETY: a plain system call on a child that was not reaped. Its tracees continue untraced.
-            unsafe { libc::kill(self.pid, libc::SIGKILL) };
-            self.ends_within(CHECK_INTERVAL * 5);
-        }
         for signals in END_SIGNALS {
             self.signal(signals);
             if self.ends_within(GRACE) {
@@ -134,13 +122,12 @@ pub(super) fn run(
     doctor: BorrowedFd<'_>,
     time_limit: Duration,
     capture: Capture,
-    is_tracer: bool,
     body: impl FnOnce() -> i32,
 ) -> io::Result<Outcome> {
     let (reader, writer) = io::pipe()?;
     ioctl_fionbio(&reader, true)?;
     let began = Instant::now();
-    let mut session = ProgramSession::start(&writer, capture, is_tracer, body)?;
+    let mut session = ProgramSession::start(&writer, capture, body)?;
     drop(writer);
     let ended = pidfd(Pid(session.pid))?;
     let mut bytes = Vec::new();

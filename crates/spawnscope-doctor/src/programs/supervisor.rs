@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::program_session::{self, GRACE};
-use super::{Capture, Outcome, RunError, RunResult, trace};
+use super::{Capture, Outcome, RunError, RunResult};
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::process::is_readable_within;
@@ -28,18 +28,9 @@ const HEADER_BYTES: usize = 9;
 /// The exit status of a shell for a program that cannot be executed.
 const NOT_EXECUTED: i32 = 127;
 
-/// What to do with a program.
-#[derive(Clone, Copy)]
-pub(super) enum Task {
-    /// Run the program.
-    Run(Capture),
-    /// Trace the program. The output then has one byte for each process that it and its descendants create.
-    Count,
-}
-
-/// Runs a task in a supervisor, for up to `time_limit`.
-pub(super) fn run(command: Command, time_limit: Duration, task: Task) -> Result<Outcome, RunError> {
-    let (bytes, is_over) = run_supervisor(command, time_limit, task).map_err(|_| RunError::NotStarted)?;
+/// Runs a program in a supervisor, for up to `time_limit`.
+pub(super) fn run(command: Command, time_limit: Duration, capture: Capture) -> Result<Outcome, RunError> {
+    let (bytes, is_over) = run_supervisor(command, time_limit, capture).map_err(|_| RunError::NotStarted)?;
     match (bytes.first(), is_over) {
         (Some(&NOT_STARTED), _) => Err(RunError::NotStarted),
         (Some(_), _) => decode(&bytes).ok_or(RunError::SupervisorKilled),
@@ -49,10 +40,10 @@ pub(super) fn run(command: Command, time_limit: Duration, task: Task) -> Result<
 }
 
 /// Runs a supervisor. Returns what it sends, and whether it has ended.
-fn run_supervisor(mut command: Command, time_limit: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
+fn run_supervisor(mut command: Command, time_limit: Duration, capture: Capture) -> io::Result<(Vec<u8>, bool)> {
     let (mut answer, supervisor_end) = UnixStream::pair()?;
     let supervisor = IsolatedChild::fork(Some(supervisor_end.as_fd()), || {
-        let outcome = serve(&mut command, time_limit, task);
+        let outcome = serve(&mut command, time_limit, capture);
         let answer = outcome.map_or_else(|_| vec![NOT_STARTED], |outcome| encode(&outcome));
         // SAFETY: standard input is the supervisor's end of the connection, which no other object here owns.
         let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
@@ -71,8 +62,8 @@ fn run_supervisor(mut command: Command, time_limit: Duration, task: Task) -> io:
     Ok((bytes, is_over))
 }
 
-/// Performs a task; runs in the supervisor. The supervisor becomes the parent of orphans, so that it can detect when no process is left.
-fn serve(command: &mut Command, time_limit: Duration, task: Task) -> io::Result<Outcome> {
+/// Runs the program; this code runs in the supervisor. The supervisor becomes the parent of orphans, so that it can detect when no process is left.
+fn serve(command: &mut Command, time_limit: Duration, capture: Capture) -> io::Result<Outcome> {
     // SAFETY: plain system calls in one of our own processes. In a session of its own, the process gets no signals from the terminal.
     unsafe {
         libc::setsid();
@@ -83,15 +74,10 @@ fn serve(command: &mut Command, time_limit: Duration, task: Task) -> io::Result<
     }
     let doctor = io::stdin();
     let doctor = doctor.as_fd();
-    match task {
-        Task::Run(capture) => program_session::run(doctor, time_limit, capture, false, || {
-            let _not_executed = command.exec();
-            NOT_EXECUTED
-        }),
-        Task::Count => {
-            program_session::run(doctor, time_limit, Capture::Stdout, true, || trace::report_launches(command))
-        }
-    }
+    program_session::run(doctor, time_limit, capture, || {
+        let _not_executed = command.exec();
+        NOT_EXECUTED
+    })
 }
 
 fn encode(outcome: &Outcome) -> Vec<u8> {

@@ -21,7 +21,6 @@ fn shell(script: &str, directory: &tempfile::TempDir) -> Command {
 fn no_program_is_started_when_the_time_for_it_is_up() {
     let late = programs_with(Duration::ZERO);
     assert_eq!(late.run(Command::new("true"), Capture::Nothing).err(), Some(RunError::NoTime));
-    assert_eq!(late.count_launches(Command::new("true")), None);
     assert!(programs_with(LONG).run(Command::new("true"), Capture::Nothing).is_ok_and(|ran| ran.succeeded));
 }
 
@@ -113,38 +112,4 @@ fn a_background_job_that_ends_soon_is_not_killed() {
         programs_with(LONG).run(shell(script, &directory), Capture::Nothing).unwrap();
         ok_if(directory.path().join("done").exists(), || "not done".to_owned())
     });
-    best_of_three(|| {
-        let directory = tempfile::tempdir().unwrap();
-        assert!(programs_with(LONG).count_launches(shell(script, &directory)).is_some());
-        ok_if(directory.path().join("done").exists(), || "not done".to_owned())
-    });
-}
-
-#[test]
-fn processes_are_counted_and_threads_are_not() {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "(:); (: | :); true"]);
-    // There are two subshells, and the second one has a pipeline of two processes.
-    let launches = programs_with(LONG).count_launches(shell).unwrap();
-    assert_eq!(launches.to_string(), "4 processes");
-}
-
-#[test]
-fn the_count_of_a_program_that_does_not_end_is_a_lower_bound() {
-    let directory = tempfile::tempdir().unwrap();
-    best_of_three(|| {
-        let script = "(:); (:); sleep 60 & wait";
-        let launches = programs_with(Duration::from_secs(2)).count_launches(shell(script, &directory));
-        let counted = launches.map(|launches| launches.to_string());
-        ok_if(counted.as_deref() == Some("at least 3 processes"), || format!("{counted:?}"))
-    });
-    let few = Launches { number: 3, is_lower_bound: false };
-    assert_eq!(truncated(5).excess_over(few), Some(truncated(2)));
-    // A difference from a truncated count is unknown.
-    assert_eq!(truncated(3).excess_over(few), None);
-    assert_eq!(few.excess_over(truncated(1)), None);
-}
-
-fn truncated(number: u64) -> Launches {
-    Launches { number, is_lower_bound: true }
 }
