@@ -2,7 +2,6 @@
 //! Each check (`checks`, one file each) then examines the machine, the measurements, and the environment of the process (`environment`).
 //! Nothing here prints or changes anything: applying a fix is the user's decision.
 
-mod audit;
 pub mod checks;
 pub mod environment;
 pub mod findings;

@@ -1,5 +1,5 @@
-//! Programs that git launches in the repository of the working directory: hooks, a file-system monitor, and filters that are started once
-//! per file.
+//! Programs that git launches in the repository of the working directory: hooks that run in nearly every command, a file-system monitor, and
+//! filters that are started once per file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,25 +12,6 @@ use spawnscope_data::units;
 
 /// Hooks that run at each change of the index or of a reference, when few users expect git to run a program.
 const FREQUENT_HOOKS: [&str; 2] = ["post-index-change", "reference-transaction"];
-/// The other hooks that git runs in a working tree (githooks(5)).
-const OTHER_HOOKS: [&str; 16] = [
-    "applypatch-msg",
-    "pre-applypatch",
-    "post-applypatch",
-    "pre-commit",
-    "pre-merge-commit",
-    "prepare-commit-msg",
-    "commit-msg",
-    "post-commit",
-    "pre-rebase",
-    "post-checkout",
-    "post-merge",
-    "pre-push",
-    "push-to-checkout",
-    "pre-auto-gc",
-    "post-rewrite",
-    "sendemail-validate",
-];
 /// How many times `git status` is timed, with and without the monitor.
 const RUNS: usize = 2;
 /// A monitor that adds this much to `git status` is a problem.
@@ -105,23 +86,15 @@ impl Repository<'_> {
     }
 
     fn hooks(&self, directory: &Path, launch: Option<Nanos>, findings: &mut Findings) {
-        let active: Vec<&str> = FREQUENT_HOOKS
-            .into_iter()
-            .chain(OTHER_HOOKS)
-            .filter(|name| self.machine.is_executable(directory.join(name)))
-            .collect();
+        let active: Vec<&str> =
+            FREQUENT_HOOKS.into_iter().filter(|name| self.machine.is_executable(directory.join(name))).collect();
         if active.is_empty() {
             return;
         }
-        let frequent: Vec<&str> = active.iter().copied().filter(|name| FREQUENT_HOOKS.contains(name)).collect();
-        let title = if frequent.is_empty() {
-            format!("git runs hooks here: {}", active.join(", "))
-        } else {
-            format!("git runs a hook in nearly every command: {}", frequent.join(", "))
-        };
+        let active = active.join(", ");
         findings.add(
-            Finding::problem_if(!frequent.is_empty(), title)
-                .evidence(format!("executable files in {}: {}", directory.display(), active.join(", ")))
+            Finding::problem(format!("git runs a hook in nearly every command: {active}"))
+                .evidence(format!("executable files in {}: {active}", directory.display()))
                 .effect(launch.map(|launch| Effect::modelled(launch, "each run of a hook, at least")))
                 .fix("see what they launch: `spawnscope record -- git status`, `git commit`; hooks with nothing to do should exit at once")
                 .fix("a tool that only reads can disable them: `git -c core.hooksPath=/dev/null ...`")

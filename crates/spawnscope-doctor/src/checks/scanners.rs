@@ -76,15 +76,14 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
             false => "whether first launches of fresh files are slower: too few could be timed",
         });
     }
-    let suspects = suspects(examination, &marks);
-    if suspects.is_empty() && delay.is_none() && stuck.is_none() {
+    // A daemon that causes no delay may have its marks on other file systems.
+    if marks.holders.is_empty() && delay.is_none() && stuck.is_none() {
         return;
     }
-    // A daemon that causes no delay may have its marks on other file systems.
     let matters = delay.is_some() || stuck.is_some();
     let mut finding = Finding::problem_if(matters, title(&marks.names(), delay.as_ref(), stuck))
         .effect(delay.map(|delay| Effect::measured(delay.span, delay.affected)).or(stuck.map(stuck_effect)));
-    for line in suspects {
+    for line in suspects(examination, &marks) {
         finding = finding.evidence(line);
     }
     if let Some(scan) = scan {
@@ -176,10 +175,7 @@ fn title(holders: &str, delay: Option<&Delay>, stuck: Option<StuckOperation>) ->
                 _ => format!("the first launch of a file does not finish: {who} blocks it"),
             }
         }
-        None if !holders.is_empty() => {
-            format!("{holders} scans files when they are opened or executed, but no delay was seen")
-        }
-        None => "a product that can delay launches is running, but no delay was seen".to_owned(),
+        None => format!("{holders} scans files when they are opened or executed, but no delay was seen"),
     }
 }
 

@@ -69,7 +69,7 @@ fn a_first_launch_that_does_not_end_is_a_problem_even_without_a_known_scanner() 
 }
 
 #[test]
-fn a_delay_without_a_daemon_is_reported_and_a_daemon_without_a_delay_is_a_note() {
+fn a_delay_is_reported_without_marks_and_a_known_daemon_is_only_evidence() {
     let unknown = Tree::new().process(7, 1, "bash", 1);
     expect_finding(
         "scanners",
@@ -81,8 +81,9 @@ fn a_delay_without_a_daemon_is_reported_and_a_daemon_without_a_delay_is_a_note()
     // The kernel truncates the name `falcon-sensor-bpf` to the second one.
     for name in ["falcon-sensor", "falcon-sensor-b"] {
         let known = Tree::new().process(7, 1, name, 1);
-        let words = ["CrowdStrike", "no delay was seen"];
-        expect_finding("scanners", &known.machine(), &usual_measurements(), Severity::Note, &words);
+        let words = ["an unknown program scans the file", "CrowdStrike"];
+        expect_finding("scanners", &known.machine(), &with_slow_first_launches(), Severity::Problem, &words);
+        expect_nothing("scanners", &known.machine(), &usual_measurements());
     }
 }
 
