@@ -113,15 +113,14 @@ impl Repository<'_> {
         let build = self.query(&["version", "--build-options"])?.unwrap_or_default();
         let has_builtin = build.contains("feature: fsmonitor--daemon");
         const WITHOUT_MONITOR: [&str; 2] = ["-c", "core.fsmonitor=false"];
-        let without = self.programs.shortest(RUNS, || self.status(&WITHOUT_MONITOR)).and_then(RunTime::complete);
-        let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || self.status(&[]))?, without)));
-        findings.add(monitor_finding(&monitor, has_builtin, with.ok()));
-        match (without, with) {
-            (Err(why), _) => {
-                hanging::report(findings, "git status without its monitor", "git -c core.fsmonitor=false status", why);
-            }
-            (_, Err(why)) => findings.add_not_examined(format!("`git status` with its monitor {why}")),
-            _ => {}
+        let without = self.programs.shortest(RUNS, || self.status(&WITHOUT_MONITOR));
+        let line = "git -c core.fsmonitor=false status";
+        let Some(without) = hanging::baseline(findings, "git status without its monitor", line, without) else {
+            return Ok(());
+        };
+        match self.programs.shortest(RUNS, || self.status(&[])) {
+            Ok(with) => findings.add(monitor_finding(&monitor, has_builtin, with, without)),
+            Err(why) => findings.add_not_examined(format!("`git status` with its monitor {why}")),
         }
         Ok(())
     }
@@ -164,24 +163,20 @@ impl Repository<'_> {
     }
 }
 
-/// Returns the finding for a monitor that is a program. `times` are those of `git status` with the monitor and without, if known.
-fn monitor_finding(monitor: &str, has_builtin: bool, times: Option<(RunTime, Nanos)>) -> Finding {
-    let more = times.and_then(|(with, without)| with.beyond_noise(without));
+/// Returns the finding for a monitor that is a program; the times are those of `git status`.
+fn monitor_finding(monitor: &str, has_builtin: bool, with: RunTime, without: Nanos) -> Finding {
+    let more = with.beyond_noise(without);
     let own = match has_builtin {
         true => "git's own monitor launches nothing: `git config core.fsmonitor true`",
         false => "this git has no built-in monitor",
     };
-    Finding::problem_if(
-        more.is_some_and(|more| more.time >= SLOW),
-        "git launches a file-system monitor for each status",
-    )
-    .evidence(format!("core.fsmonitor={}", values::program(monitor)))
-    .evidence_if(
-        times.map(|(with, without)| format!("`git status` takes {with} with it, {} without", units::time(without))),
-    )
-    .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
-    .fix(format!(
-        "{own}; small repositories do not need one: `git config --show-origin core.fsmonitor` shows where it is set"
-    ))
-    .fix_cost("in large repositories, a status without a monitor examines each file")
+    let is_slow = more.is_some_and(|more| more.time >= SLOW);
+    Finding::problem_if(is_slow, "git launches a file-system monitor for each status")
+        .evidence(format!("core.fsmonitor={}", values::program(monitor)))
+        .evidence(format!("`git status` takes {with} with it, {} without", units::time(without)))
+        .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
+        .fix(format!(
+            "{own}; small repositories do not need one: `git config --show-origin core.fsmonitor` shows where it is set"
+        ))
+        .fix_cost("in large repositories, a status without a monitor examines each file")
 }

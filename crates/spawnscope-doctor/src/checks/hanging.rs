@@ -1,4 +1,4 @@
-//! Findings about programs that hang although they have almost nothing to do.
+//! Programs that have almost nothing to do: their time is the baseline of a comparison, and a finding if they hang.
 
 use crate::programs::{RunError, RunTime};
 use crate::{Finding, Findings};
@@ -7,6 +7,16 @@ use spawnscope_data::units;
 
 /// If a time limit is shorter than this, even a healthy program may not finish in time.
 const MIN_TIME_LIMIT: Nanos = Nanos(250_000_000);
+
+/// Returns the time of a program that has almost nothing to do, or reports why there is none.
+pub(super) fn baseline(
+    findings: &mut Findings,
+    program: &str,
+    command_line: &str,
+    timed: Result<RunTime, RunError>,
+) -> Option<Nanos> {
+    timed.and_then(RunTime::complete).map_err(|why| report(findings, program, command_line, why)).ok()
+}
 
 /// Reports why `program` could not be timed; it was started by `command_line`. A program that did not end is a problem if it had enough
 /// time.

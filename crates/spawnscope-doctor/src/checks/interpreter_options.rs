@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use crate::programs::{Programs, RunError, RunTime};
+use super::hanging;
+use crate::programs::{Programs, RunError};
 use crate::{Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -44,9 +45,9 @@ impl OptionVariable {
         let (name, interpreter, line) = (self.name, self.interpreter, self.line());
         let shortest =
             |machine: &Machine| programs.shortest(RUNS, || machine.command_with(program, self.no_op_arguments));
-        let bare = match shortest(&machine.clone().without_variables(|set| set == name)).and_then(RunTime::complete) {
-            Ok(bare) => bare,
-            Err(why) => return findings.add_not_examined(format!("`{line}` without {name} {why}")),
+        let bare = shortest(&machine.clone().without_variables(|set| set == name));
+        let Some(bare) = hanging::baseline(findings, interpreter, &line, bare) else {
+            return;
         };
         let (title, times, effect) = match shortest(machine) {
             Ok(full) => {

@@ -37,9 +37,8 @@ fn check_python(machine: &Machine, programs: &Programs, program: &Path, findings
         Err(_) => program.to_owned(),
     };
     let bare = programs.shortest(RUNS, || machine.command_with(&python, &["-I", "-S", "-c", "pass"]));
-    let bare = match bare.and_then(RunTime::complete) {
-        Ok(bare) => bare,
-        Err(why) => return hanging::report(findings, "python3", &line, why),
+    let Some(bare) = hanging::baseline(findings, "python3", &line, bare) else {
+        return;
     };
     let full = match programs.shortest(RUNS, || machine.command_with(&python, &["-c", "pass"])) {
         Ok(full) => full,

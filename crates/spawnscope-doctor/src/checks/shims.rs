@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::hanging;
-use crate::programs::{Capture, Programs, RunError, RunTime};
+use crate::programs::{Capture, Programs, RunError};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -166,12 +166,9 @@ impl Shim {
         let (program, manager) = (self.program, self.manager);
         // The shim may hang and use up the time, so it comes last.
         let real = programs.shortest(RUNS, || command(machine, &self.real, &[version]));
-        let real = match real.and_then(RunTime::complete) {
-            Ok(real) => real,
-            Err(why) => {
-                let line = format!("{} {version}", self.real.display());
-                return hanging::report(findings, program, &line, why);
-            }
+        let line = format!("{} {version}", self.real.display());
+        let Some(real) = hanging::baseline(findings, program, &line, real) else {
+            return;
         };
         let shim = match programs.shortest(RUNS, || command(machine, &self.file, &[version])) {
             Ok(shim) => shim,
