@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{hanging, values};
+use super::hanging;
 use crate::programs::{Capture, Programs, RunError, RunResult, RunTime};
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -172,7 +172,8 @@ fn monitor_finding(monitor: &str, has_builtin: bool, with: RunTime, without: Nan
     };
     let is_slow = more.is_some_and(|more| more.time >= SLOW);
     Finding::problem_if(is_slow, "git launches a file-system monitor for each status")
-        .evidence(format!("core.fsmonitor={}", values::program(monitor)))
+        // Arguments of the program may be secrets.
+        .evidence(format!("core.fsmonitor={}", monitor.split_whitespace().next().unwrap_or_default()))
         .evidence(format!("`git status` takes {with} with it, {} without", units::time(without)))
         .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
         .fix(format!(

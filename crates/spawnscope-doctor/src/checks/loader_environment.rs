@@ -34,46 +34,43 @@ pub(crate) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str
 }
 
 pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
-    let machine = examination.machine;
-    check_preload_file(machine, findings);
-    let set: Vec<(&str, String)> = variables(machine).collect();
-    if set.is_empty() {
-        return;
+    check_preload_file(examination.machine, findings);
+    let set: Vec<(&str, String)> = variables(examination.machine).collect();
+    if !set.is_empty() {
+        findings.add(variables_finding(examination, programs, &set));
     }
+}
+
+fn variables_finding(examination: &Examination<'_>, programs: &Programs, set: &[(&str, String)]) -> Finding {
+    let machine = examination.machine;
     let with = time_with_variables(examination.measured);
-    let without = examination.measured.without_loader_variables;
-    let more = with.zip(without).map(|(with, without)| with.excess_over(without));
+    let times = with.zip(examination.measured.without_loader_variables);
+    let more = times.map(|(with, without)| with.excess_over(without));
     let missing: Vec<String> = set.iter().flat_map(|(name, value)| missing_paths(machine, name, value)).collect();
     let faults = [
         (!missing.is_empty()).then(|| format!("missing: {}", missing.join(", "))),
         unloadable_libraries(machine, programs, &missing),
-        relative_directory(&set),
+        relative_directory(set),
     ];
-    let is_faulty = faults.iter().any(Option::is_some);
-    let matters = is_faulty || more.is_some_and(|more| more.time >= MIN_PROBLEM);
-    let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
-    let names = names.join(", ");
+    let matters = faults.iter().any(Option::is_some) || more.is_some_and(|more| more.time >= MIN_PROBLEM);
+    let names = set.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let changes = if set.len() == 1 { "changes" } else { "change" };
     let mut finding = Finding::problem_if(matters, format!("{names} {changes} each start of a program"))
         .effect(more.map(|more| more.effect("each launch of a dynamic program")));
-    for (name, value) in &set {
+    for (name, value) in set {
         let meaning = VARIABLES.iter().find(|(variable, _)| variable == name).map_or("", |(_, meaning)| *meaning);
         finding = finding.evidence(format!("{name}={}: {meaning}", values::without_secrets(value)));
     }
-    for fault in faults {
-        finding = finding.evidence_if(fault);
-    }
-    if let (Some(with), Some(without)) = (with, without) {
-        let without = units::time(without);
-        finding = finding.evidence(format!("`true` takes {with} with {names}, {without} without"));
-    }
-    findings.add(
-        finding
-            .fix("find out what sets them: a start-up file, a module system, a wrapper script")
-            .fix("set them only for the program that needs them (`LD_PRELOAD=... program`), not for the whole environment")
-            .fix("instead of LD_LIBRARY_PATH, use a line in /etc/ld.so.conf.d and ldconfig, or an rpath in the program")
-            .fix_cost("each program that needs the variables must then be given them separately"),
-    );
+    faults
+        .into_iter()
+        .fold(finding, Finding::evidence_if)
+        .evidence_if(
+            times.map(|(with, without)| format!("`true` takes {with} with {names}, {} without", units::time(without))),
+        )
+        .fix("find out what sets them: a start-up file, a module system, a wrapper script")
+        .fix("set them only for the program that needs them (`LD_PRELOAD=... program`), not for the whole environment")
+        .fix("instead of LD_LIBRARY_PATH, use a line in /etc/ld.so.conf.d and ldconfig, or an rpath in the program")
+        .fix_cost("each program that needs the variables must then be given them separately")
 }
 
 /// Returns the libraries that glibc's loader fails to load when `true` is started, according to its messages, except for missing ones.

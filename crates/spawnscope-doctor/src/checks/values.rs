@@ -1,7 +1,5 @@
 //! Formats values of environment variables for display. They may contain secrets, so only the part that matters for the finding is shown.
 
-use spawnscope_data::units;
-
 const MASK: &str = "***";
 
 /// Returns a list of paths, in which assigned values (`name=...`) and everything after the scheme of a URL are masked.
@@ -23,25 +21,9 @@ fn mask_assignment(text: &str) -> String {
     }
 }
 
-/// Returns the program of a command line, and the number of its arguments.
-pub(super) fn program(command: &str) -> String {
-    let mut words = command.split_whitespace();
-    let program = without_secrets(words.next().unwrap_or_default());
-    match words.count() {
-        0 => program,
-        others => format!("{program} with {}", units::counted(others as u64, "argument", "arguments")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_program_of_a_command_is_shown() {
-        assert_eq!(program("/x/monitor --token hunter2"), "/x/monitor with 2 arguments");
-        assert_eq!(program("/x/monitor"), "/x/monitor");
-    }
 
     #[test]
     fn paths_are_shown_without_assigned_values_and_url_contents() {
