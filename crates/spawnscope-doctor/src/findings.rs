@@ -184,11 +184,6 @@ impl Findings {
         self.found.push(Finding { check: self.check, examined: self.examined, ..finding });
     }
 
-    /// Adds a finding of this check, if there is one.
-    pub(super) fn extend(&mut self, finding: Option<Finding>) {
-        finding.into_iter().for_each(|finding| self.add(finding));
-    }
-
     /// Adds something that this check could not examine.
     pub fn add_not_examined(&mut self, what: impl Into<String>) {
         self.not_examined.push(NotExamined { check: self.check, what: what.into() });

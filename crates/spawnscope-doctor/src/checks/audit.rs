@@ -30,7 +30,9 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
         return findings.add_not_examined("loaded audit rules: only root can read them, outside of containers");
     };
     let every: Vec<String> = rules.iter().filter_map(rule_on_every_call).collect();
-    findings.extend(every.first().map(|first| finding(every.len() as u64, first, examination.measured.system_call)));
+    if let Some(first) = every.first() {
+        findings.add(finding(every.len() as u64, first, examination.measured.system_call));
+    }
 }
 
 /// Returns the finding for rules on all system calls; `call` is the time of a system call while they are loaded. Their effect is unknown: no

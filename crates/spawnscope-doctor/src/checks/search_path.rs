@@ -45,18 +45,15 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-/// Reports the directories that were not tried: the names of a few, or the number of many.
 fn report_untried(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findings) {
     let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
-    let untried_directories: Vec<&PathBuf> = path.iter().filter(|directory| untried.contains(directory)).collect();
-    let directories = match untried_directories.len() {
-        0 => return,
-        few if few <= MAX_NAMED => names(&untried_directories),
-        many => format!("{many} directories of PATH, the first of them {}", untried_directories[0].display()),
-    };
-    findings.add_not_examined(format!(
-        "{directories}: not tried, for lack of time or of processes; left out of all checks"
-    ));
+    let untried: Vec<&PathBuf> = path.iter().filter(|directory| untried.contains(directory)).collect();
+    if !untried.is_empty() {
+        let directories = names(&untried);
+        findings.add_not_examined(format!(
+            "{directories}: not tried, for lack of time or of processes; left out of all checks"
+        ));
+    }
 }
 
 fn report_useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findings) {

@@ -56,10 +56,7 @@ fn many_untried_directories_are_one_entry() {
     let diagnosis = diagnose("search-path", &machine, &measured);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     let [not_examined] = &diagnosis.not_examined[..] else { panic!("{diagnosis:?}") };
-    assert!(
-        not_examined.what.contains("900 directories of PATH") && not_examined.what.contains("/gone/0"),
-        "{not_examined:?}"
-    );
+    assert!(not_examined.what.starts_with("/gone/0, /gone/1, /gone/2 and 897 more: not tried"), "{not_examined:?}");
 }
 
 #[test]
