@@ -200,12 +200,7 @@ fn keys<'r>(outcome: &'r Outcome, row: &'r Row) -> Vec<(&'r str, &'r Value)> {
 /// Returns a description of the row by its keys.
 #[must_use]
 pub fn label(outcome: &Outcome, row: &Row) -> String {
-    label_by_columns(outcome.columns.iter(), row)
-}
-
-/// Returns a description of the row by those of its keys that are in `columns`.
-pub(super) fn label_by_columns<'c>(columns: impl Iterator<Item = &'c Column>, row: &Row) -> String {
-    let keys = columns.filter(|column| column.is_key);
+    let keys = outcome.columns.iter().filter(|column| column.is_key);
     let words = keys.filter_map(|column| match (row.get(&column.name), column.unit) {
         (Value::Text(text), _) if text.is_empty() => None,
         (Value::Text(text), _) => Some(text.clone()),

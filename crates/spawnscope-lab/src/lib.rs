@@ -7,7 +7,9 @@ pub mod context;
 pub mod experiments;
 pub mod harness;
 pub mod keeper;
+pub mod linearity;
 pub mod machine;
+pub mod memory;
 pub mod outcome;
 pub mod worker;
 
@@ -17,10 +19,7 @@ mod conditions;
 mod copies;
 mod disk;
 mod fit;
-pub mod linearity;
-pub mod memory;
 mod noise_notes;
-pub mod run_conditions;
 mod shell;
 mod tiny;
 

@@ -5,11 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::fit::slope_within_intervals;
 use super::harness::Estimate;
 use super::noise_notes::is_within_noise;
-use super::outcome::Outcome;
 
 /// A line that explains a smaller share of the variance than this does not hold.
 const MIN_EXPLAINED: f64 = 0.95;
-const BYTES_IN_A_MB: f64 = 1e6;
 
 /// How well a line describes its points.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,24 +33,6 @@ impl Linearity {
         let holds = !bends && explained.is_some_and(|share| share >= MIN_EXPLAINED);
         let each_ns = if holds { Vec::new() } else { costs_at_ends(&points) };
         Linearity { holds, bends, each_ns }
-    }
-}
-
-impl Outcome {
-    /// Judges each line again, because the reports of old versions lack the result.
-    pub fn judge_lines(&mut self) {
-        let series = self.series();
-        let mut found = Vec::new();
-        for fit in &self.fits {
-            let unit = if fit.x_unit == "MB" { BYTES_IN_A_MB } else { 1.0 };
-            let points = series.iter().find(|(name, _)| *name == fit.series);
-            let points = points.map_or(&[][..], |(_, points)| points);
-            let scaled: Vec<(f64, &Estimate)> = points.iter().map(|(x, y)| (x / unit, *y)).collect();
-            found.push(Linearity::judge(&scaled, fit.r_squared));
-        }
-        for (fit, found) in self.fits.iter_mut().zip(found) {
-            fit.linearity = found;
-        }
     }
 }
 

@@ -1,12 +1,13 @@
-//! The properties of the machine that a reader must know to compare reports.
+//! The properties of the machine, and the conditions of the run, that a reader must know to compare reports.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use nix::sys::resource::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 use super::memory::meminfo;
-use super::run_conditions::RunConditions;
 
 /// The machine of a report. Properties that cannot be determined are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,9 +30,21 @@ pub struct Machine {
     pub as_root: bool,
     /// The version of spawnscope.
     pub spawnscope: String,
-    /// Conditions that may differ in the next run.
-    #[serde(flatten)]
-    pub run_conditions: RunConditions,
+    /// The load average of the last minute before the run.
+    #[serde(default)]
+    pub load_before: Option<f64>,
+    /// The load average of the last minute of the run. It includes the lab's own load.
+    #[serde(default)]
+    pub load_after: Option<f64>,
+    /// The type of the file system with the lab's programs.
+    #[serde(default)]
+    pub file_system: Option<String>,
+    /// The hard limit on open files.
+    #[serde(default, rename = "most_open_files")]
+    pub max_open_files: Option<u64>,
+    /// The file that `/bin/sh` links to.
+    #[serde(default)]
+    pub sh: Option<String>,
 }
 
 impl Machine {
@@ -50,9 +63,39 @@ impl Machine {
             huge_pages: huge_pages.and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())),
             as_root: rustix::process::geteuid().is_root(),
             spawnscope: env!("CARGO_PKG_VERSION").to_owned(),
-            run_conditions: RunConditions::default(),
+            load_before: None,
+            load_after: None,
+            file_system: None,
+            max_open_files: None,
+            sh: None,
         }
     }
+
+    /// Reads the conditions of a run that has its files in `directory`.
+    pub fn read_conditions(&mut self, directory: &Path) {
+        self.load_before = read_load();
+        self.file_system = file_system(directory);
+        self.max_open_files = getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard);
+        self.sh = fs::canonicalize("/bin/sh").ok().map(|path| path.to_string_lossy().into_owned());
+    }
+}
+
+/// Returns the load average of the last minute.
+#[must_use]
+pub fn read_load() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+/// Returns the type of the file system that a directory is on, according to its mount.
+fn file_system(directory: &Path) -> Option<String> {
+    let directory = File::open(directory).ok()?;
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_raw_fd())).ok()?;
+    let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount))?;
+    // The type follows the dash, see proc_pid_mountinfo(5).
+    Some(line.split_once(" - ")?.1.split(' ').next()?.to_owned())
 }
 
 fn processor_field(processors: &str, name: &str) -> Option<String> {
@@ -92,5 +135,15 @@ mod tests {
         fs::create_dir_all(root.path().join("sys/hypervisor")).unwrap();
         fs::write(root.path().join("sys/hypervisor/type"), "xen\n").unwrap();
         assert_eq!(is_virtual(None, root.path()), Some(true));
+    }
+
+    #[test]
+    fn the_conditions_of_this_process_are_read() {
+        let mut found = Machine::read();
+        found.read_conditions(Path::new("/proc"));
+        assert_eq!(found.file_system.as_deref(), Some("proc"));
+        assert!(found.load_before.is_some_and(|load| load >= 0.0));
+        assert!(found.max_open_files > Some(0));
+        assert!(found.sh.as_deref().is_some_and(|path| path.starts_with('/')));
     }
 }

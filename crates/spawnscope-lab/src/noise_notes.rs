@@ -1,9 +1,9 @@
 //! Adds notes on results whose noise is larger than the effect that the experiment looks for. `Outcome::compare` adds such notes for
 //! comparisons with a base.
 
-use super::compare::{column_words, interval, label_by_columns};
+use super::compare::{column_words, interval, label};
 use super::harness::Estimate;
-use super::outcome::{Outcome, Row, Unit, Value};
+use super::outcome::{Outcome, Value};
 
 /// If there are more names than this, only their number is shown.
 const MAX_NAMES: usize = 5;
@@ -33,36 +33,11 @@ impl Outcome {
                 .rows
                 .iter()
                 .filter(|row| are_indistinguishable(row.get(base), row.get(column)))
-                .map(|row| self.short_label(row))
+                .map(|row| label(self, row))
                 .collect();
             let which = format!("between {} and {}", column_words(base), column_words(column));
             self.note_noise(&which, &names, self.rows.len(), "cases");
         }
-    }
-
-    /// Cases with the same text keys form a series, whose first case is the smallest. Adds a note with the cases that do not differ in this
-    /// column from the first of their series.
-    pub fn note_indistinguishable_rows(&mut self, column: &str) {
-        let others = self.rows.iter().filter_map(|row| {
-            let first = self.rows.iter().find(|other| self.text_keys(other) == self.text_keys(row))?;
-            (!std::ptr::eq(first, row)).then_some((first, row))
-        });
-        let others: Vec<(&Row, &Row)> = others.collect();
-        let indistinguishable =
-            others.iter().filter(|(first, row)| are_indistinguishable(first.get(column), row.get(column)));
-        let names: Vec<String> = indistinguishable.map(|(_, row)| self.short_label(row)).collect();
-        let count = others.len();
-        self.note_noise("from the first case of its kind", &names, count, "cases");
-    }
-
-    fn text_keys(&self, row: &Row) -> Vec<Value> {
-        let keys = self.columns.iter().filter(|column| column.is_key && column.unit == Unit::Text);
-        keys.map(|key| row.get(&key.name).clone()).collect()
-    }
-
-    /// Returns a description of a row by its keys, without numbers that are the same in all rows.
-    fn short_label(&self, row: &Row) -> String {
-        label_by_columns(self.columns.iter().filter(|column| !self.is_constant_key(column)), row)
     }
 
     /// Adds a note that the noise hides a difference. `names` are the cases or series (`kind`) in which it does, out of `count`; `which`
@@ -105,7 +80,7 @@ pub(super) fn is_within_noise(base: &Estimate, value: &Estimate) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::{Scale, key, measure};
+    use super::super::outcome::{Row, Scale, Unit, key, measure};
     use super::*;
 
     fn estimate(median: f64) -> Value {
@@ -151,25 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn columns_and_rows_that_do_not_differ_are_named() {
+    fn cases_whose_columns_do_not_differ_are_named() {
         let mut found = outcome(&ROWS);
         found.note_indistinguishable_columns("before_ns", &["during_ns"]);
-        found.note_indistinguishable_rows("before_ns");
-        assert_eq!(
-            found.notes,
-            [
-                "the noise is larger than the difference between before and during: fork, 8 threads",
-                "the noise is larger than the difference from the first case of its kind: vfork, 8 threads"
-            ]
-        );
+        assert_eq!(found.notes, ["the noise is larger than the difference between before and during: fork, 8 threads"]);
     }
 
     #[test]
-    fn many_names_are_counted_and_keys_equal_in_all_rows_are_omitted() {
-        // All rows have 250 threads, which their names therefore omit.
-        let mut found = outcome(&[equal("a"), equal("b"), ("c", 250, 100.0, 300.0)]);
-        found.note_indistinguishable_columns("before_ns", &["during_ns"]);
-        assert!(found.notes[0].ends_with(": a; b"), "{:?}", found.notes);
+    fn many_names_are_counted() {
         let mut found = outcome(&["a", "b", "c", "d", "e", "f"].map(equal));
         found.rows.extend(outcome(&[("g", 250, 100.0, 300.0)]).rows);
         found.note_indistinguishable_columns("before_ns", &["during_ns"]);

@@ -164,7 +164,6 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
     let unknown = failure(&["bench", "mechanism"]);
     assert_contains(&unknown, ["similar", "parent-size"]);
     assert!(failure(&["bench", "--max", "-1"]).contains("not a number of bytes"));
-    assert!(failure(&["bench", "--json", "--csv"]).contains("cannot be used with"));
     assert!(failure(&["export"]).contains("--format"));
     assert!(failure(&["report", "--by", "moon"]).contains("command, args, subcommand, parent, line, caller"));
     assert!(failure(&["flame", "--phase", "moon"]).contains("create, queue"));

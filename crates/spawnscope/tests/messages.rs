@@ -160,7 +160,7 @@ fn write_report(directory: &Path, name: &str, experiment: &str) -> PathBuf {
 fn escapes_in_a_foreign_report_do_not_reach_the_terminal() {
     let directory = tempfile::tempdir().unwrap();
     let evil = write_report(directory.path(), "evil.json", EVIL);
-    let other = write_report(directory.path(), "other.json", "shims");
+    let other = write_report(directory.path(), "other.json", "growth");
     let [bench, compare, with] = ["bench", "--compare", "--with"].map(OsStr::new);
     let printed = message(&[bench, compare, evil.as_os_str(), with, other.as_os_str()]);
     for part in ["no experiment in common", "owned"] {

@@ -10,8 +10,7 @@ use crate::outcome::{Column, Outcome, Unit, Value, key, measure};
 use crate::worker::protocol::{CPU, SYSTEM, Setting};
 use crate::worker::{Mechanism, Worker};
 
-/// The mechanisms that are compared. Left out are those that differ from these only in how they close descriptors, and posix_spawnp, which
-/// also searches PATH.
+/// The mechanisms that are compared. Left out are those that differ from these only in how they close descriptors.
 pub(super) const COMPARED: [Mechanism; 14] = [
     Mechanism::ForkExit,
     Mechanism::VforkExec,

@@ -1,7 +1,6 @@
 //! The experiments, one file each, and the list of them.
 
 mod child_kind;
-mod copy_on_write;
 mod first_launch;
 mod growth;
 mod loader;
@@ -9,13 +8,7 @@ mod mechanisms;
 mod open_fds;
 mod parent_size;
 mod passes;
-mod path_search;
-mod phases;
-mod runtimes;
 mod scanners;
-mod shell;
-mod shims;
-mod threads;
 mod throughput;
 
 use std::rc::Rc;
@@ -78,16 +71,10 @@ experiments! {
     "parent-size" parent_size "all launch mechanisms, by the parent's memory" [45.0, 2.5]
     "growth" growth "a parent that grows between launches" [20.0, 0.5]
     "open-fds" open_fds "launches by the parent's open files, and ways to close them" [4.0, 0.5]
-    "threads" threads "launches by the parent's threads, and how long these stall" [10.0, 3.0]
     "child-kind" child_kind "static, position-independent and dynamic children" [2.0, 0.5]
     "loader" loader "the dynamic loader's time for libraries and search paths" [7.0, 1.0]
     "first-launch" first_launch "the first launch of a file against the second, one alone and many at once" [1.0, 0.5]
-    "shell" shell "a command through each shell's -c, compared with none" [1.0, 0.2]
-    "path-search" path_search "the cost of PATH directories that lack the program" [2.0, 0.4]
-    "shims" shims "wrappers before a program: env, scripts, version managers" [1.0, 0.4]
-    "runtimes" runtimes "start-up of the installed interpreters" [18.0, 10.0]
     "throughput" throughput "launches per second, by threads and children in flight" [25.0, 10.0]
-    "copy-on-write" copy_on_write "the parent's page copies after a fork" [9.0, 1.5]
 }
 
 /// Returns the columns of launch times from a worker: the wall, and the time inside the call.

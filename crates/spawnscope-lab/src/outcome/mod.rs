@@ -4,8 +4,6 @@
 mod chart;
 mod rows;
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 pub use self::chart::{Chart, Fit, PublishedCurve, Scale};
@@ -74,9 +72,6 @@ pub struct Outcome {
     /// If there is no chart, the columns to draw as bars, one group of bars per row.
     #[serde(default)]
     pub bars: Vec<String>,
-    /// The file of each installed program that cases launch, by the name of the program. The file may differ between machines.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub files: BTreeMap<String, String>,
     /// Notes for the reader, for example on skipped cases, values that cannot be trusted, and measurements that need root.
     pub notes: Vec<String>,
 }
@@ -94,7 +89,6 @@ impl Outcome {
             rows: Vec::new(),
             fits: Vec::new(),
             chart: None,
-            files: BTreeMap::new(),
             notes: Vec::new(),
         }
     }
@@ -176,17 +170,6 @@ impl Outcome {
         }
         let others = self.rows.len().saturating_sub(1);
         self.note_noise(&format!("from {}", base.label()), &within_noise, others, "cases");
-    }
-
-    /// Returns whether a column is a numeric key with the same value in all of several rows.
-    #[must_use]
-    pub fn is_constant_key(&self, column: &Column) -> bool {
-        let value = self.rows.first().map(|row| row.get(&column.name));
-        let mut others = self.rows.iter().skip(1).peekable();
-        column.is_key
-            && column.unit != Unit::Text
-            && others.peek().is_some()
-            && others.all(|row| Some(row.get(&column.name)) == value)
     }
 
     /// Returns the name of the series that a row belongs to.

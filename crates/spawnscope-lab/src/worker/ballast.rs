@@ -1,10 +1,9 @@
-//! Allocates memory, descriptors and threads, which make launches slow. Memory affects launches only if its pages exist, so all of it is
+//! Allocates memory and descriptors, which make launches slow. Memory affects launches only if its pages exist, so all of it is
 //! populated. If huge pages are requested, checks that the kernel provides them.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::thread;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -16,14 +15,11 @@ use spawnscope_system::launch_timing::memory::Memory;
 
 /// The size of a huge page in bytes, and its alignment.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// The stack size of the threads, which only sleep.
-const STACK_BYTES: usize = 64 << 10;
 /// The minimum share of the memory that must be in huge pages, if these are requested.
 const MIN_HUGE_SHARE: f64 = 0.9;
 
 /// The allocated resources. Dropping them releases the memory and the files.
 pub struct Ballast {
-    setting: Setting,
     memory: Vec<Memory>,
     _files: Vec<File>,
 }
@@ -33,43 +29,20 @@ impl Ballast {
     pub fn allocate(setting: &Setting) -> Result<Ballast, LabError> {
         setting.files_limit.map_or(Ok(()), limit_files)?;
         let files = open_files(setting.open_files)?;
-        for _ in 0..setting.threads {
-            thread::Builder::new()
-                .stack_size(STACK_BYTES)
-                .spawn(|| {
-                    loop {
-                        thread::park();
-                    }
-                })
-                .map_err(LabError::doing("start a thread"))?;
-        }
-        let mut ballast = Ballast { setting: *setting, memory: Vec::new(), _files: files };
-        ballast.replace_memory()?;
-        Ok(ballast)
-    }
-
-    /// Replaces the memory. Necessary after forks, which leave behind pages that are shared, or huge pages that were split.
-    pub fn replace_memory(&mut self) -> Result<(), LabError> {
-        self.memory.clear();
-        let Setting { memory_bytes, pages, .. } = self.setting;
-        if memory_bytes > 0 {
-            self.memory.push(map_populated(memory_bytes as usize, pages)?);
-            if pages == Pages::Huge {
-                check_huge(memory_bytes)?;
+        let mut memory = Vec::new();
+        if setting.memory_bytes > 0 {
+            memory.push(map_populated(setting.memory_bytes as usize, setting.pages)?);
+            if setting.pages == Pages::Huge {
+                check_huge(setting.memory_bytes)?;
             }
         }
-        Ok(())
+        Ok(Ballast { memory, _files: files })
     }
 
     /// Allocates additional memory.
     pub fn grow(&mut self, bytes: usize) -> Result<(), LabError> {
         self.memory.push(map_populated(bytes, Pages::Small)?);
         Ok(())
-    }
-
-    /// Writes to each page of the memory.
-    pub fn rewrite(&self) {
-        self.memory.iter().for_each(Memory::write);
     }
 }
 

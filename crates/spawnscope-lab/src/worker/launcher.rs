@@ -100,8 +100,8 @@ impl<'p> Launcher<'p> {
                 let flags = suspended | libc::CLONE_FILES;
                 self.raw(CloneCall::Clone { flags }, CloseMethod::Unshare)
             }
-            Mechanism::PosixSpawn | Mechanism::PosixSpawnp => self.posix_spawn(mechanism, None).map(RunningChild::Pid),
-            Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(mechanism),
+            Mechanism::PosixSpawn => self.posix_spawn(None).map(RunningChild::Pid),
+            Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(),
             // SAFETY: the string is valid.
             Mechanism::System => Ok(RunningChild::Ended(unsafe { libc::system(self.shell_command.as_ptr()) })),
             Mechanism::Popen => self.popen(),
@@ -199,7 +199,7 @@ impl<'p> Launcher<'p> {
         Ok(RunningChild::Raw(pid, closing, raw))
     }
 
-    fn posix_spawn(&self, mechanism: Mechanism, output: Option<i32>) -> io::Result<i32> {
+    fn posix_spawn(&self, output: Option<i32>) -> io::Result<i32> {
         unsafe extern "C" {
             static environ: *const *mut c_char;
         }
@@ -211,12 +211,8 @@ impl<'p> Launcher<'p> {
             if let Some(fd) = output {
                 libc::posix_spawn_file_actions_adddup2(&raw mut actions, fd, 1);
             }
-            let call = match mechanism {
-                Mechanism::PosixSpawnp => libc::posix_spawnp,
-                _ => libc::posix_spawn,
-            };
             let (path, argv) = (self.path.as_ptr(), self.argv.as_ptr().cast());
-            let result = call(&raw mut pid, path, &raw const actions, std::ptr::null(), argv, environ);
+            let result = libc::posix_spawn(&raw mut pid, path, &raw const actions, std::ptr::null(), argv, environ);
             libc::posix_spawn_file_actions_destroy(&raw mut actions);
             result
         };
@@ -226,9 +222,9 @@ impl<'p> Launcher<'p> {
         }
     }
 
-    fn posix_spawn_with_pipe(&self, mechanism: Mechanism) -> io::Result<RunningChild> {
+    fn posix_spawn_with_pipe(&self) -> io::Result<RunningChild> {
         let (reader, writer): (OwnedFd, OwnedFd) = pipe2(OFlag::O_CLOEXEC)?;
-        let pid = self.posix_spawn(mechanism, Some(writer.as_raw_fd()))?;
+        let pid = self.posix_spawn(Some(writer.as_raw_fd()))?;
         Ok(RunningChild::Piped(pid, File::from(reader)))
     }
 

@@ -19,8 +19,6 @@ pub enum Mechanism {
     CloneDetached,
     /// posix_spawn of the C library.
     PosixSpawn,
-    /// posix_spawnp of the C library, which searches PATH.
-    PosixSpawnp,
     /// Like `PosixSpawn`, but reads the child's output from a pipe.
     PosixSpawnPipe,
     /// system of the C library, which starts a shell.
@@ -59,7 +57,6 @@ impl Mechanism {
             Mechanism::Clone3 => "clone3",
             Mechanism::CloneDetached => "clone, detached",
             Mechanism::PosixSpawn => "posix_spawn",
-            Mechanism::PosixSpawnp => "posix_spawnp",
             Mechanism::PosixSpawnPipe => "posix_spawn, pipe",
             Mechanism::System => "system",
             Mechanism::Popen => "popen",

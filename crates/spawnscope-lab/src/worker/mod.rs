@@ -10,8 +10,6 @@ mod launcher;
 mod mechanism;
 mod operations;
 mod raw;
-mod rewrite;
-mod stall;
 mod throughput;
 mod wait_status;
 

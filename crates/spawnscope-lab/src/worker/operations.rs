@@ -6,8 +6,6 @@ use super::Mechanism;
 use super::ballast::Ballast;
 use super::launcher::{Launcher, RunningChild};
 use super::protocol::{Program, Request};
-use super::rewrite::rewrite;
-use super::stall::{idle, stall};
 use super::throughput::throughput;
 use super::wait_status::describe;
 use crate::LabError;
@@ -19,13 +17,10 @@ pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, Lab
     match request {
         Request::Launch { mechanism, program, count } => launch(*mechanism, program, *count),
         Request::Grow { bytes } => ballast.grow(*bytes as usize).map(|()| Vec::new()),
-        Request::Stall { mechanism, program, count } => stall(*mechanism, program, *count),
-        Request::Idle { pause_ns, count } => idle(*pause_ns, *count),
         Request::Throughput { mechanism, program, threads, in_flight, count } => {
             throughput(*mechanism, program, *threads as usize, *in_flight as usize, *count)
         }
         Request::Concurrent { paths, status } => launch_concurrently(paths, *status),
-        Request::Rewrite { child } => rewrite(child, ballast),
     }
 }
 

@@ -17,8 +17,6 @@ pub struct Setting {
     pub open_files: u64,
     /// The limit on open files, which children inherit; `None` leaves it unchanged.
     pub files_limit: Option<u64>,
-    /// The number of sleeping threads, in addition to the launching one.
-    pub threads: u64,
 }
 
 /// A kind of pages.
@@ -76,9 +74,6 @@ pub const WALL: usize = 0;
 pub const CPU: usize = 2;
 /// The index of the system CPU time in the reply to `Request::Launch`.
 pub const SYSTEM: usize = 4;
-/// The index of the stall in the reply to `Request::Stall`.
-pub const STALL: usize = 1;
-
 /// A request. All times are in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
@@ -96,24 +91,6 @@ pub enum Request {
     Grow {
         /// The number of bytes.
         bytes: u64,
-    },
-    /// Launch like `Launch` while another thread maps and unmaps memory. The reply has medians over launches of the wall, of the other
-    /// thread's longest pause, and of the time inside the call.
-    Stall {
-        /// The mechanism.
-        mechanism: Mechanism,
-        /// The program.
-        program: Program,
-        /// The number of launches.
-        count: u32,
-    },
-    /// Like `Stall`, but pause instead of launching. The reply has medians over pauses of their real length, of the other thread's longest
-    /// pause, and of the requested length.
-    Idle {
-        /// The length of each pause in nanoseconds. The launching thread sleeps.
-        pause_ns: f64,
-        /// The number of pauses.
-        count: u32,
     },
     /// Keep `in_flight` children of each thread running. The reply has the launches per second, counted from the moment when all are in
     /// flight.
@@ -135,26 +112,6 @@ pub enum Request {
         paths: Vec<String>,
         /// The expected exit status of each.
         status: i32,
-    },
-    /// Write to all memory three times: before a launch, while the child lives, and after the end of another child, during whose life nothing
-    /// was written. The reply has the three times.
-    Rewrite {
-        /// The child.
-        child: Companion,
-    },
-}
-
-/// A child that lives until its parent ends it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Companion {
-    /// A fork of the parent, without exec.
-    Copy,
-    /// Another program.
-    Program {
-        /// The mechanism.
-        mechanism: Mechanism,
-        /// A program that reads the file that it gets as an argument, and then exits with status 0.
-        program: Program,
     },
 }
 

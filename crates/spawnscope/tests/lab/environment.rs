@@ -2,17 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use crate::bench::{bench_command, notes, only_experiment, rows, rows_with};
+use crate::bench::{bench_command, notes, rows, rows_with};
 use crate::support::run::run;
 use crate::support::{apply, live_test};
-
-#[apply(live_test)]
-fn without_a_path_shells_are_found_in_the_directories_of_the_system() {
-    let finished = run(bench_command(&["--json", "shell"]).env_clear());
-    let experiment = only_experiment(&finished.expect_code(0).json());
-    assert_eq!(rows_with(&experiment, &[("shell", "sh")]).len(), 2);
-    assert!(!notes(&experiment).contains("not installed: sh"), "{experiment}");
-}
 
 /// With these variables, the loader of each program writes a log file that names the program.
 #[apply(live_test)]

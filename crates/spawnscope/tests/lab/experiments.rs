@@ -130,19 +130,6 @@ fn open_fds_has_every_way_to_close_them() {
 }
 
 #[apply(live_test)]
-fn threads_has_walls_and_stalls() {
-    let experiment = run_experiment("threads");
-    assert_eq!(keys(&experiment, "threads"), ["0", "10"].map(str::to_owned).into());
-    for row in rows(&experiment) {
-        assert!(lower_bound(row, "stall_ns") > 0.0, "{row}");
-    }
-    for pause in ["nothing, fork's time", "nothing, vfork's time"] {
-        // One for each number of threads, and one with a large parent.
-        assert_eq!(rows_with(&experiment, &[("mechanism", pause)]).len(), 3);
-    }
-}
-
-#[apply(live_test)]
 #[needs(Cc)]
 fn child_kind_has_compiled_children() {
     assert_all(&keys(&run_experiment("child-kind"), "child"), &["no library", "C, dynamic, pie", "true"]);
@@ -172,50 +159,6 @@ fn first_launch_has_the_first_and_the_second_launch() {
 }
 
 #[apply(live_test)]
-fn shell_has_a_row_for_each_installed_shell() {
-    let experiment = run_experiment("shell");
-    assert_all(&keys(&experiment, "shell"), &["none", "sh"]);
-    assert!(notes(&experiment).contains("sh is /"));
-}
-
-#[apply(live_test)]
-fn path_search_has_misses_of_both_kinds() {
-    let experiment = run_experiment("path-search");
-    assert_all(&keys(&experiment, "search"), &["posix_spawnp", "vspawn", "sh"]);
-    assert_eq!(keys(&experiment, "folders"), ["empty", "missing"].map(str::to_owned).into());
-}
-
-#[apply(live_test)]
-#[needs(Cc)]
-fn shims_has_a_chain_of_scripts() {
-    assert_all(
-        &keys(&run_experiment("shims"), "wrapper"),
-        &["none", "env env env", "version manager", "compiled proxy"],
-    );
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Python)]
-fn runtimes_has_the_shell_and_its_phases() {
-    let experiment = run_experiment("runtimes");
-    assert_all(&keys(&experiment, "runtime"), &["bash", "python3", "python3 -I -S"]);
-    let text = notes(&experiment);
-    assert_ne!(
-        rows(&experiment).iter().any(|row| row["runtime"] == "sh"),
-        text.contains("sh is "),
-        "sh has either a row or a note: {text}"
-    );
-    let python = experiment["files"]["python3"].as_str().expect("its file");
-    assert!(python.contains("python3"), "{python}");
-    for runtime in ["bash", "python3"] {
-        let row = rows_with(&experiment, &[("runtime", runtime)])[0];
-        for phase in ["exec_ns", "load_ns", "run_ns"] {
-            assert!(lower_bound(row, phase) > 0.0, "{phase} of {row}");
-        }
-    }
-}
-
-#[apply(live_test)]
 fn throughput_is_a_rate_of_launches() {
     let experiment = run_experiment("throughput");
     assert_eq!(keys(&experiment, "in_flight").len(), 2);
@@ -225,17 +168,5 @@ fn throughput_is_a_rate_of_launches() {
     assert!(systems.iter().all(|row| row["in_flight"] == 1));
     for row in rows(&experiment) {
         assert!(lower_bound(row, "launches_per_second") > 0.0, "{row}");
-    }
-}
-
-#[apply(live_test)]
-fn writing_is_slower_after_a_fork_because_of_copy_on_write() {
-    let experiment = run_experiment("copy-on-write");
-    keys(&experiment, "mechanism");
-    let snapshot = [("mechanism", "fork, no exec"), ("memory", "small pages")];
-    let row = rows_with(&experiment, &snapshot)[0];
-    // Each page has a fault.
-    for column in ["during_ns", "after_ns"] {
-        assert!(lower_bound(row, column) > lower_bound(row, "before_ns"), "{row}");
     }
 }

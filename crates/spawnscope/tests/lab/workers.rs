@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::run::{SPAWNSCOPE, await_some};
 use crate::support::{apply, live_test};
 
-const MECHANISMS: &str = "ForkExit ForkExec VforkExec Clone Clone3 CloneDetached PosixSpawn PosixSpawnp PosixSpawnPipe System Popen \
+const MECHANISMS: &str = "ForkExit ForkExec VforkExec Clone Clone3 CloneDetached PosixSpawn PosixSpawnPipe System Popen \
                           Vspawn VspawnPrepared VspawnPipe VspawnDetached VspawnCloseOthers CloseLoop CloseProc CloseRange CloseUnshare";
 const READERS: [&str; 3] = ["PosixSpawnPipe", "Popen", "VspawnPipe"];
 
@@ -27,8 +27,7 @@ impl Worker {
 
     fn with_limit(memory_bytes: u64, open_files: u64, files_limit: Option<u64>) -> Worker {
         let setting = json!({
-            "memory_bytes": memory_bytes, "pages": "Small", "open_files": open_files, "files_limit": files_limit,
-            "threads": 0
+            "memory_bytes": memory_bytes, "pages": "Small", "open_files": open_files, "files_limit": files_limit
         });
         let mut child = Command::new(SPAWNSCOPE)
             .args(["lab-worker", &setting.to_string()])
@@ -129,25 +128,13 @@ fn an_uncounted_launch_precedes_several_launches() {
     let script = format!("echo >>{}", file.display());
     let program = json!({"argv": ["/bin/sh", "-c", script], "status": 0, "output": ""});
     let mut worker = Worker::start(0, 0);
-    for request in ["Launch", "Stall"] {
-        for (count, launched) in [(1, 1), (2, 3), (5, 6)] {
-            let asked = json!({"mechanism": "VforkExec", "program": program, "count": count});
-            let answer = worker.ask(&json!({ request: asked }));
-            assert!(answer["Done"].is_array(), "{request}: {answer}");
-            let written = std::fs::read_to_string(&file).expect("the file that the launches wrote");
-            assert_eq!(written.lines().count(), launched, "{request} {count}");
-            std::fs::remove_file(&file).expect("the file exists");
-        }
+    for (count, launched) in [(1, 1), (2, 3), (5, 6)] {
+        let answer = worker.ask(&json!({"Launch": {"mechanism": "VforkExec", "program": program, "count": count}}));
+        assert!(answer["Done"].is_array(), "{answer}");
+        let written = std::fs::read_to_string(&file).expect("the file that the launches wrote");
+        assert_eq!(written.lines().count(), launched, "{count}");
+        std::fs::remove_file(&file).expect("the file exists");
     }
-    worker.end();
-}
-
-#[apply(live_test)]
-fn nothing_is_launched_during_a_pause() {
-    let mut worker = Worker::start(0, 0);
-    let answer = worker.ask(&json!({"Idle": {"pause_ns": 2e6, "count": 3}}));
-    let [wall, stall] = [0, 1].map(|position| answer["Done"][position].as_f64().expect("a time"));
-    assert!(wall >= 2e6 && stall > 0.0, "{answer}");
     worker.end();
 }
 
@@ -197,38 +184,6 @@ fn concurrent_children_are_all_waited_for() {
     assert!(answer["Invalid"].is_string(), "{answer}");
     let answer = worker.ask(&json!({"Concurrent": {"paths": paths, "status": 0}}));
     assert!(answer["Done"].is_array(), "the failure has no later effect: {answer}");
-    worker.end();
-}
-
-/// Copying page tables takes nearly all of the call, and holds the lock that the other thread needs. A thread may lose its CPU in some of
-/// the attempts, but not in all.
-#[apply(live_test)]
-fn another_thread_stalls_while_page_tables_are_copied() {
-    let mut worker = Worker::start(250_000_000, 0);
-    let program = json!({"argv": ["/bin/true"], "status": 0, "output": ""});
-    for count in [1, 5] {
-        let request = json!({"Stall": {"mechanism": "ForkExec", "program": program, "count": count}});
-        let answers: Vec<Value> = (0..5).map(|_| worker.ask(&request)).collect();
-        let has_stall = answers.iter().any(|answer| {
-            let [stall, whole] = [1, 2].map(|position| answer["Done"][position].as_f64().expect("a time"));
-            stall >= whole / 2.0
-        });
-        assert!(has_stall, "count {count}: {answers:?}");
-    }
-    worker.end();
-}
-
-/// Each of 24,000 pages is copied, or at least causes a fault, which takes hundreds of times as long as writing to it.
-#[apply(live_test)]
-fn writing_after_a_fork_is_slow_only_while_pages_are_shared() {
-    let mut worker = Worker::start(100_000_000, 0);
-    let request = json!({"Rewrite": {"child": "Copy"}});
-    let answers: Vec<Value> = (0..5).map(|_| worker.ask(&request)).collect();
-    let [before, during, after] = [0, 1, 2].map(|position| {
-        let values = answers.iter().map(|answer| answer["Done"][position].as_f64());
-        values.map(|value| value.expect("a time")).fold(f64::INFINITY, f64::min)
-    });
-    assert!(during > before && after > before, "{answers:?}");
     worker.end();
 }
 

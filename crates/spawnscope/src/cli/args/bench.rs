@@ -22,10 +22,9 @@ Examples:
       custom condition: does any case take over 20 % longer than before?
 
 With --exit-code, the exit status is 1 if a case changed by more than the shift
-common to all cases. No privilege is needed; as root, the experiment `runtimes`
-also shows where start-up time goes. The first Ctrl-C ends the measurement and
-reports the results so far, with exit status 130. So do SIGTERM (143) and
-SIGHUP (129).";
+common to all cases. No privilege is needed. The first Ctrl-C ends the
+measurement and reports the results so far, with exit status 130. So do SIGTERM
+(143) and SIGHUP (129).";
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -40,7 +39,7 @@ pub struct BenchArguments {
     /// List the experiments; with --json, as JSON
     #[arg(long)]
     pub list: bool,
-    /// Use smaller sizes and accept wider intervals: about 1 minute in all instead of 5 to 8
+    /// Use smaller sizes and accept wider intervals: half a minute in all instead of 3
     #[arg(long)]
     pub quick: bool,
     /// Seconds per experiment [default: 15; 1.5 with --quick]
@@ -50,14 +49,8 @@ pub struct BenchArguments {
     #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, default_value = "4G", value_parser = parse_size, allow_negative_numbers = true)]
     pub max: u64,
     /// Print JSON (schema_version 1)
-    #[arg(long, conflicts_with_all = ["markdown", "csv"])]
-    pub json: bool,
-    /// Print Markdown
-    #[arg(long, conflicts_with = "csv")]
-    pub markdown: bool,
-    /// Print CSV, one line per measurement
     #[arg(long)]
-    pub csv: bool,
+    pub json: bool,
     /// Also write an HTML page with tables and plots; with -, print it instead of the tables
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,

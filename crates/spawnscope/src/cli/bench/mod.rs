@@ -20,9 +20,8 @@ use crate::lab::context::ExperimentContext;
 use crate::lab::experiments::{ALL, Experiment};
 use crate::lab::harness::Effort;
 use crate::lab::keeper;
-use crate::lab::machine::Machine;
-use crate::lab::outcome::{Outcome, Report, SCHEMA_VERSION};
-use crate::lab::run_conditions::RunConditions;
+use crate::lab::machine::{self, Machine};
+use crate::lab::outcome::{Report, SCHEMA_VERSION};
 use crate::lab::worker::serve;
 use crate::present::lab as present;
 
@@ -37,8 +36,6 @@ enum Form {
     /// Tables, each printed as soon as it is complete.
     Tables,
     Json,
-    Markdown,
-    Csv,
     /// The page that `-o` would write to a file.
     Page,
 }
@@ -146,12 +143,7 @@ pub fn run_worker(setting: &str) -> Result<()> {
 }
 
 fn form(arguments: &BenchArguments) -> Result<Form> {
-    let form = match arguments {
-        BenchArguments { json: true, .. } => Form::Json,
-        BenchArguments { markdown: true, .. } => Form::Markdown,
-        BenchArguments { csv: true, .. } => Form::Csv,
-        _ => Form::Tables,
-    };
+    let form = if arguments.json { Form::Json } else { Form::Tables };
     let to_stdout = arguments.output.is_some() && output::file(arguments.output.as_deref()).is_none();
     match (to_stdout, form) {
         (false, form) => Ok(form),
@@ -183,7 +175,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
     let mut report = Report::new(Machine::read(), quick);
     report.seconds = Some(time.as_secs_f64());
-    report.machine.run_conditions = RunConditions::read_before_run(context.directory());
+    report.machine.read_conditions(context.directory());
     let mut shown = show(&progress, table_width, |width| present::machine(&report.machine, width));
     for (number, experiment) in chosen.iter().enumerate() {
         if interrupt::status().is_some() || shown.is_err() {
@@ -199,7 +191,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
         report.experiments.push(outcome);
     }
     progress.clear();
-    report.machine.run_conditions.add_load_after();
+    report.machine.load_after = machine::read_load();
     report.interrupted = interrupt::status().is_some();
     Ok((report, shown))
 }
@@ -213,13 +205,11 @@ fn show(progress: &Progress, table_width: Option<usize>, render: impl Fn(usize) 
 
 fn print_report(form: Form, report: &Report, comparison: Option<&Comparison>, width: usize) -> Result<()> {
     let text = match form {
-        Form::Tables => present::render_end(report, comparison, width).into_bytes(),
-        Form::Json => present::json(report, comparison).into_bytes(),
-        Form::Markdown => present::markdown(report, comparison).into_bytes(),
-        Form::Csv => present::csv(report, comparison)?,
-        Form::Page => present::html(report, comparison).into_bytes(),
+        Form::Tables => present::render_end(report, comparison, width),
+        Form::Json => present::json(report, comparison),
+        Form::Page => present::html(report, comparison),
     };
-    print(&text)
+    print(text.as_bytes())
 }
 
 fn print(text: &[u8]) -> Result<()> {
@@ -237,10 +227,8 @@ fn read_report(path: &Path) -> Result<Report> {
             bail!("{} is a report with schema_version {version}, not {SCHEMA_VERSION}", path.display())
         }
         _ => {
-            let report: Result<Report, serde_json::Error> = serde_json::from_value(value);
-            let mut report = report.with_context(|| format!("{} is not a report of `bench --json`", path.display()))?;
-            report.experiments.iter_mut().for_each(Outcome::judge_lines);
-            Ok(report)
+            let report = serde_json::from_value(value);
+            report.with_context(|| format!("{} is not a report of `bench --json`", path.display()))
         }
     }
 }

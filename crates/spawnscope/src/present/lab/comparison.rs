@@ -1,4 +1,4 @@
-//! The comparison with an older report: rendered for terminals, and as parts for pages.
+//! The comparison with an older report.
 
 use super::values::figure;
 use crate::lab::common_shift::CommonShift;
@@ -8,11 +8,10 @@ use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::escape;
 use crate::units;
 
-pub(super) const HEADING: &str = "Comparison with the older report";
-pub(super) const COMMON_SHIFT_TEXT: &str = "Common shift of all cases of an experiment (± spread between cases). The cause is the machine, or \
+const HEADING: &str = "Comparison with the older report";
+const COMMON_SHIFT_TEXT: &str = "Common shift of all cases of an experiment (± spread between cases). The cause is the machine, or \
      a change that affects all cases; measure again to find out which:";
-pub(super) const OTHER_CHANGES_TEXT: &str =
-    "Changed by more than the common shift, and beyond the noise of both reports:";
+const OTHER_CHANGES_TEXT: &str = "Changed by more than the common shift, and beyond the noise of both reports:";
 const INDENT: usize = 2;
 /// Minimum width of a terminal for a column of intervals. On a narrower one, the interval follows the name.
 const MIN_WIDTH_WITH_INTERVALS: usize = 60;
@@ -24,7 +23,8 @@ pub(super) fn render_for_terminal(comparison: &Comparison, width: usize) -> Stri
     let mut page = Page::of_width(width);
     page.heading(HEADING);
     if !comparison.conditions.is_empty() {
-        page.sentence(INDENT, WARNING, &escape(describe_differing_conditions(comparison).as_bytes()));
+        let conditions = format!("not under the same conditions: {}", comparison.conditions.join("; "));
+        page.sentence(INDENT, WARNING, &escape(conditions.as_bytes()));
     }
     let shifts = common_shifts(comparison);
     if !shifts.is_empty() {
@@ -54,13 +54,8 @@ pub(super) fn render_for_terminal(comparison: &Comparison, width: usize) -> Stri
     page.finish()
 }
 
-/// Describes the conditions that differ between the reports.
-pub(super) fn describe_differing_conditions(comparison: &Comparison) -> String {
-    format!("not under the same conditions: {}", comparison.conditions.join("; "))
-}
-
 /// Returns the common shifts beyond the noise: the name of each experiment, and how its columns changed.
-pub(super) fn common_shifts(comparison: &Comparison) -> Vec<(String, String)> {
+fn common_shifts(comparison: &Comparison) -> Vec<(String, String)> {
     let mut shifts: Vec<(String, String)> = Vec::new();
     for common_shift in comparison.common_shifts.iter().filter(|common_shift| common_shift.is_beyond_noise()) {
         let experiment = common_shift.experiment.as_deref().unwrap_or("all others");
@@ -79,14 +74,14 @@ fn describe_shift(common_shift: &CommonShift) -> String {
 }
 
 /// Returns the cases that changed by more than the common shift, largest difference first.
-pub(super) fn standout_changes(comparison: &Comparison) -> Vec<&Change> {
+fn standout_changes(comparison: &Comparison) -> Vec<&Change> {
     let mut standouts: Vec<&Change> = comparison.changes.iter().filter(|change| change.stands_out).collect();
     standouts.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     standouts
 }
 
 /// Formats the ratio, its interval, the old and new values, and the name.
-pub(super) fn cells(change: &Change) -> [String; 4] {
+fn cells(change: &Change) -> [String; 4] {
     let (old, new) = (figure(change.old, change.unit), figure(change.new, change.unit));
     [
         format!("{:.2}x", change.ratio),
@@ -97,7 +92,7 @@ pub(super) fn cells(change: &Change) -> [String; 4] {
 }
 
 /// Summarizes all other measurements.
-pub(super) fn summarize_others(comparison: &Comparison) -> String {
+fn summarize_others(comparison: &Comparison) -> String {
     let all = comparison.changes.len();
     if all == 0 {
         return "the reports have no case in common".to_owned();
@@ -123,7 +118,7 @@ pub(super) fn summarize_others(comparison: &Comparison) -> String {
 
 /// Describes what only the older report has, one sentence per kind: whole experiments by name, cases and measurements by name if they are
 /// few.
-pub(super) fn describe_gone(comparison: &Comparison) -> Vec<String> {
+fn describe_gone(comparison: &Comparison) -> Vec<String> {
     let (mut experiments, mut cases, mut measurements) = (Vec::new(), Vec::new(), Vec::new());
     for MissingMeasurement { experiment, case, column } in &comparison.gone {
         match (case, column) {

@@ -1,19 +1,13 @@
-//! Renders the lab's results for people and programs: tables for terminals, Markdown, CSV, JSON, and a page with plots.
+//! Renders the lab's results for people and programs: tables for terminals, JSON, and a page with plots.
 
 mod comparison;
-mod csv;
-mod grid;
-mod headline;
 mod html;
-mod layout;
-mod markdown;
 mod plot;
+mod table;
 mod terminal;
 mod values;
 
-pub use csv::csv;
 pub use html::html;
-pub use markdown::markdown;
 pub use terminal::{experiment, list, machine, render_end};
 
 use crate::lab::compare::Comparison;
@@ -53,9 +47,8 @@ fn pretty(value: &impl serde::Serialize) -> String {
 mod tests {
     use super::*;
     use crate::lab::harness::Estimate;
-    use crate::lab::linearity::Linearity;
     use crate::lab::machine::Machine;
-    use crate::lab::outcome::{Fit, Outcome, Row, Scale, Unit, Value, key, measure};
+    use crate::lab::outcome::{Outcome, Row, Scale, Unit, Value, key, measure};
 
     const CASE: &str = "\"a\", | <b> & \u{1b}[2J";
 
@@ -81,43 +74,9 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_interpreted_as_markup_or_as_the_end_of_a_cell() {
-        let report = hostile();
-        let page = html(&report, None);
+    fn no_text_is_interpreted_as_markup() {
+        let page = html(&hostile(), None);
         assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
-        assert_eq!(page.matches("alert(1)").count(), 1, "a title is written once");
-        let cells: Vec<usize> = markdown(&report, None)
-            .lines()
-            .filter(|line| line.starts_with('|'))
-            .map(|line| line.replace("\\|", "").matches('|').count())
-            .collect();
-        assert_eq!(cells, [4; 3], "two lines of the table are headings");
-        let written = csv(&report, None).unwrap();
-        let mut lines = ::csv::Reader::from_reader(written.as_slice());
-        let rows: Vec<::csv::StringRecord> = lines.records().map(Result::unwrap).collect();
-        assert_eq!(rows.len(), 3, "the unknown value is omitted; the note has a line");
-        assert_eq!((&rows[1][2], &rows[2][9]), ("1000000", "a note | with <tags>"));
-        assert!(rows[0][1].starts_with("\"a\", | <b>"));
-    }
-
-    #[test]
-    fn csv_has_the_interval_of_a_slope_and_a_note_if_a_fit_is_not_linear() {
-        let mut report = hostile();
-        report.experiments[0].fits = vec![Fit {
-            series: "a".to_owned(),
-            at_zero_ns: -5.0,
-            slope_ns: 100.0,
-            slope_interval_ns: Some([85.0, 115.0]),
-            x_unit: "MB".to_owned(),
-            r_squared: None,
-            linearity: Linearity::default(),
-        }];
-        let written = String::from_utf8(csv(&report, None).unwrap()).unwrap();
-        for line in
-            ["slope_ns,nanos per MB,100,85,115,,", "at_zero_ns,nanos,-5,,,,", "note,text,,,,,a: not linear (R² 0.00)"]
-        {
-            assert!(written.contains(line), "{line} in\n{written}");
-        }
     }
 
     #[test]

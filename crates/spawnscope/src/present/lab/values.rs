@@ -11,7 +11,7 @@ const MARKED_NOISE: f64 = 0.1;
 /// Noise above which a median is not shown.
 const WITHHELD_NOISE: f64 = 1.0;
 /// The mark before a median whose noise is above `MARKED_NOISE`.
-pub(super) const WIDE_MARK: &str = "~";
+const WIDE_MARK: &str = "~";
 /// Shown instead of a value that is withheld.
 const WITHHELD: &str = "-";
 /// Shown instead of a value that was not measured.
@@ -64,25 +64,16 @@ pub(super) fn table_legend(outcome: &Outcome, columns: &[&Column]) -> Vec<String
 
 /// Formats a median in its unit: with a mark if its interval is wide, `-` if it is too wide.
 pub(super) fn format_estimate(estimate: &Estimate, unit: Unit) -> String {
+    let mark = if estimate.noise() > MARKED_NOISE { WIDE_MARK } else { "" };
     match is_shown(estimate) {
-        true => format!("{}{}", mark(estimate), figure(estimate.median, unit)),
+        true => format!("{mark}{}", figure(estimate.median, unit)),
         false => WITHHELD.to_owned(),
     }
-}
-
-/// Returns the mark before a figure whose interval is wide.
-pub(super) fn mark(estimate: &Estimate) -> &'static str {
-    if estimate.noise() > MARKED_NOISE { WIDE_MARK } else { "" }
 }
 
 /// Whether the value is reliable enough to show. Tables and plots omit the same values.
 pub(super) fn is_shown(estimate: &Estimate) -> bool {
     estimate.noise() <= WITHHELD_NOISE
-}
-
-/// Explains the mark of wide intervals.
-pub(super) fn wide_mark_legend() -> String {
-    format!("{WIDE_MARK} the 95 % confidence interval is wider than ±10 %")
 }
 
 /// Explains the marks of these figures, if there are any.
@@ -92,7 +83,7 @@ pub(super) fn legend<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> V
         is_marked |= noise > MARKED_NOISE && noise <= WITHHELD_NOISE;
         withheld += u64::from(noise > WITHHELD_NOISE);
     }
-    let marked = is_marked.then(wide_mark_legend);
+    let marked = is_marked.then(|| format!("{WIDE_MARK} the 95 % confidence interval is wider than ±10 %"));
     let withheld = (withheld > 0).then(|| {
         let figures = units::counted(withheld, "figure is", "figures are");
         format!("{WITHHELD} {figures} not shown: interval wider than ±100 %; --json has all")
@@ -186,25 +177,6 @@ pub(super) fn describe_machine(machine: &Machine) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Describes how the report was measured, and what else may affect it.
-pub(super) fn conditions(report: &Report) -> String {
-    let machine = &report.machine;
-    let run = &machine.run_conditions;
-    // A busy machine has a caveat with the same figures.
-    let loads = run.load_before.zip(run.load_after).filter(|_| busy_warning(report).is_none());
-    let user = if machine.as_root { "as root" } else { "without root" };
-    let parts = [
-        Some(format!("spawnscope {} {user}", machine.spawnscope)),
-        report.seconds.map(|seconds| format!("{seconds} s per experiment")),
-        loads.map(|(before, after)| format!("load average {before:.1} before and {after:.1} after")),
-        machine.huge_pages.as_ref().map(|setting| format!("transparent huge pages: {setting}")),
-        run.file_system.as_ref().map(|name| format!("temporary directory on {name}")),
-        run.max_open_files.map(|most| format!("at most {} open files", units::count(most))),
-        run.sh.as_ref().map(|path| format!("/bin/sh is {path}")),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
 /// Describes what is missing from an interrupted run; `None` if nothing is.
 pub(super) fn interruption(report: &Report) -> Option<String> {
     let missing = report.not_run.len() as u64;
@@ -218,15 +190,21 @@ pub(super) fn interruption(report: &Report) -> Option<String> {
     }
 }
 
-/// Returns what a reader must know about the whole run.
-pub(super) fn caveats(report: &Report) -> Vec<String> {
-    let quick = report.quick.then(|| "quick measurement: small sizes, wide intervals".to_owned());
-    quick.into_iter().chain(busy_warning(report)).chain(interruption(report)).collect()
-}
-
-/// Returns a warning if the load average exceeded the number of CPUs.
-pub(super) fn busy_warning(report: &Report) -> Option<String> {
-    report.machine.run_conditions.load_warning(report.machine.cpus)
+/// Returns a sentence with the load averages, if either exceeds the number of CPUs.
+pub(super) fn load_warning(machine: &Machine) -> Option<String> {
+    let is_busy = |load: &f64| *load > machine.cpus as f64;
+    let [before, after] = [machine.load_before, machine.load_after];
+    let loads = || [before, after].map(|load| load.map_or("unknown".to_owned(), |load| format!("{load:.1}")));
+    before.iter().chain(&after).any(is_busy).then(|| {
+        let [before, after] = loads();
+        let cpus = units::counted(machine.cpus, "CPU", "CPUs");
+        match machine.load_after {
+            None => format!(
+                "the machine is busy: load average {before} on {cpus}; times will be longer and less certain than on an idle machine"
+            ),
+            Some(_) => format!("the load average was {before} before and {after} after, on {cpus}; bench itself adds to it"),
+        }
+    })
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! Small tables as bars: a group per row, and a bar per drawn column with its interval.
 
-use super::axis::Axis;
-use super::frame::Frame;
+use super::axis::{Axis, Frame};
 use super::legend;
 use super::svg::{Anchor, Svg};
-use super::theme::{Format, NARROW, colour};
+use super::theme::{FONT_SIZE, LINE_HEIGHT, WIDTH, colour, width_of};
 use crate::lab::compare::label;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Column, Outcome, Row, Scale};
@@ -21,7 +20,7 @@ const MAX_LABEL_SHARE: f64 = 0.4;
 const LONGEST_FIGURE: &str = "~8,888 us";
 
 /// Draws the bars. Returns `None` if nothing was measured.
-pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
+pub(super) fn draw(outcome: &Outcome) -> Option<String> {
     let bars = outcome.bars.iter();
     let columns: Vec<&Column> =
         bars.filter_map(|name| outcome.columns.iter().find(|column| column.name == *name)).collect();
@@ -37,16 +36,13 @@ pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
         outcome,
         columns,
         axis,
-        label_above: format.name == NARROW.name,
         frame: Frame {
-            format,
-            left: 0.0,
-            right: format.width - format.width_of(LONGEST_FIGURE),
+            left: labels_width(outcome) + GROUP_GAP,
+            right: WIDTH - width_of(LONGEST_FIGURE),
             top: 4.0,
             bottom: 0.0,
         },
     };
-    bars.frame.left = bars.bars_left();
     bars.frame.bottom = bars.frame.top + bars.group_height() * outcome.rows.len() as f64;
     Some(bars.draw())
 }
@@ -55,68 +51,50 @@ struct Bars<'o> {
     outcome: &'o Outcome,
     columns: Vec<&'o Column>,
     axis: Axis,
-    /// Whether the label of a group is above it, for lack of width.
-    label_above: bool,
-    frame: Frame<'o>,
+    frame: Frame,
+}
+
+/// Returns the width of the labels of the groups.
+fn labels_width(outcome: &Outcome) -> f64 {
+    let widths = outcome.rows.iter().map(|row| width_of(&label(outcome, row)));
+    widths.fold(0.0, f64::max).min(WIDTH * MAX_LABEL_SHARE)
 }
 
 impl Bars<'_> {
-    /// Returns the x position at which bars begin.
-    fn bars_left(&self) -> f64 {
-        let format = self.frame.format;
-        if self.label_above {
-            return 2.0;
-        }
-        let widths = self.outcome.rows.iter().map(|row| format.width_of(&label(self.outcome, row)));
-        widths.fold(0.0, f64::max).min(format.width * MAX_LABEL_SHARE) + GROUP_GAP
-    }
-
     /// Returns the height of a group with the gap after it.
     fn group_height(&self) -> f64 {
-        self.label_height() + BAR_HEIGHT * self.columns.len() as f64 + GROUP_GAP
-    }
-
-    /// Returns the height of the label above a group. 0 if labels are beside the bars.
-    fn label_height(&self) -> f64 {
-        if self.label_above { self.frame.format.font_size * 1.3 } else { 0.0 }
+        BAR_HEIGHT * self.columns.len() as f64 + GROUP_GAP
     }
 
     fn draw(&self) -> String {
-        let (frame, format) = (&self.frame, self.frame.format);
+        let frame = &self.frame;
         let mut svg = Svg::new();
-        frame.draw_x_axis(&mut svg, &self.axis, [0.0, format.width]);
+        frame.draw_x_axis(&mut svg, &self.axis, [0.0, WIDTH]);
         for (number, row) in self.outcome.rows.iter().enumerate() {
             self.draw_group(&mut svg, row, frame.top + self.group_height() * number as f64);
         }
-        let mut end = frame.bottom + 1.5 * format.line_height();
+        let mut end = frame.bottom + 1.5 * LINE_HEIGHT;
         let names: Vec<&str> = self.columns.iter().map(|column| column.title.as_str()).collect();
         if names.len() > 1 {
-            end = legend::draw_bars(&mut svg, format, &names, (0.0, end, format.width));
+            end = legend::draw_bars(&mut svg, &names, (0.0, end, WIDTH));
         }
-        svg.finish(format, end, &format!("Plot: {}", names.join(", ")))
+        svg.finish(end, &format!("Plot: {}", names.join(", ")))
     }
 
     fn draw_group(&self, svg: &mut Svg, row: &Row, top: f64) {
-        let format = self.frame.format;
-        let text = label(self.outcome, row);
-        let available = if self.label_above { format.width } else { self.frame.left };
-        let characters = (available / format.width_of("n")) as usize;
-        let bars = top + self.label_height();
-        let baseline = match self.label_above {
-            true => top + format.font_size,
-            false => bars + BAR_HEIGHT * self.columns.len() as f64 / 2.0 + format.font_size * 0.35,
-        };
-        svg.text((0.0, baseline), Anchor::Start, &truncate(&text, characters));
+        let characters = (self.frame.left / width_of("n")) as usize;
+        let baseline = top + BAR_HEIGHT * self.columns.len() as f64 / 2.0 + FONT_SIZE * 0.35;
+        svg.text((0.0, baseline), Anchor::Start, &truncate(&label(self.outcome, row), characters));
         for (position, column) in self.columns.iter().enumerate() {
             if let Some(value) = row.get(&column.name).estimate() {
-                self.draw_bar(svg, value, bars + BAR_HEIGHT * position as f64, position);
+                self.draw_bar(svg, value, top + BAR_HEIGHT * position as f64, position);
             }
         }
     }
 
     fn draw_bar(&self, svg: &mut Svg, value: &Estimate, top: f64, position: usize) {
         let (frame, middle) = (&self.frame, top + BAR_HEIGHT / 2.0);
-        let baseline = middle + frame.format.font_size * 0.35;
+        let baseline = middle + FONT_SIZE * 0.35;
         let text = format_estimate(value, self.axis.unit);
         if !is_shown(value) {
             svg.text((frame.left + 6.0, baseline), Anchor::Start, &text);

@@ -2,7 +2,7 @@
 
 use super::series::{Points, Series};
 use super::svg::{Anchor, Svg};
-use super::theme::{Format, colour, dash, mark};
+use super::theme::{FONT_SIZE, LINE_HEIGHT, colour, dash, mark, width_of};
 
 /// Width of the sample of a look, in units of the SVG.
 const SAMPLE_WIDTH: f64 = 30.0;
@@ -10,9 +10,9 @@ const SAMPLE_WIDTH: f64 = 30.0;
 const GAP: f64 = 8.0;
 
 /// Draws a sample of each line with its name. `area` is the left edge, the top and the width. Returns the bottom of the legend.
-pub(super) fn draw_lines(svg: &mut Svg, format: &Format, series: &[Series<'_>], area: (f64, f64, f64)) -> f64 {
+pub(super) fn draw_lines(svg: &mut Svg, series: &[Series<'_>], area: (f64, f64, f64)) -> f64 {
     let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
-    draw(svg, format, &names, area, |svg, number, (x, y)| {
+    draw(svg, &names, area, |svg, number, (x, y)| {
         let one = &series[number];
         let line = format!("M{x:.1} {y:.1}h{SAMPLE_WIDTH}");
         if let Points::Published(_) = one.points {
@@ -27,8 +27,8 @@ pub(super) fn draw_lines(svg: &mut Svg, format: &Format, series: &[Series<'_>], 
 }
 
 /// Draws a sample of each kind of bar with its name. Otherwise like `draw_lines`.
-pub(super) fn draw_bars(svg: &mut Svg, format: &Format, names: &[&str], area: (f64, f64, f64)) -> f64 {
-    draw(svg, format, names, area, |svg, number, (x, y)| {
+pub(super) fn draw_bars(svg: &mut Svg, names: &[&str], area: (f64, f64, f64)) -> f64 {
+    draw(svg, names, area, |svg, number, (x, y)| {
         let bar = format!("M{x:.1} {:.1}h{SAMPLE_WIDTH}v10h-{SAMPLE_WIDTH}z", y - 5.0);
         svg.path(&format!("mark {}", colour(number)), &bar);
     })
@@ -37,13 +37,12 @@ pub(super) fn draw_bars(svg: &mut Svg, format: &Format, names: &[&str], area: (f
 /// Arranges names in as many columns as fit. `sample` draws the sample before a name; its position is the left end of the sample's middle line.
 fn draw(
     svg: &mut Svg,
-    format: &Format,
     names: &[&str],
     (left, top, width): (f64, f64, f64),
     sample: impl Fn(&mut Svg, usize, (f64, f64)),
 ) -> f64 {
-    let line = format.line_height();
-    let longest = names.iter().map(|name| format.width_of(name)).fold(0.0, f64::max);
+    let line = LINE_HEIGHT;
+    let longest = names.iter().map(|name| width_of(name)).fold(0.0, f64::max);
     let columns = ((width / (SAMPLE_WIDTH + 2.0 * GAP + longest)) as usize).max(1);
     let rows = names.len().div_ceil(columns);
     for (number, name) in names.iter().enumerate() {
@@ -51,7 +50,7 @@ fn draw(
         let x = left + (number / rows.max(1)) as f64 * width / columns as f64;
         let y = top + (number % rows.max(1)) as f64 * line + line / 2.0;
         sample(svg, number, (x, y));
-        svg.text((x + SAMPLE_WIDTH + GAP, y + format.font_size * 0.35), Anchor::Start, name);
+        svg.text((x + SAMPLE_WIDTH + GAP, y + FONT_SIZE * 0.35), Anchor::Start, name);
     }
     top + rows as f64 * line
 }

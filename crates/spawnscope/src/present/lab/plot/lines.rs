@@ -1,10 +1,10 @@
 //! Lines over an x axis, with intervals. If there are many series, there is one picture per family, all with the same axes.
 
-use super::frame::Frame;
+use super::axis::Frame;
 use super::legend;
 use super::series::{Look, Plot, Points, Series};
 use super::svg::{Anchor, Svg};
-use super::theme::{Format, colour, dash, mark};
+use super::theme::{FONT_SIZE, LINE_HEIGHT, WIDTH, colour, dash, mark};
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Chart, Outcome};
 use crate::present::lab::values::is_shown;
@@ -12,6 +12,8 @@ use crate::units;
 
 /// Distance between pictures, in units of the SVG.
 const GAP: f64 = 28.0;
+/// Maximum number of pictures side by side.
+const MAX_COLUMNS: usize = 2;
 /// Height between the axes, as a share of the width of a picture.
 const HEIGHT_SHARE: f64 = 0.42;
 /// Minimum height between the axes, in units of the SVG.
@@ -20,34 +22,33 @@ const MIN_HEIGHT: f64 = 220.0;
 const MAX_MARKS: usize = 40;
 
 /// Draws the lines. Returns `None` if there is no point.
-pub(super) fn draw(outcome: &Outcome, chart: &Chart, format: &Format) -> Option<String> {
+pub(super) fn draw(outcome: &Outcome, chart: &Chart) -> Option<String> {
     let plot = Plot::arrange(outcome, chart)?;
-    let columns = format.columns.min(plot.pictures.len());
-    let width = (format.width - GAP * (columns - 1) as f64) / columns as f64;
+    let columns = MAX_COLUMNS.min(plot.pictures.len());
+    let width = (WIDTH - GAP * (columns - 1) as f64) / columns as f64;
     let mut svg = Svg::new();
     let mut top = 0.0;
     for row in plot.pictures.chunks(columns) {
         let mut bottom = top;
         for (column, (title, series)) in row.iter().enumerate() {
             let left = column as f64 * (width + GAP);
-            let end = draw_picture(&mut svg, &plot, format, (title, series), (left, top, width));
+            let end = draw_picture(&mut svg, &plot, (title, series), (left, top, width));
             bottom = end.max(bottom);
         }
         top = bottom + GAP;
     }
     let [x, y] = plot.titles;
-    Some(svg.finish(format, top - GAP, &format!("Plot: {y} by {x}")))
+    Some(svg.finish(top - GAP, &format!("Plot: {y} by {x}")))
 }
 
 /// Draws a picture. Returns its bottom.
 fn draw_picture(
     svg: &mut Svg,
     plot: &Plot<'_>,
-    format: &Format,
     (title, series): (&str, &[Series<'_>]),
     (left, top, width): (f64, f64, f64),
 ) -> f64 {
-    let line = format.line_height();
+    let line = LINE_HEIGHT;
     let mut baseline = top + line;
     if !title.is_empty() {
         svg.title((left, baseline), title);
@@ -57,8 +58,7 @@ fn draw_picture(
     svg.text((left, baseline), Anchor::Start, y_title);
     let top = baseline + line * 0.75;
     let frame = Frame {
-        format,
-        left: left + Frame::y_label_width(format, &plot.y),
+        left: left + Frame::y_label_width(&plot.y),
         right: left + width - 8.0,
         top,
         bottom: top + (width * HEIGHT_SHARE).max(MIN_HEIGHT),
@@ -76,11 +76,11 @@ fn draw_picture(
             }
         }
     }
-    let end = legend::draw_lines(svg, format, series, (left, frame.bottom + 2.6 * line, width));
-    draw_withheld(svg, format, series, (left, end))
+    let end = legend::draw_lines(svg, series, (left, frame.bottom + 2.6 * line, width));
+    draw_withheld(svg, series, (left, end))
 }
 
-fn draw_series(svg: &mut Svg, frame: &Frame<'_>, plot: &Plot<'_>, look: Look, points: &[(f64, &Estimate)]) {
+fn draw_series(svg: &mut Svg, frame: &Frame, plot: &Plot<'_>, look: Look, points: &[(f64, &Estimate)]) {
     let (colour, dash) = (colour(look.colour), dash(look.dash));
     let is_dense = points.len() > MAX_MARKS;
     // A line through a withheld point would reveal it.
@@ -104,7 +104,7 @@ fn draw_series(svg: &mut Svg, frame: &Frame<'_>, plot: &Plot<'_>, look: Look, po
 }
 
 /// Returns the path through these points.
-fn path(frame: &Frame<'_>, plot: &Plot<'_>, points: impl Iterator<Item = (f64, f64)>) -> String {
+fn path(frame: &Frame, plot: &Plot<'_>, points: impl Iterator<Item = (f64, f64)>) -> String {
     let commands = points.enumerate().map(|(number, (x, y))| {
         let command = if number == 0 { 'M' } else { 'L' };
         format!("{command}{:.1} {:.1}", frame.x(&plot.x, x), frame.y(&plot.y, y))
@@ -113,7 +113,7 @@ fn path(frame: &Frame<'_>, plot: &Plot<'_>, points: impl Iterator<Item = (f64, f
 }
 
 /// Writes how many points are omitted. Returns the bottom of the text.
-fn draw_withheld(svg: &mut Svg, format: &Format, series: &[Series<'_>], (left, top): (f64, f64)) -> f64 {
+fn draw_withheld(svg: &mut Svg, series: &[Series<'_>], (left, top): (f64, f64)) -> f64 {
     let withheld = series.iter().map(|one| match &one.points {
         Points::Measured(points) => points.iter().filter(|(_, y)| !is_shown(y)).count(),
         Points::Published(_) => 0,
@@ -124,6 +124,6 @@ fn draw_withheld(svg: &mut Svg, format: &Format, series: &[Series<'_>], (left, t
     }
     let points = units::counted(count as u64, "point", "points");
     let text = format!("{points} not shown: wider than ±100 %");
-    svg.text((left, top + format.font_size), Anchor::Start, &text);
-    top + format.line_height()
+    svg.text((left, top + FONT_SIZE), Anchor::Start, &text);
+    top + LINE_HEIGHT
 }

@@ -4,26 +4,20 @@
 mod axis;
 mod bars;
 mod families;
-mod frame;
 mod legend;
 mod lines;
 mod series;
 mod svg;
 mod theme;
 
-use self::theme::{Format, NARROW, WIDE};
 use super::values::figure;
 use crate::lab::outcome::{Outcome, Unit};
 
-/// Draws an experiment for wide and for narrow screens. Returns `None` if there is nothing to draw.
-pub(super) fn svgs(outcome: &Outcome) -> Option<[String; 2]> {
-    Some([draw(outcome, &WIDE)?, draw(outcome, &NARROW)?])
-}
-
-fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
+/// Draws an experiment. Returns `None` if there is nothing to draw.
+pub(super) fn svg(outcome: &Outcome) -> Option<String> {
     match &outcome.chart {
-        Some(chart) => lines::draw(outcome, chart, format),
-        None => bars::draw(outcome, format),
+        Some(chart) => lines::draw(outcome, chart),
+        None => bars::draw(outcome),
     }
 }
 
@@ -40,6 +34,7 @@ fn tick(value: f64, unit: Unit) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::theme::{FONT_SIZE, WIDTH, width_of};
     use super::*;
     use crate::lab::harness::Estimate;
     use crate::lab::outcome::{Report, Row, Scale, Value, key, measure};
@@ -60,7 +55,7 @@ mod tests {
 
     #[test]
     fn bars_show_what_tables_show() {
-        let drawn = draw(&outcome(), &WIDE).unwrap();
+        let drawn = svg(&outcome()).unwrap();
         for (text, is_there) in [(">1.00 ms<", true), (">~3.00 ms<", true), (">-<", true), ("2.23", false)] {
             assert_eq!(drawn.contains(text), is_there, "{text} in\n{drawn}");
         }
@@ -71,17 +66,17 @@ mod tests {
     fn lines_have_no_point_that_tables_withhold() {
         let mut outcome = outcome();
         outcome.draw("size", "wall_ns", &[], [Scale::Linear, Scale::Linear]);
-        let drawn = draw(&outcome, &NARROW).unwrap();
+        let drawn = svg(&outcome).unwrap();
         let dots = drawn.matches("class=\"mark").count();
         assert_eq!(dots, 3, "two points, and one of the legend:\n{drawn}");
         assert!(drawn.contains("1 point not shown: wider than ±100 %"), "{drawn}");
     }
 
     /// Returns the texts of a drawing: left, right, baseline, and the text.
-    fn texts(drawn: &str, format: &Format) -> Vec<(f64, f64, f64, String)> {
+    fn texts(drawn: &str) -> Vec<(f64, f64, f64, String)> {
         let texts = drawn.split("<text ").skip(1).map(|element| {
             let (attributes, text) = element.split_once("</text>").unwrap().0.split_once('>').unwrap();
-            let width = format.width_of(text);
+            let width = width_of(text);
             let before = match attributes {
                 _ if attributes.contains("\"middle\"") => width / 2.0,
                 _ if attributes.contains("\"end\"") => width,
@@ -102,13 +97,13 @@ mod tests {
     fn no_text_of_a_stored_run_overlaps_another_or_leaves_the_plot() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benchmarks/runs/2026-11-22-vm/lab.json");
         let report: Report = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        for (outcome, format) in report.experiments.iter().flat_map(|outcome| [(outcome, &WIDE), (outcome, &NARROW)]) {
-            let texts = texts(&draw(outcome, format).unwrap(), format);
+        for outcome in &report.experiments {
+            let texts = texts(&svg(outcome).unwrap());
             assert!(texts.len() > 5, "{}", outcome.name);
             for (number, (left, right, baseline, text)) in texts.iter().enumerate() {
-                let what = format!("{}, {}: {text}", outcome.name, format.name);
-                assert!(*left >= -0.5 && *right <= format.width + 0.5, "{what}");
-                let same_line = texts[..number].iter().filter(|other| (other.2 - baseline).abs() < format.font_size);
+                let what = format!("{}: {text}", outcome.name);
+                assert!(*left >= -0.5 && *right <= WIDTH + 0.5, "{what}");
+                let same_line = texts[..number].iter().filter(|other| (other.2 - baseline).abs() < FONT_SIZE);
                 for other in same_line {
                     assert!(other.1 <= *left || other.0 >= *right, "{what} and {}", other.3);
                 }

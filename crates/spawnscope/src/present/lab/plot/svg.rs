@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::theme::{Format, style};
+use super::theme::{FONT_SIZE, WIDTH, style};
 use crate::present::lab::html::escape_html;
 
 /// Which part of a text is at its position.
@@ -49,12 +49,11 @@ impl Svg {
     }
 
     /// Returns the SVG, with a description for screen readers.
-    pub(super) fn finish(self, format: &Format, height: f64, description: &str) -> String {
-        let Format { name, width, font_size, .. } = format;
+    pub(super) fn finish(self, height: f64, description: &str) -> String {
         format!(
-            "<svg class=\"lab {name}\" role=\"img\" aria-label=\"{}\" width=\"{width}\" height=\"{height:.0}\" \
-             viewBox=\"0 0 {width} {height:.0}\" font-size=\"{font_size}\" xmlns=\"http://www.w3.org/2000/svg\">\n<style>{}</style>\n\
-             <path class=\"background\" d=\"M0 0H{width}V{height:.0}H0z\"/>\n{}</svg>\n",
+            "<svg class=\"lab\" role=\"img\" aria-label=\"{}\" width=\"{WIDTH}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {WIDTH} {height:.0}\" font-size=\"{FONT_SIZE}\" xmlns=\"http://www.w3.org/2000/svg\">\n<style>{}</style>\n\
+             <path class=\"background\" d=\"M0 0H{WIDTH}V{height:.0}H0z\"/>\n{}</svg>\n",
             escape_html(description),
             style(),
             self.elements

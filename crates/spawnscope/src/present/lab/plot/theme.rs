@@ -1,32 +1,18 @@
-//! The look of plots: sizes, colours and dashes. The elements of a plot have classes. Each SVG contains the style sheet that gives these
+//! The look of plots: sizes in units of the SVG, colours and dashes. The elements of a plot have classes. Each SVG contains the style sheet that gives these
 //! classes their colours for a light and for a dark theme, so a plot that is copied out of its page keeps its look.
 
 use std::fmt::Write as _;
 
-/// The size of a plot. A page has each plot in both formats, and shows the one that fits.
-pub(super) struct Format {
-    pub(super) name: &'static str,
-    pub(super) width: f64,
-    pub(super) font_size: f64,
-    /// The maximum number of pictures side by side.
-    pub(super) columns: usize,
-}
+/// The width of a plot.
+pub(super) const WIDTH: f64 = 860.0;
+pub(super) const FONT_SIZE: f64 = 13.0;
+/// The height of a line of text.
+pub(super) const LINE_HEIGHT: f64 = FONT_SIZE * 1.6;
 
-pub(super) const WIDE: Format = Format { name: "wide", width: 860.0, font_size: 13.0, columns: 2 };
-/// The format for phones. A screen that is 360 pixels wide shows it without scaling.
-pub(super) const NARROW: Format = Format { name: "narrow", width: 340.0, font_size: 12.0, columns: 1 };
-
-impl Format {
-    /// Returns the height of a line of text.
-    pub(super) fn line_height(&self) -> f64 {
-        self.font_size * 1.6
-    }
-
-    /// Estimates the width of a text, assuming a wide font.
-    pub(super) fn width_of(&self, text: &str) -> f64 {
-        const CHARACTER: f64 = 0.62;
-        crate::present::text::width(text) as f64 * CHARACTER * self.font_size
-    }
+/// Estimates the width of a text, assuming a wide font.
+pub(super) fn width_of(text: &str) -> f64 {
+    const CHARACTER: f64 = 0.62;
+    crate::present::text::width(text) as f64 * CHARACTER * FONT_SIZE
 }
 
 /// The colours of background, text and grid in the light theme.
