@@ -12,8 +12,6 @@ const ZERO_SHARE: f64 = 0.1;
 const FEW_DECADES: usize = 3;
 /// Minimum number of steps on a linear axis.
 const MIN_STEPS: f64 = 4.0;
-/// If a logarithmic axis has no more values than this, its values are labelled.
-const FEW_VALUES: usize = 7;
 /// The minimum distance between two labels.
 const LABEL_GAP: f64 = 10.0;
 
@@ -23,8 +21,6 @@ pub(super) struct Axis {
     high: f64,
     scale: Scale,
     has_zero: bool,
-    /// The values to label. `None` means decades or regular steps.
-    labelled: Option<Vec<f64>>,
     pub(super) unit: Unit,
 }
 
@@ -42,24 +38,7 @@ impl Axis {
             true => (low / 1.5, high * 1.5),
             false => (low, if high > 0.0 { high * 1.05 } else { 1.0 }),
         };
-        Axis {
-            low,
-            high,
-            scale,
-            has_zero: is_logarithmic && values.iter().any(|value| *value <= 0.0),
-            labelled: None,
-            unit,
-        }
-    }
-
-    /// Labels exactly these values if they are few and the axis is logarithmic.
-    pub(super) fn with_labels_at(mut self, values: impl Iterator<Item = f64>) -> Axis {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        values.dedup();
-        let are_few = values.len() <= FEW_VALUES && self.scale == Scale::Logarithmic;
-        self.labelled = are_few.then_some(values);
-        self
+        Axis { low, high, scale, has_zero: is_logarithmic && values.iter().any(|value| *value <= 0.0), unit }
     }
 
     /// Returns the position between 0 and 1. Values above the axis are clipped to its end.
@@ -78,9 +57,6 @@ impl Axis {
 
     /// Returns the values that are labelled.
     pub(super) fn ticks(&self) -> Vec<f64> {
-        if let Some(labelled) = &self.labelled {
-            return labelled.clone();
-        }
         if self.scale == Scale::Linear {
             let step = round_step(self.high - self.low);
             return (0..=(self.high / step) as i64).map(|tick| tick as f64 * step).collect();
@@ -178,13 +154,6 @@ mod tests {
         assert!(axis.position(1e9) < 1.0);
         let without = Axis::covering([1e6, 1e9].into_iter(), Scale::Logarithmic, Unit::Bytes);
         assert_eq!(without.ticks()[0], 1e6);
-        for (values, labels) in [
-            (vec![8.0, 1.0, 64.0, 1.0], vec![1.0, 8.0, 64.0]),
-            (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 1000.0], vec![1.0, 10.0, 100.0, 1000.0]),
-        ] {
-            let axis = Axis::covering(values.iter().copied(), Scale::Logarithmic, Unit::Count);
-            assert_eq!(axis.with_labels_at(values.into_iter()).ticks(), labels);
-        }
     }
 
     #[test]

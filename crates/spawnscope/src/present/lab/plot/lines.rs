@@ -4,11 +4,10 @@ use super::axis::Frame;
 use super::legend;
 use super::series::{Look, Plot, Points, Series};
 use super::svg::{Anchor, Svg};
-use super::theme::{FONT_SIZE, LINE_HEIGHT, WIDTH, colour, dash, mark};
+use super::theme::{LINE_HEIGHT, WIDTH, colour, dash, mark};
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Chart, Outcome};
 use crate::present::lab::values::is_shown;
-use crate::units;
 
 /// Distance between pictures, in units of the SVG.
 const GAP: f64 = 28.0;
@@ -76,8 +75,7 @@ fn draw_picture(
             }
         }
     }
-    let end = legend::draw_lines(svg, series, (left, frame.bottom + 2.6 * line, width));
-    draw_withheld(svg, series, (left, end))
+    legend::draw_lines(svg, series, (left, frame.bottom + 2.6 * line, width))
 }
 
 fn draw_series(svg: &mut Svg, frame: &Frame, plot: &Plot<'_>, look: Look, points: &[(f64, &Estimate)]) {
@@ -110,20 +108,4 @@ fn path(frame: &Frame, plot: &Plot<'_>, points: impl Iterator<Item = (f64, f64)>
         format!("{command}{:.1} {:.1}", frame.x(&plot.x, x), frame.y(&plot.y, y))
     });
     commands.collect()
-}
-
-/// Writes how many points are omitted. Returns the bottom of the text.
-fn draw_withheld(svg: &mut Svg, series: &[Series<'_>], (left, top): (f64, f64)) -> f64 {
-    let withheld = series.iter().map(|one| match &one.points {
-        Points::Measured(points) => points.iter().filter(|(_, y)| !is_shown(y)).count(),
-        Points::Published(_) => 0,
-    });
-    let count: usize = withheld.sum();
-    if count == 0 {
-        return top;
-    }
-    let points = units::counted(count as u64, "point", "points");
-    let text = format!("{points} not shown: wider than ±100 %");
-    svg.text((left, top + FONT_SIZE), Anchor::Start, &text);
-    top + LINE_HEIGHT
 }

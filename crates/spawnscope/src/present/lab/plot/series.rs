@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::families::{self, Picture};
 use crate::lab::harness::Estimate;
-use crate::lab::outcome::{Chart, Outcome, PublishedCurve, Scale};
+use crate::lab::outcome::{Chart, Outcome, PublishedCurve};
 use crate::present::lab::values::{is_shown, title_and_unit};
 
 /// A series in a chart.
@@ -48,25 +48,14 @@ impl<'o> Plot<'o> {
         let (y_title, y_unit) = title_and_unit(outcome, &chart.y);
         let published = chart.published.iter().flat_map(|published| &published.points);
         let x = shown.iter().map(|(x, _)| *x).chain(published.clone().map(|(x, _)| *x));
-        let limit = interval_limit(&shown, chart.y_scale);
-        let y = shown.iter().flat_map(|(_, y)| [y.median, y.high.min(limit)]);
+        let y = shown.iter().flat_map(|(_, y)| [y.median, y.high]);
         let y = y.chain(published.map(|(_, y)| *y));
         Some(Plot {
-            x: Axis::covering(x.clone(), chart.x_scale, x_unit).with_labels_at(x),
+            x: Axis::covering(x, chart.x_scale, x_unit),
             y: Axis::covering(y, chart.y_scale, y_unit),
             titles: [x_title, y_title],
             pictures: pictures(outcome, chart),
         })
-    }
-}
-
-/// Returns the value up to which intervals are shown. On a linear axis, an interval far longer than the others would compress the medians;
-/// it is clipped at the frame.
-fn interval_limit(points: &[(f64, &Estimate)], scale: Scale) -> f64 {
-    const MAX_RATIO_TO_MEDIANS: f64 = 1.5;
-    match scale {
-        Scale::Linear => points.iter().map(|(_, y)| y.median).fold(0.0, f64::max) * MAX_RATIO_TO_MEDIANS,
-        Scale::Logarithmic => f64::INFINITY,
     }
 }
 
@@ -125,23 +114,4 @@ fn measured_series<'o>(outcome: &'o Outcome, chart: &Chart) -> Vec<Series<'o>> {
         series.push(Series { look: Look { colour, dash }, name, points: Points::Measured(points) });
     }
     series
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lab::outcome::Unit;
-
-    #[test]
-    fn one_long_interval_is_clipped_and_does_not_compress_the_medians() {
-        let estimates =
-            [(10.0, 12.0), (20.0, 900.0)].map(|(median, high)| Estimate { median, low: median, high, rounds: 6 });
-        let points: Vec<(f64, &Estimate)> = estimates.iter().map(|estimate| (1.0, estimate)).collect();
-        let limit = interval_limit(&points, Scale::Linear);
-        let shown = points.iter().flat_map(|(_, y)| [y.median, y.high.min(limit)]);
-        let axis = Axis::covering(shown, Scale::Linear, Unit::Nanos);
-        assert!(axis.position(20.0) > 0.5, "{}", axis.position(20.0));
-        assert!((axis.position(900.0) - 1.0).abs() < 1e-9);
-        assert!(interval_limit(&points, Scale::Logarithmic) > 900.0);
-    }
 }
