@@ -19,10 +19,10 @@ const MAD_TO_DEVIATION: f64 = 1.4826;
 /// The common shift of an experiment's cases in one column.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct CommonShift {
-    /// The experiment; `None` for the pooled cases of experiments with too few cases.
-    pub experiment: Option<String>,
-    /// The column; `None` for pooled cases.
-    pub column: Option<String>,
+    /// The experiment.
+    pub experiment: String,
+    /// The column.
+    pub column: String,
     /// The number of cases.
     pub cases: usize,
     /// The ratio of the new value to the old one: the median over the cases.
@@ -43,8 +43,7 @@ impl CommonShift {
     }
 }
 
-/// Finds the common shifts, and marks the changes that stand out from them. Cases of experiments with too few cases are pooled. If the pool
-/// is too small, too, none of its cases stands out.
+/// Finds the common shifts, and marks the changes that stand out from them. If an experiment has too few cases, none of them stands out.
 pub fn find_common_shifts(changes: &mut [Change]) -> Vec<CommonShift> {
     let mut groups: Vec<(String, String)> = Vec::new();
     for change in changes.iter() {
@@ -54,22 +53,22 @@ pub fn find_common_shifts(changes: &mut [Change]) -> Vec<CommonShift> {
         }
     }
     let mut common_shifts = Vec::new();
-    let mut ungrouped: Vec<usize> = Vec::new();
     for (experiment, column) in groups {
         let members: Vec<usize> = (0..changes.len())
             .filter(|index| changes[*index].experiment == experiment && changes[*index].column == column)
             .collect();
-        match median_and_deviation(changes, &members) {
-            Some(found) => common_shifts.push(CommonShift {
-                experiment: Some(experiment),
-                column: Some(column),
-                ..mark_outliers(changes, &members, found)
-            }),
-            None => ungrouped.extend(members),
+        if let Some((center, deviation)) = median_and_deviation(changes, &members) {
+            mark_outliers(changes, &members, center.median, deviation);
+            common_shifts.push(CommonShift {
+                experiment,
+                column,
+                cases: members.len(),
+                ratio: center.median.exp(),
+                low: center.low.exp(),
+                high: center.high.exp(),
+                spread: deviation.exp_m1(),
+            });
         }
-    }
-    if let Some(found) = median_and_deviation(changes, &ungrouped) {
-        common_shifts.push(mark_outliers(changes, &ungrouped, found));
     }
     common_shifts
 }
@@ -83,20 +82,11 @@ fn median_and_deviation(changes: &[Change], members: &[usize]) -> Option<(Estima
     Some((center, MAD_TO_DEVIATION * deviation))
 }
 
-/// Marks the changes that stand out from the common shift, and returns it.
-fn mark_outliers(changes: &mut [Change], members: &[usize], (center, deviation): (Estimate, f64)) -> CommonShift {
+/// Marks the changes that stand out from the common shift.
+fn mark_outliers(changes: &mut [Change], members: &[usize], center: f64, deviation: f64) {
     for &index in members {
         let change = &mut changes[index];
-        change.stands_out = change.beyond_noise && is_outlier(change, center.median, deviation);
-    }
-    CommonShift {
-        experiment: None,
-        column: None,
-        cases: members.len(),
-        ratio: center.median.exp(),
-        low: center.low.exp(),
-        high: center.high.exp(),
-        spread: deviation.exp_m1(),
+        change.stands_out = change.beyond_noise && is_outlier(change, center, deviation);
     }
 }
 
@@ -158,17 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn cases_of_small_experiments_are_pooled() {
-        let mut all = changes("a", &[1.1, 1.1, 1.1], 0.01);
-        assert_eq!(find_common_shifts(&mut all), []);
-        assert_eq!(
-            find_common_shifts(&mut changes("a", &[1.1; 5], 0.01)),
-            [],
-            "the range of five cases is only a 93.75 % interval"
-        );
-        all.extend(changes("b", &[1.1, 1.1, 2.0], 0.01));
-        let common_shifts = find_common_shifts(&mut all);
-        assert_eq!((common_shifts.len(), common_shifts[0].experiment.as_deref()), (1, None));
-        assert_eq!(outliers(&mut all), [2.0]);
+    fn an_experiment_with_too_few_cases_has_no_common_shift() {
+        let mut few = changes("a", &[1.1, 1.1, 1.1, 1.1, 2.0], 0.01);
+        assert_eq!(find_common_shifts(&mut few), [], "the range of five cases is only a 93.75 % interval");
+        assert!(few.iter().all(|change| !change.stands_out));
     }
 }

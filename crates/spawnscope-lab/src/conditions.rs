@@ -1,7 +1,9 @@
 //! Lists the conditions that differ between two reports. Each may be the cause of a change. The fields of the JSON are compared, so a new
 //! field of `Machine` is a condition without further code.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 
 use super::outcome::Report;
 
@@ -32,9 +34,9 @@ pub(super) fn differing_conditions(old: &Report, new: &Report) -> Vec<String> {
 }
 
 /// Returns the fields of the machine, and those of the report that describe how it was measured.
-fn conditions(report: &Report) -> Map<String, Value> {
+fn conditions(report: &Report) -> BTreeMap<String, Value> {
     let machine = serde_json::to_value(&report.machine).ok().and_then(|machine| machine.as_object().cloned());
-    let mut fields = machine.unwrap_or_default();
+    let mut fields: BTreeMap<String, Value> = machine.unwrap_or_default().into_iter().collect();
     fields.insert("quick".to_owned(), json!(report.quick));
     fields.insert("seconds_per_experiment".to_owned(), json!(report.seconds));
     fields.insert("interrupted".to_owned(), json!(report.interrupted));

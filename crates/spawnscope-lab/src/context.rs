@@ -2,6 +2,9 @@
 //! receives progress and can stop the run.
 
 use std::cell::RefCell;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,11 +14,9 @@ use super::LabError;
 use super::batches::Case;
 use super::harness::{Effort, Measurements, interleave};
 use super::keeper::{self, Keeper};
-use super::memory::AvailableMemory;
-use super::outcome::Outcome;
-use super::tiny;
 use super::worker::Mechanism;
 use super::worker::protocol::Program;
+use spawnscope_system::tiny;
 
 /// The context in which experiments run.
 pub struct ExperimentContext<'a> {
@@ -69,7 +70,7 @@ impl<'a> ExperimentContext<'a> {
     /// Returns the tiny program, which exits immediately: a few instructions, without libraries.
     #[must_use]
     pub fn tiny(&self) -> Program {
-        Program::new([self.tiny_path()]).with_status(tiny::STATUS)
+        Program::new([self.tiny_path()]).with_status(STATUS)
     }
 
     /// Returns the path of the tiny program.
@@ -85,7 +86,7 @@ impl<'a> ExperimentContext<'a> {
             return self.tiny();
         }
         let path = self.directory.path().join(SPEAKER);
-        Program::new([path]).with_status(tiny::STATUS).with_output(tiny::WORD)
+        Program::new([path]).with_status(STATUS).with_output(WORD)
     }
 
     /// Measures cases in turn.
@@ -108,23 +109,6 @@ impl<'a> ExperimentContext<'a> {
         self.watch.report_progress(doing, share)
     }
 
-    /// Returns the size that each of `parents` parents can have at the same time: `wanted`, or less if memory is short. In that case, adds
-    /// a note.
-    #[must_use]
-    pub fn size_for_each_parent(&self, wanted: u64, parents: u64, outcome: &mut Outcome) -> u64 {
-        let wanted = wanted.min(self.max_memory);
-        let available = AvailableMemory::now();
-        let size = wanted.min(available.per_process).min(available.total / parents);
-        if size < wanted {
-            outcome.note(format!(
-                "parents of {} instead of {}: not enough memory",
-                spawnscope_data::units::bytes(size),
-                spawnscope_data::units::bytes(wanted)
-            ));
-        }
-        size
-    }
-
     /// Returns one of two values, depending on the effort.
     #[must_use]
     pub fn pick<T>(&self, full: T, quick: T) -> T {
@@ -132,6 +116,10 @@ impl<'a> ExperimentContext<'a> {
     }
 }
 
+/// The exit status of the tiny programs, which proves that they ran.
+const STATUS: i32 = 42;
+/// The output of the program that writes.
+const WORD: &str = "ran\n";
 /// The file name of the tiny program.
 const TINY: &str = "tiny";
 /// The file name of the tiny program that also writes a word.
@@ -183,13 +171,21 @@ fn try_directory(directory: &Path) -> Result<TempDir, LabError> {
         .prefix(keeper::DIRECTORY_PREFIX)
         .tempdir_in(directory)
         .map_err(LabError::doing("create a directory"))?;
-    tiny::write(&directory.path().join(TINY), None)?;
-    tiny::write(&directory.path().join(SPEAKER), Some(tiny::WORD))?;
+    write_tiny(&directory.path().join(TINY), None)?;
+    write_tiny(&directory.path().join(SPEAKER), Some(WORD))?;
     let status = Command::new(directory.path().join(TINY)).status().map_err(LabError::doing("execute a program"))?;
     match status.code() {
-        Some(tiny::STATUS) => Ok(directory),
+        Some(STATUS) => Ok(directory),
         _ => Err(LabError::Invalid(format!("the tiny program ended with {status}"))),
     }
+}
+
+/// Writes a tiny program to a new file. With `word`, the program writes that word.
+fn write_tiny(path: &Path, word: Option<&str>) -> Result<(), LabError> {
+    let program = tiny::program(STATUS as u8, word.unwrap_or_default());
+    let doing = LabError::doing(format!("write {}", path.display()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(path).map_err(&doing)?;
+    file.write_all(&program).map_err(doing)
 }
 
 /// Returns whether a character has no special meaning: commas separate linker options, colons separate directories in PATH, and white space

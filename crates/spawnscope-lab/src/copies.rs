@@ -1,12 +1,11 @@
-//! Writes fresh copies of a program, evicts files from the page cache, and copies programs into memory, where no file system has them.
+//! Writes fresh copies of a program, and copies programs into memory, where no file system has them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::LabError;
@@ -39,23 +38,6 @@ fn write(path: &Path, content: &[u8]) -> io::Result<bool> {
     let mut file = options.open(path)?;
     file.write_all(content)?;
     Ok(pages_in_memory(&file)? == content.len().div_ceil(rustix::param::page_size()))
-}
-
-/// Evicts a file's content, but not its metadata, from the page cache. The file's owner may do that.
-///
-/// # Errors
-/// If the content cannot be written back or evicted, or if the file system always keeps files in memory.
-pub fn evict(path: &Path) -> Result<(), LabError> {
-    let doing = LabError::doing(format!("evict {} from the page cache", path.display()));
-    let file = File::open(path).map_err(&doing)?;
-    file.sync_all().map_err(&doing)?;
-    posix_fadvise(file.as_fd(), 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED).map_err(|errno| doing(errno.into()))?;
-    match pages_in_memory(&file).map_err(&doing)? {
-        0 => Ok(()),
-        _ => {
-            Err(LabError::Unavailable("the temporary directory's file system always keeps files in memory".to_owned()))
-        }
-    }
 }
 
 fn pages_in_memory(file: &File) -> io::Result<usize> {

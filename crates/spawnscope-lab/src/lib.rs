@@ -17,11 +17,9 @@ mod batches;
 mod compiler;
 mod conditions;
 mod copies;
-mod disk;
 mod fit;
 mod noise_notes;
 mod shell;
-mod tiny;
 
 use std::io;
 

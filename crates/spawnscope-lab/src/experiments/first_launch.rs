@@ -8,7 +8,7 @@ use super::scanners;
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
-use crate::copies::{MemoryProgram, evict, write_fresh_copies};
+use crate::copies::{MemoryProgram, write_fresh_copies};
 use crate::outcome::{Outcome, Unit, Value, key, measure};
 use crate::shell::find_program;
 use crate::worker::Worker;
@@ -67,23 +67,17 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.note_indistinguishable_columns("first_ns", &["second_ns"]);
     let (file_results, in_memory) = measured.split_at(files);
     let tiny_cases = file_results.get(..counts.len()).unwrap_or_default();
-    if let Some(note) = scanners::every_launch_note(tiny_cases, in_memory) {
-        outcome.note(note);
-    }
-    for ((name, ..), cases) in programs.iter().zip(file_results.chunks(counts.len())) {
-        if let Some(note) = scanners::new_file_note(name, cases) {
-            outcome.note(note);
-        }
-    }
-    outcome.note("out of the cache: the file's content is evicted, but not its metadata, which only root can evict, and only for the whole machine");
+    let by_program = programs.iter().zip(file_results.chunks(counts.len()));
+    let new_file_notes = by_program.filter_map(|((name, ..), cases)| scanners::new_file_note(name, cases));
+    let notes = scanners::every_launch_note(tiny_cases, in_memory).into_iter().chain(new_file_notes);
+    notes.for_each(|note| outcome.note(note));
     Ok(outcome)
 }
 
 /// A program's name, its file and its exit status.
 type InstalledProgram = (&'static str, PathBuf, i32);
 
-/// Returns a case for each program and each number of fresh copies that are launched at once, and a case for the last program with a copy
-/// that is evicted from the page cache.
+/// Returns a case for each program and each number of fresh copies that are launched at once.
 fn file_cases<'a>(
     context: &ExperimentContext<'_>,
     worker: &'a Worker,
@@ -95,25 +89,10 @@ fn file_cases<'a>(
         for &count in counts {
             let keys = [Value::from(*name), Value::from(count as u64)];
             let directory = context.directory().join(format!("fresh-{name}-{count}"));
-            let copies = (count, Cache::Warm);
-            cases.push(case(keys, worker, (program, *status), directory, copies));
+            cases.push(case(keys, worker, (program, *status), directory, count));
         }
     }
-    if let Some((name, program, status)) = programs.last() {
-        let keys = [Value::from(format!("{name}, out of the cache")), Value::from(1)];
-        let directory = context.directory().join("cold");
-        cases.push(case(keys, worker, (program, *status), directory, (1, Cache::Cold)));
-    }
     cases
-}
-
-/// How much of a fresh copy is in the page cache.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cache {
-    /// All of the content is in the page cache.
-    Warm,
-    /// None of the content is in the page cache.
-    Cold,
 }
 
 /// Returns a case that writes fresh copies of a program in each round, and launches `count` of them at once.
@@ -122,13 +101,10 @@ fn case<'a>(
     worker: &'a Worker,
     (program, status): (&'a Path, i32),
     directory: PathBuf,
-    (count, cache): (usize, Cache),
+    count: usize,
 ) -> Case<'a> {
     let case = Case::with_fixed_work(keys, move || {
         let copies = write_fresh_copies(program, &directory, count * repetitions(count))?;
-        if cache == Cache::Cold {
-            copies.iter().try_for_each(|copy| evict(copy))?;
-        }
         let measured = first_and_second(worker, copies.chunks(count), status);
         std::fs::remove_dir_all(&directory).map_err(LabError::doing("remove copies"))?;
         measured

@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::LabError;
 use crate::context::ExperimentContext;
 use crate::harness::{MIN_ROUNDS, Measurements};
+use crate::memory::AvailableMemory;
 use crate::outcome::{Outcome, Scale, Unit, key, measure};
 use crate::worker::protocol::{Request, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
@@ -26,7 +27,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let mut outcome = Outcome::new("A parent that grows by 1 MiB between launches", columns);
     outcome.draw("parent_bytes", "wall_ns", &["mechanism"], [Scale::Linear, Scale::Linear]);
     let wanted = STEP_BYTES * context.pick(STEPS, QUICK_STEPS);
-    let steps = context.size_for_each_parent(wanted, MECHANISMS.len() as u64, &mut outcome) / STEP_BYTES;
+    let steps = growth_that_fits(wanted.min(context.max_memory), &mut outcome) / STEP_BYTES;
     let mut measured: Vec<Measurements> =
         (0..=steps).flat_map(|step| MECHANISMS.map(|mechanism| empty_case(mechanism, step))).collect();
     let began = Instant::now();
@@ -41,6 +42,17 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.note("the slope is the median over sweeps, with its interval over sweeps");
     outcome.note("each value is the median over several parents, each of which grew from its initial size");
     Ok(outcome)
+}
+
+/// Returns how much each parent can grow: `wanted`, or less if memory is short. In that case, adds a note.
+fn growth_that_fits(wanted: u64, outcome: &mut Outcome) -> u64 {
+    let available = AvailableMemory::now();
+    let size = wanted.min(available.per_process).min(available.total / MECHANISMS.len() as u64);
+    if size < wanted {
+        let [size, wanted] = [size, wanted].map(spawnscope_data::units::bytes);
+        outcome.note(format!("parents of {size} instead of {wanted}: not enough memory"));
+    }
+    size
 }
 
 fn empty_case(mechanism: Mechanism, step: u64) -> Measurements {

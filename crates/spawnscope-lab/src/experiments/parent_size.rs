@@ -1,14 +1,13 @@
-//! Launch cost by the parent's memory, for each mechanism and kind of pages, and for bash as the parent.
+//! Launch cost by the parent's memory, for each mechanism and kind of pages, and for bash as the parent. The sizes of one kind take turns,
+//! because they are compared with each other; the kinds are measured one after the other, so that their parents need memory only then.
 
 use std::path::Path;
 use std::rc::Rc;
 
-use super::passes::Passes;
 use super::{launches, mechanisms, wall_and_call};
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
-use crate::disk;
 use crate::harness::Measurements;
 use crate::memory::AvailableMemory;
 use crate::outcome::{Outcome, Scale, Unit, Value, key};
@@ -22,8 +21,8 @@ const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
 const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
 /// Sizes of parents with huge pages, enough for a linear fit. A huge page has 2 MiB, so tiny parents have none.
 const HUGE_SIZES_MB: [u64; 7] = [10, 16, 32, 64, 100, 1000, 4000];
-/// Sizes of parents with a mapped file, enough for a linear fit.
-const FILE_SIZES_MB: [u64; 7] = [1, 10, 16, 32, 64, 100, 1000];
+/// Sizes of parents with a mapped file, enough for a linear fit. They take as much disk space, so they are small.
+const FILE_SIZES_MB: [u64; 7] = [1, 10, 16, 32, 64, 100, 250];
 /// The maximum size of bash, which takes long to fill.
 const MAX_BASH_MB: u64 = 1000;
 
@@ -43,24 +42,6 @@ enum Launcher<'p> {
     Worker(Pages, &'static [Mechanism]),
     /// The path of bash, and the path of the program that it launches.
     Bash(&'p Path, &'p Path),
-}
-
-impl Launcher<'_> {
-    /// Returns the number of cases per size.
-    fn cases_per_size(&self) -> usize {
-        match self {
-            Launcher::Worker(_, mechanisms) => mechanisms.len(),
-            Launcher::Bash(..) => 1,
-        }
-    }
-
-    /// Returns the peak memory while a parent is filled, as a multiple of its size.
-    fn fill_factor(&self) -> u64 {
-        match self {
-            Launcher::Worker(..) => 1,
-            Launcher::Bash(..) => FILL_MEMORY_FACTOR,
-        }
-    }
 }
 
 /// Published times: seconds for 1000 runs of /bin/true from bash, by the MB of memory in bash.
@@ -85,11 +66,14 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     if bash_and_program.is_none() {
         outcome.note("bash or true not found: bash's curve is skipped");
     }
-    let mut series = series(context, bash_and_program);
-    for one in &mut series {
-        one.drop_sizes_beyond_disk_space(context.directory(), &mut outcome);
+    let series = series(context, bash_and_program);
+    let all: usize = series.iter().map(Series::count_cases).sum();
+    let (mut measured, mut done) = (Vec::new(), 0.0);
+    for one in &series {
+        let share = one.count_cases() as f64 / all as f64;
+        measured.extend(one.measure(context, done, share, &mut outcome));
+        done += share;
     }
-    let measured = measure_in_passes(context, &series, &mut outcome);
     outcome.add(&measured);
     outcome.fit("parent_bytes", MB as f64, "MB");
     outcome.note(format!(
@@ -100,7 +84,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Returns all series, the most important one first. If memory is short, earlier series are measured in earlier passes.
+/// Returns all series, the most important one first.
 fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p Path, &'p Path)>) -> Vec<Series<'p>> {
     let listed: &[u64] = context.pick(&SIZES_MB, &QUICK_SIZES_MB);
     let largest = context.max_memory / MB;
@@ -120,82 +104,49 @@ fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p Pat
     series.map(|(memory, launcher, sizes_mb)| Series { memory, launcher, sizes_mb }).collect()
 }
 
-/// Measures all series, in as many passes as memory requires.
-fn measure_in_passes(
-    context: &ExperimentContext<'_>,
-    series: &[Series<'_>],
-    outcome: &mut Outcome,
-) -> Vec<Measurements> {
-    let parents = series.iter().map(|one| (one.sizes(), one.launcher.fill_factor()));
-    let mut passes = Passes::new(parents.collect());
-    let all = count_cases(series, &series.iter().map(Series::sizes).collect::<Vec<_>>());
-    let (mut measured, mut done, mut count) = (Vec::new(), 0.0, 0);
-    // The parents of the previous pass have ended, so their memory is free again.
-    while let Some(pass) = passes.next(AvailableMemory::now()) {
-        let Some((cases, failed)) = start_pass(context, series, &pass, done) else {
-            break;
+impl Series<'_> {
+    fn count_cases(&self) -> usize {
+        let per_size = match self.launcher {
+            Launcher::Worker(_, mechanisms) => mechanisms.len(),
+            Launcher::Bash(..) => 1,
         };
-        let share = count_cases(series, &pass) as f64 / all as f64;
-        measured.extend(context.interleave_part(cases, done, share));
-        measured.extend(failed);
-        done += share;
-        count += 1;
+        self.sizes_mb.len() * per_size
     }
-    if count > 1 {
-        outcome.note(format!(
-            "not all parents fit into memory at once: they were measured in {count} passes, and series were kept whole if \
-             possible"
-        ));
-    }
-    let left_out: Vec<String> = passes.left_out().into_iter().map(spawnscope_data::units::bytes).collect();
-    if !left_out.is_empty() {
-        outcome.note(format!("skipped, not enough memory: {}", left_out.join(", ")));
-    }
-    measured
-}
 
-fn count_cases(series: &[Series<'_>], sizes: &[Vec<u64>]) -> usize {
-    sizes.iter().zip(series).map(|(sizes, one)| sizes.len() * one.launcher.cases_per_size()).sum()
-}
-
-/// Starts the parents of a pass. Returns their cases, and the cases whose parent could not be started; `None` if the run must stop. `done`
-/// is the share of earlier passes.
-fn start_pass<'a>(
-    context: &ExperimentContext<'_>,
-    series: &'a [Series<'_>],
-    pass: &[Vec<u64>],
-    done: f64,
-) -> Option<(Vec<Case<'a>>, Vec<Measurements>)> {
-    let (mut cases, mut failed) = (Vec::new(), Vec::new());
-    for (one, sizes) in series.iter().zip(pass) {
-        for &bytes in sizes {
-            let doing = format!("filling {} with {}", one.parent_name(), spawnscope_data::units::bytes(bytes));
+    /// Measures all sizes that fit into memory at the same time, and adds a note on the others. `done` and `share` are the shares of the
+    /// experiment that earlier series and this one take.
+    fn measure(
+        &self,
+        context: &ExperimentContext<'_>,
+        done: f64,
+        share: f64,
+        outcome: &mut Outcome,
+    ) -> Vec<Measurements> {
+        let (mut cases, mut failed) = (Vec::new(), Vec::new());
+        let sizes: Vec<u64> = self.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
+        let (fitting, others) = sizes.split_at(count_fitting(&sizes, self.fill_factor(), AvailableMemory::now()));
+        if !others.is_empty() {
+            let skipped: Vec<String> = others.iter().copied().map(spawnscope_data::units::bytes).collect();
+            outcome.note(format!("{}: skipped, not enough memory: {}", self.parent_name(), skipped.join(", ")));
+        }
+        for &bytes in fitting {
+            let doing = format!("filling {} with {}", self.parent_name(), spawnscope_data::units::bytes(bytes));
             let may_continue = || context.report_progress(&doing, done);
             if !may_continue() {
-                return None;
+                return failed;
             }
-            one.add_cases(context, bytes, &may_continue, (&mut cases, &mut failed));
+            self.add_cases(context, bytes, &may_continue, (&mut cases, &mut failed));
         }
+        let mut measured = context.interleave_part(cases, done, share);
+        measured.extend(failed);
+        measured
     }
-    Some((cases, failed))
-}
 
-impl Series<'_> {
-    /// Drops sizes whose files would take too much of the free space, and adds a note. The files of all sizes exist at the same time.
-    fn drop_sizes_beyond_disk_space(&mut self, directory: &Path, outcome: &mut Outcome) {
-        if !matches!(self.launcher, Launcher::Worker(Pages::File, _)) {
-            return;
-        }
-        let sizes: Vec<u64> = self.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
-        let left_out = sizes[disk::count_fitting(&sizes, disk::usable_bytes(directory))..].iter();
-        let left_out: Vec<String> = left_out.copied().map(spawnscope_data::units::bytes).collect();
-        self.sizes_mb.truncate(sizes.len() - left_out.len());
-        if !left_out.is_empty() {
-            outcome.note(format!(
-                "{}: {} skipped, because the disk of the temporary directory is too small; set TMPDIR to use another",
-                self.memory,
-                left_out.join(", ")
-            ));
+    /// Returns the peak memory while a parent is filled, as a multiple of its size.
+    fn fill_factor(&self) -> u64 {
+        match self.launcher {
+            Launcher::Worker(..) => 1,
+            Launcher::Bash(..) => FILL_MEMORY_FACTOR,
         }
     }
 
@@ -238,10 +189,6 @@ impl Series<'_> {
     fn keys(&self, name: &str, bytes: u64) -> Vec<Value> {
         vec![Value::from(name), Value::from(self.memory), Value::from(bytes)]
     }
-
-    fn sizes(&self) -> Vec<u64> {
-        self.sizes_mb.iter().map(|size_mb| size_mb * MB).collect()
-    }
 }
 
 fn start_worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
@@ -252,4 +199,30 @@ fn start_worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages
         Pages::Small | Pages::Huge => Environment::default(),
     };
     Worker::start_with(&setting, environment).map(Rc::new)
+}
+
+/// Returns how many of these ascending sizes, counted from the first, fit into memory together while the largest is filled.
+fn count_fitting(sizes: &[u64], fill_factor: u64, available: AvailableMemory) -> usize {
+    let mut sum = 0u64;
+    let fitting = sizes.iter().take_while(|size| {
+        let filled = size.saturating_mul(fill_factor);
+        let fits = filled <= available.per_process && sum.saturating_add(filled) <= available.total;
+        sum = sum.saturating_add(**size);
+        fits
+    });
+    fitting.count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_fit_while_the_largest_is_filled() {
+        let count = |total, per_process| count_fitting(&[0, 10, 100], 2, AvailableMemory { total, per_process });
+        assert_eq!(count(210, u64::MAX), 3);
+        assert_eq!(count(209, u64::MAX), 2);
+        assert_eq!(count(u64::MAX, 199), 2, "one process cannot map it twice");
+        assert_eq!(count(0, u64::MAX), 1);
+    }
 }

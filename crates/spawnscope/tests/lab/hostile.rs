@@ -86,30 +86,6 @@ fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
 }
 
 #[apply(live_test)]
-#[needs(MountNs)]
-fn files_in_memory_are_never_reported_as_uncached() {
-    let (_, report) = run_on_tmpfs("size=100m", &["first-launch"]);
-    let experiment = only_experiment(&report);
-    assert!(!rows(&experiment).iter().any(|row| row["program"] == "true, out of the cache"));
-    let text = notes(&experiment);
-    let expected = "true, out of the cache, 1: the temporary directory's file system always keeps";
-    assert_contains(&text, [expected]);
-}
-
-#[apply(live_test)]
-#[needs(MountNs)]
-fn files_leave_room_on_the_disk_and_a_note_lists_those_that_do_not_fit() {
-    let (_, report) = run_on_tmpfs("size=30m", &["parent-size"]);
-    let experiment = only_experiment(&report);
-    let of_files = rows(&experiment).iter().filter(|row| row["memory"] == "a file's");
-    let sizes: Vec<f64> = of_files.filter_map(|row| row["parent_bytes"].as_f64()).collect();
-    assert_eq!(sizes, [16e6; 3]);
-    let text = notes(&experiment);
-    let expected = "a file's: 32.0 MB, 64.0 MB skipped, because the disk of the temporary directory is too small";
-    assert_contains(&text, [expected]);
-}
-
-#[apply(live_test)]
 #[needs(Fanotify)]
 fn a_scanner_of_new_executables_and_its_queue_are_detected() {
     // On a shared machine, the times of one run may be too noisy for a conclusion.

@@ -23,7 +23,7 @@ fn screen_of(command: &str) -> String {
 #[needs(Pty)]
 fn a_terminal_that_only_prints_is_not_drawn_on() {
     let screen = screen_of("TERM=dumb exec \"$@\"");
-    assert!(screen.contains("spawnscope: 1/1 growth; about"), "{screen}");
+    assert!(screen.contains("spawnscope: 1/1 growth; Ctrl-C"), "{screen}");
     assert!(!screen.contains('\u{1b}') && !screen.contains(['█', '░']), "{screen:?}");
 }
 
@@ -32,6 +32,5 @@ fn a_terminal_that_only_prints_is_not_drawn_on() {
 fn no_word_of_the_progress_is_cut_on_a_narrow_terminal() {
     let screen = screen_of("stty cols 40 && TERM=xterm exec \"$@\"");
     assert!(screen.contains("1/1 growth ["), "{screen}");
-    let cut = screen.match_indices("of a").filter(|(at, _)| !screen[*at..].starts_with("of about "));
-    assert_eq!(cut.count(), 0, "{screen}");
+    assert!(!screen.contains("Ctrl"), "{screen}");
 }

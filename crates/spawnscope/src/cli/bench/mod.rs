@@ -48,12 +48,8 @@ pub fn run(arguments: &BenchArguments) -> Result<Status> {
     let width = output::width(&io::stdout());
     let form = form(arguments)?;
     if arguments.list {
-        let listed = match form {
-            Form::Json => present::list_json(ALL),
-            _ => present::list(ALL, width),
-        };
-        print(listed.as_bytes())?;
-        return Ok(Status::SUCCESS);
+        let listed = if arguments.json { present::list_json(ALL) } else { present::list(ALL, width) };
+        return print(listed.as_bytes()).map(|()| Status::SUCCESS);
     }
     let old = arguments.compare.as_deref().map(read_report).transpose()?;
     let stored = arguments.with.as_deref().map(read_report).transpose()?;
@@ -62,8 +58,7 @@ pub fn run(arguments: &BenchArguments) -> Result<Status> {
     }
     // Check that the page can be written before spending minutes on measurements.
     let page = output::file(arguments.output.as_deref());
-    let page = page.map(|path| page::claim(path, &input_files(arguments)));
-    let page = page.transpose()?;
+    let page = page.map(|path| page::claim(path, &input_files(arguments))).transpose()?;
     let is_stored = stored.is_some();
     let (report, shown) = match stored {
         Some(report) => (report, Ok(())),
@@ -171,7 +166,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     interrupt::catch()?;
     let quick = arguments.quick;
     let effort = Effort { quick, time };
-    let progress = Progress::new(chosen.iter().map(|experiment| experiment.estimated_time(effort)).collect());
+    let progress = Progress::new(chosen.len());
     let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
     let mut report = Report::new(Machine::read(), quick);
     report.seconds = Some(time.as_secs_f64());

@@ -1,10 +1,9 @@
 //! The progress line on a terminal. If standard error is not a terminal, nothing is printed.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
@@ -25,11 +24,8 @@ const ECHO_COLUMNS: u16 = "^C".len() as u16 + 1;
 /// The progress line.
 pub struct Progress {
     bar: ProgressBar,
-    started: Instant,
-    /// The expected time of each experiment, estimated before the first.
-    guesses: Vec<Duration>,
-    /// The expected total time, formatted.
-    total: RefCell<String>,
+    /// The number of experiments.
+    count: usize,
     /// Whether to print one line per experiment, since the terminal cannot redraw a line.
     is_plain: bool,
     /// Columns that the message cannot use.
@@ -37,8 +33,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Creates the line if standard error is a terminal. `guesses` are the expected times of the experiments.
-    pub fn new(guesses: Vec<Duration>) -> Progress {
+    /// Creates the line for `count` experiments if standard error is a terminal.
+    pub fn new(count: usize) -> Progress {
         let is_terminal = io::stderr().is_terminal();
         let is_plain = is_terminal && is_dumb(env::var_os("TERM").as_deref());
         let bar = if is_terminal && !is_plain {
@@ -49,23 +45,14 @@ impl Progress {
         };
         let style = ProgressStyle::with_template(TEMPLATE);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Progress {
-            bar,
-            started: Instant::now(),
-            guesses,
-            total: RefCell::new(String::new()),
-            is_plain,
-            occupied_columns: Cell::new(0),
-        }
+        Progress { bar, count, is_plain, occupied_columns: Cell::new(0) }
     }
 
     /// Starts an experiment after `done` others.
     pub fn begin(&self, experiment: &str, done: usize) {
-        self.total.replace(rough_time(estimate_total(&self.guesses, self.started.elapsed(), done)));
-        let prefix = format!("{}/{} {experiment}", done + 1, self.guesses.len());
+        let prefix = format!("{}/{} {experiment}", done + 1, self.count);
         if self.is_plain {
-            let total = self.total.borrow();
-            output::print_message(&format!("{prefix}; about {total} in all; {HOW_TO_END}"));
+            output::print_message(&format!("{prefix}; {HOW_TO_END}"));
         }
         self.occupied_columns.set(FIXED_COLUMNS + prefix.chars().count());
         self.bar.set_prefix(prefix);
@@ -87,7 +74,8 @@ impl Progress {
     fn show_status(&self, doing: &str) {
         let doing = if doing.is_empty() { HOW_TO_END } else { doing };
         let left = usize::from(NarrowedTerminal.width()).saturating_sub(self.occupied_columns.get());
-        self.bar.set_message(longest_fitting(&self.total.borrow(), doing, left));
+        // A message that does not fit is omitted, so that no word is cut.
+        self.bar.set_message(if doing.chars().count() <= left { doing.to_owned() } else { String::new() });
     }
 }
 
@@ -157,68 +145,14 @@ fn is_dumb(terminal_type: Option<&OsStr>) -> bool {
     terminal_type.is_none_or(|name| name.is_empty() || name == "dumb")
 }
 
-/// Returns the longest form of the message that fits, without cut words.
-fn longest_fitting(total: &str, doing: &str, columns: usize) -> String {
-    let forms = [format!("of about {total}; {doing}"), format!("of about {total}"), format!("of {total}")];
-    let found = forms.into_iter().find(|form| form.chars().count() <= columns);
-    found.unwrap_or_default()
-}
-
-/// Estimates the total time after `done` experiments. The ratio of their elapsed time to their guesses scales the remaining guesses. To
-/// damp this ratio, one more experiment of mean length is assumed to have taken exactly as long as guessed.
-fn estimate_total(guesses: &[Duration], elapsed: Duration, done: usize) -> Duration {
-    let (before, after) = guesses.split_at(done.min(guesses.len()));
-    let [before, after] = [before, after].map(|part| part.iter().sum::<Duration>().as_secs_f64());
-    let mean = (before + after) / guesses.len().max(1) as f64;
-    let factor = if mean > 0.0 { (elapsed.as_secs_f64() + mean) / (before + mean) } else { 1.0 };
-    elapsed + Duration::from_secs_f64(after * factor)
-}
-
-/// Formats a rough time: `4s`, `20s`, `5m`.
-fn rough_time(time: Duration) -> String {
-    match time.as_secs_f64().ceil() as u64 {
-        seconds @ 0..=9 => format!("{seconds}s"),
-        seconds @ 10..=90 => format!("{}s", seconds.div_ceil(10) * 10),
-        seconds => format!("{}m", (seconds as f64 / 60.0).round()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_total_time_is_estimated_from_finished_experiments() {
-        let seconds = Duration::from_secs;
-        let alike = [seconds(18); 14];
-        assert_eq!(estimate_total(&alike, Duration::ZERO, 0), seconds(14 * 18));
-        assert_eq!(estimate_total(&alike, seconds(30), 1), seconds(30 + 13 * 24));
-        let unlike = [10, 30, 5].map(seconds);
-        assert_eq!(estimate_total(&unlike, Duration::ZERO, 0), seconds(45));
-        // Twice as slow as expected. The mean guess of 15 s counts as well.
-        assert_eq!(estimate_total(&unlike, seconds(35), 1), seconds(35 + 2 * 35));
-        assert_eq!(estimate_total(&[], seconds(1), 0), seconds(1));
-    }
-
-    #[test]
-    fn parts_of_the_message_that_do_not_fit_are_omitted() {
-        let messages = [48, 43, 13, 12, 5, 4].map(|columns| longest_fitting("5m", HOW_TO_END, columns));
-        let whole = "of about 5m; Ctrl-C stops and keeps results";
-        assert_eq!(whole.len(), 43);
-        assert_eq!(messages, [whole, whole, "of about 5m", "of about 5m", "of 5m", ""]);
-    }
 
     #[test]
     fn a_terminal_without_a_type_is_assumed_to_be_dumb() {
         let dumb = [Some("dumb"), Some(""), None, Some("xterm-256color"), Some("linux")];
         let found = dumb.map(|kind| is_dumb(kind.map(OsStr::new)));
         assert_eq!(found, [true, true, true, false, false]);
-    }
-
-    #[test]
-    fn rough_times_are_rounded() {
-        let millis = [100, 900, 3100, 9500, 31_000, 90_000, 91_000, 149_000, 3_600_000];
-        let texts = millis.map(|millis| rough_time(Duration::from_millis(millis)));
-        assert_eq!(texts, ["1s", "1s", "4s", "10s", "40s", "90s", "2m", "2m", "60m"]);
     }
 }

@@ -13,8 +13,6 @@ const COMMON_SHIFT_TEXT: &str = "Common shift of all cases of an experiment (± 
      a change that affects all cases; measure again to find out which:";
 const OTHER_CHANGES_TEXT: &str = "Changed by more than the common shift, and beyond the noise of both reports:";
 const INDENT: usize = 2;
-/// Minimum width of a terminal for a column of intervals. On a narrower one, the interval follows the name.
-const MIN_WIDTH_WITH_INTERVALS: usize = 60;
 /// Maximum number of names to list. If there are more, only their number is printed.
 const MAX_NAMES: usize = 5;
 
@@ -40,12 +38,8 @@ pub(super) fn render_for_terminal(comparison: &Comparison, width: usize) -> Stri
     }
     for change in &standouts {
         let [ratio, interval, values, name] = cells(change);
-        let (start, rest) = if width < MIN_WIDTH_WITH_INTERVALS {
-            (format!("  {ratio:>6} {values:<20} "), format!("{name} {interval}"))
-        } else {
-            (format!("    {ratio:>6} {interval:<16} {values:<20} "), name)
-        };
-        page.hanging([plain(start)], PLAIN, &escape(rest.as_bytes()));
+        let start = format!("  {ratio:>6} {values:<20} ");
+        page.hanging([plain(start)], PLAIN, &escape(format!("{name} {interval}").as_bytes()));
     }
     page.sentence(INDENT, QUIET, &summarize_others(comparison));
     for gone in describe_gone(comparison) {
@@ -58,18 +52,17 @@ pub(super) fn render_for_terminal(comparison: &Comparison, width: usize) -> Stri
 fn common_shifts(comparison: &Comparison) -> Vec<(String, String)> {
     let mut shifts: Vec<(String, String)> = Vec::new();
     for common_shift in comparison.common_shifts.iter().filter(|common_shift| common_shift.is_beyond_noise()) {
-        let experiment = common_shift.experiment.as_deref().unwrap_or("all others");
         let what = describe_shift(common_shift);
-        match shifts.iter_mut().find(|(name, _)| name == experiment) {
+        match shifts.iter_mut().find(|(name, _)| *name == common_shift.experiment) {
             Some((_, others)) => *others = format!("{others}, {what}"),
-            None => shifts.push((experiment.to_owned(), what)),
+            None => shifts.push((common_shift.experiment.clone(), what)),
         }
     }
     shifts
 }
 
 fn describe_shift(common_shift: &CommonShift) -> String {
-    let column = common_shift.column.as_deref().map_or("all".to_owned(), column_words);
+    let column = column_words(&common_shift.column);
     format!("{column} {:.2}x ±{:.0} %", common_shift.ratio, 100.0 * common_shift.spread)
 }
 
