@@ -158,6 +158,8 @@ fn first_launch_has_the_first_and_the_second_launch() {
     }
 }
 
+/// Takes longer than other tests, because six rounds of every mechanism and level are needed for intervals. The tests of the workers check
+/// each mechanism at one level only.
 #[apply(live_test)]
 fn throughput_is_a_rate_of_launches() {
     let experiment = run_experiment("throughput");

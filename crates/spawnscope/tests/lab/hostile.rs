@@ -85,6 +85,8 @@ fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
     }
 }
 
+/// Takes longer than other tests, because each new file waits for the scanner. The unit tests of `scanners` check the conclusion from times;
+/// only a real scanner shows that launches wait for it in a queue, and that the second launch of a file does not.
 #[apply(live_test)]
 #[needs(Fanotify)]
 fn a_scanner_of_new_executables_and_its_queue_are_detected() {
