@@ -1,26 +1,12 @@
-//! File actions of a child. Like those of `posix_spawn`, they are carried out in the order of the requests. The descriptors of
-//! [`Command::fd`] are put in place first. `carry_out` runs between clone and exec, under the rules of `child.rs`.
+//! Requests for file actions. Like those of `posix_spawn`, the child carries them out in the order of the requests, after the descriptors
+//! of [`Command::fd`] are in place.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::child::{Failure, Step};
 use crate::command::Command;
-use crate::error::{Error, Stage};
-use crate::sys::{Errno, syscall};
-
-/// One file action. Descriptor numbers are the child's.
-#[derive(Clone, Debug)]
-pub(crate) enum Action {
-    Open { target: i32, path: CString, flags: i32, mode: u32 },
-    Close(i32),
-    CloseFrom(i32),
-    Dup { source: i32, target: i32 },
-    ChangeDirectory(CString),
-    ChangeDirectoryTo(i32),
-    Foreground(i32),
-}
+use crate::request::Action;
 
 impl Command {
     /// Lets the child open a file as its descriptor `target`, with `flags` and `mode` as for open(2).
@@ -118,7 +104,7 @@ impl Command {
     }
 
     fn add_action(&mut self, action: Action) -> &mut Command {
-        self.actions.push(action);
+        self.attributes.actions.push(action);
         self
     }
 
@@ -129,85 +115,4 @@ impl Command {
         }
         string
     }
-}
-
-impl Action {
-    /// Describes the action for an error message.
-    pub(crate) fn describe(&self) -> String {
-        match self {
-            Action::Open { target, path, .. } => format!("open {} as {target}", path.to_string_lossy()),
-            Action::Close(fd) => format!("close {fd}"),
-            Action::CloseFrom(first) => format!("close all descriptors from {first} on"),
-            Action::Dup { source, target } => format!("dup {source} to {target}"),
-            Action::ChangeDirectory(path) => format!("chdir to {}", path.to_string_lossy()),
-            Action::ChangeDirectoryTo(fd) => format!("chdir to the directory at descriptor {fd}"),
-            Action::Foreground(fd) => format!("become the foreground group of the terminal at descriptor {fd}"),
-        }
-    }
-
-    /// Returns an error for an action that no child could carry out.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        let fds = match self {
-            Action::Open { target: fd, .. }
-            | Action::Close(fd)
-            | Action::CloseFrom(fd)
-            | Action::ChangeDirectoryTo(fd)
-            | Action::Foreground(fd) => [*fd, 0],
-            Action::Dup { source, target } => [*source, *target],
-            Action::ChangeDirectory(_) => [0, 0],
-        };
-        match fds.iter().any(|fd| *fd < 0) {
-            true => Err(Error::new(Stage::Prepare, libc::EBADF, self.describe())),
-            false => Ok(()),
-        }
-    }
-}
-
-/// Carries out the actions, in the child.
-pub(crate) unsafe fn carry_out(actions: &[Action]) -> Step {
-    for (index, action) in actions.iter().enumerate() {
-        // SAFETY: integers, and strings that the plan holds.
-        unsafe { carry_out_one(action) }.map_err(|errno| Failure { stage: Stage::FileAction, index, errno })?;
-    }
-    Ok(())
-}
-
-unsafe fn carry_out_one(action: &Action) -> Result<(), Errno> {
-    // SAFETY: as above.
-    unsafe {
-        match action {
-            Action::Open { target, path, flags, mode } => return open(*target, path, *flags, *mode),
-            // EBADF is ignored: the descriptor was already closed.
-            Action::Close(fd) => drop(syscall!(SYS_close, *fd)),
-            Action::CloseFrom(first) => return crate::descriptors::close_range(*first as u32, u32::MAX, 0),
-            Action::Dup { source, target } if source == target => {
-                let flags = syscall!(SYS_fcntl, *source, libc::F_GETFD)?;
-                syscall!(SYS_fcntl, *source, libc::F_SETFD, flags & !(libc::FD_CLOEXEC as usize))?;
-            }
-            Action::Dup { source, target } => drop(syscall!(SYS_dup3, *source, *target, 0)?),
-            Action::ChangeDirectory(path) => drop(syscall!(SYS_chdir, path.as_ptr())?),
-            Action::ChangeDirectoryTo(fd) => drop(syscall!(SYS_fchdir, *fd)?),
-            Action::Foreground(fd) => {
-                // In a background group, SIGTTOU would stop the child here, but all signals are blocked.
-                let group = syscall!(SYS_getpgid, 0)? as i32;
-                syscall!(SYS_ioctl, *fd, libc::TIOCSPGRP, &raw const group)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Opens a file as descriptor `target`. Closes the target first, as POSIX requires, so that even a full table of descriptors has room
-/// for the file.
-unsafe fn open(target: i32, path: &CString, flags: i32, mode: u32) -> Result<(), Errno> {
-    // SAFETY: a string that the plan holds, and integers.
-    unsafe {
-        let _ = syscall!(SYS_close, target);
-        let fd = syscall!(SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, mode)? as i32;
-        if fd != target {
-            syscall!(SYS_dup3, fd, target, flags & libc::O_CLOEXEC)?;
-            let _ = syscall!(SYS_close, fd);
-        }
-    }
-    Ok(())
 }

@@ -9,10 +9,11 @@ use std::task::{Context, Poll};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
+use crate::capture::exchange::set_nonblocking;
 use crate::error::{Error, Stage};
-use crate::handle::POLL_INTERVAL;
 use crate::process::Child;
-use crate::pty::Pty;
+use crate::process::handle::POLL_INTERVAL;
+use crate::terminal::Pty;
 
 impl Child {
     /// Waits until the child has ended, without blocking the thread. Closes the child's standard input first, like [`Child::wait`].
@@ -104,7 +105,7 @@ impl AsyncPty {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn new(pty: Pty) -> io::Result<AsyncPty> {
-        crate::capture::exchange::set_nonblocking(pty.as_fd()).map_err(io::Error::from_raw_os_error)?;
+        set_nonblocking(pty.as_fd()).map_err(io::Error::from_raw_os_error)?;
         // SAFETY: a `Pty` owns one open file during its lifetime, which covers the time that it is watched.
         let watched = unsafe { AsyncFd::register(pty) };
         watched.map(AsyncPty).map_err(io::Error::from)

@@ -1,10 +1,10 @@
-//! The attributes of a child: session, limits, scheduling, user, signals, cgroup.
+//! Requests for attributes of the child: session, limits, scheduling, user, signals, cgroup.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::command::Command;
-use crate::plan::{Identity, Limit};
+use crate::request::{Identity, Limit};
 use crate::sys::{SignalSet, signal_bit};
 
 impl Command {
@@ -15,7 +15,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn umask(&mut self, mask: u32) -> &mut Command {
-        self.umask = Some(mask);
+        self.attributes.umask = Some(mask);
         self
     }
 
@@ -28,7 +28,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn process_group(&mut self, group: i32) -> &mut Command {
-        self.process_group = Some(group);
+        self.attributes.process_group = Some(group);
         self
     }
 
@@ -42,7 +42,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn new_session(&mut self, new_session: bool) -> &mut Command {
-        self.new_session = new_session;
+        self.attributes.new_session = new_session;
         self
     }
 
@@ -61,7 +61,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn controlling_terminal(&mut self, terminal: i32) -> &mut Command {
-        self.controlling_terminal = Some(terminal);
+        self.attributes.controlling_terminal = Some(terminal);
         self.new_session(true)
     }
 
@@ -75,7 +75,7 @@ impl Command {
     /// ```
     pub fn resource_limit(&mut self, resource: u32, soft: u64, hard: u64) -> &mut Command {
         let values = [soft, hard];
-        self.limits.push(Limit { resource, values });
+        self.attributes.limits.push(Limit { resource, values });
         self
     }
 
@@ -86,7 +86,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn nice(&mut self, increment: i32) -> &mut Command {
-        self.nice = Some(increment);
+        self.attributes.nice = Some(increment);
         self
     }
 
@@ -98,7 +98,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn scheduler(&mut self, policy: i32, priority: i32) -> &mut Command {
-        self.scheduler = Some((policy, priority));
+        self.attributes.scheduler = Some((policy, priority));
         self
     }
 
@@ -110,16 +110,16 @@ impl Command {
     /// ```
     pub fn affinity(&mut self, cpus: impl IntoIterator<Item = usize>) -> &mut Command {
         const MAX_CPUS: usize = 1 << 16;
-        self.affinity = vec![0];
+        self.attributes.affinity = vec![0];
         for cpu in cpus {
             if cpu >= MAX_CPUS {
                 self.mistake.get_or_insert(format!("use CPU {cpu}, which does not exist"));
                 continue;
             }
-            if self.affinity.len() <= cpu / 64 {
-                self.affinity.resize(cpu / 64 + 1, 0);
+            if self.attributes.affinity.len() <= cpu / 64 {
+                self.attributes.affinity.resize(cpu / 64 + 1, 0);
             }
-            self.affinity[cpu / 64] |= 1 << (cpu % 64);
+            self.attributes.affinity[cpu / 64] |= 1 << (cpu % 64);
         }
         self
     }
@@ -134,7 +134,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn no_new_privileges(&mut self, enable: bool) -> &mut Command {
-        self.no_new_privileges = enable;
+        self.attributes.no_new_privileges = enable;
         self
     }
 
@@ -150,7 +150,7 @@ impl Command {
     }
 
     fn identity(&mut self) -> &mut Identity {
-        self.identity.get_or_insert_default()
+        self.attributes.identity.get_or_insert_default()
     }
 
     /// Sets the real, effective and saved user id. If the parent runs as root (real user id 0), the child also drops all supplementary
@@ -200,7 +200,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn blocked_signals(&mut self, signals: &[i32]) -> &mut Command {
-        self.signal_mask = self.signal_set(signals);
+        self.attributes.signal_mask = self.signal_set(signals);
         self
     }
 
@@ -217,8 +217,8 @@ impl Command {
     /// ```
     pub fn default_signals(&mut self, signals: &[i32]) -> &mut Command {
         let set = self.signal_set(signals);
-        self.default_signals |= set;
-        self.ignored_signals &= !set;
+        self.attributes.default_signals |= set;
+        self.attributes.ignored_signals &= !set;
         self
     }
 
@@ -232,8 +232,8 @@ impl Command {
     /// ```
     pub fn ignored_signals(&mut self, signals: &[i32]) -> &mut Command {
         let set = self.signal_set(signals);
-        self.ignored_signals |= set;
-        self.default_signals &= !set;
+        self.attributes.ignored_signals |= set;
+        self.attributes.default_signals &= !set;
         self
     }
 
@@ -247,7 +247,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn inherit_sigpipe(&mut self) -> &mut Command {
-        self.default_signals &= !signal_bit(libc::SIGPIPE);
+        self.attributes.default_signals &= !signal_bit(libc::SIGPIPE);
         self
     }
 
@@ -267,7 +267,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn cgroup(&mut self, directory: impl Into<OwnedFd>) -> &mut Command {
-        self.cgroup = Some(Arc::new(directory.into()));
+        self.attributes.cgroup = Some(Arc::new(directory.into()));
         self
     }
 
@@ -281,7 +281,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn parent_death_signal(&mut self, signal: i32) -> &mut Command {
-        self.parent_death_signal = Some(signal);
+        self.attributes.parent_death_signal = Some(signal);
         self
     }
 }

@@ -7,28 +7,9 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::actions::Action;
-use crate::plan::{Hook, Identity, Limit};
+use crate::request::{Attributes, Mechanism};
 use crate::stdio::{Source, Stdio};
-use crate::sys::{SignalSet, signal_bit};
-
-/// How the child is created.
-///
-/// ```
-/// use vspawn::{Command, Mechanism};
-///
-/// assert!(Command::new("true").mechanism(Mechanism::Fork).status()?.success());
-/// # Ok::<(), vspawn::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Mechanism {
-    /// The child shares the parent's memory until its exec, however large that memory is.
-    #[default]
-    Share,
-    /// The child gets a copy of the parent's page tables, which dominates the cost for a large parent.
-    Fork,
-}
+use crate::sys::signal_bit;
 
 /// A process to start. Requests are checked by [`Command::prepare`] and the `spawn` methods, not before.
 ///
@@ -52,25 +33,7 @@ pub struct Command {
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) chroot: Option<PathBuf>,
     pub(crate) fds: BTreeMap<i32, Source>,
-    pub(crate) close_others: bool,
-    pub(crate) actions: Vec<Action>,
-    pub(crate) umask: Option<u32>,
-    pub(crate) new_session: bool,
-    pub(crate) controlling_terminal: Option<i32>,
-    pub(crate) process_group: Option<i32>,
-    pub(crate) limits: Vec<Limit>,
-    pub(crate) nice: Option<i32>,
-    pub(crate) scheduler: Option<(i32, i32)>,
-    pub(crate) affinity: Vec<u64>,
-    pub(crate) no_new_privileges: bool,
-    pub(crate) identity: Option<Identity>,
-    pub(crate) signal_mask: SignalSet,
-    pub(crate) default_signals: SignalSet,
-    pub(crate) ignored_signals: SignalSet,
-    pub(crate) cgroup: Option<Arc<OwnedFd>>,
-    pub(crate) parent_death_signal: Option<i32>,
-    pub(crate) pre_exec: Option<Hook>,
-    pub(crate) mechanism: Mechanism,
+    pub(crate) attributes: Attributes,
     /// The first invalid request, returned as an error by `prepare`.
     pub(crate) mistake: Option<String>,
 }
@@ -104,25 +67,7 @@ impl Command {
             cwd: None,
             chroot: None,
             fds: BTreeMap::new(),
-            close_others: false,
-            actions: Vec::new(),
-            umask: None,
-            new_session: false,
-            controlling_terminal: None,
-            process_group: None,
-            limits: Vec::new(),
-            nice: None,
-            scheduler: None,
-            affinity: Vec::new(),
-            no_new_privileges: false,
-            identity: None,
-            signal_mask: 0,
-            default_signals: signal_bit(libc::SIGPIPE),
-            ignored_signals: 0,
-            cgroup: None,
-            parent_death_signal: None,
-            pre_exec: None,
-            mechanism: Mechanism::Share,
+            attributes: Attributes { default_signals: signal_bit(libc::SIGPIPE), ..Attributes::default() },
             mistake: None,
         }
     }
@@ -361,7 +306,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn close_others(&mut self, close: bool) -> &mut Command {
-        self.close_others = close;
+        self.attributes.close_others = close;
         self
     }
 
@@ -377,7 +322,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn mechanism(&mut self, mechanism: Mechanism) -> &mut Command {
-        self.mechanism = mechanism;
+        self.attributes.mechanism = mechanism;
         self
     }
 
@@ -399,7 +344,7 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub unsafe fn pre_exec(&mut self, function: impl Fn() -> Result<(), i32> + Send + Sync + 'static) -> &mut Command {
-        self.pre_exec = Some(Arc::new(function));
+        self.attributes.pre_exec = Some(Arc::new(function));
         self
     }
 }

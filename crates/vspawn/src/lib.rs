@@ -10,9 +10,10 @@
 //! # Ok::<(), vspawn::Error>(())
 //! ```
 //!
-//! A launch goes through these files: `command`, `actions` and `attributes` (the request) -> `start` -> `prepared` and `plan` (all
-//! allocation) -> `launch` (the parent's side of clone) -> `child` (what runs between clone and exec, in shared memory) -> `process` (the
-//! child's handle).
+//! Data goes one way: `request` and `command` (with `actions`, `attributes` and `inspect`: what the caller asks for) -> `plan` (all
+//! allocation) -> `child` (what runs between clone and exec, in shared memory) -> `workspace` (the memory lent to it) -> `process` (its
+//! handle) -> `launch` (the parent's side of clone) -> `prepared` (the ways to start). `capture`, `pipeline`, `terminal` and
+//! `asynchronous` use handles.
 
 mod actions;
 mod arch;
@@ -20,37 +21,40 @@ mod attributes;
 mod capture;
 mod child;
 mod command;
-mod create;
-mod descriptors;
-mod dumpable;
-mod environment;
 mod error;
-mod guards;
-mod handle;
 mod inspect;
 mod launch;
 mod pipeline;
 mod plan;
 mod prepared;
 mod process;
-pub mod pty;
-mod start;
+mod request;
 mod stdio;
 mod sys;
-mod tree;
+mod terminal;
 mod workspace;
 
 #[cfg(feature = "tokio")]
 mod asynchronous;
 
-pub use capture::{Capture, Captured};
-pub use command::{Command, Mechanism};
+pub use capture::Capture;
+pub use capture::exchange::Captured;
+pub use command::Command;
 pub use error::{Error, Stage};
 pub use inspect::{CommandArgs, CommandEnvs};
 pub use pipeline::{Pipeline, RunningPipeline};
 pub use prepared::Prepared;
 pub use process::Child;
+pub use request::Mechanism;
 pub use stdio::{ChildStderr, ChildStdin, ChildStdout, Stdio};
+
+/// Pseudo-terminals: a child with a controlling terminal, without a fork. `posix_spawn` has no TIOCSCTTY, so other libraries fork for it,
+/// which costs a copy of the parent's page tables.
+pub mod pty {
+    #[cfg(feature = "tokio")]
+    pub use crate::asynchronous::AsyncPty;
+    pub use crate::terminal::{Pty, Size};
+}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

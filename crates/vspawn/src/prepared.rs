@@ -1,22 +1,16 @@
-//! Turns a command into a plan: checks it, builds the strings for the kernel, and searches PATH. All allocation happens here.
+//! The ways to start a command: prepared or at once, with or without waiting for its exec, or in place of this process.
 
-use std::ffi::{CString, OsStr};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::Arc;
 
-use crate::actions::Action;
-use crate::command::{Command, Mechanism};
-use crate::environment::{Environment, Inheritance};
-use crate::error::Error;
+use crate::command::Command;
+use crate::error::{Error, Stage};
+use crate::launch::dumpable::watch_forks;
 use crate::launch::{Start, launch, replace};
-use crate::plan::{Identity, Placement, Plan, StringArray, StringArrayBuilder};
+use crate::plan::Plan;
+use crate::plan::environment::Inheritance;
 use crate::process::Child;
-use crate::stdio::Source;
 use crate::workspace::MAX_MOVES;
-
-/// The search path if PATH is not set (glibc's default).
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// A prepared command. It can be spawned many times, even by several threads at once, without any allocation.
 ///
@@ -33,45 +27,18 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 pub struct Prepared(Arc<Plan>);
 
 impl Prepared {
-    pub(crate) fn new(command: &Command, inheritance: Inheritance) -> Result<Prepared, Error> {
-        check(command)?;
-        if command.identity.is_some() {
-            crate::dumpable::watch_forks();
+    fn new(command: &Command, inheritance: Inheritance) -> Result<Prepared, Error> {
+        if command.fds.len() > MAX_MOVES {
+            let count = command.fds.len();
+            return Err(Error::invalid(format!(
+                "give the child {count} descriptors: at most {MAX_MOVES} are supported"
+            )));
         }
-        Ok(Prepared(Arc::new(Plan {
-            program: command.program.to_string_lossy().into_owned(),
-            candidates: candidates(command)?,
-            argv: arguments(command)?,
-            envp: Environment::new(command, inheritance)?,
-            cwd: match c_path(command.cwd.as_deref(), "the working directory")? {
-                // As in std. Otherwise, the child would keep a working directory outside of its root.
-                None if command.chroot.is_some() => Some(c"/".to_owned()),
-                cwd => cwd,
-            },
-            chroot: c_path(command.chroot.as_deref(), "the root directory")?,
-            placements: placements(command),
-            highest_target: command.fds.keys().next_back().map_or(2, |target| *target.max(&2)),
-            kept_descriptors: kept_descriptors(command),
-            close_others: command.close_others,
-            actions: command.actions.clone(),
-            umask: command.umask,
-            new_session: command.new_session,
-            controlling_terminal: command.controlling_terminal,
-            process_group: command.process_group,
-            limits: command.limits.clone(),
-            nice: command.nice,
-            scheduler: command.scheduler,
-            affinity: command.affinity.clone(),
-            no_new_privileges: command.no_new_privileges,
-            identity: command.identity.clone().map(without_roots_groups),
-            signal_mask: command.signal_mask,
-            default_signals: command.default_signals,
-            ignored_signals: command.ignored_signals,
-            cgroup: command.cgroup.clone(),
-            parent_death_signal: command.parent_death_signal,
-            pre_exec: command.pre_exec.clone(),
-            fork: command.mechanism == Mechanism::Fork,
-        })))
+        let plan = Plan::new(command, inheritance)?;
+        if plan.attributes.identity.is_some() {
+            watch_forks();
+        }
+        Ok(Prepared(Arc::new(plan)))
     }
 
     /// Starts a child. Returns after the child's exec, or with an error if the exec or a step before it failed.
@@ -104,7 +71,7 @@ impl Prepared {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn spawn_nowait(&self) -> Result<Child, Error> {
-        let request = match (&self.0.identity, self.0.fork) {
+        let request = match (&self.0.attributes.identity, self.0.attributes.forks()) {
             (Some(_), _) => "change the user or group",
             (_, true) => "fork",
             _ => return self.start(Start::Detached),
@@ -112,124 +79,92 @@ impl Prepared {
         Err(Error::invalid(format!("{request} without waiting for exec: use spawn, not spawn_nowait")))
     }
 
-    pub(crate) fn exec(&self) -> Error {
-        replace(&self.0)
-    }
-
-    pub(crate) fn start(&self, start: Start) -> Result<Child, Error> {
+    fn start(&self, start: Start) -> Result<Child, Error> {
         launch(&self.0, start)
     }
 }
 
-/// Rejects invalid requests, before anything is started.
-fn check(command: &Command) -> Result<(), Error> {
-    if let Some(mistake) = &command.mistake {
-        return Err(Error::invalid(mistake.clone()));
+impl Command {
+    /// Prepares everything, so that [`Prepared::spawn`] allocates nothing. Reads the environment and PATH now, not at each spawn.
+    ///
+    /// # Errors
+    /// [`Stage::Prepare`](crate::Stage::Prepare), for example with `EINVAL` for a NUL byte, an empty program, or a request that requires
+    /// another one.
+    ///
+    /// ```
+    /// let prepared = vspawn::Command::new("true").prepare()?;
+    /// for _ in 0..3 {
+    ///     assert!(prepared.spawn()?.wait()?.success());
+    /// }
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn prepare(&self) -> Result<Prepared, Error> {
+        Prepared::new(self, Inheritance::Copied)
     }
-    if command.program.is_empty() {
-        return Err(Error::invalid("run a program without a name"));
-    }
-    if command.pre_exec.is_some() && command.mechanism != Mechanism::Fork {
-        return Err(Error::invalid(
-            "run a pre_exec function in memory shared with the parent: it needs Command::mechanism(Mechanism::Fork)",
-        ));
-    }
-    if let Some(target) = command.fds.keys().find(|target| **target < 0) {
-        return Err(Error::invalid(format!("give the child descriptor {target}")));
-    }
-    for source in command.fds.values() {
-        if let Source::Number(fd @ ..0) = source {
-            return Err(Error::invalid(format!("give the child the parent's descriptor {fd}")));
+
+    /// Starts the process. Returns after its exec.
+    ///
+    /// If the command neither sets nor removes variables and the process has one thread, the kernel reads the variables directly from C's
+    /// `environ`, as with C's `posix_spawn`, without a copy. With several threads, they are copied under std's lock, since another thread may
+    /// call [`std::env::set_var`] meanwhile. [`Command::env_unlocked`] avoids the copy; [`Command::prepare`] makes one copy for many spawns.
+    ///
+    /// # Errors
+    /// The step that failed, with its errno. No process remains.
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("sh").args(["-c", "exit 3"]).spawn()?;
+    /// assert_eq!(child.wait()?.code(), Some(3));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn spawn(&self) -> Result<Child, Error> {
+        match Prepared::new(self, Inheritance::InPlace)?.start(Start::Waited) {
+            // EFAULT: another thread changed `environ` while the kernel read it. (No other argument can cause EFAULT.)
+            Err(error) if error.stage() == Stage::Exec && error.raw_os_error() == libc::EFAULT => {
+                self.prepare()?.start(Start::Waited)
+            }
+            result => result,
         }
     }
-    command.actions.iter().try_for_each(Action::check)?;
-    if command.fds.len() > MAX_MOVES {
-        let count = command.fds.len();
-        return Err(Error::invalid(format!("give the child {count} descriptors: at most {MAX_MOVES} are supported")));
+
+    /// Starts the process and returns at once: see [`Prepared::spawn_nowait`].
+    ///
+    /// # Errors
+    /// The same as [`Prepared::spawn_nowait`].
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("/nowhere").spawn_nowait()?;
+    /// assert_eq!(child.wait().unwrap_err().raw_os_error(), libc::ENOENT);
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn spawn_nowait(&self) -> Result<Child, Error> {
+        self.prepare()?.spawn_nowait()
     }
-    if command.new_session && command.process_group.is_some() {
-        return Err(Error::invalid("join a process group and begin a session: a session's leader has its own group"));
-    }
-    Ok(())
-}
 
-fn c_path(path: Option<&Path>, what: &str) -> Result<Option<CString>, Error> {
-    path.map(|path| c_string(path.as_os_str(), what)).transpose()
-}
-
-fn c_string(text: &OsStr, what: &str) -> Result<CString, Error> {
-    CString::new(text.as_bytes()).map_err(|_| Error::nul(what))
-}
-
-fn arguments(command: &Command) -> Result<StringArray, Error> {
-    let bytes = command.args.iter().map(|arg| arg.len()).sum::<usize>();
-    let name = command.name.as_ref().unwrap_or(&command.program);
-    let mut strings = StringArrayBuilder::with_capacity(command.args.len() + 1, name.len() + bytes)?;
-    for (index, arg) in std::iter::once(name).chain(&command.args).enumerate() {
-        if !strings.push(&[arg]) {
-            return Err(match index {
-                0 => Error::nul("argv[0]"),
-                _ => Error::nul(&format!("argument {index}")),
-            });
+    /// Replaces this process by the command, after the steps that a child would take before its exec. Returns only if a step or the exec
+    /// fails. Changes that were already made (descriptors, user, directory, limits) then remain. Pipes are invalid here, and so is a
+    /// cgroup, since both need a new process.
+    ///
+    /// ```no_run
+    /// let error = vspawn::Command::new("/bin/sh").arg("-l").exec();
+    /// eprintln!("failed to {error}");
+    /// ```
+    pub fn exec(&mut self) -> Error {
+        match Prepared::new(self, Inheritance::InPlace) {
+            Ok(prepared) => replace(&prepared.0),
+            Err(error) => error,
         }
     }
-    Ok(strings.finish())
-}
 
-/// Returns the candidates for execve, in order: the program itself if it has a slash, otherwise the program in each directory of the
-/// child's PATH. An empty directory is the current one, as in execvp.
-fn candidates(command: &Command) -> Result<StringArray, Error> {
-    let program = &command.program;
-    if program.as_bytes().contains(&b'/') {
-        let mut one = StringArrayBuilder::with_capacity(1, program.len())?;
-        return push_path(&mut one, &[program]).map(|()| one.finish());
+    /// Starts the process and waits until it has ended.
+    ///
+    /// # Errors
+    /// The same as [`Command::spawn`] and [`Child::wait`].
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Command::new("false").status()?.code(), Some(1));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn status(&mut self) -> Result<ExitStatus, Error> {
+        self.spawn()?.wait()
     }
-    let path = match command.env.get(OsStr::new("PATH")) {
-        Some(changed) => changed.clone(),
-        None if command.clear_env => None,
-        None => std::env::var_os("PATH"),
-    };
-    let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
-    let directories = path.as_bytes().split(|byte| *byte == b':');
-    let count = directories.clone().count();
-    let mut candidates = StringArrayBuilder::with_capacity(count, path.len() + count * (program.len() + 1))?;
-    for directory in directories {
-        if directory.is_empty() {
-            push_path(&mut candidates, &[program])?;
-        // As in glibc, a directory longer than any path is skipped. Its ENAMETOOLONG would end the search.
-        } else if directory.len() + program.len() + 1 < libc::PATH_MAX as usize {
-            push_path(&mut candidates, &[OsStr::from_bytes(directory), OsStr::new("/"), program])?;
-        }
-    }
-    Ok(candidates.finish())
-}
-
-fn push_path(strings: &mut StringArrayBuilder, parts: &[&OsStr]) -> Result<(), Error> {
-    match strings.push(parts) {
-        true => Ok(()),
-        false => Err(Error::nul("the program")),
-    }
-}
-
-fn placements(command: &Command) -> Vec<Placement> {
-    let given = command.fds.iter().filter(|(_, source)| !matches!(source, Source::Inherit));
-    given.map(|(target, source)| Placement { source: source.clone(), target: *target }).collect()
-}
-
-/// Returns the descriptors that `close_others` leaves open: the standard streams and the files that the command gives the child.
-fn kept_descriptors(command: &Command) -> Vec<i32> {
-    let mut kept: Vec<i32> = command.fds.keys().copied().chain(0..3).collect();
-    kept.sort_unstable();
-    kept.dedup();
-    kept
-}
-
-/// Removes root's supplementary groups if the child becomes another user, as std does.
-fn without_roots_groups(mut identity: Identity) -> Identity {
-    // SAFETY: takes nothing, cannot fail.
-    let is_root = unsafe { libc::getuid() } == 0;
-    if identity.groups.is_none() && identity.uid.is_some() && is_root {
-        identity.groups = Some(Vec::new());
-    }
-    identity
 }

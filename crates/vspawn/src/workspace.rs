@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::arch::MAX_PAGE_BYTES;
-use crate::child::{Job, Report};
-use crate::descriptors::Move;
+use crate::child::job::{Job, Report};
 use crate::error::{Error, Stage};
-use crate::plan::Plan;
+use crate::plan::{Move, Plan};
 use crate::sys::syscall;
 
 /// The size of the guard below the stack, where an overflow faults instead of overwriting other memory. A whole number of

@@ -1,12 +1,53 @@
 //! Exchanges data with one child: writes its input and reads its output whenever a stream is ready, until all streams have ended.
 
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use super::{CHUNK_BYTES, Capture, Captured};
 use crate::error::{Error, Stage};
 use crate::process::Child;
-use crate::sys::{Errno, syscall};
+use crate::process::handle::poll_any;
+use crate::sys::{Errno, SIGNAL_SET_BYTES, SignalSet, signal_bit, syscall};
+
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// What was captured, even if the run failed.
+///
+/// ```
+/// let captured = vspawn::Command::new("yes").capture().limit(4).run_to_any_end()?;
+/// assert_eq!(captured.stdout, b"y\ny\n");
+/// assert_eq!(captured.cut.unwrap().stage(), vspawn::Stage::Limit);
+/// assert!(!captured.status.success());
+/// # Ok::<(), vspawn::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Captured {
+    /// The exit status: that of a killed process if the child exceeded the timeout or the limit.
+    pub status: ExitStatus,
+    /// What was read from standard output, up to the limit.
+    pub stdout: Vec<u8>,
+    /// What was read from standard error, up to the limit.
+    pub stderr: Vec<u8>,
+    /// Why the child was killed: an error with [`Stage::Timeout`] or [`Stage::Limit`]. `None` if it was not.
+    pub cut: Option<Error>,
+}
+
+impl Captured {
+    /// Whether the child was killed because of the timeout.
+    ///
+    /// ```
+    /// let captured = vspawn::Command::new("true").capture().run_to_any_end()?;
+    /// assert!(!captured.timed_out());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn timed_out(&self) -> bool {
+        let kind = self.cut.as_ref().map(Error::kind);
+        kind == Some(ErrorKind::TimedOut)
+    }
+}
 
 /// A child, its open streams, and what was read from them so far.
 pub(super) struct Exchange<'a> {
@@ -26,26 +67,16 @@ struct Stream {
 }
 
 impl<'a> Exchange<'a> {
-    pub(super) fn new(child: Child, capture: &Capture<'a>) -> Exchange<'a> {
-        Exchange {
-            input: capture.input.unwrap_or_default(),
-            limit: capture.limit,
-            deadline: capture.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-            timeout: capture.timeout,
-            ..Exchange::without_limits(child)
-        }
-    }
-
-    pub(super) fn without_limits(mut child: Child) -> Exchange<'a> {
+    pub(super) fn new(mut child: Child, input: &'a [u8], limit: usize, timeout: Option<Duration>) -> Exchange<'a> {
         let outputs = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
         Exchange {
             stdin: child.stdin.take().map(OwnedFd::from),
             child,
-            input: &[],
+            input,
             outputs: outputs.map(|fd| Stream { fd, bytes: Vec::new() }),
-            limit: usize::MAX,
-            deadline: None,
-            timeout: None,
+            limit,
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            timeout,
         }
     }
 
@@ -114,7 +145,7 @@ impl<'a> Exchange<'a> {
         let writes = self.stdin.as_ref().map(|fd| (fd, libc::POLLOUT));
         let polls = reads.chain(writes).map(|(fd, events)| libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 });
         let mut polls: Vec<_> = polls.collect();
-        crate::handle::poll_any(&mut polls, self.remaining_time())
+        poll_any(&mut polls, self.remaining_time())
     }
 
     /// Writes some of the input. It is no error if the child does not read its input (EPIPE): its status reports the result.
@@ -192,7 +223,7 @@ fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
 /// Writes without sending SIGPIPE to the caller. The kernel sends it after a write to a pipe without a reader; it is blocked during
 /// the write and then removed, so the caller's disposition does not matter.
 fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
-    let sigpipe_blocked = crate::guards::SigpipeGuard::new();
+    let sigpipe_blocked = SigpipeGuard::new();
     // SAFETY: the bytes are borrowed, with their length.
     let result = unsafe { syscall!(SYS_write, fd.as_raw_fd(), bytes.as_ptr(), bytes.len()) };
     if result == Err(libc::EPIPE) {
@@ -208,3 +239,46 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
         syscall!(SYS_fcntl, fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK as usize).map(drop)
     }
 }
+
+/// Blocks SIGPIPE in this thread, so that a write to a pipe without a reader only returns EPIPE.
+#[derive(Debug)]
+struct SigpipeGuard {
+    previous_mask: SignalSet,
+    was_pending: bool,
+}
+
+impl SigpipeGuard {
+    fn new() -> SigpipeGuard {
+        let (set, mut previous_mask, mut pending): (SignalSet, SignalSet, SignalSet) = (SIGPIPE_ONLY, 0, 0);
+        // SAFETY: the sets are locals.
+        unsafe {
+            let _ = syscall!(SYS_rt_sigpending, &raw mut pending, SIGNAL_SET_BYTES);
+            let (how, set) = (libc::SIG_BLOCK, &raw const set);
+            let _ = syscall!(SYS_rt_sigprocmask, how, set, &raw mut previous_mask, SIGNAL_SET_BYTES);
+        }
+        SigpipeGuard { previous_mask, was_pending: pending & SIGPIPE_ONLY != 0 }
+    }
+
+    /// Removes the pending SIGPIPE of a failed write, unless one was pending before.
+    fn remove_pending(&self) {
+        let (set, zero_timeout) = (SIGPIPE_ONLY, [0u64; 2]);
+        if !self.was_pending {
+            // SAFETY: a set, no siginfo, and a timespec of 0.
+            unsafe {
+                let _ = syscall!(SYS_rt_sigtimedwait, &raw const set, 0, zero_timeout.as_ptr(), SIGNAL_SET_BYTES);
+            }
+        }
+    }
+}
+
+impl Drop for SigpipeGuard {
+    fn drop(&mut self) {
+        // SAFETY: the set is ours.
+        unsafe {
+            let previous_mask = &raw const self.previous_mask;
+            let _ = syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, previous_mask, 0, SIGNAL_SET_BYTES);
+        }
+    }
+}
+
+const SIGPIPE_ONLY: SignalSet = signal_bit(libc::SIGPIPE);

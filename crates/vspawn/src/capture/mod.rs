@@ -3,17 +3,14 @@
 
 pub(crate) mod exchange;
 
-use std::io::ErrorKind;
-use std::process::{ExitStatus, Output};
+use std::process::Output;
 use std::time::Duration;
 
-use self::exchange::Exchange;
+use self::exchange::{Captured, Exchange};
 use crate::command::Command;
 use crate::error::Error;
 use crate::process::Child;
 use crate::stdio::Source;
-
-const CHUNK_BYTES: usize = 64 * 1024;
 
 /// A command whose output is captured.
 ///
@@ -31,28 +28,6 @@ pub struct Capture<'a> {
     input: Option<&'a [u8]>,
     limit: usize,
     timeout: Option<Duration>,
-}
-
-/// What was captured, even if the run failed.
-///
-/// ```
-/// let captured = vspawn::Command::new("yes").capture().limit(4).run_to_any_end()?;
-/// assert_eq!(captured.stdout, b"y\ny\n");
-/// assert_eq!(captured.cut.unwrap().stage(), vspawn::Stage::Limit);
-/// assert!(!captured.status.success());
-/// # Ok::<(), vspawn::Error>(())
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Captured {
-    /// The exit status: that of a killed process if the child exceeded the timeout or the limit.
-    pub status: ExitStatus,
-    /// What was read from standard output, up to the limit.
-    pub stdout: Vec<u8>,
-    /// What was read from standard error, up to the limit.
-    pub stderr: Vec<u8>,
-    /// Why the child was killed: an error with [`Stage::Timeout`] or [`Stage::Limit`]. `None` if it was not.
-    pub cut: Option<Error>,
 }
 
 impl<'a> Capture<'a> {
@@ -144,7 +119,35 @@ impl<'a> Capture<'a> {
             command.fds.entry(target).or_insert(default);
         }
         let child = command.spawn()?;
-        Exchange::new(child, &self).finish()
+        Exchange::new(child, self.input.unwrap_or_default(), self.limit, self.timeout).finish()
+    }
+}
+
+impl Command {
+    /// Starts the process, reads its standard output and error to their ends, and waits for it. As with std, these are piped and
+    /// its standard input is empty, unless the command says otherwise. For input, limits or a timeout, see
+    /// [`Command::capture`].
+    ///
+    /// # Errors
+    /// The same as [`Command::spawn`] and [`Child::wait`], and [`Stage::Communicate`](crate::Stage::Communicate).
+    ///
+    /// ```
+    /// let output = vspawn::Command::new("sh").args(["-c", "echo out; echo error >&2"]).output()?;
+    /// assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"out\n"[..], &b"error\n"[..]));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn output(&mut self) -> Result<Output, Error> {
+        self.capture().run()
+    }
+
+    /// Prepares to run the command like [`Command::output`], but with input, a limit on the output, or a timeout.
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn capture(&self) -> Capture<'_> {
+        Capture::new(self)
     }
 }
 
@@ -163,22 +166,7 @@ impl Child {
     /// ```
     pub fn wait_with_output(mut self) -> Result<Output, Error> {
         drop(self.stdin.take());
-        let captured = Exchange::without_limits(self).finish()?;
+        let captured = Exchange::new(self, &[], usize::MAX, None).finish()?;
         Ok(Output { status: captured.status, stdout: captured.stdout, stderr: captured.stderr })
-    }
-}
-
-impl Captured {
-    /// Whether the child was killed because of the timeout.
-    ///
-    /// ```
-    /// let captured = vspawn::Command::new("true").capture().run_to_any_end()?;
-    /// assert!(!captured.timed_out());
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
-    #[must_use]
-    pub fn timed_out(&self) -> bool {
-        let kind = self.cut.as_ref().map(Error::kind);
-        kind == Some(ErrorKind::TimedOut)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use crate::guards::SignalGuard;
+use super::guards::SignalGuard;
 use crate::sys::{Errno, syscall};
 
 /// The number of spawns in progress that change the user.

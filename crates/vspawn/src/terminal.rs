@@ -288,6 +288,3 @@ impl From<Pty> for OwnedFd {
         pty.0.into()
     }
 }
-
-#[cfg(feature = "tokio")]
-pub use crate::asynchronous::AsyncPty;

@@ -7,9 +7,9 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI8, AtomicPtr, Ordering};
 
+use super::strings::{StringArray, StringArrayBuilder};
 use crate::command::Command;
 use crate::error::Error;
-use crate::plan::{StringArray, StringArrayBuilder};
 
 /// How the child gets its variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

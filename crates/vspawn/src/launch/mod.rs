@@ -1,29 +1,25 @@
 //! The parent's part of a spawn: makes pipes, writes the job for the child, and reads the child's report.
 
+mod create;
+pub(crate) mod dumpable;
+mod guards;
+
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::child::{self, Job, Report, SHARES_MEMORY};
-use crate::create::{clone_error, create};
-use crate::descriptors::Move;
-use crate::dumpable::DumpableGuard;
+pub(crate) use self::create::Start;
+use self::create::{clone_error, create};
+use self::dumpable::DumpableGuard;
+use self::guards::{CancellationGuard, SignalGuard};
+use crate::child;
+use crate::child::job::{Job, Report, SHARES_MEMORY};
 use crate::error::{Error, Stage};
-use crate::guards::{CancellationGuard, SignalGuard};
-use crate::plan::Plan;
+use crate::plan::{Move, Plan};
 use crate::process::{Child, ChildParts};
 use crate::stdio::{Pipe, Source};
 use crate::sys::syscall;
 use crate::workspace::{ChildMemory, Workspace};
-
-/// Whether the parent continues before the child has called exec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
-    /// The parent continues after the exec or its failure.
-    Waited,
-    /// The parent continues at once.
-    Detached,
-}
 
 /// The number of descriptors up to which a table is cheap to copy (a few microseconds). Sharing the table helps only above it.
 const SMALL_TABLE_DESCRIPTORS: i32 = 1024;
@@ -61,7 +57,9 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
 
 /// Replaces this process by the program: takes the steps that a child would take. Returns only if one of them fails.
 pub(crate) fn replace(plan: &Plan) -> Error {
-    if plan.cgroup.is_some() || plan.placements.iter().any(|placement| matches!(placement.source, Source::Piped)) {
+    if plan.attributes.cgroup.is_some()
+        || plan.placements.iter().any(|placement| matches!(placement.source, Source::Piped))
+    {
         return Error::invalid("replace this process: a pipe or a cgroup needs a new process");
     }
     let _cancellation_disabled = CancellationGuard::new();
@@ -118,7 +116,7 @@ fn pipe_end(pipes: &Pipes, target: i32) -> i32 {
 
 fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: bool) -> Result<ChildParts, Error> {
     let workspace = Workspace::take()?;
-    let report = ReportMemory::new(plan.fork, &workspace)?;
+    let report = ReportMemory::new(plan.attributes.forks(), &workspace)?;
     // SAFETY: only we use the workspace until the child is created.
     let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
     let created = {
@@ -126,23 +124,27 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
         // detached child needs them blocked only if it ignores or blocks signals, or has file actions (one may cause SIGTTOU).
         // Otherwise, CLONE_CLEAR_SIGHAND alone prevents our handlers from running in it, and the two system calls would take a tenth
         // of the time of a detached start.
-        let must_block =
-            start == Start::Waited || plan.ignored_signals | plan.signal_mask != 0 || !plan.actions.is_empty();
+        let must_block = start == Start::Waited
+            || plan.attributes.ignored_signals | plan.attributes.signal_mask != 0
+            || !plan.attributes.actions.is_empty();
         let _blocked = must_block.then(SignalGuard::new).transpose()?;
-        let _dumpable = plan.identity.is_some().then(DumpableGuard::new);
+        let _dumpable = plan.attributes.identity.is_some().then(DumpableGuard::new);
         // SAFETY: the job is complete; plan and workspace stay valid until the child has left this memory.
         unsafe { create(plan, job, &workspace, start) }
     };
     let handle = created.map_err(|errno| clone_error(plan, errno))?;
-    let parts =
-        ChildParts { handle, child_memory: None, has_own_group: plan.new_session || plan.process_group == Some(0) };
+    let parts = ChildParts {
+        handle,
+        child_memory: None,
+        has_own_group: plan.attributes.new_session || plan.attributes.process_group == Some(0),
+    };
     if start == Start::Detached {
         let child_memory = ChildMemory { workspace, plan: Arc::clone(plan) };
         return finish_detached(parts, child_memory);
     }
     // SAFETY: the job is still valid, and the child no longer uses it.
     let job = unsafe { &*job };
-    match reported_error(plan, job) {
+    match job.reported_error(plan) {
         None => Ok(parts),
         Some(error) => {
             parts.reap();
@@ -159,7 +161,7 @@ fn finish_detached(parts: ChildParts, child_memory: ChildMemory) -> Result<Child
         while child_memory.sharing_state().load(Ordering::Acquire) == SHARES_MEMORY && !parts.handle.has_ended() {
             child_memory.sleep_while(SHARES_MEMORY);
         }
-        if let Some(error) = reported_error(&child_memory.plan, job)
+        if let Some(error) = job.reported_error(&child_memory.plan)
             && error.stage() == Stage::UnshareFiles
         {
             parts.reap();
@@ -167,15 +169,6 @@ fn finish_detached(parts: ChildParts, child_memory: ChildMemory) -> Result<Child
         }
     }
     Ok(ChildParts { child_memory: Some(child_memory), ..parts })
-}
-
-/// Returns the error that the child reported, if it failed.
-pub(crate) fn reported_error(plan: &Plan, job: &Job) -> Option<Error> {
-    let report = job.report();
-    let errno = report.errno.load(Ordering::Acquire);
-    let stage = Stage::from_number(report.stage.load(Ordering::Relaxed));
-    let index = report.index.load(Ordering::Relaxed) as usize;
-    (errno != 0).then(|| plan.error(stage, index, errno))
 }
 
 /// The memory that the child writes its report to: a part of the workspace or, for a forked child, which has only a copy of the
@@ -233,12 +226,12 @@ unsafe fn write_job(
         report.address().write(Report::default());
         let needed = plan.highest_needed(std::slice::from_raw_parts(moves, move_count));
         let shares = may_share_files
-            && plan.close_others
+            && plan.attributes.close_others
             // An action may name any of the parent's descriptors.
-            && plan.actions.is_empty()
+            && plan.attributes.actions.is_empty()
             && needed < SMALL_TABLE_DESCRIPTORS
             // The parent of a detached child waits until the child has its own table, which must be worth it.
-            && (start == Start::Waited || (!plan.fork && has_large_table()));
+            && (start == Start::Waited || (!plan.attributes.forks() && has_large_table()));
         workspace.job().write(Job {
             plan,
             report: report.address(),
@@ -249,7 +242,7 @@ unsafe fn write_job(
             close_flags: 0,
             clear_handlers: false,
             envp: plan.envp.as_ptr(),
-            parent_pid: plan.parent_death_signal.map_or(0, |_| std::process::id()),
+            parent_pid: plan.attributes.parent_death_signal.map_or(0, |_| std::process::id()),
         });
     }
     workspace.job()

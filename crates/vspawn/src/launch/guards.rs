@@ -1,7 +1,7 @@
 //! Changes that a spawn makes to the calling thread or process, each undone when its guard is dropped.
 
 use crate::error::{Error, Stage};
-use crate::sys::{SIGNAL_SET_BYTES, SignalSet, signal_bit, syscall};
+use crate::sys::{SIGNAL_SET_BYTES, SignalSet, syscall};
 
 /// Blocks all signals of this thread, including those that libc reserves (for cancellation and set*id).
 #[derive(Debug)]
@@ -60,46 +60,3 @@ impl Drop for CancellationGuard {
         unsafe { pthread_setcancelstate(self.previous_state, &raw mut disabled) };
     }
 }
-
-/// Blocks SIGPIPE in this thread, so that a write to a pipe without a reader only returns EPIPE.
-#[derive(Debug)]
-pub(crate) struct SigpipeGuard {
-    previous_mask: SignalSet,
-    was_pending: bool,
-}
-
-impl SigpipeGuard {
-    pub(crate) fn new() -> SigpipeGuard {
-        let (set, mut previous_mask, mut pending): (SignalSet, SignalSet, SignalSet) = (SIGPIPE_ONLY, 0, 0);
-        // SAFETY: the sets are locals.
-        unsafe {
-            let _ = syscall!(SYS_rt_sigpending, &raw mut pending, SIGNAL_SET_BYTES);
-            let (how, set) = (libc::SIG_BLOCK, &raw const set);
-            let _ = syscall!(SYS_rt_sigprocmask, how, set, &raw mut previous_mask, SIGNAL_SET_BYTES);
-        }
-        SigpipeGuard { previous_mask, was_pending: pending & SIGPIPE_ONLY != 0 }
-    }
-
-    /// Removes the pending SIGPIPE of a failed write, unless one was pending before.
-    pub(crate) fn remove_pending(&self) {
-        let (set, zero_timeout) = (SIGPIPE_ONLY, [0u64; 2]);
-        if !self.was_pending {
-            // SAFETY: a set, no siginfo, and a timespec of 0.
-            unsafe {
-                let _ = syscall!(SYS_rt_sigtimedwait, &raw const set, 0, zero_timeout.as_ptr(), SIGNAL_SET_BYTES);
-            }
-        }
-    }
-}
-
-impl Drop for SigpipeGuard {
-    fn drop(&mut self) {
-        // SAFETY: the set is ours.
-        unsafe {
-            let previous_mask = &raw const self.previous_mask;
-            let _ = syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, previous_mask, 0, SIGNAL_SET_BYTES);
-        }
-    }
-}
-
-const SIGPIPE_ONLY: SignalSet = signal_bit(libc::SIGPIPE);

@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use super::Child;
+use super::handle::Handle;
 use crate::error::Error;
-use crate::handle::Handle;
-use crate::process::Child;
 
 /// The maximum number of scans of `/proc`, in case a tree grows faster than it can be stopped.
 const MAX_SCANS: usize = 64;

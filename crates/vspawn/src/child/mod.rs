@@ -1,6 +1,7 @@
-//! The code that runs in the child between clone and exec. `descriptors.rs` and `carry_out` in `actions.rs` are parts of it.
+//! The code that runs in the child between clone and exec.
 //!
-//! The child shares the parent's memory, and may run at the same time. The rules for all of this code:
+//! The child shares the parent's memory, and may run at the same time. The rules for all code in this folder, except for
+//! the parent's function in `job.rs`:
 //! 1. Raw system calls only (`syscall!`): a libc function may write errno, take a lock, or be a cancellation point, and
 //!    `set*id` (in musl also `setrlimit`) signals the parent's threads.
 //! 2. No allocation, no lock, no thread-local variable, no panic: no indexing, no arithmetic that can overflow, no formatting.
@@ -8,72 +9,18 @@
 //! 4. None of the parent's signal handlers may run here: all signals are blocked until the last step, or CLONE_CLEAR_SIGHAND has
 //!    removed the handlers.
 
-use std::ffi::c_char;
+mod descriptors;
+pub(crate) mod job;
+
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
-use crate::actions::carry_out;
-use crate::descriptors::{Move, close_others, place_descriptors};
+use self::descriptors::{carry_out, close_others, place_descriptors};
+use self::job::{Failure, Job, SHARES_MEMORY_ONLY, Step, failed_at};
 use crate::error::Stage;
-use crate::plan::{Identity, Limit, Plan};
+use crate::plan::Plan;
+use crate::request::{Identity, Limit};
 use crate::sys::{Errno, SIGNAL_COUNT, SIGNAL_SET_BYTES, SignalAction, SignalSet, signal_bit, syscall};
-
-/// What a child reports to its parent, in memory that both share.
-#[derive(Debug, Default)]
-pub(crate) struct Report {
-    pub(crate) errno: AtomicI32,
-    pub(crate) stage: AtomicU32,
-    /// Which object failed if a stage has several: the index of a move, a file action, a limit, or a candidate for exec.
-    pub(crate) index: AtomicU32,
-    /// What a detached child shares with the parent: `SHARES_MEMORY` or `SHARES_MEMORY_ONLY` while it runs in the parent's memory. When
-    /// the child leaves that memory, the kernel sets this to 0.
-    pub(crate) sharing_state: AtomicU32,
-}
-
-/// The initial value of `Report::sharing_state`: the child runs in the parent's memory, and may also use the parent's file table.
-pub(crate) const SHARES_MEMORY: u32 = 1;
-/// A value of `Report::sharing_state`: the child runs in the parent's memory, but has its own file table.
-pub(crate) const SHARES_MEMORY_ONLY: u32 = 2;
-
-/// The instructions for one child.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) plan: *const Plan,
-    pub(crate) report: *const Report,
-    pub(crate) envp: *const *const c_char,
-    pub(crate) moves: *mut Move,
-    pub(crate) move_count: usize,
-    /// Set if the child starts with the parent's file table. The child first gets its own table, without the descriptors above this number.
-    pub(crate) unshare_above: Option<i32>,
-    /// Whether the parent of a detached child waits until the child has its own file table.
-    pub(crate) parent_waits_for_files: bool,
-    /// The flags for close_range: 0 closes other descriptors at once, CLOSE_RANGE_CLOEXEC at the exec.
-    pub(crate) close_flags: u32,
-    /// Whether the child has to reset the parent's handlers itself, because clone3 was not available.
-    pub(crate) clear_handlers: bool,
-    /// The parent's pid if there is a `parent_death_signal`, otherwise 0.
-    pub(crate) parent_pid: u32,
-}
-
-impl Job {
-    pub(crate) fn report(&self) -> &Report {
-        // SAFETY: set to a report that outlives the job.
-        unsafe { &*self.report }
-    }
-}
-
-pub(crate) struct Failure {
-    pub(crate) stage: Stage,
-    /// As in [`Report::index`].
-    pub(crate) index: usize,
-    pub(crate) errno: Errno,
-}
-
-pub(crate) type Step = Result<(), Failure>;
-
-pub(crate) fn failed_at(stage: Stage) -> impl Fn(Errno) -> Failure {
-    move |errno| Failure { stage, index: 0, errno }
-}
 
 /// Runs in the child until its exec or, if a step fails, until it exits.
 ///
@@ -94,7 +41,7 @@ pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
 pub(crate) unsafe fn main_in_cgroup(job: *const Job) -> ! {
     // SAFETY: the caller's promise.
     unsafe {
-        let moved = (*(*job).plan).cgroup.as_ref().map_or(Ok(()), |cgroup| join_cgroup(cgroup.as_raw_fd()));
+        let moved = (*(*job).plan).attributes.cgroup.as_ref().map_or(Ok(()), |cgroup| join_cgroup(cgroup.as_raw_fd()));
         match moved {
             Ok(()) => main(job.cast()),
             Err(errno) => fail(&*job, &failed_at(Stage::Clone)(errno)),
@@ -157,12 +104,12 @@ unsafe fn carry_out_steps(job: &Job, plan: &Plan) -> Step {
         join_groups(plan)?;
         set_dispositions(job, plan)?;
         place_descriptors(job, plan)?;
-        carry_out(&plan.actions)?;
+        carry_out(&plan.attributes.actions)?;
         // Must precede the limits and the new root: without close_range, it needs a descriptor and /proc.
-        if plan.close_others {
+        if plan.attributes.close_others {
             close_others(job, plan)?;
         }
-        if let Some(mask) = plan.umask {
+        if let Some(mask) = plan.attributes.umask {
             let _ = syscall!(SYS_umask, mask);
         }
         set_niceness_and_limits(plan)?;
@@ -170,37 +117,37 @@ unsafe fn carry_out_steps(job: &Job, plan: &Plan) -> Step {
         if let Some(path) = &plan.chroot {
             syscall!(SYS_chroot, path.as_ptr()).map_err(failed_at(Stage::Chroot))?;
         }
-        if let Some(identity) = &plan.identity {
+        if let Some(identity) = &plan.attributes.identity {
             become_user(identity)?;
         }
-        if plan.no_new_privileges {
+        if plan.attributes.no_new_privileges {
             syscall!(SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).map_err(failed_at(Stage::NoNewPrivileges))?;
         }
         if let Some(path) = &plan.cwd {
             syscall!(SYS_chdir, path.as_ptr()).map_err(failed_at(Stage::Chdir))?;
         }
         // Must follow the change of user, which clears this signal.
-        if let Some(signal) = plan.parent_death_signal {
+        if let Some(signal) = plan.attributes.parent_death_signal {
             request_parent_death_signal(job, signal)?;
         }
-        if let Some(hook) = &plan.pre_exec {
+        if let Some(hook) = &plan.attributes.pre_exec {
             // An errno of 0 would mean success.
             hook().map_err(|errno| failed_at(Stage::PreExec)(if errno == 0 { libc::ECANCELED } else { errno }))?;
         }
-        set_mask(plan.signal_mask).map_err(failed_at(Stage::Signals))
+        set_mask(plan.attributes.signal_mask).map_err(failed_at(Stage::Signals))
     }
 }
 
 unsafe fn join_groups(plan: &Plan) -> Step {
     // SAFETY: integers only.
     unsafe {
-        if plan.new_session {
+        if plan.attributes.new_session {
             syscall!(SYS_setsid).map_err(failed_at(Stage::Session))?;
         }
-        if let Some(terminal) = plan.controlling_terminal {
+        if let Some(terminal) = plan.attributes.controlling_terminal {
             syscall!(SYS_ioctl, terminal, libc::TIOCSCTTY, 0).map_err(failed_at(Stage::ControllingTerminal))?;
         }
-        if let Some(group) = plan.process_group {
+        if let Some(group) = plan.attributes.process_group {
             syscall!(SYS_setpgid, 0, group).map_err(failed_at(Stage::ProcessGroup))?;
         }
     }
@@ -217,7 +164,7 @@ unsafe fn set_dispositions(job: &Job, plan: &Plan) -> Step {
     }
     for signal in 1..=SIGNAL_COUNT {
         let bit = signal_bit(signal);
-        let handler = match (plan.default_signals & bit != 0, plan.ignored_signals & bit != 0) {
+        let handler = match (plan.attributes.default_signals & bit != 0, plan.attributes.ignored_signals & bit != 0) {
             (true, _) => libc::SIG_DFL,
             (_, true) => libc::SIG_IGN,
             _ => continue,
@@ -254,13 +201,13 @@ unsafe fn set_mask(mask: SignalSet) -> Result<(), Errno> {
 unsafe fn set_niceness_and_limits(plan: &Plan) -> Step {
     // SAFETY: integers, and limits that the plan holds.
     unsafe {
-        if let Some(increment) = plan.nice {
+        if let Some(increment) = plan.attributes.nice {
             // The system call returns 20 minus the niceness.
             let result = syscall!(SYS_getpriority, libc::PRIO_PROCESS, 0).map_err(failed_at(Stage::Nice))? as i32;
             let niceness = 20i32.wrapping_sub(result).saturating_add(increment);
             syscall!(SYS_setpriority, libc::PRIO_PROCESS, 0, niceness).map_err(failed_at(Stage::Nice))?;
         }
-        for (index, Limit { resource, values }) in plan.limits.iter().enumerate() {
+        for (index, Limit { resource, values }) in plan.attributes.limits.iter().enumerate() {
             syscall!(SYS_prlimit64, 0, *resource, values.as_ptr(), 0).map_err(|errno| Failure {
                 stage: Stage::ResourceLimit,
                 index,
@@ -275,12 +222,12 @@ unsafe fn set_scheduler(plan: &Plan) -> Step {
     let failed = |index| move |errno| Failure { stage: Stage::Scheduler, index, errno };
     // SAFETY: a local, and a set that the plan holds, with its size.
     unsafe {
-        if let Some((policy, priority)) = plan.scheduler {
+        if let Some((policy, priority)) = plan.attributes.scheduler {
             syscall!(SYS_sched_setscheduler, 0, policy, &raw const priority).map_err(failed(0))?;
         }
-        if !plan.affinity.is_empty() {
-            let bytes = plan.affinity.len().wrapping_mul(size_of::<u64>());
-            syscall!(SYS_sched_setaffinity, 0, bytes, plan.affinity.as_ptr()).map_err(failed(1))?;
+        if !plan.attributes.affinity.is_empty() {
+            let bytes = plan.attributes.affinity.len().wrapping_mul(size_of::<u64>());
+            syscall!(SYS_sched_setaffinity, 0, bytes, plan.attributes.affinity.as_ptr()).map_err(failed(1))?;
         }
     }
     Ok(())

@@ -1,28 +1,18 @@
-//! Places the child's descriptors and closes the others, between clone and exec: the rules of `child.rs` apply.
+//! The child's descriptors: places those that it gets, carries out its file actions, and closes the others. The rules of `child/mod.rs`
+//! apply.
 
+use std::ffi::CString;
 use std::mem::MaybeUninit;
 
-use crate::child::{Failure, Job, Step, failed_at};
+use super::job::{Failure, Job, Step, failed_at};
 use crate::error::Stage;
-use crate::plan::Plan;
+use crate::plan::{Move, NULL_DEVICE, Plan};
+use crate::request::Action;
 use crate::sys::{Errno, syscall};
-
-/// A descriptor to copy from the parent's number to the child's.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Move {
-    /// The parent's descriptor, or `NULL_DEVICE`.
-    pub(crate) source: i32,
-    pub(crate) target: i32,
-    /// Whether the source's number is another move's target, so that the source must be copied away first.
-    pub(crate) is_source_a_target: bool,
-}
-
-/// The value of [`Move::source`] for a target that gets `/dev/null`.
-pub(crate) const NULL_DEVICE: i32 = -1;
 
 /// Puts each descriptor at its target. First copies every source whose number is also a target to another number, then copies each
 /// source to its target. This order handles swaps and cycles: no source is overwritten before it has been copied.
-pub(crate) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
+pub(super) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
     // SAFETY: the moves are in the job's own workspace; the system calls get integers and a constant string.
     unsafe {
         let moves = std::slice::from_raw_parts_mut(job.moves, job.move_count);
@@ -84,9 +74,58 @@ unsafe fn open_null(target: i32) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Carries out the actions, in the child.
+pub(super) unsafe fn carry_out(actions: &[Action]) -> Step {
+    for (index, action) in actions.iter().enumerate() {
+        // SAFETY: integers, and strings that the plan holds.
+        unsafe { carry_out_one(action) }.map_err(|errno| Failure { stage: Stage::FileAction, index, errno })?;
+    }
+    Ok(())
+}
+
+unsafe fn carry_out_one(action: &Action) -> Result<(), Errno> {
+    // SAFETY: as above.
+    unsafe {
+        match action {
+            Action::Open { target, path, flags, mode } => return open(*target, path, *flags, *mode),
+            // EBADF is ignored: the descriptor was already closed.
+            Action::Close(fd) => drop(syscall!(SYS_close, *fd)),
+            Action::CloseFrom(first) => return close_range(*first as u32, u32::MAX, 0),
+            Action::Dup { source, target } if source == target => {
+                let flags = syscall!(SYS_fcntl, *source, libc::F_GETFD)?;
+                syscall!(SYS_fcntl, *source, libc::F_SETFD, flags & !(libc::FD_CLOEXEC as usize))?;
+            }
+            Action::Dup { source, target } => drop(syscall!(SYS_dup3, *source, *target, 0)?),
+            Action::ChangeDirectory(path) => drop(syscall!(SYS_chdir, path.as_ptr())?),
+            Action::ChangeDirectoryTo(fd) => drop(syscall!(SYS_fchdir, *fd)?),
+            Action::Foreground(fd) => {
+                // In a background group, SIGTTOU would stop the child here, but all signals are blocked.
+                let group = syscall!(SYS_getpgid, 0)? as i32;
+                syscall!(SYS_ioctl, *fd, libc::TIOCSPGRP, &raw const group)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens a file as descriptor `target`. Closes the target first, as POSIX requires, so that even a full table of descriptors has room
+/// for the file.
+unsafe fn open(target: i32, path: &CString, flags: i32, mode: u32) -> Result<(), Errno> {
+    // SAFETY: a string that the plan holds, and integers.
+    unsafe {
+        let _ = syscall!(SYS_close, target);
+        let fd = syscall!(SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, mode)? as i32;
+        if fd != target {
+            syscall!(SYS_dup3, fd, target, flags & libc::O_CLOEXEC)?;
+            let _ = syscall!(SYS_close, fd);
+        }
+    }
+    Ok(())
+}
+
 /// Closes the descriptors between those that stay open, and all above them. If the child has unshared its table (`unshare_above`), the
 /// descriptors above that number are left alone: they were opened after that, and are close-on-exec.
-pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
+pub(super) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
     let last = job.unshare_above.map_or(u32::MAX, |above| above as u32);
     let mut next = 0u32;
     for &kept in &plan.kept_descriptors {
@@ -107,7 +146,7 @@ pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
 
 /// Closes a range of descriptors by `close_range`. Without it (before Linux 5.9, or under an old seccomp filter), closes those that
 /// `/proc/self/fd` lists.
-pub(crate) unsafe fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno> {
+unsafe fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno> {
     // SAFETY: integers.
     match unsafe { syscall!(SYS_close_range, first, last, flags) } {
         // EINVAL: CLOSE_RANGE_CLOEXEC before Linux 5.11.

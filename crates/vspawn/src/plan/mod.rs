@@ -1,97 +1,18 @@
 //! A prepared command: every string, array and decision that a child needs, so that spawning it allocates nothing.
 
-use std::ffi::{CStr, CString, OsStr, c_char};
+pub(crate) mod environment;
+mod prepare;
+mod strings;
+
+use std::ffi::{CStr, CString};
 use std::fmt;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use std::os::fd::AsRawFd;
 
-use crate::actions::Action;
-use crate::descriptors::{Move, NULL_DEVICE};
-use crate::environment::Environment;
+use self::environment::Environment;
+use self::strings::StringArray;
 use crate::error::{Error, Stage};
+use crate::request::{Action, Attributes, Identity};
 use crate::stdio::Source;
-use crate::sys::{Errno, SignalSet};
-
-/// Strings in the form that execve takes: an array of pointers, ended by NULL. The bytes of all strings are in one block.
-pub(crate) struct StringArray {
-    _bytes: Vec<u8>,
-    pointers: Vec<*const c_char>,
-}
-
-// SAFETY: the pointers are into `_bytes`, which never changes.
-unsafe impl Send for StringArray {}
-// SAFETY: as above.
-unsafe impl Sync for StringArray {}
-
-impl StringArray {
-    pub(crate) fn as_ptr(&self) -> *const *const c_char {
-        self.pointers.as_ptr()
-    }
-
-    /// Returns pointers to the strings, without the NULL at the end.
-    pub(crate) fn pointers(&self) -> &[*const c_char] {
-        self.pointers.split_last().map_or(&[], |(_, strings)| strings)
-    }
-}
-
-/// Builds a `StringArray`: the pointers can be taken only when the block has its final size.
-#[derive(Default)]
-pub(crate) struct StringArrayBuilder {
-    bytes: Vec<u8>,
-    starts: Vec<usize>,
-}
-
-impl StringArrayBuilder {
-    pub(crate) fn with_capacity(strings: usize, bytes: usize) -> Result<StringArrayBuilder, Error> {
-        let mut empty = StringArrayBuilder::default();
-        empty.reserve(strings, bytes)?;
-        Ok(empty)
-    }
-
-    /// Reserves memory. A command may be large, and a failed allocation must not abort the process.
-    pub(crate) fn reserve(&mut self, strings: usize, bytes: usize) -> Result<(), Error> {
-        let room = self.bytes.try_reserve(bytes + strings);
-        room.and_then(|()| self.starts.try_reserve(strings))
-            .map_err(|_| Error::new(Stage::Prepare, libc::ENOMEM, "allocate the arguments and variables"))
-    }
-
-    /// Adds the joined parts. Returns false if they contain a NUL byte.
-    #[must_use]
-    pub(crate) fn push(&mut self, parts: &[&OsStr]) -> bool {
-        let start = self.bytes.len();
-        self.starts.push(start);
-        parts.iter().for_each(|part| self.bytes.extend_from_slice(part.as_bytes()));
-        let has_no_nul = !self.bytes[start..].contains(&0);
-        self.bytes.push(0);
-        has_no_nul
-    }
-
-    pub(crate) fn finish(self) -> StringArray {
-        let mut pointers = Vec::with_capacity(self.starts.len() + 1);
-        // SAFETY: each start is within the block.
-        pointers.extend(self.starts.iter().map(|start| unsafe { self.bytes.as_ptr().add(*start).cast() }));
-        pointers.push(std::ptr::null());
-        StringArray { pointers, _bytes: self.bytes }
-    }
-}
-
-/// The identity that the child takes on.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Identity {
-    pub(crate) uid: Option<u32>,
-    pub(crate) gid: Option<u32>,
-    pub(crate) groups: Option<Vec<u32>>,
-    /// Whether the effective ids are set to the real ones.
-    pub(crate) reset: bool,
-}
-
-/// A resource limit (`RLIMIT_*`), with its soft and its hard value.
-#[derive(Clone, Debug)]
-pub(crate) struct Limit {
-    pub(crate) resource: u32,
-    pub(crate) values: [u64; 2],
-}
 
 /// A descriptor that the child gets.
 #[derive(Debug)]
@@ -100,8 +21,18 @@ pub(crate) struct Placement {
     pub(crate) target: i32,
 }
 
-/// A function of the caller that runs in a forked child (`pre_exec`).
-pub(crate) type Hook = Arc<dyn Fn() -> Result<(), Errno> + Send + Sync>;
+/// A descriptor to copy from the parent's number to the child's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Move {
+    /// The parent's descriptor, or `NULL_DEVICE`.
+    pub(crate) source: i32,
+    pub(crate) target: i32,
+    /// Whether the source's number is another move's target, so that the source must be copied away first.
+    pub(crate) is_source_a_target: bool,
+}
+
+/// The value of [`Move::source`] for a target that gets `/dev/null`.
+pub(crate) const NULL_DEVICE: i32 = -1;
 
 /// Everything that a child needs before its exec. Immutable.
 pub(crate) struct Plan {
@@ -118,26 +49,8 @@ pub(crate) struct Plan {
     pub(crate) highest_target: i32,
     /// The descriptors that stay open with `close_others`, sorted and without duplicates.
     pub(crate) kept_descriptors: Vec<i32>,
-    pub(crate) close_others: bool,
-    pub(crate) actions: Vec<Action>,
-    pub(crate) umask: Option<u32>,
-    pub(crate) new_session: bool,
-    pub(crate) controlling_terminal: Option<i32>,
-    pub(crate) process_group: Option<i32>,
-    pub(crate) limits: Vec<Limit>,
-    pub(crate) nice: Option<i32>,
-    pub(crate) scheduler: Option<(i32, i32)>,
-    /// A set of CPUs in the kernel's format. If it is empty, the child inherits the parent's.
-    pub(crate) affinity: Vec<u64>,
-    pub(crate) no_new_privileges: bool,
-    pub(crate) identity: Option<Identity>,
-    pub(crate) signal_mask: SignalSet,
-    pub(crate) default_signals: SignalSet,
-    pub(crate) ignored_signals: SignalSet,
-    pub(crate) cgroup: Option<Arc<OwnedFd>>,
-    pub(crate) parent_death_signal: Option<i32>,
-    pub(crate) pre_exec: Option<Hook>,
-    pub(crate) fork: bool,
+    /// Its `identity` is complete: `groups` is set if the child drops root's.
+    pub(crate) attributes: Attributes,
 }
 
 impl Plan {
@@ -170,7 +83,7 @@ impl Plan {
     /// Returns the highest descriptor that the child still needs once it has its own table.
     pub(crate) fn highest_needed(&self, moves: &[Move]) -> i32 {
         let sources = moves.iter().map(|a_move| a_move.source);
-        let needed = sources.chain(self.kept_descriptors.iter().copied()).chain(self.controlling_terminal);
+        let needed = sources.chain(self.kept_descriptors.iter().copied()).chain(self.attributes.controlling_terminal);
         needed.max().unwrap_or(2)
     }
 
@@ -186,17 +99,17 @@ impl Plan {
             Stage::UnshareFiles => "give the child a file table of its own".to_owned(),
             Stage::Session => "begin a session".to_owned(),
             Stage::ControllingTerminal => {
-                let fd = self.controlling_terminal.unwrap_or_default();
+                let fd = self.attributes.controlling_terminal.unwrap_or_default();
                 format!("take the terminal at descriptor {fd} as controlling terminal")
             }
-            Stage::ProcessGroup => match self.process_group {
+            Stage::ProcessGroup => match self.attributes.process_group {
                 Some(0) | None => "begin a process group".to_owned(),
                 Some(group) => format!("join process group {group}"),
             },
             Stage::OpenNull => format!("open /dev/null for descriptor {}", self.target(index)),
             Stage::Dup => format!("dup {} to {}", self.source_name(index), self.target(index)),
-            Stage::Nice => format!("change the niceness by {}", self.nice.unwrap_or_default()),
-            Stage::ResourceLimit => self.limits.get(index).map_or(String::new(), |limit| {
+            Stage::Nice => format!("change the niceness by {}", self.attributes.nice.unwrap_or_default()),
+            Stage::ResourceLimit => self.attributes.limits.get(index).map_or(String::new(), |limit| {
                 let [soft, hard] = limit.values;
                 format!("set resource limit {} to {soft} (hard {hard})", limit.resource)
             }),
@@ -211,8 +124,8 @@ impl Plan {
                 None => "set the effective user id to the real one".to_owned(),
             },
             Stage::Chdir => format!("chdir to {}", self.cwd.as_ref().map_or(String::new(), to_lossy_string)),
-            Stage::FileAction => self.actions.get(index).map_or(String::new(), Action::describe),
-            Stage::Scheduler => match self.scheduler {
+            Stage::FileAction => self.attributes.actions.get(index).map_or(String::new(), Action::describe),
+            Stage::Scheduler => match self.attributes.scheduler {
                 Some((policy, priority)) if index == 0 => {
                     format!("set scheduling policy {policy} with priority {priority}")
                 }
@@ -256,7 +169,7 @@ impl Plan {
     }
 
     fn requested_id(&self, id: impl Fn(&Identity) -> Option<u32>) -> Option<u32> {
-        self.identity.as_ref().and_then(id)
+        self.attributes.identity.as_ref().and_then(id)
     }
 }
 

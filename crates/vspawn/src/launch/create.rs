@@ -3,16 +3,25 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::guards::SignalGuard;
 use crate::arch::clone_arguments;
-use crate::child::{self, Job, SHARES_MEMORY};
+use crate::child;
+use crate::child::job::{Job, SHARES_MEMORY};
 use crate::error::{Error, Stage};
-use crate::guards::SignalGuard;
-use crate::handle::{Handle, pidfd_open};
-use crate::launch::Start;
 use crate::plan::Plan;
+use crate::process::handle::{Handle, pidfd_open};
 use crate::stdio::Pipe;
 use crate::sys::{CLONE_ARGS_SIZE_VER0, CLONE_CLEAR_SIGHAND, CLONE_INTO_CGROUP, CloneArgs, Errno, clone_into, syscall};
 use crate::workspace::Workspace;
+
+/// Whether the parent continues before the child has called exec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// The parent continues after the exec or its failure.
+    Waited,
+    /// The parent continues at once.
+    Detached,
+}
 
 /// Whether clone3 is missing (an old kernel, or a seccomp filter). It is then not tried again.
 static IS_CLONE3_MISSING: AtomicBool = AtomicBool::new(false);
@@ -22,12 +31,12 @@ static IS_CLONE3_MISSING: AtomicBool = AtomicBool::new(false);
 pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<Handle, Errno> {
     // SAFETY: the caller's promise.
     unsafe {
-        if plan.pre_exec.is_some() {
+        if plan.attributes.pre_exec.is_some() {
             return wait_by_pipe(plan, job, || fork_with_handlers(job));
         }
         match create_with(plan, job, workspace, start, libc::CLONE_PIDFD as u64) {
             Err(libc::EMFILE | libc::ENFILE) => create_with(plan, job, workspace, start, 0),
-            Err(libc::EINVAL) if plan.fork => {
+            Err(libc::EINVAL) if plan.attributes.forks() => {
                 let fork = || create_with(plan, job, workspace, Start::Waited, 0);
                 wait_by_pipe(plan, job, fork).map_err(|_| libc::EINVAL)
             }
@@ -88,7 +97,7 @@ unsafe fn create_with(
     let pid = unsafe {
         let report = (*job).report;
         let mut flags = pidfd_flag;
-        if !plan.fork {
+        if !plan.attributes.forks() {
             flags |= libc::CLONE_VM as u64;
         }
         if start == Start::Waited {
@@ -106,13 +115,13 @@ unsafe fn create_with(
             child_tid: (*report).sharing_state.as_ptr() as u64,
             exit_signal: libc::SIGCHLD as u64,
             // A forked child uses the caller's stack, and a pre_exec function may need a large one.
-            stack: if plan.fork { 0 } else { workspace.stack() as u64 },
-            stack_size: if plan.fork { 0 } else { workspace.stack_bytes() as u64 },
+            stack: if plan.attributes.forks() { 0 } else { workspace.stack() as u64 },
+            stack_size: if plan.attributes.forks() { 0 } else { workspace.stack_bytes() as u64 },
             ..CloneArgs::default()
         };
         match clone3(plan, args, job) {
             // EINVAL: Linux 5.3 and 5.4 have clone3 but not CLONE_CLEAR_SIGHAND.
-            Err(errno @ (libc::ENOSYS | libc::EPERM | libc::EINVAL)) if plan.cgroup.is_none() => {
+            Err(errno @ (libc::ENOSYS | libc::EPERM | libc::EINVAL)) if plan.attributes.cgroup.is_none() => {
                 let result = clone(args, flags, job);
                 if errno == libc::ENOSYS || (errno == libc::EINVAL && result.is_ok()) {
                     IS_CLONE3_MISSING.store(true, Ordering::Relaxed);
@@ -131,11 +140,11 @@ unsafe fn create_with(
 }
 
 unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usize, Errno> {
-    if IS_CLONE3_MISSING.load(Ordering::Relaxed) && plan.cgroup.is_none() {
+    if IS_CLONE3_MISSING.load(Ordering::Relaxed) && plan.attributes.cgroup.is_none() {
         return Err(libc::ENOSYS);
     }
     let mut bytes = CLONE_ARGS_SIZE_VER0;
-    if let Some(cgroup) = &plan.cgroup {
+    if let Some(cgroup) = &plan.attributes.cgroup {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = cgroup.as_raw_fd() as u64;
         bytes = size_of::<CloneArgs>();
@@ -164,8 +173,8 @@ unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Err
 /// Returns the error of a failed clone. It names the request that the kernel refused, since nothing silently falls back to a fork.
 pub(crate) fn clone_error(plan: &Plan, errno: Errno) -> Error {
     let action = match errno {
-        _ if plan.fork => "fork".to_owned(),
-        libc::ENOSYS | libc::EPERM if plan.cgroup.is_some() => {
+        _ if plan.attributes.forks() => "fork".to_owned(),
+        libc::ENOSYS | libc::EPERM if plan.attributes.cgroup.is_some() => {
             "create a process in a cgroup: clone3 is refused, and clone has no option for it".to_owned()
         }
         libc::EINVAL | libc::EPERM => format!(

@@ -1,14 +1,16 @@
 //! A running child. Its methods need no signal handler, and never reap or signal another child.
 
+pub(crate) mod handle;
+mod tree;
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::child::SHARES_MEMORY;
+use self::handle::Handle;
+use crate::child::job::SHARES_MEMORY;
 use crate::error::{Error, Stage};
-use crate::handle::Handle;
-use crate::launch::reported_error;
 use crate::stdio::{ChildStderr, ChildStdin, ChildStdout, Pipe};
 use crate::sys::Errno;
 use crate::workspace::{ChildMemory, keep_until_child_has_left};
@@ -125,7 +127,7 @@ impl Child {
                 let state = child_memory.sharing_state().load(Ordering::Acquire);
                 child_memory.sleep_while(state.max(SHARES_MEMORY));
             }
-            self.failure = reported_error(&child_memory.plan, child_memory.job());
+            self.failure = child_memory.job().reported_error(&child_memory.plan);
             self.child_memory = None;
             if self.failure.is_some() {
                 let _ = self.wait_for_end(0);
