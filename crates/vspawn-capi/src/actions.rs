@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 use libc::mode_t;
 
 use crate::command::{Command, change};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::pointers::{array, string};
 
 /// Lets the child open a file as its descriptor target, with flags and mode as for open.

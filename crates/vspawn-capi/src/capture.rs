@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::command::Command;
 use crate::entry::{entry, entry_or};
-use crate::error::{Failure, Stage};
-use crate::pointers::{array, borrow, free, null, options};
+use crate::failure::{Failure, Stage};
+use crate::pointers::{array, borrow, free, options, out_handle};
 
 /// The options of vspawn_command_output. If all fields except size are zero, there is no input, no limit and no timeout.
 #[repr(C)]
@@ -49,8 +49,7 @@ pub unsafe extern "C" fn vspawn_command_output(
 ) -> c_int {
     entry(|| {
         // SAFETY: room for a pointer, or NULL.
-        let target = unsafe { output.as_mut() }.ok_or_else(|| null("output"))?;
-        *target = std::ptr::null_mut();
+        let target = unsafe { out_handle(output, "output") }?;
         // SAFETY: a handle or NULL; options that begin with their size, or NULL.
         let (command, options) = unsafe { (borrow(command, "command")?, read_options(options)?) };
         // SAFETY: the options' input has its length.

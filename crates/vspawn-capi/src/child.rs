@@ -9,9 +9,9 @@ use std::time::Duration;
 use libc::pid_t;
 
 use crate::entry::{entry, entry_or};
-use crate::error::{Failure, Stage};
+use crate::failure::{Failure, Stage};
 use crate::memory;
-use crate::pointers::{borrow, free, null};
+use crate::pointers::{borrow, free, null, out_handle};
 
 /// A child process. Used by one thread at a time; to wait in one thread and signal in another, use the pidfd.
 pub struct Child(pub(crate) vspawn_core::Child);
@@ -26,8 +26,7 @@ pub(crate) unsafe fn start_child(
 ) -> c_int {
     entry(|| {
         // SAFETY: the caller's promise.
-        let target = unsafe { child.as_mut() }.ok_or_else(|| null("child"))?;
-        *target = std::ptr::null_mut();
+        let target = unsafe { out_handle(child, "child") }?;
         memory::reserve(0)?;
         *target = Box::into_raw(Box::new(Child(spawn()?)));
         Ok(())
@@ -80,10 +79,15 @@ pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
     })
 }
 
-fn into_raw_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {
-    end.map(IntoRawFd::into_raw_fd).ok_or_else(|| {
-        let action = "take an end of a pipe: the stream is not piped, or its end was taken before";
-        Failure::new(Stage::Prepare, libc::EBADF, action)
+/// # Safety
+/// As for `borrow_mut`.
+unsafe fn take_end(child: *mut Child, take: impl FnOnce(&mut vspawn_core::Child) -> Option<OwnedFd>) -> c_int {
+    entry_or(-1, || {
+        // SAFETY: the caller's promise.
+        take(unsafe { borrow_mut(child) }?).map(IntoRawFd::into_raw_fd).ok_or_else(|| {
+            let action = "take an end of a pipe: the stream is not piped, or its end was taken before";
+            Failure::new(Stage::Prepare, libc::EBADF, action)
+        })
     })
 }
 
@@ -91,31 +95,22 @@ fn into_raw_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {
 /// errno EBADF if the stream is not piped or was taken before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stdin(child: *mut Child) -> c_int {
-    entry_or(-1, || {
-        // SAFETY: a handle or NULL.
-        let child = unsafe { borrow_mut(child) }?;
-        into_raw_end(child.stdin.take().map(OwnedFd::from))
-    })
+    // SAFETY: a handle or NULL.
+    unsafe { take_end(child, |child| child.stdin.take().map(OwnedFd::from)) }
 }
 
 /// Takes the parent's end of the child's piped standard output. See vspawn_child_take_stdin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stdout(child: *mut Child) -> c_int {
-    entry_or(-1, || {
-        // SAFETY: a handle or NULL.
-        let child = unsafe { borrow_mut(child) }?;
-        into_raw_end(child.stdout.take().map(OwnedFd::from))
-    })
+    // SAFETY: a handle or NULL.
+    unsafe { take_end(child, |child| child.stdout.take().map(OwnedFd::from)) }
 }
 
 /// Takes the parent's end of the child's piped standard error. See vspawn_child_take_stdin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stderr(child: *mut Child) -> c_int {
-    entry_or(-1, || {
-        // SAFETY: a handle or NULL.
-        let child = unsafe { borrow_mut(child) }?;
-        into_raw_end(child.stderr.take().map(OwnedFd::from))
-    })
+    // SAFETY: a handle or NULL.
+    unsafe { take_end(child, |child| child.stderr.take().map(OwnedFd::from)) }
 }
 
 /// Waits for the exec of a child that vspawn_command_spawn_nowait has started. Returns 0, or the errno if the exec or a step before

@@ -8,7 +8,7 @@ use vspawn_core::{Mechanism, Stdio};
 
 use crate::call_memory;
 use crate::entry::{entry, entry_or};
-use crate::error::{Failure, Stage};
+use crate::failure::{Failure, Stage};
 use crate::memory;
 use crate::pointers::{array, free, null, signals, string, string_array};
 

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::call_memory;
-use crate::error::{Failure, Stage};
+use crate::failure::{Failure, Stage};
 
 /// The errno after a panic, which is a bug of this library.
 pub(crate) const PANICKED: c_int = libc::ENOTRECOVERABLE;

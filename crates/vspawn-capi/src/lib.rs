@@ -18,6 +18,7 @@ mod child;
 mod command;
 mod entry;
 mod error;
+mod failure;
 mod memory;
 mod noshell;
 mod options;

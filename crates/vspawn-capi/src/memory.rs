@@ -8,7 +8,7 @@ use std::ffi::c_char;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::call_memory;
-use crate::error::{Failure, Stage};
+use crate::failure::{Failure, Stage};
 
 /// The bytes that each call reserves besides those for the caller's strings; more than any call needs.
 const CALL_BYTES: usize = 16 * 1024;

@@ -11,7 +11,7 @@ use libc::{FILE, pid_t};
 use vspawn_core::{Command, Mechanism, Stdio};
 
 use crate::entry::entry_or;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::options::command_from_argv;
 use crate::pointers::{null, string};
 use crate::shell_words::shell_words;

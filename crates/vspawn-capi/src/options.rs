@@ -7,7 +7,7 @@ use vspawn_core::{Command, Mechanism};
 
 use crate::child::{Child, start_child};
 use crate::command::{set_stream, stdio};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::memory;
 use crate::pointers::{array, options, string, string_array};
 

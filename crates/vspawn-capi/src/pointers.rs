@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::entry::entry;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::memory;
 
 /// Returns the error for a required parameter that is NULL.
@@ -65,6 +65,17 @@ pub(crate) unsafe fn array<'a, T>(elements: *const T, count: usize, parameter: &
 pub(crate) unsafe fn borrow<'a, T>(handle: *const T, name: &str) -> Result<&'a T, Failure> {
     // SAFETY: the caller's promise.
     unsafe { handle.as_ref() }.ok_or_else(|| null(name))
+}
+
+/// Returns the place for a new handle, which is NULL until then.
+///
+/// # Safety
+/// `target` is NULL or room for a pointer.
+pub(crate) unsafe fn out_handle<'a, T>(target: *mut *mut T, parameter: &str) -> Result<&'a mut *mut T, Failure> {
+    // SAFETY: the caller's promise.
+    let target = unsafe { target.as_mut() }.ok_or_else(|| null(parameter))?;
+    *target = std::ptr::null_mut();
+    Ok(target)
 }
 
 /// # Safety

@@ -9,7 +9,7 @@ use vspawn_core::pty::{Pty, Size};
 use crate::child::{Child, start_child};
 use crate::command::Command;
 use crate::entry::{entry, entry_or};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::pointers::borrow;
 
 /// Wraps a pseudo-terminal that the caller still owns.

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::error::Failure;
+use crate::failure::Failure;
 
 /// The kernel's limit on the size of a string, including its NUL (MAX_ARG_STRLEN). A shell could not get a longer command either.
 const MAX_STRING_BYTES: usize = 128 * 1024;

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use crate::child::{Child, start_child};
 use crate::command::Command;
 use crate::entry::entry;
-use crate::pointers::{borrow, free, null};
+use crate::pointers::{borrow, free, out_handle};
 
 /// A prepared command. It can be spawned any number of times, by any number of threads at once. Environment, PATH and arguments are
 /// those at the time of the preparation.
@@ -51,8 +51,7 @@ pub unsafe extern "C" fn vspawn_command_spawn_nowait(command: *const Command, ch
 pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepared: *mut *mut Prepared) -> c_int {
     entry(|| {
         // SAFETY: room for a pointer, or NULL.
-        let target = unsafe { prepared.as_mut() }.ok_or_else(|| null("prepared"))?;
-        *target = std::ptr::null_mut();
+        let target = unsafe { out_handle(prepared, "prepared") }?;
         // SAFETY: a handle or NULL.
         let command = unsafe { borrow(command, "command") }?;
         command.reserve_start(true)?;

@@ -4,10 +4,43 @@
 //! during each fork (`pthread_atfork`), so that it is free and its data is consistent in both processes.
 
 use std::cell::UnsafeCell;
+use std::ffi::c_int;
 
+use libc::{SIGINT, SIGQUIT, sigaction};
 use vspawn_core::Child;
 
-use crate::system::SavedDispositions;
+pub(crate) const INTERRUPTS: [c_int; 2] = [SIGINT, SIGQUIT];
+
+/// The dispositions of SIGINT and SIGQUIT before the first of the active calls.
+pub(crate) struct SavedDispositions {
+    /// The number of active calls.
+    pub(crate) calls: usize,
+    pub(crate) before: [sigaction; 2],
+}
+
+impl SavedDispositions {
+    /// Restores the dispositions. Makes only system calls, because it also runs in a process that was just forked.
+    pub(crate) fn restore(&self) {
+        for (signal, before) in INTERRUPTS.into_iter().zip(&self.before) {
+            // SAFETY: the action that was there before.
+            unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
+        }
+    }
+
+    /// Ignores both signals.
+    pub(crate) fn ignore_interrupts() -> SavedDispositions {
+        let before = INTERRUPTS.map(|signal| {
+            // SAFETY: an action of zeros has an empty mask; both are locals.
+            unsafe {
+                let (mut ignore, mut before): (sigaction, sigaction) = std::mem::zeroed();
+                ignore.sa_sigaction = libc::SIG_IGN;
+                libc::sigaction(signal, &raw const ignore, &raw mut before);
+                before
+            }
+        });
+        SavedDispositions { calls: 0, before }
+    }
+}
 
 /// The state that the lock guards.
 pub(crate) struct State {

@@ -9,7 +9,7 @@ use libc::{FILE, pid_t};
 use vspawn_core::{Child, Command, Stdio};
 
 use crate::entry::entry_or;
-use crate::error::{Failure, Stage};
+use crate::failure::{Failure, Stage};
 use crate::options::command_from_argv;
 use crate::pointers::string;
 use crate::state;

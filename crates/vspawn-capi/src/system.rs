@@ -3,22 +3,13 @@
 use std::ffi::{c_char, c_int};
 use std::os::unix::process::ExitStatusExt;
 
-use libc::{SIGCHLD, SIGINT, SIGQUIT, sigaction, sigset_t};
+use libc::{SIGCHLD, sigset_t};
 
 use crate::entry::entry_or;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::options::command_from_argv;
-use crate::state;
+use crate::state::{INTERRUPTS, SavedDispositions, with_lock};
 use crate::stream::inherit_signals;
-
-const INTERRUPTS: [c_int; 2] = [SIGINT, SIGQUIT];
-
-/// The dispositions of SIGINT and SIGQUIT before the first of the active calls.
-pub(crate) struct SavedDispositions {
-    /// The number of active calls.
-    calls: usize,
-    before: [sigaction; 2],
-}
 
 /// One active call: the process ignores SIGINT and SIGQUIT, and this thread blocks SIGCHLD.
 struct InterruptGuard {
@@ -32,8 +23,8 @@ impl InterruptGuard {
     fn new() -> InterruptGuard {
         // SAFETY: sets and actions of zeros are valid, and are initialised here.
         let (mut mask, mut child_signal): (sigset_t, sigset_t) = unsafe { std::mem::zeroed() };
-        let before = state::with_lock(|state| {
-            let dispositions = state.dispositions.get_or_insert_with(ignore_interrupts);
+        let before = with_lock(|state| {
+            let dispositions = state.dispositions.get_or_insert_with(SavedDispositions::ignore_interrupts);
             dispositions.calls += 1;
             dispositions.before
         });
@@ -49,32 +40,9 @@ impl InterruptGuard {
     }
 }
 
-impl SavedDispositions {
-    /// Restores the dispositions. Makes only system calls, because it also runs in a process that was just forked.
-    pub(crate) fn restore(&self) {
-        for (signal, before) in INTERRUPTS.into_iter().zip(&self.before) {
-            // SAFETY: the action that was there before.
-            unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
-        }
-    }
-}
-
-fn ignore_interrupts() -> SavedDispositions {
-    let before = INTERRUPTS.map(|signal| {
-        // SAFETY: an action of zeros has an empty mask; both are locals.
-        unsafe {
-            let (mut ignore, mut before): (sigaction, sigaction) = std::mem::zeroed();
-            ignore.sa_sigaction = libc::SIG_IGN;
-            libc::sigaction(signal, &raw const ignore, &raw mut before);
-            before
-        }
-    });
-    SavedDispositions { calls: 0, before }
-}
-
 impl Drop for InterruptGuard {
     fn drop(&mut self) {
-        state::with_lock(|state| {
+        with_lock(|state| {
             let Some(dispositions) = &mut state.dispositions else {
                 return;
             };
