@@ -1,7 +1,7 @@
 //! The sources of a child's standard streams, and the parent's ends of the child's pipes.
 
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
@@ -152,35 +152,42 @@ pub struct ChildStdout(File);
 #[derive(Debug)]
 pub struct ChildStderr(File);
 
-impl Write for ChildStdin {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&self.0).write(bytes)
-    }
+/// Implements `Write` for a type with a `File`, and for shared references to it.
+macro_rules! writable {
+    ($($name:ident),*) => {$(
+        impl Write for $name {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                (&self.0).write(bytes)
+            }
 
-    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        (&self.0).write_vectored(buffers)
-    }
+            fn write_vectored(&mut self, buffers: &[io::IoSlice<'_>]) -> io::Result<usize> {
+                (&self.0).write_vectored(buffers)
+            }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        impl Write for &$name {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                (&self.0).write(bytes)
+            }
+
+            fn write_vectored(&mut self, buffers: &[io::IoSlice<'_>]) -> io::Result<usize> {
+                (&self.0).write_vectored(buffers)
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+    )*};
 }
+pub(crate) use writable;
+writable!(ChildStdin);
 
-impl Write for &ChildStdin {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&self.0).write(bytes)
-    }
-
-    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
-        (&self.0).write_vectored(buffers)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-macro_rules! pipe_end {
+/// Implements the conversions of a type with a `File` to and from descriptors.
+macro_rules! descriptor_owner {
     ($($name:ident),*) => {$(
         impl From<OwnedFd> for $name {
             fn from(fd: OwnedFd) -> Self {
@@ -209,7 +216,8 @@ macro_rules! pipe_end {
         }
     )*};
 }
-pipe_end!(ChildStdin, ChildStdout, ChildStderr);
+pub(crate) use descriptor_owner;
+descriptor_owner!(ChildStdin, ChildStdout, ChildStderr);
 
 macro_rules! readable {
     ($($name:ident),*) => {$(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::command::Command;
 use crate::error::{Error, Stage};
 use crate::process::Child;
-use crate::stdio::Source;
+use crate::stdio::{Source, descriptor_owner, writable};
 use crate::sys::{Errno, syscall};
 
 /// The size of a terminal, in characters and, if known, in pixels (0: unknown).
@@ -44,7 +44,8 @@ impl Size {
 }
 
 /// The program's side of a pseudo-terminal (its master). Bytes written to it are typed on the terminal; reads return what the children
-/// print. Reads reach the end of the data when no process has the terminal open any more.
+/// print. Reads reach the end of the data when no process has the terminal open any more. A descriptor that becomes a `Pty` must be an open
+/// `/dev/ptmx`.
 ///
 /// ```
 /// use std::io::Read;
@@ -238,53 +239,5 @@ impl Read for Pty {
     }
 }
 
-impl Write for &Pty {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&self.0).write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Write for Pty {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        (&*self).write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl AsFd for Pty {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-impl AsRawFd for Pty {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-}
-
-impl IntoRawFd for Pty {
-    fn into_raw_fd(self) -> RawFd {
-        self.0.into_raw_fd()
-    }
-}
-
-/// The descriptor must be an open `/dev/ptmx`.
-impl From<OwnedFd> for Pty {
-    fn from(fd: OwnedFd) -> Pty {
-        Pty(fd.into())
-    }
-}
-
-impl From<Pty> for OwnedFd {
-    fn from(pty: Pty) -> OwnedFd {
-        pty.0.into()
-    }
-}
+writable!(Pty);
+descriptor_owner!(Pty);
