@@ -17,14 +17,6 @@ from results import HERE, new_results, say, spread, store, tenth_percentile
 
 # This program exits at once, so that only the start is measured.
 TINY = HERE.parent / "crates/spawnscope/tests/workloads/tiny.c"
-POPEN_NOSHELL = {  # the column "slower with" of the author's published table: CPU time, compared with vfork + exec
-    "popen_noshell + pipe": 0.08,
-    "posix_spawn": 0.27,
-    "posix_spawn + pipe": 0.36,
-    "fork + exec": 8.36,
-    "system()": 11.80,
-    "popen()": 12.04,
-}
 
 
 def main():
@@ -72,14 +64,11 @@ def bench(options, rounds, *flags):
 
 
 def mechanisms(options, work):
-    """Measures all mechanisms in one process, fork also in a separate process (since it slows down the next start), and Go's os/exec, in
-    five alternating parts."""
+    """Measures all mechanisms in one process, and Go's os/exec, in five alternating parts."""
     go = build_go(work)
     rows, parts = {}, 5
     for _ in range(parts):
-        shared = bench(options, options.rounds // parts)
-        apart = bench(options, options.rounds // parts, "--only", "fork_exec")
-        for name, row in (shared | apart).items():
+        for name, row in bench(options, options.rounds // parts).items():
             into = rows.setdefault(name, {"total_ns": [], "call_ns": [], "user_s": 0, "system_s": 0})
             for key in row:
                 into[key] += row[key]
@@ -179,7 +168,7 @@ MEASUREMENTS = {
 
 
 def print_mechanisms(rows):
-    """Prints the columns of popen_noshell's published table, then ratios."""
+    """Prints CPU times (compared with vfork, as popen_noshell's author does), wall times, and ratios."""
     print(f"{'microseconds per start':24}{'user':>8}{'system':>8}{'total':>8}{'slower by':>13}{'wall p10':>10}{'median':>8}{'call p10':>10}")
     floor = rows["raw_clone"]["user_us"] + rows["raw_clone"]["system_us"]
     for name, row in sorted(rows.items(), key=lambda item: item[1]["total_us"]["p10"]):
@@ -190,12 +179,9 @@ def print_mechanisms(rows):
         user, system = row["user_us"], row["system_us"]
         slower = f"{100 * ((user + system) / floor - 1):+.0f} %"
         print(f"{name:24}{user:8.1f}{system:8.1f}{user + system:8.1f}{slower:>13}{wall}{row['call_us']['p10']:10.1f}")
-    published = ", ".join(f"{name} {100 * slower:+.0f} %" for name, slower in POPEN_NOSHELL.items())
-    print(f"published for popen_noshell, compared with vfork + exec: {published}")
     for above, below, part in (
         ("vspawn", "raw_clone3", "total_us"),
         ("vspawn", "raw_clone", "total_us"),
-        ("vspawn_command", "raw_clone3", "total_us"),
         ("vspawn_pipe", "raw_clone_pipe", "total_us"),
     ):
         print_ratio(rows, above, below, part)

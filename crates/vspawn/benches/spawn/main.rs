@@ -79,13 +79,10 @@ struct Samples {
 }
 
 fn measure_interleaved(fixture: &mut Fixture, options: &Options) {
-    // fork_exec runs only on request: after a fork, the parent has to copy each page that it writes, and the next mechanism
-    // would pay for these copies.
     let mut selected: Vec<(&str, Mechanism)> = MECHANISMS.to_vec();
-    selected.retain(|(name, _)| match &options.only {
-        Some(only) => only.iter().any(|other| other == name),
-        None => *name != "fork_exec",
-    });
+    if let Some(only) = &options.only {
+        selected.retain(|(name, _)| only.iter().any(|other| other == name));
+    }
     let mut samples: Vec<Samples> = selected.iter().map(|_| Samples::default()).collect();
     for _ in 0..3 {
         for (_, mechanism) in &selected {

@@ -1,6 +1,6 @@
-//! The mechanisms that are compared. Each starts the child once and waits for it; `call` is the time inside the starting call.
+//! The mechanisms whose figures are in `docs/guide/costs.md`; `spawnscope bench mechanisms` compares more. Each starts the child once and waits for it; `call` is the time inside the starting call.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CString, c_char};
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -42,17 +42,14 @@ pub const MECHANISMS: &[(&str, Mechanism)] = &[
     ("raw_clone3", raw_clone3),
     ("raw_clone", raw_clone),
     ("vspawn", vspawn_prepared),
-    ("vspawn_command", vspawn_command),
     ("vspawn_close_others", vspawn_close_others),
     ("raw_clone_nowait", raw_clone_nowait),
     ("vspawn_nowait", vspawn_nowait),
     ("posix_spawn", posix_spawn),
     ("std_process", std_process),
-    ("fork_exec", fork_exec),
     ("system", system),
     ("raw_clone_pipe", raw_clone_pipe),
     ("vspawn_pipe", vspawn_pipe),
-    ("posix_spawn_pipe", posix_spawn_pipe),
     ("popen", popen),
 ];
 
@@ -76,12 +73,6 @@ fn raw_clone(fixture: &mut Fixture) -> Duration {
 
 fn vspawn_prepared(fixture: &mut Fixture) -> Duration {
     let (child, call) = timed(|| fixture.prepared.spawn());
-    child.expect("a child").wait().expect("its status");
-    call
-}
-
-fn vspawn_command(fixture: &mut Fixture) -> Duration {
-    let (child, call) = timed(|| Command::new(&fixture.child).spawn());
     child.expect("a child").wait().expect("its status");
     call
 }
@@ -111,46 +102,17 @@ fn std_process(fixture: &mut Fixture) -> Duration {
 }
 
 fn posix_spawn(fixture: &mut Fixture) -> Duration {
-    let (pid, call) = timed(|| spawn_posix(&fixture.child_c, None));
-    wait_pid(pid);
-    call
-}
-
-/// Calls glibc's posix_spawn. `output`, if given, becomes the child's standard output.
-fn spawn_posix(path: &CStr, output: Option<i32>) -> i32 {
     unsafe extern "C" {
         static environ: *const *mut c_char;
     }
-    let argv = [path.as_ptr().cast_mut(), std::ptr::null_mut()];
+    let path = fixture.child_c.as_ptr();
+    let argv = [path.cast_mut(), std::ptr::null_mut()];
     let mut pid = 0;
-    // SAFETY: valid strings and arrays; the actions are initialised before use and destroyed after.
-    let result = unsafe {
-        let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
-        libc::posix_spawn_file_actions_init(&raw mut actions);
-        if let Some(fd) = output {
-            libc::posix_spawn_file_actions_adddup2(&raw mut actions, fd, 1);
-        }
-        let (argv, envp) = (argv.as_ptr(), environ);
-        let result = libc::posix_spawn(&raw mut pid, path.as_ptr(), &raw const actions, std::ptr::null(), argv, envp);
-        libc::posix_spawn_file_actions_destroy(&raw mut actions);
-        result
-    };
-    assert_eq!(result, 0, "posix_spawn");
-    pid
-}
-
-fn fork_exec(fixture: &mut Fixture) -> Duration {
-    let argv = [fixture.child_c.as_ptr(), std::ptr::null()];
-    // SAFETY: the child only execs or exits.
-    let (pid, call) = timed(|| unsafe {
-        match libc::fork() {
-            0 => {
-                libc::execv(fixture.child_c.as_ptr(), argv.as_ptr());
-                libc::_exit(127)
-            }
-            pid => pid,
-        }
+    // SAFETY: valid strings and arrays; no actions and no attributes.
+    let (result, call) = timed(|| unsafe {
+        libc::posix_spawn(&raw mut pid, path, std::ptr::null(), std::ptr::null(), argv.as_ptr(), environ)
     });
+    assert_eq!(result, 0, "posix_spawn");
     wait_pid(pid);
     call
 }
@@ -194,16 +156,6 @@ fn vspawn_pipe(fixture: &mut Fixture) -> Duration {
     let mut child = child.expect("a child");
     read_to_end(child.stdout.take().expect("a pipe").into());
     child.wait().expect("its status");
-    call
-}
-
-fn posix_spawn_pipe(fixture: &mut Fixture) -> Duration {
-    let ((reader, pid), call) = timed(|| {
-        let (reader, writer) = pipe();
-        (reader, spawn_posix(&fixture.child_c, Some(writer.as_raw_fd())))
-    });
-    read_to_end(reader);
-    wait_pid(pid);
     call
 }
 
