@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use vspawn::{Command, Mechanism, Stage, Stdio};
 
 use crate::support::needs::Need;
-use crate::support::{Test, run_alone, test};
+use crate::support::{Test, run_alone, shell, test};
 
 pub fn tests() -> Vec<Test> {
     let in_mounts: &[&str] = &["unshare", "--mount", "sh", "-c", "mount -t cgroup2 none /mnt && exec \"$0\""];
@@ -34,12 +34,6 @@ fn stdout_of(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
-}
-
-fn shell(script: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]);
-    command
 }
 
 fn arguments() {

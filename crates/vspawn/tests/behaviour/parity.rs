@@ -2,12 +2,12 @@
 //! scheduling.
 
 use std::io::{Read, Write};
-use std::os::fd::{FromRawFd, IntoRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
 
 use tempfile::TempDir;
 use vspawn::{ChildStdin, Command, Mechanism, Stage, Stdio};
 
-use crate::support::{Test, kernel, test};
+use crate::support::{Test, kernel, shell, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -16,17 +16,12 @@ pub fn tests() -> Vec<Test> {
         test("wait_with_output_reads_both_outputs_to_their_ends", outputs),
         test("a_pipe_is_written_through_a_shared_reference", shared_ends),
         test("an_output_is_read_through_a_shared_reference", shared_readers),
+        test("standard_error_follows_standard_output_to_a_number_or_dev_null", error_to_output),
         test("file_actions_are_carried_out_in_order", file_actions),
         test("a_failed_file_action_is_reported", failed_actions),
         test("a_file_action_opens_a_file_despite_a_full_descriptor_table", full_table).changes_its_process(),
         test("policy_cpus_and_privileges_change_only_in_the_child", scheduling),
     ]
-}
-
-fn shell(script: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]);
-    command
 }
 
 fn stdout_of(command: &mut Command) -> String {
@@ -91,6 +86,20 @@ fn shared_readers() {
     assert_eq!((&begin, std::io::read_to_string(stdout).unwrap()), (b"out", "put".to_owned()));
     assert_eq!(std::io::read_to_string(stderr).unwrap(), "error");
     assert!(child.wait().unwrap().success());
+}
+
+fn error_to_output() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("out");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut command = shell("echo heard; echo failed >&2");
+    command.stdout(Stdio::number(file.as_raw_fd())).stderr(Stdio::stdout());
+    assert!(command.status().unwrap().success());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "heard\nfailed\n");
+    let mut command = shell("readlink /proc/self/fd/2 >&9");
+    command.stdout(Stdio::null()).stderr(Stdio::stdout()).fd_number(9, file.as_raw_fd());
+    assert!(command.status().unwrap().success());
+    assert!(std::fs::read_to_string(&path).unwrap().ends_with("\n/dev/null\n"));
 }
 
 fn file_actions() {

@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use vspawn::pty::{Pty, Size};
 use vspawn::{Command, Stage, Stdio};
 
-use crate::support::{Test, kernel, test};
+use crate::support::{Test, kernel, shell, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -19,12 +19,6 @@ pub fn tests() -> Vec<Test> {
         #[cfg(feature = "tokio")]
         test("an_async_pseudo_terminal_is_read_and_written", asynchronous),
     ]
-}
-
-fn shell(script: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]);
-    command
 }
 
 fn read(pty: &mut Pty) -> String {

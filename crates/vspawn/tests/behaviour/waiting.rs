@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vspawn::{Command, Stage, Stdio};
 
-use crate::support::{Test, kernel, test};
+use crate::support::{Test, kernel, shell, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -18,12 +18,6 @@ pub fn tests() -> Vec<Test> {
         test("with_sigchld_ignored_a_wait_ends_with_echild", sigchld_ignored).changes_its_process(),
         test("a_dropped_handle_leaves_its_child_running", dropped),
     ]
-}
-
-fn shell(script: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]);
-    command
 }
 
 fn statuses() {

@@ -1,7 +1,7 @@
 //! Threads that are cancelled while they spawn. The cancellation acts before or after a spawn, never within it.
 
 use std::ffi::c_void;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
@@ -12,12 +12,8 @@ use crate::support::{Test, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("a_thread_with_deferred_cancellation_finishes_its_spawn", || {
-            cancelled(false);
-        }),
-        test("a_thread_with_asynchronous_cancellation_finishes_its_spawn", || {
-            cancelled(true);
-        }),
+        test("a_thread_with_deferred_cancellation_finishes_its_spawn", || cancelled(false)),
+        test("a_thread_with_asynchronous_cancellation_finishes_its_spawn", || cancelled(true)),
         test("a_spawn_restores_the_cancellation_state", state_of_cancellation),
     ]
 }
@@ -81,14 +77,14 @@ extern "C-unwind" fn spawn_forever(spawner: *mut c_void) -> *mut c_void {
 
 /// Cancels the thread in the middle of its spawn, while the `pre_exec` function in the child waits for a byte.
 fn cancelled(asynchronous: bool) {
-    let (reader, writer) = pipe();
-    let (hook_reader, hook_writer) = pipe();
+    let (reader, writer) = std::io::pipe().unwrap();
+    let (hook_reader, hook_writer) = std::io::pipe().unwrap();
     let hook = move || {
         let mut byte = 0u8;
         // SAFETY: one byte each, in the forked child.
         unsafe {
-            libc::write(std::os::fd::AsRawFd::as_raw_fd(&hook_writer), (&raw const byte).cast(), 1);
-            libc::read(std::os::fd::AsRawFd::as_raw_fd(&reader), (&raw mut byte).cast(), 1);
+            libc::write(hook_writer.as_raw_fd(), (&raw const byte).cast(), 1);
+            libc::read(reader.as_raw_fd(), (&raw mut byte).cast(), 1);
         }
         Ok(())
     };
@@ -131,15 +127,6 @@ fn cancelled(asynchronous: bool) {
     }
     assert_eq!(SPAWNED.load(SeqCst), if asynchronous { 0 } else { 10 });
     assert!(Command::new("/bin/true").status().unwrap().success());
-}
-
-fn pipe() -> (OwnedFd, OwnedFd) {
-    let mut fds = [0; 2];
-    // SAFETY: stores two new descriptors, which have no other owner.
-    unsafe {
-        assert_eq!(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC), 0);
-        (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
-    }
 }
 
 fn state_of_cancellation() {

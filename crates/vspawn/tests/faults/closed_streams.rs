@@ -8,7 +8,7 @@ use vspawn::{Command, Stdio};
 
 use crate::support::needs::Need;
 use crate::support::state::open_files;
-use crate::support::{Test, helper, kernel, test};
+use crate::support::{Test, helper, kernel, shell, test};
 
 pub fn tests() -> Vec<Test> {
     (0..8u32)
@@ -87,8 +87,7 @@ fn check_contents(requested: [Request; 3], close_others: bool) {
     if requested[0] == Request::Inherit || requested[1] != Request::Piped {
         return;
     }
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", "read line; echo \"out $line\"; [ ! -p /dev/fd/2 ] || echo \"err $line\" >&2"]);
+    let mut command = shell("read line; echo \"out $line\"; [ ! -p /dev/fd/2 ] || echo \"err $line\" >&2");
     let [stdin, stdout, stderr] = requested.map(Request::stdio);
     command.stdin(stdin).stdout(stdout).stderr(stderr).close_others(close_others);
     let mut child = command.spawn().unwrap();

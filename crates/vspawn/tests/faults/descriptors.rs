@@ -163,7 +163,7 @@ fn random() {
     let _files = files(directory.path(), 8, 10);
     let target = prop_oneof![4 => 0..22i32, 1 => 900..1100i32];
     let maps = proptest::collection::btree_map(target, 10..18i32, 0..14);
-    let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 100, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&(maps, any::<bool>(), any::<bool>()), |(map, close_others, fork)| {
         let map: Vec<(i32, i32)> = map.into_iter().map(|(target, source)| (source, target)).collect();
         let mechanism = if fork { Mechanism::Fork } else { Mechanism::Share };
@@ -250,5 +250,6 @@ fn closed_number() {
         command.fd_number(5, free).stdin(Stdio::piped()).close_others(true);
         let error = command.spawn().unwrap_err();
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Dup, libc::EBADF));
+        assert_eq!(error.action(), format!("dup {free} to 5"));
     }
 }

@@ -58,7 +58,7 @@ fn errno() {
     let mut bad_directory = Command::new("/bin/true");
     let bad_directory = bad_directory.current_dir("/nowhere").close_others(true).prepare().unwrap();
     kernel::set_errno(UNTOUCHED);
-    for _ in 0..2000 {
+    for _ in 0..500 {
         for prepared in [&missing, &searched, &bad_directory] {
             let mut child = prepared.spawn_nowait().unwrap();
             assert_eq!(kernel::errno(), UNTOUCHED);
@@ -188,7 +188,7 @@ fn dropped() {
     let works = Command::new("/bin/true").prepare().unwrap();
     let fails = Command::new("/nowhere").prepare().unwrap();
     let before = mappings();
-    for _ in 0..100 {
+    for _ in 0..30 {
         for _ in 0..25 {
             drop(works.spawn_nowait().unwrap());
             drop(fails.spawn_nowait().unwrap());
@@ -205,7 +205,7 @@ fn in_flight() {
     let before = State::now();
     let mut command = Command::new("/bin/sh");
     let prepared = command.args(["-c", "exit 7"]).prepare().unwrap();
-    for _ in 0..20 {
+    for _ in 0..5 {
         let mut children: Vec<_> = (0..64).map(|_| prepared.spawn_nowait().unwrap()).collect();
         for child in &mut children {
             assert_eq!(child.wait().unwrap().code(), Some(7));

@@ -10,7 +10,7 @@ use crate::support::{Test, kernel, test};
 
 pub fn tests() -> Vec<Test> {
     let tests = vec![
-        test("handlers_run_only_in_the_parent_during_ten_thousand_spawns", || {
+        test("handlers_run_only_in_the_parent_during_thousands_of_spawns", || {
             spawn_under_signals(false);
         }),
         test("handlers_run_only_in_the_parent_without_clone3", || {
@@ -75,7 +75,7 @@ fn spawn_under_signals(without_clone3: bool) {
     let before = State::now().files;
     let mask = status_field("SigBlk");
     while_signals_arrive(|| {
-        for round in 0..10_000 {
+        for round in 0..3000 {
             match round % 8 {
                 0 => assert!(prepared.spawn().unwrap().wait().unwrap().success()),
                 1 => assert!(prepared.spawn_nowait().unwrap().wait().unwrap().success()),
@@ -88,7 +88,7 @@ fn spawn_under_signals(without_clone3: bool) {
         }
     });
     assert_eq!(HANDLED_ELSEWHERE.load(SeqCst), 0);
-    assert!(HANDLED.load(SeqCst) > 1000, "{HANDLED:?}");
+    assert!(HANDLED.load(SeqCst) > 300, "{HANDLED:?}");
     assert_eq!(State::now().files, before);
     assert!(!kernel::has_children());
 }
@@ -117,7 +117,7 @@ fn interrupted() {
         let input = vec![b'x'; 3_000_000];
         let output = Command::new("/bin/cat").capture().input(&input).run().unwrap();
         assert!(output.stdout == input);
-        let mut child = Command::new("/bin/sleep").arg("2").spawn().unwrap();
+        let mut child = Command::new("/bin/sleep").arg("1").spawn().unwrap();
         assert_eq!(child.wait_timeout(Duration::from_millis(20)).unwrap(), None);
         assert!(child.wait_timeout(Duration::from_secs(100)).unwrap().unwrap().success());
         let mut child = Command::new("/bin/sleep").arg("0.1").spawn_nowait().unwrap();

@@ -1,5 +1,5 @@
 //! Stress tests. Eight threads spawn, wait for and kill children concurrently, and leave nothing behind. Four threads do so while another
-//! forks and spawns in the forked process. The first runs for 3 seconds or VSPAWN_STRESS_SECONDS, the second for a third of that.
+//! forks and spawns in the forked process. Each runs for one second, or for VSPAWN_STRESS_SECONDS.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub fn tests() -> Vec<Test> {
 
 fn duration() -> Duration {
     let seconds = std::env::var("VSPAWN_STRESS_SECONDS").ok();
-    Duration::from_secs(seconds.map_or(3, |seconds| seconds.parse().expect("a number of seconds")))
+    Duration::from_secs(seconds.map_or(1, |seconds| seconds.parse().expect("a number of seconds")))
 }
 
 struct Commands {
@@ -92,7 +92,7 @@ fn eight_threads() {
             });
         }
     });
-    assert!(spawns.load(Relaxed) > 100);
+    assert!(spawns.load(Relaxed) > 30);
     assert_eq!(before, State::now());
     // Up to 64 cached stacks have two mappings each; the rest are malloc arenas of libc.
     assert!(mappings() <= mapped + 2 * 64 + 64, "{} mappings, {mapped} before", mappings());
@@ -102,7 +102,7 @@ fn eight_threads() {
 fn fork_in_another_thread() {
     const MIN_FORKS: u32 = 11;
     let commands = Commands::new();
-    let end = Instant::now() + duration() / 3;
+    let end = Instant::now() + duration();
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
             let commands = &commands;

@@ -186,14 +186,14 @@ pub fn put_children_into_new_pid_namespace() {
     assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWPID) }, 0);
 }
 
-pub fn read_byte(fd: &OwnedFd) {
+pub fn read_byte(fd: &impl AsRawFd) {
     let mut byte = 0u8;
     // SAFETY: one byte, into a local.
     let count = unsafe { libc::read(fd.as_raw_fd(), (&raw mut byte).cast(), 1) };
     assert_eq!(count, 1);
 }
 
-pub fn write_byte(fd: &OwnedFd) {
+pub fn write_byte(fd: &impl AsRawFd) {
     // SAFETY: one byte of a constant.
     let count = unsafe { libc::write(fd.as_raw_fd(), [0u8].as_ptr().cast(), 1) };
     assert_eq!(count, 1);

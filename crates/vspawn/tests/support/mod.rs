@@ -64,6 +64,12 @@ impl Test {
     }
 }
 
+pub fn shell(script: &str) -> vspawn::Command {
+    let mut command = vspawn::Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command
+}
+
 /// Runs the one test of this process, or all tests, each in its own process.
 pub fn main(tests: Vec<Test>) -> ExitCode {
     if let Ok(name) = std::env::var(TEST_NAME_VARIABLE) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::kernel;
 
 /// Above all descriptor numbers of these tests.
-const DESCRIPTOR_LIMIT: i32 = 32_768;
+const DESCRIPTOR_LIMIT: i32 = 5_120;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct State {
