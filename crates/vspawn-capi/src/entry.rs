@@ -83,27 +83,4 @@ mod tests {
         let errno = std::io::Error::last_os_error().raw_os_error();
         assert_eq!(errno, Some(PANICKED));
     }
-
-    fn state() -> i32 {
-        let mut before = 7;
-        // SAFETY: stores into a local, then restores it.
-        unsafe {
-            pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before);
-            pthread_setcancelstate(before, std::ptr::null_mut());
-        }
-        before
-    }
-
-    #[test]
-    fn a_call_restores_the_cancellation_state() {
-        let outside = state();
-        let mut inside = 7;
-        entry(|| {
-            inside = state();
-            Ok(())
-        });
-        assert_eq!(inside, PTHREAD_CANCEL_DISABLE);
-        assert_ne!(outside, inside);
-        assert_eq!(state(), outside);
-    }
 }

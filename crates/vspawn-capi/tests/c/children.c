@@ -137,8 +137,12 @@ static void options_of_other_versions(void)
 	struct vspawn_options older = { .size = offsetof(struct vspawn_options, env), .env = (void *)1, .cwd = (void *)1 };
 	CHECK(vspawn(argv, &older, &child) == 0 && vspawn_child_wait(child, NULL) == 0);
 	vspawn_child_free(child);
-	struct vspawn_options wrong = { .size = 0 };
-	CHECK(vspawn(argv, &wrong, &child) == EINVAL);
+	const size_t sizes[] = { 0, 7, (size_t)-1 };
+	struct vspawn_options wrong;
+	for (int i = 0; i < 3; i++) {
+		wrong = (struct vspawn_options){ .size = sizes[i] };
+		CHECK(vspawn(argv, &wrong, &child) == EINVAL);
+	}
 	wrong = (struct vspawn_options){ .size = sizeof wrong, .reserved[3] = 1 };
 	CHECK(vspawn(argv, &wrong, &child) == EINVAL);
 	wrong = (struct vspawn_options){ .size = sizeof wrong, .flags = 1u << 30 };
