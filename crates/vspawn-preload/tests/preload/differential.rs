@@ -71,7 +71,7 @@ fn random_arguments(random: &mut fastrand::Rng) -> String {
 #[test]
 fn accepted_texts_are_split_into_the_words_that_both_shells_see() {
     let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));
-    let mut remaining = number_from_environment("VSPAWN_PRELOAD_TEXTS", 20_000);
+    let mut remaining = number_from_environment("VSPAWN_PRELOAD_TEXTS", 5_000);
     let mut words = Words::new();
     while remaining > 0 {
         let mut script = b"p() { printf '%s\\0' \"$@\"; printf '\\1\\n'; }\n".to_vec();
@@ -126,7 +126,7 @@ fn is_harmless(text: &str) -> bool {
 #[test]
 fn random_texts_have_the_same_result_with_and_without_the_library() {
     let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));
-    let count = number_from_environment("VSPAWN_PRELOAD_WHOLE_TEXTS", 1_000);
+    let count = number_from_environment("VSPAWN_PRELOAD_WHOLE_TEXTS", 300);
     let directory = Directory::new();
     let mut skipped = 0;
     for _ in 0..count.div_ceil(100) {

@@ -220,7 +220,7 @@ const PIECES: &[&str] = &[
 #[test]
 fn accepted_redirections_are_those_that_dash_reads() {
     let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));
-    let mut remaining = number_from_environment("VSPAWN_PRELOAD_TEXTS", 20_000);
+    let mut remaining = number_from_environment("VSPAWN_PRELOAD_TEXTS", 5_000);
     let mut words = Words::new();
     while remaining > 0 {
         let (directory, emulation_directory) = (memory_directory(), memory_directory());
