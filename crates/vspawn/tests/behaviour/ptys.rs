@@ -28,19 +28,21 @@ fn read(pty: &mut Pty) -> String {
 }
 
 fn controlling() {
-    let mut pty = Pty::open(Size::new(24, 80)).unwrap();
-    // `stat` shows that the child leads its session, and that the pseudo-terminal is its controlling terminal.
-    let mut child =
-        pty.spawn(shell("echo to the terminal >/dev/tty; cat /proc/$$/stat; tty").close_others(true)).unwrap();
-    let output = read(&mut pty);
-    assert!(child.wait().unwrap().success());
-    let lines: Vec<&str> = output.lines().collect();
-    assert_eq!(lines[0], "to the terminal");
-    let stat: Vec<&str> = lines[1].rsplit_once(')').unwrap().1.split_whitespace().collect();
-    let id = child.id().to_string();
-    assert_eq!((stat[2], stat[3], stat[5]), (&*id, &*id, &*id), "group, session, foreground group");
-    assert_ne!(stat[4], "0", "the controlling terminal");
-    assert!(lines[2].starts_with("/dev/pts/"));
+    for close_others in [false, true] {
+        let mut pty = Pty::open(Size::new(24, 80)).unwrap();
+        // `stat` shows that the child leads its session, and that the pseudo-terminal is its controlling terminal.
+        let mut command = shell("echo to the terminal >/dev/tty; cat /proc/$$/stat; tty");
+        let mut child = pty.spawn(command.close_others(close_others)).unwrap();
+        let output = read(&mut pty);
+        assert!(child.wait().unwrap().success());
+        let lines: Vec<&str> = output.lines().collect();
+        assert_eq!(lines[0], "to the terminal");
+        let stat: Vec<&str> = lines[1].rsplit_once(')').unwrap().1.split_whitespace().collect();
+        let id = child.id().to_string();
+        assert_eq!((stat[2], stat[3], stat[5]), (&*id, &*id, &*id), "group, session, foreground group");
+        assert_ne!(stat[4], "0", "the controlling terminal");
+        assert!(lines[2].starts_with("/dev/pts/"));
+    }
 }
 
 fn sizes() {

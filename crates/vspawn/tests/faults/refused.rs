@@ -1,6 +1,8 @@
 //! Makes every system call of a spawn fail in turn, and checks the errno, the stage and the text of the error. The parent waits for
 //! the exec or not; the child shares its memory or is a fork. The harness checks that nothing is left behind.
 
+use std::time::Duration;
+
 use libc::{EACCES, EAGAIN, EINVAL, EIO, EMFILE, ENOMEM, ENOSYS, EPERM};
 use vspawn::{Command, Mechanism, Stage, Stdio};
 
@@ -162,6 +164,7 @@ fn detached_error(prepared: &vspawn::Prepared) -> Option<vspawn::Error> {
             let error = child.started().unwrap_err();
             assert_eq!(child.wait().unwrap_err(), error, "wait returns the same");
             assert_eq!(child.try_wait().unwrap_err(), error, "try_wait returns the same");
+            assert_eq!(child.wait_timeout(Duration::ZERO).unwrap_err(), error, "wait_timeout returns the same");
             child.kill().unwrap();
             Some(error)
         }
