@@ -8,11 +8,8 @@ use crate::support::{Test, test};
 
 pub fn tests() -> Vec<Test> {
     vec![
-        test("an_async_wait_returns_the_status", || run(status())),
         test("many_async_waits_run_concurrently", || run(many())),
-        test("a_child_can_be_waited_for_after_a_cancelled_async_wait", || {
-            run(cancelled());
-        }),
+        test("a_child_can_be_waited_for_after_a_cancelled_async_wait", || run(cancelled())),
         test("an_async_wait_reports_a_failed_start", || run(failed_start())),
     ]
 }
@@ -22,12 +19,6 @@ fn run(future: impl Future<Output = ()>) {
     runtime.unwrap().block_on(future);
 }
 
-async fn status() {
-    let mut child = Command::new("/bin/sh").args(["-c", "exit 6"]).spawn().unwrap();
-    assert_eq!(child.wait_async().await.unwrap().code(), Some(6));
-    assert_eq!(child.wait_async().await.unwrap().code(), Some(6));
-}
-
 async fn many() {
     tokio::join!(expect_exit(1), expect_exit(5), expect_exit(3), expect_exit(4));
 }
@@ -35,7 +26,9 @@ async fn many() {
 async fn expect_exit(code: i32) {
     let mut command = Command::new("/bin/sh");
     let mut child = command.args(["-c", &format!("sleep 0.0{code}; exit {code}")]).spawn_nowait().unwrap();
-    assert_eq!(child.wait_async().await.unwrap().code(), Some(code));
+    for _ in 0..2 {
+        assert_eq!(child.wait_async().await.unwrap().code(), Some(code));
+    }
 }
 
 async fn cancelled() {

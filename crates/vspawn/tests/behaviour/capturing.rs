@@ -1,8 +1,8 @@
-//! Running a command for its output: nothing blocks, nothing is lost, and limits of size and time work.
+//! Running a command or a pipeline for its output: nothing blocks, nothing is lost, limits of size and time work, and no process is left.
 
 use std::time::{Duration, Instant};
 
-use vspawn::{Command, Stage, Stdio};
+use vspawn::{Command, Pipeline, Stage, Stdio};
 
 use crate::support::{Test, kernel, shell, test};
 
@@ -18,6 +18,8 @@ pub fn tests() -> Vec<Test> {
         test("a_grandchild_that_keeps_the_pipe_open_does_not_delay_the_timeout", grandchild),
         test("the_timeout_applies_to_a_child_that_has_closed_its_streams", closed_streams),
         test("streams_that_the_command_sets_are_not_captured", streams_set_by_the_command),
+        test("if_a_command_of_a_pipeline_fails_to_start_the_earlier_ones_are_killed_and_waited_for", pipeline_fails),
+        test("a_pipeline_ends_when_its_last_command_stops_reading", pipeline_ends_early),
     ]
 }
 
@@ -93,4 +95,25 @@ fn closed_streams() {
 fn streams_set_by_the_command() {
     let output = shell("echo out; echo err >&2").stderr(Stdio::null()).output().unwrap();
     assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"out\n"[..], &b""[..]));
+}
+
+fn pipeline_fails() {
+    for position in 0..4 {
+        let mut programs = ["/bin/cat"; 4];
+        programs[position] = "/nowhere";
+        let mut commands = programs.map(Command::new);
+        commands[0].stdin(Stdio::piped());
+        let pipeline = commands.into_iter().fold(Pipeline::new(), Pipeline::then);
+        let error = pipeline.spawn().unwrap_err();
+        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+        assert_eq!(pipeline.output().unwrap_err(), error);
+    }
+}
+
+fn pipeline_ends_early() {
+    let pipeline = Pipeline::new().then(shell("exec cat /dev/zero")).then(shell("head -c 10"));
+    let (statuses, output) = pipeline.output().unwrap();
+    assert_eq!(output, [0; 10]);
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&statuses[0]), Some(libc::SIGPIPE));
+    assert!(statuses[1].success());
 }

@@ -14,7 +14,6 @@ mod capturing;
 mod identities;
 mod killing;
 mod parity;
-mod pipelines;
 mod ptys;
 mod waiting;
 
@@ -26,7 +25,6 @@ fn main() -> std::process::ExitCode {
         killing::tests(),
         capturing::tests(),
         parity::tests(),
-        pipelines::tests(),
         ptys::tests(),
         #[cfg(feature = "tokio")]
         asynchronous::tests(),
