@@ -94,7 +94,7 @@ impl Command {
         self
     }
 
-    /// Sets argv[0]. The default is the program as given.
+    /// Sets argv\[0\]. The default is the program as given.
     ///
     /// ```
     /// let output = vspawn::Command::new("/bin/sh").arg0("a-name").args(["-c", "echo $0"]).output()?;

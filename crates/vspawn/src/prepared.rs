@@ -59,8 +59,9 @@ impl Prepared {
     /// [`Prepared::spawn`]. If the child fails before its exec, [`Child::started`] and the waits return the error.
     ///
     /// # Errors
-    /// If the process cannot be created. [`Stage::Prepare`](crate::Stage::Prepare) for [`Mechanism::Fork`], and for a change of user, for
-    /// which the parent must wait to restore its dumpable flag.
+    /// If the process cannot be created. [`Stage::Prepare`](crate::Stage::Prepare) for
+    /// [`Mechanism::Fork`](crate::Mechanism::Fork), and for a change of user, for which the parent must wait to restore its dumpable
+    /// flag.
     ///
     /// ```
     /// let prepared = vspawn::Command::new("true").prepare()?;

@@ -81,7 +81,8 @@ impl<'a> Capture<'a> {
     /// Runs the command. It is an error if the child exceeds the timeout or the limit.
     ///
     /// # Errors
-    /// The same as [`Command::output`]; [`Stage::Timeout`] with `ETIMEDOUT`, [`Stage::Limit`] with `EMSGSIZE`.
+    /// The same as [`Command::output`]; [`Stage::Timeout`](crate::Stage::Timeout) with `ETIMEDOUT`,
+    /// [`Stage::Limit`](crate::Stage::Limit) with `EMSGSIZE`.
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");
@@ -155,7 +156,7 @@ impl Child {
     /// Closes the child's standard input, reads its piped standard output and error to their ends at the same time, and waits for it.
     ///
     /// # Errors
-    /// The same as [`Child::wait`], and [`Stage::Communicate`].
+    /// The same as [`Child::wait`], and [`Stage::Communicate`](crate::Stage::Communicate).
     ///
     /// ```
     /// use vspawn::{Command, Stdio};
