@@ -44,7 +44,7 @@ def verbs(mutant: str, original: str, out: str) -> list[list[str]]:
     changes = ["--remove *", "--remove dirname", "--builtin *", "--batch *=3", "--in-process *", "--coprocess *", "--replace *=0.5"]
     changes += ["--jobs 4", "--vfork *", "--huge-pages *", "--no-shell", "--static *", "--direct *", "--absolute *", "--no-search *"]
     changes += ["--steady-parent *", "--no-scan", "--no-teardown *", "--quick-launch *", "--close-range *", "--reap-now", "--cpus 65536"]
-    formats = ["ndjson", "perfetto", "chrome", "otlp", "otlp-protobuf"]
+    formats = ["ndjson", "perfetto", "otlp", "otlp-protobuf"]
     return [
         ["report", "--full", mutant],
         ["report", "--full", "--json", mutant],

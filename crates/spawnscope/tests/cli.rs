@@ -28,12 +28,11 @@ use stored::{TWO_LAUNCHES, create_recording, execute};
 use texts::assert_contains;
 
 /// The verbs that read a recording, with the options that they require.
-const READERS: [&[&str]; 9] = [
+const READERS: [&[&str]; 8] = [
     &["report"],
     &["tree"],
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto"],
-    &["export", "--format", "chrome"],
     &["export", "--format", "otlp"],
     &["check", "--max-launches", "9"],
     &["flame"],
@@ -160,6 +159,7 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
     assert!(failure(&["record", "-p", "0"]).contains("-p"));
     assert!(failure(&["record", "-p", "1", "true"]).contains("cannot be used with"));
     assert!(failure(&["hold"]).contains("spawnscope hold [OPTIONS] -- <CMD>..."));
+    assert!(failure(&["export", "--format", "chrome"]).contains("chrome was removed; use perfetto"));
     assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
     let unknown = failure(&["bench", "mechanism"]);
     assert_contains(&unknown, ["similar", "parent-size"]);

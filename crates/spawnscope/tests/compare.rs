@@ -10,7 +10,7 @@ mod stored;
 mod texts;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Directory {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
         command.args(arguments).current_dir(self.0.path());
-        for name in ["COLUMNS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE", "CI_PROJECT_DIR"] {
+        for name in ["COLUMNS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"] {
             command.env_remove(name);
         }
         command
@@ -338,7 +338,7 @@ fn hostile_names_inject_no_command() {
              UPDATE text SET bytes = CAST('/bin/::warning::mv' AS BLOB) WHERE bytes = CAST('/usr/bin/mv' AS BLOB);"
         ),
     );
-    for format in "github text markdown json gitlab bmf github-action-benchmark".split(' ') {
+    for format in "github text markdown json bmf github-action-benchmark".split(' ') {
         let (status, text) = directory.status(&["check", "--format", format, "--per-line", "5", "hostile.db"]);
         assert_eq!(status, 1, "{format}");
         assert!(!text.contains('\r'), "{text}");
@@ -361,7 +361,7 @@ fn hostile_names_inject_no_command() {
         if format == "markdown" {
             assert!(!text.lines().any(|line| line.contains("<img") && !line.contains("- ``")), "{text}");
         }
-        if ["json", "gitlab", "bmf", "github-action-benchmark"].contains(&format) {
+        if ["json", "bmf", "github-action-benchmark"].contains(&format) {
             serde_json::from_str::<Value>(&text).unwrap();
         }
     }
@@ -405,10 +405,6 @@ fn formats_for_other_services_have_values_and_intervals() {
     let first = &custom.as_array().unwrap()[0];
     assert_eq!(first["name"], "bash relocate.sh: launches");
     assert_eq!((&first["unit"], &first["value"]), (&json!("launches"), &json!(21.0)));
-    let quality = directory.json(&["check", "--format", "gitlab", "--per-line", "5", "before.db"]);
-    let finding = &quality.as_array().unwrap()[0];
-    let location = json!({ "path": "relocate.sh", "lines": { "begin": 5 } });
-    assert_eq!(finding["location"], location);
-    assert_eq!(finding["severity"], "major");
-    assert!(Path::new(finding["location"]["path"].as_str().unwrap()).is_relative());
+    directory
+        .fails(&["check", "--format", "gitlab", "--max-launches", "50", &files[0]], "gitlab was removed; use json");
 }

@@ -1,5 +1,5 @@
-//! `export --format chrome` and `otlp` on recordings: the trace has every launch, and other programs can read it. The protobuf is decoded
-//! with the messages of opentelemetry-proto.
+//! `export --format otlp` on recordings: the trace has every launch, and other programs can read it. The protobuf is decoded with the
+//! messages of opentelemetry-proto.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -153,36 +153,4 @@ fn the_json_and_the_protobuf_are_the_same_trace() {
         assert_eq!(json["startTimeUnixNano"], span.start_time_unix_nano.to_string());
         assert_eq!(json["attributes"].as_array().unwrap().len(), span.attributes.len());
     }
-}
-
-#[test]
-fn chrome_slices_nest_within_their_threads() {
-    let trace: Value = serde_json::from_slice(&export("", &["--format", "chrome"], None)).unwrap();
-    let events = trace["traceEvents"].as_array().unwrap();
-    let launches = events_of(events, "launch");
-    assert_eq!(launches.len(), 21);
-    for phase in events_of(events, "phase") {
-        let (start, end) = start_and_end(phase);
-        let enclosing = launches.iter().filter(|launch| {
-            let (from, to) = start_and_end(launch);
-            launch["tid"] == phase["tid"] && from <= start + 0.001 && end <= to + 0.001
-        });
-        assert_eq!(enclosing.count(), 1, "{phase}");
-    }
-    // The critical path is as long as the wall.
-    let parts = events_of(events, "critical path").into_iter();
-    let critical: f64 = parts.map(|event| event["dur"].as_f64().unwrap()).sum();
-    assert!((critical - 127_934.884).abs() < 0.01, "{critical}");
-    let dirname = launches.iter().find(|event| event["name"].as_str().unwrap().starts_with("dirname")).unwrap();
-    assert_eq!(dirname["args"]["call_site"], "relocate.sh:5");
-    assert_eq!(dirname["args"]["exit"], "exit 0");
-}
-
-fn events_of<'a>(events: &'a [Value], category: &str) -> Vec<&'a Value> {
-    events.iter().filter(|event| event["cat"] == category).collect()
-}
-
-fn start_and_end(event: &Value) -> (f64, f64) {
-    let start = event["ts"].as_f64().unwrap();
-    (start, start + event["dur"].as_f64().unwrap())
 }

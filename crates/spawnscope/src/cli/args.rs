@@ -347,7 +347,6 @@ const EXPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
   spawnscope export --format perfetto -o trace.pftrace
-  spawnscope export --format chrome -o trace.json
   spawnscope export --format otlp -o trace.json   # for a collector
   spawnscope export --format parquet -o fleet/ ci.db
   spawnscope export --format parquet -o s3://builds/fleet ci.db
@@ -378,7 +377,8 @@ pub enum ExportFormat {
     Ndjson,
     /// A Perfetto trace (protobuf): processes nested by parent, phases as slices, and the critical path
     Perfetto,
-    /// A trace in Chrome's JSON format, for programs that cannot read Perfetto's
+    /// Was removed. Accepted so that an old command line gets a message.
+    #[value(hide = true)]
     Chrome,
     /// An OpenTelemetry trace as OTLP/JSON: a span for each launch
     Otlp,

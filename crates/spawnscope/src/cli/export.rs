@@ -40,8 +40,8 @@ use crate::record::reader::RecordingFile;
 pub fn run(arguments: &ExportArguments) -> Result<()> {
     match arguments.format {
         ExportFormat::Ndjson => write_launches(arguments),
-        ExportFormat::Perfetto => write_trace(arguments, perfetto::write),
-        ExportFormat::Chrome => write_trace(arguments, perfetto::chrome::write),
+        ExportFormat::Perfetto => write_trace(arguments),
+        ExportFormat::Chrome => bail!("--format chrome was removed; use perfetto"),
         ExportFormat::Otlp => write_spans(arguments, otlp::Encoding::Json),
         ExportFormat::OtlpProtobuf => write_spans(arguments, otlp::Encoding::Protobuf),
         #[cfg(feature = "parquet")]
@@ -132,10 +132,7 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
     })
 }
 
-/// A function that writes a trace in one format.
-type WriteTrace = fn(&mut dyn Write, &perfetto::Contents<'_, '_>) -> io::Result<()>;
-
-fn write_trace(arguments: &ExportArguments, write_format: WriteTrace) -> Result<()> {
+fn write_trace(arguments: &ExportArguments) -> Result<()> {
     let path = &arguments.recording.file;
     with_timelines(path, Part::Whole, |input| {
         let Input { recording, forest, timelines, .. } = input;
@@ -158,7 +155,7 @@ fn write_trace(arguments: &ExportArguments, write_format: WriteTrace) -> Result<
             waits_of_parents: &waits_of_parents,
             run_queue: &timelines.run_queue_times(),
         };
-        write(arguments, |out| write_format(out, &contents))
+        write(arguments, |out| perfetto::write(out, &contents))
     })
 }
 

@@ -35,6 +35,8 @@ fn every_analysis_accepts_a_recording_by_perf() {
     lossy.run(["sh", "-c", STORM]).expect_code(0);
     let page = record.directory().join("page.html");
     let page = page.to_str().expect("a path in UTF-8");
+    let trace = record.directory().join("trace");
+    let trace = trace.to_str().expect("a path in UTF-8");
     for file in [record.file(), lossy.file()] {
         for words in [
             &["report", "--full"][..],
@@ -45,7 +47,7 @@ fn every_analysis_accepts_a_recording_by_perf() {
             &["flame"],
             &["html", "-o", page],
             &["export", "--format", "ndjson"],
-            &["export", "--format", "chrome"],
+            &["export", "--format", "perfetto", "-o", trace],
             &["export", "--format", "otlp"],
         ] {
             let errors = read(words, &file).errors();

@@ -93,6 +93,7 @@ pub enum CheckFormat {
     Bmf,
     /// Custom JSON of github-action-benchmark (smaller is better)
     GithubActionBenchmark,
-    /// A code quality report of GitLab
+    /// Was removed. Accepted so that an old command line gets a message.
+    #[value(hide = true)]
     Gitlab,
 }

@@ -43,15 +43,14 @@ pub fn run(arguments: &CheckArguments) -> Result<Status> {
             "no budget: give one, such as --max-launches 500, or write a spawnscope.toml (`spawnscope check --help`)"
         );
     }
-    let workspace = workspace();
     let text = match arguments.format {
         CheckFormat::Text => present::text(&outcome, output::width(&io::stdout())),
-        CheckFormat::Github => present::github(&outcome, &workspace),
+        CheckFormat::Github => present::github(&outcome, &workspace()),
         CheckFormat::Markdown => present::markdown(&outcome),
         CheckFormat::Json => present::json(&outcome),
         CheckFormat::Bmf => present::bmf(&outcome, &runs),
         CheckFormat::GithubActionBenchmark => present::github_action_benchmark(&outcome, &runs),
-        CheckFormat::Gitlab => present::gitlab(&outcome, &workspace),
+        CheckFormat::Gitlab => bail!("--format gitlab was removed; use json"),
     };
     let written = anstream::stdout().lock().write_all(text.as_bytes());
     written.context("failed to write the result")?;
@@ -67,8 +66,7 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Run>> {
 
 /// Returns the directory of the sources, to which file names in annotations are relative.
 fn workspace() -> PathBuf {
-    let ci_directory = ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"].into_iter().find_map(env::var_os);
-    ci_directory.map(PathBuf::from).or_else(|| env::current_dir().ok()).unwrap_or_default()
+    env::var_os("GITHUB_WORKSPACE").map(PathBuf::from).or_else(|| env::current_dir().ok()).unwrap_or_default()
 }
 
 /// Appends the result to the job summary, whose file GITHUB_STEP_SUMMARY names.

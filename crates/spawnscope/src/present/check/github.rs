@@ -1,10 +1,8 @@
-//! The result of a check, shown at script lines: annotations of GitHub Actions, and a code quality report of GitLab. Annotations are commands
-//! on standard output, so no text from a recording may look like such a command.
+//! The result of a check as annotations of GitHub Actions, at script lines. Annotations are commands on standard output, so no text from a
+//! recording may look like such a command.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
-
-use serde_json::{Value, json};
 
 use super::{blame, name, numbers, text as as_text};
 use crate::analyze::budgets::{Check, Culprit, Verdict};
@@ -15,8 +13,6 @@ use crate::present::text;
 const MAX_ANNOTATIONS: usize = 10;
 /// Width of the text in the log, in columns.
 const LOG_WIDTH: usize = 120;
-/// The file of a finding without a script line. GitLab requires a file.
-const NO_FILE: &str = "spawnscope.toml";
 
 /// Renders annotations, and then the text.
 #[must_use]
@@ -94,36 +90,6 @@ fn relative_path(script_line: &ScriptLine, workspace: &Path) -> Option<String> {
         })
         .collect();
     Some(names?.join("/"))
-}
-
-/// Renders a code quality report of GitLab.
-#[must_use]
-pub fn gitlab(check: &Check, workspace: &Path) -> String {
-    let mut findings: Vec<Value> = Vec::new();
-    for verdict in check.exceeded() {
-        if verdict.culprits.is_empty() {
-            findings.push(finding(verdict, None, workspace));
-        }
-        let each = verdict.culprits.iter().map(|culprit| finding(verdict, Some(culprit), workspace));
-        findings.extend(each);
-    }
-    format!("{:#}\n", Value::Array(findings))
-}
-
-fn finding(verdict: &Verdict, culprit: Option<&Culprit>, workspace: &Path) -> Value {
-    let location = culprit.and_then(|culprit| location(culprit, workspace));
-    let (file, line) = location.unwrap_or((NO_FILE.to_owned(), 1));
-    let budget = format!("{}: {}", name(&verdict.budget), numbers(verdict));
-    let blamed = culprit.map(|culprit| blame(culprit, &verdict.budget));
-    let command = culprit.map(|culprit| text::escape(&culprit.command)).unwrap_or_default();
-    json!({
-        "description": blamed.map_or(budget.clone(), |blamed| format!("{blamed} ({budget})")),
-        "check_name": "spawnscope",
-        // Unique, and the same in the next run if the line and the budget have not changed.
-        "fingerprint": format!("spawnscope/{}/{file}:{line}/{command}", name(&verdict.budget)),
-        "severity": "major",
-        "location": { "path": file, "lines": { "begin": line } },
-    })
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use crate::analyze::budgets::{Budget, Check, Culprit, Grown, Measured, Verdict};
 use crate::event::Nanos;
 use crate::present::diff;
 
+pub use github::github;
 pub(super) use github::without_commands;
-pub use github::{github, gitlab};
 pub use markdown::{markdown, truncate_markdown};
 pub use metrics::{bmf, github_action_benchmark, json};
 

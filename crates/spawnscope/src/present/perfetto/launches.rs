@@ -78,7 +78,7 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
     }
 
     /// Returns what the UI shows about a launch when it is selected.
-    pub(super) fn arguments(&self, index: usize) -> Vec<DebugAnnotation> {
+    fn arguments(&self, index: usize) -> Vec<DebugAnnotation> {
         let launch = &self.contents.forest.launches[index];
         let exec = launch.execs.last();
         let call_site = self.callers.call_site_of(index);

@@ -1,7 +1,6 @@
 //! Writes a Perfetto trace: one group with the critical path and, nested by parent, the launches. `tracks` decides which launches share a
-//! track, `launches` draws them, `messages` defines the protobuf messages. `chrome` writes the same as JSON.
+//! track, `launches` draws them, `messages` defines the protobuf messages.
 
-pub mod chrome;
 mod launches;
 mod messages;
 mod tracks;
