@@ -17,7 +17,7 @@ pub use new_rows::NewRows;
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
 /// A whole recording except its slices, threads and samples, which are read separately because there are many of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// What was recorded, and how the recording ended.
     pub info: Info,
@@ -44,7 +44,7 @@ pub struct Recording {
 }
 
 /// What was recorded, and how the recording ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Info {
     /// The version of spawnscope that wrote the recording.
     pub version: String,
@@ -112,9 +112,10 @@ impl Info {
 }
 
 /// What was followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// A command and all its descendants.
+    #[default]
     Command,
     /// A process that existed before, and its future descendants.
     Process,
@@ -269,7 +270,7 @@ table! {
 
 table! {
     /// A frame: a function or line in a program.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct FrameRow in frame {
         since 5, key id {

@@ -6,7 +6,7 @@ use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 
 /// A finding of a rule: launches that cost more than necessary, and a fix.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Finding {
     /// Id of the rule, such as `needless-shell`.
     pub rule: &'static str,
@@ -33,9 +33,10 @@ pub struct Finding {
 }
 
 /// How a predicted saving is derived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Basis {
     /// The recording shows the time that the fix removes.
+    #[default]
     Measured,
     /// A model estimates how much time remains after the fix.
     Modelled,
@@ -44,19 +45,7 @@ pub enum Basis {
 impl Finding {
     /// Returns a finding whose saving the recording shows.
     pub(super) fn measured(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
-        Finding {
-            rule,
-            title: title.into(),
-            launches,
-            evidence: Vec::new(),
-            example: Vec::new(),
-            example_call_site: None,
-            fix: Vec::new(),
-            limits: String::new(),
-            whatif: String::new(),
-            changes: Vec::new(),
-            basis: Basis::Measured,
-        }
+        Finding { rule, title: title.into(), launches, ..Finding::default() }
     }
 
     /// Returns a finding whose saving a model estimates.

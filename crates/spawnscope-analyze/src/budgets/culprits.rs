@@ -142,23 +142,13 @@ pub(super) fn with_largest_counts(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advice::{Advice, Basis, Finding};
+    use crate::advice::{Advice, Finding};
     use crate::callers::{CallSite, CallerCounts};
     use crate::whatif::AppliedChange;
     use spawnscope_data::event::{Language, Nanos};
 
     fn call_site() -> CallSite {
-        CallSite {
-            language: Language::Bash,
-            file: Some(b"build.sh".to_vec()),
-            line: Some(3),
-            function: None,
-            module: None,
-            address: None,
-            program: None,
-            text: None,
-            has_namesake: false,
-        }
+        CallSite { language: Language::Bash, file: Some(b"build.sh".to_vec()), line: Some(3), ..CallSite::default() }
     }
 
     fn advice(title: &str, change: Change) -> Advice {
@@ -167,14 +157,8 @@ mod tests {
                 rule: "rule",
                 title: title.to_owned(),
                 launches: vec![1],
-                evidence: Vec::new(),
-                example: Vec::new(),
-                example_call_site: None,
-                fix: Vec::new(),
-                limits: String::new(),
-                whatif: String::new(),
                 changes: vec![AppliedChange { change, launches: vec![1] }],
-                basis: Basis::Measured,
+                ..Finding::default()
             },
             saving: [Nanos(1); 3],
             callers: CallerCounts { largest: vec![(call_site(), 1)], ..CallerCounts::default() },

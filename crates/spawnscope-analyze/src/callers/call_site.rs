@@ -17,7 +17,7 @@ pub enum Detail {
 }
 
 /// The code that requested launches. Unknown fields are `None`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSite {
     /// The language of the code.
     pub language: Language,

@@ -7,9 +7,8 @@ use super::process::Process;
 use crate::launch::{Launch, Outcome};
 use crate::phases::PhaseTimes;
 use crate::tree::Forest;
-use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{LaunchId, Missing, Nanos, Pid};
-use spawnscope_data::rows::{ExecRow, Info, LaunchRow, Origin, Recording, Scope, Texts};
+use spawnscope_data::rows::{ExecRow, Info, LaunchRow, Origin, Recording, Scope};
 
 /// A launch that has ended.
 #[derive(Clone, Debug)]
@@ -127,34 +126,7 @@ fn add(recording: &mut Recording, index: u64, process: &Process) {
 
 fn empty_recording(missing: &[Missing]) -> Recording {
     Recording {
-        info: Info {
-            version: String::new(),
-            collector: String::new(),
-            scope: Scope::System,
-            command: Vec::new(),
-            labels: Vec::new(),
-            cpus: 1,
-            allowed_cpus: None,
-            arch: String::new(),
-            started_unix_ns: 0,
-            root: None,
-            last_event: Nanos(0),
-            wall: None,
-            is_live: true,
-            ended: None,
-            missing: missing.to_vec(),
-            lost: Vec::new(),
-            contradictions: Contradictions::default(),
-        },
-        launches: Vec::new(),
-        execs: Vec::new(),
-        failed_execs: Vec::new(),
-        objects: Vec::new(),
-        peers: Vec::new(),
-        edges: Vec::new(),
-        frames: Vec::new(),
-        stacks: Vec::new(),
-        texts: Texts::default(),
-        calibration: Vec::new(),
+        info: Info { scope: Scope::System, cpus: 1, is_live: true, missing: missing.to_vec(), ..Info::default() },
+        ..Recording::default()
     }
 }

@@ -21,7 +21,7 @@ use spawnscope_data::event::{LaunchId, Missing, Nanos};
 use spawnscope_data::rows::{LaunchRow, NewRows, Origin, TextId};
 
 /// The running processes, according to the rows written so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LiveLaunches {
     /// What the collector cannot record. This determines which phases are known.
     missing: Vec<Missing>,
@@ -44,17 +44,7 @@ impl LiveLaunches {
     /// Creates an empty set. `missing` lists what the collector cannot record on this machine.
     #[must_use]
     pub fn new(missing: Vec<Missing>) -> LiveLaunches {
-        LiveLaunches {
-            missing,
-            texts: HashMap::new(),
-            oldest_text: TextId(0),
-            processes: HashMap::new(),
-            started: 0,
-            ended_unreaped: HashSet::new(),
-            recording: 0,
-            latest: Nanos(0),
-            critical: CriticalTimes::default(),
-        }
+        LiveLaunches { missing, ..LiveLaunches::default() }
     }
 
     /// Applies the rows of a batch. Returns the launches that have ended.

@@ -10,7 +10,7 @@ use crate::replay::activity::{Activity, ActivityKind, Stage};
 use crate::tree::Forest;
 
 /// Changes to the launches of a recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Adjustments {
     /// For each launch, whether it is removed.
     removed: Vec<bool>,
@@ -54,17 +54,10 @@ impl Adjustments {
             removed: vec![false; count],
             factors: vec![[1.0; Phase::ALL.len()]; count],
             supervision: vec![1.0; count],
-            pieces: HashMap::new(),
-            waits: HashMap::new(),
             waits_for_exec: vec![false; count],
             reaped_at_once: vec![false; count],
-            no_scan: false,
-            refill: Refill::default(),
-            uncertainty_ns: 0.0,
-            cpus: None,
             changed: vec![false; count],
-            saved: HashMap::new(),
-            counted_with: HashMap::new(),
+            ..Adjustments::default()
         }
     }
 

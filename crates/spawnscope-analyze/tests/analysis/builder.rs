@@ -1,10 +1,8 @@
 //! Builds recordings by hand. A launch is defined by the durations of its phases; the instants of the rows follow from these.
 
-use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{Language, LaunchId, Mechanism, Nanos, Pid};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, Origin, Recording, Scope, StackId, StackRow, TextId,
-    Texts,
+    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, Origin, Recording, StackId, StackRow, TextId,
 };
 
 /// The durations of a launch's phases, in nanoseconds.
@@ -51,35 +49,17 @@ impl Builder {
         let info = Info {
             version: "0.1.0".to_owned(),
             collector: "ebpf".to_owned(),
-            scope: Scope::Command,
             command: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
-            labels: Vec::new(),
             cpus: 2,
-            allowed_cpus: None,
             arch: "x86_64".to_owned(),
             started_unix_ns: 1_700_000_000_000_000_000,
             root: Some(ROOT),
             last_event: Nanos(wall_ns),
             wall: Some(Nanos(wall_ns)),
-            is_live: false,
             ended: Some("exited".to_owned()),
-            missing: Vec::new(),
-            lost: Vec::new(),
-            contradictions: Contradictions::default(),
+            ..Info::default()
         };
-        let recording = Recording {
-            info,
-            launches: Vec::new(),
-            execs: Vec::new(),
-            failed_execs: Vec::new(),
-            objects: Vec::new(),
-            peers: Vec::new(),
-            edges: Vec::new(),
-            frames: Vec::new(),
-            stacks: Vec::new(),
-            texts: Texts::default(),
-            calibration: Vec::new(),
-        };
+        let recording = Recording { info, ..Recording::default() };
         let mut builder = Builder { recording };
         builder.recording.launches.push(LaunchRow {
             created: Some(Nanos(0)),
@@ -193,9 +173,7 @@ impl Builder {
             function: (!function.is_empty()).then(|| self.text(function.as_bytes())),
             file: Some(self.text(file.as_bytes())),
             line: Some(line),
-            module: None,
-            address: None,
-            is_inlined: false,
+            ..FrameRow::default()
         }
     }
 
@@ -204,11 +182,9 @@ impl Builder {
         FrameRow {
             language: Language::Native,
             function: (!function.is_empty()).then(|| self.text(function.as_bytes())),
-            file: None,
-            line: None,
             module: Some(self.text(module.as_bytes())),
             address: Some(address),
-            is_inlined: false,
+            ..FrameRow::default()
         }
     }
 

@@ -1,9 +1,10 @@
 //! Call chains and their frames.
 
 /// The language of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Language {
     /// Machine code of any source language.
+    #[default]
     Native,
     /// The kernel's own code.
     Kernel,

@@ -60,9 +60,7 @@ mod tests {
             scope: Scope::System,
             started_unix_ns: 1_800_000_000_000_000_000,
             is_recording: true,
-            lost: Vec::new(),
-            skipped: 0,
-            undelivered: None,
+            ..RecorderState::default()
         }
     }
 

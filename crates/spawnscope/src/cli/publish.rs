@@ -73,9 +73,7 @@ impl Destinations {
             scope: header.scope,
             started_unix_ns: header.started_unix_ns,
             is_recording: true,
-            lost: Vec::new(),
-            skipped: 0,
-            undelivered: None,
+            ..RecorderState::default()
         };
         let publishing = PublishingThread {
             live: LiveLaunches::new(header.missing.clone()),

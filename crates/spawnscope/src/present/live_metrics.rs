@@ -22,7 +22,7 @@ pub struct Snapshot<'a> {
 }
 
 /// The state of the recorder.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RecorderState {
     /// The name of the collector.
     pub collector: String,

@@ -11,7 +11,7 @@ use crate::cli::labels;
 use crate::record::reader::Label;
 
 /// Arguments of `record`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(group(ArgGroup::new("live_metrics").args(["metrics", "otlp"]).multiple(true)))]
 pub struct RecordArguments {
     /// The recording to write; an existing one is kept as FILE.old
@@ -131,9 +131,10 @@ recording. A sudoers entry for spawnscope still amounts to full root access (see
 SECURITY.md).";
 
 /// Which collector to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum CollectorChoice {
     /// The best one that works on this machine
+    #[default]
     Auto,
     /// eBPF: every phase, lowest overhead; needs root or CAP_BPF and CAP_PERFMON
     Ebpf,

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 
 use self::quiet::SilencedStreams;
 use self::screen::Screen;
-use super::args::{CollectorChoice, RecordArguments, TopArguments};
+use super::args::{RecordArguments, TopArguments};
 use super::identity;
 use super::output::print_message;
 use super::record::{self, Watcher};
@@ -98,32 +98,15 @@ fn describe_followed(arguments: &TopArguments) -> String {
 fn record_arguments(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArguments {
     RecordArguments {
         output,
-        runs: None,
         pid: arguments.pid,
-        with: Vec::new(),
         all: arguments.all,
-        duration: None,
-        wait_for_all: false,
-        collector: CollectorChoice::Auto,
-        no_failed_execs: false,
-        launcher_calls: false,
-        node_lines: false,
-        stacks: false,
-        sample: None,
         keep: Some(RING_BYTES),
-        metrics: None,
         metrics_commands: 1,
-        otlp: None,
-        otlp_spans: 0,
-        buffer: None,
-        labels: Vec::new(),
         no_lines: true,
-        no_redact: false,
-        json: None,
         quiet: true,
-        verbose: false,
         identity: arguments.identity.clone(),
         command: arguments.command.clone(),
+        ..RecordArguments::default()
     }
 }
 
