@@ -21,18 +21,16 @@ use crate::summary::{Summary, tax_overlaps};
 use crate::tree::Forest;
 use crate::waits::attribution::AttributedWaits;
 use crate::window::{Episode, WindowTitle, episodes};
-use spawnscope_data::contradictions::Contradictions;
-use spawnscope_data::event::{Loss, Missing, Nanos, Pid};
+use spawnscope_data::event::{Loss, Nanos, Pid};
 use spawnscope_data::parallel;
-use spawnscope_data::rows::{Label, Origin, Recording, Scope};
+use spawnscope_data::rows::{Info, Origin, Recording, Scope};
 
 /// The report on a recording.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Arguments of the command. Empty without a command.
-    pub command: Vec<Vec<u8>>,
-    /// Which processes were followed.
-    pub scope: Scope,
+    /// What was recorded, and how the recording ended. `ended` is `None` when the recorder was killed, and `lost` has only kinds of which
+    /// events were lost.
+    pub info: Info,
     /// The followed process (`-p`) and its name.
     pub followed: Option<(Pid, Vec<u8>)>,
     /// The window that the report is about. `None` for a whole recording.
@@ -42,28 +40,13 @@ pub struct Report {
     pub episodes: Vec<Episode>,
     /// The report on the busiest episode, for a recording of the whole machine.
     pub busiest: Option<Box<Report>>,
-    /// Name of the collector.
-    pub collector: String,
-    /// Whether the collector recorded what processes waited for.
-    pub sees_scheduler: bool,
-    /// Labels that say what the recording is about and on which machine it was made.
-    pub labels: Vec<Label>,
     /// Whether the critical path is based on waits whose causes were not recorded but reconstructed.
     pub is_reconstructed: bool,
-    /// Number of CPUs online at the start.
-    pub cpus: u32,
-    /// Number of CPUs that the command was allowed to use; a CPU quota can make it fractional.
-    /// `None` if unknown.
-    pub allowed_cpus: Option<f64>,
     /// The time from the start to the end of the command or of the recording; to the last event if
     /// the recorder was killed.
     pub wall: Nanos,
     /// How the command ended. `None` without a command.
     pub exit: Option<Outcome>,
-    /// How the recording ended. `None` when the recorder was killed.
-    pub ended: Option<String>,
-    /// Whether the recording is still in progress.
-    pub is_live: bool,
     /// Sums over all launches.
     pub all: Summary,
     /// Whether the launch tax of several launches overlaps in time, so that the sum is not a share
@@ -100,25 +83,19 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// Parents whose launches became slower over time, the worst first.
     pub drifts: Vec<Drift>,
-    /// Lost events.
-    pub lost: Vec<Loss>,
-    /// What the collector could not record on this machine.
-    pub missing: Vec<Missing>,
-    /// Contradictions in the recording.
-    pub contradictions: Contradictions,
 }
 
 impl Report {
     /// Whether the recorder was killed before it finished the recording.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
-        self.ended.is_none() && !self.is_live
+        self.info.ended.is_none() && !self.info.is_live
     }
 
     /// Returns the number of lost events of all kinds.
     #[must_use]
     pub fn lost_events(&self) -> u64 {
-        Loss::total(&self.lost)
+        Loss::total(&self.info.lost)
     }
 }
 
@@ -169,8 +146,11 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         all.tax
     );
     Report {
-        command: info.command.clone(),
-        scope: info.scope,
+        info: Info {
+            ended: info.wall.and(info.ended.clone()),
+            lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
+            ..info.clone()
+        },
         followed: (info.scope == Scope::Process).then(|| followed(forest)).flatten(),
         window: None,
         episodes: match info.scope {
@@ -178,16 +158,9 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
             Scope::Process | Scope::System => episodes(forest),
         },
         busiest: None,
-        collector: info.collector.clone(),
-        sees_scheduler: info.sees_scheduler(),
-        labels: info.labels.clone(),
         is_reconstructed: causes.is_some() && !info.sees_scheduler(),
-        cpus: info.cpus,
-        allowed_cpus: info.allowed_cpus,
         wall: info.wall.unwrap_or(info.last_event),
         exit: forest.launches.iter().find(|launch| launch.origin == Origin::Command).map(|launch| launch.outcome),
-        ended: info.wall.and(info.ended.clone()),
-        is_live: info.is_live,
         all,
         overlaps,
         replay_error: causes.map(|causes| causes.replay_error),
@@ -204,9 +177,6 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         path_searches,
         failures,
         drifts: causes.map_or_else(|| drifts(forest), |causes| causes.drifts.clone()),
-        lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
-        missing: info.missing.clone(),
-        contradictions: info.contradictions.clone(),
     }
 }
 

@@ -21,7 +21,7 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     if let Some(rule) = &arguments.rule {
         report.advices.keep_rule(rule);
     }
-    output::print_contradictions(file, &report.contradictions);
+    output::print_contradictions(file, &report.info.contradictions);
     let text = if arguments.json {
         advice::json(&report)
     } else {

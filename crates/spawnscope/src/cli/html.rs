@@ -51,7 +51,7 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
     let page = with_timelines(file, part, |input| {
         output::print_contradictions(file, &input.contradictions);
         let mut found = PageData::find(input.recording, input.forest, input.timelines);
-        found.report.contradictions = input.contradictions;
+        found.report.info.contradictions = input.contradictions;
         found.report.window = input.window.filter(|_| part != Part::Whole);
         let typed = arguments.window.with_file(output::typed_name(file));
         let page = html::render(&found.contents(input.forest, typed.as_deref()));

@@ -76,7 +76,7 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file
 /// Reads a part of a recording and reports on it. The report on a whole recording of a machine also contains its busiest episode.
 fn read_with_busiest_episode(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
     let mut report = read(path, part, group_by)?;
-    if part == Part::Whole && report.scope == Scope::System && !report.episodes.is_empty() {
+    if part == Part::Whole && report.info.scope == Scope::System && !report.episodes.is_empty() {
         report.busiest = Some(Box::new(read(path, Part::Main, group_by)?));
     }
     Ok(report)
@@ -103,9 +103,9 @@ pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
             "the threads wait longer than the wall"
         );
         report.waits = waits;
-        report.contradictions = input.contradictions;
+        report.info.contradictions = input.contradictions;
         // A recording of `-p` is explained as a whole.
-        let is_whole = part == Part::Whole || (part == Part::Main && report.scope == Scope::Process);
+        let is_whole = part == Part::Whole || (part == Part::Main && report.info.scope == Scope::Process);
         if !is_whole {
             report.window = input.window;
             report.episodes.clear();

@@ -47,9 +47,9 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     let wall = units::time(report.wall);
     let advices = &report.advices;
     if report.replay_error.is_none() {
-        let why = if report.is_live && !report.command.is_empty() {
+        let why = if report.info.is_live && !report.info.command.is_empty() {
             "no advice yet: this recording is still in progress"
-        } else if !report.sees_scheduler {
+        } else if !report.info.sees_scheduler() {
             "no advice: this recording does not contain what processes waited for, so no saving can be predicted; record with eBPF \
              (`sudo spawnscope record -- CMD`)"
         } else {
@@ -81,7 +81,7 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     }
     print_not_worth(&mut page, advices, all);
     if report.is_reconstructed {
-        page.sentence(2, QUIET, &critical::reconstruction_note(&report.collector));
+        page.sentence(2, QUIET, &critical::reconstruction_note(&report.info.collector));
     }
     page.finish()
 }
@@ -227,7 +227,7 @@ pub fn json(report: &Report) -> String {
         "wall_ns": report.wall.0,
         "unrecorded_ns": report.replay_error.map(|_| advices.unrecorded.0).filter(|wall| *wall > 0),
         "replay_error": report.replay_error,
-        "collector": report.collector,
+        "collector": report.info.collector,
         "waits_reconstructed": report.is_reconstructed,
         "principal_cause": verdict(report),
         "advice": values(&advices.worth),

@@ -65,7 +65,7 @@ pub(super) fn print_critical_path(page: &mut Page, report: &Report) {
         page.sentence(2, QUIET, &error);
     }
     if report.is_reconstructed {
-        page.sentence(2, QUIET, &reconstruction_note(&report.collector));
+        page.sentence(2, QUIET, &reconstruction_note(&report.info.collector));
     }
 }
 

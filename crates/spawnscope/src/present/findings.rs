@@ -27,11 +27,11 @@ const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 
 /// Prints the labels of the recording. Their values are untrusted, and a long value takes several lines.
 pub(super) fn print_labels(page: &mut Page, report: &Report) {
-    let Some(widest) = report.labels.iter().map(|label| label.key.len()).max() else {
+    let Some(widest) = report.info.labels.iter().map(|label| label.key.len()).max() else {
         return;
     };
     page.heading("Labels");
-    for label in &report.labels {
+    for label in &report.info.labels {
         let key = plain(format!("  {:<widest$}  ", label.key));
         page.hanging([key], PLAIN, &text::escape(label.value.as_bytes()));
     }
@@ -220,7 +220,7 @@ fn list_most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
 fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
     let mut sentences = Vec::new();
     sentences.extend(lost_events(report).map(|sentence| (WARNING, sentence)));
-    for kind in &report.contradictions.0 {
+    for kind in &report.info.contradictions.0 {
         let rows = units::count(kind.rows);
         sentences.push((
             WARNING,
@@ -245,14 +245,14 @@ fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
             ),
         ));
     }
-    for missing in &report.missing {
+    for missing in &report.info.missing {
         sentences.push((PLAIN, text::escape(missing.to_string().as_bytes())));
     }
     sentences
 }
 
 fn lost_events(report: &Report) -> Option<String> {
-    let kinds = report.lost.iter().map(|loss| format!("{} {}", units::count(loss.events), loss.kind));
+    let kinds = report.info.lost.iter().map(|loss| format!("{} {}", units::count(loss.events), loss.kind));
     let kinds = text::escape(kinds.collect::<Vec<_>>().join(", ").as_bytes());
     let events = units::counted(report.lost_events(), "event", "events");
     let sentence = format!("lost: {events} ({kinds}), so launches, phases or waits are missing");
@@ -261,8 +261,8 @@ fn lost_events(report: &Report) -> Option<String> {
 
 /// Describes the end of the recording, unless it ended as planned.
 fn unusual_end(report: &Report) -> Option<(anstyle::Style, String)> {
-    Some(match report.ended.as_deref() {
-        None if report.is_live => {
+    Some(match report.info.ended.as_deref() {
+        None if report.info.is_live => {
             (PLAIN, "still being recorded: figures include everything up to the last batch".to_owned())
         }
         None => (WARNING, "the recorder did not finish: the recording ends with the last stored batch".to_owned()),

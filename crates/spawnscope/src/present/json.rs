@@ -35,23 +35,23 @@ fn value(report: &Report) -> Value {
     let all = &report.all;
     let mut object = Map::new();
     object.insert("schema_version".into(), json!(SCHEMA_VERSION));
-    let command = text::command_line(report.command.iter().map(Vec::as_slice), None);
-    object.insert("command".into(), if report.command.is_empty() { Value::Null } else { command.into() });
-    insert_arguments(&mut object, "argv", report.command.iter().map(Vec::as_slice));
+    let command = text::command_line(report.info.command.iter().map(Vec::as_slice), None);
+    object.insert("command".into(), if report.info.command.is_empty() { Value::Null } else { command.into() });
+    insert_arguments(&mut object, "argv", report.info.command.iter().map(Vec::as_slice));
     let rest = json!({
         "wall_ns": report.wall.0,
-        "cpus": report.cpus,
-        "allowed_cpus": report.allowed_cpus,
-        "labels": report.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>(),
-        "collector": report.collector,
-        "ended": report.ended,
+        "cpus": report.info.cpus,
+        "allowed_cpus": report.info.allowed_cpus,
+        "labels": report.info.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>(),
+        "collector": report.info.collector,
+        "ended": report.info.ended,
         "exit": report.exit.and_then(ExitObject::new),
-        "is_live": report.is_live,
+        "is_live": report.info.is_live,
         "lost_events": report.lost_events(),
-        "lost": report.lost.iter().map(|loss| (loss.kind.clone(), json!(loss.events))).collect::<Map<_, _>>(),
-        "missing": report.missing.iter()
+        "lost": report.info.lost.iter().map(|loss| (loss.kind.clone(), json!(loss.events))).collect::<Map<_, _>>(),
+        "missing": report.info.missing.iter()
             .map(|missing| json!({"what": missing.what, "effect": missing.effect})).collect::<Vec<_>>(),
-        "contradictions": report.contradictions.0.iter()
+        "contradictions": report.info.contradictions.0.iter()
             .map(|kind| json!({"what": kind.what, "rows": kind.rows, "first": kind.first_id})).collect::<Vec<_>>(),
         "launches": all.count,
         "unfinished": all.unfinished,

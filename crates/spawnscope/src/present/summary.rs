@@ -84,8 +84,8 @@ fn render_above_table(report: &Report, width: usize) -> String {
 
 /// Returns the number of CPUs, and how many of them the command was allowed to use if not all.
 pub(super) fn cpus(report: &Report) -> String {
-    let all = units::counted(u64::from(report.cpus), "CPU", "CPUs");
-    match report.allowed_cpus.filter(|allowed| *allowed < f64::from(report.cpus)) {
+    let all = units::counted(u64::from(report.info.cpus), "CPU", "CPUs");
+    match report.info.allowed_cpus.filter(|allowed| *allowed < f64::from(report.info.cpus)) {
         Some(allowed) => format!("{} of {all} allowed", (10.0 * allowed).round() / 10.0),
         None => all,
     }
@@ -95,7 +95,7 @@ pub(super) fn cpus(report: &Report) -> String {
 pub(super) fn totals(report: &Report) -> String {
     let all = &report.all;
     let wall = match () {
-        () if report.is_live => "so far",
+        () if report.info.is_live => "so far",
         () if report.is_cut_off() => "up to the last stored batch",
         () => "wall",
     };
@@ -121,7 +121,8 @@ fn tax_and_critical(report: &Report) -> Vec<String> {
     let tax = units::time(tax);
     let least = if is_tax_partial(report) { "at least " } else { "" };
     let Some(critical) = report.all.critical_tax else {
-        let unknown = (!report.sees_scheduler).then(|| "how much of it is on the critical path is unknown".to_owned());
+        let unknown =
+            (!report.info.sees_scheduler()).then(|| "how much of it is on the critical path is unknown".to_owned());
         return [format!("launch tax {least}{tax}")].into_iter().chain(unknown).collect();
     };
     let critical = units::time(critical);
@@ -135,7 +136,7 @@ fn tax_and_critical(report: &Report) -> Vec<String> {
 
 /// Whether the launch tax is a lower bound: collectors that do not record the scheduler do not record some phases.
 pub(super) fn is_tax_partial(report: &Report) -> bool {
-    !report.sees_scheduler
+    !report.info.sees_scheduler()
 }
 
 /// Returns the time of a phase. `None` if it is unknown for all launches but one, such as the command, or for nearly all: the known ones are not

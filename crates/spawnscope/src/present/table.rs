@@ -139,7 +139,7 @@ pub(super) fn argument(file: Option<&str>) -> String {
 fn print_headline(page: &mut Page, report: &Report) {
     page.line([styled(TITLE, title(report, page.width()))]);
     let cpus = summary::cpus(report);
-    page.line([styled(QUIET, format!("  {cpus}, recorded with {}", text::escape(report.collector.as_bytes())))]);
+    page.line([styled(QUIET, format!("  {cpus}, recorded with {}", text::escape(report.info.collector.as_bytes())))]);
     page.line([]);
     if let Some(sentences) = verdict::sentences(report) {
         sentences.iter().for_each(|sentence| page.sentence(2, TITLE, sentence));
@@ -147,7 +147,7 @@ fn print_headline(page: &mut Page, report: &Report) {
     }
     let all = &report.all;
     let wall_note = match () {
-        () if report.is_live => "so far",
+        () if report.info.is_live => "so far",
         () if report.is_cut_off() => "up to the last stored batch",
         () => "",
     };
@@ -181,8 +181,8 @@ fn print_headline(page: &mut Page, report: &Report) {
 
 /// Returns the title of a report: the command, the window, or what was followed.
 pub(super) fn title(report: &Report, width: usize) -> String {
-    if !report.command.is_empty() {
-        return text::command_line(report.command.iter().map(Vec::as_slice), Some(width));
+    if !report.info.command.is_empty() {
+        return text::command_line(report.info.command.iter().map(Vec::as_slice), Some(width));
     }
     if let Some(window) = &report.window {
         return text::truncate(&episodes::window_title(window), width);

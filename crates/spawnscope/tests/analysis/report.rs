@@ -3,7 +3,7 @@
 use serde_json::Value;
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::{GroupBy, Origin, Report, report};
-use spawnscope::event::{LaunchId, Loss, Nanos};
+use spawnscope::event::{LaunchId, Loss, Missing, Nanos};
 use spawnscope::present::{json, summary, table};
 
 use crate::builder::{Builder, ROOT, Spans, blank};
@@ -83,7 +83,7 @@ fn a_phase_that_is_known_only_for_the_command_is_unknown_and_the_tax_is_a_lower_
     let bar = full.lines().find(|line| line.contains('█')).unwrap();
     assert!(!bar.contains('▒'), "{full}");
     assert!(full.contains("  launch tax  ") && screen.contains(" launch tax "));
-    found.sees_scheduler = false;
+    found.info.missing.push(Missing { what: Missing::SCHEDULER.to_owned(), effect: String::new() });
     let full = table_of(&found);
     assert!(full.contains("  launch tax, at least "), "{full}");
     let screen = plain(&summary::render(&found, 200, None));

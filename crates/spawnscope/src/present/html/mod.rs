@@ -131,7 +131,7 @@ fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
         "wall_ns": report.wall.0,
         "end_ns": contents.forest.end.0.max(report.wall.0),
         "unrecorded_ns": report.advices.unrecorded.0,
-        "cpus": report.cpus,
+        "cpus": report.info.cpus,
         "launches": report.all.count,
         "has_path": contents.path.is_some(),
         "file": contents.file,

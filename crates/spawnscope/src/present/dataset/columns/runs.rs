@@ -12,7 +12,7 @@ use crate::analyze::{Report, Scope};
 use crate::present::text;
 
 fn label<'r>(report: &'r Report, key: &str) -> Option<Cow<'r, str>> {
-    let label = report.labels.iter().find(|label| label.key == key)?;
+    let label = report.info.labels.iter().find(|label| label.key == key)?;
     Some(Cow::Borrowed(&label.value))
 }
 
@@ -38,7 +38,7 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         required(
             "labels",
             Text(|row| {
-                let labels = row.0.report.labels.iter();
+                let labels = row.0.report.info.labels.iter();
                 let object: Map<_, _> = labels.map(|label| (label.key.clone(), json!(label.value))).collect();
                 Some(serde_json::Value::Object(object).to_string().into())
             }),
@@ -47,7 +47,7 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         optional(
             "command",
             Text(|row| {
-                let command = &row.0.report.command;
+                let command = &row.0.report.info.command;
                 (!command.is_empty()).then(|| text::command_line(command.iter().map(Vec::as_slice), None).into())
             }),
             "the command, quoted for a shell; NULL without one (-p, -a)",
@@ -55,7 +55,7 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         required(
             "scope",
             Text(|row| {
-                Some(Cow::Borrowed(match row.0.report.scope {
+                Some(Cow::Borrowed(match row.0.report.info.scope {
                     Scope::Command => "command",
                     Scope::Process => "process",
                     Scope::System => "system",
@@ -63,16 +63,20 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
             }),
             "`command`, `process` (-p) or `system` (-a)",
         ),
-        required("collector", Text(|row| Some(row.0.report.collector.as_str().into())), "`ebpf`, `ptrace` or `perf`"),
+        required(
+            "collector",
+            Text(|row| Some(row.0.report.info.collector.as_str().into())),
+            "`ebpf`, `ptrace` or `perf`",
+        ),
         required(
             "recorder",
             Text(|row| Some(row.0.recorder.into())),
             "the version of spawnscope that made the recording",
         ),
-        required("cpus", Int(|row| Some(int(row.0.report.cpus))), "number of CPUs online at the start"),
+        required("cpus", Int(|row| Some(int(row.0.report.info.cpus))), "number of CPUs online at the start"),
         optional(
             "allowed_cpus",
-            Real(|row| row.0.report.allowed_cpus),
+            Real(|row| row.0.report.info.allowed_cpus),
             "number of CPUs that the command was allowed to use",
         ),
         required(
@@ -82,7 +86,7 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         ),
         optional(
             "ended",
-            Text(|row| row.0.report.ended.as_deref().map(Cow::from)),
+            Text(|row| row.0.report.info.ended.as_deref().map(Cow::from)),
             "`exited`, `interrupted`, `duration`, `failed: WHY`; NULL: the recorder was killed",
         ),
         optional(
