@@ -1,9 +1,8 @@
-//! Recordings, and examinations by `doctor`, as Parquet tables of a dataset. `columns` declares the columns of each table, `rows` and
-//! `examination` collect the rows, and `column` writes them. The caller decides where the files are and what they are called.
+//! Recordings, and examinations by `doctor`, as Parquet tables of a dataset. `columns` declares the columns of each table, `rows` collects
+//! the rows, and `column` writes them. The caller decides where the files are and what they are called.
 
 mod column;
 mod columns;
-mod examination;
 mod rows;
 
 use std::io::Write;
@@ -11,10 +10,8 @@ use std::io::Write;
 use parquet::errors::{ParquetError, Result};
 
 use self::column::{Column, write_rows};
-use self::examination::DoctorRow;
-pub use self::examination::Examination;
-pub use self::rows::Contents;
-use self::rows::RecordingRows;
+pub use self::rows::{Contents, Examination};
+use self::rows::{DoctorRow, RecordingRows};
 
 /// The version of the tables. It is raised when a column changes its meaning or is removed.
 pub const DATASET_VERSION: u32 = 2;

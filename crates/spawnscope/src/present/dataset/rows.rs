@@ -1,4 +1,4 @@
-//! The rows of the dataset's tables: views of the findings about one recording.
+//! The rows of the dataset's tables: views of the findings about one recording, or of an examination by `doctor`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,8 +7,9 @@ use crate::analyze::advice::Advice;
 use crate::analyze::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::callers::{CallSite, Callers, Detail};
 use crate::analyze::launch::{Exec, FailedExec, Launch};
-use crate::analyze::waits::attribution::AttributedWaits;
+use crate::analyze::waits::attribution::{AttributedWaits, WaitTargets};
 use crate::analyze::{CriticalPath, Forest, Report};
+use crate::doctor::{Diagnosis, Finding, NotExamined};
 use crate::event::Nanos;
 
 /// The data of a recording that is written to a dataset.
@@ -49,11 +50,11 @@ pub(super) struct LaunchRow<'a> {
 pub(super) struct ExecRow<'a> {
     pub(super) run: &'a str,
     pub(super) launch: u64,
-    pub(super) exec: ExecAttempt<'a>,
+    exec: ExecAttempt<'a>,
 }
 
 /// A successful or a failed exec.
-pub(super) enum ExecAttempt<'a> {
+enum ExecAttempt<'a> {
     Succeeded(&'a Exec<'a>),
     Failed(FailedExec<'a>),
 }
@@ -137,6 +138,58 @@ impl LaunchRow<'_> {
     }
 }
 
+impl<'a> RunRow<'a> {
+    pub(super) fn report(&self) -> &'a Report {
+        self.0.report
+    }
+}
+
+impl<'a> ExecRow<'a> {
+    pub(super) fn succeeded(&self) -> Option<&'a Exec<'a>> {
+        match self.exec {
+            ExecAttempt::Succeeded(exec) => Some(exec),
+            ExecAttempt::Failed(_) => None,
+        }
+    }
+
+    pub(super) fn failed(&self) -> Option<&FailedExec<'a>> {
+        match &self.exec {
+            ExecAttempt::Succeeded(_) => None,
+            ExecAttempt::Failed(failed) => Some(failed),
+        }
+    }
+
+    pub(super) fn path(&self) -> &'a [u8] {
+        match &self.exec {
+            ExecAttempt::Succeeded(exec) => exec.path(),
+            ExecAttempt::Failed(failed) => failed.path,
+        }
+    }
+
+    /// Returns the time of the call.
+    pub(super) fn enter(&self) -> Option<Nanos> {
+        match &self.exec {
+            ExecAttempt::Succeeded(exec) => exec.enter.get(),
+            ExecAttempt::Failed(failed) => Some(failed.enter),
+        }
+    }
+
+    /// Returns the time within the call.
+    pub(super) fn cost(&self) -> Option<Nanos> {
+        match &self.exec {
+            ExecAttempt::Succeeded(exec) => Some(exec.returned.get()?.since(exec.enter.get()?)),
+            ExecAttempt::Failed(failed) => Some(failed.cost()),
+        }
+    }
+}
+
+impl WaitRow<'_> {
+    /// Returns the target of most of the waits.
+    pub(super) fn main_target(&self) -> Option<&WaitTargets> {
+        self.waits.targets.first()
+    }
+}
+
 /// Collects call sites in the order of their first launch.
 struct CallerRows<'a> {
     run: &'a str,
@@ -174,5 +227,88 @@ impl<'a> CallerRows<'a> {
             }
         }
         row.number
+    }
+}
+
+/// The data of an examination that is written to a dataset.
+#[derive(Clone, Copy)]
+pub struct Examination<'a> {
+    /// Identifies the examination.
+    pub id: &'a str,
+    /// Time of the examination, in nanoseconds since 1970 UTC.
+    pub examined_unix_ns: i64,
+    /// The machine's name.
+    pub host: &'a str,
+    /// `uname -r`.
+    pub kernel: &'a str,
+    /// The findings, and what could not be examined.
+    pub diagnosis: &'a Diagnosis,
+}
+
+/// A row of `doctor`: what one examination of a machine found, or what could not be examined.
+pub(super) struct DoctorRow<'a> {
+    pub(super) examination: &'a Examination<'a>,
+    /// The position of the row in the examination, from 1.
+    pub(super) position: i32,
+    subject: RowSubject<'a>,
+}
+
+/// What a row is about.
+enum RowSubject<'a> {
+    Finding(&'a Finding),
+    NotExamined(&'a NotExamined),
+    /// Nothing was found, and everything could be examined.
+    Nothing,
+}
+
+impl<'a> Examination<'a> {
+    /// Returns the findings, and then what could not be examined. There is always at least one row, which shows that the machine was examined.
+    pub(super) fn rows(&'a self) -> Vec<DoctorRow<'a>> {
+        let findings = self.diagnosis.findings.iter().map(RowSubject::Finding);
+        let not_examined = self.diagnosis.not_examined.iter().map(RowSubject::NotExamined);
+        let mut subjects: Vec<RowSubject<'a>> = findings.chain(not_examined).collect();
+        if subjects.is_empty() {
+            subjects.push(RowSubject::Nothing);
+        }
+        (1..).zip(subjects).map(|(position, subject)| DoctorRow { examination: self, position, subject }).collect()
+    }
+}
+
+impl<'a> DoctorRow<'a> {
+    /// Returns the version of spawnscope that examined the machine.
+    pub(super) fn examiner(&self) -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    /// Returns the finding, if the row has one.
+    pub(super) fn finding(&self) -> Option<&'a Finding> {
+        match self.subject {
+            RowSubject::Finding(finding) => Some(finding),
+            RowSubject::NotExamined(_) | RowSubject::Nothing => None,
+        }
+    }
+
+    pub(super) fn severity(&self) -> Option<&'static str> {
+        match self.subject {
+            RowSubject::Finding(finding) => Some(finding.severity.name()),
+            RowSubject::NotExamined(_) => Some("unseen"),
+            RowSubject::Nothing => None,
+        }
+    }
+
+    pub(super) fn check(&self) -> Option<&'a str> {
+        match self.subject {
+            RowSubject::Finding(finding) => Some(finding.check),
+            RowSubject::NotExamined(not_examined) => Some(not_examined.check),
+            RowSubject::Nothing => None,
+        }
+    }
+
+    pub(super) fn title(&self) -> Option<&'a str> {
+        match self.subject {
+            RowSubject::Finding(finding) => Some(&finding.title),
+            RowSubject::NotExamined(not_examined) => Some(&not_examined.what),
+            RowSubject::Nothing => None,
+        }
     }
 }
