@@ -7,13 +7,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::ndjson::ExitObject;
+use super::words::signal_name;
 use super::{advice, callers, critical, episodes, text, verdict};
 use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::dependence::Dependence;
 use crate::analyze::drift::Drift;
 use crate::analyze::failures::Failure;
 use crate::analyze::groups::Group;
+use crate::analyze::launch::Outcome;
 use crate::analyze::path_search::{Fault, PathSearches};
 use crate::analyze::phases::Phase;
 use crate::analyze::repeats::Repeat;
@@ -45,7 +46,7 @@ fn value(report: &Report) -> Value {
         "labels": report.info.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>(),
         "collector": report.info.collector,
         "ended": report.info.ended,
-        "exit": report.exit.and_then(ExitObject::new),
+        "exit": report.exit.map(exit),
         "is_live": report.info.is_live,
         "lost_events": report.lost_events(),
         "lost": report.info.lost.iter().map(|loss| (loss.kind.clone(), json!(loss.events))).collect::<Map<_, _>>(),
@@ -86,10 +87,19 @@ fn value(report: &Report) -> Value {
     Value::Object(object)
 }
 
+/// Returns how a process ended; `null` if that is unknown or if it is still running.
+pub(super) fn exit(outcome: Outcome) -> Value {
+    match outcome {
+        Outcome::Running | Outcome::Unknown => Value::Null,
+        Outcome::Code(code) => json!({ "code": code, "signal": null }),
+        Outcome::Signal { number, core_dumped } => {
+            json!({ "code": null, "signal": signal_name(number), "number": number, "core_dumped": core_dumped })
+        }
+    }
+}
+
 /// Returns the saving that is predicted for a removal of all launches of a command.
 fn dependence(dependence: &Dependence) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, "command", &dependence.label);
     let [expected, low, high] = dependence.saving;
     let rest = json!({
         "count": dependence.count,
@@ -98,15 +108,12 @@ fn dependence(dependence: &Dependence) -> Value {
         "saving_high_ns": high.0,
         "is_wrapper": dependence.is_wrapper,
     });
-    append(&mut object, rest);
-    Value::Object(object)
+    with_text("command", &dependence.label, rest).into()
 }
 
 fn repeat(repeat: &Repeat) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, "command_line", &repeat.label);
-    append(&mut object, json!({"count": repeat.count, "total_ns": repeat.total.0}));
-    Value::Object(object)
+    let rest = json!({"count": repeat.count, "total_ns": repeat.total.0});
+    with_text("command_line", &repeat.label, rest).into()
 }
 
 /// Returns the name of a grouping, as in `report --by`.
@@ -129,8 +136,6 @@ pub(super) fn grouping_name(group_by: GroupBy) -> &'static str {
 
 fn group(group: &Group, group_by: GroupBy) -> Value {
     let sums = &group.sums;
-    let mut object = Map::new();
-    insert_text(&mut object, "command", &group.label);
     let rest = json!({
         "count": sums.count,
         "total_ns": nanos((sums.timed > 0).then_some(sums.total)),
@@ -146,25 +151,19 @@ fn group(group: &Group, group_by: GroupBy) -> Value {
         "forks_without_exec": sums.forks_without_exec,
         "unfinished": sums.unfinished,
     });
-    append(&mut object, rest);
+    let mut object = with_text("command", &group.label, rest);
     callers::insert_counts(&mut object, &group.callers);
     if matches!(group_by, GroupBy::Line | GroupBy::Caller) {
         object.insert("caller".into(), group.call_site.as_ref().map(callers::value).into());
         object.insert("launched".into(), group.launched.iter().map(launched).collect());
-        let inclusive = json!({
-            "inclusive_total_ns": group.inclusive.total.0,
-            "inclusive_critical_ns": nanos(group.inclusive.critical),
-        });
-        append(&mut object, inclusive);
+        object.insert("inclusive_total_ns".into(), group.inclusive.total.0.into());
+        object.insert("inclusive_critical_ns".into(), nanos(group.inclusive.critical));
     }
     Value::Object(object)
 }
 
 fn launched((command, count): &(Vec<u8>, u64)) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, "command", command);
-    object.insert("count".into(), (*count).into());
-    Value::Object(object)
+    with_text("command", command, json!({ "count": count })).into()
 }
 
 pub(super) fn spent_value((what, time): &(Spent, Nanos)) -> Value {
@@ -178,8 +177,6 @@ pub(super) fn spent_value((what, time): &(Spent, Nanos)) -> Value {
 }
 
 fn waits(waits: &AttributedWaits) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, "command", &waits.command);
     let parts = &waits.parts;
     let rest = json!({
         "syscall": waits.syscall.and_then(crate::event::syscalls::name),
@@ -195,8 +192,7 @@ fn waits(waits: &AttributedWaits) -> Value {
         "queue_ns": parts.queue.0,
         "other_ns": parts.other.0,
     });
-    append(&mut object, rest);
-    Value::Object(object)
+    with_text("command", &waits.command, rest).into()
 }
 
 /// Returns the object that was waited for. `device` and `inode` are present if all waits were for the same object, `path` if all were for the same
@@ -242,18 +238,13 @@ fn path_searches(found: &PathSearches) -> Value {
 }
 
 fn fault(key: &str, fault: &Fault) -> Value {
-    let mut object = Map::new();
-    insert_text(&mut object, key, &fault.name);
-    append(
-        &mut object,
-        json!({
-            "searches": fault.searches,
-            "misses": fault.misses,
-            "cost_ns": fault.cost.0,
-            "errno": fault.errno,
-        }),
-    );
-    Value::Object(object)
+    let rest = json!({
+        "searches": fault.searches,
+        "misses": fault.misses,
+        "cost_ns": fault.cost.0,
+        "errno": fault.errno,
+    });
+    with_text(key, &fault.name, rest).into()
 }
 
 fn failure(failure: &Failure) -> Value {
@@ -274,8 +265,6 @@ fn drift(drift: &Drift) -> Value {
             "parent_rss_bytes": segment.parent_rss_bytes,
         })
     });
-    let mut object = Map::new();
-    insert_text(&mut object, "parent", &drift.label);
     let rest = json!({
         "id": drift.parent.0,
         "pid": drift.pid.map(|pid| pid.0),
@@ -286,8 +275,7 @@ fn drift(drift: &Drift) -> Value {
         "ns_per_mb": drift.memory.map(|growth| growth.ns_per_mb),
         "segments": segments.collect::<Vec<_>>(),
     });
-    append(&mut object, rest);
-    Value::Object(object)
+    with_text("parent", &drift.label, rest).into()
 }
 
 fn phase_sums(sums: &PhaseSums) -> Value {
@@ -305,6 +293,14 @@ fn by_phase(value_of: impl Fn(Phase) -> Value) -> Value {
 /// Returns a duration or an instant in nanoseconds, `null` if unknown.
 pub(super) fn nanos(value: Option<Nanos>) -> Value {
     value.map(|value| value.0).into()
+}
+
+/// Returns an object that begins with a string, as `insert_text` adds it.
+fn with_text(key: &str, bytes: &[u8], rest: Value) -> Map<String, Value> {
+    let mut object = Map::new();
+    insert_text(&mut object, key, bytes);
+    append(&mut object, rest);
+    object
 }
 
 /// Adds a string like `insert_text`, or `null`.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{blame, limit, measured, name};
 use crate::analyze::budgets::{Check, Culprit, Measured, Verdict, metrics};
 use crate::analyze::diff::Run;
-use crate::present::json::insert_text;
+use crate::present::json::{insert_or_null, insert_text};
 use crate::present::text;
 
 /// The `schema_version` of `check --format json`.
@@ -47,10 +47,7 @@ fn culprit(culprit: &Culprit, verdict: &Verdict) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "command", &culprit.command);
     let script_line = culprit.script_line.as_ref();
-    match script_line.and_then(|script_line| script_line.path.0.as_deref()) {
-        Some(file) => insert_text(&mut object, "file", file),
-        None => drop(object.insert("file".into(), Value::Null)),
-    }
+    insert_or_null(&mut object, "file", script_line.and_then(|script_line| script_line.path.0.as_deref()));
     object.insert("line".into(), script_line.and_then(|script_line| script_line.line).into());
     object.insert("count".into(), culprit.count.into());
     object.insert("text".into(), blame(culprit, &verdict.budget).into());

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{sentence, warnings};
 use crate::analyze::diff::{ChangeKind, CountChange, Diff, Row, ScriptLine, TimeChange, Times};
-use crate::present::json::insert_text;
+use crate::present::json::{insert_or_null, insert_text};
 use crate::present::text;
 
 /// The `schema_version` of `diff --json`.
@@ -76,10 +76,7 @@ fn row(row: &Row) -> Value {
     let mut object = Map::new();
     object.insert("kind".into(), kind.into());
     insert_text(&mut object, "command", &row.command);
-    match &row.arguments {
-        Some(arguments) => insert_text(&mut object, "arguments", arguments),
-        None => drop(object.insert("arguments".into(), Value::Null)),
-    }
+    insert_or_null(&mut object, "arguments", row.arguments.as_deref());
     insert_text(&mut object, "parent", &row.parent);
     object.insert("line_before".into(), row.line_before.as_ref().map(script_line).into());
     object.insert("line_after".into(), row.line_after.as_ref().map(script_line).into());
