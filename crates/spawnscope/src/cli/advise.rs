@@ -3,10 +3,13 @@
 use std::io::{self, Write};
 
 use anyhow::{Context, Result};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
 
-use super::args::AdviseArguments;
+use super::args::{RecordingArgument, WindowArguments};
 use super::{output, report};
 use crate::analyze::GroupBy;
+use crate::analyze::advice::AdviceList;
 use crate::analyze::window::Part;
 use crate::present::advice;
 
@@ -33,4 +36,29 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
         )
     };
     anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the advice")
+}
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  spawnscope advise                       # what to change in spawnscope.db
+  spawnscope advise --all ci.db           # also what is not worth fixing
+  spawnscope advise --rule builtin        # what one rule found
+  spawnscope advise --episode 2 editor.db  # one refresh of an editor";
+
+/// Arguments of `advise`.
+#[derive(Debug, Args)]
+pub struct AdviseArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// Also print findings that are not worth fixing or are too uncertain
+    #[arg(long)]
+    pub all: bool,
+    /// Print only what this rule found, worth fixing or not
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AdviceList::rules()), hide_possible_values = true)]
+    pub rule: Option<String>,
+    /// Print JSON (schema_version 1)
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub window: WindowArguments,
 }

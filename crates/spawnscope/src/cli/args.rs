@@ -1,17 +1,9 @@
-//! Command-line arguments. This one definition drives parsing, `--help`, the man pages and the shell completions.
+//! Command-line arguments. They drive parsing, `--help`, the man pages and the shell completions. The arguments of most verbs are in the file of
+//! the verb.
 
-mod accel;
 mod bench;
-mod check;
-mod diff;
 mod doctor;
-mod hold;
-mod html;
-mod identity;
 mod record;
-mod report;
-#[cfg(feature = "top")]
-mod top;
 mod whatif;
 mod window;
 
@@ -22,24 +14,25 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-pub use self::accel::AccelArguments;
 pub use self::bench::BenchArguments;
-pub use self::check::{BudgetArguments, CheckArguments, CheckFormat};
-pub use self::diff::DiffArguments;
 pub use self::doctor::DoctorArguments;
-pub use self::hold::HoldArguments;
-pub use self::html::HtmlArguments;
-pub use self::identity::IdentityArguments;
 use self::record::RECORD_EXAMPLES;
 pub use self::record::{CollectorChoice, RecordArguments};
-use self::report::{ADVISE_EXAMPLES, REPORT_EXAMPLES};
-pub use self::report::{AdviseArguments, Grouping, ReportArguments};
-#[cfg(feature = "top")]
-pub use self::top::TopArguments;
 use self::whatif::WHATIF_EXAMPLES;
 pub use self::whatif::WhatifArguments;
 pub use self::window::WindowArguments;
+pub use super::accel::AccelArguments;
+pub use super::advise::AdviseArguments;
+pub use super::check::{BudgetArguments, CheckArguments};
+pub use super::diff::DiffArguments;
 use super::fleet;
+pub use super::hold::HoldArguments;
+pub use super::html::HtmlArguments;
+pub use super::identity::IdentityArguments;
+use super::report::REPORT_EXAMPLES;
+pub use super::report::ReportArguments;
+#[cfg(feature = "top")]
+pub use super::top::TopArguments;
 use crate::analyze::flame::Weight;
 use crate::analyze::phases::Phase;
 
@@ -94,7 +87,7 @@ pub enum Verb {
     /// Shows the commands that are launched, with their number, failures and launch tax, and a tree of the running processes. The screen is
     /// redrawn four times a second. Launch tax is the time of all phases but `run`; it is known once a launch has ended.
     #[cfg(feature = "top")]
-    #[command(after_help = top::EXAMPLES)]
+    #[command(after_help = super::top::EXAMPLES)]
     Top(TopArguments),
     /// Report where the time of launches went
     ///
@@ -106,7 +99,7 @@ pub enum Verb {
     ///
     /// Each saving is predicted by replaying the recording with that fix applied. The largest saving comes first. Fixes that save
     /// less than 1 % of the wall, or less than 5 ms, are omitted.
-    #[command(after_help = ADVISE_EXAMPLES)]
+    #[command(after_help = super::advise::EXAMPLES)]
     Advise(AdviseArguments),
     /// Predict the wall time if launches were changed or removed
     ///
@@ -120,13 +113,13 @@ pub enum Verb {
     ///
     /// Launches are matched by program, arguments (without numbers and temporary names), script line and parent. The first
     /// sentence says what happened to the wall, and because of which launches.
-    #[command(after_help = diff::EXAMPLES, override_usage = diff::USAGE)]
+    #[command(after_help = super::diff::EXAMPLES, override_usage = super::diff::USAGE)]
     Diff(DiffArguments),
     /// Fail when a command exceeds a budget for its launches
     ///
     /// Set budgets with options or in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
     /// Prefer budgets for counts: they do not depend on the machine.
-    #[command(after_help = check::EXAMPLES)]
+    #[command(after_help = super::check::EXAMPLES)]
     Check(CheckArguments),
     /// Print the process tree with arguments, phases and exit statuses
     ///
@@ -145,7 +138,7 @@ pub enum Verb {
     ///
     /// One file, which works offline: the verdict, a timeline of all launches with the critical path, advice, tables, flame graphs and
     /// waits. It contains the arguments and working directories of the recording, so share it like the recording itself.
-    #[command(after_help = html::EXAMPLES)]
+    #[command(after_help = super::html::EXAMPLES)]
     Html(HtmlArguments),
     /// Export the launches in another format
     ///
@@ -168,13 +161,13 @@ pub enum Verb {
     ///
     /// The command, or a process that it launches, stops right after its exec, before the first instruction of its dynamic
     /// loader. Spawnscope prints its pid, and any profiler or debugger can attach. Press Enter on the terminal to continue it.
-    #[command(after_help = hold::EXAMPLES, override_usage = hold::USAGE)]
+    #[command(after_help = super::hold::EXAMPLES, override_usage = super::hold::USAGE)]
     Hold(HoldArguments),
     /// Run a command without needless `sh -c` shells
     ///
     /// Many programs launch others through `sh -c TEXT`. A library, loaded into the command and everything that it launches,
     /// starts TEXT without the shell if TEXT is provably one simple command. The programs themselves are unchanged.
-    #[command(after_help = accel::EXAMPLES, override_usage = accel::USAGE)]
+    #[command(after_help = super::accel::EXAMPLES, override_usage = super::accel::USAGE)]
     Accel(AccelArguments),
     /// Measure what a launch costs on this machine, and what makes it slow
     ///
@@ -397,7 +390,7 @@ pub struct RecordingArgument {
     pub file: PathBuf,
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),

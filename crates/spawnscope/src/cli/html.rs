@@ -2,12 +2,14 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use clap::{Args, ValueHint};
 
 use super::analysis::with_timelines;
-use super::args::HtmlArguments;
-use super::{output, output_file, viewer};
+use super::args::{RecordingArgument, WindowArguments};
+use super::{identity, output, output_file};
 use crate::analyze::advice::RuleContext;
 use crate::analyze::callers::{Callers, Detail};
 use crate::analyze::concurrency::concurrency;
@@ -62,7 +64,7 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
         output::print_message(&format!("wrote {}: open it in a browser", output::escape_line(path.display())));
     }
     if arguments.open {
-        viewer::open(path)?;
+        open_in_browser(path)?;
     }
     Ok(())
 }
@@ -163,4 +165,50 @@ fn flames<'a>(recording: &'a Recording, forest: &Forest<'a>, path: Option<&Criti
         }
     }
     flames
+}
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  spawnscope html          # writes report.html
+  spawnscope html -o build.html ci.db
+  spawnscope html --open   # also opens it in the browser
+
+The page loads nothing and sends nothing. The part of its address after #
+holds the view, so a link to a part of the timeline can be shared.";
+
+/// Arguments of `html`.
+#[derive(Debug, Args)]
+pub struct HtmlArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// Where to write the page; - is standard output [default: report.html]
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Open the page in a browser
+    #[arg(long)]
+    pub open: bool,
+    #[command(flatten)]
+    pub window: WindowArguments,
+}
+
+/// The program that opens a file as the user's desktop would.
+const OPENER: &str = "xdg-open";
+
+/// Opens the file. Under sudo this is refused: a browser must not run as root, and the desktop belongs to the user who called
+/// sudo.
+///
+/// # Errors
+/// When the opener cannot be started or fails.
+fn open_in_browser(path: &Path) -> Result<()> {
+    if identity::caller()?.is_some() {
+        bail!("a browser is not started as root: open {} yourself", path.display());
+    }
+    // A name that begins with a hyphen would be parsed as an option.
+    let path = path.canonicalize().with_context(|| format!("failed to find {}", path.display()))?;
+    let status = Command::new(OPENER).arg(&path).stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("failed to run {OPENER}: open {} yourself", path.display()))?;
+    if !status.success() {
+        bail!("{OPENER} failed ({status}): open {} yourself", path.display());
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@ use std::ffi::{CString, OsString};
 use std::os::unix::fs::MetadataExt;
 
 use anyhow::{Context, Result, bail};
+use clap::{Args, ValueHint};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 
 use super::variable;
@@ -19,6 +20,25 @@ pub struct Choice<'a> {
     pub user: Option<&'a str>,
     /// Whether `--as-root` was given.
     pub as_root: bool,
+}
+
+/// The user that the command runs as.
+#[derive(Clone, Debug, Default, Args)]
+pub struct IdentityArguments {
+    /// Run the command as the user NAME (needs root) [default: the user who called sudo, or you]
+    #[arg(long, value_name = "NAME", conflicts_with = "as_root", value_hint = ValueHint::Username)]
+    pub user: Option<String>,
+    /// Run the command as root even if sudo started spawnscope
+    #[arg(long)]
+    pub as_root: bool,
+}
+
+impl IdentityArguments {
+    /// Returns the choice that these options express.
+    #[must_use]
+    pub fn choice(&self) -> Choice<'_> {
+        Choice { user: self.user.as_deref(), as_root: self.as_root }
+    }
 }
 
 /// The user that the command runs as, and a notice about it.

@@ -23,7 +23,6 @@ mod hold;
 mod html;
 mod identity;
 mod input;
-mod interrupts;
 mod labels;
 mod manual;
 mod metrics;
@@ -41,11 +40,9 @@ mod ring;
 mod running;
 mod runs;
 mod session;
-mod similarity;
 #[cfg(feature = "top")]
 mod top;
 mod tree;
-mod viewer;
 mod whatif;
 mod with;
 

@@ -14,7 +14,6 @@ use clap::{CommandFactory, Parser};
 
 use super::args::{Arguments, DEFAULT_FILE};
 use super::input;
-use super::similarity::is_similar;
 use crate::present::text;
 use crate::record::Redaction;
 use crate::record::reader::Contradictions;
@@ -148,4 +147,30 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// A name is similar if at most one in CHARACTERS_PER_MISTAKE of its characters is wrong.
+const CHARACTERS_PER_MISTAKE: usize = 3;
+
+/// Whether a user who typed `typed` may have meant `name`.
+fn is_similar(typed: &str, name: &str) -> bool {
+    let longer = typed.chars().count().max(name.chars().count());
+    strsim::osa_distance(typed, name) <= (longer / CHARACTERS_PER_MISTAKE).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistyped_names_are_similar_and_other_words_are_not() {
+        for (typed, name) in
+            [("reprot", "report"), ("recrod", "record"), ("tpo", "top"), ("diffs", "diff"), ("expert", "export")]
+        {
+            assert!(is_similar(typed, name), "{typed} {name}");
+        }
+        for (typed, name) in [("nosuch", "bench"), ("make", "tree"), ("cargo", "record"), ("", "top")] {
+            assert!(!is_similar(typed, name), "{typed} {name}");
+        }
+    }
 }

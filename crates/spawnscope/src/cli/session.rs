@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::interrupts::Interrupts;
 use super::output::{escape_line, print_message};
 use super::progress::Progress;
 use super::publish::Publisher;
@@ -15,12 +14,10 @@ use super::record::Watcher;
 use super::recordings::Recordings;
 use super::running::RunningProcesses;
 use crate::allowed_cpus::allowed_cpus;
-use crate::clock;
 use crate::collect::{CollectError, Collector};
 use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
-use crate::job_control;
 use crate::signals::{ArrivedSignal, Signals};
-use crate::units;
+use crate::{clock, job_control, units};
 
 /// How often events are read from the ring buffer, which wakes us only when it fills up.
 const INTERVAL: Duration = Duration::from_millis(40);
@@ -347,4 +344,58 @@ impl Session<'_> {
 fn has_ended(process: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(process, PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+}
+
+/// Number of presses that make the recorder exit.
+const PRESSES_TO_EXIT: usize = 3;
+/// Maximum time from the first to the last of these presses.
+const MAX_PRESSES_TIME: Duration = Duration::from_secs(1);
+/// Interrupts closer together than this are one Ctrl-C that reached us twice, for example through `timeout`.
+const MIN_PRESS_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Counts Ctrl-C presses while a command runs. Ctrl-C is for the command, which may be an editor, a pager or a shell, where it is pressed often.
+/// Only three presses within a second are for the recorder: it then stops recording and exits.
+#[derive(Debug, Default)]
+struct Interrupts {
+    presses: Vec<Instant>,
+}
+
+impl Interrupts {
+    /// Counts an interrupt. Returns whether the recorder must exit.
+    fn press(&mut self, now: Instant) -> bool {
+        if self.presses.last().is_some_and(|&last| now.duration_since(last) < MIN_PRESS_INTERVAL) {
+            return false;
+        }
+        self.presses.retain(|&press| now.duration_since(press) <= MAX_PRESSES_TIME);
+        self.presses.push(now);
+        self.presses.len() >= PRESSES_TO_EXIT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns, for each press at these times (in milliseconds), whether it makes the recorder exit.
+    fn pressed(at: &[u64]) -> Vec<bool> {
+        let start = Instant::now();
+        let mut interrupts = Interrupts::default();
+        let at = at.iter().map(|&at| start + Duration::from_millis(at));
+        at.map(|at| interrupts.press(at)).collect()
+    }
+
+    #[test]
+    fn three_presses_within_a_second_make_the_recorder_exit() {
+        assert_eq!(pressed(&[0, 300, 600]), [false, false, true]);
+    }
+
+    #[test]
+    fn slow_presses_are_ignored_however_many_there_are() {
+        assert_eq!(pressed(&[0, 600, 1200, 1800, 60_000]), [false; 5]);
+    }
+
+    #[test]
+    fn one_press_that_arrives_twice_counts_once() {
+        assert_eq!(pressed(&[0, 10, 300, 310, 600]), [false, false, false, false, true]);
+    }
 }

@@ -1,26 +1,28 @@
-//! `spawnscope accel`: runs a command with `libvspawn_preload.so`, which skips needless shells. `program` and `obstacle` detect
-//! commands into which the library must not be loaded, `explain` is `--explain`, `compare` is `--record`.
+//! `spawnscope accel`: runs a command with `libvspawn_preload.so`, which skips needless shells. `obstacle` detects
+//! commands into which the library must not be loaded, `explain` is `--explain`.
 //!
 //! The command replaces this process, so that its parent is the caller of spawnscope.
 
-mod compare;
 mod explain;
 mod obstacle;
-mod program;
 
-use std::env;
-use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
+use clap::{Args, ValueHint};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::args::AccelArguments;
 use super::output::print_message;
 use crate::cli::exit::Status;
-use crate::held;
+use crate::held::inheritance::restore_dispositions;
+use crate::record::reader::RecordingFile;
+use crate::{held, units};
 
 const LIBRARY: &str = "libvspawn_preload.so";
 /// Where the library is, relative to spawnscope's directory, after `make install`, `make build` and `cargo build`.
@@ -35,12 +37,12 @@ const TUNABLE: &str = "glibc.malloc.hugetlb";
 pub fn run(arguments: &AccelArguments) -> Result<Status> {
     let mut library = (!arguments.no_preload).then(find_library).transpose()?;
     if arguments.record {
-        return compare::run(arguments);
+        return record_twice(arguments);
     }
     if arguments.explain {
         return explain::run(arguments);
     }
-    if let Some(notice) = library.as_ref().and_then(|_| program::notice(&arguments.command[0])) {
+    if let Some(notice) = library.as_ref().and_then(|_| notice(&arguments.command[0])) {
         print_message(&notice);
         library = None;
     }
@@ -128,4 +130,144 @@ fn find_library() -> Result<PathBuf> {
         );
     }
     Ok(library)
+}
+
+pub(super) const USAGE: &str = "spawnscope accel [OPTIONS] -- <CMD>...";
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  spawnscope accel -- make
+  spawnscope accel --explain -- php build.php
+  spawnscope accel --record -- ./build.py
+  spawnscope accel --strict -- ./run-tests
+  spawnscope accel --no-in-place -- ./unpack.sh
+  spawnscope accel --open-files 1024 -- ./old-daemon
+
+If /bin/sh is dash, which normally stays as a process between a program and its
+command, skipping it can be noticed. The command's parent is the program itself.
+If a signal kills the command or the whole group, the program can see another
+status than with dash; the guide to accel lists the cases.
+--strict keeps dash.
+
+Whatever is not proven to behave the same goes to the shell. SPAWNSCOPE_ACCEL=0
+in the environment of a program switches the library off.
+
+The work of dirname, basename, mkdir, rmdir, rm, mv, ln and touch is done by the
+process that would execute them, if their arguments are simple and nothing
+fails. ptrace, audit and `spawnscope record` then see that process end without
+an exec. --no-in-place and --strict execute these programs.
+
+Exit status: that of the command, as with `record`.";
+
+/// Arguments of `accel`.
+#[derive(Debug, Args)]
+pub struct AccelArguments {
+    /// Keep the shell wherever its absence could be noticed; with dash as /bin/sh, that is everywhere
+    #[arg(long)]
+    pub strict: bool,
+    /// Print how many shells were skipped, and why others were not
+    #[arg(long)]
+    pub explain: bool,
+    /// Record the command twice: without accel to spawnscope-before.db, with it to spawnscope-after.db
+    #[arg(long, conflicts_with = "explain")]
+    pub record: bool,
+    /// Do not load the library: skip no shell, and do no work in place
+    #[arg(long)]
+    pub no_preload: bool,
+    /// Execute dirname, mv and other small programs, instead of doing their work in the process that would execute them
+    #[arg(long)]
+    pub no_in_place: bool,
+    /// Ask for huge pages, which make forks of large programs cheaper and the start of all programs slower
+    #[arg(long)]
+    pub hugetlb: bool,
+    /// Lower the soft limit on open files to N, for children that close every possible descriptor one by one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..))]
+    pub open_files: Option<u64>,
+    /// The file for the counts of --explain
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub counters: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+const SET_ID: u32 = 0o6000;
+
+/// Returns a notice that says why accel has no effect on a command, unless the command launches nothing.
+fn notice(name: &OsStr) -> Option<String> {
+    let path = find_program(name)?;
+    let reason = if fs::metadata(&path).ok()?.mode() & SET_ID != 0 {
+        "is set-user-id or set-group-id"
+    } else {
+        match obstacle::obstacle(&CString::new(path.as_os_str().as_bytes()).ok()?)? {
+            obstacle::Obstacle::Static => "is statically linked",
+            obstacle::Obstacle::Foreign => "is for another architecture or C library",
+            obstacle::Obstacle::Sanitizer => "is built with a sanitizer, whose library must be loaded first",
+            obstacle::Obstacle::LaunchesNothing => return None,
+        }
+    };
+    Some(format!("{} {reason}: accel has no effect on it or on what it launches", path.display()))
+}
+
+/// Finds the command's file, in PATH if the name has no slash.
+fn find_program(name: &OsStr) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name));
+    }
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|directory| directory.join(Path::new(name))).find(|path| path.is_file())
+}
+
+const BEFORE: &str = "spawnscope-before.db";
+const AFTER: &str = "spawnscope-after.db";
+
+/// Runs the command twice, and returns the exit status of the second run.
+///
+/// # Errors
+/// When a run cannot be recorded, or a recording cannot be read.
+fn record_twice(arguments: &AccelArguments) -> Result<Status> {
+    let first = record(BEFORE, arguments.command.clone())?;
+    if matches!(first, Status::Killed(libc::SIGINT | libc::SIGQUIT | libc::SIGHUP | libc::SIGTERM)) {
+        return Ok(first);
+    }
+    let status = record(AFTER, explain::accel_command_line(arguments, None)?)?;
+    let (before, after) = (summarize(Path::new(BEFORE))?, summarize(Path::new(AFTER))?);
+    print_message(&format!(
+        "recorded the command twice\n  without accel: {before}\n  with accel:    {after}\n  spawnscope diff {BEFORE} {AFTER}"
+    ));
+    Ok(status)
+}
+
+/// Records the command with a second spawnscope process, and returns the command's exit status.
+fn record(file: &str, command: Vec<OsString>) -> Result<Status> {
+    let program = env::current_exe().context("failed to find spawnscope's own program")?;
+    let mut recorder = Command::new(program);
+    recorder.args(["record", "--quiet", "-o", file, "--"]).args(command);
+    keep_dispositions(&mut recorder);
+    let status = recorder.status().context("failed to start the recorder")?;
+    Ok(Status::of_command(status.into_raw()))
+}
+
+/// Describes the wall, launches and launch tax of a recording.
+fn summarize(file: &Path) -> Result<String> {
+    let recording = RecordingFile::open(file)?.read()?;
+    let report = crate::analyze::report(&recording, crate::analyze::GroupBy::Command);
+    Ok(format!(
+        "wall {}, {}, launch tax {}",
+        units::time(report.wall),
+        units::counted(report.all.count, "launch", "launches"),
+        units::time(report.all.tax)
+    ))
+}
+
+/// Makes the command start with the dispositions that spawnscope was started with. `Command` sets that of SIGPIPE, and spawnscope that of
+/// SIGCHLD.
+fn keep_dispositions(command: &mut Command) {
+    // SAFETY: the closure only makes system calls.
+    unsafe {
+        command.pre_exec(|| {
+            restore_dispositions();
+            Ok(())
+        })
+    };
 }

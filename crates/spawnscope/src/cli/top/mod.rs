@@ -1,9 +1,9 @@
 //! `spawnscope top`: a live view. It records to a small ring in a temporary directory, as `record --keep` does, and a thread draws a view of
 //! the recorded rows. The thread owns the terminal, and `screen` restores it at the end.
 
-mod quiet;
 mod screen;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use clap::{Args, ValueHint};
 
-use self::quiet::SilencedStreams;
-use self::screen::Screen;
-use super::args::{RecordArguments, TopArguments};
+use self::screen::{Screen, SilencedStreams};
+use super::args::{IdentityArguments, RecordArguments};
 use super::identity;
 use super::output::print_message;
 use super::record::{self, Watcher};
@@ -293,6 +293,40 @@ impl Rates {
         self.current = Some((start, before));
     }
 }
+
+/// Arguments of `top`.
+#[derive(Debug, Args)]
+pub struct TopArguments {
+    /// Watch the process PID and the processes that it launches from now on
+    #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+    /// Watch every process on the machine
+    #[arg(short, long, conflicts_with = "command")]
+    pub all: bool,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
+    /// The command to watch and its arguments; its output to the terminal is discarded
+    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  sudo spawnscope top -a
+  sudo spawnscope top -p $(pidof -s nagios)
+  spawnscope top -- make -j8
+  spawnscope top -- make -j8 > make.log 2>&1   # keep what make prints
+
+Keys:
+  q, Ctrl-C    quit; a command keeps running
+  Tab          switch between the list of commands and the tree of processes
+  Enter        details of the selected row
+  p            select the parent, in the tree
+  /            show only rows with this text
+  Space        pause the display; recording continues
+  t r c f n    sort by launch tax, critical time, count, failures, name
+
+-a and -p need eBPF: root, or CAP_BPF and CAP_PERFMON.";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,9 @@
 //! Switches the terminal to raw mode and the alternate screen while `top` draws on it, and back. The terminal is opened as /dev/tty, because
-//! standard output may be redirected for the command.
+//! standard output may be redirected for the command. `SilencedStreams` keeps the command from writing to the terminal.
 
 use std::fs::{File, OpenOptions};
+use std::io::{IsTerminal, stderr, stdin, stdout};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -11,6 +13,7 @@ use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::{Frame, Terminal};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 const TERMINAL: &str = "/dev/tty";
 
@@ -83,5 +86,55 @@ impl Drop for Screen {
         // Nothing can be done if the terminal is gone.
         let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
+    }
+}
+
+/// Duplicates of the streams that were replaced. The streams are restored when this is dropped.
+pub struct SilencedStreams {
+    stdin: Option<OwnedFd>,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
+}
+
+impl SilencedStreams {
+    /// Replaces the streams if there is a command.
+    ///
+    /// # Errors
+    /// When a stream cannot be replaced.
+    pub fn silence(has_command: bool) -> Result<SilencedStreams> {
+        let mut streams = SilencedStreams { stdin: None, stdout: None, stderr: None };
+        if !has_command {
+            return Ok(streams);
+        }
+        let failure = "failed to keep the command's output off the screen";
+        let dev_null = OpenOptions::new().read(true).write(true).open("/dev/null").context(failure)?;
+        streams.stdin = duplicate_if_terminal(stdin()).context(failure)?;
+        streams.stdout = duplicate_if_terminal(stdout()).context(failure)?;
+        streams.stderr = duplicate_if_terminal(stderr()).context(failure)?;
+        if streams.stdin.is_some() {
+            dup2_stdin(&dev_null).context(failure)?;
+        }
+        if streams.stdout.is_some() {
+            dup2_stdout(&dev_null).context(failure)?;
+        }
+        if streams.stderr.is_some() {
+            dup2_stderr(&dev_null).context(failure)?;
+        }
+        Ok(streams)
+    }
+}
+
+/// Duplicates a stream if it is a terminal. The command does not inherit the duplicate.
+fn duplicate_if_terminal(stream: impl AsFd + IsTerminal) -> rustix::io::Result<Option<OwnedFd>> {
+    let is_terminal = stream.is_terminal();
+    is_terminal.then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3)).transpose()
+}
+
+impl Drop for SilencedStreams {
+    fn drop(&mut self) {
+        // Nothing can be done if this fails.
+        let _ = self.stdin.take().map(dup2_stdin);
+        let _ = self.stdout.take().map(dup2_stdout);
+        let _ = self.stderr.take().map(dup2_stderr);
     }
 }
