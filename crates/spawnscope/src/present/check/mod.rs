@@ -1,21 +1,18 @@
-//! The result of `spawnscope check` for the terminal. `github`, `markdown` and `metrics` render the other formats, with the texts
-//! of this file.
+//! The result of `spawnscope check` for the terminal and as Markdown. `github` and `metrics` render the other formats, with the texts of this file.
 
 mod github;
-mod markdown;
 mod metrics;
 
 use super::advice::print_snippet;
+use super::markdown::{code, row, sentence};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
 use crate::analyze::budgets::{Budget, Check, Culprit, Grown, Measured, Verdict};
 use crate::event::Nanos;
 use crate::present::diff;
-
 pub use github::github;
 pub(super) use github::without_commands;
-pub use markdown::{markdown, truncate_markdown};
 pub use metrics::{bmf, github_action_benchmark, json};
 
 /// Width of the name of a budget, in columns.
@@ -172,4 +169,56 @@ fn programs(culprit: &Culprit) -> String {
         0 => command,
         others => format!("{command} and {}", units::counted(others, "other program", "other programs")),
     }
+}
+
+/// Renders the result as Markdown, for job summaries and comments.
+#[must_use]
+pub fn markdown(check: &Check) -> String {
+    let mut text =
+        format!("**{}**\n\n| | budget | limit | measured |\n|---|---|---:|---:|\n", sentence(&result_sentence(check)));
+    for verdict in &check.verdicts {
+        let word = if verdict.is_exceeded { "**exceeded**" } else { "met" };
+        let cells = [name(&verdict.budget), limit(&verdict.budget), measured(verdict)];
+        let cells = cells.iter().map(|cell| sentence(cell));
+        text.push_str(&row(&std::iter::once(word.to_owned()).chain(cells).collect::<Vec<_>>()));
+    }
+    for verdict in check.exceeded().filter(|verdict| !verdict.culprits.is_empty()) {
+        culprit_list(&mut text, verdict);
+    }
+    if let Some(note) = note(check) {
+        text.push_str(&format!("\n{}\n", sentence(&note)));
+    }
+    text
+}
+
+fn culprit_list(text: &mut String, verdict: &Verdict) {
+    text.push_str(&format!("\n### {}\n\n", sentence(&name(&verdict.budget))));
+    for culprit in &verdict.culprits {
+        text.push_str(&format!("- {}\n", code(&blame(culprit, &verdict.budget))));
+        advice_list(text, culprit);
+    }
+}
+
+fn advice_list(markdown: &mut String, culprit: &Culprit) {
+    let Some((title, fix)) = &culprit.advice else { return };
+    markdown.push_str(&format!("  - {}\n", sentence(title)));
+    for line in fix {
+        // Snippets must be typed exactly as they are.
+        let shown = match line.strip_prefix("  ") {
+            Some(snippet) => code(&text::escape(snippet.as_bytes())),
+            None => sentence(line),
+        };
+        markdown.push_str(&format!("  - {shown}\n"));
+    }
+}
+
+/// Cuts Markdown that is longer than `bytes` at the end of a line.
+#[must_use]
+pub fn truncate_markdown(mut markdown: String, bytes: usize) -> String {
+    if markdown.len() > bytes {
+        let end = markdown.as_bytes()[..bytes].iter().rposition(|byte| *byte == b'\n');
+        markdown.truncate(end.map_or(0, |end| end + 1));
+        markdown.push_str("\n(cut)\n");
+    }
+    markdown
 }

@@ -1,12 +1,17 @@
-//! A flame graph as an interactive SVG: a click zooms, Ctrl-F searches. inferno draws it; this file chooses colours and captions.
+//! Flame graphs as interactive SVG, of one recording and of the difference between two versions: a click zooms, Ctrl-F searches. inferno draws them;
+//! this file chooses colours and captions, adds a legend of the phases and colours for a dark background, and replaces inferno's microseconds with
+//! times in the units of the rest of the output.
 
+use std::fmt::Write;
 use std::io;
 
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::{BoxKind, box_kind, box_text, folded_line, for_each_stack, legend, titles, without_noncharacters};
-use crate::analyze::flame::{Flame, Label, Stacking, Weight};
+use super::weights::stack_weights;
+use super::{BoxKind, box_kind, box_text, folded_line, for_each_stack, without_noncharacters};
+use crate::analyze::flame::{Flame, Label, Node, Stacking, Weight};
+use crate::analyze::phases::Phase;
 use crate::event::{Language, Nanos};
 use crate::present::text;
 use crate::units;
@@ -73,7 +78,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     lines.reverse();
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(legend::add(titles::with_units(name_root_box(drawn)), &flame.nodes))
+    Ok(add_legend(with_units(name_root_box(drawn)), &flame.nodes))
 }
 
 /// Writes the name `all` on the bottom box. inferno's script does this too, but viewers that do not run scripts would show no name.
@@ -151,4 +156,154 @@ fn subtitle(flame: &Flame<'_>) -> String {
         _ => units::time(Nanos(flame.total)),
     };
     format!("width: {width}{phase}, {total} in total; {boxes}")
+}
+
+const TITLE_END: &str = "</title>";
+
+/// Replaces microseconds in all titles with times in suitable units. Does not change a picture that does not look like inferno's.
+pub(super) fn with_units(drawn: Vec<u8>) -> Vec<u8> {
+    let text = match String::from_utf8(drawn) {
+        Ok(text) => text,
+        Err(error) => return error.into_bytes(),
+    };
+    let mut shown = String::with_capacity(text.len());
+    for part in text.split_inclusive(TITLE_END) {
+        match part.strip_suffix(TITLE_END).and_then(with_unit) {
+            Some(title) => shown.extend([&title, TITLE_END]),
+            None => shown.push_str(part),
+        }
+    }
+    shown.into_bytes()
+}
+
+/// Replaces the time in text that ends like `<title>load (12,345 us, 1.20%)`.
+fn with_unit(text: &str) -> Option<String> {
+    let (before, figures) = text.rsplit_once(" (")?;
+    let (time, share) = figures.split_once(MICROSECONDS)?;
+    let time: u64 = time.trim_end().replace(',', "").parse().ok()?;
+    let time = units::time(Nanos(time.checked_mul(1000)?));
+    Some(format!("{before} ({time}{share}"))
+}
+
+/// Height of the legend's row, which is below inferno's last line, in pixels.
+const LEGEND_HEIGHT: usize = 22;
+/// Width of a character of inferno's font, rounded up, in pixels.
+const CHARACTER_WIDTH: usize = 8;
+/// Width of an entry's square and gaps, in pixels.
+const SQUARE_WIDTH: usize = 36;
+/// Styles that are added to inferno's. Captions are black by default, so they need another colour on a dark background; boxes stay light.
+/// inferno's search button is hard to see.
+const STYLE: &str = "#search { opacity:0.7; }
+@media (prefers-color-scheme: dark) {
+stop { stop-color:#1c2128; }
+#title, #subtitle, #details, #unzoom, #search, #matched, #legend text { fill:#e6edf3; }
+#frames > *:hover { stroke:white; }
+}
+</style>";
+
+/// Adds the legend and the colours to a drawn flame graph. Does not change a picture that does not look like inferno's.
+pub(super) fn add_legend(drawn: Vec<u8>, nodes: &[Node<'_>]) -> Vec<u8> {
+    let text = match String::from_utf8(drawn) {
+        Ok(text) => text,
+        Err(error) => return error.into_bytes(),
+    };
+    let text = text.replacen("</style>", STYLE, 1);
+    let entries = entries(nodes);
+    match height(&text).filter(|_| !entries.is_empty()) {
+        Some(height) => with_legend(&text, height, &entries),
+        None => text,
+    }
+    .into_bytes()
+}
+
+/// Returns the names and colours of the phases in the picture, in the order of a launch's life.
+fn entries(nodes: &[Node<'_>]) -> Vec<(&'static str, Color)> {
+    let phases = Phase::ALL
+        .into_iter()
+        .filter(|phase| nodes.iter().any(|node| matches!(node.label, Label::Phase(shown) if shown == *phase)));
+    let mut entries: Vec<_> = phases.map(|phase| (phase.name(), PHASES[phase as usize])).collect();
+    if nodes.iter().any(|node| matches!(node.label, Label::RunQueue)) {
+        entries.push(("waiting for a CPU", RUN_QUEUE));
+    }
+    entries
+}
+
+/// Returns the height of the picture's `<svg>` element, in pixels.
+fn height(text: &str) -> Option<usize> {
+    let (_, after) = text.split_once(" height=\"")?;
+    after.split_once('"')?.0.parse().ok()
+}
+
+fn with_legend(text: &str, height: usize, entries: &[(&str, Color)]) -> String {
+    let taller = height + LEGEND_HEIGHT;
+    let mut legend = String::from("<g id=\"legend\">");
+    let mut x = 10;
+    for (name, colour) in entries {
+        let (y, rgb) = (height, format!("rgb({},{},{})", colour.r, colour.g, colour.b));
+        // Writing to a string cannot fail.
+        let _ = write!(legend, "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill=\"{rgb}\"/>");
+        let _ = write!(legend, "<text x=\"{}\" y=\"{}\">{name}</text>", x + 17, y + 10);
+        x += name.len() * CHARACTER_WIDTH + SQUARE_WIDTH;
+    }
+    legend.push_str("</g>");
+    // The `<svg>` element contains the height twice (`height` and `viewBox`), the background rectangle once.
+    let text = text.replacen(&format!(" height=\"{height}\""), &format!(" height=\"{taller}\""), 2);
+    let text = text.replacen(&format!(" {height}\" xmlns"), &format!(" {taller}\" xmlns"), 1);
+    match text.find("<text id=\"title\"") {
+        Some(at) => format!("{}{legend}{}", &text[..at], &text[at..]),
+        None => text,
+    }
+}
+
+/// The background. It is darker than in other flame graphs, because boxes without a change are white.
+const DIFFERENCE_BACKGROUND: Color = Color { r: 0xda, g: 0xda, b: 0xd6 };
+
+/// Draws the difference between the folded stacks of the runs of two versions.
+///
+/// # Errors
+/// Errors of inferno, which do not depend on the recording.
+pub fn differential(before: &[String], after: &[String], weight: Weight, title: &str) -> io::Result<Vec<u8>> {
+    let weights = stack_weights(before, after);
+    let lines: Vec<String> = weights.iter().map(|(stack, weights)| inferno_line(stack, *weights)).collect();
+    let mut options = Options::default();
+    options.title = without_noncharacters(&text::escape(title.as_bytes()));
+    options.subtitle =
+        Some("width: the larger of before and after; red: more after; blue: less after; white: the same".to_owned());
+    let unit = if weight == Weight::Count { "launches" } else { MICROSECONDS };
+    unit.clone_into(&mut options.count_name);
+    options.name_type = "Box:".to_owned();
+    options.bgcolors = Some(BackgroundColor::Flat(DIFFERENCE_BACKGROUND));
+    options.text_truncate_direction = TextTruncateDirection::Right;
+    let mut drawn = Vec::new();
+    from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
+    Ok(add_legend(with_units(name_root_box(drawn)), &[]))
+}
+
+/// Returns a line for inferno. Its second number is the larger weight; the first number is less by `after - before`.
+fn inferno_line(stack: &str, [before, after]: [u64; 2]) -> String {
+    let width = before.max(after);
+    let first = width + before - after;
+    format!("{stack} {first} {width}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_numbers_at_the_end_of_a_title_change() {
+        let drawn = "<title>a (1 us, 2%) (12,345 us, 1.20%)</title><text>b (7 us, 1%)</text><title>all (3 launches, 100%)</title>";
+        let shown = "<title>a (1 us, 2%) (12.3 ms, 1.20%)</title><text>b (7 us, 1%)</text><title>all (3 launches, 100%)</title>";
+        assert_eq!(with_units(drawn.into()), shown.as_bytes());
+        let invalid = b"<title>\xff (1 us, 2%)</title>".to_vec();
+        assert_eq!(with_units(invalid.clone()), invalid);
+    }
+
+    #[test]
+    fn removed_launches_keep_their_width() {
+        assert_eq!(inferno_line("a", [100, 0]), "a 200 100");
+        assert_eq!(inferno_line("a", [0, 100]), "a 0 100");
+        assert_eq!(inferno_line("a", [30, 30]), "a 30 30");
+        assert_eq!(inferno_line("a", [40, 100]), "a 40 100");
+    }
 }

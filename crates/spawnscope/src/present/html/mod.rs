@@ -1,5 +1,5 @@
 //! The page of `spawnscope html`: one file with everything in it, which loads nothing and opens without a server. `frame` is the part that can be
-//! read without scripts. `launches`, `path`, `tables` and `pack` make the data, and `bundle/` is the code that draws it, built from
+//! read without scripts. `launches`, `path` and `pack` make the data, and `bundle/` is the code that draws it, built from
 //! crates/spawnscope/html. Strings of a recording are data: they reach the page through the template, which escapes them, or compressed.
 
 mod difference;
@@ -8,8 +8,8 @@ mod lanes;
 mod launches;
 mod pack;
 mod path;
-mod tables;
 
+use std::collections::HashMap;
 use std::io;
 
 use serde_json::{Map, Value, json};
@@ -17,10 +17,9 @@ use serde_json::{Map, Value, json};
 pub use self::difference::difference;
 use self::launches::{Order, in_units};
 use self::pack::Pack;
-use self::tables::Tables;
 use super::flame::boxes;
+use super::json::{grouping_name, nanos};
 use super::{text, waited, words};
-use crate::analyze::alike;
 use crate::analyze::callers::Callers;
 use crate::analyze::concurrency::Concurrency;
 use crate::analyze::critical_path::{CriticalPath, Stretch};
@@ -29,7 +28,7 @@ use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::removals::Removal;
 use crate::analyze::waits::attribution::AttributedWaits;
-use crate::analyze::{Forest, GroupBy, Report};
+use crate::analyze::{Forest, GroupBy, Report, alike};
 use crate::event::Nanos;
 
 /// Maximum number of rows of the timeline. If there are more launches, similar ones are merged.
@@ -199,4 +198,63 @@ fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
     pack.add_plain(&format!("{name}_kind"), drawn.iter().map(|each| each.kind as u64));
     pack.add_plain(&format!("{name}_phase"), drawn.iter().map(|each| each.phase.map_or(0, |phase| 1 + phase as u64)));
     json!({"name": name, "stacking": stacking, "weight": weight, "total": flame.total})
+}
+
+/// Maximum number of rows of a table. Further rows are only counted.
+const MAX_TABLE_ROWS: usize = 1000;
+/// Maximum width of a label, in columns.
+const MAX_LABEL_WIDTH: usize = 300;
+/// Maximum number of programs, and of call sites, that a row names.
+const MAX_NAMED: usize = 3;
+
+/// The tables.
+struct Tables {
+    /// All tables as JSON.
+    value: Value,
+    /// The row of each label in the table by arguments.
+    arguments: HashMap<Vec<u8>, u64>,
+}
+
+impl Tables {
+    fn new(all: &[(GroupBy, Vec<Group>)]) -> Tables {
+        let mut tables = Map::new();
+        let mut arguments = HashMap::new();
+        for (group_by, groups) in all {
+            let shown = &groups[..groups.len().min(MAX_TABLE_ROWS)];
+            if *group_by == GroupBy::Arguments {
+                arguments = (0..).zip(shown).map(|(position, group)| (group.label.clone(), position)).collect();
+            }
+            let table = json!({
+                "rows": shown.iter().map(|group| table_row(group, *group_by)).collect::<Vec<_>>(),
+                "omitted": groups.len() - shown.len(),
+            });
+            tables.insert(grouping_name(*group_by).to_owned(), table);
+        }
+        Tables { value: Value::Object(tables), arguments }
+    }
+}
+
+fn table_row(group: &Group, group_by: GroupBy) -> Value {
+    let sums = &group.sums;
+    let is_line = group_by == GroupBy::Line;
+    json!({
+        "label": text::truncate(&text::escape(&group.label), MAX_LABEL_WIDTH),
+        "count": sums.count,
+        "total": nanos((sums.timed > 0).then_some(sums.total)),
+        "mean": nanos(sums.mean()),
+        "tax": nanos(sums.tax),
+        "critical": nanos(sums.critical),
+        "failed": sums.failed_execs,
+        "inclusive": is_line.then_some(group.inclusive.total.0),
+        "inclusive_critical": nanos(group.inclusive.critical.filter(|_| is_line)),
+        "phases": Phase::ALL.map(|phase| nanos(sums.phases.get(phase).time)),
+        "launched": list_counts(group.launched.iter().map(|(label, count)| (text::escape(label), *count))),
+        "callers": list_counts(group.callers.largest.iter().map(|(call_site, count)| (text::escape(&call_site.short_label()), *count))),
+    })
+}
+
+/// Formats names with counts: `dirname x 24, mv x 3`.
+fn list_counts(counts: impl Iterator<Item = (String, u64)>) -> String {
+    let texts: Vec<String> = counts.take(MAX_NAMED).map(|(label, count)| format!("{label} x {count}")).collect();
+    text::truncate(&texts.join(", "), MAX_LABEL_WIDTH)
 }
