@@ -1,14 +1,17 @@
-//! The part of the wall that depends on a command: the time that would be saved without any of its
-//! launches, including their waits, sleeps and permission scans. The launch tax of a command may be
-//! small while most of the wall depends on it.
+//! The part of the wall that depends on a command, or on a script line: the time that would be saved without any of its launches, including their
+//! waits, sleeps and permission scans. The launch tax of a command may be small while most of the wall depends on it. Also finds the principal
+//! cause of the wall, whether or not it can be avoided.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::slice;
 
-use crate::groups::Group;
+use crate::callers::Callers;
+use crate::critical_path::CriticalPath;
+use crate::groups::{Group, GroupBy, label_of};
 use crate::launch::Command;
 use crate::patterns::shells::is_shell;
+use crate::phases::Phase;
 use crate::tree::Forest;
 use crate::whatif::changes::Change;
 use crate::whatif::{AppliedChange, Prediction, WhatIf};
@@ -113,7 +116,7 @@ pub(crate) fn dependence(
 
 /// Predicts, for each of several sets of launches, the saving without these launches: expected value, lower and upper end of the confidence
 /// interval.
-pub(crate) fn savings_without(whatif: &WhatIf<'_, '_>, sets: &[&[u32]]) -> Vec<[Nanos; 3]> {
+fn savings_without(whatif: &WhatIf<'_, '_>, sets: &[&[u32]]) -> Vec<[Nanos; 3]> {
     let fixes: Vec<AppliedChange> = sets.iter().map(|launches| removal(launches.to_vec())).collect();
     let fixes: Vec<&[AppliedChange]> = fixes.iter().map(slice::from_ref).collect();
     let predictions = whatif.predict_each(&fixes);
@@ -196,4 +199,116 @@ pub(super) fn rank_by_dependence(groups: &mut [Group], dependence: &[Dependence]
 fn has_ancestor_in(forest: &Forest<'_>, launch: u32, launches: &[u32]) -> bool {
     let mut ancestors = std::iter::successors(forest.parent(launch as usize), |ancestor| forest.parent(*ancestor));
     ancestors.any(|ancestor| launches.binary_search(&(ancestor as u32)).is_ok())
+}
+
+/// Work of one command on the critical path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Display name of the command.
+    pub label: Vec<u8>,
+    /// Number of its launches, the recorded command included.
+    pub count: u64,
+    /// Time of its `run` phase on the critical path, excluding the processes it launched.
+    pub time: Nanos,
+}
+
+/// A command is a culprit only if at least this share of the wall depends on it.
+const MIN_CULPRIT_SHARE: f64 = 0.2;
+
+/// Returns the command with the most work on the critical path.
+pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work> {
+    let mut commands: HashMap<Command<'_>, (u64, u64)> = HashMap::new();
+    for (launch, charges) in forest.launches.iter().zip(&path.launches) {
+        if launch.is_launch() {
+            let (count, time) = commands.entry(*launch.command).or_default();
+            *count += 1;
+            *time += charges.get(Phase::Run).0;
+        }
+    }
+    let largest = commands.into_iter().max_by_key(|(command, (_, time))| (*time, command.name));
+    largest.filter(|(_, (_, time))| *time > 0).map(|(command, (count, time))| Work {
+        label: command.label(),
+        count,
+        time: Nanos(time),
+    })
+}
+
+/// Returns the command that most of the wall depends on, except shells and other wrappers, which
+/// only lead to other commands. `None` if its share of the wall is small or uncertain.
+#[must_use]
+pub fn culprit(dependence: &[Dependence], unrecorded: Nanos) -> Option<&Dependence> {
+    dependence
+        .iter()
+        .find(|each| !each.is_wrapper)
+        .filter(|each| each.saving[1] > Nanos(0) && each.saving[0].0 as f64 >= MIN_CULPRIT_SHARE * unrecorded.0 as f64)
+}
+
+/// Launches of one program, or from one line, and the saving without them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// What the launches have in common: `Command` or `Line`.
+    pub by: GroupBy,
+    /// The label of the launches in a table that is grouped by `by`.
+    pub label: Vec<u8>,
+    /// Number of launches.
+    pub launches: u64,
+    /// Wall time saved: expected value, lower and upper end of the confidence interval.
+    pub saving: [Nanos; 3],
+}
+
+/// Predicts the saving without the launches of a program or of a script line, for the `max_rows`
+/// programs and the `max_rows` lines with the most time on the critical path. The recorded command
+/// itself is not removed. Predictions that `dependence` already contains are reused.
+#[must_use]
+pub fn removals(
+    whatif: &WhatIf<'_, '_>,
+    path: &CriticalPath,
+    callers: &Callers,
+    dependence: &[Dependence],
+    max_rows: usize,
+) -> Vec<Removal> {
+    let mut removed = rows(whatif, path, callers, GroupBy::Command);
+    removed.truncate(max_rows);
+    if callers.has_any() {
+        let lines = rows(whatif, path, callers, GroupBy::Line);
+        removed.extend(lines.into_iter().take(max_rows));
+    }
+    let known: Vec<Option<[Nanos; 3]>> = removed.iter().map(|each| known_saving(each, dependence)).collect();
+    let unknown = removed.iter().zip(&known).filter(|(_, known)| known.is_none());
+    let unknown: Vec<&[u32]> = unknown.map(|((_, _, launches), _)| launches.as_slice()).collect();
+    let mut predicted = savings_without(whatif, &unknown).into_iter();
+    let savings = known.into_iter().map_while(|known| known.or_else(|| predicted.next()));
+    let mut removals = Vec::with_capacity(removed.len());
+    for ((by, label, launches), saving) in removed.iter().zip(savings) {
+        removals.push(Removal { by: *by, label: label.clone(), launches: launches.len() as u64, saving });
+    }
+    removals
+}
+
+/// Returns the saving without a command if `dependence` contains it. A row with the same label and
+/// number of launches is about the same launches.
+fn known_saving((by, label, launches): &Row, dependence: &[Dependence]) -> Option<[Nanos; 3]> {
+    let found = dependence
+        .iter()
+        .find(|each| each.label == *label && each.count == launches.len() as u64)
+        .filter(|_| *by == GroupBy::Command);
+    found.map(|each| each.saving)
+}
+
+/// What the launches have in common, their label, and the launches.
+type Row = (GroupBy, Vec<u8>, Vec<u32>);
+
+fn rows(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers, by: GroupBy) -> Vec<Row> {
+    let mut groups: HashMap<Vec<u8>, (Nanos, Vec<u32>)> = HashMap::new();
+    for (index, launch) in whatif.forest.launches.iter().enumerate() {
+        if launch.origin != Origin::Launched {
+            continue;
+        }
+        let group = groups.entry(label_of(launch, callers.call_site_of(index), by)).or_default();
+        group.0.0 += path.launches[index].total().0;
+        group.1.push(index as u32);
+    }
+    let mut groups: Vec<_> = groups.into_iter().filter(|(_, (critical, _))| critical.0 > 0).collect();
+    groups.sort_by_key(|(label, (critical, _))| (Reverse(*critical), label.clone()));
+    groups.into_iter().map(|(label, (_, launches))| (by, label, launches)).collect()
 }

@@ -4,13 +4,13 @@
 //!
 //! 1. Containers: [`known`](launch::MaybeKnown), `compact`, `grouped`.
 //! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`], [`tree_view`].
-//! 3. Threads: [`external_wait`], [`slices`], `unknown_waits`, [`timeline`], `peers`, `child_waits`, `polling`, `event_loops`, `open_waits`,
+//! 3. Threads: [`external_wait`], [`slices`], `unknown_waits`, [`timeline`], `child_waits`, `polling`, `event_loops`, `open_waits`,
 //!    [`slice_collection`], [`reconstruct`].
 //! 4. A part of a recording, as a recording of its own: [`window`].
 //! 5. Patterns that several stages recognize: `patterns`.
-//! 6. One question each: [`callers`], [`build_labels`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
-//! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`], [`repeats`].
-//! 8. Predictions: [`replay`], [`whatif`], [`dependence`], [`removals`], [`principal`], [`advice`].
+//! 6. One question each: [`callers`], [`build_labels`], [`alike`], [`concurrency`], [`select`], [`samples`], [`failed_execs`], [`drift`], [`waits`].
+//! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`].
+//! 8. Predictions: [`replay`], [`whatif`], [`dependence`], [`advice`].
 //! 9. The results for one recording: [`causes`], [`report`]; launches while they are recorded: [`live`].
 //! 10. Several recordings: [`diff`], [`budgets`].
 
@@ -26,19 +26,15 @@ pub mod dependence;
 pub mod diff;
 pub mod drift;
 pub mod external_wait;
-pub mod failures;
+pub mod failed_execs;
 pub mod flame;
 pub mod frames;
 pub mod groups;
 pub mod launch;
 pub mod live;
-pub mod path_search;
 pub mod phases;
 pub mod pieces;
-pub mod principal;
 pub mod reconstruct;
-pub mod removals;
-pub mod repeats;
 pub mod replay;
 pub mod report;
 pub mod samples;
@@ -62,7 +58,6 @@ mod join;
 mod known;
 mod open_waits;
 mod patterns;
-mod peers;
 mod polling;
 mod unknown_waits;
 

@@ -1,17 +1,20 @@
-//! Collects slices as they are read from a recording. When all have been read, groups them into
-//! timelines.
+//! Collects slices as they are read from a recording. When all have been read, groups them into timelines, and rewrites the waits for processes
+//! that listened at the other end of internet sockets: a thread that waits for such a socket is woken in an interrupt, so the waker is unknown. If
+//! the peer is a process on the same machine, the wait was for that process.
+
+use std::collections::HashMap;
 
 use crate::child_waits::{self, Reaps};
 use crate::event_loops;
+use crate::external_wait::{ExternalWait, external_wait_of};
 use crate::launch::{Launch, MaybeKnown};
 use crate::open_waits::OpenWaits;
-use crate::peers::{self, Peers};
 use crate::polling;
 use crate::slices::Slices;
 use crate::timeline::{Tasks, Thread, ThreadIndex, Timelines};
 use crate::tree::Forest;
-use spawnscope_data::event::TaskId;
-use spawnscope_data::rows::{SliceRow, ThreadRow};
+use spawnscope_data::event::{ObjectKind, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
 /// Collects slices as they are read.
 #[derive(Clone, Debug)]
@@ -83,11 +86,57 @@ impl SliceCollection {
     #[must_use]
     pub fn finish(self) -> Timelines {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
-        peers::rewrite_waits(&mut timelines, &self.peers);
+        rewrite_waits(&mut timelines, &self.peers);
         child_waits::rewrite_waits(&mut timelines, &self.reaps);
         let timer_uncertainty = event_loops::rewrite_waits(&mut timelines, &self.reaps);
         timelines.polling_uncertainty = polling::rewrite_waits(&mut timelines, &self.exits).max(timer_uncertainty);
         let awaited = self.open_waits.awaited(&timelines);
         timelines.with_awaited(awaited)
+    }
+}
+
+/// The process at the other end of each socket of a recording.
+#[derive(Clone, Debug, Default)]
+struct Peers {
+    /// The processes, by the index of the socket's row in `objects`.
+    processes: HashMap<usize, WakerRow>,
+}
+
+impl Peers {
+    fn new(recording: &Recording) -> Peers {
+        let mut by_inode: HashMap<(u32, u64), WakerRow> = HashMap::new();
+        for peer in &recording.peers {
+            by_inode.insert((peer.device, peer.inode), WakerRow::Other(peer.pid, Some(peer.name)));
+        }
+        if by_inode.is_empty() {
+            return Peers::default();
+        }
+        let sockets = recording.objects.iter().enumerate();
+        let sockets = sockets.filter(|(_, object)| object.kind == ObjectKind::Socket);
+        let found = sockets.filter_map(|(index, object)| Some((index, *by_inode.get(&(object.device, object.inode))?)));
+        Peers { processes: found.collect() }
+    }
+
+    /// Returns the slice with the peer as its waker, if its thread waited for a socket with a known
+    /// peer. `None` for all other slices.
+    fn with_peer(&self, slice: &SliceRow) -> Option<SliceRow> {
+        let process = *self.processes.get(&slice.object?.index())?;
+        let is_wait = !slice.is_open_wait() && external_wait_of(slice) == ExternalWait::Network;
+        is_wait.then_some(SliceRow { waker: Some(process), is_waker_certain: Some(true), ..*slice })
+    }
+}
+
+/// Rewrites the waits for sockets whose peer is known.
+fn rewrite_waits(timelines: &mut Timelines, peers: &Peers) {
+    if peers.processes.is_empty() {
+        return;
+    }
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let slices = timelines.slices(thread);
+        let found: Vec<(usize, SliceRow)> =
+            slices.iter().enumerate().filter_map(|(index, slice)| Some((index, peers.with_peer(&slice)?))).collect();
+        for (index, slice) in found {
+            timelines.replace(thread, index, slice);
+        }
     }
 }

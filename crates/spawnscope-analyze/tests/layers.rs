@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 /// The modules of the crate, from the lowest to the highest.
 const MODULES: &str = "known compact grouped \
     phases frames launch pieces join tree tree_view \
-    external_wait slices unknown_waits timeline peers child_waits polling event_loops open_waits slice_collection reconstruct window \
+    external_wait slices unknown_waits timeline child_waits polling event_loops open_waits slice_collection reconstruct window \
     patterns \
-    callers build_labels alike concurrency select samples path_search failures drift waits \
-    critical_path spent flame summary groups repeats \
-    replay whatif dependence removals principal advice \
+    callers build_labels alike concurrency select samples failed_execs drift waits \
+    critical_path spent flame summary groups \
+    replay whatif dependence advice \
     causes report live \
     diff budgets";
 

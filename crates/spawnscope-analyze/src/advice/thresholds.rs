@@ -4,8 +4,8 @@
 use std::cmp::Reverse;
 
 use crate::advice::context::RuleContext;
-use crate::patterns::work;
 use crate::phases::Phase;
+use crate::whatif::changes::work;
 use spawnscope_data::event::Nanos;
 
 /// Minimum number of launches in a group. Fewer launches are not a pattern in a script, and are too

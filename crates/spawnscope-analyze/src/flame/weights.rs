@@ -2,8 +2,7 @@
 //! count, so a box together with the boxes on top of it is as wide as the lifetime of the process.
 //! Concurrent children count separately, as threads do in other flame graphs.
 
-use super::stacks::Stacks;
-use super::{FlameOptions, Label, Stacking, Weight};
+use super::{FlameOptions, Label, Stacking, Stacks, Weight};
 use crate::critical_path::{Charges, CriticalPath};
 use crate::phases::Phase;
 use crate::pieces::Piece;

@@ -2,7 +2,6 @@
 //! pipelines, subcommands, repeated questions, package scripts, and language runtimes. This module
 //! only recognizes patterns; `whatif` and the rules of `advice` draw conclusions.
 
-pub(crate) mod calls;
 pub(crate) mod chains;
 pub(crate) mod package_scripts;
 pub(crate) mod pipeline;
@@ -12,4 +11,3 @@ pub(crate) mod runtimes;
 pub(crate) mod shell_syntax;
 pub(crate) mod shells;
 pub(crate) mod subcommands;
-pub(crate) mod work;

@@ -5,19 +5,17 @@
 //! Waits with an uncertain cause are stored in `UnknownWaits`, which widen the confidence interval
 //! of each prediction.
 
-mod creations;
 mod events;
 mod fill;
-mod running;
 mod ties;
 
-use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{Origin, Recording, SliceRow, ThreadRow, WakerRow};
+use events::ChildEvents;
 
 use crate::timeline::{ThreadIndex, Timelines, beginning};
 use crate::tree::Forest;
 use crate::unknown_waits::UnknownWaits;
-use events::ChildEvents;
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{Origin, Recording, SliceRow, ThreadRow, WakerRow};
 
 /// Adds the causes of waits to a recording whose collector did not record wakers. Does not change
 /// other recordings.
@@ -41,7 +39,7 @@ pub fn reconstruct(
         unknown.extend(more);
         timelines = timelines.with_slices(slices);
     }
-    let creations = creations::possible_creations(forest, &events);
+    let creations = possible_creations(forest, &events);
     timelines.with_unknown(UnknownWaits::new(unknown, reaps, creations))
 }
 
@@ -104,4 +102,45 @@ fn slice(task: TaskId, on: Nanos, off: Nanos, reason: LeftCpu) -> SliceRow {
         calls: None,
         is_waker_certain: None,
     }
+}
+
+/// Returns, for each launch, the time of its parent that may have been the creation of the launch.
+/// Zero if the creation is known.
+fn possible_creations(forest: &Forest<'_>, events: &ChildEvents) -> Vec<Nanos> {
+    let mut all = vec![Nanos(0); forest.launches.len()];
+    for parent in 0..forest.launches.len() {
+        let spans = before_creations(forest, events, parent);
+        // Creations by one parent take about the same time, and the parent may do other work before some of them.
+        let mut sorted: Vec<Nanos> = spans.iter().map(|(_, span)| *span).collect();
+        sorted.sort_unstable();
+        let Some(median) = sorted.get(sorted.len().saturating_sub(1) / 2) else {
+            continue;
+        };
+        for (child, span) in spans {
+            all[child] = span.min(*median);
+        }
+    }
+    all
+}
+
+/// Returns the children of a parent whose creation is unknown, each with the time since the last
+/// known event of the parent or of its children.
+fn before_creations(forest: &Forest<'_>, events: &ChildEvents, parent: usize) -> Vec<(usize, Nanos)> {
+    let events_of_children = events.of_launch(parent as u32);
+    let launch = &forest.launches[parent];
+    let mut before = launch.start();
+    let mut spans = Vec::new();
+    for &child in forest.children(parent) {
+        let at = &forest.launches[child].instants;
+        let Some(created) = at.created.get() else { continue };
+        let earlier = events_of_children.partition_point(|event| event.at < created);
+        let execs = launch.execs_until(created).last().and_then(|exec| exec.returned.get());
+        let last = [before, earlier.checked_sub(1).map(|index| events_of_children[index].at), execs];
+        let last = last.into_iter().flatten().filter(|at| *at <= created).max();
+        if let Some(last) = last.filter(|_| at.create.get().is_none()) {
+            spans.push((child, created.since(last)));
+        }
+        before = Some(created);
+    }
+    spans
 }

@@ -4,16 +4,14 @@
 
 use std::collections::HashMap;
 
-use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{SliceRow, WakerRow};
-
 use super::events::{ChildEvent, ChildEventKind, ChildEvents};
-use super::running::RunningThreads;
 use crate::child_waits::is_created;
 use crate::external_wait::waker_is_cause;
 use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads, returned_at};
 use crate::tree::Forest;
 use crate::unknown_waits::{SupposedReap, UnknownWait};
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{SliceRow, WakerRow};
 
 /// Maximum time from the event that ended a wait until the thread is on a CPU again, if it need not
 /// wait for a CPU.
@@ -209,4 +207,69 @@ fn ended_by(slice: &SliceRow, by: TaskId, at: Nanos) -> SliceRow {
         waker: Some(WakerRow::Task(by)),
         ..*slice
     }
+}
+
+/// Maximum time by which a waker leaves its CPU before the wait ends.
+const MAX_LEAD: Nanos = Nanos(100_000);
+/// Maximum number of stretches that are searched for one wait.
+const MAX_SEARCHED: usize = 64;
+
+/// The stretches of all threads on a CPU (end, start, thread), sorted by their end.
+struct RunningThreads(Vec<(Nanos, Nanos, ThreadIndex)>);
+
+impl RunningThreads {
+    fn new(timelines: &Timelines) -> RunningThreads {
+        let threads = 0..timelines.threads.len() as ThreadIndex;
+        let mut all: Vec<(Nanos, Nanos, ThreadIndex)> = Vec::new();
+        for thread in threads {
+            let slices = timelines.slices(thread).iter();
+            let ran = slices.filter(|slice| slice.on_span.is_some_and(|span| span.0 > 0));
+            all.extend(ran.map(|slice| (slice.off, beginning(&slice), thread)));
+        }
+        all.sort_unstable();
+        RunningThreads(all)
+    }
+
+    /// Returns the thread that probably ended a wait of `waiter`, and when. Prefers threads of
+    /// descendants to threads of siblings and their descendants.
+    fn probable_waker(
+        &self,
+        forest: &Forest<'_>,
+        timelines: &Timelines,
+        waiter: ThreadIndex,
+        (from, to): (Nanos, Nanos),
+    ) -> Option<(ThreadIndex, Nanos)> {
+        let earliest = Nanos(to.0.saturating_sub(MAX_LEAD.0)).max(from);
+        let first = self.0.partition_point(|(off, ..)| *off < earliest);
+        let near = self.0[first..].iter().take(MAX_SEARCHED);
+        let candidates = near.filter(|(_, on, thread)| *on <= to && *thread != waiter);
+        let own = timelines.launch_of(waiter) as usize;
+        let with_distance = candidates.filter_map(|(off, _, thread)| {
+            let distance = distance(forest, own, timelines.launch_of(*thread) as usize)?;
+            Some((distance, *thread, (*off).min(to)))
+        });
+        let nearest = with_distance.min_by_key(|(distance, thread, _)| (*distance, *thread));
+        nearest.map(|(_, thread, at)| (thread, at))
+    }
+}
+
+/// Maximum number of generations between a waiting process and the process that it waits for.
+const MAX_GENERATIONS: usize = 8;
+
+/// Returns the distance of a launch from a launch that waits. Descendants are nearest; siblings and
+/// their descendants are farther. `None` for all other launches.
+fn distance(forest: &Forest<'_>, waiter: usize, other: usize) -> Option<usize> {
+    let parent = forest.parent(waiter);
+    let mut at = other;
+    for generation in 0..MAX_GENERATIONS {
+        if at == waiter {
+            return Some(generation);
+        }
+        let above = forest.parent(at);
+        if above.is_some() && above == parent {
+            return Some(MAX_GENERATIONS + generation);
+        }
+        at = above?;
+    }
+    None
 }

@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::advice::Owner;
-use spawnscope_analyze::dependence::Dependence;
-use spawnscope_analyze::principal::culprit;
+use spawnscope_analyze::dependence::{Dependence, culprit};
 use spawnscope_analyze::report::{is_consistent, waits_fit};
 use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::{Causes, Forest, GroupBy, report_on};

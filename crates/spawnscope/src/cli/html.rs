@@ -14,10 +14,9 @@ use crate::analyze::advice::RuleContext;
 use crate::analyze::callers::{Callers, Detail};
 use crate::analyze::concurrency::concurrency;
 use crate::analyze::critical_path::stretches;
-use crate::analyze::dependence::Dependence;
+use crate::analyze::dependence::{Dependence, removals};
 use crate::analyze::flame::{Flame, FlameOptions, Stacking, Weight, flame};
 use crate::analyze::groups::{Group, groups};
-use crate::analyze::removals::removals;
 use crate::analyze::replay::Parameters;
 use crate::analyze::timeline::Timelines;
 use crate::analyze::waits::attribution::{attributed_waits, waits_of_parents};
@@ -87,7 +86,7 @@ struct PageData<'a> {
     waits_of_parents: Vec<crate::event::Nanos>,
     run_queue: Vec<crate::event::Nanos>,
     concurrency: Option<analyze::concurrency::Concurrency>,
-    removals: Vec<analyze::removals::Removal>,
+    removals: Vec<analyze::dependence::Removal>,
     flames: Vec<Flame<'a>>,
 }
 
@@ -149,7 +148,7 @@ impl<'a> PageData<'a> {
     }
 }
 
-fn predict_removals(context: &RuleContext<'_, '_>, dependence: &[Dependence]) -> Vec<analyze::removals::Removal> {
+fn predict_removals(context: &RuleContext<'_, '_>, dependence: &[Dependence]) -> Vec<analyze::dependence::Removal> {
     let launches = context.whatif.forest.launches.len().max(1);
     let count = (MAX_REPLAYED_LAUNCHES / launches).clamp(1, MAX_REMOVALS);
     removals(&context.whatif, context.path, context.callers, dependence, count)

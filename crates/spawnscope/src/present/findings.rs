@@ -5,8 +5,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, WARNING};
 use super::{text, units, words};
 use crate::analyze::drift::Drift;
-use crate::analyze::failures::Failure;
-use crate::analyze::path_search::Fault;
+use crate::analyze::failed_execs::{Failure, Fault};
 use crate::analyze::report::Report;
 use crate::event::Nanos;
 

@@ -4,10 +4,9 @@
 use super::whatif::has_visible_overhead;
 use super::{critical, episodes, text, units};
 use crate::analyze::advice::Advice;
-use crate::analyze::dependence::Dependence;
+use crate::analyze::dependence::{Dependence, Work, culprit};
 use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::THE_RECORDER;
-use crate::analyze::principal::{Work, culprit};
 use crate::analyze::replay::{is_reliable, unreliable_text};
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;

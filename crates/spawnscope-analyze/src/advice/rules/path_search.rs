@@ -7,7 +7,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time};
 use crate::advice::thresholds::MIN_REPETITIONS;
-use crate::path_search::{PathSearchTally, PathSearches, SearchEnd, attempts_of};
+use crate::failed_execs::{PathSearchTally, PathSearches, SearchEnd, attempts_of};
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;

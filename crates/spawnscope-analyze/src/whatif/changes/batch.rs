@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use super::start_up::{FixedPart, StartUps};
+use super::work::work_time;
 use crate::patterns::chains::did_other_work;
-use crate::patterns::work::work_time;
 use crate::phases::Phase;
 use crate::whatif::adjustments::Adjustments;
 

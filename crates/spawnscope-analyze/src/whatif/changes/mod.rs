@@ -3,22 +3,22 @@
 
 mod batch;
 mod images;
-mod machine;
-mod memory;
+mod parent_memory;
 mod polling;
 mod removal;
 mod shells;
 mod start_up;
-mod work;
+pub(crate) mod work;
 
 use super::adjustments::Adjustments;
 use super::constants::Constants;
+use crate::external_wait::{ExternalWait, external_wait_of};
+use crate::phases::Phase;
 use crate::timeline::Timelines;
 use crate::tree::Forest;
-
 pub use images::search_share;
-pub use machine::QUICK_LAUNCH;
 pub use polling::overslept;
+use spawnscope_data::event::Nanos;
 
 /// A change to launches or to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +88,9 @@ impl Change {
             Change::Remove => removal::remove(forest, launches, adjustments),
             Change::Builtin => removal::builtin(context, launches, adjustments),
             Change::Batch(size) => batch::batch(context, launches, size, adjustments),
-            Change::Vfork => memory::vfork(context, launches, adjustments),
-            Change::HugePages => memory::huge_pages(context, launches, adjustments),
-            Change::SteadyParent => memory::steady_parent(context, launches, adjustments),
+            Change::Vfork => parent_memory::vfork(context, launches, adjustments),
+            Change::HugePages => parent_memory::huge_pages(context, launches, adjustments),
+            Change::SteadyParent => parent_memory::steady_parent(context, launches, adjustments),
             Change::NoShell => shells::no_shell(forest, launches, adjustments),
             Change::Static => images::without_loader(context, launches, adjustments),
             Change::NoSearch => images::without_search(context, launches, adjustments),
@@ -98,9 +98,9 @@ impl Change {
             Change::Absolute => images::absolute(forest, launches, adjustments),
             Change::CloseRange => images::close_range(forest, launches, adjustments),
             Change::ReapNow => polling::without_late_reaping(context, launches, adjustments),
-            Change::NoTeardown => machine::without_teardown(forest, launches, adjustments),
-            Change::QuickLaunch => machine::quick_launch(forest, launches, adjustments),
-            Change::NoScan => machine::without_scanner(context, adjustments),
+            Change::NoTeardown => without_teardown(forest, launches, adjustments),
+            Change::QuickLaunch => quick_launch(forest, launches, adjustments),
+            Change::NoScan => without_scanner(context, adjustments),
             Change::InProcess => work::in_process(context, launches, adjustments),
             Change::Coprocess => work::coprocess(context, launches, adjustments),
             Change::Replace(thousandths) => work::replace(forest, launches, thousandths, adjustments),
@@ -112,4 +112,53 @@ impl Change {
             }
         }
     }
+}
+
+/// Maximum launch cost on a healthy machine. Launches of large dynamic programs take a few
+/// milliseconds.
+pub const QUICK_LAUNCH: Nanos = Nanos(10_000_000);
+
+/// Removes `teardown`, so that a launch ends with its work.
+fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| {
+        let teardown = forest.launches[*launch as usize].phases.get(Phase::Teardown);
+        teardown.is_some_and(|teardown| teardown.0 > 0)
+    });
+    affected.iter().for_each(|launch| adjustments.scale(*launch, Phase::Teardown, 0.0));
+    affected
+}
+
+/// Reduces the launch cost to `QUICK_LAUNCH`, every phase by the same share.
+fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut affected = Vec::new();
+    for &launch in launches {
+        let cost = forest.launches[launch as usize].launch_cost().unwrap_or_default();
+        if cost > QUICK_LAUNCH {
+            let remains = QUICK_LAUNCH.0 as f64 / cost.0 as f64;
+            adjustments.uncertainty_ns += QUICK_LAUNCH.0 as f64 / 2.0;
+            Phase::COST.iter().for_each(|phase| adjustments.scale(launch, *phase, remains));
+            affected.push(launch);
+        }
+    }
+    affected
+}
+
+/// Removes all waits for a permission scanner, of every launch, because a scanner affects all
+/// launches.
+fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjustments) -> Vec<u32> {
+    adjustments.no_scan = true;
+    let mut affected = Vec::new();
+    for (thread, each) in (0..).zip(&context.timelines.threads) {
+        let slices = context.timelines.slices(thread).iter();
+        let scanned = slices.filter(|slice| matches!(external_wait_of(slice), ExternalWait::Scanner(_)));
+        let waited: u64 = scanned.filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0)).sum();
+        if waited > 0 {
+            adjustments.add_saving(each.launch, waited as f64);
+            affected.push(each.launch);
+        }
+    }
+    affected.sort_unstable();
+    affected.dedup();
+    affected
 }

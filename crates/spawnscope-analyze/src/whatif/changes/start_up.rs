@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use super::Context;
+use super::work::work_time;
 use crate::launch::Launch;
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::work::work_time;
 use crate::phases::Phase;
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
