@@ -11,8 +11,8 @@ use crate::drift::{Drift, drifts};
 use crate::replay::{Parameters, Replay, is_reliable};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
+use crate::whatif::WhatIf;
 use crate::whatif::constants::Constants;
-use crate::whatif::{AppliedChange, WhatIf};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::Recording;
 
@@ -90,12 +90,13 @@ impl Causes {
 /// some take much longer than others.
 fn predict(context: &RuleContext<'_, '_>) -> (AdviceList, Vec<Dependence>) {
     let whatif = &context.whatif;
-    let findings = advice::find(context);
+    let found = advice::find(context);
     let removals = removals_of_commands(whatif);
-    let mut sets: Vec<&[AppliedChange]> = findings.iter().map(|finding| finding.changes.as_slice()).collect();
+    let mut sets = found.changes();
+    let of_found = sets.len();
     sets.extend(removals.iter().map(|(_, fix)| slice::from_ref(fix)));
     let predictions = whatif.predict_each(&sets);
-    let (of_findings, of_removals) = predictions.split_at(findings.len());
+    let (of_found, of_removals) = predictions.split_at(of_found);
     let dependence = dependence(whatif, &removals, of_removals);
-    (advice::advise(context, findings, of_findings), dependence)
+    (advice::advise(context, found, of_found), dependence)
 }

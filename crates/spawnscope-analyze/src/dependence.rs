@@ -73,6 +73,11 @@ const NEARLY_ALL: f64 = 0.9;
 /// command.
 const MAJORITY: f64 = 0.5;
 
+/// Whether a program only launches the commands in its arguments or input.
+pub(crate) fn is_launcher(program: &[u8]) -> bool {
+    LAUNCHERS.contains(&program)
+}
+
 /// A command with its launches, and the time during which at least one of them existed.
 #[derive(Default)]
 struct Candidate {
@@ -158,7 +163,7 @@ fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_
     let nearly_all = whatif.unrecorded().0 as f64 * NEARLY_ALL;
     let maybe_wrappers = all.iter().zip(names).map(|(each, name)| {
         let is_around_all = each.count <= MAX_WRAPPER_LAUNCHES && each.saving[0].0 as f64 >= nearly_all;
-        is_shell(name) || LAUNCHERS.contains(name) || is_around_all
+        is_shell(name) || is_launcher(name) || is_around_all
     });
     let maybe_wrappers: Vec<bool> = maybe_wrappers.collect();
     let others = all.iter().zip(&maybe_wrappers).filter(|(_, maybe)| !**maybe);

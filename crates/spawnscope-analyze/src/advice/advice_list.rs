@@ -9,6 +9,7 @@ use crate::advice::finding::Finding;
 use crate::advice::owner::{ForeignCode, Owner};
 use crate::advice::phrases::name;
 use crate::advice::rules::{self, off_path};
+use crate::advice::sites;
 use crate::callers::CallerCounts;
 use crate::launch::base_name;
 use spawnscope_data::event::Nanos;
@@ -75,7 +76,7 @@ const MAX_CHARACTERS: usize = 60;
 impl AdviceList {
     /// Names of all rules.
     pub fn rules() -> impl Iterator<Item = &'static str> {
-        rules::ALL.iter().flat_map(|(names, _)| names.iter().copied())
+        rules::ALL.iter().flat_map(|(names, _)| names.iter().copied()).chain(sites::IDS)
     }
 
     /// Keeps only the findings of one rule. Drops the saving of several findings together, which is
@@ -98,23 +99,6 @@ impl AdviceList {
             });
             later[0].overlaps = overlaps.collect();
         }
-    }
-
-    /// Drops advice of a general rule if specific rules have advice about most of its launches, and
-    /// all findings of the general rule that are not worth fixing.
-    pub(super) fn drop_general(&mut self, general: &str) {
-        let specific: HashSet<u32> = self
-            .worth
-            .iter()
-            .filter(|advice| advice.finding.rule != general)
-            .flat_map(|advice| advice.finding.launches.iter().copied())
-            .collect();
-        self.worth.retain(|advice| {
-            let launches = &advice.finding.launches;
-            let covered = launches.iter().filter(|launch| specific.contains(launch)).count();
-            advice.finding.rule != general || covered * 2 <= launches.len()
-        });
-        self.not_worth.retain(|(_, advice)| advice.finding.rule != general);
     }
 
     /// For two rules with the same fix, drops advice of one rule whose launches are all contained

@@ -83,7 +83,8 @@ const SELF_DIRECTED: [&[u8]; 18] = [
 ];
 /// Rules whose fix is not in the code that requests the launches, but in the machine, the
 /// environment or the launched program.
-const FIXED_ELSEWHERE: [&str; 11] = [
+const FIXED_ELSEWHERE: [&str; 12] = [
+    "build-once",
     "loader",
     "loader-search",
     "off-path",

@@ -8,6 +8,8 @@ use super::phrases::{name, quoted};
 pub(super) struct SharedLine {
     /// `None` where the launches differ.
     words: Vec<Option<String>>,
+    /// What the words at each position have in common if they are an option with a value: `--filter=`. Otherwise empty.
+    options: Vec<String>,
 }
 
 impl SharedLine {
@@ -16,18 +18,29 @@ impl SharedLine {
         let mut lines =
             all.iter().map(|index| Some(context.launch(*index).execs.first()?.arguments().collect::<Vec<_>>()));
         let mut words: Vec<Option<&[u8]>> = lines.next()??.into_iter().map(Some).collect();
+        let mut options: Vec<&[u8]> = words.iter().flatten().map(|word| option_of(word)).collect();
         for line in lines {
             let line = line?;
+            options.resize(words.len().max(line.len()), b"");
+            for (at, option) in options.iter_mut().enumerate() {
+                *option = line.get(at).filter(|word| option_of(word) == *option).map_or(&b""[..], |_| *option);
+            }
             words.resize(words.len().max(line.len()), None);
             for (at, word) in words.iter_mut().enumerate() {
                 *word = word.filter(|word| line.get(at) == Some(word));
             }
         }
-        Some(SharedLine { words: words.into_iter().map(|word| word.map(name)).collect() })
+        let words = words.into_iter().map(|word| word.map(name)).collect();
+        Some(SharedLine { words, options: options.into_iter().map(name).collect() })
     }
 
     pub(super) fn len(&self) -> usize {
         self.words.len()
+    }
+
+    /// Returns how many words differ.
+    pub(super) fn differing(&self) -> usize {
+        self.words.iter().filter(|word| word.is_none()).count()
     }
 
     /// Returns the words before those that differ, if none is after them: `rm -f`.
@@ -46,8 +59,7 @@ impl SharedLine {
     /// Returns the command for `xargs` that passes it one input at a time: `-n1 php -l`, or `-I{} convert {} -strip`. `None` if the launches
     /// differ in several words.
     pub(super) fn for_each_input(&self) -> Option<String> {
-        let is_single = self.words.iter().filter(|word| word.is_none()).count() == 1;
-        is_single.then(|| match self.before_inputs() {
+        (self.differing() == 1).then(|| match self.before_inputs() {
             Some(command) => format!("-n1 {command}"),
             None => format!("-I{{}} {}", self.with_inputs("{}")),
         })
@@ -55,7 +67,15 @@ impl SharedLine {
 
     /// Returns the command with this text in place of each word that differs.
     pub(super) fn with_inputs(&self, input: &str) -> String {
-        let words = self.words.iter().map(|word| word.as_ref().map_or_else(|| input.to_owned(), |word| quoted(word)));
+        let words = self.words.iter().zip(&self.options);
+        let words =
+            words.map(|(word, option)| word.as_ref().map_or_else(|| format!("{option}{input}"), |word| quoted(word)));
         words.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Returns the part of an option with a value up to the value. Empty for other words.
+fn option_of(word: &[u8]) -> &[u8] {
+    let end = word.iter().position(|byte| *byte == b'=').filter(|_| word.starts_with(b"-"));
+    end.map_or(b"", |end| &word[..=end])
 }

@@ -5,12 +5,13 @@ use std::collections::HashSet;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
+use crate::advice::sites;
 use crate::tree::Forest;
 use spawnscope_data::units;
 
 /// Rules that select launches by their arguments.
 const RULES: [&str; 9] =
-    ["batch", "builtin", "grep-loop", "launch-loop", "many-files", "needless-shell", "per-item", "pipeline", "repeats"];
+    ["batch", "builtin", "grep-loop", sites::LOOP, "many-files", "needless-shell", "per-item", "pipeline", "repeats"];
 
 /// Adds how many more launches of the same programs by the same processes may belong to the
 /// finding.

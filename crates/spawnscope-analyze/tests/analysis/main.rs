@@ -15,6 +15,7 @@ mod advice_parents;
 mod advice_recipes;
 mod advice_repeats;
 mod advice_scanner;
+mod advice_sites;
 mod alike;
 mod attribution;
 mod build_labels;

@@ -11,7 +11,6 @@ mod growing_parent;
 mod interpreter_start;
 mod large_parent;
 mod late_reaping;
-pub(super) mod launch_loop;
 mod loader;
 mod make_oneshell;
 mod make_recursive;
@@ -26,7 +25,7 @@ mod pipelines;
 mod repeats;
 mod run_queue;
 mod scanner;
-mod serial_jobs;
+pub(super) mod serial_jobs;
 mod shell_code;
 mod shell_per_file;
 mod shims;
@@ -43,7 +42,7 @@ pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, each with the ids of its findings. The rules run in parallel. `run_queue` is first
 /// because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 33] = [
+pub(super) const ALL: [(&[&str], Rule); 32] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
     (&["batch"], batch::find),
@@ -54,7 +53,6 @@ pub(super) const ALL: [(&[&str], Rule); 33] = [
     (&["growing-parent"], growing_parent::find),
     (&["interpreter-start"], interpreter_start::find),
     (&["large-parent", "large-parent-pages"], large_parent::find),
-    (&[launch_loop::RULE], launch_loop::find),
     (&["late-reaping"], late_reaping::find),
     (&["loader", "loader-search"], loader::find),
     (&["make-oneshell"], make_oneshell::find),
@@ -69,7 +67,7 @@ pub(super) const ALL: [(&[&str], Rule); 33] = [
     (&["pipeline"], pipelines::find),
     (&["repeats"], repeats::find),
     (&["scanner"], scanner::find),
-    (&["serial"], serial_jobs::find),
+    (&[serial_jobs::RULE], serial_jobs::find),
     (&["shell-per-file"], shell_per_file::find),
     (&["shell-code"], shell_code::find),
     (&["shims"], shims::find),

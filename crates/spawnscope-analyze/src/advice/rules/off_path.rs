@@ -37,7 +37,7 @@ fn have_small_critical_share(context: &RuleContext<'_, '_>, critical: &[u64], la
 
 /// Returns the time on the critical path of each launch including its descendants. A launch that
 /// only waits for its children is on the path through them.
-fn critical_with_descendants(context: &RuleContext<'_, '_>) -> Vec<u64> {
+pub(in crate::advice) fn critical_with_descendants(context: &RuleContext<'_, '_>) -> Vec<u64> {
     let forest = context.forest();
     let mut sums: Vec<u64> = context.path.launches.iter().map(|charges| charges.total().0).collect();
     let tops: Vec<usize> = forest.roots.iter().chain(&forest.orphans).copied().collect();

@@ -15,6 +15,8 @@ use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
+/// Id of this rule.
+pub(in crate::advice) const RULE: &str = "serial";
 const MAX_FINDINGS: usize = 2;
 /// Minimum mean work of the launches, without their start-up. With less work it is better to merge
 /// or avoid the launches than to run them in parallel.
@@ -180,7 +182,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         units::counted(u64::from(cpus), "CPU", "CPUs")
     );
     let option = format!("--jobs={}={cpus}", selector(program, parent));
-    Finding::modelled("serial", title, all.to_vec())
+    Finding::modelled(RULE, title, all.to_vec())
         .evidence(evidence)
         .with_example(context)
         .fix(format!("run {cpus} of them at a time:"))

@@ -1,0 +1,130 @@
+//! Answers about sites: each part of the wall that depends on the launches of one program gets the cure that its arguments allow.
+
+use spawnscope_analyze::advice::{Advice, AdviceList};
+use spawnscope_data::event::{Language, LaunchId, Nanos, TaskId};
+
+use crate::builder::Spans;
+use crate::recordings::fix_of;
+use crate::serial::{Serial, WAIT4, advices, is_silent, only};
+use crate::slices::{created, ended};
+
+const BASH: &[&str] = &["/bin/bash", "x.sh"];
+/// Fewer launches than any rule requires.
+const COUNT: u64 = 4;
+const LONG: Spans = Spans { run: 80_000_000, ..Spans::USUAL };
+
+/// Returns the advice on `count` launches. Each `@` becomes the number of the round. `edit` changes each launch.
+fn advice_on(count: u64, argv: &[&str], spans: &Spans, edit: impl Fn(&mut Serial, LaunchId)) -> AdviceList {
+    let mut serial = Serial::with_command(BASH[0], BASH);
+    for number in 0..count {
+        let words: Vec<String> = argv.iter().map(|word| word.replace('@', &number.to_string())).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let launch = serial.launch_waiting(spans, Some((words[0], &words)), WAIT4);
+        edit(&mut serial, launch);
+    }
+    advices(&serial.finish())
+}
+
+fn keep(_: &mut Serial, _: LaunchId) {}
+
+fn evidence_of(advice: &Advice) -> String {
+    advice.finding.evidence.join("\n")
+}
+
+#[test]
+fn launches_with_the_same_arguments_are_made_once() {
+    let advice = only(&advice_on(COUNT, &["/opt/settings", "--get", "x"], &LONG, keep), "site");
+    assert_eq!(advice.finding.title, "bash launches settings 4 times with the same arguments");
+    assert!(fix_of(&advice).contains("answer=$("), "{advice:?}");
+    assert_eq!(advice.saving[0], Nanos((COUNT - 1) * LONG.total()));
+    assert!(evidence_of(&advice).contains(" of the wall depends on them"), "{advice:?}");
+    let unsure = only(&advice_on(COUNT, &["/usr/bin/curl", "http://localhost"], &LONG, keep), "site");
+    assert!(!fix_of(&unsure).contains("answer=$("), "its answer may change: {unsure:?}");
+}
+
+#[test]
+fn launches_that_differ_in_one_argument_keep_the_others() {
+    let advice = only(&advice_on(COUNT, &["/usr/bin/php", "-l", "f@.php"], &LONG, keep), "site");
+    assert_eq!(advice.finding.title, "bash launches php 4 times, with one different argument");
+    let advice = only(&advice_on(COUNT, &["/opt/lint", "-l", "f@", "--strict"], &LONG, keep), "site");
+    assert!(fix_of(&advice).contains("\n  /opt/lint -l INPUT... --strict\n"), "{advice:?}");
+    let filter = only(&advice_on(COUNT, &["/opt/t", "--filter=c@"], &LONG, keep), "site");
+    assert!(fix_of(&filter).contains("  /opt/t --filter=INPUT...\n"), "{filter:?}");
+    let [_, low, high] = advice.saving;
+    assert!(low < high && high >= Nanos((COUNT - 1) * LONG.total()), "a wide range: {:?}", advice.saving);
+}
+
+#[test]
+fn a_front_end_prepares_the_program_once() {
+    let built = Spans { run: 5_000_000, ..Spans::USUAL };
+    let found = advice_on(COUNT, &["/usr/bin/go", "run", "./gen", "C@"], &LONG, |serial, go| {
+        let row = serial.builder.row(go);
+        let begins = row.exit.unwrap().0 - built.total() - 1_000_000;
+        let child = serial.builder.launch(go, begins, &built, Some(("/tmp/go-build/gen", &["gen"])));
+        serial.builder.row(child).parent_task = Some(TaskId(go.0));
+        let row = serial.builder.row(child);
+        let [born, ends] = [row.created, row.zombie].map(|at| at.unwrap().0);
+        serial.slices.extend([created(child.0, born, built.queue), ended(child.0, born + built.queue, ends)]);
+    });
+    let advice = only(&found, "build-once");
+    assert_eq!(advice.finding.title, "bash launches go 4 times: each launch checks and links the program again");
+    assert!(fix_of(&advice).contains("go build -o PROGRAM PACKAGE once"), "{advice:?}");
+    let each = LONG.total() - built.total();
+    assert_eq!(advice.saving[0], Nanos((COUNT - 1) * each), "the built program still runs");
+    let other = only(&advice_on(COUNT, &["/usr/bin/go", "vet", "./p@"], &LONG, keep), "site");
+    assert!(!fix_of(&other).contains("go build"), "{other:?}");
+}
+
+#[test]
+fn a_missing_program_is_not_launched_at_all() {
+    let fail = |serial: &mut Serial, launch| serial.builder.row(launch).wait_status = Some(127 << 8);
+    let advice = only(&advice_on(COUNT, &["/bin/sh", "-c", "missing f@"], &LONG, fail), "site");
+    assert!(advice.finding.title.ends_with("which does not exist"), "{advice:?}");
+    assert!(fix_of(&advice).contains("install the program"), "{advice:?}");
+    assert_eq!(advice.saving[0], Nanos(COUNT * LONG.total()));
+}
+
+#[test]
+fn a_single_launch_that_holds_the_wall_is_named_with_its_line() {
+    let found = advice_on(1, &["/opt/slow-tool", "--alias"], &LONG, |serial, launch| {
+        let line = serial.builder.line(Language::Bash, "/home/me/.bashrc", 7, "");
+        serial.builder.set_call_chain(launch, &[line]);
+    });
+    let advice = only(&found, "site");
+    assert_eq!(advice.finding.title, "bash waits for one launch of slow-tool, at .bashrc:7");
+    assert!(evidence_of(&advice).contains(".bashrc:7"), "{advice:?}");
+    assert!(evidence_of(&advice).contains("in their own run"), "{advice:?}");
+    assert_eq!(advice.saving[0], Nanos(LONG.total()));
+}
+
+#[test]
+fn a_cheap_site_is_not_named() {
+    let mut serial = Serial::with_command(BASH[0], BASH);
+    serial.launch(&LONG, Some(("/opt/slow-tool", &["slow-tool"])));
+    let small = Spans { run: 6_000_000, ..Spans::USUAL };
+    serial.launch(&small, Some(("/opt/small-tool", &["small-tool"])));
+    let advice = only(&advices(&serial.finish()), "site");
+    assert!(advice.finding.title.contains("slow-tool"), "{advice:?}");
+}
+
+#[test]
+fn a_site_that_another_finding_covers_is_not_named_twice() {
+    let found = advice_on(30, &["/usr/bin/sha256sum", "f@"], &Spans::USUAL, keep);
+    assert!(!found.worth.is_empty() && is_silent(&found, "site") && is_silent(&found, "launch-loop"), "{found:?}");
+}
+
+#[test]
+fn a_wrapper_around_another_site_is_not_named() {
+    let found = advice_on(1, &["/bin/sh", "-c", "slow-tool; :"], &LONG, |serial, shell| {
+        let inside = Spans { run: LONG.run - 5_000_000, ..Spans::USUAL };
+        let row = serial.builder.row(shell);
+        let (begins, task) = (row.exit.unwrap().0 - inside.total() - 1_000_000, row.id.0);
+        let child = serial.builder.launch(shell, begins, &inside, Some(("/opt/slow-tool", &["slow-tool"])));
+        serial.builder.row(child).parent_task = Some(TaskId(task));
+        let row = serial.builder.row(child);
+        let [born, ends] = [row.created, row.zombie].map(|at| at.unwrap().0);
+        serial.slices.extend([created(child.0, born, inside.queue), ended(child.0, born + inside.queue, ends)]);
+    });
+    let titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
+    assert_eq!(titles.iter().filter(|title| title.contains("waits for one launch")).count(), 1, "{titles:?}");
+}
