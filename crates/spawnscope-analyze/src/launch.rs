@@ -310,6 +310,9 @@ impl FailedExec<'_> {
     }
 }
 
+/// How a shell ends the process of a program that it does not find.
+pub(crate) const NOT_FOUND: Outcome = Outcome::Code(127);
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {

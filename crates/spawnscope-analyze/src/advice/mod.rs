@@ -92,7 +92,7 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
 
 /// Adds the answers about sites that no finding of a rule answers.
 fn add_answers(list: &mut AdviceList, context: &RuleContext<'_, '_>, answers: Vec<Answer>, predictions: &[Prediction]) {
-    // To run launches at the same time does not answer why there are so many.
+    // Running launches at the same time does not reduce their number.
     let others = list.worth.iter().filter(|advice| advice.finding.rule != rules::serial_jobs::RULE);
     let others = others.map(|advice| (advice.finding.launches.as_slice(), advice.saving[0]));
     let others: Vec<(&[u32], Nanos)> = others.collect();

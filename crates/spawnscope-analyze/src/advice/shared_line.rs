@@ -3,6 +3,7 @@
 
 use super::context::RuleContext;
 use super::phrases::{name, quoted};
+use crate::launch::Exec;
 
 /// The words of the command lines, without those that differ.
 pub(super) struct SharedLine {
@@ -15,8 +16,7 @@ pub(super) struct SharedLine {
 impl SharedLine {
     /// Compares the command lines as the parents wrote them. `None` if not all are known. Where some are longer, they differ.
     pub(super) fn of(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<SharedLine> {
-        let mut lines =
-            all.iter().map(|index| Some(context.launch(*index).execs.first()?.arguments().collect::<Vec<_>>()));
+        let mut lines = all.iter().map(|index| Some(as_written(context.launch(*index).execs.first()?)));
         let mut words: Vec<Option<&[u8]>> = lines.next()??.into_iter().map(Some).collect();
         let mut options: Vec<&[u8]> = words.iter().flatten().map(|word| option_of(word)).collect();
         for line in lines {
@@ -72,6 +72,13 @@ impl SharedLine {
             words.map(|(word, option)| word.as_ref().map_or_else(|| format!("{option}{input}"), |word| quoted(word)));
         words.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Returns the arguments without the interpreter of a `#!` script, which the kernel inserts.
+fn as_written<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
+    let arguments: Vec<&[u8]> = exec.arguments().collect();
+    let script = arguments.iter().position(|argument| exec.interpreter().is_some() && *argument == exec.path());
+    arguments[script.unwrap_or(0)..].to_vec()
 }
 
 /// Returns the part of an option with a value up to the value. Empty for other words.

@@ -85,6 +85,18 @@ fn a_missing_program_is_not_launched_at_all() {
 }
 
 #[test]
+fn a_fork_for_a_missing_program_is_no_subshell() {
+    let mut serial = Serial::with_command(BASH[0], BASH);
+    for _ in 0..30 {
+        let fork = serial.launch(&Spans::USUAL, None);
+        serial.builder.row(fork).wait_status = Some(127 << 8);
+    }
+    let found = advices(&serial.finish());
+    assert_eq!(only(&found, "site").finding.title, "bash launches a missing program 30 times");
+    assert!(is_silent(&found, "bare-forks"), "{found:?}");
+}
+
+#[test]
 fn a_single_launch_that_holds_the_wall_is_named_with_its_line() {
     let found = advice_on(1, &["/opt/slow-tool", "--alias"], &LONG, |serial, launch| {
         let line = serial.builder.line(Language::Bash, "/home/me/.bashrc", 7, "");
@@ -93,7 +105,7 @@ fn a_single_launch_that_holds_the_wall_is_named_with_its_line() {
     let advice = only(&found, "site");
     assert_eq!(advice.finding.title, "bash waits for one launch of slow-tool, at .bashrc:7");
     assert!(evidence_of(&advice).contains(".bashrc:7"), "{advice:?}");
-    assert!(evidence_of(&advice).contains("in their own run"), "{advice:?}");
+    assert!(evidence_of(&advice).contains("in its own run"), "{advice:?}");
     assert_eq!(advice.saving[0], Nanos(LONG.total()));
 }
 

@@ -9,6 +9,7 @@ use crate::advice::finding::Finding;
 use crate::advice::phrases::{forks, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::{longest_frequent_groups, work_time};
+use crate::launch::NOT_FOUND;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::is_bare_fork;
 use crate::patterns::shells::Dialect;
@@ -27,7 +28,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let reported = forks_for_programs(context);
     let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&forest.launches) {
-        let is_reported = reported.contains(&index);
+        // A shell forks for a program that it does not find, too.
+        let is_reported = reported.contains(&index) || launch.outcome == NOT_FOUND;
         if is_reported || !is_bare_fork(forest, index as usize) || !does_little(context, index as usize) {
             continue;
         }

@@ -2,7 +2,6 @@
 
 use super::answer::Answer;
 use super::front_ends::{self, FrontEnd};
-use super::grouping::NOT_FOUND;
 use super::holders;
 use super::{BUILD, LOOP, SITE, Site};
 use crate::advice::context::RuleContext;
@@ -11,6 +10,7 @@ use crate::advice::languages::{how_to_keep_an_answer, without_launching};
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::{batch_option, options};
 use crate::advice::shared_line::SharedLine;
+use crate::launch::NOT_FOUND;
 use crate::patterns::queries::answer_of;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
@@ -78,7 +78,8 @@ fn removing(context: &RuleContext<'_, '_>, finding: Finding, keep: usize) -> Ans
 
 /// All launches failed.
 fn not_at_all(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Answer {
-    let title = format!("{}, which does not exist{}", title(site), place(context, site));
+    let which = if site.program.is_empty() { "" } else { ", which does not exist" };
+    let title = format!("{}{which}{}", title(site), place(context, site));
     let finding = Finding::modelled(SITE, title, site.launches.clone())
         .evidence("each ended with status 127, which shells use for programs that they do not find")
         .fix("remove the launch, or install the program")
@@ -144,6 +145,7 @@ fn many_per_launch(context: &RuleContext<'_, '_>, site: &Site<'_>, line: Option<
         _ => "",
     };
     let several = line.filter(|_| differing == 1).map(|line| format!("  {}", line.with_inputs("INPUT...")));
+    let is_selection = several.as_ref().is_some_and(|line| line.contains("=INPUT..."));
     let command = context.launch(all[0]).command.name;
     let size = all.len() as u32;
     let option = batch_option(context, (command, site.parent), b"", all, size);
@@ -156,6 +158,7 @@ fn many_per_launch(context: &RuleContext<'_, '_>, site: &Site<'_>, line: Option<
         .with_example(context)
         .fix(fix)
         .fix_lines(several)
+        .fix_lines(is_selection.then_some("or leave this option out, if it only selects a part of the work"))
         .fix(one_process(site.program, command))
         .limits("the upper end assumes that the launches repeat everything but a little work of their own; one process has one exit status and mixes the output")
         .predicted_by(Change::Batch(size), option);
@@ -194,11 +197,15 @@ fn in_process(context: &RuleContext<'_, '_>, site: &Site<'_>, line: Option<&Shar
     let options = options(context, &changes);
     let several = line.filter(|line| line.differing() == 1 && !is_lines);
     let several = several.map(|line| format!("  if it takes several inputs: {}", line.with_inputs("INPUT...")));
+    let command = context.launch(site.launches[0]).command.name;
+    let is_interpreted = !matches!(Runtime::named(command), Runtime::Native | Runtime::Make | Runtime::Shell);
+    let process = is_interpreted.then(|| format!("  {}", one_process(site.program, command)));
     let finding = Finding::modelled(LOOP, title, all)
         .evidence(evidence)
         .with_example(context)
         .fix_lines(how_to_launch_less(forest, site, is_lines))
         .fix_lines(several)
+        .fix_lines(process)
         .limits(
             "the parent may not be able to do this itself; the prediction keeps the work and removes only the launches",
         )

@@ -8,7 +8,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::rules::off_path::critical_with_descendants;
 use crate::advice::thresholds::is_mostly_tax_by_cpu_time;
 use crate::callers::CallSite;
-use crate::launch::{Launch, Outcome, base_name};
+use crate::launch::{Launch, NOT_FOUND, base_name};
 use crate::patterns::package_scripts::Call;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::runtimes::Runtime;
@@ -28,8 +28,6 @@ const LAUNCHERS: [&[u8]; 10] =
     [b"find", b"gfind", b"gmake", b"gxargs", b"make", b"ninja", b"parallel", b"xargs", b"cc", b"gcc"];
 /// Programs whose work the parent cannot do itself.
 const IRREPLACEABLE: [&[u8]; 3] = [b"sleep", b"sudo", b"ssh"];
-/// The exit status of a shell that did not find a program.
-pub(super) const NOT_FOUND: Outcome = Outcome::Code(127);
 
 /// The programs of the parent and of the launch.
 type Programs<'a> = (&'a [u8], &'a [u8]);
@@ -124,7 +122,7 @@ fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let parent = forest.parent(index as usize);
     launch.execs.len() == 1
         && forest.children(index as usize).is_empty()
-        && !parent.is_some_and(|parent| needless_shell(forest, parent as u32).is_some())
+        && parent.is_none_or(|parent| needless_shell(forest, parent as u32).is_none())
         && is_mostly_tax_by_cpu_time(context, index as usize)
 }
 

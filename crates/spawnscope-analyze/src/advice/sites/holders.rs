@@ -25,31 +25,31 @@ pub(super) fn evidence(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<St
     let charges = all.iter().map(|index| &context.path.launches[*index as usize]);
     let (own, tax) = charges.fold((0, 0), |(own, tax), each| (own + each.get(Phase::Run).0, tax + each.tax().0));
     let below = site.critical.since(Nanos(own + tax));
+    let (takes, their, they_launch) = match all.len() {
+        1 => ("it takes".to_owned(), "its", "it launches"),
+        several => (format!("{} take", launches(several)), "their", "they launch"),
+    };
     let mut parts =
-        vec![format!("{} in their own run", time(Nanos(own))), format!("{} as launch tax", time(Nanos(tax)))];
+        vec![format!("{} in {their} own run", time(Nanos(own))), format!("{} as launch tax", time(Nanos(tax)))];
     if let Some((program, critical)) = largest_descendant(context, all) {
-        parts.push(format!("{} in what they launch, {} of it in {}", time(below), time(critical), name(program)));
+        parts.push(format!("{} in what {they_launch}, {} of it in {}", time(below), time(critical), name(program)));
     }
-    let take = if all.len() == 1 { "takes" } else { "take" };
-    let mut sentences = vec![
-        format!("{} {take} {} in all", launches(all.len()), time(spent)),
-        format!("on the critical path: {}", parts.join(", ")),
-    ];
+    let mut sentences =
+        vec![format!("{takes} {} in all", time(spent)), format!("on the critical path: {}", parts.join(", "))];
     sentences.extend(start_up(context, all, spent));
-    sentences.extend(waiting(context, all, spent, below));
+    sentences.extend(waiting(context, all, below));
     sentences
 }
 
 /// Returns a sentence about launches that mostly wait, and not for what they launch.
-fn waiting(context: &RuleContext<'_, '_>, all: &[u32], spent: Nanos, below: Nanos) -> Option<String> {
+fn waiting(context: &RuleContext<'_, '_>, all: &[u32], below: Nanos) -> Option<String> {
     let used = all.iter().map(|index| context.launch(*index).cpu_phases.get(Phase::Run));
     let used = Nanos(used.collect::<Option<Vec<Nanos>>>()?.iter().map(|cpu| cpu.0).sum());
-    let is_waiting = ((used.0 + below.0) as f64) < MOSTLY * spent.0 as f64;
+    let run = context.total_phase(all, Phase::Run);
+    let is_waiting = ((used.0 + below.0) as f64) < MOSTLY * run.0 as f64;
+    let they = if all.len() == 1 { "its run uses a CPU" } else { "their runs use a CPU" };
     is_waiting.then(|| {
-        format!(
-            "they run on a CPU for only {}: they mostly wait, such as for a CPU, a disk, the network or a timer",
-            time(used)
-        )
+        format!("{they} for only {}; the rest is a wait for a CPU, a disk, the network or a timer", time(used))
     })
 }
 
