@@ -58,7 +58,7 @@ impl<'a> Joiner<'a> {
         Launch {
             id: row.id,
             parent: row.parent.into(),
-            creator: row.parent_task.into(),
+            parent_task: row.parent_task.into(),
             depth: 0,
             pid: row.pid,
             origin: row.origin,
@@ -110,7 +110,7 @@ impl<'a> Joiner<'a> {
         Exec {
             enter: row.enter.into(),
             returned: row.returned.into(),
-            loaded: end_of_load(row.has_loader, row.returned, row.load_end).into(),
+            load_end: end_of_load(row.has_loader, row.returned, row.load_end).into(),
             has_loader: row.has_loader,
             argv_cut: row.argv_bytes > texts.get(row.argv).len() as u64,
             load_opens: row.load_opens,

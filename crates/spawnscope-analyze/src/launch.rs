@@ -15,7 +15,7 @@ pub struct Launch<'a> {
     /// The process that requested it, even if that process is not recorded.
     pub parent: MaybeKnown<LaunchId>,
     /// The thread that requested it.
-    pub creator: MaybeKnown<TaskId>,
+    pub parent_task: MaybeKnown<TaskId>,
     /// Depth in its tree.
     pub depth: u32,
     /// Pid in the pid namespace of the recorder.
@@ -212,7 +212,7 @@ pub struct Exec<'a> {
     /// When it returned to user space.
     pub returned: MaybeKnown,
     /// When the dynamic loader was done. Equals `returned` for a static program.
-    pub loaded: MaybeKnown,
+    pub load_end: MaybeKnown,
     /// Whether the program has a dynamic loader.
     pub has_loader: Option<bool>,
     /// Whether the recorded arguments are truncated.
@@ -271,7 +271,7 @@ impl<'a> Exec<'a> {
     /// Returns the time in its dynamic loader.
     #[must_use]
     pub fn load(&self) -> Option<Nanos> {
-        Some(self.loaded.get()?.since(self.returned.get()?))
+        Some(self.load_end.get()?.since(self.returned.get()?))
     }
 
     /// Returns its arguments, each terminated by NUL.

@@ -97,7 +97,7 @@ fn wall_cuts(
         };
         cuts.extend(before.map(|ends| cut(ends, exec.enter.get())));
         cuts.push(cut(Phase::Exec, exec.returned.get()));
-        cuts.push(cut(Phase::Load, exec.loaded.get()));
+        cuts.push(cut(Phase::Load, exec.load_end.get()));
     }
     cuts.push(cut(Phase::Run, unfinished.or(at.exit.get())));
     if unfinished.is_none() {

@@ -52,7 +52,7 @@ impl SliceCollection {
         }
         let tasks = Tasks::new(forest, others);
         let launches = forest.launches.iter();
-        let launch_creators = launches.map(|launch| (TaskId(launch.id.0), launch.creator.get()));
+        let launch_creators = launches.map(|launch| (TaskId(launch.id.0), launch.parent_task.get()));
         for (task, creator) in launch_creators.chain(thread_rows.iter().map(|row| (row.task, row.creator))) {
             if let Some(index) = tasks.thread(task) {
                 threads[index as usize].creator = creator.and_then(|creator| tasks.thread(creator)).into();

@@ -116,11 +116,11 @@ pub const UNKNOWN_COUNT: u32 = 0xffff_ffff;
 /// child runs on the caller's stack or on a copy of it.
 pub const CLONE_ON_OWN_STACK: u64 = 0x4000_0000_0000_0000;
 
-/// `cache`: the loader did not try to open /etc/ld.so.cache.
+/// `load_cache`: the loader did not try to open /etc/ld.so.cache.
 pub const CACHE_NOT_TRIED: u32 = 0;
-/// `cache`: the loader opened /etc/ld.so.cache.
+/// `load_cache`: the loader opened /etc/ld.so.cache.
 pub const CACHE_OPENED: u32 = 1;
-/// `cache`: the loader failed to open /etc/ld.so.cache.
+/// `load_cache`: the loader failed to open /etc/ld.so.cache.
 pub const CACHE_FAILED: u32 = 2;
 
 /// `loader`: the image has no interpreter.
@@ -130,15 +130,15 @@ pub const LOADER_DONE: u32 = 1;
 /// `loader`: the image has an interpreter, but the end of its work was not observed.
 pub const LOADER_UNKNOWN: u32 = 2;
 
-/// `left`, the reason why a thread is off-CPU: it was just created and has never run.
+/// `reason` why a thread is off-CPU: it was just created and has never run.
 pub const LEFT_CREATED: u32 = 0;
-/// `left`: preempted while runnable.
+/// `reason`: preempted while runnable.
 pub const LEFT_PREEMPTED: u32 = 1;
-/// `left`: interruptible sleep.
+/// `reason`: interruptible sleep.
 pub const LEFT_INTERRUPTIBLE: u32 = 2;
-/// `left`: uninterruptible sleep.
+/// `reason`: uninterruptible sleep.
 pub const LEFT_UNINTERRUPTIBLE: u32 = 3;
-/// `left`: stopped.
+/// `reason`: stopped.
 pub const LEFT_STOPPED: u32 = 4;
 
 /// `object_kind`: the thread does not wait for an object, or the object is unknown. The other kinds are numbered from 1, in the
@@ -176,7 +176,8 @@ pub struct WireHeader {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireLaunch {
     pub header: WireHeader,
-    pub entered: u64,
+    /// When the creator entered the call.
+    pub create: u64,
     pub parent: u64,
     pub parent_task: u64,
     /// The parent in the kernel's sense, which reaps the process. With CLONE_PARENT it is not the creator. 0: it is not followed.
@@ -186,15 +187,15 @@ pub struct WireLaunch {
     pub parent_rss_pages: u64,
     pub parent_table_bytes: u64,
     /// When the creator's surrounding calls before this launch began (`surrounding_since`); 0: there were none.
-    pub prepared: u64,
+    pub prepare: u64,
     /// When the creator's surrounding calls after its last reaping ended (`tidied`); 0: there were none.
-    pub tidied: u64,
+    pub parent_tidied: u64,
     /// Number of the system call that created the process; negative if its entry was not observed.
     pub syscall: i32,
     pub pid: u32,
     pub pid_for_reaper: u32,
     /// Minor faults of the creator since its last launch or reaping; UNKNOWN_COUNT before the first.
-    pub faults: u32,
+    pub parent_faults: u32,
 }
 
 /// A thread was created.
@@ -222,7 +223,7 @@ pub struct WireAdopted {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecFailed {
     pub header: WireHeader,
-    pub entered: u64,
+    pub enter: u64,
     pub errno: i32,
     pub path_bytes: u32,
 }
@@ -234,13 +235,13 @@ pub struct WireExecFailed {
 pub struct WireExecuted {
     pub header: WireHeader,
     pub first_run: u64,
-    pub entered: u64,
-    pub cpu_at_entry: u64,
-    /// Size of the complete argv in bytes, of which `argv_bytes` were copied.
-    pub argv_total: u64,
+    pub enter: u64,
+    pub enter_cpu: u64,
+    /// Size of the complete argv in bytes, of which `copied_argv_bytes` were copied.
+    pub argv_bytes: u64,
     pub path_bytes: u32,
     pub interpreter_bytes: u32,
-    pub argv_bytes: u32,
+    pub copied_argv_bytes: u32,
     pub cwd_bytes: u32,
     /// Whether the walk of the working directory reached the root.
     pub cwd_complete: u32,
@@ -259,17 +260,17 @@ pub struct WireExecuted {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireLoaded {
     pub header: WireHeader,
-    pub exec_returned: u64,
-    pub cpu_at_return: u64,
+    pub returned: u64,
+    pub return_cpu: u64,
     pub load_end: u64,
-    pub cpu_at_load_end: u64,
+    pub load_cpu: u64,
     pub loader: u32,
     /// Number of files that the loader opened up to `load_end`.
-    pub opens: u32,
+    pub load_opens: u32,
     /// Number of failed lookups up to `load_end`.
-    pub failed_opens: u32,
+    pub load_failed_opens: u32,
     /// CACHE_*.
-    pub cache: u32,
+    pub load_cache: u32,
 }
 
 /// A thread begins to exit.
@@ -284,12 +285,12 @@ pub struct WireExited {
     /// CPU time of the thread when its program began its work; 0: not observed.
     pub work_cpu: u64,
     /// Resident pages of the process; 0 if the kernel has already freed its memory.
-    pub rss_pages: u64,
+    pub exit_rss_pages: u64,
     pub wait_status: i32,
     /// 1: the last thread of its process.
     pub last_thread: u32,
     /// Minor faults of the thread since its last launch or reaping; UNKNOWN_COUNT if it had none.
-    pub faults: u32,
+    pub exit_faults: u32,
     pub reserved: u32,
 }
 
@@ -303,7 +304,7 @@ pub struct WireGone {
     pub cpu: u64,
     pub zombie: u64,
     /// 1: the process needs no reaping, or has already been reaped.
-    pub released: u32,
+    pub auto_reaped: u32,
     /// Number of system calls that the thread entered since `on`.
     pub calls: u32,
 }
@@ -327,7 +328,7 @@ pub struct WireSlice {
     pub argument: u64,
     pub waker: WireWaker,
     pub syscall: i32,
-    pub left: u32,
+    pub reason: u32,
     pub object_inode: u64,
     pub object_device: u32,
     pub object_kind: u32,

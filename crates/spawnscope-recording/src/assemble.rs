@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use spawnscope_data::event::{
-    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Nanos, Pid, Sampled, Slice,
+    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Nanos, Pid, Sampled, Slice,
 };
 use spawnscope_data::event::{TaskId, Waker};
 
@@ -131,8 +131,8 @@ impl Assembler {
             EventKind::Released { pid } => self.apply_released(at, launch, *pid),
             EventKind::Launched(launched) => self.apply_launched(at, launch, launched),
             EventKind::ThreadStarted { tid, creator } => self.apply_thread_started(at, launch, task, *tid, *creator),
-            EventKind::ExecFailed { entered, path, errno } => {
-                self.apply_exec_failed(at, launch, *entered, path, *errno);
+            EventKind::ExecFailed { enter, path, errno } => {
+                self.apply_exec_failed(at, launch, *enter, path, *errno);
             }
             EventKind::Executed(executed) => self.apply_executed(launch, executed),
             EventKind::Loaded(loaded) => self.apply_loaded(launch, loaded),
@@ -144,7 +144,7 @@ impl Assembler {
             EventKind::Reaped { pid } => self.apply_reaped(at, launch, *pid),
             EventKind::Slice(slice) => {
                 self.set_first_run(at, launch, task, slice);
-                let back = (slice.left != LeftCpu::Ended).then_some(at);
+                let back = (slice.reason != LeftCpu::Ended).then_some(at);
                 self.add_slice(back, launch, task, slice);
             }
             EventKind::LastSeen(slice) => self.add_slice(None, launch, task, slice),
@@ -256,7 +256,7 @@ impl Assembler {
     }
 
     fn apply_launched(&mut self, at: Nanos, id: LaunchId, launched: &Launched) {
-        let [entered, prepared, parent_tidied] = [launched.entered, launched.prepared, launched.parent_tidied]
+        let [create, prepare, parent_tidied] = [launched.create, launched.prepare, launched.parent_tidied]
             .map(|instant| instant.map(|instant| self.relative(instant)));
         self.give_pid(launched.pid, id);
         self.launch(launched.parent);
@@ -268,13 +268,13 @@ impl Assembler {
         row.parent_task = Some(launched.parent_task);
         row.origin = Origin::Launched;
         row.mechanism = launched.mechanism;
-        row.create = entered;
+        row.create = create;
         row.created = Some(at);
-        row.prepare = prepared;
+        row.prepare = prepare;
         row.parent_tidied = parent_tidied;
         row.parent_faults = launched.parent_faults;
-        row.parent_rss_bytes = launched.parent_memory.map(|memory| memory.rss_bytes);
-        row.parent_table_bytes = launched.parent_memory.map(|memory| memory.page_table_bytes);
+        row.parent_rss_bytes = launched.parent_rss_bytes;
+        row.parent_table_bytes = launched.parent_table_bytes;
     }
 
     fn apply_called(&mut self, id: LaunchId, chain: &Chain) {
@@ -305,11 +305,11 @@ impl Assembler {
         self.batch.threads.push(thread);
     }
 
-    fn apply_exec_failed(&mut self, at: Nanos, launch: LaunchId, entered: Nanos, path: &[u8], errno: i32) {
+    fn apply_exec_failed(&mut self, at: Nanos, launch: LaunchId, enter: Nanos, path: &[u8], errno: i32) {
         self.launch(launch);
         let row = FailedExecRow {
             launch,
-            enter: self.relative(entered),
+            enter: self.relative(enter),
             returned: at,
             path: self.interner.intern(path),
             errno,
@@ -325,9 +325,9 @@ impl Assembler {
         self.next_exec += 1;
         let state = self.launch(launch);
         state.set_first_run(first_run);
-        if let Some(closing) = executed.closing {
-            state.row.setup_closes = Some(closing.calls);
-            state.row.setup_close_span = Some(closing.span);
+        if executed.setup_closes.is_some() {
+            state.row.setup_closes = executed.setup_closes;
+            state.row.setup_close_span = executed.setup_close_span;
         }
         let before = state.add_exec(exec);
         self.batch.execs.extend(before);
@@ -339,8 +339,8 @@ impl Assembler {
         let omitted_bytes = executed.argv_bytes.saturating_sub(executed.argv.len() as u64);
         ExecRow {
             launch,
-            enter: executed.entered.map(|entered| self.relative(entered)),
-            enter_cpu: executed.entered.map(|_| executed.cpu_at_entry),
+            enter: executed.enter.map(|enter| self.relative(enter)),
+            enter_cpu: executed.enter_cpu,
             path: self.interner.intern(&executed.path),
             interpreter: executed.interpreter.as_deref().map(|path| self.interner.intern(path)),
             argv: argv.id,
@@ -352,12 +352,9 @@ impl Assembler {
     }
 
     fn apply_loaded(&mut self, launch: LaunchId, loaded: &Loaded) {
-        let returned = self.relative(loaded.exec_returned);
-        let loader = match loaded.loader {
-            Loader::Done { at, cpu, search } => Loader::Done { at: self.relative(at), cpu, search },
-            other => other,
-        };
-        self.launch(launch).complete_exec(returned, loaded.cpu_at_return, loader);
+        let returned = self.relative(loaded.returned);
+        let load_end = loaded.load_end.map(|load_end| self.relative(load_end));
+        self.launch(launch).complete_exec(returned, load_end, loaded);
     }
 
     fn apply_exited(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: &Exited) {
@@ -428,7 +425,7 @@ impl Assembler {
             on_span: slice.on.map(|on| slice.off.since(on)),
             off_span: back.map(|back| back.since(off)),
             wake_span,
-            reason: slice.left,
+            reason: slice.reason,
             syscall: slice.syscall.and_then(|syscall| u16::try_from(syscall.number).ok()),
             argument: slice.syscall.map(|syscall| syscall.argument),
             waker,
@@ -449,7 +446,7 @@ impl Assembler {
 
 /// Whether a slice ends with the first instruction of a process.
 fn is_first_slice(slice: &Slice, launch: LaunchId, task: TaskId) -> bool {
-    slice.left == LeftCpu::Created && task.0 == launch.0
+    slice.reason == LeftCpu::Created && task.0 == launch.0
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use spawnscope_data::event::{
-    Calibration, Chain, Closing, Constant, Event, EventKind, Executed, Exited, Frame, Language, LaunchId, Launched,
-    LeftCpu, LibrarySearch, Loaded, Loader, Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Sampled, Slice,
-    Syscall, TaskId, Wake, Waker,
+    Calibration, Chain, Constant, Event, EventKind, Executed, Exited, Frame, Language, LaunchId, Launched, LeftCpu,
+    Loaded, Mechanism, Nanos, Object, ObjectKind, Pid, Sampled, Slice, Syscall, TaskId, Wake, Waker,
 };
 
 use crate::ends::{Ending, Header};
@@ -69,11 +68,12 @@ pub(super) fn launched(at: u64, parent: LaunchId, child: LaunchId, pid: i32) -> 
         pid: Pid(pid),
         pid_for_reaper: Pid(pid),
         mechanism: Some(Mechanism::Fork),
-        entered: Some(instant(at.saturating_sub(50))),
-        prepared: Some(instant(at.saturating_sub(60))),
+        create: Some(instant(at.saturating_sub(50))),
+        prepare: Some(instant(at.saturating_sub(60))),
         parent_tidied: Some(instant(at.saturating_sub(80))),
         parent_faults: Some(5),
-        parent_memory: Some(ParentMemory { rss_bytes: 4_000_000, page_table_bytes: 80_000 }),
+        parent_rss_bytes: Some(4_000_000),
+        parent_table_bytes: Some(80_000),
     });
     event(at, child, kind)
 }
@@ -82,39 +82,43 @@ pub(super) fn executed(at: u64, launch: LaunchId, argv: &str) -> Event {
     let argv: Vec<u8> = argv.split(' ').flat_map(|argument| [argument.as_bytes(), b"\0"].concat()).collect();
     let kind = EventKind::Executed(Executed {
         first_run: Some(instant(at - 20)),
-        entered: Some(instant(at - 10)),
-        cpu_at_entry: Nanos(10),
+        enter: Some(instant(at - 10)),
+        enter_cpu: Some(Nanos(10)),
         path: b"/usr/bin/dirname".to_vec(),
-        interpreter: None,
         argv_bytes: argv.len() as u64,
         argv,
         cwd: Some(b"/work".to_vec()),
         variables: b"CARGO_PKG_NAME=serde\0".to_vec(),
-        closing: Some(Closing { calls: 3, span: Nanos(4) }),
+        setup_closes: Some(3),
+        setup_close_span: Some(Nanos(4)),
+        ..Executed::default()
     });
     event(at, launch, kind)
 }
 
 pub(super) fn loaded(at: u64, launch: LaunchId) -> Event {
-    let loader = Loader::Done {
-        at: instant(at),
-        cpu: Nanos(40),
-        search: Some(LibrarySearch { opens: 2, failed_opens: 1, opened_cache: Some(true) }),
-    };
-    let kind = EventKind::Loaded(Loaded { exec_returned: instant(at - 5), cpu_at_return: Nanos(20), loader });
+    let kind = EventKind::Loaded(Loaded {
+        returned: instant(at - 5),
+        return_cpu: Nanos(20),
+        has_loader: true,
+        load_end: Some(instant(at)),
+        load_cpu: Some(Nanos(40)),
+        load_opens: Some(2),
+        load_failed_opens: Some(1),
+        load_cache: Some(true),
+    });
     event(at, launch, kind)
 }
 
 pub(super) fn exited(at: u64, launch: LaunchId) -> Event {
     let kind = EventKind::Exited(Exited {
-        first_run: None,
         exit_group_entered: Some(instant(at - 5)),
         last_thread: true,
         wait_status: Some(0),
         cpu: Some(Nanos(90)),
-        work_cpu: None,
-        faults: Some(7),
-        rss_bytes: Some(8_192),
+        exit_faults: Some(7),
+        exit_rss_bytes: Some(8_192),
+        ..Exited::default()
     });
     event(at, launch, kind)
 }
@@ -127,11 +131,11 @@ pub(super) fn reaped(at: u64, parent: LaunchId, pid: i32) -> Event {
     event(at, parent, EventKind::Reaped { pid: Pid(pid) })
 }
 
-pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
+pub(super) fn slice(at: u64, launch: LaunchId, reason: LeftCpu) -> Event {
     let kind = EventKind::Slice(Slice {
-        on: (left != LeftCpu::Created).then(|| instant(at - 30)),
+        on: (reason != LeftCpu::Created).then(|| instant(at - 30)),
         off: instant(at - 10),
-        left,
+        reason,
         syscall: Some(Syscall { number: 61, argument: u64::MAX }),
         calls: Some(7),
         object: Some(Object { kind: ObjectKind::Fifo, device: 42, inode: 4_242 }),
@@ -174,7 +178,7 @@ pub(super) fn sampled(at: u64, span: u64, is_waiting: bool, function: &str) -> E
 }
 
 fn exec_failed(at: u64, launch: LaunchId, path: &str) -> Event {
-    let kind = EventKind::ExecFailed { entered: instant(at - 5), path: path.as_bytes().to_vec(), errno: 2 };
+    let kind = EventKind::ExecFailed { enter: instant(at - 5), path: path.as_bytes().to_vec(), errno: 2 };
     event(at, launch, kind)
 }
 
@@ -205,20 +209,16 @@ pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
 pub(super) fn at_real_pace(mut event: Event) -> Event {
     stretch(&mut event.at);
     match &mut event.kind {
-        EventKind::Launched(launched) => launched.entered.iter_mut().for_each(stretch),
-        EventKind::ExecFailed { entered, .. } => stretch(entered),
+        EventKind::Launched(launched) => launched.create.iter_mut().for_each(stretch),
+        EventKind::ExecFailed { enter, .. } => stretch(enter),
         EventKind::Executed(executed) => {
-            executed.first_run.iter_mut().chain(&mut executed.entered).for_each(stretch);
-            stretch_span(&mut executed.cpu_at_entry);
-            executed.closing.iter_mut().for_each(|closing| stretch_span(&mut closing.span));
+            executed.first_run.iter_mut().chain(&mut executed.enter).for_each(stretch);
+            executed.enter_cpu.iter_mut().for_each(stretch_span);
+            executed.setup_close_span.iter_mut().for_each(stretch_span);
         }
         EventKind::Loaded(loaded) => {
-            stretch(&mut loaded.exec_returned);
-            stretch_span(&mut loaded.cpu_at_return);
-            if let Loader::Done { at, cpu, .. } = &mut loaded.loader {
-                stretch(at);
-                stretch_span(cpu);
-            }
+            [&mut loaded.returned].into_iter().chain(&mut loaded.load_end).for_each(stretch);
+            [&mut loaded.return_cpu].into_iter().chain(&mut loaded.load_cpu).for_each(stretch_span);
         }
         EventKind::Exited(exited) => {
             exited.first_run.iter_mut().chain(&mut exited.exit_group_entered).for_each(stretch);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use spawnscope_data::event::{Exited, LaunchId, Loader, Nanos, Pid, TaskId};
+use spawnscope_data::event::{Exited, LaunchId, Loaded, Nanos, Pid, TaskId};
 
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, ThreadRow};
 
@@ -100,19 +100,17 @@ impl UnfinishedLaunch {
     }
 
     /// Completes the latest exec when its image is loaded.
-    pub(super) fn complete_exec(&mut self, returned: Nanos, return_cpu: Nanos, loader: Loader) {
+    pub(super) fn complete_exec(&mut self, returned: Nanos, load_end: Option<Nanos>, loaded: &Loaded) {
         let Some(loading) = &mut self.exec else { return };
         let row = &mut loading.exec.row;
         row.returned = Some(returned);
-        row.return_cpu = Some(return_cpu);
-        row.has_loader = Some(loader != Loader::None);
-        if let Loader::Done { at, cpu, search } = loader {
-            row.load_end = Some(at);
-            row.load_cpu = Some(cpu);
-            row.load_opens = search.map(|search| search.opens);
-            row.load_failed_opens = search.map(|search| search.failed_opens);
-            row.load_cache = search.and_then(|search| search.opened_cache);
-        }
+        row.return_cpu = Some(loaded.return_cpu);
+        row.has_loader = Some(loaded.has_loader);
+        row.load_end = load_end;
+        row.load_cpu = loaded.load_cpu;
+        row.load_opens = loaded.load_opens;
+        row.load_failed_opens = loaded.load_failed_opens;
+        row.load_cache = loaded.load_cache;
         loading.is_written = false;
     }
 
@@ -150,8 +148,8 @@ impl UnfinishedLaunch {
         }
         if task.0 == self.row.id.0 {
             self.row.work_cpu = exited.work_cpu;
-            self.row.exit_faults = exited.faults;
-            self.row.exit_rss_bytes = exited.rss_bytes;
+            self.row.exit_faults = exited.exit_faults;
+            self.row.exit_rss_bytes = exited.exit_rss_bytes;
         }
         let thread = self.threads.remove(&task)?;
         Some(ThreadRow { ended: Some(at), cpu: exited.cpu, ..thread })

@@ -191,7 +191,7 @@ impl<'f, 'a> Collection<'f, 'a> {
     /// Whether another thread than this one requested a launch. Threads of a runtime, such as the
     /// supervisor of a thread pool, sleep on timers while another thread waits for the launch.
     fn is_by_other_thread(&self, launch: usize, thread: ThreadIndex) -> bool {
-        let creator = self.forest.launches[launch].creator.get();
+        let creator = self.forest.launches[launch].parent_task.get();
         creator.is_some_and(|task| self.timelines.thread(task).is_some_and(|creator| creator != thread))
     }
 

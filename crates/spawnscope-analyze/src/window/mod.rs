@@ -132,7 +132,7 @@ fn main_thread(forest: &Forest<'_>, owner: usize, span: WindowSpan) -> TaskId {
     for child in forest.children(owner) {
         let child = &forest.launches[*child];
         let is_inside = child.birth().is_some_and(|birth| span.from <= birth && birth < span.to);
-        if let Some(creator) = child.creator.get().filter(|_| is_inside) {
+        if let Some(creator) = child.parent_task.get().filter(|_| is_inside) {
             *counts.entry(creator).or_default() += 1;
         }
     }

@@ -13,8 +13,8 @@ use crate::callers::make::makefiles::Makefiles;
 use crate::clone_call::CloneCall;
 use crate::wire::*;
 use spawnscope_data::event::{
-    Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
-    Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, variables,
+    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Mechanism, Nanos, Object,
+    ObjectKind, Pid, Slice, Syscall, TaskId, variables,
 };
 
 /// The chains decoded so far. Most launches have the call site of an earlier one.
@@ -92,7 +92,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
             events.push(event(&header, last_slice(&gone)));
             EventKind::Gone {
                 zombie: observed(gone.zombie),
-                auto_reaped: gone.released != 0,
+                auto_reaped: gone.auto_reaped != 0,
                 cpu: Some(Nanos(gone.cpu)),
             }
         }
@@ -144,6 +144,10 @@ fn observed(instant: u64) -> Option<Nanos> {
     (instant != 0).then_some(Nanos(instant))
 }
 
+fn known(count: u32) -> Option<u32> {
+    (count != UNKNOWN_COUNT).then_some(count)
+}
+
 pub(super) fn pid(number: u32) -> Pid {
     Pid(i32::try_from(number).unwrap_or(0))
 }
@@ -162,6 +166,7 @@ fn mechanism(launch: &WireLaunch) -> Option<Mechanism> {
 }
 
 fn decode_launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
+    let has_memory = launch.parent_table_bytes != 0;
     Launched {
         parent: LaunchId(launch.parent),
         parent_task: TaskId(launch.parent_task),
@@ -169,14 +174,12 @@ fn decode_launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
         pid: pid(launch.pid),
         pid_for_reaper: pid(launch.pid_for_reaper),
         mechanism: mechanism(launch),
-        entered: observed(launch.entered),
-        prepared: observed(launch.prepared),
-        parent_tidied: observed(launch.tidied),
-        parent_faults: (launch.faults != UNKNOWN_COUNT).then_some(launch.faults),
-        parent_memory: (launch.parent_table_bytes != 0).then_some(ParentMemory {
-            rss_bytes: launch.parent_rss_pages.saturating_mul(page_bytes),
-            page_table_bytes: launch.parent_table_bytes,
-        }),
+        create: observed(launch.create),
+        prepare: observed(launch.prepare),
+        parent_tidied: observed(launch.parent_tidied),
+        parent_faults: known(launch.parent_faults),
+        parent_rss_bytes: has_memory.then_some(launch.parent_rss_pages.saturating_mul(page_bytes)),
+        parent_table_bytes: has_memory.then_some(launch.parent_table_bytes),
     }
 }
 
@@ -190,28 +193,28 @@ fn decode_adopted(adopted: &WireAdopted) -> EventKind {
 
 fn decode_exec_failed(failed: &WireExecFailed, rest: &[u8]) -> Option<EventKind> {
     let path = until_nul(rest.get(..failed.path_bytes as usize)?);
-    Some(EventKind::ExecFailed { entered: Nanos(failed.entered), path, errno: failed.errno })
+    Some(EventKind::ExecFailed { enter: Nanos(failed.enter), path, errno: failed.errno })
 }
 
 fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
     let (path, rest) = rest.split_at_checked(executed.path_bytes as usize)?;
     let (interpreter, rest) = rest.split_at_checked(executed.interpreter_bytes as usize)?;
-    let (argv, rest) = rest.split_at_checked(executed.argv_bytes as usize)?;
+    let (argv, rest) = rest.split_at_checked(executed.copied_argv_bytes as usize)?;
     let (cwd, rest) = rest.split_at_checked(executed.cwd_bytes as usize)?;
     let (beginning, rest) = rest.split_at_checked(executed.environment_bytes as usize)?;
     let (end, _) = rest.split_at_checked(executed.environment_end_bytes as usize)?;
     Some(Executed {
         first_run: observed(executed.first_run),
-        entered: observed(executed.entered),
-        cpu_at_entry: Nanos(executed.cpu_at_entry),
+        enter: observed(executed.enter),
+        enter_cpu: observed(executed.enter).map(|_| Nanos(executed.enter_cpu)),
         path: until_nul(path),
         interpreter: (!interpreter.is_empty()).then(|| until_nul(interpreter)),
         argv: argv.to_vec(),
-        argv_bytes: executed.argv_total,
+        argv_bytes: executed.argv_bytes,
         cwd: (executed.cwd_complete != 0).then(|| join_components(cwd)),
         variables: allowed_variables(beginning, end),
-        closing: (executed.setup_closes != UNKNOWN_COUNT)
-            .then_some(Closing { calls: executed.setup_closes, span: Nanos(executed.setup_close_span) }),
+        setup_closes: known(executed.setup_closes),
+        setup_close_span: known(executed.setup_closes).map(|_| Nanos(executed.setup_close_span)),
     })
 }
 
@@ -225,25 +228,19 @@ fn allowed_variables(beginning: &[u8], end: &[u8]) -> Vec<u8> {
 }
 
 fn decode_loaded(loaded: &WireLoaded) -> Loaded {
+    let is_end_known = loaded.loader == LOADER_DONE;
     Loaded {
-        exec_returned: Nanos(loaded.exec_returned),
-        cpu_at_return: Nanos(loaded.cpu_at_return),
-        loader: match loaded.loader {
-            LOADER_NONE => Loader::None,
-            LOADER_DONE => Loader::Done {
-                at: Nanos(loaded.load_end),
-                cpu: Nanos(loaded.cpu_at_load_end),
-                search: Some(LibrarySearch {
-                    opens: loaded.opens,
-                    failed_opens: loaded.failed_opens,
-                    opened_cache: match loaded.cache {
-                        CACHE_OPENED => Some(true),
-                        CACHE_FAILED => Some(false),
-                        _ => None,
-                    },
-                }),
-            },
-            _ => Loader::Unknown,
+        returned: Nanos(loaded.returned),
+        return_cpu: Nanos(loaded.return_cpu),
+        has_loader: loaded.loader != LOADER_NONE,
+        load_end: is_end_known.then_some(Nanos(loaded.load_end)),
+        load_cpu: is_end_known.then_some(Nanos(loaded.load_cpu)),
+        load_opens: is_end_known.then_some(loaded.load_opens),
+        load_failed_opens: is_end_known.then_some(loaded.load_failed_opens),
+        load_cache: match loaded.load_cache {
+            CACHE_OPENED if is_end_known => Some(true),
+            CACHE_FAILED if is_end_known => Some(false),
+            _ => None,
         },
     }
 }
@@ -256,22 +253,14 @@ fn decode_exited(exited: &WireExited, page_bytes: u64) -> Exited {
         wait_status: Some(exited.wait_status),
         cpu: Some(Nanos(exited.cpu)),
         work_cpu: observed(exited.work_cpu),
-        faults: (exited.faults != UNKNOWN_COUNT).then_some(exited.faults),
-        rss_bytes: (exited.rss_pages > 0).then_some(exited.rss_pages.saturating_mul(page_bytes)),
+        exit_faults: known(exited.exit_faults),
+        exit_rss_bytes: (exited.exit_rss_pages > 0).then_some(exited.exit_rss_pages.saturating_mul(page_bytes)),
     }
 }
 
 fn last_slice(gone: &WireGone) -> EventKind {
-    let off = Nanos(gone.header.at);
-    EventKind::Slice(Slice {
-        on: observed(gone.on),
-        off,
-        left: LeftCpu::Ended,
-        syscall: None,
-        calls: Some(gone.calls),
-        object: None,
-        wake: None,
-    })
+    let ended = Slice::new(Nanos(gone.header.at), LeftCpu::Ended);
+    EventKind::Slice(Slice { on: observed(gone.on), calls: Some(gone.calls), ..ended })
 }
 
 /// Joins the components of a path. If the walk did not reach the root, the path begins with `...`: a partial path is better than
@@ -311,7 +300,7 @@ fn anonymous_kind(name: [u8; 8]) -> ObjectKind {
 }
 
 fn slice(slice: &WireSlice) -> Option<Slice> {
-    let left = match slice.left {
+    let reason = match slice.reason {
         LEFT_CREATED => LeftCpu::Created,
         LEFT_PREEMPTED => LeftCpu::Preempted,
         LEFT_INTERRUPTIBLE => LeftCpu::Interruptible,
@@ -323,7 +312,7 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
     Some(Slice {
         on: observed(slice.on),
         off: Nanos(slice.off),
-        left,
+        reason,
         syscall: u32::try_from(slice.syscall).ok().map(|number| Syscall { number, argument: slice.argument }),
         calls: Some(slice.calls),
         object,

@@ -21,7 +21,7 @@ int on_end(struct bpf_iter__task *ctx)
 	if (arrival_was_observed(task)) {
 		/* The thread is on a CPU: report it as preempted at the end. */
 		task->off = now;
-		task->left = LEFT_PREEMPTED;
+		task->reason = LEFT_PREEMPTED;
 		task->object_kind = OBJECT_UNKNOWN;
 	}
 	/* If `off` is 0, the thread was never observed to leave or get a CPU, so nothing is known about it. */

@@ -23,21 +23,21 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	struct mm_struct *mm = BPF_CORE_READ(parent, mm);
 	struct WireTask *reaper = find_task(child->real_parent);
 	bool call_is_known = creator->syscall >= 0;
-	launch->entered = call_is_known ? creator->entered : 0;
+	launch->create = call_is_known ? creator->create : 0;
 	launch->parent = creator->launch;
 	launch->parent_task = creator->task;
 	launch->reaper = reaper ? reaper->launch : 0;
 	launch->flags = call_is_known ? creator->clone_flags : 0;
 	launch->parent_rss_pages = mm ? rss_pages(mm) : 0;
 	launch->parent_table_bytes = mm ? BPF_CORE_READ(mm, pgtables_bytes.counter) : 0;
-	launch->prepared = call_is_known ? creator->surrounding_since : 0;
-	launch->tidied = creator->tidied;
+	launch->prepare = call_is_known ? creator->surrounding_since : 0;
+	launch->parent_tidied = creator->tidied;
 	creator->surrounding_since = 0;
 	launch->syscall = creator->syscall;
 	launch->pid = visible_tid(child);
 	__u32 level = BPF_CORE_READ(child, real_parent, thread_pid, level), namespace;
 	launch->pid_for_reaper = pid_at_level(BPF_CORE_READ(child, thread_pid), level, &namespace);
-	launch->faults = creator->last_faults_plus_one ? parent->min_flt + 1 - creator->last_faults_plus_one : UNKNOWN_COUNT;
+	launch->parent_faults = creator->last_faults_plus_one ? parent->min_flt + 1 - creator->last_faults_plus_one : UNKNOWN_COUNT;
 	creator->last_faults_plus_one = parent->min_flt + 1;
 	bpf_ringbuf_submit(launch, wakeup_flag());
 }
@@ -53,7 +53,7 @@ static __always_inline void handle_fork(struct task_struct *parent, struct task_
 		return;
 	__u64 now = bpf_ktime_get_ns();
 	task->off = now;
-	task->left = LEFT_CREATED;
+	task->reason = LEFT_CREATED;
 	if (is_thread) {
 		emit_thread(child, task, creator->task, now);
 	} else {
@@ -87,13 +87,13 @@ static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *f
 static __always_inline __u32 add_argv(struct scratch *scratch, struct mm_struct *mm, __u32 used)
 {
 	__u64 start = BPF_CORE_READ(mm, arg_start), bytes = BPF_CORE_READ(mm, arg_end) - start;
-	scratch->executed.argv_total = bytes;
-	scratch->executed.argv_bytes = 0;
+	scratch->executed.argv_bytes = bytes;
+	scratch->executed.copied_argv_bytes = 0;
 	if (bytes > ARGV_BYTES)
 		bytes = ARGV_BYTES;
 	if (used > EXECUTED_DATA_BYTES - ARGV_BYTES || bpf_probe_read_user(&scratch->data[used], bytes, (void *)start))
 		return used;
-	scratch->executed.argv_bytes = bytes;
+	scratch->executed.copied_argv_bytes = bytes;
 	return used + bytes;
 }
 
@@ -116,7 +116,7 @@ static __always_inline __u32 add_names(struct scratch *scratch, struct linux_bin
 /* Adds the number and duration of the calls of close. They are not counted if the process has made 32-bit calls. */
 static __always_inline void add_closes(struct WireExecuted *executed, struct WireTask *task)
 {
-	bool counted = task->flags & TASK_IN_SETUP && task->exec_entered;
+	bool counted = task->flags & TASK_IN_SETUP && task->exec_enter;
 	executed->setup_closes = counted ? task->setup_closes : UNKNOWN_COUNT;
 	executed->setup_close_span = task->setup_close_span;
 }
@@ -133,8 +133,8 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	struct WireExecuted *executed = &scratch->executed;
 	fill_header(&executed->header, KIND_EXECUTED, bpf_ktime_get_ns(), task);
 	executed->first_run = task->first_run;
-	executed->entered = task->exec_entered;
-	executed->cpu_at_entry = task->exec_entry_cpu;
+	executed->enter = task->exec_enter;
+	executed->enter_cpu = task->exec_enter_cpu;
 	add_closes(executed, task);
 	__u32 used = add_names(scratch, bprm);
 	used = add_argv(scratch, p->mm, used);
@@ -148,7 +148,7 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 		return;
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);
-	task->exec_entered = task->exec_entry_cpu = 0;
+	task->exec_enter = task->exec_enter_cpu = 0;
 	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_UNCERTAIN | TASK_SUBSHELL | TASK_CALL_PENDING |
 						      TASK_OWN_LINE);
 	task->script_files = 0;
@@ -174,8 +174,8 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 	exited->cpu = task->exit_group_entered ? task->exit_group_cpu : cpu_time(task, now);
 	exited->work_cpu = task->work_cpu;
 	struct mm_struct *mm = BPF_CORE_READ(p, mm);
-	exited->rss_pages = mm ? rss_pages(mm) : 0;
-	exited->faults = task->last_faults_plus_one ? p->min_flt + 1 - task->last_faults_plus_one : UNKNOWN_COUNT;
+	exited->exit_rss_pages = mm ? rss_pages(mm) : 0;
+	exited->exit_faults = task->last_faults_plus_one ? p->min_flt + 1 - task->last_faults_plus_one : UNKNOWN_COUNT;
 	exited->reserved = 0;
 	exited->wait_status = p->exit_code;
 	exited->last_thread = !!(task->flags & TASK_LAST_THREAD);

@@ -43,14 +43,14 @@ static __always_inline void emit_loaded(struct WireTask *task, __u32 loader, __u
 	struct WireLoaded *loaded;
 	task->load_state = LOAD_IDLE;
 	RESERVE(loaded, KIND_LOADED, now, task);
-	loaded->exec_returned = task->exec_returned;
-	loaded->cpu_at_return = task->exec_return_cpu;
+	loaded->returned = task->exec_returned;
+	loaded->return_cpu = task->exec_return_cpu;
 	loaded->load_end = end;
-	loaded->cpu_at_load_end = end_cpu;
+	loaded->load_cpu = end_cpu;
 	loaded->loader = loader;
-	loaded->opens = task->candidate_opens;
-	loaded->failed_opens = task->candidate_failed_opens;
-	loaded->cache = task->cache;
+	loaded->load_opens = task->candidate_opens;
+	loaded->load_failed_opens = task->candidate_failed_opens;
+	loaded->load_cache = task->cache;
 	bpf_ringbuf_submit(loaded, wakeup_flag());
 }
 

@@ -219,7 +219,7 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 		emit_wait();
 	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
 	if (leaving && scratch && prev->exit_state == 0 &&
-	    (leaving->left == LEFT_INTERRUPTIBLE || leaving->left == LEFT_UNINTERRUPTIBLE)) {
+	    (leaving->reason == LEFT_INTERRUPTIBLE || leaving->reason == LEFT_UNINTERRUPTIBLE)) {
 		begin_wait(ctx, leaving, scratch);
 		if (!can_walk_mappings())
 			request_image();

@@ -19,7 +19,7 @@ static __always_inline void emit_gone(struct task_struct *p, struct WireTask *ta
 	gone->on = task->on;
 	gone->cpu = task->zombie ? task->zombie_cpu : cpu_time(task, now);
 	gone->zombie = task->zombie ? task->zombie : task->flags & TASK_LAST_THREAD ? now : 0;
-	gone->released = gone->zombie && p->group_leader->exit_state == EXIT_DEAD;
+	gone->auto_reaped = gone->zombie && p->group_leader->exit_state == EXIT_DEAD;
 	gone->calls = task->calls;
 	bpf_ringbuf_submit(gone, wakeup_flag());
 }
@@ -33,12 +33,12 @@ static __always_inline void emit_slice(struct WireTask *task, __u32 kind, __u64 
 	slice->off = task->off;
 	slice->argument = task->argument;
 	slice->waker = *waker;
-	if (task->left < LEFT_INTERRUPTIBLE)
+	if (task->reason < LEFT_INTERRUPTIBLE)
 		slice->waker.woken = 0;
 	if (!slice->waker.woken)
 		slice->waker.kind = WAKER_UNKNOWN;
 	slice->syscall = task->syscall;
-	slice->left = task->left;
+	slice->reason = task->reason;
 	slice->object_inode = task->object_inode;
 	slice->object_device = task->object_device;
 	slice->object_kind = task->object_kind;
@@ -51,14 +51,14 @@ static __always_inline void emit_slice(struct WireTask *task, __u32 kind, __u64 
  * resolve this. */
 static __always_inline bool is_in_doubt(struct WireTask *task)
 {
-	return task->waker.woken && task->waker.kind & WAKER_IN_DOUBT && task->left >= LEFT_INTERRUPTIBLE &&
+	return task->waker.woken && task->waker.kind & WAKER_IN_DOUBT && task->reason >= LEFT_INTERRUPTIBLE &&
 	       task->syscall >= 0;
 }
 
 /* Whether an interrupt ended the wait, but it is unknown whether it was that of the socket or that of a timer. */
 static __always_inline bool is_socket_or_timer(struct WireTask *task)
 {
-	return task->waker.woken && task->waker.kind == WAKER_INTERRUPT && task->left == LEFT_INTERRUPTIBLE &&
+	return task->waker.woken && task->waker.kind == WAKER_INTERRUPT && task->reason == LEFT_INTERRUPTIBLE &&
 	       (task->object_kind & ~OBJECT_UNLESS_THREAD) == OBJECT_SOCKET && is_watching_call(task->syscall);
 }
 
@@ -141,9 +141,9 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 	}
 	task->cpu = cpu_time(task, now);
 	task->off = now;
-	task->left = leave_reason(preempted, state);
+	task->reason = leave_reason(preempted, state);
 	task->object_kind = OBJECT_UNKNOWN;
-	if (collects_objects && (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE))
+	if (collects_objects && (task->reason == LEFT_INTERRUPTIBLE || task->reason == LEFT_UNINTERRUPTIBLE))
 		set_object(ctx, p, task);
 	/* A waker on another CPU may have been recorded just before this switch. A record older than 10 us belongs to an earlier wait. */
 	if (task->waker.woken + 10000 < now)

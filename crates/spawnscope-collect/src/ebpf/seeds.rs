@@ -61,7 +61,7 @@ fn adopted(pid: Pid, launch: LaunchId) -> Event {
 fn daemon_task(pid: Pid, launch: LaunchId) -> WireTask {
     let mut task = new_task(launch.0, 0);
     if Status::read(pid).is_some_and(|status| status.is_asleep()) {
-        (task.off, task.left) = (now().0, LEFT_INTERRUPTIBLE);
+        (task.off, task.reason) = (now().0, LEFT_INTERRUPTIBLE);
     }
     task
 }

@@ -16,7 +16,7 @@ static __always_inline __u64 argument_of_call(struct pt_regs *regs, const int in
  * own: on architectures without a vfork call, glibc's vfork passes the current stack pointer to clone. */
 static __always_inline void enter_clone(struct WireTask *task, long number, __u64 first, __u64 stack, __u64 own_stack)
 {
-	task->entered = bpf_ktime_get_ns();
+	task->create = bpf_ktime_get_ns();
 	task->clone_flags = 0;
 	if (number == NR_clone)
 		task->clone_flags = first | (stack && stack != own_stack ? 0 : CLONE_ON_OWN_STACK);
@@ -28,8 +28,8 @@ static __always_inline void enter_exec(struct WireTask *task)
 {
 	__u64 now = bpf_ktime_get_ns();
 	end_loading_at_candidate(task);
-	task->exec_entered = now;
-	task->exec_entry_cpu = cpu_time(task, now);
+	task->exec_enter = now;
+	task->exec_enter_cpu = cpu_time(task, now);
 }
 
 static __always_inline void enter_exit(struct WireTask *task)
@@ -145,7 +145,7 @@ static __noinline void emit_exec_failed(struct WireTask *task, struct pt_regs *r
 	const char *path = (const char *)(number == NR_execve ? argument_of_call(regs, 0) : argument_of_call(regs, 1));
 	char *data = (char *)(failed + 1);
 	fill_header(&failed->header, KIND_EXEC_FAILED, bpf_ktime_get_ns(), task);
-	failed->entered = task->exec_entered;
+	failed->enter = task->exec_enter;
 	failed->errno = -error;
 	long bytes = bpf_probe_read_user_str(data, PATH_BYTES, path);
 	if (bytes < 0 || bytes > PATH_BYTES)

@@ -14,7 +14,7 @@ enum State {
         /// When the preceding stretch on a CPU began, if there was one and its beginning was observed.
         on: Option<Nanos>,
         since: Nanos,
-        left: LeftCpu,
+        reason: LeftCpu,
     },
 }
 
@@ -39,12 +39,12 @@ impl CpuTime {
 
     /// Returns the state of a new thread.
     pub(super) fn created(at: Nanos) -> CpuTime {
-        CpuTime { state: State::Off { on: None, since: at, left: LeftCpu::Created }, used: Some(Nanos(0)) }
+        CpuTime { state: State::Off { on: None, since: at, reason: LeftCpu::Created }, used: Some(Nanos(0)) }
     }
 
     /// Whether the thread has not been on a CPU yet.
     pub(super) fn is_new(&self) -> bool {
-        matches!(self.state, State::Off { left: LeftCpu::Created, .. })
+        matches!(self.state, State::Off { reason: LeftCpu::Created, .. })
     }
 
     /// Call when the thread has got a CPU. Returns the slice that ends at this moment.
@@ -56,21 +56,21 @@ impl CpuTime {
                 self.used = None;
                 None
             }
-            State::Off { on, since, left } => Some(slice(on, since, left)),
+            State::Off { on, since, reason } => Some(Slice { on, ..Slice::new(since, reason) }),
         }
     }
 
     /// Call when the thread has left its CPU. The record says whether the thread was preempted, but not how it sleeps.
     pub(super) fn left_cpu(&mut self, at: Nanos, is_preempted: bool) {
-        let left = if is_preempted { LeftCpu::Preempted } else { LeftCpu::Interruptible };
-        self.state = State::Off { on: self.stop(at), since: at, left };
+        let reason = if is_preempted { LeftCpu::Preempted } else { LeftCpu::Interruptible };
+        self.state = State::Off { on: self.stop(at), since: at, reason };
     }
 
     /// Call when the thread has ended. Returns its last slice.
     pub(super) fn ended(&mut self, at: Nanos) -> Slice {
         let on = self.stop(at);
-        self.state = State::Off { on, since: at, left: LeftCpu::Ended };
-        slice(on, at, LeftCpu::Ended)
+        self.state = State::Off { on, since: at, reason: LeftCpu::Ended };
+        Slice { on, ..Slice::new(at, LeftCpu::Ended) }
     }
 
     /// Ends a stretch on a CPU, and returns its beginning.
@@ -102,14 +102,10 @@ impl CpuTime {
     pub(super) fn last_seen(&self, end: Nanos) -> Option<Slice> {
         match self.state {
             State::Unseen => None,
-            State::On { since } => Some(slice(Some(since), end, LeftCpu::Preempted)),
-            State::Off { on, since, left } => Some(slice(on, since, left)),
+            State::On { since } => Some(Slice { on: Some(since), ..Slice::new(end, LeftCpu::Preempted) }),
+            State::Off { on, since, reason } => Some(Slice { on, ..Slice::new(since, reason) }),
         }
     }
-}
-
-fn slice(on: Option<Nanos>, off: Nanos, left: LeftCpu) -> Slice {
-    Slice { on, off, left, syscall: None, calls: None, object: None, wake: None }
 }
 
 #[cfg(test)]
@@ -125,19 +121,19 @@ mod tests {
         let mut thread = CpuTime::created(at(10));
         assert!(thread.is_new());
         let first = thread.got_cpu(at(12)).unwrap();
-        assert_eq!((first.on, first.off, first.left), (None, at(10), LeftCpu::Created));
+        assert_eq!((first.on, first.off, first.reason), (None, at(10), LeftCpu::Created));
         assert!(!thread.is_new());
         assert_eq!(thread.used_until(at(15)), Some(at(3)));
         thread.left_cpu(at(20), true);
         assert_eq!(thread.used_until(at(90)), Some(at(8)));
         let second = thread.got_cpu(at(25)).unwrap();
-        assert_eq!((second.on, second.off, second.left), (Some(at(12)), at(20), LeftCpu::Preempted));
+        assert_eq!((second.on, second.off, second.reason), (Some(at(12)), at(20), LeftCpu::Preempted));
         thread.left_cpu(at(26), false);
-        assert_eq!(thread.last_seen(at(99)).unwrap().left, LeftCpu::Interruptible);
+        assert_eq!(thread.last_seen(at(99)).unwrap().reason, LeftCpu::Interruptible);
         thread.got_cpu(at(30));
         assert_eq!(thread.last_seen(at(99)).unwrap().off, at(99));
         let last = thread.ended(at(31));
-        assert_eq!((last.on, last.off, last.left), (Some(at(30)), at(31), LeftCpu::Ended));
+        assert_eq!((last.on, last.off, last.reason), (Some(at(30)), at(31), LeftCpu::Ended));
         assert_eq!(thread.used_until(at(99)), Some(at(8 + 1 + 1)));
     }
 

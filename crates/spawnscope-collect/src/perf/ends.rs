@@ -1,6 +1,6 @@
 //! Handles the ends of followed threads and processes, of the command, and of the recording.
 
-use spawnscope_data::event::{EventKind, Exited, LaunchId, Loader, Nanos, Pid, TaskId};
+use spawnscope_data::event::{EventKind, Exited, LaunchId, Loaded, Nanos, Pid, TaskId};
 use spawnscope_system::clock;
 
 use super::followed::{CommandEnd, FollowedProcesses};
@@ -18,7 +18,7 @@ impl FollowedProcesses {
     pub(super) fn finish(&mut self, end: Nanos) {
         let pids: Vec<Pid> = self.processes.keys().copied().collect();
         for pid in pids {
-            self.report_image(end, pid, Loader::Unknown);
+            self.report_image(end, pid, Loaded::by_loader(None));
         }
         for thread in std::mem::take(&mut self.threads).into_values() {
             if let Some(slice) = thread.cpu.last_seen(end) {
@@ -59,20 +59,11 @@ impl FollowedProcesses {
         let cpu = thread.cpu.used_until(at);
         let slice = thread.cpu.ended(at);
         if last_thread {
-            self.report_image(at, pid, Loader::Unknown);
+            self.report_image(at, pid, Loaded::by_loader(None));
             self.processes.remove(&pid);
         }
         self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
-        let exited = Exited {
-            first_run,
-            exit_group_entered: None,
-            last_thread,
-            wait_status: None,
-            cpu,
-            work_cpu: None,
-            faults: None,
-            rss_bytes: None,
-        };
+        let exited = Exited { first_run, last_thread, cpu, ..Exited::default() };
         if last_thread && thread.launch == ROOT {
             self.pending_exit = Some((at, thread.task, exited));
             self.report_end_of_command();

@@ -155,19 +155,7 @@ impl FollowedProcesses {
             return self.report(at, parent, TaskId(id), started);
         }
         self.add_process(child, LaunchId(id), CpuTime::created(at));
-        let launched = Launched {
-            parent,
-            parent_task,
-            pid: child,
-            reaper: None,
-            pid_for_reaper: child,
-            mechanism: None,
-            entered: None,
-            prepared: None,
-            parent_tidied: None,
-            parent_faults: None,
-            parent_memory: None,
-        };
+        let launched = Launched { parent, parent_task, pid: child, pid_for_reaper: child, ..Launched::default() };
         self.report(at, LaunchId(id), TaskId(id), EventKind::Launched(launched));
     }
 

@@ -1,6 +1,6 @@
 //! Handles the execs of followed processes, and what the mappings of the new programs show.
 
-use spawnscope_data::event::{EventKind, Executed, Loaded, Loader, Nanos, Pid, TaskId};
+use spawnscope_data::event::{EventKind, Executed, Loaded, Nanos, Pid, TaskId};
 use spawnscope_system::perf_events::File;
 
 use super::cpu_time::CpuTime;
@@ -10,7 +10,7 @@ use super::image::{Image, Step};
 impl FollowedProcesses {
     /// Handles the exec of a process. If the process had several threads, only the thread that called exec remains, as its first thread.
     pub(super) fn handle_exec(&mut self, at: Nanos, pid: Pid, tid: Pid, image: Image) {
-        self.report_image(at, pid, Loader::Unknown);
+        self.report_image(at, pid, Loaded::by_loader(None));
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
@@ -49,12 +49,11 @@ impl FollowedProcesses {
                 image.returned = Some((at, cpu));
                 self.report_exec(at, pid);
                 if !has_loader {
-                    self.report_image(at, pid, Loader::None);
+                    self.report_image(at, pid, Loaded::default());
                 }
             }
             Step::Loaded => {
-                let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
-                self.report_image(at, pid, loader);
+                self.report_image(at, pid, Loaded::by_loader(cpu.map(|cpu| (at, cpu))));
             }
         }
     }
@@ -80,29 +79,27 @@ impl FollowedProcesses {
         };
         let executed = Executed {
             first_run: process.first_run,
-            entered: None,
-            cpu_at_entry: Nanos(0),
             path,
             interpreter,
             argv,
             argv_bytes,
             cwd,
             variables,
-            closing: None,
+            ..Executed::default()
         };
         self.report(at, launch, TaskId(launch.0), EventKind::Executed(executed));
     }
 
-    /// Reports what is known about the program of a process, and removes it.
-    pub(super) fn report_image(&mut self, at: Nanos, pid: Pid, loader: Loader) {
+    /// Reports what is known about the program of a process, and removes it. `loaded` says what is known about its loader.
+    pub(super) fn report_image(&mut self, at: Nanos, pid: Pid, loaded: Loaded) {
         self.report_exec(at, pid);
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
         let launch = process.launch;
         let returned = process.image.take().and_then(|image| image.returned);
-        if let Some((exec_returned, Some(cpu_at_return))) = returned {
-            let loaded = Loaded { exec_returned, cpu_at_return, loader };
+        if let Some((returned, Some(return_cpu))) = returned {
+            let loaded = Loaded { returned, return_cpu, ..loaded };
             self.report(at, launch, TaskId(launch.0), EventKind::Loaded(loaded));
         }
     }

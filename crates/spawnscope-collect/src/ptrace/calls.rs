@@ -59,7 +59,7 @@ impl Tracing {
             CallStop::Leaves(result) if result < 0 => {
                 if let Some(exec) = exec {
                     let failed = EventKind::ExecFailed {
-                        entered: exec.entered,
+                        enter: exec.enter,
                         path: exec.path,
                         errno: i32::try_from(-result).unwrap_or(0),
                     };
@@ -87,10 +87,10 @@ impl Tracing {
             }
             _ => return false,
         };
-        let (entered, cpu) = (clock::now(), clock::cpu_time_of(tid));
+        let (enter, enter_cpu) = (clock::now(), clock::cpu_time_of(tid));
         let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();
         let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
-        let call = ExecCall { entered, cpu, path };
+        let call = ExecCall { enter, enter_cpu, path };
         if gains_privilege {
             self.release_privileged(tid, thread, call, argv);
             return true;
@@ -113,17 +113,15 @@ impl Tracing {
         ));
         let executed = Executed {
             first_run,
-            entered: call.cpu.map(|_| call.entered),
-            cpu_at_entry: call.cpu.unwrap_or_default(),
+            enter: call.enter_cpu.map(|_| call.enter),
+            enter_cpu: call.enter_cpu,
             path: call.path,
-            interpreter: None,
             argv,
             argv_bytes,
             cwd: procfs::working_directory(pid),
-            variables: Vec::new(),
-            closing: None,
+            ..Executed::default()
         };
-        self.report(call.entered, thread.launch, thread.task, EventKind::Executed(executed));
+        self.report(call.enter, thread.launch, thread.task, EventKind::Executed(executed));
         self.leave_untraced(pid, Stop::Interrupted);
     }
 }

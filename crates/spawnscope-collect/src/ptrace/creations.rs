@@ -42,8 +42,8 @@ impl Tracing {
                 self.waits.on_launch(pid, creator, child, is_spawn);
             }
             let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
-            let entered = self.launchers.on_launch(creator);
-            let launch = self.add_launch(at, Some((parent.launch, parent.task)), process, call, entered);
+            let create = self.launchers.on_launch(creator);
+            let launch = self.add_launch(at, Some((parent.launch, parent.task)), process, call, create);
             if let Some(chain) = chain {
                 self.report(at, launch, TaskId(launch.0), EventKind::Called(Arc::new(chain)));
             }
@@ -85,7 +85,7 @@ impl Tracing {
         parent: Option<(LaunchId, TaskId)>,
         mut process: Process,
         call: Option<CloneCall>,
-        entered: Option<Nanos>,
+        create: Option<Nanos>,
     ) -> LaunchId {
         let launch = LaunchId(self.new_id());
         let pid = process.pid;
@@ -103,11 +103,8 @@ impl Tracing {
             reaper: (!has_other_parent).then_some(parent),
             pid_for_reaper: pid,
             mechanism: call.and_then(CloneCall::mechanism),
-            entered,
-            prepared: None,
-            parent_tidied: None,
-            parent_faults: None,
-            parent_memory: None,
+            create,
+            ..Launched::default()
         };
         if let Some(process) = self.processes.process(launch) {
             process.created = Some((at, launched));

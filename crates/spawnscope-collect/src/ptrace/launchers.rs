@@ -123,13 +123,8 @@ impl Tracing {
         if at.since(call.entered).0 >= MIN_OFF_NS {
             let number = u32::try_from(call.number).ok();
             let slice = Slice {
-                on: None,
-                off: call.entered,
-                left: LeftCpu::Interruptible,
                 syscall: number.map(|number| Syscall { number, argument: call.arguments[0] }),
-                calls: None,
-                object: None,
-                wake: None,
+                ..Slice::new(call.entered, LeftCpu::Interruptible)
             };
             self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
         }

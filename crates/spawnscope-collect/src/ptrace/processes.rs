@@ -73,8 +73,8 @@ impl Default for Setup {
 /// An `execve` in progress.
 #[derive(Debug)]
 pub(super) struct ExecCall {
-    pub(super) entered: Nanos,
-    pub(super) cpu: Option<Nanos>,
+    pub(super) enter: Nanos,
+    pub(super) enter_cpu: Option<Nanos>,
     pub(super) path: Vec<u8>,
 }
 
@@ -83,8 +83,8 @@ pub(super) struct ExecCall {
 pub(super) struct Loading {
     /// The detour that reports the start of the program.
     pub(super) detour: EntryDetour,
-    pub(super) exec_returned: Nanos,
-    pub(super) cpu_at_return: Nanos,
+    pub(super) returned: Nanos,
+    pub(super) return_cpu: Nanos,
 }
 
 impl Process {

@@ -1,6 +1,6 @@
 //! Turns the stops of traced threads into events.
 
-use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Loader, Nanos, Pid, TaskId};
+use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Nanos, Pid, TaskId};
 use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE_AUDIT_ARCH, Registers, Stop};
 use spawnscope_system::{clock, procfs};
 
@@ -100,31 +100,31 @@ impl Tracing {
     /// If a loader runs before the program, makes the process stop when the program begins. Otherwise reports that the program has begun.
     fn begin_load(&mut self, pid: Pid, thread: Thread, image: Option<&Image>) {
         let cpu = clock::cpu_time_of(pid);
-        let exec_returned = clock::now();
-        let Some(cpu_at_return) = cpu else {
+        let returned = clock::now();
+        let Some(return_cpu) = cpu else {
             // The process was killed in the meantime.
             return;
         };
-        let loader = match image {
-            Some(image) if !image.has_loader => Loader::None,
+        let loaded = match image {
+            Some(image) if !image.has_loader => Loaded::default(),
             Some(image) => match set_detour(pid, image) {
                 Some(detour) => {
-                    let loading = Loading { detour, exec_returned, cpu_at_return };
+                    let loading = Loading { detour, returned, return_cpu };
                     if let Some(process) = self.processes.process(thread.launch) {
                         process.loading = Some(loading);
                     }
                     return;
                 }
-                None => Loader::Unknown,
+                None => Loaded::by_loader(None),
             },
-            None => Loader::Unknown,
+            None => Loaded::by_loader(None),
         };
         if let Some(process) = self.processes.process(thread.launch) {
             process.begin_program();
         }
         self.launchers.watch(pid);
-        let loaded = Loaded { exec_returned, cpu_at_return, loader };
-        self.report(exec_returned, thread.launch, thread.task, EventKind::Loaded(loaded));
+        let loaded = Loaded { returned, return_cpu, ..loaded };
+        self.report(returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
     /// Returns whether the signal comes from the detour that `begin_load` installed. If so, the program begins, and the signal must not be
@@ -142,13 +142,13 @@ impl Tracing {
         let cpu = clock::cpu_time_of(process.pid);
         loading.detour.restore(tid);
         self.launchers.watch(tid);
-        let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
-        self.report_loaded(at, thread.launch, thread.task, &loading, loader);
+        let loaded = Loaded::by_loader(cpu.map(|cpu| (at, cpu)));
+        self.report_loaded(at, thread.launch, thread.task, &loading, loaded);
         true
     }
 
-    fn report_loaded(&mut self, at: Nanos, launch: LaunchId, task: TaskId, loading: &Loading, loader: Loader) {
-        let loaded = Loaded { exec_returned: loading.exec_returned, cpu_at_return: loading.cpu_at_return, loader };
+    fn report_loaded(&mut self, at: Nanos, launch: LaunchId, task: TaskId, loading: &Loading, loaded: Loaded) {
+        let loaded = Loaded { returned: loading.returned, return_cpu: loading.return_cpu, ..loaded };
         self.report(at, launch, task, EventKind::Loaded(loaded));
     }
 
@@ -166,7 +166,7 @@ impl Tracing {
         let loading = process.loading.filter(|_| last_thread);
         let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_time_of(pid) };
         if let Some(loading) = loading {
-            self.report_loaded(at, thread.launch, thread.task, &loading, Loader::Unknown);
+            self.report_loaded(at, thread.launch, thread.task, &loading, Loaded::by_loader(None));
         }
         let ends_process = had_threads && is_in_exit_group(tid);
         let exited = Exited {
@@ -175,9 +175,7 @@ impl Tracing {
             last_thread,
             wait_status: Some(status),
             cpu,
-            work_cpu: None,
-            faults: None,
-            rss_bytes: None,
+            ..Exited::default()
         };
         if let Some(thread) = self.processes.thread_mut(tid) {
             thread.has_exited = true;
@@ -200,16 +198,7 @@ impl Tracing {
         };
         if !thread.has_exited {
             // The thread was killed before it could stop at its exit.
-            let exited = Exited {
-                first_run: None,
-                exit_group_entered: None,
-                last_thread: process.is_some(),
-                wait_status: Some(status),
-                cpu: None,
-                work_cpu: None,
-                faults: None,
-                rss_bytes: None,
-            };
+            let exited = Exited { last_thread: process.is_some(), wait_status: Some(status), ..Exited::default() };
             if let Some(process) = self.processes.process(thread.launch) {
                 process.thread_count = process.thread_count.saturating_sub(1);
             }
@@ -234,18 +223,18 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         (None, None) => procfs::executable(pid).unwrap_or_default(),
     };
     // The time of the entry is reported only together with the CPU time at the entry.
-    let call_entry = call.and_then(|call| Some((call.entered, call.cpu?)));
+    let (enter, enter_cpu) = call.and_then(|call| Some((call.enter, call.enter_cpu?))).unzip();
     Executed {
         first_run,
-        entered: call_entry.map(|(at, _)| at),
-        cpu_at_entry: call_entry.map(|(_, cpu)| cpu).unwrap_or_default(),
+        enter,
+        enter_cpu,
         path,
         interpreter: image.and_then(|image| image.interpreter(pid)),
         argv,
         argv_bytes,
         cwd: procfs::working_directory(pid),
         variables: image.map(|image| image.variables.clone()).unwrap_or_default(),
-        closing: None,
+        ..Executed::default()
     }
 }
 

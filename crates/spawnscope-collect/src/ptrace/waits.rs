@@ -150,12 +150,7 @@ impl LaunchingThread {
         let left = Nanos(now.at.0 - off - delayed);
         Some(Slice {
             on: Some(Nanos(left.0.saturating_sub(ran)).max(self.at_last_stop.at)),
-            off: left,
-            left: LeftCpu::Interruptible,
-            syscall: None,
-            calls: None,
-            object: None,
-            wake: None,
+            ..Slice::new(left, LeftCpu::Interruptible)
         })
     }
 }

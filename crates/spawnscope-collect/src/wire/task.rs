@@ -20,12 +20,12 @@ pub struct WireTask {
     pub cpu: u64,
     pub waker: WireWaker,
     /// When the thread entered the system call that creates a process or thread.
-    pub entered: u64,
+    pub create: u64,
     /// First argument of the current system call.
     pub argument: u64,
     pub clone_flags: u64,
-    pub exec_entered: u64,
-    pub exec_entry_cpu: u64,
+    pub exec_enter: u64,
+    pub exec_enter_cpu: u64,
     pub exec_returned: u64,
     pub exec_return_cpu: u64,
     pub exit_group_entered: u64,
@@ -53,7 +53,7 @@ pub struct WireTask {
     /// Number of the system call that the thread is in; -1 in user space.
     pub syscall: i32,
     /// LEFT_*: why the thread left its CPU.
-    pub left: u32,
+    pub reason: u32,
     /// The loader's descriptor of /etc/ld.so.cache; -1: not open.
     pub cache_fd: i32,
     /// LOAD_* (`loader.h`).

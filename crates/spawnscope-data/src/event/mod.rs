@@ -1,5 +1,6 @@
 //! What a collector reports about launches, as plain data, without I/O or policy. Types declared with `table!` are stored as they are
-//! reported. Timestamps are CLOCK_MONOTONIC.
+//! reported. Timestamps are CLOCK_MONOTONIC. A field that is stored has the name of its column (without the unit), from the wire format on. Events
+//! have defaults in which everything is unknown, so that a collector names only what it knows.
 
 mod callers;
 mod machine;
@@ -27,7 +28,7 @@ impl Nanos {
 }
 
 /// A process or thread id in the recorder's pid namespace, as the recorder's user sees it in `ps`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pid(pub i32);
 
 /// One launch, unique within a recording even if its pid is reused.
@@ -35,7 +36,7 @@ pub struct Pid(pub i32);
 pub struct LaunchId(pub u64);
 
 /// One thread, unique within a recording. A process's first thread has the same number as its launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(pub u64);
 
 /// How a process was created.
@@ -71,15 +72,6 @@ impl Mechanism {
     }
 }
 
-/// The parent's memory when it created a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParentMemory {
-    /// Resident set in bytes; may be out of date by a few dozen pages per CPU (the kernel's per-CPU counters).
-    pub rss_bytes: u64,
-    /// Page tables in bytes. `fork` copies them.
-    pub page_table_bytes: u64,
-}
-
 /// One event. Collectors emit events in the order in which they saw them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -105,7 +97,7 @@ pub enum EventKind {
     /// A thread was created in `launch`.
     ThreadStarted { tid: Pid, creator: TaskId },
     /// An `execve` failed; `at` is the time of its return.
-    ExecFailed { entered: Nanos, path: Vec<u8>, errno: i32 },
+    ExecFailed { enter: Nanos, path: Vec<u8>, errno: i32 },
     /// An `execve` passed the point of no return and set up the new image.
     Executed(Executed),
     /// The new image is ready to run; `at` is when the collector learned it.
@@ -148,7 +140,7 @@ pub struct Sampled {
 }
 
 /// The creation of a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launched {
     /// The process that requested it.
     pub parent: LaunchId,
@@ -163,26 +155,28 @@ pub struct Launched {
     /// The call that created the process, if that was seen.
     pub mechanism: Option<Mechanism>,
     /// When the parent entered that call: the start of the `create` phase. `None` if that was not seen.
-    pub entered: Option<Nanos>,
+    pub create: Option<Nanos>,
     /// When the parent began the system calls that prepare the launch (signals, pipes), if there were any.
-    pub prepared: Option<Nanos>,
+    pub prepare: Option<Nanos>,
     /// When the parent, after it last reaped a child, had finished the system calls that clean up after that child.
     pub parent_tidied: Option<Nanos>,
     /// Minor page faults of the parent's thread since it last launched or reaped a child.
     pub parent_faults: Option<u32>,
-    /// The parent's memory when it created the process.
-    pub parent_memory: Option<ParentMemory>,
+    /// The parent's resident set in bytes; may be out of date by a few dozen pages per CPU (the kernel's per-CPU counters).
+    pub parent_rss_bytes: Option<u64>,
+    /// The parent's page tables in bytes. `fork` copies them.
+    pub parent_table_bytes: Option<u64>,
 }
 
 /// A successful `execve`, reported before it returns.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Executed {
     /// When the process first got a CPU, if that was seen.
     pub first_run: Option<Nanos>,
     /// When the `execve` was entered.
-    pub entered: Option<Nanos>,
+    pub enter: Option<Nanos>,
     /// CPU time of the calling thread when the `execve` was entered.
-    pub cpu_at_entry: Nanos,
+    pub enter_cpu: Option<Nanos>,
     /// The file name passed to `execve`.
     pub path: Vec<u8>,
     /// The interpreter of a `#!` script (the last one in a chain), if there is one.
@@ -195,59 +189,46 @@ pub struct Executed {
     pub cwd: Option<Vec<u8>>,
     /// The variables of the environment that may be recorded (see the module `variables`). Also empty if the environment was not read.
     pub variables: Vec<u8>,
-    /// How descriptors were closed before this exec. `None` for all but the first exec of a launch, and if the calls were not seen.
-    pub closing: Option<Closing>,
-}
-
-/// How a process closed descriptors between its creation and its first exec.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closing {
-    /// The number of calls of `close` and `close_range`.
-    pub calls: u32,
+    /// The number of calls of `close` and `close_range` between the process's creation and this exec. `None` for all but the first exec of
+    /// a launch, and if the calls were not seen.
+    pub setup_closes: Option<u32>,
     /// The time inside these calls, plus the time between two consecutive ones if no other system call is between them.
-    pub span: Nanos,
+    pub setup_close_span: Option<Nanos>,
 }
 
 /// The end of the `exec` and `load` phases.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// When the last successful `execve` returned to user space.
-    pub exec_returned: Nanos,
+    pub returned: Nanos,
     /// CPU time of the thread at that moment.
-    pub cpu_at_return: Nanos,
-    /// What is known about the dynamic loader.
-    pub loader: Loader,
+    pub return_cpu: Nanos,
+    /// Whether the image has a dynamic loader. A static image has no `load` phase.
+    pub has_loader: bool,
+    /// When the loader was done. `None` if that was not seen; then everything else about the loader is unknown, too.
+    pub load_end: Option<Nanos>,
+    /// CPU time of the thread at that moment.
+    pub load_cpu: Option<Nanos>,
+    /// Files that the loader opened, not counting `/etc/ld.so.cache`.
+    pub load_opens: Option<u32>,
+    /// Failed lookups by the loader: opens and other calls that reported a missing file.
+    pub load_failed_opens: Option<u32>,
+    /// Whether the loader could open `/etc/ld.so.cache`. Also `None` if it did not try.
+    pub load_cache: Option<bool>,
 }
 
-/// What is known about an image's dynamic loader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loader {
-    /// The image is static: there is no `load` phase.
-    None,
-    /// The loader finished at `at`, when the thread's CPU time was `cpu`.
-    Done {
-        at: Nanos,
-        cpu: Nanos,
-        /// `None` if the loader's system calls were not seen.
-        search: Option<LibrarySearch>,
-    },
-    /// There is a loader, but its end was not seen.
-    Unknown,
-}
-
-/// How a dynamic loader found its libraries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LibrarySearch {
-    /// Files it opened, not counting `/etc/ld.so.cache`.
-    pub opens: u32,
-    /// Failed lookups: opens and other calls that reported a missing file.
-    pub failed_opens: u32,
-    /// Whether it could open `/etc/ld.so.cache`; `None` if it did not try.
-    pub opened_cache: Option<bool>,
+impl Loaded {
+    /// Returns what is known about an image with a loader: when the loader was done, and the thread's CPU time then. The caller adds when
+    /// `execve` returned.
+    #[must_use]
+    pub fn by_loader(end: Option<(Nanos, Nanos)>) -> Loaded {
+        let (load_end, load_cpu) = end.unzip();
+        Loaded { has_loader: true, load_end, load_cpu, ..Loaded::default() }
+    }
 }
 
 /// A thread that began to exit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exited {
     /// When the process first got a CPU, if that was seen.
     pub first_run: Option<Nanos>,
@@ -263,9 +244,9 @@ pub struct Exited {
     /// standard input.
     pub work_cpu: Option<Nanos>,
     /// Minor page faults of the thread since it last launched or reaped a child; `None` if it never did.
-    pub faults: Option<u32>,
+    pub exit_faults: Option<u32>,
     /// Resident set of the process in bytes; `None` if it was already freed.
-    pub rss_bytes: Option<u64>,
+    pub exit_rss_bytes: Option<u64>,
 }
 
 /// A stretch of a thread on a CPU and the stretch off it that follows. The thread is back on a CPU at the event's `at`, or has
@@ -277,7 +258,7 @@ pub struct Slice {
     /// When it left the CPU (for a new thread: when it was created).
     pub off: Nanos,
     /// Why it left.
-    pub left: LeftCpu,
+    pub reason: LeftCpu,
     /// The system call that the thread was in when it left the CPU.
     pub syscall: Option<Syscall>,
     /// The number of system calls that the thread entered while on the CPU, if they were counted.
@@ -286,6 +267,14 @@ pub struct Slice {
     pub object: Option<Object>,
     /// When and by what the thread was woken, if it was blocked and the wake-up was seen.
     pub wake: Option<Wake>,
+}
+
+impl Slice {
+    /// Returns a slice of which only its middle is known: when and why the thread left the CPU.
+    #[must_use]
+    pub fn new(off: Nanos, reason: LeftCpu) -> Slice {
+        Slice { on: None, off, reason, syscall: None, calls: None, object: None, wake: None }
+    }
 }
 
 /// Why a thread was off-CPU.

@@ -74,7 +74,7 @@ fn write_exec(object: &mut Object<'_>, exec: &Exec<'_>) -> io::Result<()> {
     object.text("interpreter", exec.interpreter())?;
     object.time("enter_ns", exec.enter.get())?;
     object.time("return_ns", exec.returned.get())?;
-    object.time("load_ns", exec.loaded.get())?;
+    object.time("load_ns", exec.load_end.get())?;
     object.value("load_opens", exec.load_opens)?;
     object.value("load_failed_opens", exec.load_failed_opens)?;
     object.value("load_cache", exec.load_cache)

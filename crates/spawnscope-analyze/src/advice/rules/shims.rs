@@ -129,7 +129,7 @@ fn own_work(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
         return run.since(real_time.unwrap_or_default());
     }
     let between = chain_execs(context, index).windows(2).filter_map(|pair| {
-        let loaded = pair[0].loaded.get().or(pair[0].returned.get())?;
+        let loaded = pair[0].load_end.get().or(pair[0].returned.get())?;
         Some(pair[1].enter.get()?.since(loaded).0)
     });
     Nanos(between.sum())

@@ -47,7 +47,7 @@ fn unexplained_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
 /// outside of the run phase.
 fn wait_outside_run(context: &RuleContext<'_, '_>, index: u32) -> u64 {
     let launch = context.launch(index);
-    let loaded = launch.execs.last().and_then(|exec| exec.loaded.get());
+    let loaded = launch.execs.last().and_then(|exec| exec.load_end.get());
     let exit = launch.instants.exit.get();
     let slices = context.timelines().slices(index);
     let tax_slices = slices

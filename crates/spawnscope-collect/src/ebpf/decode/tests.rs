@@ -24,7 +24,11 @@ fn launch(syscall: i32, flags: u64) -> Option<Mechanism> {
     (record.header, record.syscall, record.flags) = (header(KIND_LAUNCH), syscall, flags);
     let events = decoded(record.as_bytes()).unwrap();
     let [EventKind::Launched(launched)] = events.as_slice() else { panic!("{events:?}") };
-    assert_eq!((launched.entered, launched.parent_memory), (None, None), "0 means unknown");
+    assert_eq!(
+        (launched.create, launched.parent_rss_bytes, launched.parent_table_bytes),
+        (None, None, None),
+        "0 means unknown"
+    );
     launched.mechanism
 }
 
@@ -53,9 +57,9 @@ fn the_system_call_and_its_flags_determine_the_mechanism() {
 fn executed(texts: [&[u8]; 4], complete: bool) -> Vec<u8> {
     let mut record = WireExecuted::new_zeroed();
     record.header = header(KIND_EXECUTED);
-    [record.path_bytes, record.interpreter_bytes, record.argv_bytes, record.cwd_bytes] =
+    [record.path_bytes, record.interpreter_bytes, record.copied_argv_bytes, record.cwd_bytes] =
         texts.map(|text| text.len() as u32);
-    record.argv_total = 99;
+    record.argv_bytes = 99;
     record.cwd_complete = u32::from(complete);
     [record.as_bytes(), &texts.concat()].concat()
 }
@@ -106,23 +110,24 @@ fn zero_closes_differ_from_an_unknown_number_of_closes() {
     {
         let mut record = WireExecuted::new_zeroed();
         (record.header, record.setup_closes, record.setup_close_span) = (header(KIND_EXECUTED), closes, span);
-        let closing = match decoded(record.as_bytes()).unwrap().remove(0) {
-            EventKind::Executed(executed) => executed.closing,
+        let found = match decoded(record.as_bytes()).unwrap().remove(0) {
+            EventKind::Executed(executed) => executed.setup_closes.zip(executed.setup_close_span),
             other => panic!("{other:?}"),
         };
-        assert_eq!(closing.map(|closing| (closing.calls, closing.span)), expected);
+        assert_eq!(found, expected);
     }
 }
 
 #[test]
 fn a_cache_that_the_loader_did_not_open_is_neither_present_nor_missing() {
-    for (cache, opened_cache) in [(CACHE_OPENED, Some(true)), (CACHE_FAILED, Some(false)), (CACHE_NOT_TRIED, None)] {
+    for (cache, expected) in [(CACHE_OPENED, Some(true)), (CACHE_FAILED, Some(false)), (CACHE_NOT_TRIED, None)] {
         let mut record = WireLoaded::new_zeroed();
-        (record.header, record.loader, record.cache) = (header(KIND_LOADED), LOADER_DONE, cache);
-        (record.opens, record.failed_opens) = (4, 9);
+        (record.header, record.loader, record.load_cache) = (header(KIND_LOADED), LOADER_DONE, cache);
+        (record.load_opens, record.load_failed_opens) = (4, 9);
         match decoded(record.as_bytes()).unwrap().remove(0) {
-            EventKind::Loaded(Loaded { loader: Loader::Done { search: Some(search), .. }, .. }) => {
-                assert_eq!((search.opens, search.failed_opens, search.opened_cache), (4, 9, opened_cache));
+            EventKind::Loaded(loaded) => {
+                let found = (loaded.load_opens, loaded.load_failed_opens, loaded.load_cache);
+                assert_eq!(found, (Some(4), Some(9), expected));
             }
             other => panic!("{other:?}"),
         }
@@ -144,15 +149,7 @@ fn the_record_of_a_threads_end_becomes_its_last_slice_and_an_event() {
     let mut record = WireGone::new_zeroed();
     (record.header, record.on, record.zombie, record.cpu) = (header(KIND_GONE), 900, 990, 70);
     record.calls = 5;
-    let last = Slice {
-        on: Some(Nanos(900)),
-        off: Nanos(1000),
-        left: LeftCpu::Ended,
-        syscall: None,
-        calls: Some(5),
-        object: None,
-        wake: None,
-    };
+    let last = Slice { on: Some(Nanos(900)), calls: Some(5), ..Slice::new(Nanos(1000), LeftCpu::Ended) };
     let gone = EventKind::Gone { zombie: Some(Nanos(990)), auto_reaped: false, cpu: Some(Nanos(70)) };
     assert_eq!(decoded(record.as_bytes()), Some(vec![EventKind::Slice(last), gone]));
 }
@@ -160,7 +157,7 @@ fn the_record_of_a_threads_end_becomes_its_last_slice_and_an_event() {
 #[test]
 fn what_a_thread_does_at_the_end_of_the_recording_is_an_unfinished_slice() {
     let mut record = WireSlice::new_zeroed();
-    (record.header, record.left) = (header(KIND_LAST_SEEN), LEFT_INTERRUPTIBLE);
+    (record.header, record.reason) = (header(KIND_LAST_SEEN), LEFT_INTERRUPTIBLE);
     (record.on, record.off, record.syscall) = (900, 950, 230);
     let [EventKind::LastSeen(slice)] = &decoded(record.as_bytes()).unwrap()[..] else {
         panic!("{:?}", decoded(record.as_bytes()))
@@ -170,7 +167,7 @@ fn what_a_thread_does_at_the_end_of_the_recording_is_an_unfinished_slice() {
 
 fn waited_for(kind: u32, inode: u64) -> Option<Object> {
     let mut record = WireSlice::new_zeroed();
-    (record.header, record.left) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE);
+    (record.header, record.reason) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE);
     (record.object_kind, record.object_device, record.object_inode) = (kind, 5, inode);
     match decoded(record.as_bytes()).unwrap().remove(0) {
         EventKind::Slice(slice) => slice.object,
@@ -211,7 +208,7 @@ fn a_file_that_a_thread_waits_for_gets_its_path() {
 
 fn waker(kind: u32, woken: u64) -> Option<Waker> {
     let mut record = WireSlice::new_zeroed();
-    (record.header, record.left, record.syscall) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE, -1);
+    (record.header, record.reason, record.syscall) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE, -1);
     (record.waker.kind, record.waker.woken, record.waker.task, record.waker.pid) = (kind, woken, 5, 42);
     record.waker.comm[..4].copy_from_slice(b"cron");
     match decoded(record.as_bytes()).unwrap().remove(0) {

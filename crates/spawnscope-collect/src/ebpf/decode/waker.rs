@@ -123,7 +123,7 @@ fn has_timed_out(slice: &WireSlice) -> bool {
 /// Whether only a thread can have ended the wait. A call that failed was ended by a signal, which may be that of a timer, unless it
 /// timed out.
 fn must_be_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
-    if slice.left != LEFT_INTERRUPTIBLE {
+    if slice.reason != LEFT_INTERRUPTIBLE {
         return is_one_of(slice, CREATING_CALLS) || object == Some(ObjectKind::Permission);
     }
     let may_be_interrupt = matches!(
@@ -155,7 +155,7 @@ mod tests {
 
     fn decoded(call: i64, kind: u32, result: i32, object: Option<ObjectKind>) -> (Waker, bool) {
         let mut slice = WireSlice::new_zeroed();
-        (slice.syscall, slice.left) = (call as i32, LEFT_INTERRUPTIBLE);
+        (slice.syscall, slice.reason) = (call as i32, LEFT_INTERRUPTIBLE);
         (slice.waker.woken, slice.waker.task, slice.waker.kind, slice.result) = (9, 5, kind, result);
         let wake = wake(&slice, object).unwrap();
         (wake.by, wake.is_certain)
@@ -208,7 +208,7 @@ mod tests {
     /// Whether the waker of an uninterruptible wait is certain.
     fn is_certain(call: i64, object: Option<ObjectKind>) -> bool {
         let mut slice = WireSlice::new_zeroed();
-        (slice.waker.woken, slice.waker.kind, slice.left) = (9, DOUBT, LEFT_UNINTERRUPTIBLE);
+        (slice.waker.woken, slice.waker.kind, slice.reason) = (9, DOUBT, LEFT_UNINTERRUPTIBLE);
         slice.syscall = call as i32;
         wake(&slice, object).unwrap().is_certain
     }

@@ -41,7 +41,7 @@ fn a_batch_contains_only_what_has_changed() {
 fn a_slice_is_stored_as_spans() {
     let mut assembler = assembler();
     let pid = Pid(77);
-    for (left, by) in [
+    for (reason, by) in [
         (LeftCpu::Interruptible, Waker::Task(TaskId(9))),
         (LeftCpu::Stopped, Waker::Other { pid, name: b"kworker".to_vec() }),
         (LeftCpu::Uninterruptible, Waker::Other { pid: Pid(0), name: b"scanner".to_vec() }),
@@ -50,7 +50,7 @@ fn a_slice_is_stored_as_spans() {
         let kind = EventKind::Slice(Slice {
             on: Some(Nanos(ORIGIN.0 - 10)),
             off: instant(40),
-            left,
+            reason,
             syscall: Some(Syscall { number: 0, argument: 3 }),
             calls: Some(1),
             object: None,
@@ -79,13 +79,13 @@ fn a_thread_off_the_cpu_when_the_recording_ends_has_an_open_slice() {
     let waits = Slice {
         on: Some(instant(20)),
         off: instant(40),
-        left: LeftCpu::Interruptible,
+        reason: LeftCpu::Interruptible,
         syscall: None,
         calls: Some(0),
         object: None,
         wake: None,
     };
-    let never_ran = Slice { on: None, left: LeftCpu::Created, ..waits.clone() };
+    let never_ran = Slice { on: None, reason: LeftCpu::Created, ..waits.clone() };
     assembler.apply(&event(100, CHILD, EventKind::LastSeen(waits)));
     assembler.apply(&event(100, CHILD, EventKind::LastSeen(never_ran)));
     let batch = assembler.take_batch();
@@ -161,7 +161,7 @@ fn history(choices: &[(u8, u8)]) -> Vec<Event> {
             4 => events.push(event(
                 at,
                 launch,
-                EventKind::ExecFailed { entered: instant(at - 5), path: b"/x".to_vec(), errno: 2 },
+                EventKind::ExecFailed { enter: instant(at - 5), path: b"/x".to_vec(), errno: 2 },
             )),
             _ if launch == ROOT => {}
             _ => {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::reader::StackId;
-use spawnscope_data::event::{Mechanism, ParentMemory};
+use spawnscope_data::event::Mechanism;
 
 #[test]
 fn a_whole_life_becomes_one_row_with_every_instant() {
@@ -27,17 +27,15 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
         parent_table_bytes: Some(80_000),
         exit_cpu: Some(Nanos(90)),
         cpu: Some(Nanos(100)),
-        name: None,
         setup_closes: Some(3),
         setup_close_span: Some(Nanos(4)),
         prepare: Some(Nanos(1_040)),
         parent_tidied: Some(Nanos(1_020)),
         parent_faults: Some(5),
         script_stack: Some(StackId::from_index(1)),
-        native_stack: None,
-        work_cpu: None,
         exit_faults: Some(7),
         exit_rss_bytes: Some(8_192),
+        ..LaunchRow::default()
     };
     assert_eq!(*row, expected);
 }
@@ -67,12 +65,12 @@ fn each_exec_of_a_process_has_a_row_with_its_loader() {
 
 #[test]
 fn a_static_image_has_no_loader_and_a_loader_may_have_an_unknown_end() {
-    for (loader, has_loader) in [(Loader::None, false), (Loader::Unknown, true)] {
+    for has_loader in [false, true] {
         let mut assembler = assembler();
         assembler.apply(&executed(100, CHILD, "x"));
         assembler.apply(&with_kind(loaded(200, CHILD), |kind| {
             if let EventKind::Loaded(loaded) = kind {
-                loaded.loader = loader;
+                (loaded.has_loader, loaded.load_end) = (has_loader, None);
             }
         }));
         let row = assembler.take_batch().execs.remove(0).row;
@@ -131,7 +129,7 @@ fn a_launch_that_is_killed_before_it_runs_has_no_first_run() {
 fn the_parents_memory_may_be_unknown() {
     let without_memory = with_kind(launched(10, ROOT, CHILD, 200), |kind| {
         if let EventKind::Launched(launched) = kind {
-            (launched.parent_memory, launched.entered) = (None::<ParentMemory>, None);
+            (launched.parent_rss_bytes, launched.parent_table_bytes, launched.create) = (None, None, None);
         }
     });
     let row = &launches(&[released(), without_memory])[&CHILD];

@@ -5,14 +5,11 @@ use super::*;
 /// Returns the exit of a thread. `group` is when the thread called `exit_group`, if it did.
 fn thread_exit(at: u64, task: u64, group: Option<u64>, last_thread: bool) -> Event {
     let kind = EventKind::Exited(Exited {
-        first_run: None,
         exit_group_entered: group.map(instant),
         last_thread,
         wait_status: Some(0x700),
         cpu: Some(Nanos(task * 10)),
-        work_cpu: None,
-        faults: None,
-        rss_bytes: None,
+        ..Exited::default()
     });
     Event { task: TaskId(task), ..event(at, CHILD, kind) }
 }
