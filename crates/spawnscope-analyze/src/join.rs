@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::grouped::GroupedItems;
-use crate::launch::{Command, Exec, Instants, Launch, Outcome, base_name};
+use crate::launch::{Command, Counts, Exec, Instants, Launch, Outcome, base_name};
 use crate::pieces::{cpu_times, end_of_load, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
@@ -71,12 +71,8 @@ impl<'a> Joiner<'a> {
             cpu_phases: cpu_times(row, exec_rows),
             execs,
             cpu: row.cpu.into(),
-            parent_faults: row.parent_faults.into(),
-            exit_faults: row.exit_faults.into(),
-            exit_rss_bytes: row.exit_rss_bytes.into(),
             start_up: start_up.into(),
-            setup_closes: row.setup_closes,
-            setup_close_span: row.setup_close_span.into(),
+            counts: Counts::of(row),
             script_stack: row.script_stack,
             native_stack: row.native_stack,
             outcome: match row.wait_status {

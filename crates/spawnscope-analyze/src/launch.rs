@@ -5,7 +5,7 @@ use std::sync::Arc;
 pub use crate::known::MaybeKnown;
 use crate::phases::{Phase, PhaseTimes};
 use spawnscope_data::event::{LaunchId, Mechanism, Nanos, Pid, TaskId};
-use spawnscope_data::rows::{Origin, StackId, TextId, Texts};
+use spawnscope_data::rows::{LaunchRow, Origin, StackId, TextId, Texts};
 
 /// A process of the recording.
 #[derive(Clone, Debug)]
@@ -43,17 +43,8 @@ pub struct Launch<'a> {
     /// CPU time between the loading of its last program and the first time that this program opened
     /// a file from its arguments or read its input.
     pub start_up: MaybeKnown,
-    /// Number of `close` and `close_range` calls before its first exec.
-    pub setup_closes: Option<u32>,
-    /// Page faults of its parent since the parent's previous launch or reaping.
-    pub parent_faults: MaybeKnown<u32>,
-    /// Page faults of its first thread between its last launch or reaping and its exit.
-    pub exit_faults: MaybeKnown<u32>,
-    /// Its resident set at its exit.
-    pub exit_rss_bytes: MaybeKnown<u64>,
-    /// Time in the calls that `setup_closes` counts, and between two of them that directly follow
-    /// each other.
-    pub setup_close_span: MaybeKnown,
+    /// What the collector counted while it was created, set up and ended.
+    pub counts: Counts,
     /// Call chain in the parent's script.
     pub script_stack: Option<StackId>,
     /// Call chain in the parent's machine code.
@@ -157,6 +148,34 @@ impl<'a> Launch<'a> {
     /// Whether its creation copied the page tables of its parent.
     pub(crate) fn copies_page_tables(&self) -> bool {
         matches!(self.mechanism, Some(Mechanism::Fork | Mechanism::Clone | Mechanism::Clone3))
+    }
+}
+
+/// Columns of a launch's row that no computation changes. A new column of this kind is added here only.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Number of `close` and `close_range` calls before its first exec.
+    pub setup_closes: Option<u32>,
+    /// Time in these calls, and between two of them that directly follow each other.
+    pub setup_close_span: MaybeKnown,
+    /// Page faults of its parent since the parent's previous launch or reaping.
+    pub parent_faults: MaybeKnown<u32>,
+    /// Page faults of its first thread between its last launch or reaping and its exit.
+    pub exit_faults: MaybeKnown<u32>,
+    /// Its resident set at its exit.
+    pub exit_rss_bytes: MaybeKnown<u64>,
+}
+
+impl Counts {
+    /// Returns the counts in a row.
+    pub(super) fn of(row: &LaunchRow) -> Counts {
+        Counts {
+            setup_closes: row.setup_closes,
+            setup_close_span: row.setup_close_span.into(),
+            parent_faults: row.parent_faults.into(),
+            exit_faults: row.exit_faults.into(),
+            exit_rss_bytes: row.exit_rss_bytes.into(),
+        }
     }
 }
 

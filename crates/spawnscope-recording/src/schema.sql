@@ -6,6 +6,19 @@
 -- NULL means unknown: the collector did not see the value, or the event has not happened yet. It never means zero.
 -- Byte strings (paths, argv, names) are BLOBs as the kernel reports them, with any encoding and any control characters.
 -- `*_text` columns refer to text.id. A change to the schema increments user_version (version.rs says which versions are readable).
+-- The versions added:
+--
+--  2: `calibration`, and columns of `launch` and `exec`
+--  3: `object`, and the column that refers to it. Before, waits for scanners count as waits for a disk.
+--  4: what a parent does around launches
+--  5: call chains, and the number of system calls in each slice
+--  6: slices that are not over when the recording ends
+--  7: whether a waker is certain
+--  8: checksums. Before, the log was a rollback journal.
+--  9: the CPUs that the command may use, and when programs begin their work
+-- 10: labels, variables that name packages and tests, page faults of a parent after its last launch, and more constants
+-- 11: addresses of the peers of internet sockets, and the local processes that listen there
+-- 12: edges of ninja, and which of several files a thread waited for
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
 PRAGMA user_version = 12;

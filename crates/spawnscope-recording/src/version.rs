@@ -3,23 +3,9 @@
 /// Marks an SQLite file as a recording: "SPNS", as in `schema.sql`.
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
-/// The version that this program writes, as in `schema.sql`, and the newest version that it reads.
-/// The versions added:
-///
-/// - 2: `calibration`, and columns of `launch` and `exec`
-/// - 3: `object`, and the column that refers to it. Before, waits for scanners count as waits for a
-///   disk.
-/// - 4: what a parent does around launches
-/// - 5: call chains, and the number of system calls in each slice
-/// - 6: slices that are not over when the recording ends
-/// - 7: whether a waker is certain
-/// - 8: checksums. Before, the log was a rollback journal.
-/// - 9: the CPUs that the command may use, and when programs begin their work
-/// - 10: labels, variables that name packages and tests, page faults of a parent after its last
-///   launch, and more constants
-/// - 11: addresses of the peers of internet sockets, and the local processes that listen there
-/// - 12: edges of ninja, and which of several files a thread waited for
-pub(super) const CURRENT: i32 = 12;
+/// The version that this program writes, and the newest version that it reads: the number in `schema.sql`, which also lists what each version
+/// added.
+pub(super) const CURRENT: i32 = number_after("PRAGMA user_version = ", include_str!("schema.sql"));
 
 /// The oldest version that this program reads; so far, it reads all versions. Tables and columns that were added later (the declarations say in
 /// which version) are empty or NULL when an older recording is read, which means unknown.
@@ -44,6 +30,26 @@ pub(super) fn identify(application_id: i32, user_version: i32) -> Identity {
         newer if newer > CURRENT => Identity::Newer(newer),
         _ => Identity::Foreign,
     }
+}
+
+/// Returns the number that follows the only occurrence of `name`. It is evaluated by the compiler, which refuses a schema without the name.
+const fn number_after(name: &str, text: &str) -> i32 {
+    let (name, text) = (name.as_bytes(), text.as_bytes());
+    let mut start = 0;
+    let mut matched = 0;
+    while matched < name.len() {
+        matched = if text[start + matched] == name[matched] { matched + 1 } else { 0 };
+        if matched == 0 {
+            start += 1;
+        }
+    }
+    let mut at = start + matched;
+    let mut number = 0;
+    while text[at].is_ascii_digit() {
+        number = number * 10 + (text[at] - b'0') as i32;
+        at += 1;
+    }
+    number
 }
 
 #[cfg(test)]

@@ -261,7 +261,7 @@ fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
     }
     let grown = next.parent_rss_bytes.get().zip(child.parent_rss_bytes.get());
     let new_pages = grown.map_or(0, |(after, before)| after.saturating_sub(before) / PAGE_BYTES);
-    f64::from(next.parent_faults.get().unwrap_or_default()) - new_pages as f64
+    f64::from(next.counts.parent_faults.get().unwrap_or_default()) - new_pages as f64
 }
 
 /// Returns how many page faults of a parent after its last launch, up to its exit, came from
@@ -269,13 +269,13 @@ fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
 /// set at the exit is unknown, because some kernels free the memory earlier, no growth is subtracted.
 fn faults_until_exit(forest: &Forest<'_>, child: usize, parent: usize) -> f64 {
     let (child, parent) = (&forest.launches[child], &forest.launches[parent]);
-    let (Some(faults), Some(shared)) = (parent.exit_faults.get(), child.parent_rss_bytes.get()) else {
+    let (Some(faults), Some(shared)) = (parent.counts.exit_faults.get(), child.parent_rss_bytes.get()) else {
         return 0.0;
     };
     if !shared_pages(child) {
         return 0.0;
     }
-    let grown = parent.exit_rss_bytes.get().unwrap_or_default().saturating_sub(shared);
+    let grown = parent.counts.exit_rss_bytes.get().unwrap_or_default().saturating_sub(shared);
     u64::from(faults).saturating_sub(grown / PAGE_BYTES).min(shared / PAGE_BYTES) as f64
 }
 

@@ -47,8 +47,8 @@ fn write_launch(
     object.object("phases", Some(&launch.phases), write_phases)?;
     object.time("cpu_ns", launch.cpu.get())?;
     object.object("cpu_phases", Some(&launch.cpu_phases), write_phases)?;
-    object.value("setup_closes", launch.setup_closes)?;
-    object.time("setup_close_ns", launch.setup_close_span.get())?;
+    object.value("setup_closes", launch.counts.setup_closes)?;
+    object.time("setup_close_ns", launch.counts.setup_close_span.get())?;
     object.array("waits", waits.of_launch(index), |object, wait| write_wait(object, forest, &wait))?;
     object.value("exit", exit(launch.outcome))?;
     object.object("caller", launch.best_stack(), |object, stack| {

@@ -14,15 +14,15 @@ const MIN_CLOSES: u32 = 32;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let candidates = context.candidates(|_, launch| {
-        launch.setup_closes.filter(|closes| *closes >= MIN_CLOSES)?;
-        Some((launch.birth_command.name, launch.setup_close_span.get()?))
+        launch.counts.setup_closes.filter(|closes| *closes >= MIN_CLOSES)?;
+        Some((launch.birth_command.name, launch.counts.setup_close_span.get()?))
     });
     candidates.into_iter().map(|candidate| finding(context, candidate)).collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let parent = name(candidate.name);
-    let closes = context.median_of(&candidate.launches, |launch| launch.setup_closes.map(f64::from));
+    let closes = context.median_of(&candidate.launches, |launch| launch.counts.setup_closes.map(f64::from));
     let title = format!("children of {parent} close descriptors one by one before the exec");
     let count = launches(candidate.launches.len());
     Finding::measured("close-loop", title, candidate.launches)

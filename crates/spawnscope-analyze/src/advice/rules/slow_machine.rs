@@ -39,7 +39,7 @@ fn unexplained_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
     } else {
         0.0
     };
-    let closed = launch.setup_close_span.get().unwrap_or_default().0;
+    let closed = launch.counts.setup_close_span.get().unwrap_or_default().0;
     Some(cost - copied_and_freed - closed as f64 - wait_outside_run(context, index) as f64)
 }
 

@@ -104,8 +104,8 @@ pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &m
     let mut affected = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
-        let closes = each.setup_closes.filter(|closes| *closes > 1);
-        let (Some(closes), Some(span)) = (closes, each.setup_close_span.get()) else {
+        let closes = each.counts.setup_closes.filter(|closes| *closes > 1);
+        let (Some(closes), Some(span)) = (closes, each.counts.setup_close_span.get()) else {
             continue;
         };
         if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0) {
