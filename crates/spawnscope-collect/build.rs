@@ -1,4 +1,5 @@
-//! Generates the C header of the BPF programs from the Rust definition of the wire format, then builds the BPF objects with clang.
+//! Generates the C headers of the BPF programs from the Rust definition of the wire format and from the table of system calls, then builds the
+//! BPF objects with clang. What C and Rust share is written once, in Rust.
 
 #[cfg(feature = "ebpf")]
 mod ebpf {
@@ -23,6 +24,8 @@ mod ebpf {
             }
         };
         generate_header(&out.join("wire.h"), &arch);
+        std::fs::write(out.join("syscall_numbers.h"), syscall_numbers(&arch))
+            .expect("the output directory is writable");
         compile(&out, "spawnscope.bpf.o", &[target]);
         compile(&out, "spawnscope_hash.bpf.o", &[target, "-DHASH_OF_TASKS"]);
     }
@@ -65,6 +68,16 @@ mod ebpf {
             .generate()
             .expect("a C header from the wire format")
             .write_to_file(header);
+    }
+
+    /// Returns a header with the number of each system call of x86-64. Those that the architecture lacks have numbers that no call has: the
+    /// only negative one in use is -1.
+    fn syscall_numbers(arch: &str) -> String {
+        let define = |(lacking, (name, number)): (i32, (&str, Option<u16>))| {
+            format!("#define NR_{name} ({})\n", number.map_or(-1001 - lacking, i32::from))
+        };
+        let definitions: String = (0..).zip(spawnscope_data::event::syscalls::all_on(arch)).map(define).collect();
+        format!("#pragma once\n{definitions}")
     }
 
     /// Builds an object. The programs are built twice; `tasks.h` explains the difference.

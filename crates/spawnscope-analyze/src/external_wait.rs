@@ -43,19 +43,33 @@ impl ExternalWait {
 /// Time by cause.
 pub type ExternalWaitTimes = BTreeMap<ExternalWait, Nanos>;
 
-/// System calls grouped by the kind of their wait. The numbers are those of x86-64, which all rows
-/// use.
+/// System calls grouped by the kind of their wait.
 mod calls {
-    /// `pause`, `nanosleep`, `clock_nanosleep`.
-    pub(super) const SLEEPS: [u16; 3] = [34, 35, 230];
-    /// poll, select, pselect6, ppoll, epoll_wait, epoll_pwait, futex, epoll_pwait2,
-    /// rt_sigtimedwait, semtimedop, io_getevents, mq_timedsend, mq_timedreceive, futex_waitv,
-    /// futex_wait, which may time out; and restart_syscall, which continues one of them or a sleep.
-    pub(super) const TIMED: [u16; 16] = [7, 23, 270, 271, 232, 281, 202, 441, 128, 220, 208, 242, 243, 449, 455, 219];
-    /// connect, accept, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg.
-    pub(super) const SOCKETS: [u16; 9] = [42, 43, 44, 45, 46, 47, 288, 299, 307];
-    /// clone, fork, vfork, clone3: a vfork's parent sleeps uninterruptibly until its child's exec.
-    pub(super) const CREATIONS: [u16; 4] = [56, 57, 58, 435];
+    pub(super) use spawnscope_data::event::syscalls::CREATIONS;
+    use spawnscope_data::event::syscalls::numbers;
+
+    pub(super) const SLEEPS: [u16; 3] = numbers(["pause", "nanosleep", "clock_nanosleep"]);
+    /// Calls that may time out; and restart_syscall, which continues one of them or a sleep.
+    pub(super) const TIMED: [u16; 16] = numbers([
+        "poll",
+        "select",
+        "pselect6",
+        "ppoll",
+        "epoll_wait",
+        "epoll_pwait",
+        "futex",
+        "epoll_pwait2",
+        "rt_sigtimedwait",
+        "semtimedop",
+        "io_getevents",
+        "mq_timedsend",
+        "mq_timedreceive",
+        "futex_waitv",
+        "futex_wait",
+        "restart_syscall",
+    ]);
+    pub(super) const SOCKETS: [u16; 9] =
+        numbers(["connect", "accept", "sendto", "recvfrom", "sendmsg", "recvmsg", "accept4", "recvmmsg", "sendmmsg"]);
 }
 
 /// Whether the waker is the cause of a wake-up. If an interrupt handler woke the thread, the

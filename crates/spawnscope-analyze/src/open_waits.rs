@@ -8,13 +8,14 @@ use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, ObjectKind, Pid};
 use spawnscope_data::rows::{ObjectRef, SliceRow};
 
-/// System calls that wait for a child. The numbers are those of x86-64, which all rows use.
+/// System calls that wait for a child.
 mod calls {
-    pub(super) const READ: u16 = 0;
-    /// clone, fork, vfork, clone3: after vfork, the parent sleeps until the exec of its child.
-    pub(super) const CREATIONS: [u16; 4] = [56, 57, 58, 435];
-    pub(super) const WAIT4: u16 = 61;
-    pub(super) const WAITID: u16 = 247;
+    pub(super) use spawnscope_data::event::syscalls::CREATIONS;
+    use spawnscope_data::event::syscalls::number;
+
+    pub(super) const READ: u16 = number("read");
+    pub(super) const WAIT4: u16 = number("wait4");
+    pub(super) const WAITID: u16 = number("waitid");
 }
 
 /// For each launch, the children that were alive at the end of the recording, in order of creation.

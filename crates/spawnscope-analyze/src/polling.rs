@@ -12,11 +12,12 @@ use crate::external_wait::{ExternalWait, external_wait_of, waker_is_cause};
 use crate::launch::MaybeKnown;
 use crate::slices::ThreadSlices;
 use crate::timeline::{ThreadIndex, Timelines, beginning, run_queue_span, woken_at};
+use spawnscope_data::event::syscalls::number;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-/// The system call with which the kernel continues a call with a timeout after a signal (x86-64).
-const RESTART_SYSCALL: u16 = 219;
+/// The system call with which the kernel continues a call with a timeout after a signal.
+const RESTART_SYSCALL: u16 = number("restart_syscall");
 /// Minimum number of sleeps of a polling thread.
 const MIN_NAPS: usize = 8;
 

@@ -5,11 +5,11 @@
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
+use spawnscope_data::event::syscalls::numbers;
 use spawnscope_data::rows::Origin;
 
-/// System calls with which a shell reads the output of `$( )`: read, pread64, readv. The numbers are
-/// those of x86-64, which all rows use.
-const READS: [u16; 3] = [0, 17, 19];
+/// System calls with which a shell reads the output of `$( )`.
+const READS: [u16; 3] = numbers(["read", "pread64", "readv"]);
 
 /// A launch and the forks that exist only for it.
 #[derive(Clone, Debug)]

@@ -23,14 +23,26 @@ const MIN_WAIT_RATIO: u64 = 20;
 /// the process has closed its files, and closing them may already end a wait of the parent.
 const LATE_EXIT: Nanos = Nanos(200_000);
 
-/// System calls. The numbers are those of x86-64, which all rows use.
 mod calls {
-    /// wait4, waitid, which return when a child has ended.
-    pub(super) const FOR_CHILDREN: [u16; 2] = [61, 247];
-    /// read, poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll,
-    /// epoll_pwait, epoll_pwait2, which the end of a child may end through SIGCHLD or by closing a
-    /// pipe.
-    pub(super) const ENDED_BY_CHILDREN: [u16; 11] = [0, 7, 23, 34, 128, 130, 232, 270, 271, 281, 441];
+    use spawnscope_data::event::syscalls::{number, numbers};
+
+    pub(super) const READ: u16 = number("read");
+    /// System calls that return when a child has ended.
+    pub(super) const FOR_CHILDREN: [u16; 2] = numbers(["wait4", "waitid"]);
+    /// System calls that the end of a child may end, through SIGCHLD or by closing a pipe.
+    pub(super) const ENDED_BY_CHILDREN: [u16; 11] = numbers([
+        "read",
+        "poll",
+        "select",
+        "pause",
+        "rt_sigtimedwait",
+        "rt_sigsuspend",
+        "epoll_wait",
+        "pselect6",
+        "ppoll",
+        "epoll_pwait",
+        "epoll_pwait2",
+    ]);
 }
 
 /// A wait and what ended it.
@@ -191,7 +203,7 @@ fn can_children_end(call: u16) -> bool {
 
 /// Whether the thread waited in a read, which may be for something other than a child.
 fn is_read(slice: &SliceRow) -> bool {
-    slice.syscall == Some(0)
+    slice.syscall == Some(calls::READ)
 }
 
 /// Returns the task id of a thread.

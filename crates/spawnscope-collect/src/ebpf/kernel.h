@@ -46,6 +46,8 @@ enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 
 #define CORE __attribute__((preserve_access_index))
 
+#include "syscall_numbers.h" /* generated from the table of system calls in spawnscope-data */
+
 #if defined(__TARGET_ARCH_x86)
 #include "arch/x86_64.h"
 #elif defined(__TARGET_ARCH_arm64)

@@ -28,8 +28,7 @@ const MAX_COLUMNS: usize = 32;
 /// The first format version in which a socket is the object of a polling call only if the call did not time out. The sockets of polling calls in
 /// earlier versions are ignored.
 const RELIABLE_POLLED_SOCKETS_SINCE: i32 = 12;
-/// The x86-64 numbers of poll, select, pselect6 and ppoll.
-const POLLS: [u16; 4] = [7, 23, 270, 271];
+const POLLS: [u16; 4] = syscalls::numbers(["poll", "select", "pselect6", "ppoll"]);
 
 /// The error for lives whose sum exceeds `MAX_TOTAL_LIFE_NS`.
 const TOO_LONG: &str = "the lives of its processes add up to more than 292 years";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * aarch64: registers, the fields of other processor-dependent state of a thread, and system call numbers. All files in this
- * directory define the same items. */
+ * aarch64: registers, the fields of other processor-dependent state of a thread, and what 32-bit system calls correspond to. All
+ * files in this directory define the same items. */
 #pragma once
 
 struct pt_regs {
@@ -45,28 +45,6 @@ struct thread_struct {
 
 /* Reads the preempt count, which is per thread. The upper half of the 64-bit word is a flag. */
 #define read_preempt_count(count) (*(count) = TASK_READ(current_task(), thread_info.preempt_count), true)
-
-/* include/uapi/asm-generic/unistd.h */
-enum {
-	NR_epoll_pwait = 22, NR_dup = 23, NR_dup3 = 24, NR_fcntl = 25, NR_ioctl = 29, NR_flock = 32,
-	NR_faccessat = 48, NR_openat = 56, NR_close = 57, NR_pipe2 = 59, NR_getdents64 = 61, NR_read = 63,
-	NR_write = 64, NR_readv = 65, NR_writev = 66, NR_pread64 = 67, NR_pwrite64 = 68, NR_preadv = 69,
-	NR_pwritev = 70, NR_sendfile = 71, NR_pselect6 = 72, NR_ppoll = 73, NR_splice = 76, NR_readlinkat = 78,
-	NR_newfstatat = 79, NR_fstat = 80, NR_fsync = 82, NR_fdatasync = 83, NR_exit_group = 94, NR_waitid = 95,
-	NR_set_tid_address = 96, NR_set_robust_list = 99, NR_rt_sigaction = 134, NR_rt_sigprocmask = 135,
-	NR_rt_sigreturn = 139, NR_setpgid = 154, NR_getpid = 172, NR_accept = 202, NR_connect = 203, NR_sendto = 206,
-	NR_recvfrom = 207, NR_sendmsg = 211, NR_recvmsg = 212, NR_brk = 214, NR_munmap = 215, NR_clone = 220,
-	NR_execve = 221, NR_mmap = 222, NR_mprotect = 226, NR_accept4 = 242, NR_recvmmsg = 243, NR_wait4 = 260,
-	NR_prlimit64 = 261, NR_sendmmsg = 269, NR_getrandom = 278, NR_execveat = 281, NR_preadv2 = 286,
-	NR_pwritev2 = 287, NR_pkey_mprotect = 288, NR_statx = 291, NR_rseq = 293, NR_clone3 = 435,
-	NR_close_range = 436, NR_openat2 = 437, NR_faccessat2 = 439, NR_epoll_pwait2 = 441,
-};
-/* Calls that do not exist on this architecture. No call has such a number: the only negative one in use is -1. */
-enum {
-	NR_open = -1001, NR_stat = -1002, NR_lstat = -1003, NR_poll = -1004, NR_access = -1005, NR_pipe = -1006,
-	NR_dup2 = -1007, NR_select = -1008, NR_fork = -1009, NR_vfork = -1010, NR_creat = -1011, NR_readlink = -1012,
-	NR_arch_prctl = -1013, NR_epoll_wait = -1014,
-};
 
 /* Returns the 64-bit number of a 32-bit call that creates, executes, exits, reaps, reads or writes; -1 for all other calls. fork
  * and vfork have no 64-bit number; libraries use clone. (arch/arm/tools/syscall.tbl) */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * x86-64: registers, the fields of other processor-dependent state of a thread, and system call numbers. All files in this
- * directory define the same items. */
+ * x86-64: registers, the fields of other processor-dependent state of a thread, and what 32-bit system calls correspond to. All
+ * files in this directory define the same items. */
 #pragma once
 
 struct pt_regs {
@@ -61,24 +61,6 @@ static __always_inline bool read_preempt_count(__u32 *count)
 		return false;
 	return true;
 }
-
-/* arch/x86/entry/syscalls/syscall_64.tbl */
-enum {
-	NR_read = 0, NR_write = 1, NR_open = 2, NR_close = 3, NR_stat = 4, NR_fstat = 5, NR_lstat = 6, NR_poll = 7,
-	NR_mmap = 9, NR_mprotect = 10, NR_munmap = 11, NR_brk = 12, NR_rt_sigaction = 13, NR_rt_sigprocmask = 14,
-	NR_rt_sigreturn = 15, NR_ioctl = 16, NR_pread64 = 17, NR_pwrite64 = 18, NR_readv = 19, NR_writev = 20,
-	NR_access = 21, NR_pipe = 22, NR_select = 23, NR_dup = 32, NR_dup2 = 33, NR_getpid = 39, NR_sendfile = 40,
-	NR_connect = 42, NR_accept = 43, NR_sendto = 44, NR_recvfrom = 45, NR_sendmsg = 46, NR_recvmsg = 47,
-	NR_clone = 56, NR_fork = 57, NR_vfork = 58, NR_execve = 59, NR_wait4 = 61, NR_fcntl = 72, NR_flock = 73,
-	NR_fsync = 74, NR_fdatasync = 75, NR_creat = 85, NR_readlink = 89, NR_setpgid = 109, NR_arch_prctl = 158,
-	NR_getdents64 = 217, NR_set_tid_address = 218, NR_exit_group = 231, NR_epoll_wait = 232, NR_waitid = 247,
-	NR_openat = 257, NR_newfstatat = 262, NR_readlinkat = 267, NR_faccessat = 269, NR_pselect6 = 270,
-	NR_ppoll = 271, NR_set_robust_list = 273, NR_splice = 275, NR_epoll_pwait = 281, NR_accept4 = 288,
-	NR_dup3 = 292, NR_pipe2 = 293, NR_preadv = 295, NR_pwritev = 296, NR_recvmmsg = 299, NR_prlimit64 = 302,
-	NR_sendmmsg = 307, NR_getrandom = 318, NR_execveat = 322, NR_preadv2 = 327, NR_pwritev2 = 328,
-	NR_pkey_mprotect = 329, NR_statx = 332, NR_rseq = 334, NR_clone3 = 435, NR_close_range = 436,
-	NR_openat2 = 437, NR_faccessat2 = 439, NR_epoll_pwait2 = 441,
-};
 
 /* Returns the 64-bit number of a 32-bit call that creates, executes, exits, reaps, reads or writes; -1 for all other calls.
  * (arch/x86/entry/syscalls/syscall_32.tbl) */

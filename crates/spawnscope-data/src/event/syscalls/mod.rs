@@ -1,5 +1,6 @@
-//! Names of system calls. A recording stores the numbers of the architecture that it was made on. Its reader translates them, and all later
-//! code uses x86-64's numbers only.
+//! Names and numbers of system calls. A recording stores the numbers of the architecture that it was made on. Its reader translates them, and all
+//! later code uses x86-64's numbers only. No other file contains a number: Rust code asks for the number of a name, which the compiler
+//! computes, and the BPF programs get a header that is generated from these tables.
 
 mod aarch64;
 mod x86_64;
@@ -24,6 +25,64 @@ pub fn name(number: u16) -> Option<&'static str> {
     names.split(' ').nth(position as usize)
 }
 
+/// The x86-64 numbers of the system calls that create a process or thread. The parent of a vfork sleeps in the call until its child's exec.
+pub const CREATIONS: [u16; 4] = numbers(["clone", "fork", "vfork", "clone3"]);
+
+/// Returns the x86-64 numbers of system calls.
+///
+/// # Panics
+/// If no system call has one of the names. In a constant, this is an error of the compiler.
+#[must_use]
+pub const fn numbers<const N: usize>(names: [&str; N]) -> [u16; N] {
+    let mut numbers = [0; N];
+    let mut index = 0;
+    while index < N {
+        numbers[index] = number(names[index]);
+        index += 1;
+    }
+    numbers
+}
+
+/// Returns the x86-64 number of a system call.
+///
+/// # Panics
+/// If no system call has the name. In a constant, this is an error of the compiler.
+#[must_use]
+pub const fn number(name: &str) -> u16 {
+    match (position(name, x86_64::NAMES), position(name, COMMON)) {
+        (Some(position), _) => position,
+        (None, Some(position)) => FIRST_COMMON + position,
+        (None, None) => panic!("there is no system call of this name"),
+    }
+}
+
+/// Returns every system call with its number on a machine, given the name that `uname -m` prints. `None` if the machine lacks the call.
+pub fn all_on(machine: &str) -> impl Iterator<Item = (&'static str, Option<u16>)> {
+    let own = if machine == "aarch64" { aarch64::NAMES } else { x86_64::NAMES };
+    let common = COMMON.split(' ').zip(FIRST_COMMON..).map(|(name, number)| (name, Some(number)));
+    x86_64::NAMES.split(' ').filter(|name| *name != "-").map(move |name| (name, position(name, own))).chain(common)
+}
+
+/// Returns the position of a name among names that are separated by spaces.
+const fn position(name: &str, names: &str) -> Option<u16> {
+    let (name, names) = (name.as_bytes(), names.as_bytes());
+    let (mut at, mut position) = (0, 0);
+    while at < names.len() {
+        let mut length = 0;
+        let mut is_equal = true;
+        while at + length < names.len() && names[at + length] != b' ' {
+            is_equal = is_equal && length < name.len() && names[at + length] == name[length];
+            length += 1;
+        }
+        if is_equal && length == name.len() {
+            return Some(position);
+        }
+        at += length + 1;
+        position += 1;
+    }
+    None
+}
+
 /// Translates the numbers of one architecture to those of x86-64.
 #[derive(Clone, Debug)]
 pub struct Numbers {
@@ -35,7 +94,8 @@ impl Numbers {
     /// Returns the translation for the machine name that `uname -m` prints. For an unknown name, x86-64's numbers are assumed.
     #[must_use]
     pub fn for_machine(machine: &str) -> Numbers {
-        let table = (machine == "aarch64").then(|| aarch64::NAMES.split(' ').map(x86_64_number).collect());
+        let table = (machine == "aarch64")
+            .then(|| aarch64::NAMES.split(' ').map(|name| position(name, x86_64::NAMES)).collect());
         Numbers { table }
     }
 
@@ -47,11 +107,6 @@ impl Numbers {
             _ => Some(number),
         }
     }
-}
-
-fn x86_64_number(name: &str) -> Option<u16> {
-    let position = x86_64::NAMES.split(' ').position(|other| other == name)?;
-    u16::try_from(position).ok()
 }
 
 #[cfg(test)]
@@ -98,6 +153,15 @@ mod tests {
         // wait4, clone, execve, read.
         let translated = [260, 220, 221, 63].map(|number| numbers.x86_64(number));
         assert_eq!(translated, [61, 56, 59, 0].map(Some));
+    }
+
+    #[test]
+    fn each_name_has_its_number_on_each_machine() {
+        assert_eq!(numbers(["read", "wait4", "clone3", "futex_wait"]), [0, 61, 435, 455]);
+        for (machine, read, open) in [("x86_64", Some(0), Some(2)), ("aarch64", Some(63), None)] {
+            let found = |wanted| all_on(machine).find(|(name, _)| *name == wanted).unwrap().1;
+            assert_eq!((found("read"), found("open"), found("clone3")), (read, open, Some(435)), "{machine}");
+        }
     }
 
     #[test]

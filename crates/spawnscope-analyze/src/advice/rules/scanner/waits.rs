@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use crate::advice::context::RuleContext;
 use crate::external_wait::{ExternalWait, external_wait_of};
 use spawnscope_data::event::Nanos;
+use spawnscope_data::event::syscalls::numbers;
 use spawnscope_data::rows::{SliceRow, TextId};
 use spawnscope_data::statistics::median;
 
-/// The system calls execve and execveat. The numbers are those of x86-64, which all rows use.
-const EXECS: [u16; 2] = [59, 322];
+/// The system calls that execute a program.
+const EXECS: [u16; 2] = numbers(["execve", "execveat"]);
 
 /// One wait of a thread for a scanner's permission.
 pub(super) struct Wait {
