@@ -1,6 +1,6 @@
 //! Direct use of the processor and the kernel: raw system calls, signals, processes, files owned by another user. `held` starts a command
-//! and holds it, and `job_control` stops and ends as it does. `ptrace` traces processes, and `perf_events` follows them by perf events. `launch_timing` has the tools for timing
-//! launches, and `calibrate` uses them to measure the constants of this machine.
+//! and holds it, and `job_control` stops and ends as it does. `ptrace` traces processes. `launch_timing` has the tools for
+//! timing launches, and `calibrate` uses them to measure the constants of this machine.
 
 pub mod allowed_cpus;
 pub mod arch;
@@ -14,7 +14,6 @@ pub mod job_control;
 pub mod launch_timing;
 pub mod memory;
 pub mod owner;
-pub mod perf_events;
 pub mod process;
 pub mod procfs;
 pub mod ptrace;

@@ -34,7 +34,8 @@ unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usi
 }
 
 /// Returns the bytes of a number at `at`; `None` if `bytes` ends earlier.
-pub(crate) fn number_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+#[must_use]
+pub fn number_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::perf::kernel::{Record, RecordKind};
 use spawnscope_data::event::{Event, EventKind, Exited, LaunchId, Launched, Nanos, Pid, TaskId};
-use spawnscope_system::perf_events::{Record, RecordKind};
 
 use super::cpu_time::CpuTime;
 use super::image::Image;

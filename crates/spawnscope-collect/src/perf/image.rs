@@ -2,8 +2,8 @@
 //! program, then the loader, then the vDSO, and returns to user space. The last step of glibc's loader is to protect its own data, that of
 //! musl's loader to protect the program's data.
 
+use crate::perf::kernel::{File, VDSO};
 use spawnscope_data::event::Nanos;
-use spawnscope_system::perf_events::{File, VDSO};
 
 use super::program_details::ProgramDetails;
 use crate::scripts;

@@ -1,12 +1,12 @@
-//! The perf collector, which needs no privilege if `kernel.perf_event_paranoid` is at most 2. The
-//! kernel writes records of the command and everything that it launches to ring buffers
-//! (`spawnscope_system::perf_events`). A thread of the recorder reads the records (`reader`) and
-//! turns them into events (`followed`). docs/design/collectors.md says what perf events can show.
+//! The perf collector, which needs no privilege if `kernel.perf_event_paranoid` is at most 2. The kernel writes records of the command and
+//! everything that it launches to ring buffers (`kernel`). A thread of the recorder reads the records (`reader`) and turns them into events
+//! (`followed`). docs/design/collectors.md says what perf events can show.
 
 mod cpu_time;
 mod ends;
 mod followed;
 mod image;
+mod kernel;
 mod pace;
 mod program_details;
 mod programs;
@@ -21,7 +21,6 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use spawnscope_data::event::{Event, Loss, Missing};
-use spawnscope_system::perf_events;
 use spawnscope_system::process::{is_readable_within, pidfd};
 
 use self::reader::Reader;
@@ -101,7 +100,7 @@ impl PerfCollector {
         let shared = Arc::new(Shared::new().map_err(|error| failed(&error.into()))?);
         let running = pidfd(command).map_err(|error| failed(&error))?;
         let reader_pidfd = running.try_clone().map_err(|error| failed(&error))?;
-        let rings = perf_events::follow(command, settings.buffer_bytes)
+        let rings = kernel::follow(command, settings.buffer_bytes)
             .map_err(|refused| CollectError::Failed { action: "open perf events", detail: refused.reason() })?;
         let reader = Reader::new(rings, command, reader_pidfd, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("perf reader".to_owned());

@@ -4,8 +4,8 @@
 
 use std::fs;
 
+use crate::perf::kernel::Stack;
 use spawnscope_data::event::{Nanos, Pid, variables};
-use spawnscope_system::perf_events::Stack;
 use spawnscope_system::{clock, procfs};
 
 use crate::initial_stack::{self, Layout, MAX_ARGUMENT_BYTES, copied_from, until_nul};

@@ -1,7 +1,7 @@
 //! Handles the execs of followed processes, and what the mappings of the new programs show.
 
+use crate::perf::kernel::File;
 use spawnscope_data::event::{EventKind, Executed, Loaded, Nanos, Pid, TaskId};
-use spawnscope_system::perf_events::File;
 
 use super::cpu_time::CpuTime;
 use super::followed::{FollowedProcesses, Thread};

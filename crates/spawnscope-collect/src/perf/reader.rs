@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::perf::kernel::{Record, RecordKind, Ring, Rings, parse, parse_stacks};
 use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{Loss, Nanos, Pid};
 use spawnscope_system::clock;
-use spawnscope_system::perf_events::{Record, RecordKind, Ring, Rings, parse, parse_stacks};
 use spawnscope_system::process::{is_readable_within, status_of_ended, wait_until};
 
 use super::followed::{CommandEnd, FollowedProcesses};

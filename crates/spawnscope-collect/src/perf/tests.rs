@@ -1,7 +1,7 @@
 //! Turns hand-made records into events.
 
+use crate::perf::kernel::{File, Record, RecordKind, VDSO};
 use spawnscope_data::event::{Event, EventKind, Loaded, Nanos, Pid, TaskId};
-use spawnscope_system::perf_events::{File, Record, RecordKind, VDSO};
 
 use super::followed::{CommandEnd, FollowedProcesses};
 use crate::ROOT;

@@ -12,11 +12,11 @@
 
 mod events;
 mod record;
-pub mod refusal;
+pub(crate) mod refusal;
 mod ring;
 mod stack;
 
-pub use self::events::{Rings, follow};
-pub use self::record::{File, Record, RecordKind, VDSO, parse};
-pub use self::ring::Ring;
-pub use self::stack::{Stack, parse_stacks};
+pub(crate) use self::events::{Rings, follow};
+pub(crate) use self::record::{File, Record, RecordKind, VDSO, parse};
+pub(crate) use self::ring::Ring;
+pub(crate) use self::stack::{Stack, parse_stacks};

@@ -37,11 +37,11 @@ const STACK_POINTER: u32 = 31;
 
 /// The ring buffers of a followed process.
 #[derive(Debug)]
-pub struct Rings {
+pub(crate) struct Rings {
     /// The ring buffers of records.
-    pub records: Vec<Ring>,
+    pub(crate) records: Vec<Ring>,
     /// The ring buffers of copied stacks, which the caller has to start; empty if stacks cannot be copied.
-    pub stacks: Vec<Ring>,
+    pub(crate) stacks: Vec<Ring>,
 }
 
 /// Follows a process, which must be held, on every CPU. All ring buffers together have up to `buffer_bytes` bytes. As long as the kernel refuses
@@ -49,7 +49,7 @@ pub struct Rings {
 ///
 /// # Errors
 /// If the kernel refuses the events, or even the smallest ring buffers.
-pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refusal> {
+pub(crate) fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refusal> {
     let page_bytes = rustix::param::page_size();
     let share = (buffer_bytes as usize / configured_cpus() as usize / page_bytes).max(1);
     let mut pages = 1 << (share / 4).max(1).ilog2();

@@ -2,8 +2,8 @@
 
 use perf_event_open_sys::bindings as perf;
 
-use crate::memory::number_at;
 use spawnscope_data::event::{Nanos, Pid};
+use spawnscope_system::memory::number_at;
 
 /// Bytes of a record's header: type, flags, size.
 const HEADER_BYTES: usize = 8;
@@ -12,19 +12,19 @@ const ABI_64: u64 = 2;
 
 /// A copied stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stack<'a> {
+pub(crate) struct Stack<'a> {
     /// When the stack was copied.
-    pub at: Nanos,
+    pub(crate) at: Nanos,
     /// The process that the stack belongs to.
-    pub pid: Pid,
+    pub(crate) pid: Pid,
     /// The stack pointer: the address of the first byte of `content`.
-    pub pointer: u64,
+    pub(crate) pointer: u64,
     /// The bytes of the stack from `pointer` on.
-    pub content: &'a [u8],
+    pub(crate) content: &'a [u8],
 }
 
 /// Parses consecutive copies and passes them to `handle`. Stacks of 32-bit programs are skipped. Stops at a malformed record.
-pub fn parse_stacks<'a>(mut bytes: &'a [u8], handle: &mut impl FnMut(Stack<'a>)) {
+pub(crate) fn parse_stacks<'a>(mut bytes: &'a [u8], handle: &mut impl FnMut(Stack<'a>)) {
     while let Some(size) = bytes.get(6..).and_then(|rest| rest.first_chunk()) {
         let size = usize::from(u16::from_ne_bytes(*size));
         let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= HEADER_BYTES) else {

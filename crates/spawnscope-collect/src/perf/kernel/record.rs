@@ -4,7 +4,7 @@ use perf_event_open_sys::bindings as perf;
 use spawnscope_data::event::{Nanos, Pid};
 
 /// The name of the vDSO's mapping, which is the last executable mapping that an exec makes.
-pub const VDSO: &[u8] = b"[vdso]";
+pub(crate) const VDSO: &[u8] = b"[vdso]";
 
 /// Bytes of a record's header: type, flags, size.
 const HEADER_BYTES: usize = 8;
@@ -13,20 +13,20 @@ const TRAILER_BYTES: usize = 24;
 
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub(crate) struct Record {
     /// When the record was written.
-    pub at: Nanos,
+    pub(crate) at: Nanos,
     /// The process that wrote the record.
-    pub pid: Pid,
+    pub(crate) pid: Pid,
     /// The thread that wrote the record, called the writer below.
-    pub tid: Pid,
+    pub(crate) tid: Pid,
     /// What happened.
-    pub kind: RecordKind,
+    pub(crate) kind: RecordKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecordKind {
+pub(crate) enum RecordKind {
     /// The writer created a process, or a thread of its own process.
     Forked {
         /// The new process, or the process of the new thread.
@@ -63,16 +63,16 @@ pub enum RecordKind {
 
 /// Identifies a file as long as the file exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct File {
+pub(crate) struct File {
     /// Major and minor number of the file's device.
-    pub device: (u32, u32),
+    pub(crate) device: (u32, u32),
     /// The file's inode number.
-    pub inode: u64,
+    pub(crate) inode: u64,
 }
 
 /// Parses consecutive records and passes them to `handle`, except anonymous mappings and records that do not concern launches. Stops at a
 /// malformed record. Returns the number of malformed records, 0 or 1.
-pub fn parse(mut bytes: &[u8], handle: &mut impl FnMut(Record)) -> u64 {
+pub(crate) fn parse(mut bytes: &[u8], handle: &mut impl FnMut(Record)) -> u64 {
     while let Some(size) = number::<2>(bytes, 6).map(|size| usize::from(u16::from_ne_bytes(size))) {
         let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= HEADER_BYTES) else {
             return 1;

@@ -4,7 +4,7 @@ use std::io;
 
 /// What the kernel refused.
 #[derive(Debug)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// The kernel refused an event.
     Event(io::Error),
     /// The kernel refused the memory of the ring buffers.
@@ -17,7 +17,7 @@ const MAX_PARANOID: i32 = 2;
 impl Refusal {
     /// Returns the likely reason on this machine, and what to do.
     #[must_use]
-    pub fn reason(&self) -> String {
+    pub(crate) fn reason(&self) -> String {
         let paranoid = setting("perf_event_paranoid");
         self.reason_with(paranoid, setting("perf_event_mlock_kb"))
     }

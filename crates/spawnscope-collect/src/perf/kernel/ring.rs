@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 
 /// The event of one CPU with its ring buffer, which the kernel writes to as long as this value lives.
 #[derive(Debug)]
-pub struct Ring {
+pub(crate) struct Ring {
     event: OwnedFd,
     header: NonNull<perf::perf_event_mmap_page>,
     page_bytes: usize,
@@ -93,12 +93,12 @@ impl Ring {
 
     /// Returns a descriptor that is readable when the ring buffer contains enough records to wake the reader.
     #[must_use]
-    pub fn readiness(&self) -> BorrowedFd<'_> {
+    pub(crate) fn readiness(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }
 
     /// Moves all complete records from the ring buffer to the end of `bytes`. Returns how full the ring buffer was, from 0 to 1.
-    pub fn take(&mut self, bytes: &mut Vec<u8>) -> f64 {
+    pub(crate) fn take(&mut self, bytes: &mut Vec<u8>) -> f64 {
         // SAFETY: the page is mapped while the ring lives. The kernel also accesses these two numbers atomically.
         let (head, tail) = unsafe {
             let header = self.header.as_ptr();
@@ -122,7 +122,7 @@ impl Ring {
 
     /// Returns the number of dropped records, if the kernel reports it.
     #[must_use]
-    pub fn lost(&self) -> Option<u64> {
+    pub(crate) fn lost(&self) -> Option<u64> {
         let mut values = [0u8; 16];
         let length = rustix::io::read(&self.event, &mut values).ok().filter(|_| self.counts_lost)?;
         let (_, lost) = values.get(..length)?.split_at_checked(8)?;
@@ -130,13 +130,13 @@ impl Ring {
     }
 
     /// Starts the event, including for all processes that inherited it.
-    pub fn start(&self) {
+    pub(crate) fn start(&self) {
         // SAFETY: an ioctl without memory. It cannot fail for an event.
         unsafe { ioctls::ENABLE(self.event.as_raw_fd(), 0) };
     }
 
     /// Stops the event, including for all processes that inherited it. The contents of the ring buffer remain.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         // SAFETY: an ioctl without memory. It cannot fail for an event.
         unsafe { ioctls::DISABLE(self.event.as_raw_fd(), 0) };
     }
