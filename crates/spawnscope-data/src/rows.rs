@@ -2,8 +2,9 @@
 //! `spawnscope-recording`, which stores and reads the rows, documents the columns and their units.
 
 mod label;
-mod new_rows;
 mod references;
+
+use std::sync::Arc;
 
 use crate::event::{
     Calibration, Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId,
@@ -13,7 +14,6 @@ use crate::contradictions::Contradictions;
 use crate::table;
 use crate::table::{Bits, Bytes, Count, CpuTime};
 pub use label::{BadLabel, Label};
-pub use new_rows::NewRows;
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
 /// A whole recording except its slices, threads and samples, which are read separately because there are many of them.
@@ -41,6 +41,28 @@ pub struct Recording {
     pub texts: Texts,
     /// Constants of the machine, measured before the recording. A constant without an entry is unknown.
     pub calibration: Vec<Calibration>,
+}
+
+/// The rows that a recorder has just written: those of one transaction, without slices, samples and call chains. Live views and metrics are
+/// computed from them, so that they agree with later reports.
+#[derive(Clone, Debug, Default)]
+pub struct NewRows {
+    /// The number of the recording, if a recorder writes several consecutive ones. Ids of strings and of execs start anew in each.
+    pub recording: u32,
+    /// The wall-clock time at time zero of the recording, in nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
+    /// New strings, which these and later rows refer to.
+    pub texts: Vec<(TextId, Arc<[u8]>)>,
+    /// The oldest string that later rows may refer to.
+    pub oldest_text: TextId,
+    /// New and changed launches.
+    pub launches: Vec<LaunchRow>,
+    /// New and changed execs, each with its rowid in the table of execs.
+    pub execs: Vec<(i64, ExecRow)>,
+    /// Launches for which no more events are expected.
+    pub finished: Vec<LaunchId>,
+    /// The time of the latest event of the recording so far.
+    pub last_event: Nanos,
 }
 
 /// What was recorded, and how the recording ended.

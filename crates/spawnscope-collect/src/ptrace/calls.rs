@@ -1,16 +1,18 @@
-//! The system calls of processes that are about to execute a program: their execs, including failed ones, and calls that do not work
-//! while the process is traced.
+//! The system calls of traced threads: execs of processes that are about to execute a program, including failed ones, calls that do not work
+//! while the process is traced, and calls in which launching threads wait for children.
 
 use std::sync::Arc;
 
-use spawnscope_data::event::{EventKind, Executed, Pid};
+use spawnscope_data::event::{EventKind, Executed, LeftCpu, Nanos, Pid, Slice, Syscall};
 use spawnscope_system::ptrace::{CallInfo, CallStop, Stop};
 use spawnscope_system::{clock, memory, procfs};
 
 use super::image::arguments_passed;
+use super::launchers::Call;
 use super::processes::{ExecCall, Thread};
 use super::programs;
 use super::tracing::Tracing;
+use super::waits::{MIN_OFF_NS, reaped_by_waitid};
 
 /// Maximum length in bytes of a path that the kernel accepts, including its NUL.
 const MAX_PATH: usize = libc::PATH_MAX as usize;
@@ -69,6 +71,44 @@ impl Tracing {
             CallStop::Leaves(_) | CallStop::Neither => {}
         }
         false
+    }
+
+    /// Handles the stop of a thread that enters or leaves a system call. If the thread may launch, reports its waits for children.
+    pub(super) fn handle_launcher_call(&mut self, tid: Pid, thread: Thread) {
+        if !self.launchers.is_watched(tid) {
+            return;
+        }
+        let is_native = self.processes.process_of(tid).is_some_and(|process| process.is_native);
+        if !is_native {
+            return self.launchers.forget(tid);
+        }
+        let stop = CallInfo::read(tid).map_or(CallStop::Neither, |info| info.stop);
+        let at = clock::now();
+        if let Some((call, result)) = self.launchers.on_stop(tid, stop, at) {
+            self.report_wait(tid, thread, call, result, at);
+        }
+    }
+
+    /// Reports how long a call waited for children, and the child that it has reaped.
+    fn report_wait(&mut self, tid: Pid, thread: Thread, call: Call, result: i64, at: Nanos) {
+        let reaped = match call.number {
+            libc::SYS_wait4 if result > 0 => i32::try_from(result).ok().map(Pid),
+            libc::SYS_waitid if result == 0 && call.arguments[3] & libc::WNOWAIT as u64 == 0 => {
+                reaped_by_waitid(tid, call.arguments[2])
+            }
+            _ => return,
+        };
+        if at.since(call.entered).0 >= MIN_OFF_NS {
+            let number = u32::try_from(call.number).ok();
+            let slice = Slice {
+                syscall: number.map(|number| Syscall { number, argument: call.arguments[0] }),
+                ..Slice::new(call.entered, LeftCpu::Interruptible)
+            };
+            self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
+        }
+        if let Some(pid) = reaped {
+            self.report(at, thread.launch, thread.task, EventKind::Reaped { pid });
+        }
     }
 
     /// Handles the entry of a system call in setup. Releases the process if the call does not work while the process is traced. Returns

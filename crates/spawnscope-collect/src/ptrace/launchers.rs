@@ -4,13 +4,8 @@
 
 use std::collections::HashMap;
 
-use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, Syscall};
-use spawnscope_system::clock;
-use spawnscope_system::ptrace::{CallInfo, CallStop};
-
-use super::processes::Thread;
-use super::tracing::Tracing;
-use super::waits::{MIN_OFF_NS, reaped_by_waitid};
+use spawnscope_data::event::{Nanos, Pid};
+use spawnscope_system::ptrace::CallStop;
 
 /// Number of stops since a thread's last launch after which it is no longer stopped.
 const STOPS_AFTER_LAUNCH: u32 = 400;
@@ -20,11 +15,11 @@ const STOPS_BEFORE_FIRST_LAUNCH: u32 = 160;
 
 /// A call that a thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Call {
-    number: libc::c_long,
-    arguments: [u64; 6],
+pub(super) struct Call {
+    pub(super) number: libc::c_long,
+    pub(super) arguments: [u64; 6],
     /// When the thread was stopped at the entry of the call.
-    entered: Nanos,
+    pub(super) entered: Nanos,
 }
 
 /// The calls of a thread.
@@ -74,7 +69,7 @@ impl Launchers {
     }
 
     /// Call when a thread is stopped. If it leaves a call, returns the call and its result.
-    fn on_stop(&mut self, thread: Pid, stop: CallStop, at: Nanos) -> Option<(Call, i64)> {
+    pub(super) fn on_stop(&mut self, thread: Pid, stop: CallStop, at: Nanos) -> Option<(Call, i64)> {
         let calls = self.threads.get_mut(&thread)?;
         calls.stops_left = calls.stops_left.saturating_sub(1);
         let call = calls.current.take();
@@ -91,46 +86,6 @@ impl Launchers {
             self.forget(thread);
         }
         left
-    }
-}
-
-impl Tracing {
-    /// Handles the stop of a thread that enters or leaves a system call. If the thread may launch, reports its waits for children.
-    pub(super) fn handle_launcher_call(&mut self, tid: Pid, thread: Thread) {
-        if !self.launchers.is_watched(tid) {
-            return;
-        }
-        let is_native = self.processes.process_of(tid).is_some_and(|process| process.is_native);
-        if !is_native {
-            return self.launchers.forget(tid);
-        }
-        let stop = CallInfo::read(tid).map_or(CallStop::Neither, |info| info.stop);
-        let at = clock::now();
-        if let Some((call, result)) = self.launchers.on_stop(tid, stop, at) {
-            self.report_wait(tid, thread, call, result, at);
-        }
-    }
-
-    /// Reports how long a call waited for children, and the child that it has reaped.
-    fn report_wait(&mut self, tid: Pid, thread: Thread, call: Call, result: i64, at: Nanos) {
-        let reaped = match call.number {
-            libc::SYS_wait4 if result > 0 => i32::try_from(result).ok().map(Pid),
-            libc::SYS_waitid if result == 0 && call.arguments[3] & libc::WNOWAIT as u64 == 0 => {
-                reaped_by_waitid(tid, call.arguments[2])
-            }
-            _ => return,
-        };
-        if at.since(call.entered).0 >= MIN_OFF_NS {
-            let number = u32::try_from(call.number).ok();
-            let slice = Slice {
-                syscall: number.map(|number| Syscall { number, argument: call.arguments[0] }),
-                ..Slice::new(call.entered, LeftCpu::Interruptible)
-            };
-            self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
-        }
-        if let Some(pid) = reaped {
-            self.report(at, thread.launch, thread.task, EventKind::Reaped { pid });
-        }
     }
 }
 

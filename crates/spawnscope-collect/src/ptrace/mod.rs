@@ -9,24 +9,25 @@ mod launchers;
 mod lines;
 mod processes;
 mod programs;
+mod shared;
 mod stops;
 mod tracing;
 mod waits;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, eventfd};
 use spawnscope_data::event::{Event, Loss, Missing, Pid};
 use spawnscope_system::process::{is_readable_within, reap_ended};
 use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::{ChildChanges, ThreadWaker};
 
 use self::lines::Interpreters;
+use self::shared::{Shared, lock, signal};
 use self::tracing::{TracedCalls, Tracing};
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
@@ -37,58 +38,6 @@ const DETACH_TIMEOUT: Duration = Duration::from_millis(500);
 const REWAKE_INTERVAL: Duration = Duration::from_millis(2);
 /// How long to wait for the tracing thread to report the status of a command that has ended.
 const REAP_TIMEOUT: Duration = Duration::from_secs(5);
-/// The recorder is woken once there are this many events.
-const WAKE_AT_EVENTS: usize = 4096;
-
-/// What the tracing thread and the recorder share.
-#[derive(Debug)]
-struct Shared {
-    events: Mutex<Vec<Event>>,
-    notices: Mutex<Vec<String>>,
-    /// The wait status of the command, once it has ended.
-    command_status: Mutex<Option<i32>>,
-    /// Whether the command has been stopped by a signal since the recorder asked.
-    command_stopped: AtomicBool,
-    /// Whether to release all processes.
-    should_detach: AtomicBool,
-    /// An eventfd that is readable if there are many events.
-    many_events: OwnedFd,
-    /// An eventfd that is readable once `should_detach` is set.
-    wake: OwnedFd,
-}
-
-impl Shared {
-    fn new() -> rustix::io::Result<Shared> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        Ok(Shared {
-            events: Mutex::default(),
-            notices: Mutex::default(),
-            command_status: Mutex::default(),
-            command_stopped: AtomicBool::new(false),
-            should_detach: AtomicBool::new(false),
-            many_events: eventfd(0, flags)?,
-            wake: eventfd(0, flags)?,
-        })
-    }
-
-    fn send(&self, new: &mut Vec<Event>) {
-        let mut events = lock(&self.events);
-        events.append(new);
-        if events.len() >= WAKE_AT_EVENTS {
-            signal(&self.many_events);
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn signal(eventfd: &OwnedFd) {
-    // A write fails only if the counter is full, and then the eventfd is already readable.
-    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
-}
-
 /// Follows a command by tracing it.
 #[derive(Debug)]
 pub struct PtraceCollector {

@@ -1,6 +1,6 @@
 //! Turns the stops of traced threads into events.
 
-use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Nanos, Pid, TaskId};
+use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Nanos, Pid, Slice, TaskId};
 use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE_AUDIT_ARCH, Registers, Stop};
 use spawnscope_system::{clock, procfs};
 
@@ -9,6 +9,7 @@ use super::lines::{Program, Shell};
 use super::processes::{ExecCall, Loading, Thread};
 use super::programs;
 use super::tracing::Tracing;
+use super::waits::{self, Activity};
 
 impl Tracing {
     /// Handles the stop of a thread. The thread continues before this returns, unless its creation has not been reported yet.
@@ -181,6 +182,29 @@ impl Tracing {
             thread.has_exited = true;
         }
         self.report(at, thread.launch, thread.task, EventKind::Exited(exited));
+    }
+
+    /// Handles a thread that is stopped because a child of its process has ended.
+    pub(super) fn handle_child_end(&mut self, tid: Pid, thread: Thread) {
+        if self.launchers.is_watched(tid) {
+            // Its system calls are traced, so the call that reaps the child will be observed.
+            return;
+        }
+        let is_native = self.processes.process(thread.launch).is_some_and(|process| process.is_native);
+        let activity = if is_native { waits::activity(tid) } else { Activity::Interrupted };
+        let wait = self.waits.wait_since_last_stop(tid);
+        let at = wait.as_ref().map_or_else(clock::now, |(_, _, at)| *at);
+        let slice = wait.and_then(|(slice, has_just_ended, _)| match activity {
+            Activity::Waiting(call, _) => Some(Slice { syscall: Some(call), ..slice }),
+            Activity::Working => Some(slice).filter(|_| has_just_ended),
+            Activity::Interrupted => None,
+        });
+        if let Some(slice) = slice {
+            self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
+        }
+        if let Activity::Waiting(_, Some(pid)) = activity {
+            self.report(at, thread.launch, thread.task, EventKind::Reaped { pid });
+        }
     }
 
     /// Handles the end of a thread and, if it was the first thread, of its process.

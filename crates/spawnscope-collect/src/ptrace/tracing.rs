@@ -17,8 +17,9 @@ use spawnscope_system::signals::ChildChanges;
 use super::launchers::Launchers;
 use super::lines::Interpreters;
 use super::processes::{Process, Processes, Setup};
+use super::programs;
+use super::shared::{Shared, lock};
 use super::waits::{self, Waits};
-use super::{Shared, lock, programs};
 use crate::untraced::UntracedProcesses;
 use crate::{ROOT, Settings};
 

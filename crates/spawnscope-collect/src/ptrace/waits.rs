@@ -8,12 +8,9 @@ use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, Syscall};
+use spawnscope_data::event::{LeftCpu, Nanos, Pid, Slice, Syscall};
 use spawnscope_system::ptrace::Registers;
 use spawnscope_system::{clock, memory};
-
-use super::processes::Thread;
-use super::tracing::Tracing;
 
 /// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished from the stops of the thread.
 pub(super) const MIN_OFF_NS: u64 = 100_000;
@@ -116,7 +113,7 @@ impl Waits {
 
     /// Returns the slice of a stopped thread's wait if there was exactly one since its last stop, whether the wait certainly ended just before
     /// this stop, and the time of this stop.
-    fn wait_since_last_stop(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
+    pub(super) fn wait_since_last_stop(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
         let watched = self.threads.get_mut(&thread)?;
         let now = read_counters(&watched.schedstat)?;
         let slice = watched.single_wait(&now);
@@ -228,7 +225,7 @@ fn open_schedstat(process: Pid) -> Option<File> {
 
 /// What a thread was doing when it stopped for SIGCHLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Activity {
+pub(super) enum Activity {
     /// It was waiting for children in this call, and the wait is over. The pid is that of the child that the call has reaped, if known.
     Waiting(Syscall, Option<Pid>),
     /// It was waiting for something else, and the signal has interrupted the wait.
@@ -237,32 +234,8 @@ enum Activity {
     Working,
 }
 
-impl Tracing {
-    /// Handles a thread that is stopped because a child of its process has ended.
-    pub(super) fn handle_child_end(&mut self, tid: Pid, thread: Thread) {
-        if self.launchers.is_watched(tid) {
-            // Its system calls are traced, so the call that reaps the child will be observed.
-            return;
-        }
-        let is_native = self.processes.process(thread.launch).is_some_and(|process| process.is_native);
-        let activity = if is_native { activity(tid) } else { Activity::Interrupted };
-        let wait = self.waits.wait_since_last_stop(tid);
-        let at = wait.as_ref().map_or_else(clock::now, |(_, _, at)| *at);
-        let slice = wait.and_then(|(slice, has_just_ended, _)| match activity {
-            Activity::Waiting(call, _) => Some(Slice { syscall: Some(call), ..slice }),
-            Activity::Working => Some(slice).filter(|_| has_just_ended),
-            Activity::Interrupted => None,
-        });
-        if let Some(slice) = slice {
-            self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
-        }
-        if let Activity::Waiting(_, Some(pid)) = activity {
-            self.report(at, thread.launch, thread.task, EventKind::Reaped { pid });
-        }
-    }
-}
-
-fn activity(tid: Pid) -> Activity {
+/// Returns what a stopped thread was doing.
+pub(super) fn activity(tid: Pid) -> Activity {
     let Ok(registers) = Registers::read(tid) else {
         return Activity::Interrupted;
     };
