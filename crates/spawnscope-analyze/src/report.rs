@@ -42,6 +42,8 @@ pub struct Report {
     /// The time from the start to the end of the command or of the recording; to the last event if
     /// the recorder was killed.
     pub wall: Nanos,
+    /// When the recording began, in nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
     /// How the command ended. `None` without a command.
     pub exit: Option<Outcome>,
     /// Sums over all launches.
@@ -157,6 +159,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         busiest: None,
         is_reconstructed: causes.is_some() && !info.sees_scheduler(),
         wall: info.wall.unwrap_or(info.last_event),
+        started_unix_ns: info.started_unix_ns,
         exit: forest.launches.iter().find(|launch| launch.origin == Origin::Command).map(|launch| launch.outcome),
         all,
         overlaps,

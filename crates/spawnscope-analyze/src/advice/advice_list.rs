@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::advice::context::RuleContext;
+use crate::advice::edit::EditedLine;
 use crate::advice::finding::Finding;
 use crate::advice::owner::{ForeignCode, Owner};
 use crate::advice::phrases::name;
@@ -29,6 +30,8 @@ pub struct Advice {
     /// Indices of earlier advice about some of the same launches. The savings of overlapping advice
     /// cannot be added.
     pub overlaps: Vec<usize>,
+    /// The edits of `finding` in the user's files. Empty until someone looks them up.
+    pub edited: Vec<EditedLine>,
 }
 
 /// All advice on a recording.

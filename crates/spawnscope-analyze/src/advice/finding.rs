@@ -2,6 +2,7 @@
 //! build a finding with methods that add one sentence or line each.
 
 use crate::advice::context::RuleContext;
+use crate::advice::edit::Edit;
 use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
 
@@ -22,6 +23,8 @@ pub struct Finding {
     pub example_call_site: Option<String>,
     /// The lines of the fix: sentences, or commands and code to type.
     pub fix: Vec<String>,
+    /// The fix as edits of the lines that request the launches. Empty if the fix needs a decision of the user.
+    pub edits: Vec<Edit>,
     /// What the fix does not solve, or may break.
     pub limits: String,
     /// Options of `spawnscope whatif` that try the fix. Empty if no options select these launches.
@@ -80,6 +83,12 @@ impl Finding {
     /// Adds any number of lines to the fix.
     pub(super) fn fix_lines<Line: Into<String>>(mut self, lines: impl IntoIterator<Item = Line>) -> Finding {
         self.fix.extend(lines.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the edits that apply the fix.
+    pub(super) fn edits(mut self, edits: Vec<Edit>) -> Finding {
+        self.edits = edits;
         self
     }
 

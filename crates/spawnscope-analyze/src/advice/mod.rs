@@ -6,6 +6,7 @@ mod advice_list;
 mod callers;
 mod candidates;
 mod context;
+mod edit;
 mod finding;
 mod languages;
 mod owner;
@@ -22,6 +23,7 @@ use std::cmp::Reverse;
 use crate::whatif::{AppliedChange, Prediction};
 pub use advice_list::{Advice, AdviceList, Rejection};
 pub use context::RuleContext;
+pub use edit::{Edit, EditRefusal, EditedLine};
 pub use finding::{Basis, Finding};
 pub use owner::{ForeignCode, Owner};
 #[cfg(fuzzing)]
@@ -109,6 +111,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         finding: unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
         saving,
         overlaps: Vec::new(),
+        edited: Vec::new(),
     }
 }
 

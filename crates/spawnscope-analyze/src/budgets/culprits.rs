@@ -164,6 +164,7 @@ mod tests {
             callers: CallerCounts { largest: vec![(call_site(), 1)], ..CallerCounts::default() },
             foreign: None,
             overlaps: Vec::new(),
+            edited: Vec::new(),
         }
     }
 

@@ -47,17 +47,36 @@ const KEYWORDS: [&[u8]; 27] = [
 
 /// Returns what a command needs from a shell.
 pub(crate) fn need_of(command: &[u8]) -> Need {
-    let mut reader = Reader { rest: command, need: Need::Nothing };
+    let mut reader = Reader::new(command);
     reader.command().map_or(Need::Shell, |()| reader.need)
 }
 
 /// Reads a command. Every method returns `None` if the command needs a shell.
-struct Reader<'c> {
+pub(super) struct Reader<'c> {
     rest: &'c [u8],
     need: Need,
 }
 
 impl<'c> Reader<'c> {
+    pub(super) fn new(text: &'c [u8]) -> Reader<'c> {
+        Reader { rest: text, need: Need::Nothing }
+    }
+
+    /// Returns the text that was not read yet.
+    pub(super) fn rest(&self) -> &'c [u8] {
+        self.rest
+    }
+
+    /// Whether what was read needs more than a program with arguments.
+    pub(super) fn needs_more(&self) -> bool {
+        self.need != Need::Nothing
+    }
+
+    /// Reads one word, and returns it without its quotes.
+    pub(super) fn literal_word(&mut self) -> Option<Vec<u8>> {
+        self.word().map(|word| word.text)
+    }
+
     fn command(&mut self) -> Option<()> {
         let mut words: Vec<Word> = Vec::new();
         let mut has_directory = false;
@@ -98,13 +117,13 @@ impl<'c> Reader<'c> {
         is_program.then_some(())
     }
 
-    fn peek_past_blanks(&mut self) -> Option<u8> {
+    pub(super) fn peek_past_blanks(&mut self) -> Option<u8> {
         let blanks = self.rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         self.skip(blanks);
         self.rest.first().copied()
     }
 
-    fn skip(&mut self, count: usize) {
+    pub(super) fn skip(&mut self, count: usize) {
         self.rest = self.rest.get(count..).unwrap_or_default();
     }
 

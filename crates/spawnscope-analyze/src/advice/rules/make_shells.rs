@@ -2,6 +2,7 @@
 //! defined with `=`.
 
 use crate::advice::context::RuleContext;
+use crate::advice::edit::{Edit, Rewrite};
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
@@ -10,6 +11,7 @@ use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::command_of;
 use crate::whatif::AppliedChange;
 use crate::whatif::changes::Change;
+use spawnscope_data::event::Language;
 
 const MAX_FINDINGS: usize = 3;
 /// Maximum number of characters of the command that are shown.
@@ -30,6 +32,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 fn finding(context: &RuleContext<'_, '_>, text: &[u8], all: Vec<u32>) -> Finding {
     let changes = vec![AppliedChange { change: Change::Remove, launches: all[1..].to_vec() }];
     let options = options(context, &changes);
+    let edits: Vec<Edit> = edit(context, text, &all).into_iter().collect();
     let text: String = name(text).chars().take(MAX_CHARACTERS).collect();
     let title = format!("make evaluates `$(shell {text})` {}", times(all.len()));
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
@@ -39,6 +42,21 @@ fn finding(context: &RuleContext<'_, '_>, text: &[u8], all: Vec<u32>) -> Finding
         .fix("evaluate it once, where the variable is defined:")
         .fix("  NAME = $(shell ...)  ->  NAME := $(shell ...)")
         .fix("  or at the first use: NAME = $(eval NAME := $$(shell ...))$(NAME)")
+        .edits(edits)
         .limits("the command then runs even if no target needs it, and does not see files that the build makes later")
         .predicted_by_all(changes, options)
+}
+
+/// Returns the edit of the makefile whose lines use the variable, if they are all in one file.
+fn edit(context: &RuleContext<'_, '_>, command: &[u8], all: &[u32]) -> Option<Edit> {
+    let mut files = all.iter().map(|index| context.callers.call_site_of(*index as usize));
+    let first = files.next()??;
+    let is_one_file = files.all(|other| other.is_some_and(|other| other.file == first.file));
+    let directory = context.forest().launcher(all[0] as usize).and_then(|make| make.cwd());
+    (is_one_file && first.language == Language::Make).then_some(Edit {
+        file: first.file.clone()?,
+        directory: directory.map(<[u8]>::to_vec),
+        line: first.line?,
+        rewrite: Ok(Rewrite::MakeVariable(command.to_vec())),
+    })
 }

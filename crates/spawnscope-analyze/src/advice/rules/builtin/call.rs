@@ -49,6 +49,61 @@ pub(super) enum Effect {
     Once,
 }
 
+/// The expansions of one variable that replace a call, for an edit of the user's line. Only for calls that the expansions replace exactly, for
+/// the texts of `exact_for`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Expansions {
+    /// Where the call has the variable.
+    pub(super) operand: Operand,
+    /// The texts for which the expansions do the same as the program.
+    pub(super) exact_for: ExactFor,
+    /// The suffixes of the expansions, as in `SubstitutionRewrite`.
+    pub(super) steps: Vec<String>,
+}
+
+/// Where a call has the variable whose text is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Operand {
+    First,
+    Last,
+    /// The input: `echo "$x" | program`.
+    Input,
+}
+
+/// The texts for which an expansion does the same as a program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ExactFor {
+    /// Paths with a directory other than `/`, and without superfluous slashes.
+    Directory,
+    /// Paths that do not end with a slash, and whose name is not this suffix.
+    Name { suffix: String },
+    /// Texts of one line.
+    Line,
+}
+
+impl ExactFor {
+    /// Whether the replacement of a call with this operand is exact.
+    pub(super) fn includes(&self, operand: &[u8]) -> bool {
+        let slash = operand.iter().rposition(|byte| *byte == b'/');
+        let (directory, name) = match slash {
+            Some(slash) => (&operand[..slash], &operand[slash + 1..]),
+            None => (&b""[..], operand),
+        };
+        match self {
+            // `$( )` removes newlines at the end.
+            ExactFor::Directory => {
+                !name.is_empty() && !directory.is_empty() && !directory.ends_with(b"/") && !directory.ends_with(b"\n")
+            }
+            ExactFor::Name { suffix } => {
+                let stem = name.strip_suffix(suffix.as_bytes()).unwrap_or(name);
+                !name.is_empty() && !stem.is_empty() && !stem.ends_with(b"\n")
+            }
+            // The input is not recorded. `Edit::apply` examines the script.
+            ExactFor::Line => true,
+        }
+    }
+}
+
 /// Shell code that replaces a call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Substitute {
@@ -62,6 +117,8 @@ pub(super) struct Substitute {
     pub(super) effect: Effect,
     /// Cases in which the replacement behaves differently. May be empty.
     pub(super) limits: &'static [&'static str],
+    /// The replacement for an edit. `None` if the user must adapt it.
+    pub(super) expansions: Option<Expansions>,
 }
 
 impl Substitute {
@@ -71,7 +128,8 @@ impl Substitute {
         after: impl Into<String>,
         limits: &'static [&'static str],
     ) -> Option<Substitute> {
-        Some(Substitute { before: before.into(), after: after.into(), sets: None, effect: Effect::NoProcess, limits })
+        let (before, after) = (before.into(), after.into());
+        Some(Substitute { before, after, sets: None, effect: Effect::NoProcess, limits, expansions: None })
     }
 
     /// Returns a substitute that is a command and sets the variable `sets`.
@@ -83,6 +141,17 @@ impl Substitute {
     ) -> Option<Substitute> {
         let substitute = Substitute::code(before, after, limits)?;
         Some(Substitute { sets: Some(sets), ..substitute })
+    }
+
+    /// Sets the expansions of an edit.
+    pub(super) fn edited_with<Step: Into<String>>(
+        mut self,
+        operand: Operand,
+        exact_for: ExactFor,
+        steps: impl IntoIterator<Item = Step>,
+    ) -> Substitute {
+        self.expansions = Some(Expansions { operand, exact_for, steps: steps.into_iter().map(Into::into).collect() });
+        self
     }
 
     /// Adapts the substitute to a call without `$( )`, whose output must be printed. Uses printf,

@@ -3,6 +3,7 @@
 //! recorded arguments. Calls that cannot be replaced reliably are skipped.
 
 mod call;
+mod edits;
 mod names;
 mod numbers;
 mod row;
@@ -133,12 +134,14 @@ fn finding(
     let forms = forms_of(needless);
     let options = options(context, &changes);
     let evidence = evidence(context, &all, needless);
+    let edits = edits::edits(context, program, &all);
     let title =
         format!("{} launches {} {} {}", name(parent), name(program), times(all.len()), replacement_text(&forms));
     let finding = Finding::modelled("builtin", title, all)
         .evidence_lines(evidence)
         .with_example(context)
         .fix_lines(instructions(&forms))
+        .edits(edits)
         .limits(limits(&forms))
         .predicted_by_all(changes, options);
     Some(finding)

@@ -1,6 +1,6 @@
 //! Replacements for basename with a suffix, and for date.
 
-use super::call::{BASENAME_LIMIT, Call, NEWLINES_LIMIT, Substitute, has_only};
+use super::call::{BASENAME_LIMIT, Call, ExactFor, NEWLINES_LIMIT, Operand, Substitute, has_only};
 
 pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
     let suffix = match call.words()[..] {
@@ -8,13 +8,20 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
         [path, suffix] if !path.starts_with('-') => suffix,
         _ => return None,
     };
-    let suffix = if has_only(suffix, "._-+") { suffix } else { "\"$suffix\"" };
-    Substitute::statement(
+    let is_plain = has_only(suffix, "._-+");
+    let edits_first = is_plain && call.arguments.len() == 2;
+    let suffix = if is_plain { suffix } else { "\"$suffix\"" };
+    let substitute = Substitute::statement(
         format!("$(basename \"$p\" {suffix})"),
         format!("b=${{p##*/}}; b=${{b%{suffix}}}"),
         "b",
         &[BASENAME_LIMIT, "basename does not remove a suffix that is the whole name", NEWLINES_LIMIT],
-    )
+    )?;
+    if !edits_first {
+        return Some(substitute);
+    }
+    let exact_for = ExactFor::Name { suffix: suffix.to_owned() };
+    Some(substitute.edited_with(Operand::First, exact_for, ["##*/".to_owned(), format!("%{suffix}")]))
 }
 
 pub(super) fn date(call: &Call) -> Option<Substitute> {

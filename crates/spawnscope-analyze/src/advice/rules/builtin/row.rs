@@ -1,7 +1,7 @@
 //! A row of the table of replacements: the calls that it matches, and the shell code that replaces
 //! them.
 
-use super::call::{Call, Effect, Substitute};
+use super::call::{Call, Effect, ExactFor, Expansions, Operand, Substitute};
 use crate::patterns::shells::Dialect;
 
 pub(super) const BUILTIN_LIMITS: &[&str] = &["the builtin may support fewer options than the program"];
@@ -35,6 +35,15 @@ pub(super) struct Row {
     sets: Option<&'static str>,
     effect: Effect,
     limits: &'static [&'static str],
+    /// The suffix of the expansion that replaces the last argument, and the arguments for which it is exact.
+    expansion: Option<(&'static str, ExactForArgument)>,
+}
+
+/// The arguments for which an expansion is exact.
+#[derive(Clone, Copy)]
+pub(super) enum ExactForArgument {
+    Directory,
+    Name,
 }
 
 /// Matches calls with any arguments.
@@ -55,6 +64,7 @@ pub(super) const fn calls_with(arguments: &'static [&'static [Word]]) -> Row {
         sets: None,
         effect: Effect::NoProcess,
         limits: &[],
+        expansion: None,
     }
 }
 
@@ -88,6 +98,12 @@ impl Row {
     pub(super) const fn replaced_with(mut self, code: [&'static str; 2], limits: &'static [&'static str]) -> Row {
         self.code = code;
         self.limits = limits;
+        self
+    }
+
+    /// Declares that an edit replaces the call by an expansion of the last argument.
+    pub(super) const fn edited_with(mut self, suffix: &'static str, exact_for: ExactForArgument) -> Row {
+        self.expansion = Some((suffix, exact_for));
         self
     }
 
@@ -133,7 +149,15 @@ impl Row {
         // Arguments may contain `{program}`, so `{call}` is replaced last.
         let [before, after] =
             self.code.map(|code| code.replace("{program}", &call.program).replace("{call}", &call.command_line()));
-        Some(Substitute { before, after, sets: self.sets, effect: self.effect, limits: self.limits })
+        let expansions = self.expansion.map(|(suffix, exact_for)| Expansions {
+            operand: Operand::Last,
+            exact_for: match exact_for {
+                ExactForArgument::Directory => ExactFor::Directory,
+                ExactForArgument::Name => ExactFor::Name { suffix: String::new() },
+            },
+            steps: vec![suffix.to_owned()],
+        });
+        Some(Substitute { before, after, sets: self.sets, effect: self.effect, limits: self.limits, expansions })
     }
 
     pub(super) fn matches(&self, call: &Call) -> bool {

@@ -1,7 +1,8 @@
 //! Replaces sed with an expansion, if its script is a single `s` command on the text of a variable.
 
 use super::call::{
-    Call, ECHO_DIFFERS, Substitute, escape_pattern, escape_substitution_pattern, is_literal, is_literal_replacement,
+    Call, ECHO_DIFFERS, ExactFor, Operand, Substitute, escape_pattern, escape_substitution_pattern, is_literal,
+    is_literal_replacement,
 };
 
 const LIMITS: &[&str] = &["only for a variable with one line of text, not for files", ECHO_DIFFERS];
@@ -16,13 +17,14 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
         return None;
     }
     let command = Command::parse(script)?;
-    let after = command.portable_expansion().or_else(|| {
+    let step = command.portable_expansion().or_else(|| {
         let is_simple = is_literal(command.pattern) && is_literal_replacement(command.replacement);
         let slashes = if command.is_global { "//" } else { "/" };
         (call.has_extensions() && is_simple)
-            .then(|| format!("${{x{slashes}{}/{}}}", escape_substitution_pattern(command.pattern), command.replacement))
+            .then(|| format!("{slashes}{}/{}", escape_substitution_pattern(command.pattern), command.replacement))
     })?;
-    Substitute::code(format!("$(echo \"$x\" | sed '{script}')"), after, LIMITS)
+    let substitute = Substitute::code(format!("$(echo \"$x\" | sed '{script}')"), format!("${{x{step}}}"), LIMITS)?;
+    Some(substitute.edited_with(Operand::Input, ExactFor::Line, [step]))
 }
 
 /// The sed command `s/pattern/replacement/g`.
@@ -47,8 +49,8 @@ impl<'s> Command<'s> {
         is_plain.then_some(Command { pattern, replacement, is_global })
     }
 
-    /// Returns an expansion that works in every shell, `${x#...}` or `${x%...}`, for a command that
-    /// removes text at one end.
+    /// Returns the suffix of an expansion that works in every shell, `#...` or `%...`, for a command
+    /// that removes text at one end.
     fn portable_expansion(&self) -> Option<String> {
         let pattern = self.pattern;
         if !self.replacement.is_empty() {
@@ -56,15 +58,15 @@ impl<'s> Command<'s> {
         }
         // sed removes the longest match, as `%%` and `##` do.
         let (rest, cut) = if let Some(rest) = pattern.strip_suffix(".*$").or_else(|| pattern.strip_suffix(".*")) {
-            (rest, "x%%")
+            (rest, "%%")
         } else if let Some(rest) = pattern.strip_prefix("^.*").or_else(|| pattern.strip_prefix(".*")) {
-            (rest, "x##*")
+            (rest, "##*")
         } else if let Some(rest) = pattern.strip_suffix('$') {
-            (rest, "x%")
+            (rest, "%")
         } else {
-            (pattern.strip_prefix('^')?, "x#")
+            (pattern.strip_prefix('^')?, "#")
         };
-        let star = if cut == "x%%" { "*" } else { "" };
-        is_literal(rest).then(|| format!("${{{cut}{}{star}}}", escape_pattern(rest)))
+        let star = if cut == "%%" { "*" } else { "" };
+        is_literal(rest).then(|| format!("{cut}{}{star}", escape_pattern(rest)))
     }
 }

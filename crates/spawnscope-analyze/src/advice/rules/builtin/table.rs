@@ -2,7 +2,7 @@
 
 use super::call::{BASENAME_LIMIT, Call, ECHO_DIFFERS, NEWLINES_LIMIT, VARIABLE_LIMIT};
 use super::row::Word::{Any, Is, OneOf, Operand};
-use super::row::{Row, Word, any_call, calls_with};
+use super::row::{ExactForArgument, Row, Word, any_call, calls_with};
 use super::{names, numbers, row, sed, text};
 use crate::patterns::shells::Dialect::{self, Bash, Ksh, Posix, Zsh};
 
@@ -70,7 +70,8 @@ const AWK: &[Row] = &[any_call().if_captured().computed_by(text::awk)];
 
 const BASENAME: &[Row] = &[
     calls_with(&[&[Is("--"), Any], &[Operand]])
-        .replaced_with(["$(basename \"$p\")", "${p##*/}"], &[BASENAME_LIMIT, NEWLINES_LIMIT]),
+        .replaced_with(["$(basename \"$p\")", "${p##*/}"], &[BASENAME_LIMIT, NEWLINES_LIMIT])
+        .edited_with("##*/", ExactForArgument::Name),
     any_call().computed_by(names::basename_with_suffix),
 ];
 
@@ -107,7 +108,8 @@ const DATE: &[Row] = &[
 ];
 
 const DIRNAME: &[Row] = &[calls_with(&[&[Operand], &[Is("--"), Any]])
-    .replaced_with(["$(dirname \"$p\")", "${p%/*}"], &[DIRNAME_LIMIT, NEWLINES_LIMIT])];
+    .replaced_with(["$(dirname \"$p\")", "${p%/*}"], &[DIRNAME_LIMIT, NEWLINES_LIMIT])
+    .edited_with("%/*", ExactForArgument::Directory)];
 
 const ECHO: &[Row] =
     &[any_call().in_shells(&[Bash]).same_builtin(), any_call().only_if(prints_the_same_everywhere).same_builtin()];

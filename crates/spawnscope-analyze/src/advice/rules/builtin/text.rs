@@ -2,8 +2,8 @@
 //! as in `$(echo "$x" | tr a b)`.
 
 use super::call::{
-    Call, ECHO_DIFFERS, Substitute, VARIABLE_LIMIT, escape_pattern, escape_substitution_pattern, is_literal,
-    is_literal_replacement,
+    Call, ECHO_DIFFERS, ExactFor, Operand, Substitute, VARIABLE_LIMIT, escape_pattern, escape_substitution_pattern,
+    is_literal, is_literal_replacement,
 };
 
 const ONE_LINE_LIMIT: &str = "only for text of one line: the program handles each line separately";
@@ -17,12 +17,14 @@ pub(super) fn tr(call: &Call) -> Option<Substitute> {
             filter_text(&format!("tr -d '{set}'")),
             format!("${{x//[{set}]/}}"),
             &[VARIABLE_LIMIT, ECHO_DIFFERS],
-        ),
-        [from, to] if is_character(from) && is_character(to) && is_literal_replacement(to) => Substitute::code(
-            filter_text(&format!("tr '{from}' '{to}'")),
-            format!("${{x//{}/{to}}}", escape_substitution_pattern(from)),
-            &[VARIABLE_LIMIT, ECHO_DIFFERS],
-        ),
+        )
+        .map(|substitute| substitute.edited_with(Operand::Input, ExactFor::Line, [format!("//[{set}]/")])),
+        [from, to] if is_character(from) && is_character(to) && is_literal_replacement(to) => {
+            let step = format!("//{}/{to}", escape_substitution_pattern(from));
+            let before = filter_text(&format!("tr '{from}' '{to}'"));
+            let substitute = Substitute::code(before, format!("${{x{step}}}"), &[VARIABLE_LIMIT, ECHO_DIFFERS])?;
+            Some(substitute.edited_with(Operand::Input, ExactFor::Line, [step]))
+        }
         _ => None,
     }
 }
@@ -52,7 +54,8 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
     let pattern = escape_pattern(delimiter);
     if field == 1 {
         let after = format!("${{x%%{pattern}*}}");
-        return Substitute::code(before, after, &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS]);
+        let substitute = Substitute::code(before, after, &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS])?;
+        return Some(substitute.edited_with(Operand::Input, ExactFor::Line, [format!("%%{pattern}*")]));
     }
     // Unlike `cut`, `read` would merge consecutive blanks, and would set nothing for a text without
     // delimiters.
@@ -67,7 +70,11 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
             ECHO_DIFFERS,
         ],
     };
-    Substitute::statement(before, after, "y", limits)
+    let substitute = Substitute::statement(before, after, "y", limits)?;
+    // With more fields, the replacement gives the last one where cut gives nothing.
+    let is_exact = field == 2;
+    let steps = [format!("#*{pattern}"), format!("%%{pattern}*")];
+    Some(if is_exact { substitute.edited_with(Operand::Input, ExactFor::Line, steps) } else { substitute })
 }
 
 pub(super) fn awk(call: &Call) -> Option<Substitute> {
