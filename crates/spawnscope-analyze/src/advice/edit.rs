@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::phrases::name;
 use crate::launch::base_name;
 use crate::patterns::script_calls::{
-    ScriptCommand, ScriptWord, Substitution, assigned_name, is_set_only_by_read, substitutions,
+    ScriptCommand, ScriptWord, Substitution, assigned_name, begins_command, is_set_only_by_read, substitutions,
 };
 
 /// An edit of one line of a file.
@@ -124,7 +124,7 @@ impl Edit {
         match self.rewrite.as_ref().map_err(Clone::clone)? {
             Rewrite::Substitution(rewrite) => {
                 let line = line_at(script, self.line).ok_or(EditRefusal::NoSuchLine)?;
-                Ok((self.line, apply(line, &rewrite.change(script, line)?)))
+                Ok((self.line, apply(line, &rewrite.change(script, self.line, line)?)))
             }
             Rewrite::MakeVariable(command) => define_once(script, command),
         }
@@ -140,7 +140,7 @@ fn apply(line: &[u8], change: &Change) -> Vec<u8> {
 }
 
 impl SubstitutionRewrite {
-    fn change(&self, script: &[u8], line: &[u8]) -> Result<Change, EditRefusal> {
+    fn change(&self, script: &[u8], number: u32, line: &[u8]) -> Result<Change, EditRefusal> {
         let program = name(&self.program);
         let found = substitutions(line);
         let calls: Vec<&Substitution> = found.iter().filter(|found| self.is_called_in(found)).collect();
@@ -159,7 +159,8 @@ impl SubstitutionRewrite {
         if let [step] = &self.steps[..] {
             return Ok(Change { range: call.range.clone(), text: expansion(variable, step) });
         }
-        let assigned = assigned_name(line, &call.range).ok_or(EditRefusal::NoAssignment(program))?;
+        let assigned = assigned_name(line, &call.range).filter(|_| begins_command(script, number));
+        let assigned = assigned.ok_or(EditRefusal::NoAssignment(program))?;
         let start = call.range.start - assigned.len() - 1;
         Ok(Change { range: start..call.range.end, text: self.assignments(assigned, variable) })
     }

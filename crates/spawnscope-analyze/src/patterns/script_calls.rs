@@ -65,7 +65,10 @@ impl Scanner<'_> {
                     let length = self.line[at + 1..].iter().position(|byte| *byte == b'\'')?;
                     at += length + 2;
                 }
-                b'#' if !is_quoted && (at == start || is_blank(self.line[at - 1])) => return None,
+                b'#' if !is_quoted && (at == start || self.line[at - 1].is_ascii_whitespace()) => {
+                    let length = self.line[at..].iter().position(|byte| *byte == b'\n');
+                    at = length.map_or(self.line.len(), |length| at + length);
+                }
                 b'$' if self.line[at..].starts_with(b"$((") && closing.is_none() => at += 3,
                 b'$' if self.line[at..].starts_with(b"$(") => at = self.substitution(at, 2, b')', depth)?,
                 b'`' => at = self.substitution(at, 1, b'`', depth)?,
@@ -74,7 +77,7 @@ impl Scanner<'_> {
                 _ => at += 1,
             }
         }
-        closing.is_none().then_some(at)
+        (closing.is_none() && !is_quoted).then_some(at)
     }
 
     /// Adds the substitution that opens at a position. Returns where it ends.
@@ -166,6 +169,44 @@ pub(crate) fn assigned_name<'l>(line: &'l [u8], range: &Range<usize>) -> Option<
     let before = line[..range.start].trim_ascii_start().strip_suffix(b"=")?;
     let is_name = leading_name(before, false).is_some_and(|name| name == before && !name[0].is_ascii_digit());
     (is_name && line[range.end..].trim_ascii().is_empty()).then_some(before)
+}
+
+/// Whether a line (from 1) begins a command of its own: it is not within quotes, a substitution or a here-document, and the line before does not
+/// continue on it. `false` if that is not certain.
+pub(crate) fn begins_command(script: &[u8], line: u32) -> bool {
+    let lines = script.split(|byte| *byte == b'\n').take((line as usize).saturating_sub(1));
+    let before: Vec<&[u8]> = lines.collect();
+    let text = before.join(&b'\n');
+    let is_closed = Scanner { line: &text, found: Vec::new() }.scan(0, None, 0).is_some();
+    let is_code = |line: &&&[u8]| !line.trim_ascii().is_empty() && !line.trim_ascii_start().starts_with(b"#");
+    let last = before.iter().rfind(is_code).map(|line| line.trim_ascii_end()).unwrap_or_default();
+    let continues = [&b"&&"[..], b"|", b"\\"].iter().any(|end| last.ends_with(end));
+    is_closed && !continues && !is_in_here_document(&before)
+}
+
+/// Whether a here-document begins in these lines, and does not end there.
+fn is_in_here_document(lines: &[&[u8]]) -> bool {
+    let mut delimiter: Option<Vec<u8>> = None;
+    for line in lines {
+        match &delimiter {
+            Some(end) if line.trim_ascii() == end => delimiter = None,
+            Some(_) => {}
+            None => delimiter = here_delimiter(line),
+        }
+    }
+    delimiter.is_some()
+}
+
+/// Returns the delimiter of the here-document that begins after a line: `END` after `cat <<-'END'`. Shifts in arithmetic look alike.
+fn here_delimiter(line: &[u8]) -> Option<Vec<u8>> {
+    let at = (0..line.len().saturating_sub(1)).find(|at| {
+        let is_here_word = line[*at..].starts_with(b"<<<") || line[..*at].ends_with(b"<");
+        line[*at..].starts_with(b"<<") && !is_here_word
+    })?;
+    let rest = &line[at + 2..];
+    let rest = rest.strip_prefix(b"-").unwrap_or(rest).trim_ascii_start();
+    let word = rest.iter().copied().take_while(|byte| !byte.is_ascii_whitespace() && !b";|&<>)".contains(byte));
+    Some(word.filter(|byte| !b"'\"\\".contains(byte)).collect())
 }
 
 /// Whether only `read` sets a variable in a script, so that its value has no newline. `false` if that is not certain.
@@ -287,6 +328,30 @@ mod tests {
         ] {
             let found = substitutions(line.as_bytes());
             assert_eq!(assigned_name(line.as_bytes(), &found[0].range), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_begins_a_command_is_recognized() {
+        for (before, expected) in [
+            ("", true),
+            ("#!/bin/sh\n# it's a \"comment\nset -e\n", true),
+            ("for p in 'a' \"b\nc\"; do\n", true),
+            ("cat <<END\nx\nEND\n", true),
+            ("x=$((1 + 2)) y=${x#a} z=$#\n", true),
+            ("cat <<END\n", false),
+            ("cat <<-'END'\nx\n", false),
+            ("echo \"\n", false),
+            ("eval '\n", false),
+            ("x=$(\n", false),
+            ("[ -n \"$p\" ] &&\n\n  # why\n", false),
+            ("[ -n \"$p\" ] ||\n", false),
+            ("a |\n", false),
+            ("A=b \\\n", false),
+        ] {
+            let script = format!("{before}b=$(basename \"$p\" .c)\n");
+            let line = before.matches('\n').count() as u32 + 1;
+            assert_eq!(begins_command(script.as_bytes(), line), expected, "{script}");
         }
     }
 

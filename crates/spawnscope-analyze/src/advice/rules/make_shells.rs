@@ -53,10 +53,12 @@ fn edit(context: &RuleContext<'_, '_>, command: &[u8], all: &[u32]) -> Option<Ed
     let first = files.next()??;
     let is_one_file = files.all(|other| other.is_some_and(|other| other.file == first.file));
     let directory = context.forest().launcher(all[0] as usize).and_then(|make| make.cwd());
+    // The line of a use; `Edit::apply` finds the definition.
+    let mut lines = all.iter().filter_map(|index| context.callers.call_site_of(*index as usize)?.line);
     (is_one_file && first.language == Language::Make).then_some(Edit {
         file: first.file.clone()?,
         directory: directory.map(<[u8]>::to_vec),
-        line: first.line?,
+        line: lines.next()?,
         rewrite: Ok(Rewrite::MakeVariable(command.to_vec())),
     })
 }

@@ -12,6 +12,9 @@ use crate::advice::phrases::name;
 use crate::patterns::shells::Dialect;
 use spawnscope_data::event::Language;
 
+/// Maximum number of lines that one finding edits.
+const MAX_EDITS: usize = 100;
+
 /// The number of a call site in a script, and the directory in which the script was started.
 type Site<'a> = (u32, Option<&'a [u8]>);
 
@@ -34,6 +37,7 @@ pub(super) fn edits(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u
     }
     let mut sites: Vec<(Site<'_>, usize)> = counts.into_iter().collect();
     sites.sort_by_key(|(_, count)| Reverse(*count));
+    sites.truncate(MAX_EDITS);
     sites.into_iter().filter_map(|(site, _)| edit_of(context, program, site, &calls[&site])).collect()
 }
 
