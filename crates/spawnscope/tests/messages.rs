@@ -18,10 +18,11 @@ use stored::{TWO_LAUNCHES, create_recording, execute};
 /// Clears the screen, sets the title, reorders text, and imitates one of our lines.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}\r\nspawnscope: all is well";
 /// The verbs that read a recording, with the options that they require.
-const READERS: [&[&str]; 6] = [
+const READERS: [&[&str]; 7] = [
     &["report"],
     &["tree"],
     &["advise"],
+    &["advise", "--patch"],
     &["flame", "--folded"],
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto"],

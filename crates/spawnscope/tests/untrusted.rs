@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 use stored::{TWO_LAUNCHES, create_recording, execute};
 
 /// The verbs that read one recording. `diff` and `check`, which compare several, open them in the same way.
-const READERS: [&[&str]; 9] = [
+const READERS: [&[&str]; 10] = [
     &["report"],
     &["report", "--json"],
     &["advise"],
+    &["advise", "--patch"],
     &["whatif", "--cpus", "4"],
     &["tree"],
     &["flame", "--folded"],

@@ -1,5 +1,6 @@
 //! `spawnscope advise`: prints what is worth changing, how to change it, and the predicted saving.
 
+use std::env;
 use std::io::{self, Write};
 
 use anyhow::{Context, Result};
@@ -7,9 +8,10 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use super::args::{RecordingArgument, WindowArguments};
+use super::source_files::SourceFiles;
 use super::{output, report};
 use crate::analyze::GroupBy;
-use crate::analyze::advice::AdviceList;
+use crate::analyze::advice::{Advice, AdviceList};
 use crate::analyze::window::Part;
 use crate::present::advice;
 
@@ -25,6 +27,10 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
         report.advices.keep_rule(rule);
     }
     output::print_contradictions(file, &report.info.contradictions);
+    let sources = SourceFiles::look_up(&mut report);
+    if arguments.patch {
+        return print_patch(&sources, &report.advices.worth);
+    }
     let text = if arguments.json {
         advice::json(&report)
     } else {
@@ -38,11 +44,31 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the advice")
 }
 
+/// Prints the diff to standard output, and what it leaves out to standard error.
+fn print_patch(sources: &SourceFiles, advices: &[Advice]) -> Result<()> {
+    let directory = env::current_dir().and_then(|directory| directory.canonicalize());
+    let patch = sources.patch(advices, &directory.context("failed to find the current directory")?);
+    for sentence in &patch.left_out {
+        output::print_message(&output::escape_line(format!("not in the patch: {sentence}")));
+    }
+    let contained = advices.iter().filter(|advice| advice.edited.iter().any(|edited| edited.change.is_ok()));
+    if patch.text.is_empty() {
+        output::print_message("the patch is empty");
+    } else {
+        for advice in contained {
+            output::print_message(&format!("check before you apply it: {}", advice.finding.limits));
+        }
+    }
+    // Without a filter for styles: the diff is what the files contain.
+    io::stdout().lock().write_all(&patch.text).context("failed to write the patch")
+}
+
 pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope advise                       # what to change in spawnscope.db
   spawnscope advise --all ci.db           # also what is not worth fixing
   spawnscope advise --rule builtin        # what one rule found
+  spawnscope advise --patch | patch -p0   # make the simple changes
   spawnscope advise --episode 2 editor.db  # one refresh of an editor";
 
 /// Arguments of `advise`.
@@ -56,6 +82,10 @@ pub struct AdviseArguments {
     /// Print only what this rule found, worth fixing or not
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(AdviceList::rules()), hide_possible_values = true)]
     pub rule: Option<String>,
+    /// Print the changes that need no decision, as a unified diff for `patch -p0` or `git apply -p0`. It contains files below the current
+    /// directory that were not modified since the recording; standard error names what it leaves out, and why
+    #[arg(long, conflicts_with_all = ["json", "all"])]
+    pub patch: bool,
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,

@@ -40,6 +40,7 @@ mod ring;
 mod running;
 mod runs;
 mod session;
+mod source_files;
 #[cfg(feature = "top")]
 mod top;
 mod tree;

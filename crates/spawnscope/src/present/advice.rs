@@ -10,12 +10,15 @@ use super::table::{argument, title};
 use super::verdict::{NOTHING, verdict};
 use super::whatif::wall_name;
 use super::{critical, text, units};
-use crate::analyze::advice::{Advice, AdviceList, Basis, Finding, ForeignCode, Owner, Rejection};
+use crate::analyze::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
+use crate::analyze::launch::base_name;
 use crate::analyze::replay::is_reliable;
 use crate::analyze::report::Report;
 
 /// Maximum number of findings that a report lists.
 pub(super) const MAX_IN_REPORT: usize = 3;
+/// Maximum number of changed lines that are shown for a finding.
+const MAX_EDITS: usize = 4;
 /// The text if there is no advice. `analyze::advice` defines the limits.
 const NO_ADVICE: &str = "Nothing to fix: no launches of one program hold 10 % of the wall, and no known change certainly saves 1 % of it and 5 ms.";
 /// The `schema_version` of `advise --json`.
@@ -130,7 +133,10 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     if let Some(foreign) = &advice.foreign {
         page.sentence(5, QUIET, &foreign_note(foreign));
     }
-    for line in &finding.fix {
+    print_edits(page, &advice.edited, file);
+    // The general form is only for lines that are not shown.
+    let has_all_lines = !advice.edited.is_empty() && advice.edited.iter().all(|edited| edited.change.is_ok());
+    for line in finding.fix.iter().filter(|_| !has_all_lines) {
         // A snippet must be typed exactly, so it keeps its indentation; a sentence may be wrapped.
         let escaped = text::escape(line.as_bytes());
         if line.starts_with("  ") {
@@ -150,6 +156,29 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     if !finding.whatif.is_empty() {
         let whatif = text::escape(finding.whatif.as_bytes());
         page.command(5, &format!("try: spawnscope whatif {whatif}{}", argument(file)));
+    }
+}
+
+/// Prints the lines that the fix changes, as they are in the user's files.
+fn print_edits(page: &mut Page, edited: &[EditedLine], file: Option<&str>) {
+    let changes = edited.iter().filter_map(|edited| Some((edited, edited.change.as_ref().ok()?)));
+    let count = changes.clone().count();
+    if count == 0 {
+        return;
+    }
+    page.sentence(5, PLAIN, &format!("-> `spawnscope advise --patch{}` prints this change as a diff:", argument(file)));
+    for (edited, lines) in changes.take(MAX_EDITS) {
+        page.line([plain(format!("     {}:{}", text::escape(base_name(&edited.file)), edited.line))]);
+        let width = page.width().saturating_sub(7);
+        for (sign, line) in ["-", "+"].into_iter().zip(lines) {
+            // Tabs have no width of their own.
+            let line = String::from_utf8_lossy(line).replace('\t', "    ");
+            page.line([plain(format!("     {sign} {}", text::truncate(&text::escape(line.as_bytes()), width)))]);
+        }
+    }
+    if count > MAX_EDITS {
+        let more = units::counted((count - MAX_EDITS) as u64, "more line", "more lines");
+        page.sentence(5, PLAIN, &format!("and {more}"));
     }
 }
 
@@ -290,5 +319,22 @@ fn object(advice: &Advice) -> Map<String, Value> {
     };
     object.insert("basis".into(), basis.into());
     object.insert("overlaps".into(), advice.overlaps.as_slice().into());
+    if !advice.edited.is_empty() {
+        object.insert("edits".into(), advice.edited.iter().map(edit_value).collect());
+    }
     object
+}
+
+/// Returns a line that the fix changes: `before` and `after`, or `refusal`, the reason why it must be changed by hand.
+fn edit_value(edited: &EditedLine) -> Value {
+    let file = text::escape(&edited.file);
+    match &edited.change {
+        Ok([before, after]) => json!({
+            "file": file,
+            "line": edited.line,
+            "before": String::from_utf8_lossy(before),
+            "after": String::from_utf8_lossy(after),
+        }),
+        Err(refusal) => json!({ "file": file, "line": edited.line, "refusal": refusal }),
+    }
 }

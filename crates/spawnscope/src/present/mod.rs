@@ -14,6 +14,7 @@ pub mod lab;
 pub mod live_metrics;
 pub mod ndjson;
 pub mod otlp;
+pub mod patch;
 pub mod perfetto;
 pub mod prometheus;
 pub mod summary;

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod advice_patch;
 mod advice_scripts;
 mod advice_system;
 mod arguments;

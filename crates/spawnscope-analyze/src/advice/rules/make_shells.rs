@@ -47,18 +47,15 @@ fn finding(context: &RuleContext<'_, '_>, text: &[u8], all: Vec<u32>) -> Finding
         .predicted_by_all(changes, options)
 }
 
-/// Returns the edit of the makefile whose lines use the variable, if they are all in one file.
+/// Returns the edit of the makefile that requests most of the launches. `Edit::apply` finds the definition; the line of a use may be unknown.
 fn edit(context: &RuleContext<'_, '_>, command: &[u8], all: &[u32]) -> Option<Edit> {
-    let mut files = all.iter().map(|index| context.callers.call_site_of(*index as usize));
-    let first = files.next()??;
-    let is_one_file = files.all(|other| other.is_some_and(|other| other.file == first.file));
+    let counts = context.callers.count(all);
+    let (call_site, _) = counts.largest.iter().find(|(call_site, _)| call_site.language == Language::Make)?;
     let directory = context.forest().launcher(all[0] as usize).and_then(|make| make.cwd());
-    // The line of a use; `Edit::apply` finds the definition.
-    let mut lines = all.iter().filter_map(|index| context.callers.call_site_of(*index as usize)?.line);
-    (is_one_file && first.language == Language::Make).then_some(Edit {
-        file: first.file.clone()?,
+    Some(Edit {
+        file: call_site.file.clone()?,
         directory: directory.map(<[u8]>::to_vec),
-        line: lines.next()?,
+        line: call_site.line.unwrap_or(1),
         rewrite: Ok(Rewrite::MakeVariable(command.to_vec())),
     })
 }
