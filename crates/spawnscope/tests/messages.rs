@@ -198,7 +198,9 @@ fn a_full_disk_is_reported_without_a_panic() {
     let completions = shells.map(|shell| ["completions", shell].map(OsString::from).to_vec());
     let helps = ["--help", "--version", "record --help", "bench --list"];
     let helps = helps.map(|line| line.split(' ').map(OsString::from).collect());
-    let readers = READERS.iter().map(|verb| words(verb, sample.as_os_str()).into_iter().map(OsStr::to_owned).collect());
+    // An empty patch writes nothing.
+    let readers = READERS.iter().filter(|verb| !verb.contains(&"--patch"));
+    let readers = readers.map(|verb| words(verb, sample.as_os_str()).into_iter().map(OsStr::to_owned).collect());
     for arguments in readers.chain(completions).chain(helps) {
         let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
             .args(&arguments)
