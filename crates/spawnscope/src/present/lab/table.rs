@@ -144,7 +144,7 @@ mod tests {
         let narrower = shown(40);
         assert_eq!(narrower[1..], ["  vspawn with a pipe  1.23 us  4 us", "  not in this table: user"]);
         assert_eq!(shown(30)[1], "  vspawn with a pipe  1.23 us");
-        assert_eq!(shown(27)[1], "  vspawn with a …  1.23 us");
+        assert_eq!(shown(27)[1], "  vspawn with a p…  1.23 us");
     }
 
     #[test]
