@@ -5,7 +5,7 @@ use spawnscope_data::event::{Language, LaunchId, Nanos, TaskId};
 
 use crate::builder::Spans;
 use crate::recordings::fix_of;
-use crate::serial::{Serial, WAIT4, advices, is_silent, only};
+use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
 use crate::slices::{created, ended};
 
 const BASH: &[&str] = &["/bin/bash", "x.sh"];
@@ -15,11 +15,22 @@ const LONG: Spans = Spans { run: 80_000_000, ..Spans::USUAL };
 
 /// Returns the advice on `count` launches. Each `@` becomes the number of the round. `edit` changes each launch.
 fn advice_on(count: u64, argv: &[&str], spans: &Spans, edit: impl Fn(&mut Serial, LaunchId)) -> AdviceList {
+    advice_with_wait(WAIT4, count, argv, spans, edit)
+}
+
+/// The same, with the call in which the shell waits.
+fn advice_with_wait(
+    call: u16,
+    count: u64,
+    argv: &[&str],
+    spans: &Spans,
+    edit: impl Fn(&mut Serial, LaunchId),
+) -> AdviceList {
     let mut serial = Serial::with_command(BASH[0], BASH);
     for number in 0..count {
         let words: Vec<String> = argv.iter().map(|word| word.replace('@', &number.to_string())).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let launch = serial.launch_waiting(spans, Some((words[0], &words)), WAIT4);
+        let launch = serial.launch_waiting(spans, Some((words[0], &words)), call);
         edit(&mut serial, launch);
     }
     advices(&serial.finish())
@@ -98,7 +109,7 @@ fn a_fork_for_a_missing_program_is_no_subshell() {
 
 #[test]
 fn a_single_launch_that_holds_the_wall_is_named_with_its_line() {
-    let found = advice_on(1, &["/opt/slow-tool", "--alias"], &LONG, |serial, launch| {
+    let found = advice_with_wait(READ, 1, &["/opt/slow-tool", "--alias"], &LONG, |serial, launch| {
         let line = serial.builder.line(Language::Bash, "/home/me/.bashrc", 7, "");
         serial.builder.set_call_chain(launch, &[line]);
     });
@@ -110,11 +121,16 @@ fn a_single_launch_that_holds_the_wall_is_named_with_its_line() {
 }
 
 #[test]
+fn a_single_launch_that_does_its_work_gets_no_advice() {
+    assert!(is_silent(&advice_on(1, &["/usr/bin/cc", "-c", "a.c"], &LONG, keep), "site"));
+}
+
+#[test]
 fn a_cheap_site_is_not_named() {
     let mut serial = Serial::with_command(BASH[0], BASH);
-    serial.launch(&LONG, Some(("/opt/slow-tool", &["slow-tool"])));
+    serial.launch_waiting(&LONG, Some(("/opt/slow-tool", &["slow-tool"])), READ);
     let small = Spans { run: 6_000_000, ..Spans::USUAL };
-    serial.launch(&small, Some(("/opt/small-tool", &["small-tool"])));
+    serial.launch_waiting(&small, Some(("/opt/small-tool", &["small-tool"])), READ);
     let advice = only(&advices(&serial.finish()), "site");
     assert!(advice.finding.title.contains("slow-tool"), "{advice:?}");
 }
@@ -127,7 +143,7 @@ fn a_site_that_another_finding_covers_is_not_named_twice() {
 
 #[test]
 fn a_wrapper_around_another_site_is_not_named() {
-    let found = advice_on(1, &["/bin/sh", "-c", "slow-tool; :"], &LONG, |serial, shell| {
+    let found = advice_with_wait(READ, 1, &["/bin/sh", "-c", "slow-tool; :"], &LONG, |serial, shell| {
         let inside = Spans { run: LONG.run - 5_000_000, ..Spans::USUAL };
         let row = serial.builder.row(shell);
         let (begins, task) = (row.exit.unwrap().0 - inside.total() - 1_000_000, row.id.0);

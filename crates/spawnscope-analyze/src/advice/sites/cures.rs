@@ -23,20 +23,20 @@ use spawnscope_data::event::Nanos;
 /// Programs that only change files.
 const FILE_CHANGERS: [&[u8]; 9] = [b"chmod", b"chown", b"cp", b"install", b"ln", b"mkdir", b"mv", b"rm", b"touch"];
 
-/// Returns the best cure of a site.
-pub(super) fn answer(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Answer {
+/// Returns the best cure of a site. `None` for a single launch that simply does its work.
+pub(super) fn answer(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Answer> {
     let all = &site.launches;
     let line = if has_known_arguments(context, all) { SharedLine::of(context, all) } else { None };
     if all.iter().all(|index| context.launch(*index).outcome == NOT_FOUND) {
-        return not_at_all(context, site);
+        return Some(not_at_all(context, site));
     }
-    match (front_ends::of(context, site), line) {
+    Some(match (front_ends::of(context, site), line) {
         (_, line) if site.is_loop => in_process(context, site, line.as_ref()),
         (Some(front_end), _) if all.len() > 1 => prepared_once(context, site, front_end),
-        (_, line) if all.len() == 1 => single(context, site, line.as_ref()),
+        (front_end, line) if all.len() == 1 => single(context, site, front_end, line.as_ref())?,
         (_, Some(line)) if line.differing() == 0 && is_question(context, all) => once(context, site),
         (_, line) => many_per_launch(context, site, line.as_ref()),
-    }
+    })
 }
 
 fn has_known_arguments(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
@@ -119,12 +119,20 @@ fn prepared_once(context: &RuleContext<'_, '_>, site: &Site<'_>, front_end: &Fro
     Answer { kept: Nanos(if keeps { kept } else { 0 }), ..removing(context, finding, 1) }
 }
 
-/// One launch, whose time may be necessary.
-fn single(context: &RuleContext<'_, '_>, site: &Site<'_>, line: Option<&SharedLine>) -> Answer {
-    let title = format!("{} waits for one launch of {}{}", name(site.parent), name(site.program), place(context, site));
+/// One launch, whose time may be necessary. `None` unless a shell reads its output, which can be kept, or a front end prepares it.
+fn single(
+    context: &RuleContext<'_, '_>,
+    site: &Site<'_>,
+    front_end: Option<&FrontEnd>,
+    line: Option<&SharedLine>,
+) -> Option<Answer> {
     let launch = site.launches[0];
-    let hint = front_ends::of(context, site).map(|front_end| format!("it {}: {}", front_end.repeats, front_end.fix));
     let is_answer = Runtime::of_parent(context.forest(), launch) == Runtime::Shell && context.is_captured(launch);
+    if !is_answer && front_end.is_none() {
+        return None;
+    }
+    let title = format!("{} waits for one launch of {}{}", name(site.parent), name(site.program), place(context, site));
+    let hint = front_end.map(|front_end| format!("it {}: {}", front_end.repeats, front_end.fix));
     let command = line.filter(|_| is_answer).map(|line| line.with_inputs(""));
     let finding = Finding::modelled(SITE, title, site.launches.clone())
         .evidence_lines(holders::evidence(context, site))
@@ -132,7 +140,7 @@ fn single(context: &RuleContext<'_, '_>, site: &Site<'_>, line: Option<&SharedLi
         .fix("leave it out, keep its result until its input changes, or shorten what holds its time")
         .fix_lines(command.map(|command| format!("  {command} >FILE   when its input changes, and $(cat FILE) here")))
         .limits("the saving is what the command would save without this launch, whose work may be needed");
-    removing(context, finding, 0)
+    Some(removing(context, finding, 0))
 }
 
 /// The launches have different arguments. How much of their run is work is not certain, so the saving has a wide range.

@@ -55,9 +55,8 @@ struct Site<'a> {
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     let mut sites = grouping::sites(context);
     sites.sort_by_key(|site| (Reverse(site.critical), site.program, site.launches[0]));
-    let mut sites = without_nested(context, sites);
-    sites.truncate(MAX_ANSWERS);
-    sites.iter().map(|site| cures::answer(context, site)).collect()
+    let sites = without_nested(context, sites);
+    sites.iter().filter_map(|site| cures::answer(context, site)).take(MAX_ANSWERS).collect()
 }
 
 /// Keeps one of two sites of which one launches the other.
