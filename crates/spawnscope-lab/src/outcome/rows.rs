@@ -7,7 +7,7 @@ use crate::harness::Estimate;
 /// A column of an experiment's rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
-    /// The key in JSON, and the heading in CSV.
+    /// The key in JSON.
     pub name: String,
     /// The heading in tables.
     pub title: String,
