@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 
 /// The part of vspawn-capi that `shell_words` uses. That crate has only a C interface.
-mod error {
+mod failure {
     pub struct Failure;
 
     impl Failure {
