@@ -159,7 +159,6 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
     assert!(failure(&["record", "-p", "0"]).contains("-p"));
     assert!(failure(&["record", "-p", "1", "true"]).contains("cannot be used with"));
     assert!(failure(&["hold"]).contains("spawnscope hold [OPTIONS] -- <CMD>..."));
-    assert!(failure(&["export", "--format", "chrome"]).contains("chrome was removed; use perfetto"));
     assert!(failure(&["hold", "--nth", "2", "true"]).contains("--match"));
     let unknown = failure(&["bench", "mechanism"]);
     assert_contains(&unknown, ["similar", "parent-size"]);

@@ -405,6 +405,4 @@ fn formats_for_other_services_have_values_and_intervals() {
     let first = &custom.as_array().unwrap()[0];
     assert_eq!(first["name"], "bash relocate.sh: launches");
     assert_eq!((&first["unit"], &first["value"]), (&json!("launches"), &json!(21.0)));
-    directory
-        .fails(&["check", "--format", "gitlab", "--max-launches", "50", &files[0]], "gitlab was removed; use json");
 }

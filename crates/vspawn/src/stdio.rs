@@ -152,23 +152,10 @@ pub struct ChildStdout(File);
 #[derive(Debug)]
 pub struct ChildStderr(File);
 
-/// Implements `Write` for a type with a `File`, and for shared references to it.
+/// Implements `Write` for types with a `File`, or for shared references to them.
 macro_rules! writable {
-    ($($name:ident),*) => {$(
-        impl Write for $name {
-            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                (&self.0).write(bytes)
-            }
-
-            fn write_vectored(&mut self, buffers: &[io::IoSlice<'_>]) -> io::Result<usize> {
-                (&self.0).write_vectored(buffers)
-            }
-
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
-            }
-        }
-        impl Write for &$name {
+    ($($type:ty),*) => {$(
+        impl Write for $type {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
                 (&self.0).write(bytes)
             }
@@ -184,7 +171,7 @@ macro_rules! writable {
     )*};
 }
 pub(crate) use writable;
-writable!(ChildStdin);
+writable!(ChildStdin, &ChildStdin);
 
 /// Implements the conversions of a type with a `File` to and from descriptors.
 macro_rules! descriptor_owner {

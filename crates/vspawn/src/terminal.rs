@@ -239,5 +239,5 @@ impl Read for Pty {
     }
 }
 
-writable!(Pty);
+writable!(Pty, &Pty);
 descriptor_owner!(Pty);

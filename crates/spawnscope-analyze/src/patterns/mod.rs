@@ -2,6 +2,7 @@
 //! pipelines, subcommands, repeated questions, package scripts, and language runtimes. This module
 //! only recognizes patterns; `whatif` and the rules of `advice` draw conclusions.
 
+pub(crate) mod calls;
 pub(crate) mod chains;
 pub(crate) mod package_scripts;
 pub(crate) mod pipeline;

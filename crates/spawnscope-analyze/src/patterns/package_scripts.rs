@@ -1,9 +1,9 @@
 //! Runners of package scripts (`npm run`, `npx`): programs in JavaScript that start one command,
 //! wait for it, and do little else.
 
+use super::calls::Call;
 use super::shells::{command_of, wrapped_child};
-use crate::launch::{Exec, base_name, is_version_of};
-use crate::patterns::runtimes::Runtime;
+use crate::launch::{Exec, is_version_of};
 use crate::tree::Forest;
 
 /// The runners, and their subcommands that run one script or program. `npx` has no subcommands: its
@@ -66,34 +66,4 @@ fn runner_of<'a>(exec: &Exec<'a>) -> Option<(&'static str, Vec<&'a [u8]>)> {
         _ => subcommands.contains(first),
     };
     is_call.then_some((std::str::from_utf8(runner).ok()?, call.arguments))
-}
-
-/// A program by the name of its file, and its arguments.
-pub(crate) struct Call<'a> {
-    /// Base name of the script or the program.
-    pub(crate) name: &'a [u8],
-    /// The arguments after the script or the program.
-    pub(crate) arguments: Vec<&'a [u8]>,
-}
-
-impl<'a> Call<'a> {
-    /// Reads the call from the arguments of an exec. `None` for an interpreter without a script, or
-    /// if the arguments are unknown.
-    pub(crate) fn of(exec: &Exec<'a>) -> Option<Call<'a>> {
-        let mut arguments = exec.arguments();
-        arguments.next()?;
-        let file = match exec.interpreter() {
-            None if takes_a_script(exec.program_name()) => arguments.next().filter(|file| !file.starts_with(b"-"))?,
-            _ => exec.path(),
-        };
-        Some(Call { name: base_name(file), arguments: arguments.collect() })
-    }
-}
-
-/// Whether the first argument of a program is a script.
-fn takes_a_script(program: &[u8]) -> bool {
-    matches!(
-        Runtime::named(program),
-        Runtime::Node | Runtime::Perl | Runtime::Php | Runtime::Python | Runtime::Raku | Runtime::Ruby | Runtime::Shell
-    )
 }

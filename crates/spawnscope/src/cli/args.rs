@@ -370,9 +370,6 @@ pub enum ExportFormat {
     Ndjson,
     /// A Perfetto trace (protobuf): processes nested by parent, phases as slices, and the critical path
     Perfetto,
-    /// Was removed. Accepted so that an old command line gets a message.
-    #[value(hide = true)]
-    Chrome,
     /// An OpenTelemetry trace as OTLP/JSON: a span for each launch
     Otlp,
     /// The same trace as protobuf

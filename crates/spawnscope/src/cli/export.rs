@@ -41,7 +41,6 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
     match arguments.format {
         ExportFormat::Ndjson => write_launches(arguments),
         ExportFormat::Perfetto => write_trace(arguments),
-        ExportFormat::Chrome => bail!("--format chrome was removed; use perfetto"),
         ExportFormat::Otlp => write_spans(arguments, otlp::Encoding::Json),
         ExportFormat::OtlpProtobuf => write_spans(arguments, otlp::Encoding::Protobuf),
         #[cfg(feature = "parquet")]

@@ -20,7 +20,7 @@ pub(super) const MAX_IN_REPORT: usize = 3;
 /// Maximum number of changed lines that are shown for a finding.
 const MAX_EDITS: usize = 4;
 /// The text if there is no advice. `analyze::advice` defines the limits.
-const NO_ADVICE: &str = "Nothing to fix: no launches of one program hold 10 % of the wall, and no known change certainly saves 1 % of it and 5 ms.";
+const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall and 5 ms.";
 /// The `schema_version` of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;
 

@@ -6,7 +6,7 @@ use crate::advice::finding::Finding;
 use crate::advice::phrases::name;
 use crate::advice::rules::version_manager::{same_result, save_output};
 use crate::advice::thresholds::longest_groups;
-use crate::patterns::package_scripts::Call;
+use crate::patterns::calls::Call;
 use crate::patterns::shells::is_shell;
 
 const MAX_FINDINGS: usize = 3;

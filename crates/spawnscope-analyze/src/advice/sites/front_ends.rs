@@ -3,7 +3,7 @@
 
 use super::Site;
 use crate::advice::context::RuleContext;
-use crate::patterns::package_scripts::Call;
+use crate::patterns::calls::Call;
 use crate::patterns::subcommands::subcommand_of;
 
 /// How to keep what a front end prepares.

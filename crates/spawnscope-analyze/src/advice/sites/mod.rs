@@ -1,6 +1,7 @@
-//! Sites: all launches of one program from one place in the code. The engine knows nothing about the launched programs, except for the table in
-//! `front_ends`. It gives every site that a large part of the wall depends on the best of a few general cures, so that no such site stays
-//! without an answer. An answer is dropped if a rule has advice about the same launches that saves about as much.
+//! Sites: all launches of one program from one place in the code. The engine knows nothing about the launched programs,
+//! except for the table in `front_ends`. It gives every site that a large part of the wall depends on the best of a few
+//! general cures, so that repeated launches never stay without an answer. A single launch that simply does its work has
+//! no cure. An answer is dropped if a rule's advice about the same launches saves about as much.
 
 mod answer;
 mod cures;

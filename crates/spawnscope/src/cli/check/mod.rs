@@ -51,7 +51,6 @@ pub fn run(arguments: &CheckArguments) -> Result<Status> {
         CheckFormat::Json => present::json(&outcome),
         CheckFormat::Bmf => present::bmf(&outcome, &runs),
         CheckFormat::GithubActionBenchmark => present::github_action_benchmark(&outcome, &runs),
-        CheckFormat::Gitlab => bail!("--format gitlab was removed; use json"),
     };
     let written = anstream::stdout().lock().write_all(text.as_bytes());
     written.context("failed to write the result")?;
@@ -169,7 +168,4 @@ pub enum CheckFormat {
     Bmf,
     /// Custom JSON of github-action-benchmark (smaller is better)
     GithubActionBenchmark,
-    /// Was removed. Accepted so that an old command line gets a message.
-    #[value(hide = true)]
-    Gitlab,
 }
