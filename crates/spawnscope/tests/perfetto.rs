@@ -18,8 +18,8 @@ use std::process::{Command, Output};
 
 use builder::{Builder, ROOT, Spans};
 use slices::{created, ended, slice};
-use spawnscope::analyze::critical_path::stretches;
-use spawnscope::analyze::replay::Parameters;
+use spawnscope::analyze::path::critical_path::stretches;
+use spawnscope::analyze::predict::replay::Parameters;
 use spawnscope::analyze::waits::attribution::waits_of_parents;
 use spawnscope::analyze::{Causes, Forest, GroupBy, SliceCollection, report_on};
 use spawnscope::event::{Language, LaunchId, Nanos, Pid, TaskId};

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::{EndedLaunch, LiveLaunches, OTHER, Process};
-use crate::phases::Phase;
-use crate::summary::add_known;
+use crate::model::phases::Phase;
+use crate::path::summary::add_known;
 use spawnscope_data::event::{LaunchId, Missing, Nanos, Pid};
 use spawnscope_data::rows::NewRows;
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::process::Process;
-use crate::launch::{Launch, Outcome};
-use crate::phases::PhaseTimes;
-use crate::tree::Forest;
+use crate::model::launch::{Launch, Outcome};
+use crate::model::phases::PhaseTimes;
+use crate::model::tree::Forest;
 use spawnscope_data::event::{LaunchId, Missing, Nanos, Pid};
 use spawnscope_data::rows::{ExecRow, Info, LaunchRow, Origin, Recording, Scope};
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::EndedLaunch;
-use crate::phases::Phase;
+use crate::model::phases::Phase;
 use spawnscope_data::event::Nanos;
 
 /// The name of the row that sums all commands without a row of their own.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::CriticalTimes;
-use crate::launch::base_name;
+use crate::model::launch::base_name;
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
 

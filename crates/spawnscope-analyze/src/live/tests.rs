@@ -2,8 +2,8 @@
 //! after each batch.
 
 use super::*;
-use crate::launch::Outcome;
-use crate::phases::Phase;
+use crate::model::launch::Outcome;
+use crate::model::phases::Phase;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::ExecRow;
 

@@ -1,7 +1,7 @@
 //! The call of a program as a user writes it. If an interpreter runs a script, the name of the
 //! script is used.
 
-use crate::launch::{Exec, base_name};
+use crate::model::launch::{Exec, base_name};
 use crate::patterns::runtimes::Runtime;
 
 /// A program by the name of its file, and its arguments.

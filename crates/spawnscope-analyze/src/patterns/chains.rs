@@ -9,10 +9,10 @@ use std::path::{Component, Path, PathBuf};
 use super::pipeline::is_captured;
 use super::shell_syntax::{Need, need_of};
 use super::shells::{command_of, is_shell, wrapped_child};
-use crate::launch::{Exec, Launch, base_name};
-use crate::phases::Phase;
-use crate::timeline::Timelines;
-use crate::tree::Forest;
+use crate::model::launch::{Exec, Launch, base_name};
+use crate::model::phases::Phase;
+use crate::model::timeline::Timelines;
+use crate::model::tree::Forest;
 use spawnscope_data::event::Nanos;
 
 /// Version managers: programs that choose a version of a program and exec it.

@@ -3,8 +3,8 @@
 
 use super::calls::Call;
 use super::shells::{command_of, wrapped_child};
-use crate::launch::{Exec, is_version_of};
-use crate::tree::Forest;
+use crate::model::launch::{Exec, is_version_of};
+use crate::model::tree::Forest;
 
 /// The runners, and their subcommands that run one script or program. `npx` has no subcommands: its
 /// first argument is a program.

@@ -2,8 +2,8 @@
 //! only runs it. Also finds whether the shell reads its output. `x=$(echo "$y" | sed s/a/b/)`
 //! consists of three launches, which are all unnecessary if the shell does the work itself.
 
-use crate::timeline::Timelines;
-use crate::tree::Forest;
+use crate::model::timeline::Timelines;
+use crate::model::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::event::syscalls::numbers;
 use spawnscope_data::rows::Origin;

@@ -2,7 +2,7 @@
 //! same command line almost always gives the same answer.
 
 use super::subcommands::subcommand_of;
-use crate::launch::{Exec, base_name};
+use crate::model::launch::{Exec, base_name};
 
 /// Programs that only answer questions, whatever their arguments.
 const QUERY_PROGRAMS: [&[u8]; 22] = [

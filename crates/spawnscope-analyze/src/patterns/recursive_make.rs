@@ -3,7 +3,7 @@
 
 use super::runtimes::Runtime;
 use super::shells::is_shell;
-use crate::tree::Forest;
+use crate::model::tree::Forest;
 
 /// A program that generates recursive makefiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

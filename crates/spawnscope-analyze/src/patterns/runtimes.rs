@@ -2,9 +2,9 @@
 //! that. Also finds which call of Python made a launch.
 
 use super::shells::is_shell;
-use crate::frames::{Frame, is_standard_library};
-use crate::launch::{Launch, base_name, is_version_of};
-use crate::tree::Forest;
+use crate::model::frames::{Frame, is_standard_library};
+use crate::model::launch::{Launch, base_name, is_version_of};
+use crate::model::tree::Forest;
 use spawnscope_data::event::Language;
 
 /// The runtime of a program, derived from its name.

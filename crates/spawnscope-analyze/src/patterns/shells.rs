@@ -2,8 +2,8 @@
 //! unnecessary shell.
 
 use super::shell_syntax::{Need, need_of};
-use crate::launch::{Exec, base_name};
-use crate::tree::Forest;
+use crate::model::launch::{Exec, base_name};
+use crate::model::tree::Forest;
 
 /// Names of shells.
 const SHELLS: [&[u8]; 15] = [

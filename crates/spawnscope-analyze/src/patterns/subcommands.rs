@@ -1,7 +1,7 @@
 //! Programs with subcommands (`git log`, `docker run`, `python3 -m pip`): finds the subcommand in
 //! their arguments.
 
-use crate::launch::{Exec, base_name, is_version_of};
+use crate::model::launch::{Exec, base_name, is_version_of};
 
 /// A program with subcommands, and the options before the subcommand whose value is the next
 /// argument.

@@ -9,10 +9,10 @@ use std::collections::{HashMap, HashSet};
 pub use super::split::Parts;
 use super::split::{Interval, Splitter};
 use super::{WaitedObject, is_blocked};
-use crate::external_wait::{ExternalWait, external_wait_of, is_sleep};
-use crate::launch::Command;
-use crate::timeline::{ThreadIndex, Timelines};
-use crate::tree::Forest;
+use crate::model::external_wait::{ExternalWait, external_wait_of, is_sleep};
+use crate::model::launch::Command;
+use crate::model::timeline::{ThreadIndex, Timelines};
+use crate::model::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
 use spawnscope_data::rows::{ObjectRef, Recording, SliceRow, TextId};
 

@@ -3,14 +3,21 @@
 //! only when they are read.
 
 pub mod attribution;
+pub(crate) mod child_waits;
+pub(crate) mod event_loops;
+pub mod failed_execs;
+pub(crate) mod open_waits;
+pub(crate) mod polling;
+pub mod reconstruct;
+pub mod slice_collection;
 
 mod split;
 
 use std::collections::HashMap;
 
-use crate::grouped::GroupedItems;
-use crate::timeline::{returned_at, woken_at};
-use crate::tree::Forest;
+use crate::model::grouped::GroupedItems;
+use crate::model::timeline::{returned_at, woken_at};
+use crate::model::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow, WakerRow};
 

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::phases::Phase;
-use crate::pieces::Piece;
-use crate::timeline::{Timelines, returned_at, woken_at};
-use crate::tree::Forest;
+use crate::model::phases::Phase;
+use crate::model::pieces::Piece;
+use crate::model::timeline::{Timelines, returned_at, woken_at};
+use crate::model::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::SliceRow;
 

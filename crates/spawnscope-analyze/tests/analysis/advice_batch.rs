@@ -1,6 +1,6 @@
 //! Advice about programs that are launched for one file at a time.
 
-use spawnscope_analyze::advice::AdviceList;
+use spawnscope_analyze::explain::advice::AdviceList;
 use spawnscope_data::event::Nanos;
 
 use crate::builder::Spans;

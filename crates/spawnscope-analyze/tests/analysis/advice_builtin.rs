@@ -1,6 +1,6 @@
 //! Advice about small programs whose work a shell can do: the text for each of them, and the cases without advice.
 
-use spawnscope_analyze::advice::Advice;
+use spawnscope_analyze::explain::advice::Advice;
 use spawnscope_data::event::{LeftCpu, Mechanism, Nanos};
 
 use crate::builder::Spans;

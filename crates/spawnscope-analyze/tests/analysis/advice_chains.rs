@@ -1,6 +1,6 @@
 //! Advice about the time before a program starts: directories of PATH that lack it, and chains of programs that exec it.
 
-use spawnscope_analyze::advice::{Advice, AdviceList};
+use spawnscope_analyze::explain::advice::{Advice, AdviceList};
 use spawnscope_data::event::{Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 

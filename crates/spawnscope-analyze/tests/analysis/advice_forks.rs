@@ -1,6 +1,6 @@
 //! Advice about forks of a shell that never exec.
 
-use spawnscope_analyze::advice::{Advice, AdviceList};
+use spawnscope_analyze::explain::advice::{Advice, AdviceList};
 use spawnscope_data::event::{Language, LeftCpu, Nanos};
 
 use crate::builder::Spans;

@@ -1,6 +1,6 @@
 //! Advice about interpreters that are started repeatedly.
 
-use spawnscope_analyze::advice::AdviceList;
+use spawnscope_analyze::explain::advice::AdviceList;
 
 use crate::builder::Spans;
 use crate::serial::{Serial, advices, is_silent, only};

@@ -1,6 +1,6 @@
 //! Advice about shells per file, make's `$(shell ...)` and recipes, GNU parallel, scripts that poll, serial launches, and loops in general.
 
-use spawnscope_analyze::advice::{AdviceList, Owner, Rejection};
+use spawnscope_analyze::explain::advice::{AdviceList, Owner, Rejection};
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow};
 

@@ -1,6 +1,6 @@
 //! Advice about loaders, slow teardowns, oversubscribed CPUs and slow machines.
 
-use spawnscope_analyze::advice::AdviceList;
+use spawnscope_analyze::explain::advice::AdviceList;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{ExecRow, Recording, SliceRow, WakerRow};
 

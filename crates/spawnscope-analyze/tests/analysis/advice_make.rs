@@ -1,6 +1,6 @@
 //! Advice about recursive make.
 
-use spawnscope_analyze::advice::AdviceList;
+use spawnscope_analyze::explain::advice::AdviceList;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 

@@ -1,6 +1,6 @@
 //! Launches off the critical path are reported as not worth fixing.
 
-use spawnscope_analyze::advice::{AdviceList, Rejection};
+use spawnscope_analyze::explain::advice::{AdviceList, Rejection};
 use spawnscope_data::event::{Nanos, TaskId};
 
 use crate::builder::{ROOT, Spans};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use spawnscope_analyze::advice::{Advice, AdviceList};
+use spawnscope_analyze::explain::advice::{Advice, AdviceList};
 
 use crate::builder::Spans;
 use crate::recordings::fix_of;

@@ -1,6 +1,6 @@
 //! Advice about launches that ask the same question again, and about launches once per item.
 
-use spawnscope_analyze::advice::AdviceList;
+use spawnscope_analyze::explain::advice::AdviceList;
 use spawnscope_data::event::Nanos;
 
 use crate::builder::Spans;

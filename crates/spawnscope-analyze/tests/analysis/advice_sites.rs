@@ -1,6 +1,6 @@
 //! Answers about sites: each part of the wall that depends on the launches of one program gets the cure that its arguments allow.
 
-use spawnscope_analyze::advice::{Advice, AdviceList};
+use spawnscope_analyze::explain::advice::{Advice, AdviceList};
 use spawnscope_data::event::{Language, LaunchId, Nanos, TaskId};
 
 use crate::builder::Spans;

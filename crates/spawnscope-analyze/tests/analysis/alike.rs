@@ -1,8 +1,8 @@
 //! Similar siblings become one row if there are too many launches, and no launch is lost.
 
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::alike::{Rows, rows};
-use spawnscope_analyze::callers::{Callers, Detail};
+use spawnscope_analyze::sites::alike::{Rows, rows};
+use spawnscope_analyze::sites::callers::{Callers, Detail};
 use spawnscope_data::rows::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};

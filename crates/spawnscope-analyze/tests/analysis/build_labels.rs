@@ -1,6 +1,6 @@
 //! Labels of launches, from the arguments and variables of the programs of a build.
 
-use spawnscope_analyze::build_labels::{BuildLabel, BuildLabels};
+use spawnscope_analyze::sites::build_labels::{BuildLabel, BuildLabels};
 use spawnscope_analyze::{Forest, GroupBy, report};
 use spawnscope_data::event::{Language, LaunchId};
 use spawnscope_data::rows::EdgeRow;

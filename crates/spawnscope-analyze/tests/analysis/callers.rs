@@ -1,7 +1,7 @@
 //! Call sites of launches: which frame is reported, and how launches are grouped, selected and labelled by it.
 
-use spawnscope_analyze::callers::{Callers, Detail};
-use spawnscope_analyze::select::{SelectError, Selector};
+use spawnscope_analyze::sites::callers::{Callers, Detail};
+use spawnscope_analyze::sites::select::{SelectError, Selector};
 use spawnscope_analyze::{Forest, GroupBy, report};
 use spawnscope_data::event::{Language, LaunchId, Mechanism, Nanos};
 use spawnscope_data::rows::FrameRow;

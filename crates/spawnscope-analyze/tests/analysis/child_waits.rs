@@ -1,10 +1,10 @@
 //! Waits for children that the slices do not show as such: a parent that is runnable but gets no CPU until its child has left it, and a
 //! reap that did not block.
 
-use spawnscope_analyze::critical_path::CriticalPath;
+use spawnscope_analyze::path::critical_path::CriticalPath;
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_analyze::whatif::constants::Constants;
 use spawnscope_analyze::{Forest, critical_path};
 use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};

@@ -1,9 +1,9 @@
 //! The critical path: what its parts are charged to, external waits, and that the charges sum to the wall for any slices.
 
 use proptest::prelude::*;
-use spawnscope_analyze::critical_path::{Charge, stretches};
-use spawnscope_analyze::external_wait::ExternalWait;
-use spawnscope_analyze::phases::Phase;
+use spawnscope_analyze::model::external_wait::ExternalWait;
+use spawnscope_analyze::model::phases::Phase;
+use spawnscope_analyze::path::critical_path::{Charge, stretches};
 use spawnscope_analyze::{CriticalPath, Forest, SliceCollection, critical_path};
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};

@@ -1,9 +1,9 @@
 //! What depends on a command, the principal cause, and whose code requests the launches of advice.
 
 use proptest::prelude::*;
-use spawnscope_analyze::advice::Owner;
-use spawnscope_analyze::dependence::{Dependence, culprit};
-use spawnscope_analyze::report::{is_consistent, waits_fit};
+use spawnscope_analyze::explain::advice::Owner;
+use spawnscope_analyze::explain::report::{is_consistent, waits_fit};
+use spawnscope_analyze::predict::dependence::{Dependence, culprit};
 use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::{Causes, Forest, GroupBy, report_on};
 use spawnscope_data::event::{Language, LeftCpu, Nanos};

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::diff::{ChangeKind, Diff, Run, compare};
+use spawnscope_analyze::compare::diff::{ChangeKind, Diff, Run, compare};
 use spawnscope_data::event::Language;
 use spawnscope_data::rows::{FrameRow, Recording};
 

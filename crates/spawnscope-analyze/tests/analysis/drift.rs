@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::drift::{Drift, drifts};
-use spawnscope_analyze::phases::Phase;
+use spawnscope_analyze::explain::drift::{Drift, drifts};
+use spawnscope_analyze::model::phases::Phase;
 use spawnscope_data::event::Mechanism;
 use spawnscope_data::rows::Recording;
 

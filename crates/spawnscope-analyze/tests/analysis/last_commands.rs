@@ -1,6 +1,6 @@
 //! A shell that execs its last command: the earlier work of the shell is not part of the chain to that program.
 
-use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow};
 

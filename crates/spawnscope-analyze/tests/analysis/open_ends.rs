@@ -1,10 +1,10 @@
 //! Activity that is not over when the recording ends. Open waits keep their cause, time on a CPU is work, and time without evidence is
 //! unknown rather than work, launching or a sleep.
 
-use spawnscope_analyze::external_wait::ExternalWait;
-use spawnscope_analyze::phases::Phase;
+use spawnscope_analyze::model::external_wait::ExternalWait;
+use spawnscope_analyze::model::phases::Phase;
+use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_analyze::whatif::changes::Change;
 use spawnscope_analyze::{Causes, CriticalPath, Forest};
 use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow};

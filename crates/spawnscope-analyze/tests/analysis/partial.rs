@@ -1,13 +1,13 @@
 //! Recordings without wakers. From a recording whose causes are known, the tests derive those that perf and ptrace would have made. The
 //! causes are reconstructed, and the interval of each prediction must contain the prediction from the full recording.
 
-use spawnscope_analyze::critical_path::critical_path;
-use spawnscope_analyze::reconstruct::reconstruct;
-use spawnscope_analyze::replay::{Parameters, Replay};
-use spawnscope_analyze::timeline::Timelines;
-use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_analyze::whatif::constants::Constants;
-use spawnscope_analyze::whatif::{AppliedChange, Prediction, WhatIf};
+use spawnscope_analyze::model::timeline::Timelines;
+use spawnscope_analyze::path::critical_path::critical_path;
+use spawnscope_analyze::predict::replay::{Parameters, Replay};
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::constants::Constants;
+use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
+use spawnscope_analyze::waits::reconstruct::reconstruct;
 use spawnscope_analyze::{Causes, Forest};
 use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Missing, Nanos, TaskId};
 use spawnscope_data::rows::{Origin, Recording, SliceRow};

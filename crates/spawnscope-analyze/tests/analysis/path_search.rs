@@ -1,7 +1,7 @@
 //! Failed execs that are folded into PATH searches.
 
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::failed_execs::{Attempts, Search, SearchEnd, attempts_of, failures};
+use spawnscope_analyze::waits::failed_execs::{Attempts, Search, SearchEnd, attempts_of, failures};
 use spawnscope_data::event::Nanos;
 
 use crate::builder::{Builder, ROOT, Spans};

@@ -1,7 +1,7 @@
 //! Waits for internet sockets whose peer is a process of the same machine. An interrupt ends the waits, and the name of the peer is that of
 //! the listening process.
 
-use spawnscope_analyze::external_wait::ExternalWait;
+use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::waits::attribution::{WaitTarget, attributed_waits};
 use spawnscope_analyze::{Forest, critical_path};
 use spawnscope_data::event::{Nanos, ObjectKind, Pid};

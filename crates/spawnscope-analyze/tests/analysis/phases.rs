@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::launch::Outcome;
-use spawnscope_analyze::phases::{Phase, PhaseTimes};
+use spawnscope_analyze::model::launch::Outcome;
+use spawnscope_analyze::model::phases::{Phase, PhaseTimes};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Recording;
 

@@ -1,12 +1,12 @@
 //! Processes with a polling thread: waits of the other threads are not attributed to its polling rounds.
 
-use spawnscope_analyze::critical_path::critical_path;
-use spawnscope_analyze::replay::{Parameters, Replay};
-use spawnscope_analyze::timeline::Timelines;
+use spawnscope_analyze::model::timeline::Timelines;
+use spawnscope_analyze::path::critical_path::critical_path;
+use spawnscope_analyze::predict::replay::{Parameters, Replay};
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::constants::Constants;
+use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_analyze::whatif::constants::Constants;
-use spawnscope_analyze::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::{Forest, SliceCollection};
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};

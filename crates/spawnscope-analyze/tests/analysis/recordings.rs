@@ -1,7 +1,7 @@
 //! Recordings that the tests of the analysis and those of its presentation share.
 
-use spawnscope_analyze::advice::{Advice, AdviceList};
-use spawnscope_analyze::groups::Group;
+use spawnscope_analyze::explain::advice::{Advice, AdviceList};
+use spawnscope_analyze::path::groups::Group;
 use spawnscope_analyze::waits::attribution::{AttributedWaits, attributed_waits};
 use spawnscope_analyze::{Causes, Forest};
 use spawnscope_data::event::{Language, LaunchId, Nanos, ObjectKind, TaskId};

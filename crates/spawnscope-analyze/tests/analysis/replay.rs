@@ -1,9 +1,9 @@
 //! The replay: without changes it reproduces the wall, with fewer CPUs it takes longer, and no damaged recording makes it hang or panic.
 
 use proptest::prelude::*;
-use spawnscope_analyze::external_wait::{ExternalWait, ExternalWaitTimes};
-use spawnscope_analyze::replay::simulate::Machine;
-use spawnscope_analyze::replay::{Parameters, critical_path_of};
+use spawnscope_analyze::model::external_wait::{ExternalWait, ExternalWaitTimes};
+use spawnscope_analyze::predict::replay::simulate::Machine;
+use spawnscope_analyze::predict::replay::{Parameters, critical_path_of};
 use spawnscope_analyze::{Forest, Replay, critical_path};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};

@@ -1,11 +1,11 @@
 //! A shell that launches one program after another and waits for each, with the matching slices.
 
-use spawnscope_analyze::advice::{Advice, AdviceList};
-use spawnscope_analyze::replay::{Parameters, Replay};
-use spawnscope_analyze::timeline::Timelines;
-use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_analyze::whatif::constants::Constants;
-use spawnscope_analyze::whatif::{AppliedChange, Prediction, WhatIf};
+use spawnscope_analyze::explain::advice::{Advice, AdviceList};
+use spawnscope_analyze::model::timeline::Timelines;
+use spawnscope_analyze::predict::replay::{Parameters, Replay};
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::constants::Constants;
+use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::{Causes, Forest, SliceCollection};
 use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};

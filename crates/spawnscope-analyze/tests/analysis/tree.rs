@@ -1,8 +1,8 @@
 //! Launches as a forest: orphans, cycles, depth.
 
 use proptest::prelude::*;
-use spawnscope_analyze::select::Selector;
-use spawnscope_analyze::tree_view::{Line, TreeOptions, TreeView, with_ancestors};
+use spawnscope_analyze::model::tree_view::{Line, TreeOptions, TreeView, with_ancestors};
+use spawnscope_analyze::sites::select::Selector;
 use spawnscope_analyze::{Forest, Origin};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::Recording;

@@ -1,10 +1,10 @@
 //! Uncertain wakers. If the recorder could not tell whether a thread or an interrupt on its CPU ended a wait, the wait is attributed to no
 //! launch.
 
-use spawnscope_analyze::external_wait::ExternalWait;
+use spawnscope_analyze::model::external_wait::ExternalWait;
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_analyze::whatif::constants::Constants;
 use spawnscope_analyze::{Forest, critical_path};
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::select::Selector;
-use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_analyze::whatif::constants::Constants;
-use spawnscope_analyze::whatif::refill::Refill;
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::constants::Constants;
+use spawnscope_analyze::predict::whatif::refill::Refill;
+use spawnscope_analyze::sites::select::Selector;
 use spawnscope_data::event::{Calibration, Constant, LaunchId, Nanos};
 use spawnscope_data::rows::{Recording, SliceRow};
 

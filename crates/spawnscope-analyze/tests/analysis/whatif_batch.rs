@@ -1,7 +1,7 @@
 //! Predictions of batches: the start-up of a program is saved, its work is not.
 
-use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_analyze::whatif::constants::Constants;
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 

@@ -1,8 +1,8 @@
 //! Predictions with constants of the machine: the time to identify the CPU, the overhead of recording, and the faults after a fork.
 
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_analyze::whatif::constants::Constants;
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_data::event::{Calibration, Constant, LaunchId};
 
 use crate::builder::{ROOT, Spans};

@@ -2,8 +2,8 @@
 //! which launches a selector selects in a `#!` script.
 
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::select::Selector;
-use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::predict::whatif::changes::Change;
+use spawnscope_analyze::sites::select::Selector;
 use spawnscope_data::event::LaunchId;
 use spawnscope_data::rows::{Recording, SliceRow};
 

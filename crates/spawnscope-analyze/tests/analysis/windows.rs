@@ -1,8 +1,8 @@
 //! Windows: what one process did in a span of time, explained as a recording of its own.
 
 use proptest::prelude::*;
-use spawnscope_analyze::slices::Slices;
-use spawnscope_analyze::window::{Part, WindowError, choose, episodes};
+use spawnscope_analyze::model::slices::Slices;
+use spawnscope_analyze::model::window::{Part, WindowError, choose, episodes};
 use spawnscope_analyze::{Causes, Forest, SliceCollection};
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_data::rows::{Origin, Recording, Scope, SliceRow};

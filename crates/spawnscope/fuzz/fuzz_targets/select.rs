@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use spawnscope::analyze::Forest;
-use spawnscope::analyze::select::Selector;
+use spawnscope::analyze::sites::select::Selector;
 use spawnscope::record::RecordingFile;
 use spawnscope::record::reader::Recording;
 

@@ -11,8 +11,8 @@ use super::args::{RecordingArgument, WindowArguments};
 use super::source_files::SourceFiles;
 use super::{output, report};
 use crate::analyze::GroupBy;
-use crate::analyze::advice::{Advice, AdviceList};
-use crate::analyze::window::Part;
+use crate::analyze::explain::advice::{Advice, AdviceList};
+use crate::analyze::model::window::Part;
 use crate::present::advice;
 
 /// Runs the verb.

@@ -6,9 +6,9 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::analyze::reconstruct::reconstruct;
-use crate::analyze::timeline::Timelines;
-use crate::analyze::window::{Part, Window, WindowTitle, choose};
+use crate::analyze::model::timeline::Timelines;
+use crate::analyze::model::window::{Part, Window, WindowTitle, choose};
+use crate::analyze::waits::reconstruct::reconstruct;
 use crate::analyze::{Forest, Scope, SliceCollection, Slices};
 use crate::record::reader::{Contradictions, Recording, RecordingFile, ThreadRow};
 

@@ -33,8 +33,8 @@ use super::report::REPORT_EXAMPLES;
 pub use super::report::ReportArguments;
 #[cfg(feature = "top")]
 pub use super::top::TopArguments;
-use crate::analyze::flame::Weight;
-use crate::analyze::phases::Phase;
+use crate::analyze::model::phases::Phase;
+use crate::analyze::path::flame::Weight;
 
 /// The recording that is written or read when the command line names no file.
 pub const DEFAULT_FILE: &str = "spawnscope.db";

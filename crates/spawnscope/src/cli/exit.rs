@@ -15,7 +15,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use crate::analyze::launch::Outcome;
+use crate::analyze::model::launch::Outcome;
 use crate::held::StartError;
 use crate::job_control;
 use crate::present::signal_name;

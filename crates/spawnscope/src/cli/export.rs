@@ -17,14 +17,14 @@ use super::fleet;
 use super::output;
 use super::output_file::OutputFile;
 use super::variable;
+use crate::analyze::model::window::Part;
+use crate::analyze::path::critical_path::stretches;
+use crate::analyze::predict::replay::Parameters;
 #[cfg(feature = "parquet")]
-use crate::analyze::build_labels::{BuildLabel, BuildLabels};
-use crate::analyze::critical_path::stretches;
-use crate::analyze::replay::Parameters;
+use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
 #[cfg(feature = "parquet")]
 use crate::analyze::waits::attribution::attributed_waits;
 use crate::analyze::waits::attribution::waits_of_parents;
-use crate::analyze::window::Part;
 use crate::analyze::{self, Causes, Forest, GroupBy, WaitCollection};
 use crate::parallel;
 #[cfg(feature = "parquet")]

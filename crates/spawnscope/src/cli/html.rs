@@ -10,17 +10,17 @@ use clap::{Args, ValueHint};
 use super::analysis::with_timelines;
 use super::args::{RecordingArgument, WindowArguments};
 use super::{identity, output, output_file};
-use crate::analyze::advice::RuleContext;
-use crate::analyze::callers::{Callers, Detail};
-use crate::analyze::concurrency::concurrency;
-use crate::analyze::critical_path::stretches;
-use crate::analyze::dependence::{Dependence, removals};
-use crate::analyze::flame::{Flame, FlameOptions, Stacking, Weight, flame};
-use crate::analyze::groups::{Group, groups};
-use crate::analyze::replay::Parameters;
-use crate::analyze::timeline::Timelines;
+use crate::analyze::explain::advice::RuleContext;
+use crate::analyze::model::timeline::Timelines;
+use crate::analyze::model::window::Part;
+use crate::analyze::path::concurrency::concurrency;
+use crate::analyze::path::critical_path::stretches;
+use crate::analyze::path::flame::{Flame, FlameOptions, Stacking, Weight, flame};
+use crate::analyze::path::groups::{Group, groups};
+use crate::analyze::predict::dependence::{Dependence, removals};
+use crate::analyze::predict::replay::Parameters;
+use crate::analyze::sites::callers::{Callers, Detail};
 use crate::analyze::waits::attribution::{attributed_waits, waits_of_parents};
-use crate::analyze::window::Part;
 use crate::analyze::{self, Causes, CriticalPath, Forest, GroupBy};
 use crate::parallel;
 use crate::present::html;
@@ -81,12 +81,12 @@ struct PageData<'a> {
     report: analyze::Report,
     callers: Callers,
     path: Option<CriticalPath>,
-    stretches: Vec<analyze::critical_path::Stretch>,
+    stretches: Vec<analyze::path::critical_path::Stretch>,
     tables: Vec<(GroupBy, Vec<Group>)>,
     waits_of_parents: Vec<crate::event::Nanos>,
     run_queue: Vec<crate::event::Nanos>,
-    concurrency: Option<analyze::concurrency::Concurrency>,
-    removals: Vec<analyze::dependence::Removal>,
+    concurrency: Option<analyze::path::concurrency::Concurrency>,
+    removals: Vec<analyze::predict::dependence::Removal>,
     flames: Vec<Flame<'a>>,
 }
 
@@ -148,7 +148,10 @@ impl<'a> PageData<'a> {
     }
 }
 
-fn predict_removals(context: &RuleContext<'_, '_>, dependence: &[Dependence]) -> Vec<analyze::dependence::Removal> {
+fn predict_removals(
+    context: &RuleContext<'_, '_>,
+    dependence: &[Dependence],
+) -> Vec<analyze::predict::dependence::Removal> {
     let launches = context.whatif.forest.launches.len().max(1);
     let count = (MAX_REPLAYED_LAUNCHES / launches).clamp(1, MAX_REMOVALS);
     removals(&context.whatif, context.path, context.callers, dependence, count)

@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::analyze::Report;
-use crate::analyze::advice::{Advice, Edit, EditedLine, Owner};
+use crate::analyze::explain::advice::{Advice, Edit, EditedLine, Owner};
 use crate::present::patch;
 
 /// Larger files are not read: scripts and makefiles are smaller.

@@ -8,11 +8,11 @@ use super::analysis::with_timelines;
 use super::args::TreeArguments;
 use super::output;
 use crate::analyze::Forest;
-use crate::analyze::critical_path::{CriticalPath, critical_path};
-use crate::analyze::replay::Parameters;
-use crate::analyze::select::Selector;
-use crate::analyze::tree_view::{TreeOptions, with_ancestors};
-use crate::analyze::window::Part;
+use crate::analyze::model::tree_view::{TreeOptions, with_ancestors};
+use crate::analyze::model::window::Part;
+use crate::analyze::path::critical_path::{CriticalPath, critical_path};
+use crate::analyze::predict::replay::Parameters;
+use crate::analyze::sites::select::Selector;
 use crate::present::tree;
 use crate::record::reader::RecordingFile;
 

@@ -8,10 +8,10 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 use super::analysis::with_timelines;
 use super::args::WhatifArguments;
 use super::output;
-use crate::analyze::select::Selector;
-use crate::analyze::whatif::changes::Change;
-use crate::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
-use crate::analyze::window::Part;
+use crate::analyze::model::window::Part;
+use crate::analyze::predict::whatif::changes::Change;
+use crate::analyze::predict::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
+use crate::analyze::sites::select::Selector;
 use crate::present::whatif;
 
 /// Runs the verb.

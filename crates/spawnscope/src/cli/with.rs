@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use anyhow::{Result, bail};
 
-use crate::analyze::launch::base_name;
+use crate::analyze::model::launch::base_name;
 use crate::event::Pid;
 use crate::process::pidfd;
 use crate::procfs;

@@ -10,16 +10,16 @@ use super::table::{argument, title};
 use super::verdict::{NOTHING, verdict};
 use super::whatif::wall_name;
 use super::{critical, text, units};
-use crate::analyze::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
-use crate::analyze::launch::base_name;
-use crate::analyze::replay::is_reliable;
-use crate::analyze::report::Report;
+use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, Finding, ForeignCode, Owner, Rejection};
+use crate::analyze::explain::report::Report;
+use crate::analyze::model::launch::base_name;
+use crate::analyze::predict::replay::is_reliable;
 
 /// Maximum number of findings that a report lists.
 pub(super) const MAX_IN_REPORT: usize = 3;
 /// Maximum number of changed lines that are shown for a finding.
 const MAX_EDITS: usize = 4;
-/// The text if there is no advice. `analyze::advice` defines the limits.
+/// The text if there is no advice. `analyze::explain::advice` defines the limits.
 const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall and 5 ms.";
 /// The `schema_version` of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;

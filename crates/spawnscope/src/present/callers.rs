@@ -6,10 +6,10 @@ use super::json::insert_or_null;
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units, words};
-use crate::analyze::callers::{CallSite, CallerCounts};
-use crate::analyze::external_wait::ExternalWait;
-use crate::analyze::groups::{Group, THE_RECORDER};
-use crate::analyze::report::{Report, Spent};
+use crate::analyze::explain::report::{Report, Spent};
+use crate::analyze::model::external_wait::ExternalWait;
+use crate::analyze::path::groups::{Group, THE_RECORDER};
+use crate::analyze::sites::callers::{CallSite, CallerCounts};
 
 /// Maximum number of programs that a row names.
 const MAX_PROGRAMS: usize = 2;

@@ -3,8 +3,8 @@
 use super::page::{Page, plain};
 use super::palette::{PLAIN, QUIET};
 use super::{text, units};
-use crate::analyze::external_wait::ExternalWait;
-use crate::analyze::report::{Report, Spent};
+use crate::analyze::explain::report::{Report, Spent};
+use crate::analyze::model::external_wait::ExternalWait;
 use crate::event::Nanos;
 
 /// Parts below this share of the wall are not printed.

@@ -8,8 +8,8 @@ use super::page::{Page, plain, styled};
 use super::palette::QUIET;
 use super::table::argument;
 use super::{text, units};
-use crate::analyze::report::Report;
-use crate::analyze::window::{Episode, WindowTitle};
+use crate::analyze::explain::report::Report;
+use crate::analyze::model::window::{Episode, WindowTitle};
 use crate::event::{Nanos, Pid};
 
 /// Maximum number of episodes that a report lists.

@@ -4,9 +4,9 @@ use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, WARNING};
 use super::{text, units, words};
-use crate::analyze::drift::Drift;
-use crate::analyze::failed_execs::{Failure, Fault};
-use crate::analyze::report::Report;
+use crate::analyze::explain::drift::Drift;
+use crate::analyze::explain::report::Report;
+use crate::analyze::waits::failed_execs::{Failure, Fault};
 use crate::event::Nanos;
 
 /// Maximum number of directories, and of programs, that the PATH search section lists.

@@ -9,16 +9,16 @@ use serde_json::{Map, Value, json};
 
 use super::words::signal_name;
 use super::{advice, callers, critical, episodes, text, verdict};
-use crate::analyze::build_labels::BuildLabel;
-use crate::analyze::dependence::Dependence;
-use crate::analyze::drift::Drift;
-use crate::analyze::failed_execs::{Failure, Fault, PathSearches};
-use crate::analyze::groups::{Group, Repeat};
-use crate::analyze::launch::Outcome;
-use crate::analyze::phases::Phase;
-use crate::analyze::report::{GroupBy, Report, Spent};
-use crate::analyze::summary::PhaseSums;
+use crate::analyze::explain::drift::Drift;
+use crate::analyze::explain::report::{GroupBy, Report, Spent};
+use crate::analyze::model::launch::Outcome;
+use crate::analyze::model::phases::Phase;
+use crate::analyze::path::groups::{Group, Repeat};
+use crate::analyze::path::summary::PhaseSums;
+use crate::analyze::predict::dependence::Dependence;
+use crate::analyze::sites::build_labels::BuildLabel;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitTarget, WaitTargets};
+use crate::analyze::waits::failed_execs::{Failure, Fault, PathSearches};
 use crate::event::Nanos;
 
 /// The `schema_version` of the report. It is raised when a key changes its meaning or is removed.

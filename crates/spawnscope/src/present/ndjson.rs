@@ -7,10 +7,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::json::{exit, hex};
-use crate::analyze::callers::{CallSite, Callers, Detail};
-use crate::analyze::frames::{Frame, Frames};
-use crate::analyze::launch::{Exec, FailedExec};
-use crate::analyze::phases::PhaseTimes;
+use crate::analyze::model::frames::{Frame, Frames};
+use crate::analyze::model::launch::{Exec, FailedExec};
+use crate::analyze::model::phases::PhaseTimes;
+use crate::analyze::sites::callers::{CallSite, Callers, Detail};
 use crate::analyze::waits::{Wait, WaitedObject, Waker};
 use crate::analyze::{Forest, Origin, Waits};
 use crate::event::{LeftCpu, Nanos};

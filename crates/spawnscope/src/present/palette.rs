@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::analyze::phases::Phase;
+use crate::analyze::model::phases::Phase;
 
 pub(super) const PLAIN: Style = Style::new();
 pub(super) const TITLE: Style = Style::new().bold();

@@ -5,12 +5,12 @@ use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE};
 use super::verdict;
 use super::{advice, episodes, findings, table, text, units, words};
-use crate::analyze::advice::{Advice, AdviceList, Rejection};
-use crate::analyze::dependence::culprit;
-use crate::analyze::groups::Group;
-use crate::analyze::phases::Phase;
-use crate::analyze::report::Report;
-use crate::analyze::summary::PhaseSum;
+use crate::analyze::explain::advice::{Advice, AdviceList, Rejection};
+use crate::analyze::explain::report::Report;
+use crate::analyze::model::phases::Phase;
+use crate::analyze::path::groups::Group;
+use crate::analyze::path::summary::PhaseSum;
+use crate::analyze::predict::dependence::culprit;
 use crate::event::Nanos;
 
 /// Number of lines for the report: those of a screen, minus one for the prompt or the last line of `record`.

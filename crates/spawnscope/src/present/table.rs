@@ -8,10 +8,10 @@ use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::verdict;
 use super::{advice, callers, critical, episodes, findings, json, summary, text, units, waited, words};
-use crate::analyze::build_labels::BuildLabel;
-use crate::analyze::groups::Group;
-use crate::analyze::phases::Phase;
-use crate::analyze::report::{GroupBy, Report};
+use crate::analyze::explain::report::{GroupBy, Report};
+use crate::analyze::model::phases::Phase;
+use crate::analyze::path::groups::Group;
+use crate::analyze::sites::build_labels::BuildLabel;
 use crate::event::Nanos;
 
 /// Layout options of the report.

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use super::palette::{PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units, words};
 use crate::analyze::Forest;
-use crate::analyze::critical_path::CriticalPath;
-use crate::analyze::failed_execs::{attempts_of, without_repetitions};
-use crate::analyze::launch::{FailedExec, Launch, Outcome};
-use crate::analyze::phases::Phase;
-use crate::analyze::tree::Step;
-use crate::analyze::tree_view::{Line, TreeOptions, TreeView};
+use crate::analyze::model::launch::{FailedExec, Launch, Outcome};
+use crate::analyze::model::phases::Phase;
+use crate::analyze::model::tree::Step;
+use crate::analyze::model::tree_view::{Line, TreeOptions, TreeView};
+use crate::analyze::path::critical_path::CriticalPath;
+use crate::analyze::waits::failed_execs::{attempts_of, without_repetitions};
 use crate::event::Nanos;
 
 /// Width reserved for phases when a program's arguments are cut, in columns.

@@ -3,12 +3,12 @@
 
 use super::whatif::has_visible_overhead;
 use super::{critical, episodes, text, units};
-use crate::analyze::advice::Advice;
-use crate::analyze::dependence::{Dependence, Work, culprit};
-use crate::analyze::external_wait::ExternalWait;
-use crate::analyze::groups::THE_RECORDER;
-use crate::analyze::replay::{is_reliable, unreliable_text};
-use crate::analyze::report::{GroupBy, Report, Spent};
+use crate::analyze::explain::advice::Advice;
+use crate::analyze::explain::report::{GroupBy, Report, Spent};
+use crate::analyze::model::external_wait::ExternalWait;
+use crate::analyze::path::groups::THE_RECORDER;
+use crate::analyze::predict::dependence::{Dependence, Work, culprit};
+use crate::analyze::predict::replay::{is_reliable, unreliable_text};
 use crate::event::Nanos;
 
 /// If the launch tax is at least this share of the wall, it is reported as a problem even without a known fix.

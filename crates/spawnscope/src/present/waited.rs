@@ -3,7 +3,7 @@
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET};
 use super::{text, units, words};
-use crate::analyze::report::Report;
+use crate::analyze::explain::report::Report;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, Parts, WaitTarget, WaitTargets};
 use crate::event::{Nanos, ObjectKind};
 

@@ -8,8 +8,8 @@ use super::json::{insert_text, spent_value};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{critical, text, units, words};
-use crate::analyze::whatif::Prediction;
-use crate::analyze::whatif::whatif_report::{ChangeEffect, CriticalProgram, WhatIfReport};
+use crate::analyze::predict::whatif::Prediction;
+use crate::analyze::predict::whatif::whatif_report::{ChangeEffect, CriticalProgram, WhatIfReport};
 use crate::event::Nanos;
 
 /// The `schema_version` of `whatif --json`.

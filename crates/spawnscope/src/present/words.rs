@@ -5,9 +5,9 @@ use nix::sys::signal::Signal;
 
 use super::text;
 use crate::analyze::Origin;
-use crate::analyze::groups::THE_RECORDER;
-use crate::analyze::launch::{Launch, Outcome, base_name};
-use crate::analyze::phases::Phase;
+use crate::analyze::model::launch::{Launch, Outcome, base_name};
+use crate::analyze::model::phases::Phase;
+use crate::analyze::path::groups::THE_RECORDER;
 use crate::event::syscalls;
 
 /// Returns the name of a signal, such as `SIGKILL`. Real-time signals have only numbers.

@@ -1,10 +1,10 @@
 //! Tests how the outputs show the call sites of launches.
 
 use serde_json::Value;
-use spawnscope::analyze::callers::{Callers, Detail};
-use spawnscope::analyze::external_wait::ExternalWait;
-use spawnscope::analyze::flame::{FlameOptions, Stacking, Weight, flame};
-use spawnscope::analyze::select::{SelectError, Selector};
+use spawnscope::analyze::model::external_wait::ExternalWait;
+use spawnscope::analyze::path::flame::{FlameOptions, Stacking, Weight, flame};
+use spawnscope::analyze::sites::callers::{Callers, Detail};
+use spawnscope::analyze::sites::select::{SelectError, Selector};
 use spawnscope::analyze::{Forest, GroupBy, critical_path, report};
 use spawnscope::event::{Language, Nanos};
 use spawnscope::present::flame::folded;

@@ -1,8 +1,8 @@
 //! Flame graphs: widths and stacking. No name breaks their format.
 
 use proptest::prelude::*;
-use spawnscope::analyze::flame::{Flame, FlameError, FlameOptions, MAX_LEVELS, Stacking, Weight, flame};
-use spawnscope::analyze::phases::Phase;
+use spawnscope::analyze::model::phases::Phase;
+use spawnscope::analyze::path::flame::{Flame, FlameError, FlameOptions, MAX_LEVELS, Stacking, Weight, flame};
 use spawnscope::analyze::{CriticalPath, Forest, critical_path};
 use spawnscope::event::{Language, LaunchId, Nanos};
 use spawnscope::present::flame::folded;

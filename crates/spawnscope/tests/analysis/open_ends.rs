@@ -1,9 +1,9 @@
 //! Tests how the outputs show activity that is still going on when the recording ends.
 
 use serde_json::Value;
-use spawnscope::analyze::select::Selector;
-use spawnscope::analyze::whatif::changes::Change;
-use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
+use spawnscope::analyze::predict::whatif::changes::Change;
+use spawnscope::analyze::predict::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
+use spawnscope::analyze::sites::select::Selector;
 use spawnscope::analyze::{Forest, GroupBy, Report, report_on};
 use spawnscope::event::{Nanos, Pid};
 use spawnscope::present::{advice, verdict};

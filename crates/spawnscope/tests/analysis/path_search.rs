@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use spawnscope::analyze::Forest;
-use spawnscope::analyze::failed_execs::failures;
+use spawnscope::analyze::waits::failed_execs::failures;
 use spawnscope::present::json;
 
 use crate::printed::{by_command, plain, styled_tree, table_of};

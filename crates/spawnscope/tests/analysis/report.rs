@@ -1,7 +1,7 @@
 //! Counts, names and groups of launches.
 
 use serde_json::Value;
-use spawnscope::analyze::phases::Phase;
+use spawnscope::analyze::model::phases::Phase;
 use spawnscope::analyze::{GroupBy, Origin, Report, report};
 use spawnscope::event::{LaunchId, Loss, Missing, Nanos};
 use spawnscope::present::{json, summary, table};

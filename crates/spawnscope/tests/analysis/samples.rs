@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use spawnscope::analyze::Forest;
-use spawnscope::analyze::flame::{FlameError, FlameOptions, Stacking, Weight, sampled};
-use spawnscope::analyze::phases::Phase;
-use spawnscope::analyze::samples::{Sample, assign_phases};
+use spawnscope::analyze::model::phases::Phase;
+use spawnscope::analyze::model::samples::{Sample, assign_phases};
+use spawnscope::analyze::path::flame::{FlameError, FlameOptions, Stacking, Weight, sampled};
 use spawnscope::event::{Language, LaunchId, Nanos, Pid, TaskId};
 use spawnscope::present::flame::folded;
 use spawnscope::record::reader::{Origin, Recording, SampleRow, StackId, ThreadRow};

@@ -2,10 +2,10 @@
 //! output.
 
 use serde_json::Value;
-use spawnscope::analyze::advice::AdviceList;
-use spawnscope::analyze::select::Selector;
-use spawnscope::analyze::whatif::changes::Change;
-use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, WhatIfReport, whatif_report};
+use spawnscope::analyze::explain::advice::AdviceList;
+use spawnscope::analyze::predict::whatif::changes::Change;
+use spawnscope::analyze::predict::whatif::whatif_report::{RequestedChange, WhatIfError, WhatIfReport, whatif_report};
+use spawnscope::analyze::sites::select::Selector;
 use spawnscope::analyze::{Forest, GroupBy, Report};
 use spawnscope::event::{Calibration, Constant, Language};
 use spawnscope::present::{advice, table, whatif};

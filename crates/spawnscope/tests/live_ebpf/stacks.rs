@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use spawnscope::analyze::frames::Frame;
-use spawnscope::analyze::tree::Forest;
+use spawnscope::analyze::model::frames::Frame;
+use spawnscope::analyze::model::tree::Forest;
 use spawnscope::record::reader::RecordingFile;
 
 use crate::support::recording::{read, report};

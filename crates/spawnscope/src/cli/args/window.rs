@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueHint};
 
-use crate::analyze::window::Part;
+use crate::analyze::model::window::Part;
 use crate::event::{Nanos, Pid};
 
 /// Which part of a recording to explain.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 
-use crate::analyze::budgets::{Budgets, CommandBudget, Tolerance};
+use crate::analyze::compare::budgets::{Budgets, CommandBudget, Tolerance};
 use crate::cli::args::{BudgetArguments, CheckArguments};
 use crate::event::Nanos;
 

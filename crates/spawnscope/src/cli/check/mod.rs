@@ -14,9 +14,9 @@ use self::budgets::CheckRequest;
 use super::args::DEFAULT_FILE;
 use super::{diff, exit, output, report};
 use crate::analyze::GroupBy;
-use crate::analyze::budgets::{Check, check, growth};
-use crate::analyze::diff::{Run, compare};
-use crate::analyze::window::Part;
+use crate::analyze::compare::budgets::{Check, check, growth};
+use crate::analyze::compare::diff::{Run, compare};
+use crate::analyze::model::window::Part;
 use crate::cli::exit::Status;
 use crate::present::check as present;
 

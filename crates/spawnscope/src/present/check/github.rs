@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use super::{blame, name, numbers, text as as_text};
-use crate::analyze::budgets::{Check, Culprit, Verdict};
-use crate::analyze::diff::ScriptLine;
+use crate::analyze::compare::budgets::{Check, Culprit, Verdict};
+use crate::analyze::compare::diff::ScriptLine;
 use crate::present::text;
 
 /// Maximum number of annotations of a step that GitHub shows.

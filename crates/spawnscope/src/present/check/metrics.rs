@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{blame, limit, measured, name};
-use crate::analyze::budgets::{Check, Culprit, Measured, Verdict, metrics};
-use crate::analyze::diff::Run;
+use crate::analyze::compare::budgets::{Check, Culprit, Measured, Verdict, metrics};
+use crate::analyze::compare::diff::Run;
 use crate::present::json::{insert_or_null, insert_text};
 use crate::present::text;
 

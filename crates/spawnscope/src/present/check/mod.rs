@@ -8,7 +8,7 @@ use super::markdown::{code, row, sentence};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
-use crate::analyze::budgets::{Budget, Check, Culprit, Grown, Measured, Verdict};
+use crate::analyze::compare::budgets::{Budget, Check, Culprit, Grown, Measured, Verdict};
 use crate::event::Nanos;
 use crate::present::diff;
 pub use github::github;

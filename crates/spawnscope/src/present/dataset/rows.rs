@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::analyze::advice::Advice;
-use crate::analyze::build_labels::{BuildLabel, BuildLabels};
-use crate::analyze::callers::{CallSite, Callers, Detail};
-use crate::analyze::launch::{Exec, FailedExec, Launch};
+use crate::analyze::explain::advice::Advice;
+use crate::analyze::model::launch::{Exec, FailedExec, Launch};
+use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
+use crate::analyze::sites::callers::{CallSite, Callers, Detail};
 use crate::analyze::waits::attribution::{AttributedWaits, WaitTargets};
 use crate::analyze::{CriticalPath, Forest, Report};
 use crate::doctor::{Diagnosis, Finding, NotExamined};

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{sentence, warnings};
-use crate::analyze::diff::{ChangeKind, CountChange, Diff, Row, ScriptLine, TimeChange, Times};
+use crate::analyze::compare::diff::{ChangeKind, CountChange, Diff, Row, ScriptLine, TimeChange, Times};
 use crate::present::json::{insert_or_null, insert_text};
 use crate::present::text;
 

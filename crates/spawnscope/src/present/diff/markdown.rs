@@ -1,7 +1,7 @@
 //! The difference as Markdown, for comments on pull requests and job summaries.
 
 use super::{KINDS, count_cells, figures, runs_note, sentence, time_cells, warnings};
-use crate::analyze::diff::{Diff, Row};
+use crate::analyze::compare::diff::{Diff, Row};
 use crate::present::markdown::{code_cell, row, sentence as prose};
 use crate::present::text::escape;
 

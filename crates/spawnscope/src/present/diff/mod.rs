@@ -12,8 +12,8 @@ use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
-use crate::analyze::diff::{ChangeKind, Condition, CountChange, Diff, Row, Side, TimeChange};
-use crate::analyze::phases::Phase;
+use crate::analyze::compare::diff::{ChangeKind, Condition, CountChange, Diff, Row, Side, TimeChange};
+use crate::analyze::model::phases::Phase;
 use crate::event::Constant;
 
 pub use json::json;

@@ -1,7 +1,7 @@
 //! The difference as texts and table cells, for the HTML page.
 
 use super::{KINDS, figures, name, runs_note, sentence, total_rows, unchanged_note, warnings};
-use crate::analyze::diff::{Diff, Row};
+use crate::analyze::compare::diff::{Diff, Row};
 use crate::present::text;
 
 /// Maximum number of rows of a table. Further rows are only counted.

@@ -7,11 +7,11 @@ mod weights;
 use std::cmp::Ordering;
 
 use super::{critical, text};
-use crate::analyze::flame::{Flame, Label, Weight};
-use crate::analyze::frames::Frame;
-use crate::analyze::launch::base_name;
-use crate::analyze::phases::Phase;
-use crate::analyze::report::Spent;
+use crate::analyze::explain::report::Spent;
+use crate::analyze::model::frames::Frame;
+use crate::analyze::model::launch::base_name;
+use crate::analyze::model::phases::Phase;
+use crate::analyze::path::flame::{Flame, Label, Weight};
 use crate::event::Language;
 
 #[cfg(feature = "flame")]

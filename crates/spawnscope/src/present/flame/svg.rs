@@ -10,8 +10,8 @@ use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
 use super::weights::stack_weights;
 use super::{BoxKind, box_kind, box_text, folded_line, for_each_stack, without_noncharacters};
-use crate::analyze::flame::{Flame, Label, Node, Stacking, Weight};
-use crate::analyze::phases::Phase;
+use crate::analyze::model::phases::Phase;
+use crate::analyze::path::flame::{Flame, Label, Node, Stacking, Weight};
 use crate::event::{Language, Nanos};
 use crate::present::text;
 use crate::units;

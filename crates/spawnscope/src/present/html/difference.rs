@@ -7,8 +7,8 @@ use std::io;
 use askama::Template;
 
 use super::frame::{STYLE, policy};
-use crate::analyze::diff::Diff;
-use crate::analyze::flame::Weight;
+use crate::analyze::compare::diff::Diff;
+use crate::analyze::path::flame::Weight;
 use crate::event::Nanos;
 use crate::present::diff::{DiffTables, tabulate};
 use crate::present::flame::{DifferenceBox, difference_boxes};

@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::Contents;
-use crate::analyze::advice::Advice;
-use crate::analyze::phases::Phase;
-use crate::analyze::report::Report;
+use crate::analyze::explain::advice::Advice;
+use crate::analyze::explain::report::Report;
+use crate::analyze::model::phases::Phase;
 use crate::present::page::Page;
 use crate::present::{advice, critical, findings, summary, table, text, units, verdict, words};
 

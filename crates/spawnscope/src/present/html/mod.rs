@@ -20,15 +20,15 @@ use self::pack::Pack;
 use super::flame::boxes;
 use super::json::{grouping_name, nanos};
 use super::{text, waited, words};
-use crate::analyze::callers::Callers;
-use crate::analyze::concurrency::Concurrency;
-use crate::analyze::critical_path::{CriticalPath, Stretch};
-use crate::analyze::dependence::Removal;
-use crate::analyze::flame::{Flame, Stacking, Weight};
-use crate::analyze::groups::Group;
-use crate::analyze::phases::Phase;
+use crate::analyze::model::phases::Phase;
+use crate::analyze::path::concurrency::Concurrency;
+use crate::analyze::path::critical_path::{CriticalPath, Stretch};
+use crate::analyze::path::flame::{Flame, Stacking, Weight};
+use crate::analyze::path::groups::Group;
+use crate::analyze::predict::dependence::Removal;
+use crate::analyze::sites::callers::Callers;
 use crate::analyze::waits::attribution::AttributedWaits;
-use crate::analyze::{Forest, GroupBy, Report, alike};
+use crate::analyze::{Forest, GroupBy, Report, sites::alike};
 use crate::event::Nanos;
 
 /// Maximum number of rows of the timeline. If there are more launches, similar ones are merged.

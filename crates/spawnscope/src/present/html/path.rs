@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::launches::Order;
-use crate::analyze::critical_path::{Charge, Stretch};
+use crate::analyze::path::critical_path::{Charge, Stretch};
 
 /// Maximum number of parts of the path. A screen cannot show more.
 const MAX_PARTS: u64 = 16_384;

@@ -18,9 +18,9 @@ use self::tree::{Node, Tree};
 use super::text;
 use super::words::signal_name;
 use crate::analyze::Forest;
-use crate::analyze::callers::{CallSite, Callers, Detail};
-use crate::analyze::launch::{Launch, Outcome, base_name};
-use crate::analyze::phases::Phase;
+use crate::analyze::model::launch::{Launch, Outcome, base_name};
+use crate::analyze::model::phases::Phase;
+use crate::analyze::sites::callers::{CallSite, Callers, Detail};
 use crate::event::Nanos;
 
 /// `SPAN_KIND_INTERNAL`, which the conventions prescribe for the program itself.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::analyze::Forest;
-use crate::analyze::launch::Command;
+use crate::analyze::model::launch::Command;
 
 /// Numbers of similar siblings that may have a span each. They are tried in this order until there are few enough spans.
 const SIBLING_LIMITS: [usize; 7] = [usize::MAX, 1024, 256, 64, 16, 4, 1];

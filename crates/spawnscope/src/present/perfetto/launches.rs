@@ -5,9 +5,9 @@ use std::io;
 use super::messages::{DebugAnnotation, TracePacket, TrackEvent};
 use super::tracks::{Span, Tracks};
 use super::{Contents, NAME_COLUMNS, Trace, text, track_uuid, words};
-use crate::analyze::callers::{Callers, Detail};
-use crate::analyze::launch::{Launch, Outcome};
-use crate::analyze::pieces::Piece;
+use crate::analyze::model::launch::{Launch, Outcome};
+use crate::analyze::model::pieces::Piece;
+use crate::analyze::sites::callers::{Callers, Detail};
 use crate::event::Nanos;
 
 /// The category of launches, and of the beginnings of arrows.

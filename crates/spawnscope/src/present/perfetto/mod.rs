@@ -16,8 +16,8 @@ use self::messages::{
 use self::tracks::{Track, Tracks};
 use super::{critical, summary, table, text, units, verdict, words};
 use crate::analyze::Forest;
-use crate::analyze::critical_path::{Charge, Stretch};
-use crate::analyze::report::{Report, Spent};
+use crate::analyze::explain::report::{Report, Spent};
+use crate::analyze::path::critical_path::{Charge, Stretch};
 use crate::event::Nanos;
 
 /// Maximum width of names, in columns. Longer names are of no use in a timeline, and would make traces of long command lines huge.

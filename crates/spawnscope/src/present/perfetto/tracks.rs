@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use crate::analyze::Forest;
-use crate::analyze::launch::{Command, Launch};
-use crate::analyze::pieces::Piece;
+use crate::analyze::model::launch::{Command, Launch};
+use crate::analyze::model::pieces::Piece;
 use crate::event::Nanos;
 
 /// Maximum number of siblings of one program that each have a separate track because they launch others. If there are more, they share

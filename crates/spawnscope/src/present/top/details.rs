@@ -7,8 +7,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Paragraph};
 
 use super::{Mode, ScreenStatus, View, arguments};
-use crate::analyze::launch::Outcome;
 use crate::analyze::live::EndedLaunch;
+use crate::analyze::model::launch::Outcome;
 use crate::event::LaunchId;
 use crate::present::text;
 use crate::units;

@@ -8,9 +8,9 @@ use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
-use crate::analyze::launch::Outcome;
 use crate::analyze::live::{EndedLaunch, Snapshot};
-use crate::analyze::phases::Phase;
+use crate::analyze::model::launch::Outcome;
+use crate::analyze::model::phases::Phase;
 use crate::event::{LaunchId, Pid};
 
 fn command(name: &str, count: u64, tax: u64, failures: u64) -> CommandRow {

@@ -1,0 +1,112 @@
+//! Finds, for each group of launches in the older recordings, the group in the newer recordings
+//! that does the same. Groups are matched by the whole key first. The remaining groups are matched
+//! by arguments and file, since edits move lines; then by line, since edits change arguments; last
+//! by file, for loops that were rewritten.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::Hash;
+
+use crate::compare::diff::run::{Key, Run, ScriptLine};
+use crate::path::summary::Summary;
+
+/// The groups of both sides that do the same. One side may have no group.
+#[derive(Clone, Debug)]
+pub(super) struct Pair<'r> {
+    /// The keys of the groups on each side.
+    pub(super) keys: [Vec<&'r Key>; 2],
+    /// The sums over the launches of these groups, for each run of each side. `None` for a run
+    /// without such a launch.
+    pub(super) sums: [Vec<Option<Summary>>; 2],
+}
+
+impl<'r> Pair<'r> {
+    fn new(runs: [&'r [Run]; 2], keys: [Vec<&'r Key>; 2]) -> Pair<'r> {
+        let sums = [0, 1].map(|side| {
+            runs[side].iter().map(|run| sum_of(keys[side].iter().filter_map(|key| run.launches.get(*key)))).collect()
+        });
+        Pair { keys, sums }
+    }
+}
+
+fn sum_of<'r>(mut sums: impl Iterator<Item = &'r Summary>) -> Option<Summary> {
+    let mut sum = sums.next()?.clone();
+    for more in sums {
+        sum.merge(more);
+    }
+    Some(sum)
+}
+
+/// Matches the launches of two sides.
+pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
+    let runs = [before, after];
+    let [older, newer] = runs.map(|runs| runs.iter().flat_map(|run| run.launches.keys()).collect::<BTreeSet<&Key>>());
+    let mut matched: Vec<[Vec<&Key>; 2]> = older.intersection(&newer).map(|key| [vec![*key], vec![*key]]).collect();
+    let mut unmatched: [Vec<&Key>; 2] =
+        [older.difference(&newer).copied().collect(), newer.difference(&older).copied().collect()];
+    match_moved_lines(&mut unmatched, &mut matched);
+    match_by_position(&mut unmatched, &mut matched, |key| {
+        let script_line = key.script_line.as_ref()?;
+        Some((script_line.file.as_slice(), script_line.line))
+    });
+    match_by_position(&mut unmatched, &mut matched, |key| Some((file(key.script_line.as_ref()?), None)));
+    let [removed, added] = unmatched;
+    matched.extend(removed.into_iter().map(|key| [vec![key], Vec::new()]));
+    matched.extend(added.into_iter().map(|key| [Vec::new(), vec![key]]));
+    matched.into_iter().map(|keys| Pair::new(runs, keys)).collect()
+}
+
+/// Matches groups with the same program and arguments in the same file, whose line may have moved.
+/// Matches them in the order of their keys.
+fn match_moved_lines<'r>(unmatched: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[Vec<&'r Key>; 2]>) {
+    let mut newer: HashMap<_, VecDeque<&Key>> = HashMap::new();
+    for key in &unmatched[1] {
+        newer.entry(without_line(key)).or_default().push_back(key);
+    }
+    let mut taken: BTreeSet<&Key> = BTreeSet::new();
+    unmatched[0].retain(|key| match newer.get_mut(&without_line(key)).and_then(VecDeque::pop_front) {
+        Some(other) => {
+            taken.insert(other);
+            matched.push([vec![*key], vec![other]]);
+            false
+        }
+        None => true,
+    });
+    unmatched[1].retain(|key| !taken.contains(key));
+}
+
+/// Returns what stays the same in the key of a group whose line moved.
+fn without_line(key: &Key) -> impl Eq + Hash {
+    let file = key.script_line.as_ref().map(|script_line| &script_line.file);
+    (&key.command, &key.arguments, file, &key.parent)
+}
+
+/// Returns the file of a call site. Inline scripts (`-c`) have no file and their texts differ, so
+/// all of them count as one file.
+fn file(script_line: &ScriptLine) -> &[u8] {
+    script_line.path.0.as_ref().map_or(b"", |_| &script_line.file)
+}
+
+/// Matches all groups of one program, one parent program and one position, regardless of their
+/// arguments.
+fn match_by_position<'r>(
+    unmatched: &mut [Vec<&'r Key>; 2],
+    matched: &mut Vec<[Vec<&'r Key>; 2]>,
+    position: impl Fn(&'r Key) -> Option<(&'r [u8], Option<u32>)>,
+) {
+    let mut groups: BTreeMap<_, [Vec<&Key>; 2]> = BTreeMap::new();
+    for (side, keys) in unmatched.iter_mut().enumerate() {
+        for key in keys.drain(..) {
+            let group = groups.entry((&key.command, position(key), &key.parent)).or_default();
+            group[side].push(key);
+        }
+    }
+    for group in groups.into_values() {
+        if group.iter().all(|keys| !keys.is_empty()) {
+            matched.push(group);
+        } else {
+            let [removed, added] = group;
+            unmatched[0].extend(removed);
+            unmatched[1].extend(added);
+        }
+    }
+}

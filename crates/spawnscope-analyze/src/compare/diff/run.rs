@@ -1,0 +1,159 @@
+//! One recording, reduced to what a comparison needs: sums over its launches, by keys that are the
+//! same in another run of the command.
+
+use std::collections::HashMap;
+
+use crate::compare::diff::normalise;
+use crate::model::launch::{Launch, base_name};
+use crate::model::tree::Forest;
+use crate::path::critical_path::CriticalPath;
+use crate::path::groups::THE_RECORDER;
+use crate::path::summary::Summary;
+use crate::sites::callers::{CallSite, Callers, Detail};
+use spawnscope_data::event::{Calibration, Loss, Nanos};
+use spawnscope_data::rows::{Origin, Recording};
+
+/// The key by which launches of different recordings are matched.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// The program, `(bash)` for a fork without an exec.
+    pub command: Vec<u8>,
+    /// The normalised arguments.
+    pub arguments: Vec<u8>,
+    /// The call site.
+    pub script_line: Option<ScriptLine>,
+    /// The program of the parent.
+    pub parent: Vec<u8>,
+}
+
+/// A call site without the directory of its file, so that two checkouts of the same sources have
+/// the same call sites.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ScriptLine {
+    /// Base name of the file; for a call site without a file, its normalised label.
+    pub file: Vec<u8>,
+    /// The line.
+    pub line: Option<u32>,
+    /// The function.
+    pub function: Option<Vec<u8>>,
+    /// The path of the file as recorded. It is not compared, because it may differ between two
+    /// recordings.
+    pub path: FilePath,
+}
+
+/// A path that compares as equal to every other path.
+#[derive(Clone, Debug, Default)]
+pub struct FilePath(pub Option<Vec<u8>>);
+
+impl PartialEq for FilePath {
+    fn eq(&self, _: &FilePath) -> bool {
+        true
+    }
+}
+
+impl Eq for FilePath {}
+
+impl std::hash::Hash for FilePath {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+}
+
+impl PartialOrd for FilePath {
+    fn partial_cmp(&self, other: &FilePath) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for FilePath {
+    fn cmp(&self, _: &FilePath) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+impl ScriptLine {
+    /// Reduces a call site.
+    #[must_use]
+    pub fn of(call_site: &CallSite) -> ScriptLine {
+        ScriptLine {
+            file: match &call_site.file {
+                Some(file) => base_name(file).to_vec(),
+                None => normalise::normalise(&call_site.label()),
+            },
+            line: call_site.line.filter(|_| call_site.file.is_some()),
+            function: call_site.function.clone().filter(|_| call_site.file.is_some()),
+            path: FilePath(call_site.file.clone()),
+        }
+    }
+
+    /// Formats the file and the line: `unpack.sh:20`.
+    #[must_use]
+    pub fn label(&self) -> Vec<u8> {
+        match self.line {
+            Some(line) => [&self.file, format!(":{line}").as_bytes()].concat(),
+            None => self.file.clone(),
+        }
+    }
+}
+
+/// One recording of the command.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Arguments of the command.
+    pub command: Vec<Vec<u8>>,
+    /// The wall. `None` if the recorder did not finish.
+    pub wall: Option<Nanos>,
+    /// Number of CPUs online at the start.
+    pub cpus: u32,
+    /// The architecture, as `uname -m` prints it.
+    pub arch: String,
+    /// The measured constants of the machine.
+    pub calibration: Vec<Calibration>,
+    /// Number of lost events.
+    pub lost: u64,
+    /// Whether the call site of any launch is known.
+    pub has_script_lines: bool,
+    /// Sums over all launches.
+    pub all: Summary,
+    /// Sums by key.
+    pub launches: HashMap<Key, Summary>,
+}
+
+impl Run {
+    /// Reduces a recording. `path` is its critical path, if it is known.
+    #[must_use]
+    pub fn of(recording: &Recording, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Run {
+        let callers = Callers::find(forest, Detail::Line);
+        let mut all = Summary::default();
+        let mut launches: HashMap<Key, Summary> = HashMap::new();
+        for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
+            all.add(forest, index, path);
+            let key = key(launch, callers.call_site_of(index));
+            launches.entry(key).or_default().add(forest, index, path);
+        }
+        let info = &recording.info;
+        Run {
+            command: info.command.clone(),
+            wall: info.wall,
+            cpus: info.cpus,
+            arch: info.arch.clone(),
+            calibration: recording.calibration.clone(),
+            lost: Loss::total(&info.lost),
+            has_script_lines: callers.has_any(),
+            all,
+            launches,
+        }
+    }
+}
+
+fn key(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Key {
+    let arguments = launch.execs.last().map(|exec| normalise::arguments(exec.arguments()));
+    Key {
+        command: launch.command.label(),
+        arguments: arguments.unwrap_or_default(),
+        script_line: call_site.map(ScriptLine::of),
+        parent: match launch.origin {
+            Origin::Command => THE_RECORDER.to_vec(),
+            _ if launch.depth == 0 => b"-".to_vec(),
+            _ => launch.birth_command.name.to_vec(),
+        },
+    }
+}

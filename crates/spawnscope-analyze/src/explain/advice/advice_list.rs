@@ -1,0 +1,186 @@
+//! Findings with the predicted savings of their fixes: which fixes are worth making, which are not
+//! and why, and which findings overlap.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::edit::EditedLine;
+use crate::explain::advice::finding::Finding;
+use crate::explain::advice::owner::{ForeignCode, Owner};
+use crate::explain::advice::phrases::name;
+use crate::explain::advice::rules::{self, off_path};
+use crate::explain::advice::sites;
+use crate::model::launch::base_name;
+use crate::sites::callers::CallerCounts;
+use spawnscope_data::event::Nanos;
+
+/// A finding with the predicted saving of its fix.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// What was found.
+    pub finding: Finding,
+    /// Wall time that the fix saves: expected value, lower and upper end of the confidence
+    /// interval.
+    pub saving: [Nanos; 3],
+    /// Call sites of the affected launches.
+    pub callers: CallerCounts,
+    /// The code that requests the launches, if the user does not maintain it.
+    pub foreign: Option<ForeignCode>,
+    /// Indices of earlier advice about some of the same launches. The savings of overlapping advice
+    /// cannot be added.
+    pub overlaps: Vec<usize>,
+    /// The edits of `finding` in the user's files. Empty until someone looks them up.
+    pub edited: Vec<EditedLine>,
+}
+
+/// All advice on a recording.
+#[derive(Clone, Debug, Default)]
+pub struct AdviceList {
+    /// Advice that saves wall time: first in code that the user maintains, then in other code; in
+    /// each part, the largest saving first.
+    pub worth: Vec<Advice>,
+    /// Findings with expensive launches whose fix does not reliably save enough.
+    pub not_worth: Vec<(Rejection, Advice)>,
+    /// Combined saving of the first two or three in `worth`. `None` if there are fewer than two.
+    pub together: Option<[Nanos; 3]>,
+    /// The wall without the overhead of recording. Savings are shown as shares of this wall.
+    pub unrecorded: Nanos,
+}
+
+/// Why a fix is not worth making, although its launches are expensive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rejection {
+    /// The confidence interval is too wide.
+    Uncertain,
+    /// The launches are on the critical path, but the change saves too little of the wall.
+    SmallSaving,
+    /// The launches are off the critical path.
+    OffPath,
+}
+
+impl Rejection {
+    pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Rejection {
+        // Advice about sleep loops is always uncertain, because it is unknown what the script polls
+        // for. `OffPath` would be wrong: the sleeps are on the critical path, as external waits.
+        if advice.saving[0] > context.min_saving() || advice.finding.rule == rules::sleep_loop::RULE {
+            Rejection::Uncertain
+        } else if off_path::are_off_path(context, &advice.finding.launches) {
+            Rejection::OffPath
+        } else {
+            Rejection::SmallSaving
+        }
+    }
+}
+
+/// Maximum number of characters of a command in a title.
+const MAX_CHARACTERS: usize = 60;
+
+impl AdviceList {
+    /// Names of all rules.
+    pub fn rules() -> impl Iterator<Item = &'static str> {
+        rules::ALL.iter().flat_map(|(names, _)| names.iter().copied()).chain(sites::IDS)
+    }
+
+    /// Keeps only the findings of one rule. Drops the saving of several findings together, which is
+    /// no longer known.
+    pub fn keep_rule(&mut self, rule: &str) {
+        self.worth.retain(|advice| advice.finding.rule == rule);
+        self.not_worth.retain(|(_, advice)| advice.finding.rule == rule);
+        self.together = None;
+        self.mark_overlaps();
+    }
+
+    /// Marks for each advice the earlier advice about some of the same launches.
+    pub(super) fn mark_overlaps(&mut self) {
+        for index in 1..self.worth.len() {
+            let (earlier, later) = self.worth.split_at_mut(index);
+            let launches = &later[0].finding.launches;
+            let overlaps = (0..index).filter(|other| {
+                let mut others = earlier[*other].finding.launches.iter();
+                others.any(|launch| launches.binary_search(launch).is_ok())
+            });
+            later[0].overlaps = overlaps.collect();
+        }
+    }
+
+    /// For two rules with the same fix, drops advice of one rule whose launches are all contained
+    /// in advice of the other. If both are about the same launches, keeps the advice of the first
+    /// rule.
+    pub(super) fn drop_contained(&mut self, rules: [&str; 2]) {
+        let candidates =
+            self.worth.iter().filter_map(|advice| Some((rank(advice, rules)?, advice.finding.launches.clone())));
+        let candidates: Vec<(usize, Vec<u32>)> = candidates.collect();
+        self.worth.retain(|advice| {
+            let own = &advice.finding.launches;
+            rank(advice, rules).is_none_or(|own_rank| {
+                !candidates.iter().any(|(rank, launches)| {
+                    let comes_first = (Reverse(launches.len()), *rank) < (Reverse(own.len()), own_rank);
+                    *rank != own_rank && comes_first && own.iter().all(|launch| launches.binary_search(launch).is_ok())
+                })
+            })
+        });
+    }
+
+    /// Adds the owner of the code to each title, if the user does not maintain the code: after the name of its file if the title begins with that,
+    /// otherwise at the end.
+    pub(super) fn name_owners(&mut self) {
+        let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
+        for advice in self.worth.iter_mut().chain(not_worth) {
+            let Some(ForeignCode { owner, file }) = &advice.foreign else {
+                continue;
+            };
+            let kind = match owner {
+                Owner::Generated => "generated",
+                Owner::ThirdParty | Owner::User => "third-party",
+            };
+            let file = name(base_name(file));
+            let title = &mut advice.finding.title;
+            match title.starts_with(&format!("{file} ")) {
+                true => title.insert_str(file.len(), &format!(" ({kind} code)")),
+                false => title.push_str(&format!(" (requested by {kind} code: {file})")),
+            }
+        }
+    }
+
+    /// Makes titles that occur more than once distinct by adding the call site or, if that is not
+    /// enough, the command.
+    pub(super) fn distinguish_titles(&mut self) {
+        let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
+        let mut by_title: HashMap<String, Vec<&mut Advice>> = HashMap::new();
+        for advice in self.worth.iter_mut().chain(not_worth) {
+            by_title.entry(advice.finding.title.clone()).or_default().push(advice);
+        }
+        for mut alike in by_title.into_values().filter(|alike| alike.len() > 1) {
+            let additions = [most_frequent_line_to_add, command_to_add]
+                .into_iter()
+                .find_map(|addition| distinct_additions(&alike, addition));
+            for (advice, addition) in alike.iter_mut().zip(additions.unwrap_or_default()) {
+                advice.finding.title.push_str(&addition);
+            }
+        }
+    }
+}
+
+/// Returns the position of the advice's rule in `rules`.
+fn rank(advice: &Advice, rules: [&str; 2]) -> Option<usize> {
+    rules.iter().position(|rule| *rule == advice.finding.rule)
+}
+
+/// Returns one addition for each title. `None` if one is missing or two are equal.
+fn distinct_additions(alike: &[&mut Advice], addition: fn(&Advice) -> Option<String>) -> Option<Vec<String>> {
+    let additions: Vec<String> = alike.iter().map(|advice| addition(advice)).collect::<Option<_>>()?;
+    let distinct: HashSet<&String> = additions.iter().collect();
+    (distinct.len() == alike.len()).then_some(additions)
+}
+
+fn most_frequent_line_to_add(advice: &Advice) -> Option<String> {
+    let (call_site, _) = advice.callers.largest.first()?;
+    Some(format!(", at {}", name(&call_site.short_label())))
+}
+
+fn command_to_add(advice: &Advice) -> Option<String> {
+    let words = &advice.finding.example;
+    let command: String = name(&words.join(&b' ')).chars().take(MAX_CHARACTERS).collect();
+    (!words.is_empty()).then(|| format!(": {command}"))
+}

@@ -1,0 +1,123 @@
+//! The input of all rules: the recording with its launches and critical path, and queries that
+//! several rules share.
+
+use std::collections::BTreeMap;
+
+use crate::explain::drift::Drift;
+use crate::model::launch::Launch;
+use crate::model::phases::Phase;
+use crate::model::timeline::Timelines;
+use crate::model::tree::Forest;
+use crate::path::critical_path::CriticalPath;
+use crate::patterns::pipeline::is_captured;
+use crate::predict::whatif::WhatIf;
+use crate::sites::callers::Callers;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Recording;
+use spawnscope_data::statistics::median;
+
+/// Advice is reported only if its saving exceeds this share of the wall.
+const MIN_SAVING_SHARE: f64 = 0.01;
+/// Advice is reported only if its saving also exceeds this duration.
+const MIN_SAVING: Nanos = Nanos(5_000_000);
+
+/// The data that rules read.
+#[derive(Clone, Copy)]
+pub struct RuleContext<'g, 'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// The chain of activity that determined the wall.
+    pub path: &'g CriticalPath,
+    /// Parents whose launches became slower over time, the worst first.
+    pub drifts: &'g [Drift],
+    /// The launches, the threads, and the replay of the recording.
+    pub whatif: WhatIf<'g, 'a>,
+    /// The call sites of launches.
+    pub callers: &'g Callers,
+}
+
+impl<'g, 'a> RuleContext<'g, 'a> {
+    pub(super) fn forest(&self) -> &'g Forest<'a> {
+        self.whatif.forest
+    }
+
+    pub(super) fn timelines(&self) -> &'g Timelines {
+        self.whatif.timelines
+    }
+
+    pub(super) fn launch(&self, index: u32) -> &'g Launch<'a> {
+        &self.whatif.forest.launches[index as usize]
+    }
+
+    /// Iterates over the launches with a known parent, and therefore not over the recorded command itself.
+    pub(super) fn launched(&self) -> impl Iterator<Item = (u32, &'g Launch<'a>)> + use<'g, 'a> {
+        let launches = (0..).zip(&self.whatif.forest.launches);
+        launches.filter(|(_, launch)| launch.is_launch() && launch.parent.get().is_some())
+    }
+
+    /// Groups the launches with a known parent. `key` returns `None` for launches that the rule
+    /// does not apply to.
+    pub(super) fn grouped_by<K: Ord>(&self, key: impl Fn(u32, &'g Launch<'a>) -> Option<K>) -> BTreeMap<K, Vec<u32>> {
+        let mut groups: BTreeMap<K, Vec<u32>> = BTreeMap::new();
+        for (index, launch) in self.launched() {
+            if let Some(key) = key(index, launch) {
+                groups.entry(key).or_default().push(index);
+            }
+        }
+        groups
+    }
+
+    /// Returns the measured wall.
+    pub(super) fn wall(&self) -> Nanos {
+        self.whatif.replay.measured
+    }
+
+    pub(super) fn share_of_wall(&self, share: f64) -> Nanos {
+        Nanos((self.wall().0 as f64 * share) as u64)
+    }
+
+    /// Returns the saving that advice must exceed.
+    pub(super) fn min_saving(&self) -> Nanos {
+        self.share_of_wall(MIN_SAVING_SHARE).max(MIN_SAVING)
+    }
+
+    /// Returns the summed wall time of launches, which is an upper bound for the saving.
+    pub(super) fn spent_on(&self, launches: &[u32]) -> Nanos {
+        Nanos(launches.iter().map(|index| self.launch(*index).total(self.forest().end).unwrap_or_default().0).sum())
+    }
+
+    /// Returns the summed duration of one phase. Unknown durations count as zero.
+    pub(super) fn total_phase(&self, launches: &[u32], phase: Phase) -> Nanos {
+        Nanos(launches.iter().map(|index| self.launch(*index).phases.get(phase).unwrap_or_default().0).sum())
+    }
+
+    /// Returns the median duration of one phase, or zero if it is unknown for all launches.
+    pub(super) fn median_phase(&self, launches: &[u32], phase: Phase) -> Nanos {
+        let median = self.median_of(launches, |launch| Some(launch.phases.get(phase)?.0 as f64));
+        Nanos(median.unwrap_or_default() as u64)
+    }
+
+    /// Returns the median of the known values of `value`.
+    pub(super) fn median_of(&self, launches: &[u32], value: impl Fn(&Launch<'a>) -> Option<f64>) -> Option<f64> {
+        median(launches.iter().filter_map(|index| value(self.launch(*index))))
+    }
+
+    /// Whether the parent reads the output of a launch while the launch runs, as a shell does for
+    /// `$( )`.
+    pub(super) fn is_captured(&self, index: u32) -> bool {
+        is_captured(self.forest(), self.timelines(), index)
+    }
+
+    /// Returns the arguments of the first of these launches with an exec.
+    pub(super) fn example(&self, launches: &[u32]) -> Vec<Vec<u8>> {
+        let launch = self.example_launch(launches);
+        let exec = launch.and_then(|index| self.launch(index).execs.last());
+        exec.map(|exec| exec.arguments().map(<[u8]>::to_vec).collect()).unwrap_or_default()
+    }
+
+    /// Returns the launch that [`RuleContext::example`] takes the arguments from.
+    pub(super) fn example_launch(&self, launches: &[u32]) -> Option<u32> {
+        let mut launches = launches.iter().copied();
+        launches.find(|index| !self.launch(*index).execs.is_empty())
+    }
+}

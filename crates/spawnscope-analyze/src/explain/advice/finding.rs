@@ -1,0 +1,114 @@
+//! A finding of a rule: launches that cost more than necessary, the evidence, and the fix. Rules
+//! build a finding with methods that add one sentence or line each.
+
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::edit::Edit;
+use crate::predict::whatif::AppliedChange;
+use crate::predict::whatif::changes::Change;
+
+/// A finding of a rule: launches that cost more than necessary, and a fix.
+#[derive(Clone, Debug, Default)]
+pub struct Finding {
+    /// Id of the rule, such as `needless-shell`.
+    pub rule: &'static str,
+    /// The problem, in one sentence without a full stop.
+    pub title: String,
+    /// The affected launches, by index.
+    pub launches: Vec<u32>,
+    /// Sentences with the measurements behind the finding.
+    pub evidence: Vec<String>,
+    /// Arguments of one of the affected launches.
+    pub example: Vec<Vec<u8>>,
+    /// The call site of the example, if it is known and the finding has other call sites, too.
+    pub example_call_site: Option<String>,
+    /// The lines of the fix: sentences, or commands and code to type.
+    pub fix: Vec<String>,
+    /// The fix as edits of the lines that request the launches. Empty if the fix needs a decision of the user.
+    pub edits: Vec<Edit>,
+    /// What the fix does not solve, or may break.
+    pub limits: String,
+    /// Options of `spawnscope whatif` that try the fix. Empty if no options select these launches.
+    pub whatif: String,
+    /// The fix as input of the replay.
+    pub changes: Vec<AppliedChange>,
+    /// How the saving is derived.
+    pub basis: Basis,
+}
+
+/// How a predicted saving is derived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Basis {
+    /// The recording shows the time that the fix removes.
+    #[default]
+    Measured,
+    /// A model estimates how much time remains after the fix.
+    Modelled,
+}
+
+impl Finding {
+    /// Returns a finding whose saving the recording shows.
+    pub(super) fn measured(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
+        Finding { rule, title: title.into(), launches, ..Finding::default() }
+    }
+
+    /// Returns a finding whose saving a model estimates.
+    pub(super) fn modelled(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
+        Finding { basis: Basis::Modelled, ..Finding::measured(rule, title, launches) }
+    }
+
+    /// Adds a sentence of evidence.
+    pub(super) fn evidence(mut self, sentence: impl Into<String>) -> Finding {
+        self.evidence.push(sentence.into());
+        self
+    }
+
+    /// Adds any number of sentences of evidence.
+    pub(super) fn evidence_lines(mut self, sentences: impl IntoIterator<Item = String>) -> Finding {
+        self.evidence.extend(sentences);
+        self
+    }
+
+    /// Sets the example: the arguments of the first affected launch with an exec.
+    pub(super) fn with_example(mut self, context: &RuleContext<'_, '_>) -> Finding {
+        self.example = context.example(&self.launches);
+        self
+    }
+
+    /// Adds a line to the fix.
+    pub(super) fn fix(mut self, line: impl Into<String>) -> Finding {
+        self.fix.push(line.into());
+        self
+    }
+
+    /// Adds any number of lines to the fix.
+    pub(super) fn fix_lines<Line: Into<String>>(mut self, lines: impl IntoIterator<Item = Line>) -> Finding {
+        self.fix.extend(lines.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the edits that apply the fix.
+    pub(super) fn edits(mut self, edits: Vec<Edit>) -> Finding {
+        self.edits = edits;
+        self
+    }
+
+    /// Sets what the fix does not solve, or may break.
+    pub(super) fn limits(mut self, text: impl Into<String>) -> Finding {
+        self.limits = text.into();
+        self
+    }
+
+    /// Sets the change from which the saving is predicted, and the `option` of `spawnscope whatif`
+    /// that makes the same change. The change applies to all affected launches.
+    pub(super) fn predicted_by(self, change: Change, option: impl Into<String>) -> Finding {
+        let launches = self.launches.clone();
+        self.predicted_by_all(vec![AppliedChange { change, launches }], option)
+    }
+
+    /// Sets several changes from which the saving is predicted, and the `options` that make them.
+    pub(super) fn predicted_by_all(mut self, changes: Vec<AppliedChange>, options: impl Into<String>) -> Finding {
+        self.changes = changes;
+        self.whatif = options.into();
+        self
+    }
+}

@@ -1,0 +1,119 @@
+//! Forks of a shell that never exec: `$( )` around functions and builtins, `( )`, and builtins in a
+//! pipeline. For each of them the shell copies itself, and the copy soon ends.
+
+use std::collections::BTreeMap;
+
+use super::builtin::forks_for_programs;
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
+use crate::explain::advice::phrases::{forks, name, time, times};
+use crate::explain::advice::selection::options;
+use crate::explain::advice::thresholds::{longest_frequent_groups, work_time};
+use crate::model::launch::NOT_FOUND;
+use crate::patterns::chains::is_in_version_manager;
+use crate::patterns::pipeline::is_bare_fork;
+use crate::patterns::shells::Dialect;
+use crate::predict::whatif::AppliedChange;
+use crate::predict::whatif::changes::Change;
+use spawnscope_data::units;
+
+const MAX_FINDINGS: usize = 3;
+/// A fork that runs longer than this multiple of its launch cost does real work, which the fix
+/// would not remove.
+const MAX_RUN_FACTOR: u64 = 3;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    // The `builtin` rule reports these forks, together with the programs that they launch.
+    let reported = forks_for_programs(context);
+    let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
+    for (index, launch) in (0..).zip(&forest.launches) {
+        // A shell forks for a program that it does not find, too.
+        let is_reported = reported.contains(&index) || launch.outcome == NOT_FOUND;
+        if is_reported || !is_bare_fork(forest, index as usize) || !does_little(context, index as usize) {
+            continue;
+        }
+        // Only forks of shells. Worker processes of other programs do not exec either, but do real
+        // work.
+        let dialect = Dialect::of_parent(forest, index as usize);
+        if let Some(dialect) = dialect.filter(|_| !is_in_version_manager(forest, index)) {
+            let group = (launch.birth_command.name, dialect);
+            by_parent.entry(group).or_default().push(index);
+        }
+    }
+    longest_frequent_groups(context, by_parent, MAX_FINDINGS)
+        .into_iter()
+        .map(|((parent, dialect), launches)| finding(context, parent, dialect, launches))
+        .collect()
+}
+
+/// Whether a fork does little work compared with its launch cost. Page copies at the first write
+/// after the fork count as `run`, so even a fork for an `echo` runs about as long as its launch
+/// takes.
+fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
+    let launch = &context.forest().launches[index];
+    work_time(context, index)
+        .zip(launch.launch_cost())
+        .is_some_and(|(run, launching)| run.0 <= MAX_RUN_FACTOR * launching.0)
+}
+
+/// Says how many of `count` forks run a `$( )`.
+fn captured_evidence(captured: usize, count: usize) -> String {
+    const OTHERS: &str = "parts of pipelines, or run in `( )`";
+    match captured {
+        0 => format!("none of them is a `$( )`; they are {OTHERS}"),
+        _ if captured == count => "all of them are `$( )`".to_owned(),
+        _ => format!("{} of them are `$( )`; the others are {OTHERS}", units::count(captured as u64)),
+    }
+}
+
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
+    let count = launches.len();
+    let captured = launches.iter().filter(|index| context.is_captured(**index)).count();
+    let changes = vec![AppliedChange { change: Change::Remove, launches: launches.clone() }];
+    let options = options(context, &changes);
+    let title = format!("{} forks {} without running a program", name(parent), times(count));
+    let spent = time(context.spent_on(&launches));
+    Finding::modelled("bare-forks", title, launches)
+        .evidence(format!(
+            "{} that never exec and launch nothing take {spent} in all and do little work",
+            forks(count)
+        ))
+        .evidence(captured_evidence(captured, count))
+        .fix_lines(snippets(dialect).iter().copied())
+        .limits(
+            "without a subshell, variables, `cd`, `exit` and traps affect the script itself; `$( )` removes newlines at the \
+             end, `printf -v` does not",
+        )
+        .predicted_by_all(changes, options)
+}
+
+fn snippets(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
+        Dialect::Bash => &[
+            "do the work in the shell process itself:",
+            "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
+            "  x=$(function arg)         ->  function arg; x=$REPLY",
+            "      if the function sets REPLY, or a variable through `declare -n`",
+            "  x=$(function arg)         ->  x=${ function arg; }   (bash 5.3)",
+            "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
+            "  echo \"$x\" | program       ->  program <<<\"$x\"",
+            "  ( cd dir; ... )           ->  { ...; }, or pushd and popd",
+        ],
+        Dialect::Ksh | Dialect::Zsh => &[
+            "do the work in the shell process itself:",
+            "  x=$(function arg)          ->  function arg; x=$REPLY",
+            "  x=$(function arg)          ->  x=${ function arg; }   (ksh93, mksh)",
+            "  echo \"$x\" | read -r a b    ->  read -r a b <<<\"$x\"",
+            "  echo \"$x\" | program        ->  program <<<\"$x\"",
+            "  ( ... )                    ->  { ...; }",
+        ],
+        Dialect::Posix => &[
+            "do the work in the shell process itself:",
+            "  x=$(function arg)          ->  function arg; x=$REPLY",
+            "  x=$(echo \"$y\")             ->  x=$y",
+            "  echo \"$x\" | program        ->  program <<EOF, with $x on the next line",
+            "  ( ... )                    ->  { ...; }",
+        ],
+    }
+}

@@ -1,0 +1,251 @@
+//! Small programs that a shell launches although it can do their work itself. `table` contains the
+//! replacements; `names`, `numbers`, `text` and `sed` compute replacements that depend on the
+//! recorded arguments. Calls that cannot be replaced reliably are skipped.
+
+mod call;
+mod edits;
+mod names;
+mod numbers;
+mod row;
+mod sed;
+mod table;
+mod text;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::RangeInclusive;
+
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
+use crate::explain::advice::phrases::{launches, name, replacement, time, times};
+use crate::explain::advice::selection::options;
+use crate::explain::advice::thresholds::{
+    MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups,
+};
+use crate::patterns::chains::is_in_version_manager;
+use crate::patterns::pipeline::PipelineUnit;
+use crate::patterns::shells::Dialect;
+use crate::predict::whatif::AppliedChange;
+use crate::predict::whatif::changes::Change;
+use call::{Call, Effect, Substitute};
+use spawnscope_data::event::{Mechanism, Nanos};
+use spawnscope_data::units;
+use table::TABLE;
+
+/// Maximum number of programs that are reported.
+const MAX_FINDINGS: usize = 5;
+/// Maximum number of different calls that are shown per program.
+const MAX_FORMS: usize = 4;
+/// The lengths of replacements that the title shows, in characters.
+const TITLE_LENGTHS: RangeInclusive<usize> = 3..=24;
+
+/// A launch that the shell can replace.
+struct NeedlessLaunch {
+    launch: u32,
+    /// The launches that the replacement saves, including `launch`.
+    unit: Vec<u32>,
+    /// Forks of the shell in `unit`.
+    forks: Vec<u32>,
+    substitute: Substitute,
+}
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let mut by_kind: BTreeMap<(&[u8], &[u8]), Vec<NeedlessLaunch>> = BTreeMap::new();
+    for needless in find_needless(context) {
+        let launch = context.launch(needless.launch);
+        let kind = (launch.birth_command.name, launch.command.name);
+        by_kind.entry(kind).or_default().push(needless);
+    }
+    let groups = by_kind.iter().map(|(kind, needless)| {
+        let mut launches: Vec<u32> = needless.iter().map(|needless| needless.launch).collect();
+        launches.sort_unstable();
+        (kind, launches)
+    });
+    longest_frequent_groups(context, groups, MAX_FINDINGS)
+        .into_iter()
+        .filter_map(|(kind, launches)| finding(context, *kind, launches, &by_kind[kind]))
+        .collect()
+}
+
+fn find_needless(context: &RuleContext<'_, '_>) -> impl Iterator<Item = NeedlessLaunch> {
+    (0..context.forest().launches.len()).flat_map(move |parent| {
+        let siblings = context.forest().children(parent);
+        (0..siblings.len()).filter_map(move |position| needless_at(context, siblings, position))
+    })
+}
+
+/// Returns the shell forks that exist only for launches that this rule finds.
+pub(super) fn forks_for_programs(context: &RuleContext<'_, '_>) -> HashSet<u32> {
+    find_needless(context).flat_map(|needless| needless.forks).collect()
+}
+
+/// Whether a shell launched a program that this rule can replace.
+pub(super) fn can_replace(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let program = context.launch(index).command.name;
+    let is_known = TABLE.binary_search_by_key(&program, |(program, _)| program).is_ok();
+    is_known && Dialect::of_parent(context.forest(), index as usize).is_some()
+}
+
+/// Returns the launch at a position among its siblings if the shell can replace it.
+fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) -> Option<NeedlessLaunch> {
+    let forest = context.forest();
+    let index = siblings[position];
+    let launch = &forest.launches[index];
+    let [exec] = &launch.execs[..] else { return None };
+    let program = TABLE.binary_search_by_key(&launch.command.name, |(program, _)| program);
+    let (_, rows) = TABLE[program.ok()?];
+    if !launch.is_launch() || exec.argv_cut || !forest.children(index).is_empty() {
+        return None;
+    }
+    let dialect = Dialect::of_parent(forest, index)?;
+    let pipeline = PipelineUnit::of(forest, context.timelines(), siblings, position);
+    let is_small =
+        if pipeline.is_fed { is_mostly_tax_by_cpu_time(context, index) } else { is_mostly_tax(context, index) };
+    // The user does not maintain the scripts of a version manager.
+    if !is_small || is_in_version_manager(forest, index as u32) {
+        return None;
+    }
+    let call = Call {
+        program: name(launch.command.name),
+        arguments: exec.arguments().skip(1).map(name).collect(),
+        dialect,
+        is_fed: pipeline.is_fed,
+        is_captured: pipeline.is_captured,
+    };
+    let substitute = rows.iter().find(|row| row.matches(&call))?.substitute(&call)?;
+    // Shells use vfork only for plain commands. For $( ) and pipelines they fork.
+    let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
+    Some(NeedlessLaunch {
+        launch: index as u32,
+        unit: pipeline.unit,
+        forks: pipeline.forks,
+        substitute: if is_plain { substitute.with_printed_result() } else { substitute },
+    })
+}
+
+fn finding(
+    context: &RuleContext<'_, '_>,
+    (parent, program): (&[u8], &[u8]),
+    all: Vec<u32>,
+    needless: &[NeedlessLaunch],
+) -> Option<Finding> {
+    let changes = changes_to_replay(context, needless);
+    if changes.iter().map(|fix| fix.launches.len()).sum::<usize>() < MIN_REPETITIONS {
+        return None;
+    }
+    let forms = forms_of(needless);
+    let options = options(context, &changes);
+    let evidence = evidence(context, &all, needless);
+    let edits = edits::edits(context, program, &all);
+    let title =
+        format!("{} launches {} {} {}", name(parent), name(program), times(all.len()), replacement_text(&forms));
+    let finding = Finding::modelled("builtin", title, all)
+        .evidence_lines(evidence)
+        .with_example(context)
+        .fix_lines(instructions(&forms))
+        .edits(edits)
+        .limits(limits(&forms))
+        .predicted_by_all(changes, options);
+    Some(finding)
+}
+
+/// Returns the different calls of a program and their replacements, the most frequent first.
+fn forms_of(needless: &[NeedlessLaunch]) -> Vec<(&Substitute, usize)> {
+    let mut forms: BTreeMap<&Substitute, usize> = BTreeMap::new();
+    for each in needless {
+        *forms.entry(&each.substitute).or_default() += 1;
+    }
+    let mut forms: Vec<(&Substitute, usize)> = forms.into_iter().collect();
+    forms.sort_by_key(|(_, count)| Reverse(*count));
+    forms
+}
+
+/// Formats the most frequent replacement, if it is short and needs no process: ``although `${p%/*}`
+/// would do``.
+fn replacement_text(forms: &[(&Substitute, usize)]) -> String {
+    let form = forms.first().map(|(form, _)| form);
+    match form.filter(|form| form.effect == Effect::NoProcess && TITLE_LENGTHS.contains(&form.after.chars().count())) {
+        Some(form) => {
+            format!("although `{}`{} would do", form.after, if forms.len() > 1 { " and similar code" } else { "" })
+        }
+        None => "for work it can do itself".to_owned(),
+    }
+}
+
+fn limits(forms: &[(&Substitute, usize)]) -> String {
+    let shown = forms.iter().take(MAX_FORMS);
+    let limits: BTreeSet<&str> = shown.flat_map(|(form, _)| form.limits).copied().collect();
+    let limits: Vec<&str> = limits.into_iter().collect();
+    limits.join("; ")
+}
+
+fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[NeedlessLaunch]) -> Vec<String> {
+    let spent = context.spent_on(all);
+    let taxes = all.iter().filter_map(|index| context.launch(*index).tax());
+    let mut evidence = vec![format!(
+        "{} take {} in all; {} of it is launch tax, not work of the program",
+        launches(all.len()),
+        time(spent),
+        units::percent(Nanos(taxes.map(|tax| tax.0).sum()), spent)
+    )];
+    let forks: HashSet<&u32> = needless.iter().flat_map(|needless| &needless.forks).collect();
+    if !forks.is_empty() {
+        evidence.push(format!(
+            "{} only for them, as subshells or for an echo that feeds them",
+            units::counted(forks.len() as u64, "fork of the shell exists", "forks of the shell exist")
+        ));
+    }
+    evidence
+}
+
+fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
+    let mut lines = vec!["do the work in the shell:".to_owned()];
+    for (form, count) in forms.iter().take(MAX_FORMS) {
+        lines.extend(replacement(&form.before, &format!("{}   ({})", form.after, times(*count))));
+    }
+    if forms.len() > MAX_FORMS {
+        let rest: usize = forms[MAX_FORMS..].iter().map(|(_, count)| count).sum();
+        lines.push(format!("  and similar code for other arguments ({})", times(rest)));
+    }
+    lines
+}
+
+/// Returns the changes to replay: the removal of launches, and programs that become builtins.
+fn changes_to_replay(context: &RuleContext<'_, '_>, needless: &[NeedlessLaunch]) -> Vec<AppliedChange> {
+    let (mut removed, mut builtin) = (Vec::new(), Vec::new());
+    let mut first_calls: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
+    for each in needless {
+        match each.substitute.effect {
+            Effect::NoProcess => removed.extend(&each.unit),
+            Effect::Builtin => builtin.push(each.launch),
+            Effect::Once => {
+                let arguments = context.example(&[each.launch]);
+                let is_first = first_calls.insert((context.forest().parent(each.launch as usize), arguments));
+                removed.extend(each.unit.iter().filter(|_| !is_first));
+            }
+        }
+    }
+    [(Change::Remove, removed), (Change::Builtin, builtin)]
+        .into_iter()
+        .filter(|(_, launches)| !launches.is_empty())
+        .map(|(change, launches)| AppliedChange { change, launches })
+        .collect()
+}
+
+/// For `fuzz/`: looks up the substitute for a call of each program in the table with the arguments
+/// `words`. `flags` encodes the context of the call.
+#[cfg(fuzzing)]
+pub fn substitute_for_fuzzing(flags: u8, words: &[&str]) {
+    let dialects = [Dialect::Posix, Dialect::Bash, Dialect::Ksh, Dialect::Zsh];
+    for (program, rows) in TABLE {
+        let call = Call {
+            program: name(program),
+            arguments: words.iter().map(|word| (*word).to_owned()).collect(),
+            dialect: dialects[usize::from(flags & 3)],
+            is_fed: flags & 4 != 0,
+            is_captured: flags & 8 != 0,
+        };
+        // Only panics count: control characters in a result are escaped when it is shown.
+        let _ = rows.iter().filter(|row| row.matches(&call)).map(|row| row.substitute(&call)).count();
+    }
+}

@@ -1,0 +1,79 @@
+//! Parents whose memory grows while they launch, for example because of a leak. Each fork copies
+//! more than the previous one.
+
+use crate::explain::advice::candidates::MAX_FINDINGS;
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
+use crate::explain::advice::phrases::{forks, name, time};
+use crate::explain::drift::{Drift, MemoryGrowth, Segment};
+use crate::patterns::runtimes::Runtime;
+use crate::predict::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let findings = context.drifts.iter().filter_map(|drift| finding(context, drift, drift.memory?));
+    findings.take(MAX_FINDINGS).collect()
+}
+
+fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -> Option<Finding> {
+    let forest = context.forest();
+    let parent = forest.launches.iter().position(|launch| launch.id == drift.parent)?;
+    let children = forest.children(parent).iter().map(|child| *child as u32);
+    let mut launches: Vec<u32> = children.filter(|child| context.launch(*child).copies_page_tables()).collect();
+    // Skips launches that the process made before it executed this program.
+    let program = context.launch(*launches.last()?).birth_command.name;
+    launches.retain(|launch| context.launch(*launch).birth_command.name == program);
+    launches.sort_unstable();
+    let first = *launches.first()?;
+    let program = name(program);
+    let title =
+        format!("the memory of {program} grows while it launches children, and its launches become more expensive");
+    let count = forks(launches.len());
+    let finding = Finding::modelled("growing-parent", title, launches)
+        .evidence(format!(
+            "its memory grew from {} to {} during {count}",
+            units::bytes(growth.from_bytes),
+            units::bytes(growth.to_bytes),
+        ))
+        .evidence(format!(
+            "a launch took {} at first and {} at the end: {} more per additional MB",
+            cost_of(drift.segments.first()),
+            cost_of(drift.segments.last()),
+            time(Nanos(growth.ns_per_mb.max(0.0) as u64)),
+        ))
+        .with_example(context)
+        .fix_lines(fix(Runtime::of_parent(forest, first)))
+        .limits(
+            "only the copies at each fork are counted, not other costs of the memory; if the program needs the memory, \
+             launch without copying instead",
+        )
+        .predicted_by(Change::SteadyParent, format!("--steady-parent=parent={program}"));
+    Some(finding)
+}
+
+fn cost_of(segment: Option<&Segment>) -> String {
+    time(segment.map(|segment| segment.cost).unwrap_or_default())
+}
+
+/// Returns the lines of the fix: a tool that shows what grows, and how to launch without copying
+/// page tables.
+fn fix(runtime: Runtime) -> Vec<&'static str> {
+    let find_it = match runtime {
+        Runtime::Python => {
+            "find what grows: python3 -X tracemalloc, or memray run; typical causes: lists of results, unbounded caches"
+        }
+        Runtime::Java => "find what grows: compare two runs of jcmd PID GC.class_histogram",
+        Runtime::Node => "find what grows: compare two heap snapshots of node --inspect",
+        Runtime::Shell => {
+            "find what grows: a variable or array that the loop appends to; write to a file or a pipe instead"
+        }
+        _ => "find what grows: heaptrack PROGRAM, or valgrind --tool=massif PROGRAM",
+    };
+    let mut fix = vec![find_it];
+    if runtime != Runtime::Shell {
+        fix.push("or launch without copying page tables, so that the size of the parent does not matter");
+        fix.extend(runtime.without_copying());
+    }
+    fix
+}

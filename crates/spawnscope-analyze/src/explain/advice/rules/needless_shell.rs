@@ -1,0 +1,86 @@
+//! Launches through `sh -c 'program arguments'`, although the command needs no shell, or needs it
+//! only for features that the caller has too, such as redirections.
+
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
+use crate::explain::advice::languages;
+use crate::explain::advice::phrases::{launches, literal, name, quoted, time};
+use crate::explain::advice::rules::shell_per_file::PER_FILE_LAUNCHERS;
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::shell_syntax::{Need, need_of};
+use crate::patterns::shells::{command_of, needless_shell};
+use crate::predict::whatif::changes::Change;
+use spawnscope_data::units;
+
+/// GNU parallel, which always uses a shell for its jobs.
+pub(super) const PARALLEL: &[u8] = b"parallel";
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let by_parent = context.grouped_by(|index, launch| {
+        let parent = launch.birth_command.name;
+        (parent != PARALLEL && is_needless(context, index)).then_some(parent)
+    });
+    let groups = by_parent.into_iter();
+    groups.map(|(parent, all)| finding(context, parent, all)).collect()
+}
+
+/// Whether a launch goes through a shell that its parent can leave out. `find` and `xargs` need the
+/// shell for redirections, directories and variables, because they have no options for these.
+pub(super) fn is_needless(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let is_per_file = PER_FILE_LAUNCHERS.contains(&context.launch(index).birth_command.name);
+    needless_shell(context.forest(), index).is_some() && !(is_per_file && count_with_syntax(context, &[index]) > 0)
+}
+
+/// Returns how many of the launches use shell syntax that the caller must replace.
+fn count_with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
+    let with_syntax = all.iter().filter(|index| {
+        let mut commands = context.launch(**index).execs.iter().filter_map(command_of);
+        commands.any(|command| need_of(command) == Need::Caller)
+    });
+    with_syntax.count()
+}
+
+/// Returns the lines of the fix for a shell in the arguments of `find` or `xargs`.
+fn without_shell_in_arguments(parent: &[u8]) -> Vec<&'static str> {
+    vec![
+        "write the command itself, without `sh -c` and its quotes:",
+        match parent {
+            b"find" | b"gfind" => "  find ... -exec PROGRAM {} +     with + instead of \\; if it takes many files",
+            _ => "  xargs PROGRAM     without -I and -n1 if it takes many files",
+        },
+    ]
+}
+
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
+    let runtime = Runtime::of_parent(context.forest(), all[0]);
+    let with_syntax = count_with_syntax(context, &all);
+    let evidence = format!(
+        "{} by {} through `sh -c`, {} in all; none of the commands needs a shell",
+        launches(all.len()),
+        name(parent),
+        time(context.spent_on(&all))
+    );
+    let syntax = (with_syntax > 0).then(|| {
+        let some = units::counted(with_syntax as u64, "command has", "commands have");
+        format!("{some} redirections, variables or a directory, which options of the call can replace")
+    });
+    let replacing = if with_syntax > 0 { languages::instead_of_shell_syntax(runtime) } else { &[] };
+    let is_per_file = PER_FILE_LAUNCHERS.contains(&parent);
+    // Go makes system calls without libc, so a preloaded library cannot intercept them.
+    let accelerated = (with_syntax < all.len() && runtime != Runtime::Go && !is_per_file)
+        .then_some("if the program cannot be changed: `spawnscope accel -- CMD` skips the shell of a plain command");
+    Finding::modelled("needless-shell", format!("{} starts programs through an unnecessary shell", name(parent)), all)
+        .evidence(evidence)
+        .evidence_lines(syntax)
+        .with_example(context)
+        .fix_lines(if is_per_file {
+            without_shell_in_arguments(parent)
+        } else {
+            let direct = ["start the program directly, with its arguments as a list:"];
+            [&direct, languages::without_shell(runtime)].concat()
+        })
+        .fix_lines(replacing.iter().copied())
+        .fix_lines(accelerated)
+        .limits("commands with pipes, expansions, wildcards or several steps still need a shell")
+        .predicted_by(Change::NoShell, quoted(&format!("--no-shell=parent={}", literal(parent))))
+}

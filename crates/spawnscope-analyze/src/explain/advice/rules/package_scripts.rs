@@ -1,0 +1,78 @@
+//! Package scripts that call `npm run`, `npx` or another runner: each call starts a runner, which
+//! only starts the script's command.
+
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
+use crate::explain::advice::phrases::{abridged, launches, name, time, times};
+use crate::explain::advice::selection::options;
+use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
+use crate::patterns::package_scripts::ScriptCall;
+use crate::predict::whatif::AppliedChange;
+use crate::predict::whatif::changes::Change;
+
+const MAX_FINDINGS: usize = 2;
+/// Maximum length of a command in the fix, in characters.
+const MAX_COMMAND: usize = 60;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let by_runner = context.grouped_by(|index, _| {
+        let call = ScriptCall::of(context.forest(), index)?;
+        Some((call.runner, is_nested(context, index)))
+    });
+    // A single `npm test` is what the user typed. Inside another script, each call can be left out.
+    let calls = by_runner.into_iter().filter(|((_, is_nested), all)| *is_nested || all.len() >= MIN_REPETITIONS);
+    let calls = longest_groups(context, calls, MAX_FINDINGS).into_iter();
+    calls.filter_map(|((_, is_nested), all)| finding(context, is_nested, all)).collect()
+}
+
+/// Whether another runner started the script that makes this call.
+fn is_nested(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let forest = context.forest();
+    let mut ancestors = std::iter::successors(forest.parent(index as usize), |parent| forest.parent(*parent));
+    ancestors.any(|ancestor| ScriptCall::of(forest, ancestor as u32).is_some())
+}
+
+fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Option<Finding> {
+    let call = ScriptCall::of(context.forest(), all[0])?;
+    let children = all.iter().filter_map(|index| ScriptCall::of(context.forest(), *index));
+    let children: Vec<u32> = children.map(|call| call.child).collect();
+    let own = context.spent_on(&all).since(context.spent_on(&children));
+    let runner = call.runner;
+    let title = match (is_nested, all.len()) {
+        (true, 1) => format!("a package script starts {runner} again for another script"),
+        (true, count) => format!("package scripts start {runner} again {}", times(count)),
+        (false, count) => format!("{runner} starts {}, each time for one command", times(count)),
+    };
+    let evidence = format!(
+        "{} of {runner}, {} in all, {} of it in {runner} itself and not in the commands that it runs",
+        launches(all.len()),
+        time(context.spent_on(&all)),
+        time(own),
+    );
+    let changes = vec![AppliedChange { change: Change::Direct, launches: all.clone() }];
+    let options = options(context, &changes);
+    let finding = Finding::measured("package-script", title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix_lines(instructions(&call, is_nested))
+        .limits(format!(
+            "{runner} also sets npm_* variables, and may run pre and post scripts (`prelint`); a direct command and `node --run` do neither"
+        ))
+        .predicted_by_all(changes, options);
+    Some(finding)
+}
+
+/// Returns the fix, with the first call as its example.
+fn instructions(call: &ScriptCall<'_>, is_nested: bool) -> Vec<String> {
+    let runner = call.runner;
+    let typed = format!("{runner} {}", name(&call.arguments.join(&b' ')));
+    let command = call.command.map(|command| abridged(&name(command), MAX_COMMAND));
+    let directory = if is_nested { "" } else { "node_modules/.bin/" };
+    let example = command.map(|command| format!("  {}  ->  {directory}{command}", abridged(&typed, MAX_COMMAND)));
+    let by_node = call.script().map(|script| {
+        let script = name(script);
+        [format!("or let Node run the script, without {runner} (Node 22 and later):"), format!("  node --run {script}")]
+    });
+    let direct = format!("call the command directly, without {runner}:");
+    [direct].into_iter().chain(example).chain(by_node.into_iter().flatten()).collect()
+}

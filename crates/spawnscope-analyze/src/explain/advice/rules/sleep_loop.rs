@@ -1,0 +1,114 @@
+//! Scripts that poll: `while kill -0 "$pid"; do sleep 1; done`. A script can wait for the end of a
+//! process or for a change to a file instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
+use crate::explain::advice::phrases::{name, time};
+use crate::explain::advice::thresholds::longest_groups;
+use crate::model::phases::Phase;
+use crate::patterns::runtimes::Runtime;
+use crate::predict::whatif::changes::{Change, overslept};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+/// Id of this rule.
+pub(in crate::explain::advice) const RULE: &str = "sleep-loop";
+const MAX_FINDINGS: usize = 2;
+/// Minimum number of equal sleeps by one process. The number is small because a few long sleeps can
+/// take most of the wall.
+const MIN_SLEEPS: usize = 3;
+/// Maximum number of programs that are named as the condition of a loop.
+const MAX_NAMED: usize = 3;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    let mut loops: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    for parent in 0..forest.launches.len() {
+        let mut of_parent: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+        for &index in forest.children(parent) {
+            let launch = &forest.launches[index];
+            let [exec] = &launch.execs[..] else { continue };
+            let pause = exec.arguments().nth(1).filter(|_| launch.command.name == b"sleep");
+            if let Some(pause) = pause {
+                of_parent.entry((launch.birth_command.name, pause)).or_default().push(index as u32);
+            }
+        }
+        let frequent_groups = of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_SLEEPS);
+        frequent_groups.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
+    }
+    longest_groups(context, loops, MAX_FINDINGS)
+        .into_iter()
+        .map(|((parent, pause), mut all)| {
+            all.sort_unstable();
+            finding(context, parent, pause, all)
+        })
+        .collect()
+}
+
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<u32>) -> Finding {
+    let late: Vec<u64> =
+        all.iter().filter_map(|index| overslept(context.forest(), *index)).map(|late| late.0).collect();
+    let slept = context.total_phase(&all, Phase::Run);
+    let title = format!("{} polls: {} x sleep {}", name(parent), units::count(all.len() as u64), name(pause));
+    let late_evidence = (!late.is_empty()).then(|| {
+        let total = Nanos(late.iter().sum());
+        format!(
+            "{} after the end of a child, for {} in all",
+            units::counted(late.len() as u64, "sleep continued", "sleeps continued"),
+            time(total)
+        )
+    });
+    let tests = likely_tests(context, &all);
+    let condition_evidence =
+        (!tests.is_empty()).then(|| format!("between the sleeps it launches {}", tests.join(", ")));
+    Finding::modelled(RULE, title, all)
+        .evidence(format!("it sleeps for {} in all", time(slept)))
+        .evidence_lines(late_evidence)
+        .evidence_lines(condition_evidence)
+        .with_example(context)
+        .fix_lines(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
+        .limits(
+            "the event itself takes as long as before: only the rest of the last sleep is saved, half a pause on average; if the \
+             recording does not show what the script waited for, nothing is predicted",
+        )
+        .predicted_by(Change::WakeInTime, "")
+}
+
+/// Returns the first launch by a program of this name.
+fn first_launch_by(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
+    let mut launched = context.launched();
+    launched.find(|(_, launch)| launch.birth_command.name == parent).map_or(0, |(index, _)| index)
+}
+
+/// Returns the programs that run between the sleeps, which probably test the condition.
+fn likely_tests(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
+    let forest = context.forest();
+    let mut programs: BTreeMap<&[u8], usize> = BTreeMap::new();
+    let parents: BTreeSet<usize> = all.iter().filter_map(|index| forest.parent(*index as usize)).collect();
+    for index in parents.iter().flat_map(|parent| forest.children(*parent)) {
+        let command = *forest.launches[*index].command;
+        if !command.forked && command.name != b"sleep" {
+            *programs.entry(command.name).or_default() += 1;
+        }
+    }
+    programs.retain(|_, count| *count * 2 >= all.len());
+    programs.keys().take(MAX_NAMED).map(|program| name(program)).collect()
+}
+
+fn fix(runtime: Runtime) -> Vec<&'static str> {
+    let mut fix = vec!["wait for the event instead:"];
+    fix.extend(match runtime {
+        Runtime::Shell => &[
+            "  wait \"$pid\"; wait -n for the first of several   (a child of the script)",
+            "  tail --pid=\"$pid\" -f /dev/null; waitpid \"$pid\"   (util-linux; any process)",
+        ][..],
+        _ => &["  wait for the process itself, or poll() on pidfd_open(pid, 0)"][..],
+    });
+    fix.extend([
+        "  inotifywait -e create,close_write DIRECTORY   (a file appears)",
+        "  systemctl start --wait; docker wait; kubectl wait; pg_isready and curl --retry-connrefused   (a service is ready)",
+    ]);
+    fix
+}

@@ -1,0 +1,88 @@
+//! What the command lines of several launches have in common. A recipe must keep all of it: without its `-l`, php executes the files that it
+//! should only check.
+
+use super::context::RuleContext;
+use super::phrases::{name, quoted};
+use crate::model::launch::Exec;
+
+/// The words of the command lines, without those that differ.
+pub(super) struct SharedLine {
+    /// `None` where the launches differ.
+    words: Vec<Option<String>>,
+    /// What the words at each position have in common if they are an option with a value: `--filter=`. Otherwise empty.
+    options: Vec<String>,
+}
+
+impl SharedLine {
+    /// Compares the command lines as the parents wrote them. `None` if not all are known. Where some are longer, they differ.
+    pub(super) fn of(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<SharedLine> {
+        let mut lines = all.iter().map(|index| Some(as_written(context.launch(*index).execs.first()?)));
+        let mut words: Vec<Option<&[u8]>> = lines.next()??.into_iter().map(Some).collect();
+        let mut options: Vec<&[u8]> = words.iter().flatten().map(|word| option_of(word)).collect();
+        for line in lines {
+            let line = line?;
+            options.resize(words.len().max(line.len()), b"");
+            for (at, option) in options.iter_mut().enumerate() {
+                *option = line.get(at).filter(|word| option_of(word) == *option).map_or(&b""[..], |_| *option);
+            }
+            words.resize(words.len().max(line.len()), None);
+            for (at, word) in words.iter_mut().enumerate() {
+                *word = word.filter(|word| line.get(at) == Some(word));
+            }
+        }
+        let words = words.into_iter().map(|word| word.map(name)).collect();
+        Some(SharedLine { words, options: options.into_iter().map(name).collect() })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Returns how many words differ.
+    pub(super) fn differing(&self) -> usize {
+        self.words.iter().filter(|word| word.is_none()).count()
+    }
+
+    /// Returns the words before those that differ, if none is after them: `rm -f`.
+    pub(super) fn before_inputs(&self) -> Option<String> {
+        let shared = self.words.iter().take_while(|word| word.is_some()).count();
+        self.words[shared..].iter().all(Option::is_none).then(|| self.text(0..shared))?
+    }
+
+    /// Returns the words at these positions, quoted for a shell, if all launches have them.
+    pub(super) fn text(&self, range: std::ops::Range<usize>) -> Option<String> {
+        let words: Option<Vec<String>> =
+            self.words.get(range)?.iter().map(|word| Some(quoted(word.as_ref()?))).collect();
+        Some(words?.join(" "))
+    }
+
+    /// Returns the command for `xargs` that passes it one input at a time: `-n1 php -l`, or `-I{} convert {} -strip`. `None` if the launches
+    /// differ in several words.
+    pub(super) fn for_each_input(&self) -> Option<String> {
+        (self.differing() == 1).then(|| match self.before_inputs() {
+            Some(command) => format!("-n1 {command}"),
+            None => format!("-I{{}} {}", self.with_inputs("{}")),
+        })
+    }
+
+    /// Returns the command with this text in place of each word that differs.
+    pub(super) fn with_inputs(&self, input: &str) -> String {
+        let words = self.words.iter().zip(&self.options);
+        let words =
+            words.map(|(word, option)| word.as_ref().map_or_else(|| format!("{option}{input}"), |word| quoted(word)));
+        words.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Returns the arguments without the interpreter of a `#!` script, which the kernel inserts.
+fn as_written<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
+    let arguments: Vec<&[u8]> = exec.arguments().collect();
+    let script = arguments.iter().position(|argument| exec.interpreter().is_some() && *argument == exec.path());
+    arguments[script.unwrap_or(0)..].to_vec()
+}
+
+/// Returns the part of an option with a value up to the value. Empty for other words.
+fn option_of(word: &[u8]) -> &[u8] {
+    let end = word.iter().position(|byte| *byte == b'=').filter(|_| word.starts_with(b"-"));
+    end.map_or(b"", |end| &word[..=end])
+}

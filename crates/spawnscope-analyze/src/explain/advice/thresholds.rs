@@ -1,0 +1,61 @@
+//! Thresholds that select the launches that a rule considers: frequent groups, groups that took
+//! long, and launches whose work is small compared with their launch cost.
+
+use std::cmp::Reverse;
+
+use crate::explain::advice::context::RuleContext;
+use crate::model::phases::Phase;
+use crate::predict::whatif::changes::work;
+use spawnscope_data::event::Nanos;
+
+/// Minimum number of launches in a group. Fewer launches are not a pattern in a script, and are too
+/// few to predict the duration of another launch.
+pub(super) const MIN_REPETITIONS: usize = 5;
+
+/// Returns the groups with at least `MIN_REPETITIONS` launches that took the longest, at most `max`
+/// of them. The number is limited because each finding is replayed.
+pub(super) fn longest_frequent_groups<K>(
+    context: &RuleContext<'_, '_>,
+    groups: impl IntoIterator<Item = (K, Vec<u32>)>,
+    max: usize,
+) -> Vec<(K, Vec<u32>)> {
+    let frequent_groups = groups.into_iter().filter(|(_, launches)| launches.len() >= MIN_REPETITIONS);
+    longest_groups(context, frequent_groups, max)
+}
+
+/// Returns the groups of any size that took the longest, at most `max` of them.
+pub(super) fn longest_groups<K>(
+    context: &RuleContext<'_, '_>,
+    groups: impl IntoIterator<Item = (K, Vec<u32>)>,
+    max: usize,
+) -> Vec<(K, Vec<u32>)> {
+    let mut groups: Vec<_> = groups.into_iter().map(|group| (Reverse(context.spent_on(&group.1)), group)).collect();
+    groups.sort_by_key(|(spent, _)| *spent);
+    groups.into_iter().take(max).map(|(_, group)| group).collect()
+}
+
+/// Returns the work time of a launch: its `run` phase without waits for a CPU. Sleep counts as
+/// work, since it may be the purpose of the program.
+pub(super) fn work_time(context: &RuleContext<'_, '_>, index: usize) -> Option<Nanos> {
+    work::work_time(context.forest(), context.timelines(), index)
+}
+
+/// Whether launching the program, including its recorded start-up, takes at least as long as its
+/// work. Such a launch is worth replacing.
+pub(super) fn is_mostly_tax(context: &RuleContext<'_, '_>, index: usize) -> bool {
+    let launch = &context.forest().launches[index];
+    let start_up = launch.start_up.get().unwrap_or_default();
+    work_time(context, index)
+        .zip(launch.launch_cost())
+        .is_some_and(|(run, launching)| run.since(start_up) <= Nanos(launching.0 + start_up.0))
+}
+
+/// Like [`is_mostly_tax`], but compares the CPU time of the run, for a launch that waits for input
+/// from a pipe most of the time.
+pub(super) fn is_mostly_tax_by_cpu_time(context: &RuleContext<'_, '_>, index: usize) -> bool {
+    let launch = &context.forest().launches[index];
+    let used = launch.cpu_phases.get(Phase::Run).or(launch.phases.get(Phase::Run));
+    let start_up = launch.start_up.get().unwrap_or_default();
+    used.zip(launch.launch_cost())
+        .is_some_and(|(used, launching)| used.since(start_up) <= Nanos(launching.0 + start_up.0))
+}

@@ -1,0 +1,165 @@
+//! Joins the rows of several tables into launches. Each launch is handled by itself; `tree` adds
+//! its name and depth, which depend on other launches.
+
+use std::sync::Arc;
+
+use crate::model::grouped::GroupedItems;
+use crate::model::launch::{Command, Counts, Exec, Instants, Launch, Outcome, base_name};
+use crate::model::pieces::{cpu_times, end_of_load, wall_times};
+use spawnscope_data::event::{LaunchId, Nanos};
+use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
+
+/// Joins the rows that belong to each launch.
+pub(crate) struct Joiner<'a> {
+    /// The source of the rows.
+    pub(crate) recording: &'a Recording,
+    /// The end of the recording, which ends the phases that are still open.
+    pub(crate) end: Nanos,
+    /// The command of each launch until `tree` assigns the real one.
+    pub(crate) unnamed: Arc<Command<'a>>,
+}
+
+impl<'a> Joiner<'a> {
+    /// Returns one launch per row, in the same order.
+    pub(crate) fn join(&self, rows: &[&LaunchRow], execs: &[ExecRow]) -> Vec<Launch<'a>> {
+        let owned = execs.iter().filter_map(|row| Some((index_of(rows, row.launch)?, row)));
+        let execs = GroupedItems::new(rows.len(), owned.collect());
+        rows.iter().enumerate().map(|(index, row)| self.launch(row, execs.items_of(index))).collect()
+    }
+
+    /// Returns indices into the table of failed execs, grouped by launch and sorted by time. The
+    /// rows are not copied, because there may be millions.
+    pub(crate) fn failed_execs(&self, launches: &[&LaunchRow]) -> GroupedItems<u32> {
+        let rows = &self.recording.failed_execs;
+        let mut owned: Vec<(u32, u32)> =
+            (0..).zip(rows).filter_map(|(position, row)| Some((index_of(launches, row.launch)?, position))).collect();
+        owned.sort_unstable_by_key(|(owner, position)| (*owner, rows[*position as usize].enter, *position));
+        GroupedItems::new(launches.len(), owned)
+    }
+
+    /// Returns one launch without its name and depth, which depend on its ancestors.
+    fn launch(&self, row: &LaunchRow, exec_rows: &[&ExecRow]) -> Launch<'a> {
+        let execs: Box<[Exec<'a>]> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
+        let instants = Instants {
+            prepare: row.prepare.into(),
+            parent_tidied: row.parent_tidied.into(),
+            create: row.create.into(),
+            created: row.created.into(),
+            first_run: row.first_run.into(),
+            worked_until: None.into(),
+            was_stopped_at_birth: !self.recording.info.sees_first_waits(),
+            exit: row.exit.into(),
+            zombie: row.zombie.into(),
+            reaped: row.reaped.into(),
+        };
+        let program = execs.last().map(|exec| base_name(exec.path()));
+        let start_up = start_up(row, exec_rows, program);
+        let ended = row.exit.or(row.zombie).or(row.reaped).is_some();
+        Launch {
+            id: row.id,
+            parent: row.parent.into(),
+            parent_task: row.parent_task.into(),
+            depth: 0,
+            pid: row.pid,
+            origin: row.origin,
+            mechanism: row.mechanism,
+            birth_command: self.unnamed.clone(),
+            command: self.unnamed.clone(),
+            parent_rss_bytes: row.parent_rss_bytes.into(),
+            instants,
+            phases: wall_times(row.origin, &instants, &execs, (!ended).then_some(self.end)),
+            cpu_phases: cpu_times(row, exec_rows),
+            execs,
+            cpu: row.cpu.into(),
+            start_up: start_up.into(),
+            counts: Counts::of(row),
+            script_stack: row.script_stack,
+            native_stack: row.native_stack,
+            outcome: match row.wait_status {
+                _ if !ended => Outcome::Running,
+                Some(status) => Outcome::of_wait_status(status),
+                None => Outcome::Unknown,
+            },
+        }
+    }
+
+    /// Finds the forks that launched processes before their first exec, and divides their time before
+    /// that exec into work and `setup`.
+    pub(crate) fn divide_forks(&self, launches: &mut [Launch<'a>], children: &GroupedItems<usize>) {
+        for index in 0..launches.len() {
+            let launch = &launches[index];
+            let exec = launch.execs.first().and_then(|exec| exec.enter.get());
+            let Some(exec) = exec.filter(|_| launch.may_work_before_exec()) else {
+                continue;
+            };
+            let children = children.items_of(index).iter().map(|child| &launches[*child].instants);
+            let steps = children.flat_map(|child| [child.created.get(), child.reaped.get()]).flatten();
+            let worked_until = steps.filter(|at| *at < exec).max();
+            if let Some(worked_until) = worked_until {
+                launches[index].divide_setup(worked_until, self.end);
+            }
+        }
+    }
+
+    fn exec(&self, row: &ExecRow) -> Exec<'a> {
+        let texts = &self.recording.texts;
+        Exec {
+            enter: row.enter.into(),
+            returned: row.returned.into(),
+            load_end: end_of_load(row.has_loader, row.returned, row.load_end).into(),
+            has_loader: row.has_loader,
+            argv_cut: row.argv_bytes > texts.get(row.argv).len() as u64,
+            load_opens: row.load_opens,
+            load_failed_opens: row.load_failed_opens,
+            load_cache: row.load_cache,
+            texts,
+            path: row.path,
+            argv: row.argv,
+            interpreter: row.interpreter.into(),
+            cwd: row.cwd.into(),
+            variables: row.variables.into(),
+        }
+    }
+}
+
+/// Returns the index of a launch in rows that are sorted by id.
+pub(crate) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
+    // The recorder numbers launches from 1 with few gaps, so the first guess is often right.
+    let guess = usize::try_from(id.0).ok()?.wrapping_sub(1);
+    let is_hit = rows.get(guess).is_some_and(|row| row.id == id);
+    let index = if is_hit { guess } else { rows.binary_search_by_key(&id, |row| row.id).ok()? };
+    Some(index as u32)
+}
+
+/// Compilers and linkers, whose input includes files below /usr/lib. For other programs, opening
+/// such files is part of starting up.
+const LIBRARY_READERS: [&[u8]; 17] = [
+    b"cc1",
+    b"cc1obj",
+    b"cc1plus",
+    b"clang",
+    b"clang++",
+    b"collect2",
+    b"d21",
+    b"f951",
+    b"gnat1",
+    b"ld",
+    b"ld.bfd",
+    b"ld.gold",
+    b"ld.lld",
+    b"lto1",
+    b"mold",
+    b"rust-lld",
+    b"rustc",
+];
+
+/// Returns the CPU time that the last program used before it began its work. `None` if the recorder
+/// could not recognize that moment.
+fn start_up(row: &LaunchRow, execs: &[&ExecRow], program: Option<&[u8]>) -> Option<Nanos> {
+    let last = execs.last()?;
+    if LIBRARY_READERS.contains(&program?) {
+        return None;
+    }
+    let loaded = end_of_load(last.has_loader, last.return_cpu, last.load_cpu)?;
+    row.work_cpu.filter(|work| *work >= loaded).map(|work| work.since(loaded))
+}

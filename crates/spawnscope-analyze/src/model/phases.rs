@@ -1,0 +1,120 @@
+//! The eight phases of a launch, and a duration for each. `pieces` computes the durations.
+
+use crate::model::compact::CompactNumbers;
+use spawnscope_data::event::Nanos;
+
+/// One of the eight parts of a launch, in the order in which they happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// From the parent's call until the child exists. A fork copies the parent's page tables in
+    /// this phase.
+    Create,
+    /// The child waits for its first CPU.
+    Queue,
+    /// From the child's first run until it enters the first successful exec. If it launches other
+    /// processes before, from the last of them on.
+    Setup,
+    /// Inside successful `execve` calls.
+    Exec,
+    /// The dynamic loader.
+    Load,
+    /// The program's work.
+    Run,
+    /// From the beginning of the exit until the parent can reap the child.
+    Teardown,
+    /// From the end of teardown until the parent's wait returns.
+    Reap,
+}
+
+impl Phase {
+    /// All phases, in order.
+    pub const ALL: [Phase; 8] =
+        [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown, Phase::Reap];
+
+    /// The phases of the launch tax: all but `run`.
+    pub const TAX: [Phase; 7] =
+        [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown, Phase::Reap];
+
+    /// The phases of the launch cost: those of the launch tax, without the waits for a CPU and for the parent.
+    pub(crate) const COST: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+
+    /// Returns the phase's name in every output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Create => "create",
+            Phase::Queue => "queue",
+            Phase::Setup => "setup",
+            Phase::Exec => "exec",
+            Phase::Load => "load",
+            Phase::Run => "run",
+            Phase::Teardown => "teardown",
+            Phase::Reap => "reap",
+        }
+    }
+}
+
+/// The duration of each phase: `None` if it is unknown, zero if the launch has no such phase.
+/// Durations are stored as nanoseconds plus two, to reserve a number for each of these cases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PhaseTimes(CompactNumbers<8>);
+
+/// The stored number of an unknown duration.
+const UNKNOWN: u64 = 0;
+/// The stored number for a launch without this phase: without an exec it has neither `exec` nor
+/// `load`.
+const ABSENT: u64 = 1;
+/// The stored number of a duration of zero.
+const NO_TIME: u64 = 2;
+
+impl PhaseTimes {
+    /// Stores one duration for each phase. A launch does not have the phases in `absent`.
+    pub(crate) fn new(durations: [Option<Nanos>; Phase::ALL.len()], absent: &[Phase]) -> PhaseTimes {
+        let mut times = PhaseTimes::default();
+        for (index, duration) in durations.into_iter().enumerate() {
+            let number = duration.map_or(UNKNOWN, |span| span.0.saturating_add(NO_TIME));
+            times.0.set(index, number);
+        }
+        for phase in absent {
+            times.0.set(*phase as usize, ABSENT);
+        }
+        times
+    }
+
+    /// Returns the durations with `setup` added to `run`, and the duration of `setup` unknown.
+    pub(crate) fn with_setup_in_run(&self) -> PhaseTimes {
+        let mut times = self.clone();
+        let both = self.get(Phase::Setup).zip(self.get(Phase::Run));
+        let run = both.map_or(UNKNOWN, |(setup, run)| (setup.0 + run.0).saturating_add(NO_TIME));
+        times.0.set(Phase::Setup as usize, UNKNOWN);
+        times.0.set(Phase::Run as usize, run);
+        times
+    }
+
+    /// Returns the duration of one phase.
+    #[must_use]
+    pub fn get(&self, phase: Phase) -> Option<Nanos> {
+        match self.0.get(phase as usize) {
+            UNKNOWN => None,
+            ABSENT => Some(Nanos(0)),
+            span => Some(Nanos(span - NO_TIME)),
+        }
+    }
+
+    /// Whether the launch has this phase, even if its duration is unknown.
+    #[must_use]
+    pub fn has(&self, phase: Phase) -> bool {
+        self.0.get(phase as usize) != ABSENT
+    }
+
+    /// Iterates over the phases with their durations, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Phase, Option<Nanos>)> + '_ {
+        Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
+    }
+
+    /// Returns the sum of the known durations of `phases`. `None` when none is known.
+    #[must_use]
+    pub fn sum(&self, phases: impl IntoIterator<Item = Phase>) -> Option<Nanos> {
+        phases.into_iter().filter_map(|phase| self.get(phase)).reduce(|sum, span| Nanos(sum.0 + span.0))
+    }
+}

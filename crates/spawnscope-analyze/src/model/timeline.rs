@@ -1,0 +1,329 @@
+//! The state of each thread at every instant: on a CPU, runnable, or blocked. Slices are stored as
+//! recorded, by thread and time; a `Moment` is a view of one slice at an instant. `external_wait`
+//! finds the reason of a blocked state.
+
+use std::collections::{BTreeMap, HashMap};
+use std::iter;
+
+use crate::model::external_wait::waker_is_cause;
+use crate::model::launch::MaybeKnown;
+use crate::model::slices::{Slices, ThreadSlices};
+use crate::model::tree::Forest;
+use crate::model::unknown_waits::UnknownWaits;
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{SliceRow, WakerRow};
+
+/// Index of a thread among all threads of a recording.
+pub type ThreadIndex = u32;
+
+/// A followed thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Index of its launch in the forest.
+    pub launch: u32,
+    /// The thread that created it, if recorded.
+    pub creator: MaybeKnown<ThreadIndex>,
+    /// When it was created.
+    pub created: MaybeKnown,
+}
+
+/// The threads of a recording, with their slices.
+#[derive(Clone, Debug)]
+pub struct Timelines {
+    /// All threads. The first thread of each launch has the index of the launch.
+    pub threads: Vec<Thread>,
+    tasks: Tasks,
+    slices: Slices,
+    /// For each thread, the start and end of its slices in `slices`.
+    slice_ranges: Vec<[u32; 2]>,
+    /// For each launch, whether it was alive when the recording ended.
+    is_alive: Vec<bool>,
+    /// For each thread with an open wait, the thread that it waits for.
+    awaited: HashMap<ThreadIndex, ThreadIndex>,
+    /// The waits whose cause is uncertain, if the causes were reconstructed.
+    unknown: Option<UnknownWaits>,
+    /// Uncertainty of the total length of waits for polling threads and event loops (`polling`,
+    /// `event_loops`).
+    pub(crate) polling_uncertainty: Nanos,
+}
+
+/// Maps task ids of the recording to thread indices.
+#[derive(Clone, Debug)]
+pub(crate) struct Tasks {
+    /// Task ids of the first threads, in the order of the launches. The first thread has the id of
+    /// its launch. Ascending.
+    first_threads: Vec<TaskId>,
+    /// All other threads, ascending.
+    others: Vec<(TaskId, ThreadIndex)>,
+}
+
+impl Tasks {
+    pub(crate) fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
+        others.sort_unstable();
+        Tasks { first_threads: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(), others }
+    }
+
+    pub(crate) fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
+        // The recorder numbers threads from 1 with few gaps, so this guess is often right.
+        let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
+        if self.first_threads.get(guess) == Some(&task) {
+            return Some(guess as ThreadIndex);
+        }
+        if let Ok(index) = self.first_threads.binary_search(&task) {
+            return Some(index as ThreadIndex);
+        }
+        let index = self.others.partition_point(|(other, _)| *other < task);
+        let found = self.others.get(index).filter(|(other, _)| *other == task);
+        found.map(|(_, thread)| *thread)
+    }
+}
+
+/// The state of a thread just before an instant, and its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Start of the state.
+    pub since: Nanos,
+    /// The state.
+    pub state: State,
+}
+
+/// The state of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is on a CPU.
+    Running,
+    /// It waits for a CPU. If another wait came before, this is the slice of that wait.
+    Runnable(Option<SliceRow>),
+    /// It is blocked.
+    Blocked(SliceRow),
+    /// It was just created, and waits for its first CPU.
+    Created,
+    /// Unknown: an event was lost, or the thread has ended.
+    Unknown,
+}
+
+impl Timelines {
+    /// Groups the slices by thread and time.
+    pub(crate) fn new(threads: Vec<Thread>, tasks: Tasks, mut slices: Slices, is_alive: Vec<bool>) -> Timelines {
+        slices.sort();
+        let mut slice_ranges = vec![[0; 2]; threads.len()];
+        for (task, range) in slices.runs() {
+            if let Some(thread) = tasks.thread(task) {
+                slice_ranges[thread as usize] = range;
+            }
+        }
+        Timelines {
+            threads,
+            tasks,
+            slices,
+            slice_ranges,
+            is_alive,
+            awaited: HashMap::new(),
+            unknown: None,
+            polling_uncertainty: Nanos(0),
+        }
+    }
+
+    /// Sets the threads that are awaited in open waits.
+    pub(crate) fn with_awaited(self, awaited: HashMap<ThreadIndex, ThreadIndex>) -> Timelines {
+        Timelines { awaited, ..self }
+    }
+
+    /// Replaces all slices. The threads that are awaited in open waits become unknown.
+    pub(crate) fn with_slices(self, slices: Slices) -> Timelines {
+        Timelines::new(self.threads, self.tasks, slices, self.is_alive)
+    }
+
+    /// Adds a slice.
+    pub(crate) fn with_slice(self, slice: SliceRow) -> Timelines {
+        let mut slices = self.slices.clone();
+        slices.push(slice);
+        self.with_slices(slices)
+    }
+
+    /// Sets the waits whose cause is uncertain.
+    pub(crate) fn with_unknown(self, unknown: UnknownWaits) -> Timelines {
+        Timelines { unknown: Some(unknown), ..self }
+    }
+
+    /// Returns the waits whose cause is uncertain, if the causes were reconstructed.
+    pub(crate) fn unknown(&self) -> Option<&UnknownWaits> {
+        self.unknown.as_ref()
+    }
+
+    /// Whether the causes of waits were not recorded, but reconstructed.
+    #[must_use]
+    pub fn is_reconstructed(&self) -> bool {
+        self.unknown.is_some()
+    }
+
+    /// Returns the threads of each launch that `is_wanted` accepts, the first thread first.
+    pub(crate) fn threads_of_launches(&self, is_wanted: impl Fn(u32) -> bool) -> BTreeMap<u32, Vec<ThreadIndex>> {
+        let mut threads: BTreeMap<u32, Vec<ThreadIndex>> = BTreeMap::new();
+        for (index, thread) in (0..).zip(&self.threads) {
+            if is_wanted(thread.launch) {
+                threads.entry(thread.launch).or_default().push(index);
+            }
+        }
+        threads
+    }
+
+    /// Returns the index of a thread.
+    #[must_use]
+    pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
+        self.tasks.thread(task)
+    }
+
+    /// Returns the followed thread that caused the end of a wait. For an open wait, returns the
+    /// thread that is awaited.
+    #[must_use]
+    pub fn cause(&self, waiting: ThreadIndex, slice: &SliceRow) -> Option<ThreadIndex> {
+        if slice.is_open_wait() {
+            return self.awaited.get(&waiting).copied();
+        }
+        let waker = self.waker(slice).filter(|waker| *waker != waiting)?;
+        waker_is_cause(slice).then_some(waker)
+    }
+
+    /// Returns the followed thread that woke another thread, or that was running when an interrupt
+    /// woke it.
+    #[must_use]
+    pub fn waker(&self, slice: &SliceRow) -> Option<ThreadIndex> {
+        match slice.waker {
+            Some(WakerRow::Task(task)) => self.thread(task),
+            _ => None,
+        }
+    }
+
+    /// Returns the slices of a thread, by time.
+    #[must_use]
+    pub fn slices(&self, thread: ThreadIndex) -> ThreadSlices<'_> {
+        ThreadSlices::new(&self.slices, self.slice_ranges[thread as usize])
+    }
+
+    /// Replaces one slice of a thread. The new slice must have the same thread and time.
+    pub(crate) fn replace(&mut self, thread: ThreadIndex, index: usize, row: SliceRow) {
+        self.slices.set(self.slice_ranges[thread as usize][0] + index as u32, row);
+    }
+
+    /// Returns the number of slices of all threads.
+    pub(crate) fn slice_count(&self) -> usize {
+        self.slices.len()
+    }
+
+    /// Returns, for each launch of the forest, how long its threads waited for a CPU.
+    #[must_use]
+    pub fn run_queue_times(&self) -> Vec<Nanos> {
+        let mut sums = vec![Nanos(0); self.is_alive.len()];
+        for (thread, index) in self.threads.iter().zip(0..) {
+            let spans = self.slices(index).iter().filter_map(|slice| run_queue_span(&slice));
+            sums[thread.launch as usize].0 += spans.map(|span| span.0).sum::<u64>();
+        }
+        sums
+    }
+
+    /// Whether the process of a thread was alive when the recording ended.
+    #[must_use]
+    pub fn outlives(&self, thread: ThreadIndex) -> bool {
+        self.is_alive[self.launch_of(thread) as usize]
+    }
+
+    pub(crate) fn launch_of(&self, thread: ThreadIndex) -> u32 {
+        self.threads[thread as usize].launch
+    }
+
+    /// Returns the state of a thread just before `at`. `None` before its first slice.
+    #[must_use]
+    pub fn state_before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
+        let slices = self.slices(thread);
+        let begun = slices.partition_point(|slice| beginning(slice) < at);
+        let slice = slices.get(begun.checked_sub(1)?)?;
+        if at <= slice.off {
+            return Some(Moment { since: beginning(&slice), state: State::Running });
+        }
+        let left = slice.off;
+        let returned = returned_at(&slice);
+        if let Some(returned) = returned.filter(|returned| at > *returned) {
+            // A slice in which the thread was on a CPU was lost. If its process outlived the
+            // recording, the time after its last slice is unknown.
+            let is_open = begun == slices.len() && self.outlives(thread);
+            return Some(Moment { since: returned, state: if is_open { State::Unknown } else { State::Running } });
+        }
+        let woken = woken_at(&slice).map(|woken| returned.map_or(woken, |returned| woken.min(returned)));
+        let (since, state) = match (slice.reason, woken) {
+            (LeftCpu::Ended, _) => (left, State::Unknown),
+            (LeftCpu::Created, _) => (left, State::Created),
+            (LeftCpu::Preempted, _) => (left, State::Runnable(None)),
+            (_, Some(woken)) if at > woken => (woken, State::Runnable(Some(slice))),
+            _ => (left, State::Blocked(slice)),
+        };
+        Some(Moment { since, state })
+    }
+}
+
+/// Returns how long a thread waited for a CPU after a slice. `None` if that is unknown or the
+/// thread ended.
+pub(crate) fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
+    let off = slice.off_span?;
+    match slice.reason {
+        LeftCpu::Created | LeftCpu::Preempted => Some(off),
+        LeftCpu::Ended => None,
+        _ => Some(off.since(slice.wake_span?)),
+    }
+}
+
+/// Returns when a slice's time on the CPU starts.
+pub(crate) fn beginning(slice: &SliceRow) -> Nanos {
+    Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
+}
+
+/// Returns when a thread was woken after a slice.
+pub(crate) fn woken_at(slice: &SliceRow) -> Option<Nanos> {
+    Some(Nanos(slice.off.0 + slice.wake_span?.0))
+}
+
+/// Returns when a thread was on a CPU again after a slice.
+pub(crate) fn returned_at(slice: &SliceRow) -> Option<Nanos> {
+    Some(Nanos(slice.off.0 + slice.off_span?.0))
+}
+
+/// Returns the thread of a launch that was on a CPU last, with which the launch ended. For a launch
+/// that is still alive, returns the first thread that is alive, since other threads may come and
+/// go.
+#[must_use]
+pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
+    last_threads(timelines, |other| other == launch).remove(&launch).unwrap_or(launch)
+}
+
+/// Returns the last thread of each launch that `is_wanted` accepts.
+pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> bool) -> HashMap<u32, ThreadIndex> {
+    let mut last: HashMap<u32, ((bool, Option<Nanos>), ThreadIndex)> = HashMap::new();
+    let threads = (0..).zip(&timelines.threads);
+    for (index, thread) in threads.filter(|(_, thread)| is_wanted(thread.launch)) {
+        let slice = timelines.slices(index).last();
+        let end = match slice {
+            Some(slice) if slice.is_open() => (true, None),
+            slice => (false, slice.map(|slice| slice.off)),
+        };
+        let found = last.entry(thread.launch).or_insert((end, index));
+        // On a tie, the first thread wins.
+        if end > found.0 {
+            *found = (end, index);
+        }
+    }
+    last.into_iter().map(|(launch, (_, index))| (launch, index)).collect()
+}
+
+/// Returns the launch whose end is the end of the wall: the command, or with `record --wait-for-all` the launch that ended last.
+#[must_use]
+pub fn last_launch(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
+    let mut candidates = iter::once(root).chain(0..forest.launches.len() as u32);
+    candidates.find(|launch| forest.launches[*launch as usize].instants.zombie.get() == Some(end)).unwrap_or(root)
+}
+
+/// Returns the launch whose wall is analyzed: the recorded command, or the owner of a window.
+/// `None` for a recording of the whole machine.
+#[must_use]
+pub fn root_of(forest: &Forest<'_>) -> Option<u32> {
+    forest.root.map(|root| root as u32)
+}

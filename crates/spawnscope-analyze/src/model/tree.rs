@@ -1,0 +1,284 @@
+//! The launches of a recording as a forest, with the name that each launch is counted under.
+//! Nothing here is recursive or quadratic, because chains may be 100,000 launches deep.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::model::frames::Frames;
+use crate::model::grouped::GroupedItems;
+use crate::model::join::{Joiner, index_of};
+use crate::model::launch::{Command, Exec, FailedExec, Launch, MaybeKnown, base_name};
+use spawnscope_data::event::{LaunchId, Nanos};
+use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording, StackId, TextId};
+
+/// Maximum number of nested forks that are searched for the program that they are copies of.
+const MAX_NESTED_FORKS: usize = 16;
+
+/// All launches, ordered by id, and their parents. Launches are referred to by index.
+#[derive(Clone, Debug)]
+pub struct Forest<'a> {
+    /// Every process of the recording, ascending by id.
+    pub launches: Vec<Launch<'a>>,
+    /// Launches at the top of a tree: the command, and processes that existed before the recording.
+    pub roots: Vec<usize>,
+    /// Launches with an unknown creation or parent, each at the top of its own tree.
+    pub orphans: Vec<usize>,
+    /// The recorded command, or the owner of a window.
+    pub root: Option<usize>,
+    /// The end of the recording, which ends the phases that are still open.
+    pub end: Nanos,
+    /// Wall-clock time of instant zero, in nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
+    /// Children of each launch, by time of creation.
+    children: GroupedItems<usize>,
+    /// Indices of the failed execs of each launch, by time.
+    failed_execs: GroupedItems<u32>,
+    /// The recording that contains the rows of failed execs, frames and texts.
+    recording: &'a Recording,
+    /// The parent of each launch.
+    parents: Vec<MaybeKnown<u32>>,
+}
+
+/// A launch on a walk from the top down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The launch.
+    pub index: usize,
+    /// Depth below the top of the walk.
+    pub depth: usize,
+    /// Whether no further sibling follows.
+    pub is_last: bool,
+}
+
+impl<'a> Forest<'a> {
+    /// Joins the rows of a recording.
+    #[must_use]
+    pub fn build(recording: &'a Recording) -> Forest<'a> {
+        Forest::join(recording, &recording.launches, &recording.execs)
+    }
+
+    /// Joins rows of launches and execs that were moved out of a recording, so that the caller can
+    /// free them afterwards.
+    #[must_use]
+    pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
+        let mut rows: Vec<&LaunchRow> = launches.iter().collect();
+        rows.sort_by_key(|row| row.id);
+        let mut parents: Vec<MaybeKnown<u32>> =
+            rows.iter().map(|row| row.parent.and_then(|parent| index_of(&rows, parent)).into()).collect();
+
+        let info = &recording.info;
+        let end = info.last_event.max(info.wall.unwrap_or_default());
+        let joiner = Joiner { recording, end, unnamed: Arc::default() };
+        let mut joined = joiner.join(&rows, execs);
+        let order = parents_first(&mut parents);
+        set_names_and_depths(&mut joined, &parents, &order, &rows, recording);
+
+        let children = group_children(&joined, &parents);
+        joiner.divide_forks(&mut joined, &children);
+        let (mut roots, mut orphans) = (Vec::new(), Vec::new());
+        for (index, launch) in joined.iter().enumerate().filter(|(index, _)| parents[*index].get().is_none()) {
+            let is_root = matches!(launch.origin, Origin::Command | Origin::Existed);
+            if is_root { &mut roots } else { &mut orphans }.push(index);
+        }
+        let started_unix_ns = info.started_unix_ns;
+        Forest {
+            root: root_among(&joined, info.root),
+            launches: joined,
+            roots,
+            orphans,
+            end,
+            started_unix_ns,
+            children,
+            failed_execs: joiner.failed_execs(&rows),
+            recording,
+            parents,
+        }
+    }
+
+    /// Returns the index of a launch.
+    #[must_use]
+    pub fn index_of(&self, id: LaunchId) -> Option<usize> {
+        self.launches.binary_search_by_key(&id, |launch| launch.id).ok()
+    }
+
+    /// Returns the recording of these launches.
+    pub(crate) fn recording(&self) -> &'a Recording {
+        self.recording
+    }
+
+    /// Returns the children of the launch at `index`, in order of creation.
+    #[must_use]
+    pub fn children(&self, index: usize) -> &[usize] {
+        self.children.items_of(index)
+    }
+
+    /// Returns the failed `execve` calls of the launch at `index`, in order.
+    pub fn failed_execs(&self, index: usize) -> impl ExactSizeIterator<Item = FailedExec<'a>> + Clone {
+        let Recording { failed_execs, texts, .. } = self.recording;
+        self.failed_execs.items_of(index).iter().map(|position| {
+            let row = &failed_execs[*position as usize];
+            FailedExec { enter: row.enter, returned: row.returned, path: texts.get(row.path), errno: row.errno }
+        })
+    }
+
+    /// Returns a call chain of the recording, from the innermost frame outwards.
+    #[must_use]
+    pub fn frames(&self, stack: Option<StackId>) -> Frames<'a> {
+        Frames::new(self.recording, stack)
+    }
+
+    /// Returns a string of the recording.
+    #[must_use]
+    pub fn text(&self, id: TextId) -> &'a [u8] {
+        self.recording.texts.get(id)
+    }
+
+    /// Returns the program that the launch at `index` ran at an instant. A process may exec more
+    /// than once.
+    #[must_use]
+    pub fn command_at(&self, index: usize, at: Nanos) -> Command<'a> {
+        let launch = &self.launches[index];
+        let first = launch.execs.first().and_then(Exec::entered);
+        let is_copy = launch.execs.is_empty() || first.is_some_and(|first| first > at);
+        Command {
+            forked: is_copy && launch.is_launch() && self.parents[index].get().is_some(),
+            ..command_at(launch, Some(at))
+        }
+    }
+
+    /// Returns the parent of the launch at `index`, if it is recorded.
+    #[must_use]
+    pub fn parent(&self, index: usize) -> Option<usize> {
+        self.parents[index].get().map(|parent| parent as usize)
+    }
+
+    /// Returns the exec whose program the parent ran when it launched `index`. If the parent was a
+    /// fork without an exec, returns the exec of the nearest ancestor that has one.
+    #[must_use]
+    pub fn launcher(&self, index: usize) -> Option<&Exec<'a>> {
+        let mut child = index;
+        for _ in 0..MAX_NESTED_FORKS {
+            let parent = self.parent(child)?;
+            let launch = &self.launches[parent];
+            let before = self.launches[child].birth().map_or(&launch.execs[..], |at| launch.execs_until(at));
+            if let Some(last) = before.last() {
+                return Some(last);
+            }
+            child = parent;
+        }
+        None
+    }
+
+    /// Visits `tops` and all their descendants, each launch before its children.
+    pub fn walk<'f>(&'f self, tops: &[usize]) -> impl Iterator<Item = Step> + use<'f, 'a> {
+        let mut pending = Vec::new();
+        push_siblings(&mut pending, tops, 0);
+        std::iter::from_fn(move || {
+            let step: Step = pending.pop()?;
+            push_siblings(&mut pending, self.children(step.index), step.depth + 1);
+            Some(step)
+        })
+    }
+
+    /// Visits all launches, each before its children.
+    pub(crate) fn walk_all<'f>(&'f self) -> impl Iterator<Item = Step> + use<'f, 'a> {
+        self.walk(&[self.roots.as_slice(), &self.orphans].concat())
+    }
+}
+
+/// Returns the launch that the recording names as its root; without one, its command.
+fn root_among(launches: &[Launch<'_>], named: Option<LaunchId>) -> Option<usize> {
+    let named = named.and_then(|id| launches.binary_search_by_key(&id, |launch| launch.id).ok());
+    named.or_else(|| launches.iter().position(|launch| launch.origin == Origin::Command))
+}
+
+fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
+    let last = siblings.last();
+    pending.extend(siblings.iter().rev().map(|index| Step { index: *index, depth, is_last: Some(index) == last }));
+}
+
+/// Returns the launches in an order with parents first. If a damaged recording contains a cycle of
+/// parents, breaks it: one launch of the cycle loses its parent.
+fn parents_first(parents: &mut [MaybeKnown<u32>]) -> Vec<u32> {
+    let mut state = vec![Visit::New; parents.len()];
+    let mut order = Vec::with_capacity(parents.len());
+    let mut climb = Vec::new();
+    for start in 0..parents.len() as u32 {
+        let mut at = Some(start);
+        while let Some(index) = at.filter(|index| state[*index as usize] == Visit::New) {
+            state[index as usize] = Visit::Climbing;
+            climb.push(index);
+            at = parents[index as usize].get();
+        }
+        if at.is_some_and(|index| state[index as usize] == Visit::Climbing) {
+            // The parent of the launch visited last closes the cycle.
+            if let Some(topmost) = climb.last() {
+                parents[*topmost as usize] = MaybeKnown::default();
+            }
+        }
+        while let Some(index) = climb.pop() {
+            state[index as usize] = Visit::Placed;
+            order.push(index);
+        }
+    }
+    order
+}
+
+/// The state of a launch while `parents_first` orders the launches.
+#[derive(Clone, Copy, PartialEq)]
+enum Visit {
+    New,
+    Climbing,
+    Placed,
+}
+
+/// Sets the depth and the names of each launch. They depend on its ancestors, so `order` must have
+/// parents first.
+fn set_names_and_depths<'a>(
+    launches: &mut [Launch<'a>],
+    parents: &[MaybeKnown<u32>],
+    order: &[u32],
+    rows: &[&LaunchRow],
+    recording: &'a Recording,
+) {
+    let mut commands: HashMap<Command<'a>, Arc<Command<'a>>> = HashMap::new();
+    for index in order.iter().map(|index| *index as usize) {
+        let own_name = match rows[index].name {
+            Some(id) => Some(recording.texts.get(id)),
+            // A command that could not be executed has the name that was requested.
+            None if rows[index].origin == Origin::Command => recording.info.command.first().map(|file| base_name(file)),
+            None => None,
+        };
+        let mut birth_command = Command { name: own_name.unwrap_or(b"?"), forked: false };
+        if let Some(parent) = parents[index].get() {
+            let parent = parent as usize;
+            launches[index].depth = launches[parent].depth + 1;
+            if launches[index].origin != Origin::Existed {
+                birth_command = command_at(&launches[parent], launches[index].birth());
+            }
+        }
+        let launch = &mut launches[index];
+        let command = match launch.execs.last() {
+            Some(exec) => Command { name: base_name(exec.path()), forked: false },
+            None => Command { forked: launch.is_launch() && parents[index].get().is_some(), ..birth_command },
+        };
+        // Most launches have the same command as others, so commands are shared.
+        launch.birth_command = Arc::clone(commands.entry(birth_command).or_insert_with(|| Arc::new(birth_command)));
+        launch.command = Arc::clone(commands.entry(command).or_insert_with(|| Arc::new(command)));
+    }
+}
+
+/// Returns the program that `launch` ran at an instant, or its last program if the instant is
+/// unknown.
+fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
+    let execs = at.map_or(&launch.execs[..], |at| launch.execs_until(at));
+    let program = execs.last();
+    Command { name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path())), forked: false }
+}
+
+fn group_children(launches: &[Launch<'_>], parents: &[MaybeKnown<u32>]) -> GroupedItems<usize> {
+    let mut owned: Vec<(u32, usize)> =
+        (0..launches.len()).filter_map(|index| Some((parents[index].get()?, index))).collect();
+    owned.sort_by_key(|(parent, index)| (*parent, launches[*index].birth(), launches[*index].id));
+    GroupedItems::new(launches.len(), owned)
+}

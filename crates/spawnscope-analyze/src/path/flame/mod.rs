@@ -1,0 +1,354 @@
+//! Weighted stacks of launches for a flame graph: the path to each launch, with its cost or its
+//! samples. `weights` divides the cost of a launch, `stacks` stores the boxes, and `present` draws
+//! them.
+
+mod weights;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use weights::Weights;
+
+use crate::model::external_wait::ExternalWait;
+use crate::model::frames::{Frame, Frames};
+use crate::model::launch::{Command, Launch};
+use crate::model::phases::Phase;
+use crate::model::samples::Sample;
+use crate::model::tree::Forest;
+use crate::path::critical_path::CriticalPath;
+use crate::patterns::shells::command_of;
+use spawnscope_data::rows::TextId;
+
+/// The meaning of the width of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Nanoseconds in which a process existed but none of its children did.
+    Wall,
+    /// Nanoseconds of launch tax.
+    Tax,
+    /// Number of launches.
+    Count,
+    /// Nanoseconds on the critical path, which sum to the wall.
+    Critical,
+    /// Nanoseconds on CPUs, from samples.
+    OnCpu,
+    /// Nanoseconds of waits, from samples.
+    OffCpu,
+}
+
+/// What the boxes stand for, from the bottom up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stacking {
+    /// Processes by ancestry, with the phases on top.
+    Tree,
+    /// A process, then the functions that requested the next launch, then that process, and so on.
+    Caller,
+    /// Programs side by side regardless of their parents, with the phases on top.
+    Command,
+}
+
+/// The requested flame graph.
+#[derive(Clone, Copy, Debug)]
+pub struct FlameOptions {
+    /// The width of boxes.
+    pub weight: Weight,
+    /// The order of boxes.
+    pub stacking: Stacking,
+    /// The only phase to draw. `None` draws all phases.
+    pub phase: Option<Phase>,
+}
+
+/// The meaning of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Label<'a> {
+    /// A phase of the launch in the box below.
+    Phase(Phase),
+    /// Time in which the launch in the box below was runnable but had no CPU.
+    RunQueue,
+    /// Time in which the phase of the launch in the box below is unknown.
+    UnknownPhase,
+    /// A program.
+    Program(Command<'a>),
+    /// A frame of a call chain. Machine code has no address if the function is known.
+    Frame(Frame<'a>),
+    /// A script that was given with `-c` to the program in the box below, and the line in it.
+    InlineScript(&'a [u8], Option<u32>),
+    /// Outer frames that could not be read.
+    Truncated,
+    /// Everything above the highest level that is drawn.
+    AboveMaxLevel,
+    /// An external wait, with the name of the process if known.
+    ExternalWait(ExternalWait, Option<&'a [u8]>),
+}
+
+/// A flame graph: a tree of boxes.
+#[derive(Clone, Debug)]
+pub struct Flame<'a> {
+    /// The options that the flame graph was made with.
+    pub options: FlameOptions,
+    /// The boxes, each after the box below it.
+    pub nodes: Vec<Node<'a>>,
+    /// Sum of the weights of all boxes.
+    pub total: u64,
+}
+
+/// Why no flame graph can be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlameError {
+    /// The recording contains no launch.
+    #[error("this recording contains no launch")]
+    NoLaunch,
+    /// The recording was made with `-p` or `-a`, or the recorder was killed.
+    #[error("this recording contains no complete command, so it has no critical path: use another --weight")]
+    NoPath,
+    /// All weights are zero.
+    #[error("nothing to draw: no launch of this recording {0}")]
+    NoWeight(MissingWeight),
+    /// Sampling was not requested, or the recording was too short for a sample.
+    #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (for example 999)")]
+    NoSamples,
+    /// Samples exist, but none of the requested kind.
+    #[error(
+        "no sample of this recording {0}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall"
+    )]
+    NoSampleThere(MissingSample),
+}
+
+/// The kind of sample that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingSample {
+    is_waiting: bool,
+    phase: Option<Phase>,
+}
+
+impl fmt::Display for MissingSample {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let doing = if self.is_waiting { "a wait" } else { "a thread on a CPU" };
+        match self.phase {
+            Some(phase) => write!(to, "is of {doing} in `{}`", phase.name()),
+            None => write!(to, "is of {doing}"),
+        }
+    }
+}
+
+/// The kind of time that no launch has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingWeight(Option<Phase>);
+
+impl fmt::Display for MissingWeight {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(phase) => write!(to, "has time in `{}` for this weight", phase.name()),
+            None => write!(to, "has time for this weight"),
+        }
+    }
+}
+
+/// Stacks all launches. `path` is only needed for the critical weight; `names` returns the names of external processes.
+///
+/// # Errors
+/// Fails when there is nothing to draw.
+pub fn flame<'a>(
+    forest: &Forest<'a>,
+    path: Option<&CriticalPath>,
+    names: impl Fn(TextId) -> &'a [u8],
+    options: FlameOptions,
+) -> Result<Flame<'a>, FlameError> {
+    if !forest.launches.iter().any(Launch::is_launch) {
+        return Err(FlameError::NoLaunch);
+    }
+    if options.weight == Weight::Critical && path.is_none() {
+        return Err(FlameError::NoPath);
+    }
+    let mut stacks = Stacks::default();
+    let weights = Weights::new(forest, path, options);
+    stack_launches(&mut stacks, forest, options.stacking, |stacks, own, index| {
+        if forest.launches[index].is_launch() {
+            weights.add_launch(stacks, own, index);
+        }
+    });
+    if let Some(path) = path.filter(|_| options.weight == Weight::Critical && options.phase.is_none()) {
+        for (what, time) in &path.external_wait {
+            let label = Label::ExternalWait(*what, what.process().map(&names));
+            let external_wait = stacks.box_above(None, label);
+            stacks.add(external_wait, time.0);
+        }
+    }
+    finish(stacks, options).ok_or(FlameError::NoWeight(MissingWeight(options.phase)))
+}
+
+/// Stacks the samples of processes on top of their phases, including processes that existed before the recording.
+///
+/// # Errors
+/// Fails when there is nothing to draw.
+pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOptions) -> Result<Flame<'a>, FlameError> {
+    if samples.is_empty() {
+        return Err(FlameError::NoSamples);
+    }
+    let mut stacks = Stacks::default();
+    // The box of each launch.
+    let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
+    stack_launches(&mut stacks, forest, options.stacking, |_, own, index| {
+        boxes[index] = Some(own);
+    });
+    let is_waiting = options.weight == Weight::OffCpu;
+    for sample in samples.iter().filter(|sample| sample.is_waiting == is_waiting) {
+        if options.phase.is_some_and(|phase| sample.phase != Some(phase)) {
+            continue;
+        }
+        let mut at = boxes[sample.launch];
+        if options.stacking != Stacking::Caller {
+            at = Some(stacks.box_above(at, sample.phase.map_or(Label::UnknownPhase, Label::Phase)));
+        }
+        for label in labels(forest.frames(Some(sample.stack))) {
+            at = Some(stacks.box_above(at, without_line(label)));
+        }
+        if let Some(at) = at {
+            stacks.add(at, sample.span.0);
+        }
+    }
+    let missing = MissingSample { is_waiting, phase: options.phase };
+    finish(stacks, options).ok_or(FlameError::NoSampleThere(missing))
+}
+
+/// Creates a box for each process, parents first, and calls `visit` with it.
+fn stack_launches<'a>(
+    stacks: &mut Stacks<'a>,
+    forest: &Forest<'a>,
+    stacking: Stacking,
+    mut visit: impl FnMut(&mut Stacks<'a>, u32, usize),
+) {
+    // The box of each launch.
+    let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
+    for step in forest.walk_all() {
+        let index = step.index;
+        let mut at = forest.parent(index).and_then(|parent| boxes[parent]);
+        match stacking {
+            Stacking::Tree => {}
+            Stacking::Command => at = None,
+            Stacking::Caller => {
+                for label in requesting_frames(forest, index) {
+                    at = Some(stacks.box_above(at, label));
+                }
+            }
+        }
+        let own = stacks.box_above(at, Label::Program(*forest.launches[index].command));
+        boxes[index] = Some(own);
+        visit(stacks, own, index);
+    }
+}
+
+/// Returns the flame graph. `None` when there is nothing to draw.
+fn finish(stacks: Stacks<'_>, options: FlameOptions) -> Option<Flame<'_>> {
+    let nodes = stacks.finish();
+    let total = nodes.iter().map(|node| node.own).sum();
+    (total > 0).then_some(Flame { options, nodes, total })
+}
+
+/// Returns the frames that requested a launch, from the outermost inwards. If the parent is a fork
+/// without an exec, leaves out the frames that it shares with its own parent's call chain, because
+/// their boxes already exist below.
+fn requesting_frames<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a>> + use<'a> {
+    let own = call_chain(forest, index);
+    let birth = forest.launches[index].birth();
+    let forked_parent =
+        forest.parent(index).filter(|parent| birth.is_some_and(|birth| forest.command_at(*parent, birth).forked));
+    let before = forked_parent.map(|parent| call_chain(forest, parent)).unwrap_or_default();
+    let shared = own.iter().zip(&before).take_while(|(own, before)| own == before).count();
+    own.into_iter().skip(shared)
+}
+
+/// Returns the whole call chain of a launch from the outermost frame inwards. It is the chain of
+/// the script if known, otherwise that of the machine code.
+fn call_chain<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
+    let inline_script = forest.launcher(index).and_then(command_of);
+    let mut labels = labels(forest.frames(forest.launches[index].best_stack()));
+    for label in &mut labels {
+        if let (Label::Frame(frame), Some(script)) = (&*label, inline_script)
+            && frame.language.is_script()
+            && frame.file.is_none()
+        {
+            *label = Label::InlineScript(script, frame.line);
+        }
+    }
+    labels
+}
+
+fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {
+    let mut labels: Vec<Label<'_>> = frames.by_ref().map(|frame| Label::Frame(merge_calls(frame))).collect();
+    if frames.is_truncated() {
+        labels.push(Label::Truncated);
+    }
+    labels.reverse();
+    labels
+}
+
+/// Removes the line from a label with a function, because the samples of one function have
+/// different lines.
+fn without_line(label: Label<'_>) -> Label<'_> {
+    match label {
+        Label::Frame(frame) if frame.function.is_some() => Label::Frame(Frame { line: None, ..frame }),
+        label => label,
+    }
+}
+
+/// Removes what distinguishes several calls in one function: the address of the call, and whether
+/// the function was inlined.
+fn merge_calls(frame: Frame<'_>) -> Frame<'_> {
+    let is_named_code = !frame.language.is_script() && frame.function.is_some();
+    Frame { address: frame.address.filter(|_| !is_named_code), is_inlined: false, ..frame }
+}
+
+/// Maximum number of levels. Chains of launches may be 100,000 deep, which cannot be drawn.
+pub const MAX_LEVELS: u32 = 400;
+
+/// A box.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'a> {
+    /// Index of the box below.
+    pub below: Option<u32>,
+    /// The meaning of the box.
+    pub label: Label<'a>,
+    /// The weight of the box itself, without the boxes on top of it.
+    pub own: u64,
+    level: u32,
+}
+
+/// A flame graph under construction.
+#[derive(Debug, Default)]
+struct Stacks<'a> {
+    nodes: Vec<Node<'a>>,
+    /// The index of each box, by the box below and the label.
+    indexes: HashMap<(Option<u32>, Label<'a>), u32>,
+}
+
+impl<'a> Stacks<'a> {
+    /// Returns the box with this label on top of another box, or at the bottom. Creates it if
+    /// necessary.
+    fn box_above(&mut self, below: Option<u32>, label: Label<'a>) -> u32 {
+        let level = below.map_or(0, |below| self.nodes[below as usize].level + 1);
+        match below.filter(|_| level > MAX_LEVELS) {
+            Some(highest) => highest,
+            None if level == MAX_LEVELS => self.find_or_create(below, Label::AboveMaxLevel, level),
+            None => self.find_or_create(below, label, level),
+        }
+    }
+
+    fn find_or_create(&mut self, below: Option<u32>, label: Label<'a>, level: u32) -> u32 {
+        let next = self.nodes.len() as u32;
+        let index = *self.indexes.entry((below, label)).or_insert(next);
+        if index == next {
+            self.nodes.push(Node { below, label, own: 0, level });
+        }
+        index
+    }
+
+    /// Adds weight to a box.
+    fn add(&mut self, node: u32, weight: u64) {
+        self.nodes[node as usize].own += weight;
+    }
+
+    fn finish(self) -> Vec<Node<'a>> {
+        self.nodes
+    }
+}

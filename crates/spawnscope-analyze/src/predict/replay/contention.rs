@@ -1,0 +1,258 @@
+//! Computes how much CPU time runnable threads lost to something that was not recorded. While
+//! recorded threads used all CPUs, nothing counts as lost, because the replay reproduces such waits.
+//! If no recorded thread used a CPU although threads were runnable, an unrecorded process used that
+//! CPU, or the CPU was waking from idle, or the scheduler had not assigned it yet. This time was lost
+//! to all runnable threads together.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+
+use crate::model::timeline::{ThreadIndex, Timelines, beginning};
+use spawnscope_data::event::{LeftCpu, Nanos};
+use spawnscope_data::rows::SliceRow;
+
+/// The time lost after each slice.
+#[derive(Clone, Debug)]
+pub(super) struct Contention {
+    /// Nanoseconds lost after each slice; `u32::MAX` if the number is in `large`.
+    lost: Vec<u32>,
+    /// Losses that do not fit into `lost`, by slice index.
+    large: HashMap<u32, Nanos>,
+}
+
+impl Contention {
+    pub(super) fn new(timelines: &Timelines, cpus: u32) -> Contention {
+        let mut sweep = Sweep::new(timelines, cpus);
+        let mut contention = Contention { lost: vec![0; timelines.slice_count()], large: HashMap::new() };
+        // For each slice whose thread is waiting, the loss at the start of the wait. There are few
+        // at a time.
+        let mut loss_at_start: BTreeMap<u32, f64> = BTreeMap::new();
+        while let Some(event) = sweep.next() {
+            match event.transition() {
+                Transition::StartsWaiting => {
+                    loss_at_start.insert(event.slice(), sweep.loss.at(event.at()));
+                }
+                Transition::StopsWaiting => {
+                    let sum = sweep.loss.at(event.at()) - loss_at_start.remove(&event.slice()).unwrap_or_default();
+                    contention.set_lost(event.slice(), Nanos(sum.round().max(0.0) as u64));
+                }
+                Transition::StartsRunning | Transition::StopsRunning => {}
+            }
+        }
+        contention
+    }
+
+    /// Returns how much time the thread of a slice lost while it was runnable after the slice.
+    pub(super) fn lost(&self, slice: u32) -> Nanos {
+        match self.lost[slice as usize] {
+            u32::MAX => self.large.get(&slice).copied().unwrap_or_default(),
+            lost => Nanos(u64::from(lost)),
+        }
+    }
+
+    fn set_lost(&mut self, slice: u32, lost: Nanos) {
+        self.lost[slice as usize] = u32::try_from(lost.0).unwrap_or(u32::MAX);
+        if self.lost[slice as usize] == u32::MAX {
+            self.large.insert(slice, lost);
+        }
+    }
+}
+
+/// How much time a thread would have lost if it had been runnable from the start: the sum up to the
+/// last change of the rate, and the rate since then.
+#[derive(Clone, Copy, Debug, Default)]
+struct Loss {
+    /// Time of the last change.
+    at: Nanos,
+    /// Nanoseconds lost up to `at`.
+    sum: f64,
+    /// Nanoseconds lost per nanosecond since `at`: 0 to 1.
+    rate: f64,
+}
+
+impl Loss {
+    fn at(&self, at: Nanos) -> f64 {
+        self.sum + self.rate * at.since(self.at).0 as f64
+    }
+
+    fn change(&mut self, at: Nanos, rate: f64) {
+        if rate != self.rate {
+            let sum = self.at(at);
+            *self = Loss { at, sum, rate };
+        }
+    }
+}
+
+/// A change of a thread's state. Changes at the same instant happen in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transition {
+    StopsRunning,
+    StartsRunning,
+    StopsWaiting,
+    StartsWaiting,
+}
+
+/// A transition of a thread, packed into one number that sorts by time, by transition, and by
+/// thread, because there are several per slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event(u128);
+
+impl Event {
+    const THREAD_BIT: u32 = 32;
+    const TRANSITION_BIT: u32 = 64;
+    const AT_BIT: u32 = 66;
+    /// The largest instant that can be encoded, more than a century.
+    const MAX_AT: u64 = u64::MAX >> 2;
+
+    fn new(at: Nanos, transition: Transition, thread: ThreadIndex, slice: u32) -> Event {
+        Event(
+            u128::from(at.0.min(Event::MAX_AT)) << Event::AT_BIT
+                | (transition as u128) << Event::TRANSITION_BIT
+                | u128::from(thread) << Event::THREAD_BIT
+                | u128::from(slice),
+        )
+    }
+
+    fn at(self) -> Nanos {
+        Nanos((self.0 >> Event::AT_BIT) as u64)
+    }
+
+    fn transition(self) -> Transition {
+        match self.0 >> Event::TRANSITION_BIT & 3 {
+            0 => Transition::StopsRunning,
+            1 => Transition::StartsRunning,
+            2 => Transition::StopsWaiting,
+            _ => Transition::StartsWaiting,
+        }
+    }
+
+    fn thread(self) -> ThreadIndex {
+        (self.0 >> Event::THREAD_BIT) as ThreadIndex
+    }
+
+    fn slice(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// Iterates over the events of all threads by time. Keeps only the events of the current slices in
+/// memory, because the events of a complete recording would need more memory than its slices.
+struct Sweep<'t> {
+    timelines: &'t Timelines,
+    cpus: i64,
+    /// Threads that have not started, in descending order of their start.
+    not_started: Vec<(Nanos, ThreadIndex)>,
+    pending: BinaryHeap<Reverse<Event>>,
+    /// For each thread, the index of its next slice.
+    next: Vec<u32>,
+    running: i64,
+    waiting: i64,
+    loss: Loss,
+}
+
+impl Sweep<'_> {
+    fn new(timelines: &Timelines, cpus: u32) -> Sweep<'_> {
+        let threads = 0..timelines.threads.len() as ThreadIndex;
+        let mut not_started: Vec<(Nanos, ThreadIndex)> =
+            threads.filter_map(|thread| Some((beginning(&timelines.slices(thread).get(0)?), thread))).collect();
+        not_started.sort_unstable_by_key(|first| Reverse(*first));
+        Sweep {
+            timelines,
+            cpus: i64::from(cpus),
+            not_started,
+            pending: BinaryHeap::new(),
+            next: vec![0; timelines.threads.len()],
+            running: 0,
+            waiting: 0,
+            loss: Loss::default(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        loop {
+            let next = self.pending.peek().map(|Reverse(event)| event.at());
+            let started = self.not_started.pop_if(|(at, _)| next.is_none_or(|next| *at <= next));
+            let Some((_, thread)) = started else { break };
+            self.open(thread);
+        }
+        let Reverse(event) = self.pending.pop()?;
+        match event.transition() {
+            Transition::StopsRunning => self.running -= 1,
+            Transition::StartsRunning => self.running += 1,
+            Transition::StopsWaiting => self.waiting -= 1,
+            Transition::StartsWaiting => self.waiting += 1,
+        }
+        let free = (self.cpus - self.running).clamp(0, self.waiting.max(0));
+        let rate = if self.waiting > 0 { free as f64 / self.waiting as f64 } else { 0.0 };
+        self.loss.change(event.at(), rate);
+        // CPU clocks differ: the next slice may start slightly before the previous one ends.
+        let thread = event.thread();
+        let is_last_opened =
+            self.timelines.slices(thread).indices().start + self.next[thread as usize] == event.slice() + 1;
+        if is_last_opened && event.transition() != Transition::StartsRunning {
+            self.open(thread);
+        }
+        Some(event)
+    }
+
+    /// Adds the events of the next slice of a thread, skipping slices without events.
+    fn open(&mut self, thread: ThreadIndex) {
+        let slices = self.timelines.slices(thread);
+        while let Some(slice) = slices.get(self.next[thread as usize] as usize) {
+            let index = slices.indices().start + self.next[thread as usize];
+            self.next[thread as usize] += 1;
+            let ran = slice.on_span.is_some_and(|span| span.0 > 0);
+            let ran = ran.then(|| (beginning(&slice), slice.off));
+            let waited = runnable(&slice).filter(|(from, to)| from < to);
+            let mut push = |at, transition| {
+                let event = Event::new(at, transition, thread, index);
+                self.pending.push(Reverse(event));
+            };
+            if let Some((from, to)) = ran {
+                push(from, Transition::StartsRunning);
+                push(to, Transition::StopsRunning);
+            }
+            if let Some((from, to)) = waited {
+                push(from, Transition::StartsWaiting);
+                push(to, Transition::StopsWaiting);
+            }
+            if ran.or(waited).is_some() {
+                return;
+            }
+        }
+    }
+}
+
+/// Returns the interval after a slice in which its thread was runnable but had no CPU.
+pub(crate) fn runnable(slice: &SliceRow) -> Option<(Nanos, Nanos)> {
+    let off_span = slice.off_span?;
+    let blocked = match slice.reason {
+        LeftCpu::Ended => return None,
+        LeftCpu::Created | LeftCpu::Preempted => Nanos(0),
+        _ => slice.wake_span.unwrap_or(off_span).min(off_span),
+    };
+    Some((Nanos(slice.off.0 + blocked.0), Nanos(slice.off.0 + off_span.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_sorted_by_time_then_transition_then_thread() {
+        let all = [
+            (4, Transition::StartsWaiting, u32::MAX, u32::MAX),
+            (5, Transition::StopsRunning, u32::MAX, 0),
+            (5, Transition::StartsRunning, 1, u32::MAX),
+            (5, Transition::StopsWaiting, 0, 7),
+            (5, Transition::StartsWaiting, 0, 6),
+            (5, Transition::StartsWaiting, 0, 7),
+            (5, Transition::StartsWaiting, 1, 0),
+            (Event::MAX_AT, Transition::StopsRunning, 0, 0),
+        ];
+        let events = all.map(|(at, transition, thread, slice)| Event::new(Nanos(at), transition, thread, slice));
+        assert!(events.is_sorted());
+        let parts = events.map(|event| (event.at().0, event.transition(), event.thread(), event.slice()));
+        assert_eq!(parts, all);
+    }
+}

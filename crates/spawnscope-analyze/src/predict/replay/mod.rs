@@ -1,0 +1,153 @@
+//! The replay: simulates the recorded threads on simulated CPUs. A replay without changes must
+//! reproduce the measured wall; the difference is the replay error. `write` turns slices into
+//! programs, each step of which belongs to an `activity`; `simulate` runs the programs.
+
+pub mod activity;
+mod contention;
+mod delayed;
+mod history;
+mod launch_overhead;
+pub mod program;
+mod reaps;
+pub mod simulate;
+pub mod steps;
+mod turns;
+mod write;
+
+pub(crate) use contention::runnable;
+
+use crate::model::timeline::{Timelines, root_of};
+use crate::model::tree::Forest;
+use crate::path::critical_path::CriticalPath;
+use history::History;
+use program::{Programs, Script};
+use simulate::{Machine, simulate, simulate_and_watch};
+use spawnscope_data::event::{Constant, Nanos};
+use spawnscope_data::parallel;
+use spawnscope_data::rows::Recording;
+
+/// Maximum replay error of a reliable replay, as a share of the wall. With a larger error, too much
+/// is missing from the recording.
+const MAX_ERROR: f64 = 0.5;
+
+/// Maximum overhead of recording per launch or exec, in nanoseconds. The overhead is 5 to 30 us, so
+/// a larger measurement was disturbed.
+const MAX_OVERHEAD_NS: f64 = 60_000.0;
+
+/// Whether causes and predictions may rely on a replay with this error.
+#[must_use]
+pub fn is_reliable(error: f64) -> bool {
+    error.abs() < MAX_ERROR
+}
+
+/// Returns the reason why a replay with this error is not reliable, without a full stop.
+#[must_use]
+pub fn unreliable_text(error: f64) -> String {
+    let percent = 100.0 * error;
+    format!("the replay error is {percent:+.1} %: the recording is too incomplete")
+}
+
+/// A recording prepared for replay.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The programs of all threads.
+    pub programs: Programs,
+    /// Number of CPUs that the command could use.
+    pub cpus: u32,
+    /// The measured wall.
+    pub measured: Nanos,
+    /// The wall of the unchanged replay.
+    pub unchanged: Nanos,
+    /// The wall of the unchanged replay without the overhead of recording.
+    pub unrecorded: Nanos,
+}
+
+/// The parameters of a replay, taken from the recording: the CPUs, the wall, and measured costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameters {
+    /// Number of CPUs that the command could use.
+    pub cpus: u32,
+    /// The measured wall, from the start of the command to its end.
+    pub wall: Nanos,
+    /// Duration of a parent's page fault after a fork, in nanoseconds. 0 if unknown.
+    pub fault_ns: f64,
+    /// Overhead of recording per system call, in nanoseconds. 0 if unknown.
+    pub call_ns: f64,
+    /// Overhead of recording per launch, in nanoseconds. 0 if unknown.
+    pub launch_ns: f64,
+    /// Overhead of recording per exec, in nanoseconds. 0 if unknown.
+    pub exec_ns: f64,
+}
+
+/// Returns the overhead of a launch or exec, or zero if its measurement was disturbed.
+fn plausible_or_zero(overhead_ns: f64) -> f64 {
+    if overhead_ns <= MAX_OVERHEAD_NS { overhead_ns } else { 0.0 }
+}
+
+impl Parameters {
+    /// Returns the parameters for a recording. `None` if the recording has not ended.
+    #[must_use]
+    pub fn of(recording: &Recording) -> Option<Parameters> {
+        Some(Parameters {
+            cpus: recording.info.usable_cpus(),
+            wall: recording.info.wall?,
+            fault_ns: measured_or_zero(recording, Constant::ReuseFault),
+            call_ns: measured_or_zero(recording, Constant::RecordedCall),
+            launch_ns: plausible_or_zero(measured_or_zero(recording, Constant::RecordedLaunch)),
+            exec_ns: plausible_or_zero(measured_or_zero(recording, Constant::RecordedExec)),
+        })
+    }
+}
+
+fn measured_or_zero(recording: &Recording, what: Constant) -> f64 {
+    let measured = recording.calibration.iter().find(|row| row.what == what);
+    measured.map(|row| row.ns).unwrap_or_default()
+}
+
+impl Replay {
+    /// Prepares a recording and replays it without changes. `None` without a command, whose end is
+    /// the end of the wall.
+    #[must_use]
+    pub fn new(forest: &Forest<'_>, timelines: &Timelines, parameters: &Parameters) -> Option<Replay> {
+        let root = root_of(forest)?;
+        let start = forest.launches[root as usize].instants.created.get().unwrap_or_default();
+        let window = (start, Nanos(start.0 + parameters.wall.0));
+        let programs = write::write(forest, timelines, parameters, root, window);
+        let machine = Machine::with_cpus(parameters.cpus);
+        let has_no_overhead = [parameters.call_ns, parameters.launch_ns, parameters.exec_ns] == [0.0; 3];
+        let (unrecorded, unchanged) = parallel::join(
+            || (!has_no_overhead).then(|| simulate(&programs, &machine.unrecorded())),
+            || simulate(&programs, &machine),
+        );
+        Some(Replay {
+            unchanged,
+            unrecorded: unrecorded.unwrap_or(unchanged),
+            programs,
+            cpus: parameters.cpus,
+            measured: parameters.wall,
+        })
+    }
+
+    /// Returns the wall with another number of CPUs.
+    #[must_use]
+    pub fn with_cpus(&self, cpus: u32) -> Nanos {
+        simulate(&self.programs, &Machine::with_cpus(cpus))
+    }
+
+    /// Returns the replay error as a share of the measured wall: 0.02 means that the replay is 2 %
+    /// too long, a negative value that it is too short.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        let measured = self.measured.0.max(1) as f64;
+        (self.unchanged.0 as f64 - measured) / measured
+    }
+}
+
+/// Replays programs and returns their critical path.
+#[must_use]
+pub fn critical_path_of(script: impl Script, machine: &Machine, launches: usize) -> CriticalPath {
+    let (launch_of, last) = (script.launch_of().to_vec(), script.last());
+    let mut history = History::new(launch_of.len());
+    let end = simulate_and_watch(script, machine, &mut history);
+    history.critical_path(launches, &launch_of, last, end)
+}

@@ -1,0 +1,104 @@
+//! Programs: the steps of each recorded thread, without the times at which they happened.
+
+use std::ops::Range;
+
+use super::steps::{Step, Steps, Token};
+use crate::model::timeline::ThreadIndex;
+
+/// The programs of all threads, in one allocation, because there are several steps per launch.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    steps: Steps,
+    /// End of the steps of each thread. They start at the end of the previous thread.
+    ends: Vec<u32>,
+    /// The launch that each thread belongs to.
+    pub launch_of: Vec<u32>,
+    /// For each token, whether it is signalled from the start.
+    pub signalled_at_start: Vec<bool>,
+    /// The threads that exist at the start. The first thread of the command comes first.
+    pub roots: Vec<ThreadIndex>,
+    /// The thread whose end is the end of the wall.
+    pub last: ThreadIndex,
+}
+
+impl Programs {
+    /// Creates programs without steps for these threads.
+    #[must_use]
+    pub fn new(launch_of: Vec<u32>, token_count: Token, roots: Vec<ThreadIndex>, last: ThreadIndex) -> Programs {
+        Programs {
+            steps: Steps::default(),
+            ends: Vec::with_capacity(launch_of.len()),
+            launch_of,
+            signalled_at_start: vec![false; token_count as usize],
+            roots,
+            last,
+        }
+    }
+
+    /// Adds the program of the next thread. `write` appends its steps.
+    pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps)) {
+        write(&mut self.steps);
+        self.ends.push(self.steps.len() as u32);
+    }
+
+    /// Returns the steps of a thread.
+    pub fn steps_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Step> + '_ {
+        self.range(thread).map(|index| self.steps.get(index))
+    }
+
+    /// Returns the step of a thread at an index.
+    pub(crate) fn step(&self, thread: ThreadIndex, index: usize) -> Option<Step> {
+        self.range(thread).nth(index).map(|index| self.steps.get(index))
+    }
+
+    fn range(&self, thread: ThreadIndex) -> Range<usize> {
+        let start = thread.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        start as usize..self.ends[thread as usize] as usize
+    }
+}
+
+/// The input of a simulation. An implementation may create the steps of a thread when the thread
+/// starts, and drop them when it ends.
+pub trait Script {
+    /// Returns the launch that each thread belongs to.
+    fn launch_of(&self) -> &[u32];
+    /// Returns, for each token, whether it is signalled from the start.
+    fn signalled_at_start(&self) -> &[bool];
+    /// Returns the threads that exist at the start.
+    fn roots(&self) -> &[ThreadIndex];
+    /// Returns the thread whose end is the end of the wall.
+    fn last(&self) -> ThreadIndex;
+    /// Notifies the script that a thread starts.
+    fn begin(&mut self, thread: ThreadIndex);
+    /// Returns a step of a running thread by its index. `None` after the last step. If `index` has
+    /// been requested, no index below `index - 1` is requested again.
+    fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step>;
+    /// Notifies the script that a thread has completed its steps.
+    fn end(&mut self, thread: ThreadIndex);
+}
+
+impl Script for &Programs {
+    fn launch_of(&self) -> &[u32] {
+        &self.launch_of
+    }
+
+    fn signalled_at_start(&self) -> &[bool] {
+        &self.signalled_at_start
+    }
+
+    fn roots(&self) -> &[ThreadIndex] {
+        &self.roots
+    }
+
+    fn last(&self) -> ThreadIndex {
+        self.last
+    }
+
+    fn begin(&mut self, _: ThreadIndex) {}
+
+    fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
+        Programs::step(self, thread, index)
+    }
+
+    fn end(&mut self, _: ThreadIndex) {}
+}

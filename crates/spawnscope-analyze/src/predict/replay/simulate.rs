@@ -1,0 +1,462 @@
+//! Simulates programs on N CPUs with a queue of events, ordered by time, and a run queue. Threads
+//! that wake up go to the front of the run queue, threads at the end of their time slice to the
+//! back. While threads only take turns, many turns are simulated at once (`turns`), so that the work
+//! depends on the number of steps, not on their durations. A `Watch` receives every change.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::mem;
+
+use super::activity::Activity;
+use super::delayed::{DelayedThreads, Forecast};
+use super::program::Script;
+use super::steps::Step;
+use super::turns::Turns;
+use crate::model::external_wait::ExternalWait;
+use crate::model::timeline::ThreadIndex;
+use spawnscope_data::event::Nanos;
+
+/// The simulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Number of CPUs.
+    pub cpus: u32,
+    /// The time slice: how long a thread keeps its CPU while other threads wait for one.
+    pub slice: Nanos,
+    /// Whether the overhead of recording is included.
+    pub is_recorded: bool,
+}
+
+/// The usual time slice of the kernel with few CPUs.
+const TIME_SLICE: Nanos = Nanos(3_000_000);
+
+impl Machine {
+    /// Returns a machine with this many CPUs and the usual time slice, including the overhead of
+    /// recording.
+    #[must_use]
+    pub fn with_cpus(cpus: u32) -> Machine {
+        Machine { cpus: cpus.max(1), slice: TIME_SLICE, is_recorded: true }
+    }
+
+    /// Returns the same machine without the overhead of recording.
+    #[must_use]
+    pub fn unrecorded(self) -> Machine {
+        Machine { is_recorded: false, ..self }
+    }
+
+    /// Returns the CPU time of a step. `None` for a step that uses no CPU.
+    fn cpu_time(&self, step: Step) -> Option<(Nanos, Activity)> {
+        match step {
+            Step::Run(span, activity) => Some((span, activity)),
+            Step::Record(span, activity) => Some((if self.is_recorded { span } else { Nanos(0) }, activity)),
+            _ => None,
+        }
+    }
+}
+
+/// Receives the changes of all threads, those of each thread in chronological order.
+pub(super) trait Watch {
+    /// A thread enters a state.
+    fn state_begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);
+    /// The thread `by` ends the wait of `thread`.
+    fn thread_woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
+    /// The thread `by` creates `thread`.
+    fn thread_created(&mut self, thread: ThreadIndex, by: ThreadIndex);
+}
+
+/// The state of a thread in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ThreadState {
+    Running(Activity),
+    /// Waits for a CPU to continue with this activity.
+    Queued(Option<Activity>),
+    /// Waits for another thread.
+    Waiting,
+    Sleeping(ExternalWait),
+}
+
+/// Ignores all changes.
+impl Watch for () {
+    fn state_begins(&mut self, _: ThreadIndex, _: Nanos, _: ThreadState) {}
+    fn thread_woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
+    fn thread_created(&mut self, _: ThreadIndex, _: ThreadIndex) {}
+}
+
+/// Simulates the programs. Returns the time at which the last thread of the command ends.
+#[must_use]
+pub fn simulate(script: impl Script, machine: &Machine) -> Nanos {
+    simulate_and_watch(script, machine, &mut ())
+}
+
+/// Simulates the programs and reports every change to `watch`. Returns the same time as
+/// [`simulate`].
+pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: &mut impl Watch) -> Nanos {
+    let mut simulation = Simulation::new(script, machine, watch);
+    for root in simulation.script.roots().to_vec() {
+        simulation.script.begin(root);
+        simulation.ready.push_back(root);
+    }
+    simulation.fill_cpus();
+    while let Some((at, event)) = simulation.next_event() {
+        if matches!(event, Event::DelayEnds(forecast) if !simulation.delayed.is_valid(forecast)) {
+            continue;
+        }
+        simulation.now = at;
+        simulation.delayed.advance(at);
+        let mut is_turn = false;
+        match event {
+            Event::Ready(thread) => simulation.become_ready(thread),
+            Event::StretchEnds(thread) => is_turn = simulation.end_stretch(thread),
+            Event::DelayEnds(_) => simulation.release_delayed(),
+        }
+        if simulation.ended {
+            break;
+        }
+        simulation.fill_cpus();
+        simulation.count_turn(is_turn);
+    }
+    simulation.now
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A thread becomes runnable.
+    Ready(ThreadIndex),
+    /// The time slice of a thread on a CPU, or its CPU time for a step, ends.
+    StretchEnds(ThreadIndex),
+    /// The first delayed thread has lost all its time, if this forecast is still valid.
+    DelayEnds(Forecast),
+}
+
+/// An event with a number for its order: the upper half is the time, the lower half the order of
+/// creation among events at the same time.
+type Ordered<T> = Reverse<(u128, T)>;
+
+fn time_of(order: u128) -> Nanos {
+    Nanos((order >> u64::BITS) as u64)
+}
+
+/// The state of a token: the waiting thread, or one of two numbers that no thread has. It is small
+/// because there may be millions of tokens.
+#[derive(Clone, Copy, PartialEq)]
+struct Signal(ThreadIndex);
+
+impl Signal {
+    /// No thread waits for the token, and it has not been signalled.
+    const NONE: Signal = Signal(ThreadIndex::MAX);
+    /// The token was signalled before a thread waited for it.
+    const SIGNALLED: Signal = Signal(ThreadIndex::MAX - 1);
+
+    fn sleeper(self) -> Option<ThreadIndex> {
+        (self != Signal::NONE && self != Signal::SIGNALLED).then_some(self.0)
+    }
+}
+
+/// Position of a thread in its program.
+#[derive(Clone, Copy, Default)]
+#[repr(C, packed(4))]
+struct ProgramPosition {
+    /// Index of the next step.
+    position: u32,
+    /// The part of the step's CPU time that is already used.
+    done: Nanos,
+}
+
+impl ProgramPosition {
+    /// Returns the position after a step.
+    fn after(position: u32) -> ProgramPosition {
+        ProgramPosition { position: position + 1, done: Nanos(0) }
+    }
+}
+
+struct Simulation<'p, S, W> {
+    script: S,
+    machine: &'p Machine,
+    watch: &'p mut W,
+    now: Nanos,
+    /// The ends of stretches of the threads on CPUs.
+    stretch_ends: BinaryHeap<Ordered<ThreadIndex>>,
+    /// All other events.
+    events: BinaryHeap<Ordered<Event>>,
+    /// Number of events created so far.
+    created: u64,
+    next: Vec<ProgramPosition>,
+    signals: Vec<Signal>,
+    ready: VecDeque<ThreadIndex>,
+    delayed: DelayedThreads,
+    free_cpus: u32,
+    /// Number of turns since the last change of another kind.
+    turns: usize,
+    ended: bool,
+}
+
+impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
+    fn new(script: S, machine: &'p Machine, watch: &'p mut W) -> Simulation<'p, S, W> {
+        Simulation {
+            machine,
+            watch,
+            now: Nanos(0),
+            stretch_ends: BinaryHeap::new(),
+            events: BinaryHeap::new(),
+            created: 0,
+            next: vec![ProgramPosition::default(); script.launch_of().len()],
+            signals: script
+                .signalled_at_start()
+                .iter()
+                .map(|signalled_at_start| if *signalled_at_start { Signal::SIGNALLED } else { Signal::NONE })
+                .collect(),
+            ready: VecDeque::new(),
+            delayed: DelayedThreads::default(),
+            free_cpus: machine.cpus,
+            turns: 0,
+            ended: false,
+            script,
+        }
+    }
+
+    /// Removes the next event.
+    fn next_event(&mut self) -> Option<(Nanos, Event)> {
+        let [stretch_end, other] = [
+            self.stretch_ends.peek().map(|Reverse((order, _))| order),
+            self.events.peek().map(|Reverse((order, _))| order),
+        ];
+        if stretch_end.is_some_and(|order| other.is_none_or(|other| order < other)) {
+            let Reverse((order, thread)) = self.stretch_ends.pop()?;
+            return Some((time_of(order), Event::StretchEnds(thread)));
+        }
+        let Reverse((order, event)) = self.events.pop()?;
+        Some((time_of(order), event))
+    }
+
+    /// Returns the number for the order of a new event at `at`.
+    fn order(&mut self, at: Nanos) -> u128 {
+        self.created += 1;
+        u128::from(at.0) << u64::BITS | u128::from(self.created)
+    }
+
+    fn schedule(&mut self, at: Nanos, event: Event) {
+        let order = self.order(at);
+        self.events.push(Reverse((order, event)));
+    }
+
+    fn after(&self, span: Nanos) -> Nanos {
+        Nanos(self.now.0.saturating_add(span.0))
+    }
+
+    /// Counts a turn. If every thread had one since the last other change, threads take turns until
+    /// the next other change, and most of these turns are simulated at once.
+    fn count_turn(&mut self, is_turn: bool) {
+        self.turns = if is_turn { self.turns + 1 } else { 0 };
+        if self.turns > self.stretch_ends.len() + self.ready.len() {
+            self.turns = 0;
+            self.skip_turns();
+        }
+    }
+
+    /// Skips as many turns as possible: up to the next event of another kind, or the end of a step.
+    fn skip_turns(&mut self) {
+        let running = self.stretch_ends.iter().map(|Reverse((_, thread))| thread);
+        let threads: Vec<ThreadIndex> = running.chain(&self.ready).copied().collect();
+        let horizon = self.events.peek().map_or(Nanos(u64::MAX), |Reverse((order, _))| time_of(*order));
+        let (slice, cpus) = (self.machine.slice, self.stretch_ends.len());
+        let mut turns = Turns::new(slice, cpus, threads.len() - cpus, horizon.since(self.now));
+        for thread in &threads {
+            turns.limit(self.left_of_step(*thread));
+        }
+        let Some((passed, used)) = turns.skipped() else { return };
+        for (index, thread) in threads.into_iter().enumerate() {
+            let activity = self.next_activity(thread);
+            let running = activity.map_or(ThreadState::Queued(None), ThreadState::Running);
+            self.next[thread as usize].done.0 += used.0;
+            if used < passed {
+                self.watch.state_begins(thread, self.now, running);
+                self.watch.state_begins(thread, self.after(used), ThreadState::Queued(activity));
+                if index < cpus {
+                    self.watch.state_begins(thread, self.after(passed), running);
+                }
+            }
+        }
+        self.now = self.after(passed);
+        self.delayed.advance(self.now);
+        // The ends keep their order, also among those at the same time.
+        for Reverse((order, thread)) in mem::take(&mut self.stretch_ends).into_sorted_vec().into_iter().rev() {
+            let order = self.order(Nanos(time_of(order).0.saturating_add(passed.0)));
+            self.stretch_ends.push(Reverse((order, thread)));
+        }
+    }
+
+    /// Returns the CPU time that a thread has not used of its step yet.
+    fn left_of_step(&mut self, thread: ThreadIndex) -> Nanos {
+        let ProgramPosition { position, done } = self.next[thread as usize];
+        let step = self.script.step(thread, position as usize);
+        step.and_then(|step| self.machine.cpu_time(step)).map_or(Nanos(0), |(span, _)| span.since(done))
+    }
+
+    /// Assigns free CPUs to ready threads. The remaining CPUs count as unused for delayed threads.
+    fn fill_cpus(&mut self) {
+        while self.free_cpus > 0
+            && let Some(thread) = self.ready.pop_front()
+        {
+            self.free_cpus -= 1;
+            self.continue_thread(thread);
+        }
+        if let Some((at, forecast)) = self.delayed.set_free_cpus(self.now, u64::from(self.free_cpus)) {
+            self.schedule(at, Event::DelayEnds(forecast));
+        }
+    }
+
+    /// Makes the delayed threads ready that have lost all their time.
+    fn release_delayed(&mut self) {
+        while let Some(thread) = self.delayed.pop() {
+            self.ready.push_front(thread);
+        }
+    }
+
+    /// Makes a thread ready, unless it must lose time first.
+    fn become_ready(&mut self, thread: ThreadIndex) {
+        self.queue(thread);
+        if !self.delay_if_loss(thread) {
+            self.ready.push_front(thread);
+        }
+    }
+
+    /// Reports that a thread waits for a CPU.
+    fn queue(&mut self, thread: ThreadIndex) {
+        let activity = self.next_activity(thread);
+        self.watch.state_begins(thread, self.now, ThreadState::Queued(activity));
+    }
+
+    /// Returns the index of the next step of a thread.
+    fn position(&self, thread: ThreadIndex) -> usize {
+        self.next[thread as usize].position as usize
+    }
+
+    /// Advances a thread to its next step.
+    fn advance(&mut self, thread: ThreadIndex) {
+        self.next[thread as usize] = ProgramPosition::after(self.next[thread as usize].position);
+    }
+
+    /// Returns the activity with which a thread will continue on a CPU.
+    fn next_activity(&mut self, thread: ThreadIndex) -> Option<Activity> {
+        match self.script.step(thread, self.position(thread))? {
+            Step::Run(_, activity)
+            | Step::Record(_, activity)
+            | Step::Lose(_, activity)
+            | Step::Wait(_, activity, _)
+            | Step::Sleep(_, activity, _) => Some(activity),
+            Step::Wake(_) | Step::Spawn(_) => None,
+        }
+    }
+
+    /// Delays a thread if its next step is a loss. Returns whether it does.
+    fn delay_if_loss(&mut self, thread: ThreadIndex) -> bool {
+        let Some(Step::Lose(span, _)) = self.script.step(thread, self.position(thread)) else {
+            return false;
+        };
+        self.advance(thread);
+        self.delayed.push(thread, span);
+        true
+    }
+
+    /// Skips the loss after a wait, because a thread that did not block has no wake-up delay.
+    fn skip_loss(&mut self, thread: ThreadIndex) {
+        let next = self.script.step(thread, self.position(thread) + 1);
+        self.next[thread as usize].position += u32::from(matches!(next, Some(Step::Lose(..))));
+    }
+
+    /// Handles the end of a time slice or of the CPU time of a step. At the end of a time slice, a
+    /// waiting thread gets the CPU. Returns whether it is the end of a time slice only.
+    fn end_stretch(&mut self, thread: ThreadIndex) -> bool {
+        let has_more = self.left_of_step(thread) > Nanos(0);
+        if has_more && !self.ready.is_empty() {
+            self.free_cpus += 1;
+            self.queue(thread);
+            self.ready.push_back(thread);
+        } else {
+            self.continue_thread(thread);
+        }
+        has_more
+    }
+
+    /// Executes the steps of a thread until one of them takes time.
+    fn continue_thread(&mut self, thread: ThreadIndex) {
+        loop {
+            let ProgramPosition { position, done } = self.next[thread as usize];
+            let Some(step) = self.script.step(thread, position as usize) else {
+                self.free_cpus += 1;
+                self.ended |= thread == self.script.last();
+                return self.script.end(thread);
+            };
+            if let Some((span, activity)) = self.machine.cpu_time(step) {
+                if done < span {
+                    self.watch.state_begins(thread, self.now, ThreadState::Running(activity));
+                    return self.run(thread, span.since(done));
+                }
+            } else if !self.execute(thread, step) {
+                return;
+            }
+            self.next[thread as usize] = ProgramPosition::after(position);
+        }
+    }
+
+    /// Runs a thread for at most one time slice.
+    fn run(&mut self, thread: ThreadIndex, left: Nanos) {
+        let span = left.min(self.machine.slice);
+        self.next[thread as usize].done.0 += span.0;
+        let order = self.order(self.after(span));
+        self.stretch_ends.push(Reverse((order, thread)));
+    }
+
+    /// Executes a step that uses no CPU time. Returns whether the thread continues at once.
+    fn execute(&mut self, thread: ThreadIndex, step: Step) -> bool {
+        match step {
+            Step::Wake(token) => {
+                let signal = &mut self.signals[token as usize];
+                match signal.sleeper() {
+                    Some(sleeper) => {
+                        self.watch.thread_woken(sleeper, thread);
+                        self.become_ready(sleeper);
+                    }
+                    None => *signal = Signal::SIGNALLED,
+                }
+                true
+            }
+            Step::Spawn(child) => {
+                self.script.begin(child);
+                self.watch.thread_created(child, thread);
+                self.queue(child);
+                if !self.delay_if_loss(child) {
+                    self.ready.push_back(child);
+                }
+                true
+            }
+            Step::Wait(token, ..) => {
+                let signal = &mut self.signals[token as usize];
+                if *signal == Signal::SIGNALLED {
+                    self.skip_loss(thread);
+                    return true;
+                }
+                *signal = Signal(thread);
+                self.block(thread, ThreadState::Waiting);
+                false
+            }
+            Step::Sleep(span, _, external_wait) => {
+                self.schedule(self.after(span), Event::Ready(thread));
+                self.block(thread, ThreadState::Sleeping(external_wait));
+                false
+            }
+            Step::Lose(_, activity) => {
+                self.watch.state_begins(thread, self.now, ThreadState::Queued(Some(activity)));
+                self.free_cpus += 1;
+                !self.delay_if_loss(thread)
+            }
+            Step::Run(..) | Step::Record(..) => true,
+        }
+    }
+
+    fn block(&mut self, thread: ThreadIndex, state: ThreadState) {
+        self.watch.state_begins(thread, self.now, state);
+        self.free_cpus += 1;
+        self.advance(thread);
+    }
+}

@@ -1,0 +1,191 @@
+//! Steps of a thread: run for a while, wake a thread, wait for another thread. Most steps have an
+//! activity, the launch and phase that they belong to, by which adjustments select them. Sequences
+//! of steps are packed into a third of the memory, because a recording has about twenty steps per
+//! launch, which stay in memory while changes are tried.
+
+use super::activity::{Activity, Stage};
+use crate::model::external_wait::ExternalWait;
+use crate::model::timeline::ThreadIndex;
+use spawnscope_data::event::Nanos;
+
+/// Identifies one recorded wait that another recorded thread ended.
+pub type Token = u32;
+
+/// A step of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Uses a CPU for this duration.
+    Run(Nanos, Activity),
+    /// Uses a CPU for this duration, as overhead of recording.
+    Record(Nanos, Activity),
+    /// Is runnable until this much time has passed on CPUs that recorded threads do not use.
+    Lose(Nanos, Activity),
+    /// Waits until another thread signals this token. The duration is that of the recorded wait.
+    Wait(Token, Activity, Nanos),
+    /// Has an external wait of this duration.
+    Sleep(Nanos, Activity, ExternalWait),
+    /// Wakes the thread that waits for this token.
+    Wake(Token),
+    /// Creates a thread.
+    Spawn(ThreadIndex),
+}
+
+/// A sequence of steps. Steps that do not fit into a `PackedStep` are stored unpacked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steps {
+    packed: Vec<PackedStep>,
+    unpacked: Vec<Step>,
+    /// For each token, the duration of the recorded wait. Only one step waits for a token.
+    waits: Vec<u32>,
+    /// The distinct external waits, of which there are few.
+    external_waits: Vec<ExternalWait>,
+}
+
+/// A packed step. Its indices refer to the fields of `Steps`.
+#[derive(Clone, Copy, Debug)]
+struct PackedStep {
+    /// A duration, a token, a thread, or the index of the unpacked step.
+    number: u32,
+    launch: u32,
+    stage: Stage,
+    kind: StepKind,
+    /// For a sleep, the index of its external wait.
+    external_wait: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum StepKind {
+    Run,
+    Record,
+    Lose,
+    Wait,
+    Sleep,
+    Wake,
+    Spawn,
+    Unpacked,
+}
+
+impl Steps {
+    pub(super) fn len(&self) -> usize {
+        self.packed.len()
+    }
+
+    pub(super) fn push(&mut self, step: Step) {
+        let packed = self.pack(step).unwrap_or_else(|| {
+            self.unpacked.push(step);
+            PackedStep::number(StepKind::Unpacked, self.unpacked.len() as u32 - 1)
+        });
+        self.packed.push(packed);
+    }
+
+    pub(super) fn get(&self, index: usize) -> Step {
+        let packed = self.packed[index];
+        let (span, activity) = (Nanos(u64::from(packed.number)), packed.activity());
+        match packed.kind {
+            StepKind::Run => Step::Run(span, activity),
+            StepKind::Record => Step::Record(span, activity),
+            StepKind::Lose => Step::Lose(span, activity),
+            StepKind::Wait => {
+                let span = self.waits[packed.number as usize];
+                Step::Wait(packed.number, activity, Nanos(u64::from(span)))
+            }
+            StepKind::Sleep => Step::Sleep(span, activity, self.external_waits[usize::from(packed.external_wait)]),
+            StepKind::Wake => Step::Wake(packed.number),
+            StepKind::Spawn => Step::Spawn(packed.number),
+            StepKind::Unpacked => self.unpacked[packed.number as usize],
+        }
+    }
+
+    /// Packs a step. `None` when it does not fit.
+    fn pack(&mut self, step: Step) -> Option<PackedStep> {
+        match step {
+            Step::Run(span, activity) => PackedStep::span(StepKind::Run, span, activity),
+            Step::Record(span, activity) => PackedStep::span(StepKind::Record, span, activity),
+            Step::Lose(span, activity) => PackedStep::span(StepKind::Lose, span, activity),
+            Step::Wait(token, activity, span) => {
+                let span = u32::try_from(span.0).ok()?;
+                if self.waits.len() <= token as usize {
+                    self.waits.resize(token as usize + 1, 0);
+                }
+                self.waits[token as usize] = span;
+                Some(PackedStep::with_activity(StepKind::Wait, token, activity))
+            }
+            Step::Sleep(span, activity, external_wait) => {
+                let packed = PackedStep::span(StepKind::Sleep, span, activity)?;
+                let external_wait = self.number_of(external_wait)?;
+                Some(PackedStep { external_wait, ..packed })
+            }
+            Step::Wake(token) => Some(PackedStep::number(StepKind::Wake, token)),
+            Step::Spawn(thread) => Some(PackedStep::number(StepKind::Spawn, thread)),
+        }
+    }
+
+    fn number_of(&mut self, external_wait: ExternalWait) -> Option<u8> {
+        let index = self.external_waits.iter().position(|known| *known == external_wait);
+        let number = u8::try_from(index.unwrap_or(self.external_waits.len())).ok()?;
+        if index.is_none() {
+            self.external_waits.push(external_wait);
+        }
+        Some(number)
+    }
+}
+
+impl PackedStep {
+    /// Packs a step with a duration. `None` when it does not fit.
+    fn span(kind: StepKind, span: Nanos, activity: Activity) -> Option<PackedStep> {
+        Some(PackedStep::with_activity(kind, u32::try_from(span.0).ok()?, activity))
+    }
+
+    fn with_activity(kind: StepKind, number: u32, Activity { launch, stage }: Activity) -> PackedStep {
+        PackedStep { launch, stage, ..PackedStep::number(kind, number) }
+    }
+
+    fn number(kind: StepKind, number: u32) -> PackedStep {
+        PackedStep { number, launch: 0, stage: Stage::default(), kind, external_wait: 0 }
+    }
+
+    fn activity(self) -> Activity {
+        Activity { launch: self.launch, stage: self.stage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::phases::Phase;
+    use spawnscope_data::rows::TextId;
+
+    #[test]
+    fn packing_steps_does_not_change_them() {
+        let activity = Activity { launch: 7, stage: Stage::new(Phase::Load, 3) };
+        let (short, long) = (Nanos(5), Nanos(1 << 40));
+        let all = [
+            Step::Run(short, activity),
+            Step::Run(long, activity),
+            Step::Record(short, activity),
+            Step::Lose(Nanos(u64::from(u32::MAX)), activity),
+            Step::Wait(9, activity, short),
+            Step::Wait(2, activity, long),
+            Step::Sleep(short, activity, ExternalWait::Process(Some(TextId(2)))),
+            Step::Sleep(short, activity, ExternalWait::Scanner(None)),
+            Step::Sleep(long, activity, ExternalWait::Disk),
+            Step::Wake(3),
+            Step::Spawn(4),
+        ];
+        let mut steps = Steps::default();
+        all.iter().for_each(|step| steps.push(*step));
+        assert_eq!((0..steps.len()).map(|index| steps.get(index)).collect::<Vec<_>>(), all);
+        assert_eq!(size_of::<PackedStep>(), 12);
+    }
+
+    #[test]
+    fn sleeps_are_unpacked_if_there_are_too_many_external_waits() {
+        let (launch, stage) = (7, Stage::new(Phase::Run, 0));
+        let waits = (0..300).map(|name| ExternalWait::Process(Some(TextId(name))));
+        let all: Vec<Step> = waits.map(|wait| Step::Sleep(Nanos(1), Activity { launch, stage }, wait)).collect();
+        let mut steps = Steps::default();
+        all.iter().for_each(|step| steps.push(*step));
+        assert_eq!((0..steps.len()).map(|index| steps.get(index)).collect::<Vec<_>>(), all);
+        assert_eq!((steps.external_waits.len(), steps.unpacked.len()), (256, 44));
+    }
+}

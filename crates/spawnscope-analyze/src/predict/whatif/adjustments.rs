@@ -1,0 +1,239 @@
+//! The adjustments for a replay, by launch and phase: which launches are removed, how much of each
+//! phase remains, and which waits change. `apply` rewrites the programs accordingly.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::refill::Refill;
+use crate::model::launch::Launch;
+use crate::model::phases::Phase;
+use crate::model::tree::Forest;
+use crate::predict::replay::activity::{Activity, ActivityKind, Stage};
+
+/// Changes to the launches of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Adjustments {
+    /// For each launch, whether it is removed.
+    removed: Vec<bool>,
+    /// For each launch, the remaining share of each phase.
+    factors: Vec<[f32; Phase::ALL.len()]>,
+    /// For each launch, the remaining share of its supervision by the parent.
+    supervision: Vec<f32>,
+    /// Remaining share of a phase after one exec, for launches with several execs.
+    pieces: HashMap<Activity, f32>,
+    /// Remaining shares of waits for a CPU and of sleeps in `run`, for launches whose run is longer
+    /// because others were merged into it.
+    waits: HashMap<u32, [f32; 2]>,
+    /// For each launch, whether its parent waits until its exec, as after vfork.
+    pub(super) waits_for_exec: Vec<bool>,
+    /// For each launch, whether its parent reaps it at once instead of sleeping through its end.
+    pub(super) reaped_at_once: Vec<bool>,
+    /// Whether waits for a permission scanner are removed.
+    pub no_scan: bool,
+    /// The cache refill that work saves if the pause before it is removed.
+    pub(super) refill: Refill,
+    /// Uncertainty of the remaining time of all launches, in nanoseconds. It comes from costs that
+    /// were measured separately or assumed.
+    pub(super) uncertainty_ns: f64,
+    /// The new number of CPUs, if it changes.
+    pub cpus: Option<u32>,
+    /// For each launch, whether anything changes.
+    changed: Vec<bool>,
+    /// Savings that no phase factor expresses, in nanoseconds.
+    saved: HashMap<u32, f64>,
+    /// For merged launches, the launch whose saving includes theirs, because merging moves work
+    /// between them.
+    counted_with: HashMap<u32, u32>,
+}
+
+impl Adjustments {
+    /// Returns adjustments without any change.
+    #[must_use]
+    pub fn none(forest: &Forest<'_>) -> Adjustments {
+        let count = forest.launches.len();
+        Adjustments {
+            removed: vec![false; count],
+            factors: vec![[1.0; Phase::ALL.len()]; count],
+            supervision: vec![1.0; count],
+            waits_for_exec: vec![false; count],
+            reaped_at_once: vec![false; count],
+            changed: vec![false; count],
+            ..Adjustments::default()
+        }
+    }
+
+    /// Removes a launch and its descendants.
+    pub(super) fn remove(&mut self, forest: &Forest<'_>, launch: u32) {
+        self.changed[launch as usize] = true;
+        self.remove_within(forest, &[launch as usize]);
+    }
+
+    /// Removes launches and their descendants as part of another launch that changes, whose saving
+    /// includes theirs.
+    pub(super) fn remove_within(&mut self, forest: &Forest<'_>, launches: &[usize]) {
+        for step in forest.walk(launches) {
+            self.removed[step.index] = true;
+        }
+    }
+
+    /// Scales a phase by `factor`.
+    pub(super) fn scale(&mut self, launch: u32, phase: Phase, factor: f64) {
+        self.changed[launch as usize] = true;
+        self.factors[launch as usize][phase as usize] *= factor as f32;
+    }
+
+    /// Returns the share of a phase that remains after the adjustments so far.
+    pub(super) fn remaining_share(&self, launch: u32, phase: Phase) -> f64 {
+        f64::from(self.factors[launch as usize][phase as usize])
+    }
+
+    /// Scales a phase after one exec of a launch.
+    pub(super) fn scale_piece(&mut self, launch: u32, phase: Phase, exec: usize, factor: f64) {
+        self.changed[launch as usize] = true;
+        let stage = Stage::new(phase, exec);
+        *self.pieces.entry(Activity { launch, stage }).or_insert(1.0) *= factor as f32;
+    }
+
+    /// Scales the waits for a CPU and the sleeps in the run of a launch by factors of their own,
+    /// instead of that of its work.
+    pub(super) fn scale_waits(&mut self, launch: u32, factors: [f64; 2]) {
+        self.waits.insert(launch, factors.map(|factor| factor as f32));
+    }
+
+    /// Adds an approximate saving at a launch that no phase factor expresses, in nanoseconds.
+    pub(super) fn add_saving(&mut self, launch: u32, nanos: f64) {
+        self.changed[launch as usize] = true;
+        *self.saved.entry(launch).or_default() += nanos;
+    }
+
+    /// Moves work of a removed launch to another launch: adjusts the savings of both.
+    pub(super) fn move_work(&mut self, from: u32, to: u32, nanos: f64) {
+        *self.saved.entry(from).or_default() -= nanos;
+        *self.saved.entry(to).or_default() += nanos;
+    }
+
+    /// Counts the savings of launches as one saving, because the first of them does the work of
+    /// all.
+    pub(super) fn count_together(&mut self, launches: &[u32]) {
+        if let Some((first, others)) = launches.split_first() {
+            self.counted_with.extend(others.iter().map(|other| (*other, *first)));
+        }
+    }
+
+    /// Removes the supervision of a launch by its parent.
+    pub(super) fn drop_supervision(&mut self, launch: u32) {
+        self.supervision[launch as usize] = 0.0;
+    }
+
+    /// Makes the parent wait for the exec of a launch, as after vfork.
+    pub(super) fn wait_for_exec(&mut self, launch: u32) {
+        self.changed[launch as usize] = true;
+        self.waits_for_exec[launch as usize] = true;
+    }
+
+    /// Makes the parent reap a launch at once.
+    pub(super) fn reap_at_once(&mut self, launch: u32) {
+        self.changed[launch as usize] = true;
+        self.reaped_at_once[launch as usize] = true;
+    }
+
+    /// Whether any parent waits for a launch for which it did not wait in the recording.
+    pub(super) fn adds_waits(&self) -> bool {
+        self.waits_for_exec.contains(&true) || self.reaped_at_once.contains(&true)
+    }
+
+    /// Whether a launch is removed.
+    #[must_use]
+    pub fn is_removed(&self, launch: u32) -> bool {
+        self.removed[launch as usize]
+    }
+
+    /// Returns the remaining share of an activity.
+    #[must_use]
+    pub fn factor(&self, activity: Activity) -> f64 {
+        if self.removed[activity.launch as usize] {
+            return 0.0;
+        }
+        let piece = self.pieces.get(&activity).copied().unwrap_or(1.0);
+        let phase = match activity.stage.kind() {
+            ActivityKind::Phase(phase) => self.factors[activity.launch as usize][phase as usize],
+            ActivityKind::Supervise => self.supervision[activity.launch as usize],
+            // After vfork, no pages are shared that the parent could have faults on.
+            ActivityKind::Faults if self.waits_for_exec[activity.launch as usize] => 0.0,
+            ActivityKind::Faults => 1.0,
+        };
+        f64::from(phase * piece)
+    }
+
+    /// Returns the remaining share of waits for a CPU during an activity.
+    pub(super) fn factor_of_queue(&self, activity: Activity) -> f64 {
+        self.factor_of_wait(activity, 0)
+    }
+
+    /// Returns the remaining share of sleeps during an activity.
+    pub(super) fn factor_of_sleep(&self, activity: Activity) -> f64 {
+        self.factor_of_wait(activity, 1)
+    }
+
+    fn factor_of_wait(&self, activity: Activity, kind: usize) -> f64 {
+        let wait_factors = self.waits.get(&activity.launch).filter(|_| activity.is(Phase::Run));
+        match wait_factors {
+            Some(factors) if !self.is_removed(activity.launch) => f64::from(factors[kind]),
+            _ => self.factor(activity),
+        }
+    }
+
+    /// Returns the approximate savings of changed launches, grouped by program. Merged launches
+    /// have one saving together. Callers use only the spread of these values, relative to their sum.
+    #[must_use]
+    pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
+        let changed = (0..forest.launches.len()).filter(|index| self.changed[*index]);
+        let mut savings: Vec<(u32, f64)> = changed
+            .map(|index| {
+                let counted = self.counted_with.get(&(index as u32)).copied().unwrap_or(index as u32);
+                (counted, self.saving(forest, index))
+            })
+            .collect();
+        savings.sort_by_key(|(counted, _)| *counted);
+        let mut by_program: BTreeMap<&[u8], Vec<f64>> = BTreeMap::new();
+        for together in savings.chunk_by(|(one, _), (other, _)| one == other) {
+            let program = forest.launches[together[0].0 as usize].command.name;
+            let saving = together.iter().map(|(_, saving)| saving).sum();
+            by_program.entry(program).or_default().push(saving);
+        }
+        by_program.into_values().collect()
+    }
+
+    fn saving(&self, forest: &Forest<'_>, index: usize) -> f64 {
+        let launch = &forest.launches[index];
+        let number = index as u32;
+        let other_saving = self.saved.get(&number).copied().unwrap_or_default();
+        if self.removed[index] {
+            return launch.total(forest.end).unwrap_or_default().0 as f64 + other_saving;
+        }
+        if self.reaped_at_once[index] {
+            return launch.phases.get(Phase::Reap).unwrap_or_default().0 as f64;
+        }
+        let has_pieces = launch.execs.len() > 1 && !self.pieces.is_empty();
+        if has_pieces {
+            return self.saving_of_pieces(launch, number) + other_saving;
+        }
+        launch
+            .phases
+            .iter()
+            .map(|(phase, time)| {
+                time.unwrap_or_default().0 as f64 * (1.0 - f64::from(self.factors[index][phase as usize]))
+            })
+            .sum::<f64>()
+            + other_saving
+    }
+
+    fn saving_of_pieces(&self, launch: &Launch<'_>, number: u32) -> f64 {
+        let pieces = launch.pieces(None);
+        let savings = pieces.iter().map(|piece| {
+            let stage = Stage::of_piece(launch, piece);
+            let remains = self.factor(Activity { launch: number, stage });
+            piece.end.since(piece.start).0 as f64 * (1.0 - remains)
+        });
+        savings.sum()
+    }
+}

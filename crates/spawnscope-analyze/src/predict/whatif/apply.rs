@@ -1,0 +1,321 @@
+//! Applies adjustments to programs: removes steps, scales durations, and inserts waits.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use super::adjustments::Adjustments;
+use super::refill::{CacheState, uncertainty_of};
+use super::supervision::Supervision;
+use crate::model::external_wait::ExternalWait;
+use crate::model::phases::Phase;
+use crate::model::timeline::ThreadIndex;
+use crate::predict::replay::activity::{Activity, ActivityKind, Stage};
+use crate::predict::replay::program::{Programs, Script};
+use crate::predict::replay::steps::{Step, Token};
+use spawnscope_data::event::Nanos;
+
+/// The programs with all adjustments. Each program is rewritten step by step while it is replayed.
+/// Rewriting all programs in advance, for several changes in parallel, would need several times the
+/// memory of the recording.
+pub(super) struct EditedPrograms<'e> {
+    rewriter: Rewriter<'e>,
+    /// The rewritten program of each thread that has started and not ended.
+    running: Vec<Option<Box<RewriteState>>>,
+    /// For each thread, whether it has ended.
+    has_ended: Vec<bool>,
+    /// For threads whose work became shorter because pauses were removed, the savings in
+    /// nanoseconds.
+    savings: Vec<(ThreadIndex, Vec<f64>)>,
+}
+
+impl<'e> EditedPrograms<'e> {
+    pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> EditedPrograms<'e> {
+        let mut signalled_at_start = programs.signalled_at_start.clone();
+        signal_tokens_of_removed(programs, adjustments, &mut signalled_at_start);
+        let first_new = signalled_at_start.len();
+        if adjustments.adds_waits() {
+            signalled_at_start.resize(first_new + NewToken::COUNT * adjustments.waits_for_exec.len(), false);
+        }
+        let threads = programs.launch_of.len();
+        EditedPrograms {
+            rewriter: Rewriter { programs, adjustments, first_new: first_new as Token, signalled_at_start },
+            running: (0..threads).map(|_| None).collect(),
+            has_ended: vec![false; threads],
+            savings: Vec::new(),
+        }
+    }
+
+    /// Rewrites the steps that have not been replayed. Returns the uncertainty of all programs
+    /// together, in nanoseconds.
+    pub(super) fn uncertainty(mut self) -> f64 {
+        for thread in 0..self.running.len() as ThreadIndex {
+            let launch = self.rewriter.programs.launch_of[thread as usize];
+            if self.has_ended[thread as usize] || self.rewriter.adjustments.is_removed(launch) {
+                continue;
+            }
+            let begun = self.running[thread as usize].take();
+            let mut rewriting = begun.unwrap_or_else(|| self.rewriter.begin(thread));
+            while self.rewriter.rewrite_next(&mut rewriting) {
+                rewriting.written.clear();
+            }
+            self.add_savings(&mut rewriting);
+        }
+        // Threads end in any order, but the sum must not depend on it.
+        self.savings.sort_by_key(|(thread, _)| *thread);
+        let savings = self.savings.iter().flat_map(|(_, savings)| savings);
+        self.rewriter.adjustments.uncertainty_ns + uncertainty_of(savings.sum())
+    }
+
+    fn add_savings(&mut self, rewriting: &mut RewriteState) {
+        let savings = rewriting.cache.take_savings();
+        if !savings.is_empty() {
+            self.savings.push((rewriting.thread, savings));
+        }
+    }
+}
+
+impl Script for &mut EditedPrograms<'_> {
+    fn launch_of(&self) -> &[u32] {
+        &self.rewriter.programs.launch_of
+    }
+
+    fn signalled_at_start(&self) -> &[bool] {
+        &self.rewriter.signalled_at_start
+    }
+
+    fn roots(&self) -> &[ThreadIndex] {
+        &self.rewriter.programs.roots
+    }
+
+    fn last(&self) -> ThreadIndex {
+        self.rewriter.programs.last
+    }
+
+    fn begin(&mut self, thread: ThreadIndex) {
+        self.running[thread as usize] = Some(self.rewriter.begin(thread));
+    }
+
+    fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
+        let rewriting = self.running[thread as usize].as_mut()?;
+        while rewriting.steps_passed < index && rewriting.written.pop_front().is_some() {
+            rewriting.steps_passed += 1;
+        }
+        while rewriting.steps_passed + rewriting.written.len() <= index {
+            if !self.rewriter.rewrite_next(rewriting) {
+                return None;
+            }
+        }
+        rewriting.written.get(index - rewriting.steps_passed).copied()
+    }
+
+    fn end(&mut self, thread: ThreadIndex) {
+        self.has_ended[thread as usize] = true;
+        if let Some(mut rewriting) = self.running[thread as usize].take() {
+            self.add_savings(&mut rewriting);
+        }
+    }
+}
+
+/// Marks tokens as signalled if removed threads would signal them, so that no thread waits for
+/// them.
+fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, signalled_at_start: &mut [bool]) {
+    for (thread, launch) in (0..).zip(&programs.launch_of) {
+        if !adjustments.is_removed(*launch) {
+            continue;
+        }
+        for step in programs.steps_of(thread) {
+            if let Step::Wake(token) = step {
+                signalled_at_start[token as usize] = true;
+            }
+        }
+    }
+}
+
+/// The event that a token signals, for tokens that are not in the recording. A launch may have one
+/// token for each event.
+#[derive(Clone, Copy)]
+enum NewToken {
+    Exec,
+    End,
+}
+
+impl NewToken {
+    const COUNT: usize = 2;
+}
+
+struct Rewriter<'e> {
+    programs: &'e Programs,
+    adjustments: &'e Adjustments,
+    /// For each token, whether it is signalled from the start, because its signal came before the
+    /// window or the signalling thread is removed.
+    signalled_at_start: Vec<bool>,
+    /// The first token that is not in the recording.
+    first_new: Token,
+}
+
+/// A thread whose program is being rewritten.
+struct RewriteState {
+    launch: u32,
+    thread: ThreadIndex,
+    /// Number of recorded steps that have been rewritten.
+    steps_done: usize,
+    is_removed: bool,
+    supervision: Supervision,
+    /// Whether the thread must still signal that the launch is past its exec.
+    awaits_exec: bool,
+    /// Whether the thread must still signal the end of the launch.
+    awaits_end: bool,
+    /// The launch whose late reaping was rewritten last.
+    last_late_reaping: Option<u32>,
+    /// Whether the wait or sleep before the next step was removed.
+    stays_awake: bool,
+    /// How removed pauses shorten the work after them.
+    cache: CacheState,
+    /// Rewritten steps that may still be requested.
+    written: VecDeque<Step>,
+    /// Number of rewritten steps before those in `written`.
+    steps_passed: usize,
+}
+
+impl<'e> Rewriter<'e> {
+    fn begin(&self, thread: ThreadIndex) -> Box<RewriteState> {
+        let launch = self.programs.launch_of[thread as usize];
+        let is_removed = self.adjustments.is_removed(launch);
+        let is_first = thread == launch && !is_removed;
+        Box::new(RewriteState {
+            launch,
+            thread,
+            steps_done: 0,
+            is_removed,
+            supervision: Supervision::of(self.programs.steps_of(thread), launch),
+            awaits_exec: is_first && self.adjustments.waits_for_exec[launch as usize],
+            awaits_end: is_first && self.adjustments.reaped_at_once[launch as usize],
+            last_late_reaping: None,
+            stays_awake: false,
+            cache: CacheState::new(self.adjustments.refill),
+            written: VecDeque::new(),
+            steps_passed: 0,
+        })
+    }
+
+    /// Rewrites one step into any number of steps. Returns `false` after the last step.
+    fn rewrite_next(&self, rewriting: &mut RewriteState) -> bool {
+        let step = self.programs.step(rewriting.thread, rewriting.steps_done).filter(|_| !rewriting.is_removed);
+        rewriting.steps_done += 1;
+        // A thread that did not block has no wake-up delay.
+        if mem::take(&mut rewriting.stays_awake) && matches!(step, Some(Step::Lose(..))) {
+            return true;
+        }
+        if rewriting.awaits_exec && step.is_none_or(|step| is_after_exec(&step, rewriting.launch)) {
+            rewriting.awaits_exec = false;
+            rewriting.written.push_back(Step::Wake(self.exec_token(rewriting.launch)));
+        }
+        let before = rewriting.written.len();
+        match step {
+            Some(step) => self.rewrite_step(step, rewriting),
+            None if mem::take(&mut rewriting.awaits_end) => {
+                rewriting.written.push_back(Step::Wake(self.end_token(rewriting.launch)));
+            }
+            None => return false,
+        }
+        rewriting.stays_awake =
+            matches!(step, Some(Step::Sleep(..) | Step::Wait(..))) && rewriting.written.len() == before;
+        true
+    }
+
+    fn rewrite_step(&self, step: Step, rewriting: &mut RewriteState) {
+        let factor = if rewriting.supervision.is_own(step) { 1.0 } else { self.remaining_share(step) };
+        let (written, cache) = (&mut rewriting.written, &mut rewriting.cache);
+        match step {
+            Step::Run(span, activity) => {
+                let span = scale(cache.shorten(span), factor);
+                written.extend(span.map(|span| Step::Run(span, activity)));
+            }
+            Step::Record(span, activity) => {
+                written.extend(scale(span, factor).map(|span| Step::Record(span, activity)));
+            }
+            Step::Lose(span, activity) => written.extend(scale(span, factor).map(|span| Step::Lose(span, activity))),
+            Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
+                // The first sleep becomes a wait for the end of the child; the others are dropped.
+                if rewriting.last_late_reaping.replace(activity.launch) != Some(activity.launch) {
+                    written.push_back(Step::Wait(self.end_token(activity.launch), activity, Nanos(0)));
+                }
+            }
+            Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
+            Step::Wait(token, _, span) if self.signalled_at_start[token as usize] => cache.remove_pause(span),
+            Step::Sleep(span, activity, external_wait) => match scale(span, factor) {
+                Some(rest) => {
+                    cache.keep_pause();
+                    written.push_back(Step::Sleep(rest, activity, external_wait));
+                }
+                None => cache.remove_pause(span),
+            },
+            Step::Spawn(child) => self.spawn(child, written),
+            Step::Wait(..) => {
+                cache.keep_pause();
+                written.push_back(step);
+            }
+            Step::Wake(_) => written.push_back(step),
+        }
+    }
+
+    fn remaining_share(&self, step: Step) -> f64 {
+        match step {
+            Step::Run(_, activity) | Step::Record(_, activity) => self.adjustments.factor(activity),
+            Step::Lose(_, activity) => self.adjustments.factor_of_queue(activity),
+            Step::Sleep(_, activity, _) => self.adjustments.factor_of_sleep(activity),
+            Step::Wait(..) | Step::Wake(_) | Step::Spawn(_) => 1.0,
+        }
+    }
+
+    fn spawn(&self, child: ThreadIndex, written: &mut VecDeque<Step>) {
+        let launch = self.programs.launch_of[child as usize];
+        if self.adjustments.is_removed(launch) {
+            return;
+        }
+        written.push_back(Step::Spawn(child));
+        if child == launch && self.adjustments.waits_for_exec[launch as usize] {
+            let stage = Stage::new(Phase::Create, 0);
+            written.push_back(Step::Wait(self.exec_token(launch), Activity { launch, stage }, Nanos(0)));
+        }
+    }
+
+    fn is_late_reaping(&self, activity: Activity) -> bool {
+        let is_reaped =
+            self.adjustments.reaped_at_once[activity.launch as usize] && !self.adjustments.is_removed(activity.launch);
+        activity.is(Phase::Reap) && is_reaped
+    }
+
+    fn exec_token(&self, launch: u32) -> Token {
+        self.new_token(launch, NewToken::Exec)
+    }
+
+    fn end_token(&self, launch: u32) -> Token {
+        self.new_token(launch, NewToken::End)
+    }
+
+    fn new_token(&self, launch: u32, purpose: NewToken) -> Token {
+        self.first_new + launch * NewToken::COUNT as Token + purpose as Token
+    }
+}
+
+/// Scales a span. `None` if nothing remains.
+fn scale(span: Nanos, factor: f64) -> Option<Nanos> {
+    // Most steps do not change.
+    let span = if factor == 1.0 { span } else { Nanos((span.0 as f64 * factor).round() as u64) };
+    (span.0 > 0).then_some(span)
+}
+
+/// Whether a step belongs to an activity after the launch's first exec.
+fn is_after_exec(step: &Step, launch: u32) -> bool {
+    let activity = match step {
+        Step::Run(_, activity)
+        | Step::Record(_, activity)
+        | Step::Lose(_, activity)
+        | Step::Wait(_, activity, _)
+        | Step::Sleep(_, activity, _) => *activity,
+        Step::Wake(_) | Step::Spawn(_) => return false,
+    };
+    let is_after = matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Load | Phase::Run | Phase::Teardown));
+    activity.launch == launch && is_after && !activity.stage.is_before_execs()
+}

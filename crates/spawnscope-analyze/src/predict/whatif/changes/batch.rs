@@ -1,0 +1,123 @@
+//! Merges launches of one program. The start-up that each of them repeats is saved; their work
+//! stays.
+
+use std::collections::BTreeMap;
+
+use super::Context;
+use super::start_up::{FixedPart, StartUps};
+use super::work::work_time;
+use crate::model::phases::Phase;
+use crate::patterns::chains::did_other_work;
+use crate::predict::whatif::adjustments::Adjustments;
+
+/// Merges up to `size` launches of one program into the first of them. The launches have the same
+/// parent or, if they are the only ones of their parents (such as one in each of many shells), the
+/// same more distant ancestor. The fixed part of a run remains once; all other work stays. Skips
+/// processes that did other work before they executed the program.
+pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
+    let groups = groups(context, launches);
+    let start_ups = StartUps::of(context, groups.iter().flatten());
+    let mut affected = Vec::new();
+    for group in &groups {
+        for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
+            let fixed = start_ups.fixed_part(batch);
+            merge(context, batch, fixed, adjustments);
+            affected.extend(batch);
+        }
+    }
+    affected
+}
+
+/// Groups launches that can be merged, in order of creation: by program, and by the nearest
+/// ancestor that has several of them.
+fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
+    let Context { forest, timelines, .. } = context;
+    let mut groups: Groups<'_> = BTreeMap::new();
+    for &launch in launches.iter().filter(|launch| !did_other_work(forest, timelines, **launch)) {
+        let parent = forest.parent(launch as usize);
+        if let Some(parent) = parent.filter(|_| work_time(forest, timelines, launch as usize).is_some()) {
+            let name = forest.launches[launch as usize].command.name;
+            groups.entry((parent, name)).or_default().push(launch);
+        }
+    }
+    // Each round moves single launches up by one generation, so there are at most as many rounds as
+    // the tree has levels.
+    while let Some(moved) = move_up(context, &mut groups) {
+        for (key, more) in moved {
+            groups.entry(key).or_default().extend(more);
+        }
+    }
+    let mut groups: Vec<Vec<u32>> = groups.into_values().collect();
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups
+}
+
+/// Launches, by an ancestor and by the name of their program.
+type Groups<'a> = BTreeMap<(usize, &'a [u8]), Vec<u32>>;
+
+/// Removes groups of a single launch. Returns them as groups of the next higher ancestor, or `None`
+/// if there are none.
+fn move_up<'a>(context: Context<'_, 'a>, groups: &mut Groups<'a>) -> Option<Groups<'a>> {
+    let mut moved: Groups<'a> = BTreeMap::new();
+    groups.retain(|(ancestor, name), group| {
+        let higher = context.forest.parent(*ancestor).filter(|_| group.len() == 1);
+        if let Some(higher) = higher {
+            moved.entry((higher, *name)).or_default().append(group);
+        }
+        higher.is_none()
+    });
+    (!moved.is_empty()).then_some(moved)
+}
+
+/// Merges launches into the first of them.
+fn merge(context: Context<'_, '_>, batch: &[u32], fixed: FixedPart, adjustments: &mut Adjustments) {
+    let Context { forest, timelines, .. } = context;
+    let (first, others) = (batch[0], &batch[1..]);
+    let runs: Vec<RunParts> = batch.iter().map(|launch| RunParts::of(context, *launch)).collect();
+    let first_run = &runs[0];
+    let (mut work, mut all) = (0.0, RunParts::default());
+    for (launch, run) in batch.iter().zip(&runs) {
+        work += fixed.work_of(&forest.launches[*launch as usize], run.cpu);
+        all.cpu += run.cpu;
+        all.queued += run.queued;
+        all.slept += run.slept;
+    }
+    let merged = fixed.likely + work;
+    adjustments.scale(first, Phase::Run, merged / first_run.cpu.max(1.0));
+    // The first launch may have waited unusually long for a CPU or a disk, so the waits of all
+    // launches are used. Waits for a CPU are scaled in proportion to the work.
+    let waits = [(all.queued * merged / all.cpu.max(1.0), first_run.queued), (all.slept, first_run.slept)];
+    let factors = waits.map(|(all, first)| if first > 0.0 { all / first } else { 1.0 });
+    adjustments.scale_waits(first, factors);
+    adjustments.uncertainty_ns += fixed.deviation() * others.len() as f64;
+    for &other in others {
+        let run = work_time(forest, timelines, other as usize);
+        let work = run.map_or(0.0, |run| fixed.work_of(&forest.launches[other as usize], run.0 as f64));
+        adjustments.remove(forest, other);
+        adjustments.move_work(other, first, work);
+    }
+    // The first launch itself saves nothing, which would look like spread if it were counted alone.
+    adjustments.count_together(&batch[..2]);
+}
+
+/// How a launch spent its run, in nanoseconds.
+#[derive(Default)]
+struct RunParts {
+    /// Time on a CPU.
+    cpu: f64,
+    /// Time in the run queue.
+    queued: f64,
+    /// Blocked time.
+    slept: f64,
+}
+
+impl RunParts {
+    fn of(context: Context<'_, '_>, launch: u32) -> RunParts {
+        let worked = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
+        let launch = &context.forest.launches[launch as usize];
+        let run = launch.phases.get(Phase::Run).unwrap_or_default();
+        // If the CPU time is unknown, all work counts as CPU time.
+        let cpu = launch.cpu_phases.get(Phase::Run).unwrap_or(worked);
+        RunParts { cpu: cpu.0 as f64, queued: run.since(worked).0 as f64, slept: worked.since(cpu).0 as f64 }
+    }
+}

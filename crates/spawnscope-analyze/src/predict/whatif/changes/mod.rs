@@ -1,0 +1,164 @@
+//! The available changes. Each adds adjustments for a set of launches, and returns the launches
+//! that it applies to.
+
+mod batch;
+mod images;
+mod parent_memory;
+mod polling;
+mod removal;
+mod shells;
+mod start_up;
+pub(crate) mod work;
+
+use super::adjustments::Adjustments;
+use super::constants::Constants;
+use crate::model::external_wait::{ExternalWait, external_wait_of};
+use crate::model::phases::Phase;
+use crate::model::timeline::Timelines;
+use crate::model::tree::Forest;
+pub use images::search_share;
+pub use polling::overslept;
+use spawnscope_data::event::Nanos;
+
+/// A change to launches or to the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Removes the launches and their descendants.
+    Remove,
+    /// Lets the shell do the work itself: removes exec, load and a part of run; a fork for `$( )`
+    /// stays.
+    Builtin,
+    /// Merges up to this many launches of a program into one.
+    Batch(u32),
+    /// Creates the launches as with vfork or `posix_spawn`.
+    Vfork,
+    /// Puts the memory of the parents into huge pages.
+    HugePages,
+    /// Keeps the memory of the parents as small as at their first launches.
+    SteadyParent,
+    /// Removes the shell between the parent and the program.
+    NoShell,
+    /// Links the programs statically.
+    Static,
+    /// Lets the loader find each library at the first lookup.
+    NoSearch,
+    /// Executes the real program directly, without the chain of execs before it.
+    Direct,
+    /// Launches the program by its path, without a PATH search.
+    Absolute,
+    /// Closes descriptors in one call.
+    CloseRange,
+    /// Lets the parent reap the launches at once.
+    ReapNow,
+    /// Ends launches before their memory is freed, so that no process waits for that.
+    NoTeardown,
+    /// Limits the launch cost to that of a healthy machine.
+    QuickLaunch,
+    /// Removes the permission scanner.
+    NoScan,
+    /// Does the work of the launches in their parents' processes.
+    InProcess,
+    /// Starts each program once per parent, and sends the work of further launches to that process.
+    Coprocess,
+    /// Lets another program do the work. Its run takes this many thousandths of the recorded time.
+    Replace(u32),
+    /// Runs up to this many launches at a time, instead of one after the other.
+    Jobs(u32),
+    /// Ends each `sleep` of a polling parent when the child that it waits for ends.
+    WakeInTime,
+    /// Changes the number of CPUs.
+    Cpus(u32),
+}
+
+/// The data that changes read.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'c, 'a> {
+    pub(crate) forest: &'c Forest<'a>,
+    pub(crate) timelines: &'c Timelines,
+    pub(crate) constants: &'c Constants,
+    /// Number of CPUs of the replay.
+    pub(crate) cpus: u32,
+}
+
+impl Change {
+    /// Adds the adjustments of the change. Returns the launches that it applies to.
+    pub(super) fn edit(self, context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+        let forest = context.forest;
+        match self {
+            Change::Remove => removal::remove(forest, launches, adjustments),
+            Change::Builtin => removal::builtin(context, launches, adjustments),
+            Change::Batch(size) => batch::batch(context, launches, size, adjustments),
+            Change::Vfork => parent_memory::vfork(context, launches, adjustments),
+            Change::HugePages => parent_memory::huge_pages(context, launches, adjustments),
+            Change::SteadyParent => parent_memory::steady_parent(context, launches, adjustments),
+            Change::NoShell => shells::no_shell(forest, launches, adjustments),
+            Change::Static => images::without_loader(context, launches, adjustments),
+            Change::NoSearch => images::without_search(context, launches, adjustments),
+            Change::Direct => shells::direct(context, launches, adjustments),
+            Change::Absolute => images::absolute(forest, launches, adjustments),
+            Change::CloseRange => images::close_range(forest, launches, adjustments),
+            Change::ReapNow => polling::without_late_reaping(context, launches, adjustments),
+            Change::NoTeardown => without_teardown(forest, launches, adjustments),
+            Change::QuickLaunch => quick_launch(forest, launches, adjustments),
+            Change::NoScan => without_scanner(context, adjustments),
+            Change::InProcess => work::in_process(context, launches, adjustments),
+            Change::Coprocess => work::coprocess(context, launches, adjustments),
+            Change::Replace(thousandths) => work::replace(forest, launches, thousandths, adjustments),
+            Change::Jobs(jobs) => work::jobs(context, launches, jobs, adjustments),
+            Change::WakeInTime => polling::wake_in_time(forest, launches, adjustments),
+            Change::Cpus(cpus) => {
+                adjustments.cpus = Some(cpus);
+                launches.to_vec()
+            }
+        }
+    }
+}
+
+/// Maximum launch cost on a healthy machine. Launches of large dynamic programs take a few
+/// milliseconds.
+pub const QUICK_LAUNCH: Nanos = Nanos(10_000_000);
+
+/// Removes `teardown`, so that a launch ends with its work.
+fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| {
+        let teardown = forest.launches[*launch as usize].phases.get(Phase::Teardown);
+        teardown.is_some_and(|teardown| teardown.0 > 0)
+    });
+    affected.iter().for_each(|launch| adjustments.scale(*launch, Phase::Teardown, 0.0));
+    affected
+}
+
+/// Reduces the launch cost to `QUICK_LAUNCH`, every phase by the same share.
+fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut affected = Vec::new();
+    for &launch in launches {
+        let cost = forest.launches[launch as usize].launch_cost().unwrap_or_default();
+        if cost > QUICK_LAUNCH {
+            let remains = QUICK_LAUNCH.0 as f64 / cost.0 as f64;
+            adjustments.uncertainty_ns += QUICK_LAUNCH.0 as f64 / 2.0;
+            Phase::COST.iter().for_each(|phase| adjustments.scale(launch, *phase, remains));
+            affected.push(launch);
+        }
+    }
+    affected
+}
+
+/// Removes all waits for a permission scanner, of every launch, because a scanner affects all
+/// launches.
+fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjustments) -> Vec<u32> {
+    adjustments.no_scan = true;
+    let mut affected = Vec::new();
+    for (thread, each) in (0..).zip(&context.timelines.threads) {
+        let slices = context.timelines.slices(thread).iter();
+        let scanned = slices.filter(|slice| matches!(external_wait_of(slice), ExternalWait::Scanner(_)));
+        let waited: u64 = scanned.filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0)).sum();
+        if waited > 0 {
+            adjustments.add_saving(each.launch, waited as f64);
+            affected.push(each.launch);
+        }
+    }
+    affected.sort_unstable();
+    affected.dedup();
+    affected
+}

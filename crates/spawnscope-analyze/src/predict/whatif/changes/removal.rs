@@ -1,0 +1,113 @@
+//! Changes that remove launches: remove, builtin.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::Context;
+use crate::model::launch::Launch;
+use crate::model::phases::Phase;
+use crate::model::tree::Forest;
+use crate::patterns::pipeline::is_captured;
+use crate::predict::whatif::adjustments::Adjustments;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Origin;
+use spawnscope_data::statistics::median;
+
+/// Bytes per MiB.
+const MEBIBYTE: f64 = 1_048_576.0;
+/// Minimum number of forks without exec whose median is used.
+const MIN_FORKS: usize = 5;
+/// Assumed share of a program's run that remains if a fork of the shell does the work. The
+/// program's start-up is saved, so the real share is between zero and one.
+const WORK_SHARE: f64 = 0.5;
+/// Standard deviation of `WORK_SHARE`: that of a uniform distribution between zero and one.
+const WORK_SPREAD: f64 = 0.29;
+
+/// Removes launches, except the recorded command.
+pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
+    affected.iter().for_each(|launch| adjustments.remove(forest, *launch));
+    affected
+}
+
+/// Lets the parent, a shell, do the work of the program. A fork for `$( )` or a pipeline stays,
+/// with its setup.
+pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let forest = context.forest;
+    let fork_teardown = teardown_of_forks(forest);
+    let concurrent = concurrent_launches(forest, launches);
+    let mut affected = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        if each.origin == Origin::Command || each.execs.is_empty() {
+            continue;
+        }
+        affected.push(launch);
+        if !keeps_fork(context, launch, concurrent.contains(&launch)) {
+            adjustments.remove(forest, launch);
+            continue;
+        }
+        adjustments.remove_within(forest, forest.children(launch as usize));
+        for phase in [Phase::Exec, Phase::Load] {
+            adjustments.scale(launch, phase, 0.0);
+        }
+        adjustments.scale(launch, Phase::Run, WORK_SHARE);
+        let run = each.phases.get(Phase::Run).unwrap_or_default();
+        adjustments.uncertainty_ns += WORK_SPREAD * run.0 as f64;
+        let recorded = each.phases.get(Phase::Teardown).filter(|teardown| teardown.0 > 0);
+        let teardown = fork_teardown.or_else(|| teardown_without_exec(context, each));
+        if let Some((recorded, teardown)) = recorded.zip(teardown) {
+            adjustments.scale(launch, Phase::Teardown, teardown / recorded.0 as f64);
+        }
+    }
+    affected
+}
+
+/// Returns the median teardown of forks without exec. `None` if there are too few.
+fn teardown_of_forks(forest: &Forest<'_>) -> Option<f64> {
+    let forks: Vec<_> = forest.launches.iter().filter(|launch| launch.is_fork_without_exec()).collect();
+    let ends = forks.iter().filter_map(|fork| fork.phases.get(Phase::Teardown));
+    let median = median(ends.map(|end| end.0 as f64));
+    median.filter(|_| forks.len() >= MIN_FORKS)
+}
+
+/// Returns the teardown that a launch would have without its exec: it would also free the copied
+/// page tables.
+fn teardown_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
+    let end = launch.phases.get(Phase::Teardown)?.0 as f64;
+    let free_tables = context.constants.page_free? * launch.parent_rss_bytes.get()? as f64 / MEBIBYTE;
+    Some(end + free_tables)
+}
+
+/// Whether the fork stays. If the shell does the work, a command needs a fork only in a pipeline or
+/// if its output is captured (`$( )`).
+fn keeps_fork(context: Context<'_, '_>, launch: u32, is_concurrent: bool) -> bool {
+    let Context { forest, timelines, .. } = context;
+    let at = &forest.launches[launch as usize].instants;
+    let is_known = forest.parent(launch as usize).is_some() && at.created.get().is_some() && at.reaped.get().is_some();
+    !is_known || is_concurrent || is_captured(forest, timelines, launch)
+}
+
+/// Returns the children of the launches' parents that overlap another child of the same parent.
+fn concurrent_launches(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
+    let parents: BTreeSet<usize> = launches.iter().filter_map(|launch| forest.parent(*launch as usize)).collect();
+    let mut concurrent = HashSet::new();
+    for parent in parents {
+        let siblings = forest.children(parent);
+        // Siblings are in order of creation, so the latest end so far shows whether an earlier
+        // sibling still runs.
+        let mut latest = Nanos(0);
+        for (position, sibling) in siblings.iter().enumerate() {
+            let at = &forest.launches[*sibling].instants;
+            let next = siblings.get(position + 1);
+            let next_begins = next.and_then(|next| forest.launches[*next].instants.created.get());
+            let reaped = at.reaped.get().unwrap_or(Nanos(u64::MAX));
+            if at.created.get().is_some_and(|created| created < latest) || next_begins.is_some_and(|next| next < reaped)
+            {
+                concurrent.insert(*sibling as u32);
+            }
+            latest = latest.max(reaped);
+        }
+    }
+    concurrent
+}

@@ -1,0 +1,102 @@
+//! Changes to programs that only launch another program: shells between a parent and a program, and
+//! wrappers (shims) that exec or launch the real program.
+
+use super::Context;
+use crate::model::launch::{Exec, Launch, base_name};
+use crate::model::phases::Phase;
+use crate::model::tree::Forest;
+use crate::patterns::chains;
+use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::shells::{StartByShell, is_shell, needless_shell, wrapped_child};
+use crate::predict::whatif::adjustments::Adjustments;
+
+/// Removes unnecessary shells between a parent and a program.
+pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut affected = Vec::new();
+    for &launch in launches {
+        match needless_shell(forest, launch) {
+            Some(StartByShell::Exec(exec)) => {
+                remove_exec(launch, exec, adjustments);
+                if exec == 0 {
+                    move_exec(launch, &forest.launches[launch as usize].execs, [0, 1], adjustments);
+                }
+            }
+            Some(StartByShell::Launch(child)) => remove_launcher(forest, launch, child, adjustments),
+            None => continue,
+        }
+        affected.push(launch);
+    }
+    affected
+}
+
+/// Removes the execs that only lead to the last exec, and all launches between them. Completely
+/// removes a wrapper that launches the program.
+pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let Context { forest, timelines, .. } = context;
+    let mut affected = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        let last = each.execs.len().saturating_sub(1);
+        let start = chains::chain_start(forest, timelines, launch);
+        if let Some(call) = ScriptCall::of(forest, launch) {
+            remove_launcher(forest, launch, call.child, adjustments);
+        } else if start < last {
+            (start..last).for_each(|exec| remove_exec(launch, exec, adjustments));
+            move_exec(launch, &each.execs, [start, last], adjustments);
+            adjustments.remove_within(forest, &chains::launched_between(forest, launch, start, last));
+        } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
+            remove_launcher(forest, launch, child, adjustments);
+        } else {
+            continue;
+        }
+        affected.push(launch);
+    }
+    affected
+}
+
+/// Whether a process only ran one script.
+fn is_script(launch: &Launch<'_>) -> bool {
+    matches!(&launch.execs[..], [only] if only.interpreter().is_some() || is_shell(base_name(only.path())))
+}
+
+/// Removes one of several execs, with the work of its program.
+fn remove_exec(launch: u32, exec: usize, adjustments: &mut Adjustments) {
+    for phase in [Phase::Exec, Phase::Load, Phase::Run] {
+        adjustments.scale_piece(launch, phase, exec, 0.0);
+    }
+}
+
+/// Moves a later exec to the position of an earlier one. It then frees the memory that the earlier
+/// exec freed (for the first exec, the memory shared with the parent) instead of that of a program
+/// in between, and takes no longer than the earlier exec did.
+fn move_exec(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], adjustments: &mut Adjustments) {
+    let later_span = execs.get(later).and_then(span);
+    if let (Some(earlier_span), Some(later_span)) =
+        (execs.get(earlier).and_then(span), later_span.filter(|span| *span > 0.0))
+    {
+        adjustments.scale_piece(launch, Phase::Exec, later, (earlier_span / later_span).min(1.0));
+    }
+}
+
+/// Removes a launcher that only launches one child: the child's work remains, in the launcher's
+/// process. The parent creates and sets up the child as it did the launcher. The child's exec takes
+/// at least as long as the launcher's, because it frees the memory shared with the parent; the
+/// launcher may be smaller than the parent, and may use vfork.
+fn remove_launcher(forest: &Forest<'_>, launch: u32, child: u32, adjustments: &mut Adjustments) {
+    for phase in [Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown] {
+        adjustments.scale(launch, phase, 0.0);
+    }
+    for phase in [Phase::Create, Phase::Queue, Phase::Setup, Phase::Reap] {
+        adjustments.scale(child, phase, 0.0);
+    }
+    let [launcher, own] = [launch, child].map(|launch| forest.launches[launch as usize].execs.first().and_then(span));
+    if let Some((launcher, own)) = launcher.zip(own.filter(|own| *own > 0.0)) {
+        adjustments.scale_piece(child, Phase::Exec, 0, (launcher / own).max(1.0));
+    }
+    adjustments.drop_supervision(child);
+}
+
+/// Returns the duration of an exec.
+fn span(exec: &Exec<'_>) -> Option<f64> {
+    Some(exec.returned.get()?.since(exec.enter.get()?).0 as f64)
+}

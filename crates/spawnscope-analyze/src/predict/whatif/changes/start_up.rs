@@ -1,0 +1,217 @@
+//! The fixed part of a program's run: what every launch repeats before and after its work. A batch,
+//! a library or a coprocess does this once or never.
+
+use std::collections::HashMap;
+
+use super::Context;
+use super::work::work_time;
+use crate::model::launch::Launch;
+use crate::model::phases::Phase;
+use crate::model::tree::Forest;
+use crate::patterns::runtimes::Runtime;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::statistics::median;
+
+/// The shortest run of each program.
+pub(super) struct StartUps<'c, 'a> {
+    forest: &'c Forest<'a>,
+    shortest: HashMap<&'a [u8], ShortestRun>,
+}
+
+impl<'c, 'a> StartUps<'c, 'a> {
+    /// Collects the runs of launches, which may be of several programs.
+    pub(super) fn of<'l>(context: Context<'c, 'a>, launches: impl IntoIterator<Item = &'l u32>) -> StartUps<'c, 'a> {
+        let Context { forest, timelines, .. } = context;
+        let mut runs: HashMap<&[u8], Vec<Nanos>> = HashMap::new();
+        for &launch in launches {
+            let each = &forest.launches[launch as usize];
+            if let Some(run) = work_time(forest, timelines, launch as usize).filter(|_| !each.execs.is_empty()) {
+                runs.entry(each.command.name).or_default().push(run);
+            }
+        }
+        let shortest = runs.into_iter().map(|(name, runs)| (name, ShortestRun::of(runs)));
+        StartUps { forest, shortest: shortest.collect() }
+    }
+
+    /// Returns the fixed part of the runs of these launches, which are of one program. Zero for
+    /// forks without exec.
+    pub(super) fn fixed_part(&self, batch: &[u32]) -> FixedPart {
+        let launches: Vec<_> = batch.iter().map(|index| &self.forest.launches[*index as usize]).collect();
+        let first = launches.first();
+        let Some((first, run)) = first.and_then(|first| Some((first, *self.shortest.get(first.command.name)?))) else {
+            return FixedPart::NONE;
+        };
+        let exec_and_load = median(launches.iter().map(|launch| exec_and_load(launch))).unwrap_or_default();
+        let start_up = StartUpAssumptions::of(first);
+        FixedPart::recorded(self.forest, batch, run, &start_up, exec_and_load)
+            .unwrap_or_else(|| FixedPart::estimated(run, &start_up, exec_and_load))
+    }
+}
+
+/// Returns the duration of a launch's exec and load, in nanoseconds.
+fn exec_and_load(launch: &Launch<'_>) -> f64 {
+    let [exec, load] = [Phase::Exec, Phase::Load].map(|phase| launch.phases.get(phase).unwrap_or_default().0 as f64);
+    exec + load
+}
+
+/// The fixed part of a program's run, in nanoseconds. Recordings since format version 9 contain
+/// when a program first uses an argument or its input. For older recordings, it is only known that
+/// the fixed part is at most the shortest run.
+#[derive(Clone, Copy)]
+pub(super) struct FixedPart {
+    /// The most likely value.
+    pub(super) likely: f64,
+    /// The smallest and the largest plausible value.
+    range: [f64; 2],
+    /// How to compute the fixed part from the start-up of a single launch, if most start-ups are
+    /// recorded.
+    recorded: Option<AfterStartUp>,
+}
+
+/// The fixed part of a run after the recorded start-up.
+#[derive(Clone, Copy)]
+struct AfterStartUp {
+    /// As a share of the start-up.
+    share: f64,
+    /// In nanoseconds, in addition to the share.
+    nanos: f64,
+}
+
+/// Recorded start-ups are used if at least this share of the launches of a batch has one.
+const MIN_RECORDED_SHARE: f64 = 0.5;
+
+/// If the median run is at least this many times as long as the shortest run, the shortest run did
+/// almost no work.
+const DIFFERENT_RATIO: f64 = 1.5;
+/// If the median run is at most this many times as long as the shortest run, all launches do the
+/// same work, so the runs do not separate the fixed part from the work.
+const ALIKE_RATIO: f64 = 1.1;
+/// Assumed share of work in the shortest run if all runs are alike. It is 0.05 to 0.35 for
+/// coreutils programs on small files.
+const ALIKE_WORK_SHARE: f64 = 0.3;
+
+/// The shortest run of a program.
+#[derive(Clone, Copy)]
+struct ShortestRun {
+    /// The duration of the shortest run, in nanoseconds.
+    span: f64,
+    /// The part of the shortest run that is probably not work, in nanoseconds.
+    not_work: f64,
+}
+
+impl ShortestRun {
+    fn of(mut runs: Vec<Nanos>) -> ShortestRun {
+        runs.sort_unstable();
+        let (span, median) = (runs[0].0 as f64, runs[runs.len() / 2].0 as f64);
+        let alike = ((DIFFERENT_RATIO - median / span.max(1.0)) / (DIFFERENT_RATIO - ALIKE_RATIO)).clamp(0.0, 1.0);
+        ShortestRun { span, not_work: span * (1.0 - ALIKE_WORK_SHARE * alike) }
+    }
+}
+
+/// Assumptions about the fixed part of a program's run. For 19 programs, the CPU time of a launch
+/// with one file of a kilobyte, after its start-up, was compared with the CPU time that one more
+/// file takes in the same launch. The difference is what a launch does once.
+struct StartUpAssumptions {
+    /// The usual start-up between the loader and the work, as a multiple of the program's exec and
+    /// load.
+    usual: f64,
+    /// The longest plausible start-up, as a multiple of the program's exec and load.
+    max: f64,
+    /// What a program does once after it first uses an argument: memory for reading, code that runs
+    /// for the first time, output. The usual and the largest plausible value, as multiples of the
+    /// program's exec and load.
+    later: [f64; 2],
+    /// What an interpreter does at its end, as a share of its start-up.
+    end: f64,
+}
+
+/// Code that runs for the first time in the work of a program, as a share of its start-up: 0.033
+/// for python3, 0.036 for node, 0.039 for nm with its plugin, too little to be measured for small
+/// programs.
+const LATER_OF_START_UP: f64 = 0.035;
+/// Relative uncertainty of the part after a recorded start-up that is computed as a share of the
+/// start-up.
+const AFTER_SPREAD: f64 = 0.25;
+
+impl StartUpAssumptions {
+    /// Programs in machine code, which prepare locales, memory and options. Of 30 programs such as
+    /// those of coreutils, on empty input, 25 took 0.3 to 0.8 times as long as their exec and load,
+    /// and all but one less than twice as long. What they do once after they first use an argument
+    /// took 0.03 to 0.16 times as long as their exec and load for 13 of 15 programs, 0.22 times for
+    /// one.
+    const COMPILED: StartUpAssumptions = StartUpAssumptions { usual: 0.5, max: 2.0, later: [0.07, 0.2], end: 0.0 };
+    /// perl, which loads little of its library by itself: its start-up takes 1 to 1.1 times as long
+    /// as its exec and load. It reads its script after the start-up.
+    const PERL: StartUpAssumptions = StartUpAssumptions { usual: 1.0, max: 2.5, later: [0.3, 0.6], end: 0.3 };
+    /// Node, which maps a prepared snapshot of its library, and cleans up little at its end.
+    const NODE: StartUpAssumptions = StartUpAssumptions { usual: 20.0, max: 30.0, later: [0.07, 0.2], end: 0.05 };
+    /// Other interpreters, which load a library of their language. The start-up of python3 takes 12
+    /// to 20 times as long as its exec and load. At its end, python3 cleans up for about a seventh
+    /// of the start-up time: with zero to sixty imports, everything that it did once after its
+    /// start-up took 0.15 to 0.21 of the start-up time.
+    const INTERPRETED: StartUpAssumptions =
+        StartUpAssumptions { usual: 15.0, max: 25.0, later: [0.07, 0.2], end: 0.15 };
+
+    fn of(launch: &Launch<'_>) -> StartUpAssumptions {
+        let runtime = launch.execs.last().map(|exec| Runtime::named(exec.program_name()));
+        match runtime {
+            Some(Runtime::Perl) => StartUpAssumptions::PERL,
+            Some(Runtime::Node) => StartUpAssumptions::NODE,
+            None | Some(Runtime::Native | Runtime::Shell | Runtime::Make | Runtime::Go | Runtime::Rust) => {
+                StartUpAssumptions::COMPILED
+            }
+            Some(_) => StartUpAssumptions::INTERPRETED,
+        }
+    }
+}
+
+impl FixedPart {
+    const NONE: FixedPart = FixedPart { likely: 0.0, range: [0.0, 0.0], recorded: None };
+
+    /// Estimates the fixed part without recorded start-ups. It is at most the shortest run, and at
+    /// most the longest plausible start-up.
+    fn estimated(run: ShortestRun, start_up: &StartUpAssumptions, exec_and_load: f64) -> FixedPart {
+        FixedPart {
+            likely: run.not_work.min(start_up.usual * exec_and_load),
+            range: [0.0, run.span.min(start_up.max * exec_and_load)],
+            recorded: None,
+        }
+    }
+
+    /// Computes the fixed part from recorded start-ups. `None` if there are too few. The start-ups
+    /// are measured, so only the part after them is uncertain.
+    fn recorded(
+        forest: &Forest<'_>,
+        batch: &[u32],
+        run: ShortestRun,
+        assumed: &StartUpAssumptions,
+        exec_and_load: f64,
+    ) -> Option<FixedPart> {
+        let known = batch.iter().filter_map(|launch| forest.launches[*launch as usize].start_up.get());
+        let known: Vec<f64> = known.map(|span| span.0 as f64).collect();
+        let has_enough = known.len() as f64 >= MIN_RECORDED_SHARE * batch.len() as f64;
+        let start_up = median(known).filter(|_| has_enough)?;
+        let share = assumed.end + LATER_OF_START_UP;
+        let [usual, max] = assumed.later.map(|later| later * exec_and_load);
+        let [likely, low, high] = [(1.0, usual), (1.0 - AFTER_SPREAD, 0.0), (1.0 + AFTER_SPREAD, max)]
+            .map(|(spread, later)| (start_up + share * spread * start_up + later).min(run.span));
+        Some(FixedPart { likely, range: [low, high], recorded: Some(AfterStartUp { share, nanos: usual }) })
+    }
+
+    /// Returns how much of a launch's run of `run` nanoseconds is not the fixed part. Uses the
+    /// launch's own start-up if it is recorded, since start-ups take longer while the machine is
+    /// busy.
+    pub(super) fn work_of(self, launch: &Launch<'_>, run: f64) -> f64 {
+        let recorded = self.recorded.zip(launch.start_up.get());
+        let fixed =
+            recorded.map_or(self.likely, |(after, start_up)| start_up.0 as f64 * (1.0 + after.share) + after.nanos);
+        (run - fixed).max(0.0)
+    }
+
+    /// Returns the standard deviation of a normal distribution with 95 % of its values in the
+    /// plausible range.
+    pub(super) fn deviation(self) -> f64 {
+        let [min, max] = self.range;
+        (max - min) / 4.0
+    }
+}

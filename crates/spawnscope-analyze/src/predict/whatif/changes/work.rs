@@ -1,0 +1,189 @@
+//! Changes to where and when launches do their work: in the parent's process, in one long-lived
+//! process, in parallel, or by another program.
+
+use std::collections::BTreeMap;
+
+use super::Context;
+use super::start_up::{FixedPart, StartUps};
+use crate::model::phases::Phase;
+use crate::model::timeline::{ThreadIndex, Timelines, run_queue_span};
+use crate::model::tree::Forest;
+use crate::predict::whatif::adjustments::Adjustments;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Origin;
+
+/// All phases except the work.
+const PHASES_AROUND_WORK: [Phase; 7] =
+    [Phase::Create, Phase::Queue, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown, Phase::Reap];
+/// Duration of one request and reply through pipes, in nanoseconds: two wake-ups and four system
+/// calls.
+const ROUND_TRIP_NS: f64 = 30_000.0;
+/// Uncertainty of running launches in parallel, as a share of the saving. Caches, disks and locks
+/// are not modelled.
+const SPREAD_OF_JOBS: f64 = 0.2;
+
+/// Keeps only the work of a launch, without the start-up of its program, plus `more` nanoseconds.
+fn keep_work(context: Context<'_, '_>, launch: u32, fixed: FixedPart, more: f64, adjustments: &mut Adjustments) {
+    for phase in PHASES_AROUND_WORK {
+        adjustments.scale(launch, phase, 0.0);
+    }
+    adjustments.drop_supervision(launch);
+    let run = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
+    let run = run.0 as f64;
+    let work = fixed.work_of(&context.forest.launches[launch as usize], run);
+    if run > 0.0 {
+        adjustments.scale(launch, Phase::Run, (work + more) / run);
+        adjustments.uncertainty_ns += fixed.deviation();
+    }
+}
+
+/// Does the work of launches in their parents' processes.
+pub(super) fn in_process(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let forest = context.forest;
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
+    let start_ups = StartUps::of(context, &affected);
+    let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
+    for &launch in &affected {
+        let name = forest.launches[launch as usize].command.name;
+        programs.entry(name).or_default().push(launch);
+    }
+    for group in programs.values() {
+        let fixed = start_ups.fixed_part(group);
+        for &launch in group {
+            keep_work(context, launch, fixed, 0.0, adjustments);
+        }
+    }
+    affected
+}
+
+/// Groups launches by their parent and by the name of their program.
+fn by_parent_and_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<(usize, &'a [u8]), Vec<u32>> {
+    let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
+    for &launch in launches {
+        if let Some(parent) = forest.parent(launch as usize) {
+            let key = (parent, forest.launches[launch as usize].command.name);
+            groups.entry(key).or_default().push(launch);
+        }
+    }
+    groups
+}
+
+/// Starts each program once per parent, and sends the work of its further launches to that process.
+pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let start_ups = StartUps::of(context, launches);
+    let mut affected = Vec::new();
+    let groups = by_parent_and_program(context.forest, launches);
+    for group in groups.into_values().filter(|group| group.len() > 1) {
+        let fixed = start_ups.fixed_part(&group);
+        for &launch in &group[1..] {
+            keep_work(context, launch, fixed, ROUND_TRIP_NS, adjustments);
+        }
+        affected.extend(group);
+    }
+    affected.sort_unstable();
+    affected
+}
+
+/// Lets another program do the work. Its run takes this many thousandths of the recorded time.
+pub(super) fn replace(
+    forest: &Forest<'_>,
+    launches: &[u32],
+    thousandths: u32,
+    adjustments: &mut Adjustments,
+) -> Vec<u32> {
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| forest.launches[*launch as usize].phases.get(Phase::Run).is_some_and(|run| run.0 > 0));
+    for &launch in &affected {
+        adjustments.scale(launch, Phase::Run, f64::from(thousandths) / 1000.0);
+    }
+    affected
+}
+
+/// Runs launches of a program, which one process made one after the other, `jobs` at a time. They
+/// take as long as the busiest of `jobs` slots, but at least their CPU time divided by the number
+/// of CPUs.
+pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjustments: &mut Adjustments) -> Vec<u32> {
+    let forest = context.forest;
+    let mut affected = Vec::new();
+    let mut is_parallel = vec![false; forest.launches.len()];
+    // Parents come before their children. A loop inside a launch that already runs in parallel is
+    // not changed.
+    for ((parent, _), group) in by_parent_and_program(forest, launches) {
+        if is_parallel[parent] {
+            continue;
+        }
+        let serial = serial_launches(forest, &group);
+        let spans: Vec<u64> = serial
+            .iter()
+            .map(|launch| forest.launches[*launch as usize].total(forest.end).unwrap_or_default().0)
+            .collect();
+        let total: u64 = spans.iter().sum();
+        if serial.len() < 2 || total == 0 {
+            continue;
+        }
+        let busy: u64 = serial.iter().map(|launch| cpu_with_descendants(forest, *launch)).sum();
+        let parallel_span = span_in_slots(&spans, jobs).max(busy / u64::from(context.cpus.max(1)));
+        let remains = (parallel_span as f64 / total as f64).min(1.0);
+        for &launch in &serial {
+            for step in forest.walk(&[launch as usize]) {
+                is_parallel[step.index] = true;
+                Phase::ALL.into_iter().for_each(|phase| adjustments.scale(step.index as u32, phase, remains));
+            }
+        }
+        adjustments.uncertainty_ns += (total as f64) * (1.0 - remains) * SPREAD_OF_JOBS;
+        affected.extend(serial);
+    }
+    affected.sort_unstable();
+    affected
+}
+
+/// Returns the launches of one process that start after all earlier ones have ended.
+fn serial_launches(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
+    let mut latest = Nanos(0);
+    let mut serial = Vec::new();
+    for &launch in group {
+        let each = &forest.launches[launch as usize];
+        let end = each.end().unwrap_or(forest.end);
+        if each.start().is_some_and(|start| start >= latest) {
+            serial.push(launch);
+        }
+        latest = latest.max(end);
+    }
+    serial
+}
+
+/// Returns the CPU time of a launch and its descendants.
+fn cpu_with_descendants(forest: &Forest<'_>, launch: u32) -> u64 {
+    let steps = forest.walk(&[launch as usize]);
+    steps.map(|step| forest.launches[step.index].cpu.get().unwrap_or_default().0).sum()
+}
+
+/// Returns how long spans of work take if each starts in the first free slot of `slots`.
+fn span_in_slots(spans: &[u64], slots: u32) -> u64 {
+    let mut free = vec![0; spans.len().min(slots.max(1) as usize)];
+    for span in spans {
+        if let Some(first) = free.iter_mut().min() {
+            *first += span;
+        }
+    }
+    free.into_iter().max().unwrap_or_default()
+}
+
+/// Returns the length of the run phase of a launch, without the time in which it waited for a CPU.
+/// Sleep counts as work, since it may be the purpose of the program.
+pub(crate) fn work_time(forest: &Forest<'_>, timelines: &Timelines, index: usize) -> Option<Nanos> {
+    let launch = &forest.launches[index];
+    let run = launch.phases.get(Phase::Run)?;
+    let mut runs = launch.pieces(Some(forest.end));
+    runs.retain(|piece| piece.phase == Phase::Run);
+    let mut queued = 0;
+    for slice in timelines.slices(index as ThreadIndex).iter() {
+        if let Some((off_span, waited)) = slice.off_span.zip(run_queue_span(&slice)) {
+            let to = Nanos(slice.off.0 + off_span.0);
+            let from = to.since(waited);
+            queued += runs.iter().map(|piece| to.min(piece.end).since(from.max(piece.start)).0).sum::<u64>();
+        }
+    }
+    Some(run.since(Nanos(queued)))
+}

@@ -1,0 +1,158 @@
+//! The cost of creating a process on the recorded machine, without the part that depends on the
+//! size of the parent. Costs that the recorder did not measure are derived from the launches in the
+//! recording, or assumed.
+
+use super::refill::Refill;
+use crate::model::launch::Launch;
+use crate::model::phases::Phase;
+use crate::model::tree::Forest;
+use spawnscope_data::event::{CALIBRATION_PAUSE, Calibration, Constant, Mechanism, Nanos};
+use spawnscope_data::rows::{Origin, Recording};
+use spawnscope_data::statistics::median;
+
+/// Costs in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Constants {
+    /// Time of `create` for a fork by a small process.
+    pub fork_create: Option<f64>,
+    /// Time of `create` for vfork or `posix_spawn`.
+    pub vfork_create: Option<f64>,
+    /// Cost of freeing copied page tables at the exec or exit, per nanosecond of copying them.
+    pub free_per_copy: Option<f64>,
+    /// Cost of freeing the page tables of one MiB of small pages.
+    pub page_free: Option<f64>,
+    /// Time of `exec` for a program that a small process launches.
+    pub exec: Option<f64>,
+    /// Time that the C library takes at program start to identify the CPU.
+    pub identify: Option<f64>,
+    /// Standard deviation of `identify`, as a share of it. If `identify` is unknown, the relative
+    /// deviation of the part of `load` that a static program keeps.
+    pub identify_spread: f64,
+    /// Cost of one failed lookup of the loader, including the overhead of recording it.
+    pub failed_lookup: Option<f64>,
+    /// How long refilling the CPU caches takes after a pause. Zero if unknown.
+    pub refill: Refill,
+    /// Relative spread of the creation costs: half the interquartile range of `vfork_create`, as a
+    /// share of its median.
+    pub spread: f64,
+    /// Relative spread of `free_per_copy`, from those of its two measured costs.
+    pub free_spread: f64,
+}
+
+/// Assumed number of CPUID instructions at the start of a program, if they were not counted. The
+/// real number is between zero and twice this number: 43 were counted on an AMD EPYC, 68 on an
+/// Intel processor, both with glibc 2.36.
+const ASSUMED_CPUID_COUNT: f64 = 50.0;
+/// Standard deviation, as a share of the mean, of a normal distribution with 95 % of its values
+/// between zero and twice the mean.
+const ZERO_TO_TWICE_SPREAD: f64 = 0.5;
+/// Relative deviation of `identify` between programs on one machine, since a static program
+/// contains its own C library.
+const IDENTIFY_SPREAD: f64 = 0.1;
+
+/// Assumed spread of constants without a measured spread.
+const UNMEASURED_SPREAD: f64 = 0.2;
+/// Maximum relative spread of a measured constant.
+const MAX_SPREAD: f64 = 0.5;
+/// Maximum time of a fork by a small process on any machine, in nanoseconds. Larger values come
+/// from large processes or from a busy machine.
+const MAX_FORK_CREATE: f64 = 200_000.0;
+/// Maximum time of a vfork on any machine, in nanoseconds.
+const MAX_VFORK_CREATE: f64 = 100_000.0;
+/// Assumed `free_per_copy` if it was not measured. Measured values lie between 0.66 and 0.88.
+const USUAL_FREE_PER_COPY: f64 = 0.7;
+/// Plausible range of `free_per_copy`. A measurement outside of this range was disturbed.
+const FREE_PER_COPY_RANGE: [f64; 2] = [0.3, 1.5];
+/// Upper limit of `free_spread`.
+const MAX_FREE_SPREAD: f64 = 0.3;
+
+impl Constants {
+    /// Returns the constants of the machine that the recording was made on.
+    #[must_use]
+    pub fn of(recording: &Recording, forest: &Forest<'_>) -> Constants {
+        let min_fork = min_create(forest, &[Mechanism::Fork]);
+        let (identify, identify_spread) = identification(recording);
+        let page_free = measured_ns(recording, Constant::PageFree);
+        let ratio = page_free.zip(measured_ns(recording, Constant::PageCopy));
+        Constants {
+            fork_create: at_most(measured_ns(recording, Constant::ForkCreate).or(min_fork), MAX_FORK_CREATE),
+            vfork_create: at_most(
+                measured_ns(recording, Constant::VforkCreate)
+                    .or_else(|| min_create(forest, &[Mechanism::Vfork, Mechanism::PosixSpawn]))
+                    .or(min_fork),
+                MAX_VFORK_CREATE,
+            ),
+            page_free,
+            exec: exec_of_small(forest),
+            refill: measured_ns(recording, Constant::ForkExit)
+                .zip(measured_ns(recording, Constant::ColdForkExit))
+                .map(|(warm, cold)| Refill::measured(warm, cold, CALIBRATION_PAUSE))
+                .unwrap_or_default(),
+            identify,
+            identify_spread,
+            failed_lookup: measured_ns(recording, Constant::FailedOpen)
+                .map(|open| open + measured_ns(recording, Constant::RecordedCall).unwrap_or_default()),
+            free_per_copy: ratio
+                .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY_RANGE[0], FREE_PER_COPY_RANGE[1]))
+                .or(Some(USUAL_FREE_PER_COPY)),
+            spread: measured(recording, Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
+            free_spread: [Constant::PageFree, Constant::PageCopy]
+                .map(|what| measured(recording, what).map_or(UNMEASURED_SPREAD, spread_of))
+                .into_iter()
+                .fold(0.0, f64::hypot)
+                .min(MAX_FREE_SPREAD),
+        }
+    }
+}
+
+fn measured(recording: &Recording, what: Constant) -> Option<&Calibration> {
+    recording.calibration.iter().find(|row| row.what == what)
+}
+
+fn measured_ns(recording: &Recording, what: Constant) -> Option<f64> {
+    measured(recording, what).map(|row| row.ns)
+}
+
+/// Returns the shortest `create` of the launches by these mechanisms.
+fn min_create(forest: &Forest<'_>, mechanisms: &[Mechanism]) -> Option<f64> {
+    let launches = forest.launches.iter();
+    let created = launches.filter(|launch| launch.mechanism.is_some_and(|mechanism| mechanisms.contains(&mechanism)));
+    let create = created.filter_map(|launch| launch.phases.get(Phase::Create));
+    create.min().map(|Nanos(create)| create as f64)
+}
+
+/// Returns how long a program takes to identify the CPU at its start, and the relative deviation.
+/// If the CPUID instructions were not counted, their number is assumed.
+fn identification(recording: &Recording) -> (Option<f64>, f64) {
+    match (measured(recording, Constant::Identify), measured(recording, Constant::Cpuid)) {
+        (Some(all), _) => (Some(all.ns), IDENTIFY_SPREAD.hypot(spread_of(all))),
+        (None, Some(one)) => (Some(ASSUMED_CPUID_COUNT * one.ns), ZERO_TO_TWICE_SPREAD),
+        (None, None) => (None, ZERO_TO_TWICE_SPREAD),
+    }
+}
+
+/// Returns the median `exec` of programs that small processes launched, otherwise the `exec` of the
+/// command.
+fn exec_of_small(forest: &Forest<'_>) -> Option<f64> {
+    let single: Vec<&Launch<'_>> = forest.launches.iter().filter(|launch| launch.execs.len() == 1).collect();
+    let by_small =
+        single.iter().filter(|launch| nanos(launch, Phase::Create).is_some_and(|create| create < MAX_FORK_CREATE));
+    let exec = median(by_small.filter_map(|launch| nanos(launch, Phase::Exec)));
+    exec.or_else(|| nanos(single.iter().find(|launch| launch.origin == Origin::Command)?, Phase::Exec))
+}
+
+fn nanos(launch: &Launch<'_>, phase: Phase) -> Option<f64> {
+    launch.phases.get(phase).map(|span| span.0 as f64)
+}
+
+fn at_most(value: Option<f64>, max: f64) -> Option<f64> {
+    value.map(|value| value.min(max))
+}
+
+/// Returns half the interquartile range as a share of the median.
+fn spread_of(row: &Calibration) -> f64 {
+    match (row.low_ns, row.high_ns) {
+        (Some(low), Some(high)) if row.ns > 0.0 => ((high - low) / 2.0 / row.ns).min(MAX_SPREAD),
+        _ => UNMEASURED_SPREAD,
+    }
+}

@@ -1,0 +1,250 @@
+//! What-if: replays a recording with changes. `changes` turn launches into `adjustments`, `apply`
+//! rewrites the programs accordingly, and the replay predicts the wall. `interval` computes the
+//! confidence interval.
+
+pub mod adjustments;
+mod apply;
+pub mod changes;
+pub mod constants;
+pub(crate) mod interval;
+pub mod refill;
+mod supervision;
+pub mod whatif_report;
+
+use std::collections::HashSet;
+
+use crate::model::external_wait::ExternalWait;
+use crate::model::phases::Phase;
+use crate::model::timeline::Timelines;
+use crate::model::tree::Forest;
+use crate::path::critical_path::CriticalPath;
+use crate::predict::replay::activity::{Activity, Stage};
+use crate::predict::replay::simulate::{Machine, simulate};
+use crate::predict::replay::{Replay, critical_path_of};
+use adjustments::Adjustments;
+use apply::EditedPrograms;
+use changes::{Change, Context};
+use constants::Constants;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::parallel;
+
+/// A change, and the launches that it is requested for.
+#[derive(Clone, Debug)]
+pub struct AppliedChange {
+    /// The change.
+    pub change: Change,
+    /// The launches, by index.
+    pub launches: Vec<u32>,
+}
+
+/// The input of a what-if.
+#[derive(Clone, Copy)]
+pub struct WhatIf<'w, 'a> {
+    /// The launches of the recording.
+    pub forest: &'w Forest<'a>,
+    /// The threads of the launches.
+    pub timelines: &'w Timelines,
+    /// The replay of the recording.
+    pub replay: &'w Replay,
+    /// The costs of creating a process on the recorded machine.
+    pub constants: &'w Constants,
+}
+
+/// Maximum number of launches in all concurrent replays together, which limits memory. A replay
+/// takes about 200 bytes per launch.
+const MAX_CONCURRENT_LAUNCHES: usize = 300_000;
+/// Uncertainty of a prediction for another number of CPUs, as a share of the saving. The replay
+/// does not model caches and clock rates.
+const SPREAD_OF_CPUS: f64 = 0.2;
+
+/// The predicted effect of changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// The measured wall.
+    pub wall: Nanos,
+    /// The measured wall without the known overhead of recording.
+    pub unrecorded: Nanos,
+    /// The predicted wall with the changes, without the overhead of recording.
+    pub predicted: Nanos,
+    /// Lower end of the 95 % confidence interval of `predicted`.
+    pub low: Nanos,
+    /// Upper end of the 95 % confidence interval of `predicted`.
+    pub high: Nanos,
+    /// 95 % margin of the saving. It is smaller than the margin of the wall, which also drifts
+    /// between runs.
+    pub saving_margin: Nanos,
+    /// The replay error, as a share of the measured wall.
+    pub replay_error: f64,
+    /// For each change, the indices of the launches that it applies to.
+    pub changed: Vec<Vec<u32>>,
+    /// How much less and how much more the saving may be, because some waits have an unknown cause.
+    /// `None` if the causes were recorded.
+    pub unknown: Option<[Nanos; 2]>,
+}
+
+impl Prediction {
+    /// Returns the saving: expected value, lower and upper end of the confidence interval. All are
+    /// at least zero.
+    #[must_use]
+    pub fn saving(&self) -> [Nanos; 3] {
+        let expected = self.unrecorded.since(self.predicted);
+        let [_, more] = self.unknown.unwrap_or_default();
+        let high = Nanos((expected.0 + self.saving_margin.0 + more.0).min(self.unrecorded.0));
+        // `since` saturates, so the lower end is at least zero.
+        let low = expected.since(self.saving_margin).0 as f64 * self.certain_share();
+        [expected, Nanos(low as u64), high]
+    }
+
+    /// Returns the share of the saving that does not depend on waits with an unknown cause.
+    fn certain_share(&self) -> f64 {
+        let [less, _] = self.unknown.unwrap_or_default();
+        let saved = self.unrecorded.since(self.predicted).0;
+        if saved == 0 { 1.0 } else { saved.saturating_sub(less.0) as f64 / saved as f64 }
+    }
+}
+
+/// The launches that a change applies to.
+struct AffectedLaunches {
+    /// Launches that this change removed.
+    removed: Vec<u32>,
+    /// The other launches that this change applies to. Another change may remove them.
+    others: Vec<u32>,
+}
+
+impl AffectedLaunches {
+    fn of(applied: &AppliedChange, context: Context<'_, '_>, adjustments: &mut Adjustments) -> AffectedLaunches {
+        let mut before: HashSet<u32> = applied.launches.iter().copied().collect();
+        before.retain(|launch| !adjustments.is_removed(*launch));
+        let affected = applied.change.edit(context, &applied.launches, adjustments).into_iter();
+        let (removed, others) = affected.partition(|launch| before.contains(launch) && adjustments.is_removed(*launch));
+        AffectedLaunches { removed, others }
+    }
+
+    /// Returns the launches, without launches that another change removed.
+    fn without_removed_by_others(mut self, adjustments: &Adjustments) -> Vec<u32> {
+        self.others.retain(|launch| !adjustments.is_removed(*launch));
+        self.removed.extend(self.others);
+        self.removed.sort_unstable();
+        self.removed
+    }
+}
+
+impl WhatIf<'_, '_> {
+    /// Predicts the wall with each of several sets of changes, as many concurrently as memory
+    /// allows.
+    pub(crate) fn predict_each(&self, sets: &[&[AppliedChange]]) -> Vec<Prediction> {
+        let max_replays = (MAX_CONCURRENT_LAUNCHES / self.forest.launches.len().max(1)).max(1);
+        parallel::map(sets.len(), max_replays, |index| self.predict(sets[index]))
+    }
+
+    /// Predicts the wall with all changes together.
+    #[must_use]
+    pub fn predict(&self, changes: &[AppliedChange]) -> Prediction {
+        let (adjustments, changed) = self.adjustments(changes);
+        let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
+        let (savings, (played, uncertainty)) = parallel::join(
+            || adjustments.savings(self.forest),
+            || {
+                let mut edited = EditedPrograms::new(&self.replay.programs, &adjustments);
+                // The prediction is for a run without recording.
+                let played = simulate(&mut edited, &Machine::with_cpus(cpus).unrecorded());
+                (played, edited.uncertainty())
+            },
+        );
+        let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
+        let error = self.replay.error();
+        // At most the whole saving is uncertain.
+        let constants = (uncertainty / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
+        let spread = constants.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
+        let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
+        let margins = margins.with_polling_uncertainty(wall - predicted, self.timelines.polling_uncertainty);
+        let unknown = self.unknown_shift(&adjustments, &changed, (wall - predicted).max(0.0), predicted);
+        let [less, more] = unknown.unwrap_or_default().map(|time| time.0 as f64);
+        let certain = 1.0 - less / (wall - predicted).max(1.0);
+        // If unknown waits cancel a part of the saving, that part has no margin of its own, only
+        // the drift between runs.
+        let above = less + margins.wall * certain + interval::DRIFT * wall * (1.0 - certain);
+        Prediction {
+            wall: self.replay.measured,
+            unrecorded: Nanos(wall.round() as u64),
+            predicted: Nanos(predicted.round() as u64),
+            low: Nanos((predicted - margins.wall - more).max(0.0) as u64),
+            high: Nanos((predicted + above) as u64),
+            saving_margin: Nanos(margins.saving as u64),
+            replay_error: error,
+            changed,
+            unknown,
+        }
+    }
+
+    /// Returns how much less and how much more the saving may be, because the causes of some waits
+    /// are unknown. Waits that remain cannot reduce the saving below zero. Waits without an assumed
+    /// cause count only if they are on the critical path.
+    fn unknown_shift(
+        &self,
+        adjustments: &Adjustments,
+        changed: &[Vec<u32>],
+        saved: f64,
+        predicted: f64,
+    ) -> Option<[Nanos; 2]> {
+        let unknown = self.timelines.unknown()?;
+        let changed: Vec<u32> = changed.iter().flatten().copied().collect();
+        let shift = unknown.shift(self.forest, &changed);
+        let less = (shift.may_stay.0 as f64).min(saved);
+        let mut unsupposed = shift.may_go_unsupposed;
+        if unsupposed.0 > 0 {
+            let on_path = self.path_with(adjustments).external_wait.get(&ExternalWait::Unknown).copied();
+            unsupposed = unsupposed.min(on_path.unwrap_or_default());
+        }
+        let stage = Stage::new(Phase::Create, 0);
+        let launches = 0..self.forest.launches.len() as u32;
+        let cheaper = launches.filter(|launch| adjustments.factor(Activity { launch: *launch, stage }) < 1.0);
+        let created: u64 = cheaper.map(|launch| unknown.creation(launch).0).sum();
+        let more = ((shift.may_go.0 + unsupposed.0 + created) as f64).min(predicted);
+        Some([Nanos(less as u64), Nanos(more as u64)])
+    }
+
+    /// Returns the wall without the known overhead of recording.
+    #[must_use]
+    pub fn unrecorded(&self) -> Nanos {
+        Nanos(self.as_measured(self.replay.unrecorded).round() as u64)
+    }
+
+    /// Scales a replayed wall by the ratio of the measured wall to the wall of the unchanged
+    /// replay. All replayed walls have the same replay error, so most of it cancels. A replay
+    /// without the overhead of recording may be longer than one with it, because threads run in
+    /// another order; then the ratio to this longer wall is used.
+    fn as_measured(&self, played: Nanos) -> f64 {
+        let unchanged = self.replay.unchanged.max(self.replay.unrecorded);
+        let measured = self.replay.measured.0 as f64 / unchanged.0.max(1) as f64;
+        measured * played.0 as f64
+    }
+
+    /// Returns the critical path with all changes together.
+    #[must_use]
+    pub fn critical_path(&self, changes: &[AppliedChange]) -> CriticalPath {
+        self.path_with(&self.adjustments(changes).0)
+    }
+
+    fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
+        let mut edited = EditedPrograms::new(&self.replay.programs, adjustments);
+        let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
+        let machine = Machine::with_cpus(cpus).unrecorded();
+        critical_path_of(&mut edited, &machine, self.forest.launches.len())
+    }
+
+    fn adjustments(&self, changes: &[AppliedChange]) -> (Adjustments, Vec<Vec<u32>>) {
+        let context = Context {
+            forest: self.forest,
+            timelines: self.timelines,
+            constants: self.constants,
+            cpus: self.replay.cpus,
+        };
+        let mut adjustments = Adjustments::none(self.forest);
+        adjustments.refill = self.constants.refill;
+        let changed: Vec<AffectedLaunches> =
+            changes.iter().map(|applied| AffectedLaunches::of(applied, context, &mut adjustments)).collect();
+        let changed = changed.into_iter().map(|affected| affected.without_removed_by_others(&adjustments)).collect();
+        (adjustments, changed)
+    }
+}

@@ -1,0 +1,146 @@
+//! Decides which work and sleeps of a parent are removed together with a launch: short work for the
+//! launch, and sleeps between polls. A parent may also do work of its own or sleep for other
+//! reasons while its child runs; such work and sleeps remain when the launch is removed.
+
+use std::collections::HashMap;
+
+use crate::model::external_wait::ExternalWait;
+use crate::model::phases::Phase;
+use crate::predict::replay::activity::{Activity, ActivityKind};
+use crate::predict::replay::steps::Step;
+
+/// Maximum CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the
+/// `subprocess` module of Python 1 ms.
+const MAX_SUPERVISION_NS: u64 = 3_000_000;
+/// If a parent sleeps at least this often before it reaps a child, it is polling.
+const MIN_POLLING_SLEEPS: u32 = 2;
+
+/// The launches during which a thread does work of its own. There are few, even if the thread
+/// supervises a million launches.
+#[derive(Debug, Default)]
+pub(super) struct Supervision {
+    own: HashMap<u32, OwnActivity>,
+}
+
+#[derive(Debug)]
+struct OwnActivity {
+    /// Whether the thread's work during the launch is its own.
+    has_own_work: bool,
+    /// Whether the thread's sleeps during the launch are its own.
+    has_own_sleep: bool,
+}
+
+/// The work and the sleeps of a thread while it supervises a launch.
+#[derive(Default)]
+struct Effort {
+    /// Nanoseconds of CPU time.
+    worked: u64,
+    /// Number of sleeps.
+    slept: u32,
+}
+
+impl Supervision {
+    /// Analyzes the program of a thread. `launch` is the launch that the thread belongs to.
+    pub(super) fn of(steps: impl Iterator<Item = Step>, launch: u32) -> Supervision {
+        // Most steps for one launch are adjacent. A map with all launches would take several times
+        // the memory.
+        let mut efforts: Vec<(u32, Effort)> = Vec::new();
+        for step in steps {
+            let (worked, slept, activity) = match step {
+                Step::Run(span, activity) => (span.0, 0, activity),
+                Step::Sleep(_, activity, ExternalWait::Timer) => (0, 1, activity),
+                _ => continue,
+            };
+            if activity.launch == launch || !is_supervision(activity) {
+                continue;
+            }
+            match efforts.last_mut() {
+                Some((last, effort)) if *last == activity.launch => effort.add(&Effort { worked, slept }),
+                _ => efforts.push((activity.launch, Effort { worked, slept })),
+            }
+        }
+        efforts.sort_unstable_by_key(|(launch, _)| *launch);
+        let by_launch = efforts.chunk_by(|(launch, _), (other, _)| launch == other);
+        let own = by_launch.filter_map(|all| {
+            let mut sum = Effort::default();
+            all.iter().for_each(|(_, effort)| sum.add(effort));
+            Some((all[0].0, sum.own_activity()?))
+        });
+        Supervision { own: own.collect() }
+    }
+
+    /// Whether a step is the thread's own work or sleep, although it happens while the thread
+    /// supervises a launch.
+    pub(super) fn is_own(&self, step: Step) -> bool {
+        match step {
+            Step::Run(_, activity) | Step::Record(_, activity) => self.has_own(activity, |own| own.has_own_work),
+            Step::Sleep(_, activity, ExternalWait::Timer) => self.has_own(activity, |own| own.has_own_sleep),
+            _ => false,
+        }
+    }
+
+    fn has_own(&self, activity: Activity, is_own: impl Fn(&OwnActivity) -> bool) -> bool {
+        is_supervision(activity) && self.own.get(&activity.launch).is_some_and(is_own)
+    }
+}
+
+impl Effort {
+    fn add(&mut self, more: &Effort) {
+        self.worked += more.worked;
+        self.slept += more.slept;
+    }
+
+    /// Returns whether the work and the sleeps are the thread's own. `None` if neither is.
+    fn own_activity(&self) -> Option<OwnActivity> {
+        let has_own_work = self.worked > MAX_SUPERVISION_NS;
+        let has_own_sleep = (1..MIN_POLLING_SLEEPS).contains(&self.slept);
+        (has_own_work || has_own_sleep).then_some(OwnActivity { has_own_work, has_own_sleep })
+    }
+}
+
+fn is_supervision(activity: Activity) -> bool {
+    matches!(activity.stage.kind(), ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predict::replay::activity::Stage;
+    use spawnscope_data::event::Nanos;
+
+    const OWN: u32 = 0;
+    const CHILD: u32 = 1;
+
+    fn reaping() -> Activity {
+        Activity { launch: CHILD, stage: Stage::new(Phase::Reap, 0) }
+    }
+
+    fn working(millis: u64) -> Step {
+        Step::Run(Nanos(millis * 1_000_000), reaping())
+    }
+
+    fn sleeping() -> Step {
+        Step::Sleep(Nanos(10_000_000), reaping(), ExternalWait::Timer)
+    }
+
+    fn is_own(steps: &[Step]) -> bool {
+        Supervision::of(steps.iter().copied(), OWN).is_own(steps[0])
+    }
+
+    #[test]
+    fn much_work_while_a_child_runs_is_the_parents_own() {
+        assert!(!is_own(&[working(1)]));
+        assert!(is_own(&[working(100)]));
+        assert!(is_own(&[working(2), working(2)]), "the sum counts");
+        assert!(
+            !Supervision::of([working(100)].into_iter(), CHILD).is_own(working(100)),
+            "an activity of its own launch"
+        );
+    }
+
+    #[test]
+    fn one_sleep_is_the_parents_own_and_several_are_polling() {
+        assert!(is_own(&[sleeping()]));
+        assert!(!is_own(&[sleeping(), sleeping()]));
+    }
+}

@@ -1,0 +1,203 @@
+//! The call sites of all launches of a recording, without duplicates, and the most frequent call
+//! sites of a set of launches.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use super::call_site::{CallSite, Detail};
+use crate::model::launch::base_name;
+use crate::model::tree::Forest;
+use crate::patterns::shells::command_of;
+use spawnscope_data::event::Language;
+use spawnscope_data::rows::StackId;
+
+/// Maximum number of call sites reported for one set of launches.
+const MAX_CALL_SITES: usize = 10;
+
+/// Maximum number of inline scripts (`-c`) with the same first word that are reported separately.
+const MAX_SEPARATE_SCRIPTS: u32 = 4;
+
+/// The call site of each launch of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Callers {
+    call_sites: Vec<CallSite>,
+    /// The requester of each launch, by index.
+    requesters: Vec<Requester>,
+}
+
+/// What determines a call site: the call chains in the script and in machine code, the program that
+/// ran the script, and the inline script (`-c`).
+type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Requester {
+    /// No recorded process: the launch is the command, which the recorder launched, or the process
+    /// existed before the recording.
+    NoCaller,
+    /// A recorded process, but its call chain shows no call site.
+    Unknown,
+    /// An index into `call_sites`.
+    At(u32),
+}
+
+impl Callers {
+    /// Finds the call site of every launch.
+    #[must_use]
+    pub fn find(forest: &Forest<'_>, detail: Detail) -> Callers {
+        let mut callers = Callers::default();
+        let mut known: HashMap<CallSite, u32> = HashMap::new();
+        // Many launches share a call chain, and many call chains share a call site.
+        let mut by_chain: HashMap<Chains<'_>, Option<u32>> = HashMap::new();
+        for (index, launch) in forest.launches.iter().enumerate() {
+            let script = launch.script_stack;
+            let inline_script = script.and_then(|_| command_of(forest.launcher(index)?));
+            let chain = (script, launch.native_stack, launch.birth_command.name, inline_script);
+            let call_site = *by_chain.entry(chain).or_insert_with(|| {
+                let call_site = CallSite::find(forest, launch, inline_script, detail)?;
+                Some(*known.entry(call_site).or_insert_with_key(|call_site| {
+                    callers.call_sites.push(call_site.clone());
+                    callers.call_sites.len() as u32 - 1
+                }))
+            });
+            callers.requesters.push(match call_site {
+                _ if !launch.is_launch() || launch.parent.get().is_none() => Requester::NoCaller,
+                Some(call_site) => Requester::At(call_site),
+                None => Requester::Unknown,
+            });
+        }
+        callers.merge_scripts();
+        callers.merge_targets();
+        mark_namesakes(&mut callers.call_sites);
+        callers
+    }
+
+    /// Merges inline scripts with the same first word if there are many: they are one command with
+    /// different arguments.
+    fn merge_scripts(&mut self) {
+        let mut alike: HashMap<(Option<Vec<u8>>, Vec<u8>), u32> = HashMap::new();
+        for key in self.call_sites.iter().filter_map(program_and_first_word) {
+            *alike.entry(key).or_default() += 1;
+        }
+        self.change_all(|call_site| {
+            if let Some(key) = program_and_first_word(call_site).filter(|key| alike[key] > MAX_SEPARATE_SCRIPTS) {
+                call_site.text = Some([&key.1, " …".as_bytes()].concat());
+            }
+        });
+    }
+
+    /// Merges the targets of one line of a makefile, such as a pattern rule, because one line is
+    /// one call site.
+    fn merge_targets(&mut self) {
+        let mut targets: HashMap<(Vec<u8>, u32), u32> = HashMap::new();
+        for line in self.call_sites.iter().filter_map(line_of_makefile) {
+            *targets.entry(line).or_default() += 1;
+        }
+        self.change_all(|call_site| {
+            if line_of_makefile(call_site).is_some_and(|line| targets[&line] > 1) {
+                call_site.function = None;
+            }
+        });
+    }
+
+    /// Changes all call sites, and merges call sites that have become equal.
+    fn change_all(&mut self, change: impl Fn(&mut CallSite)) {
+        let mut known: HashMap<CallSite, u32> = HashMap::new();
+        let mut numbers = Vec::new();
+        for mut call_site in std::mem::take(&mut self.call_sites) {
+            change(&mut call_site);
+            numbers.push(*known.entry(call_site).or_insert_with_key(|call_site| {
+                self.call_sites.push(call_site.clone());
+                self.call_sites.len() as u32 - 1
+            }));
+        }
+        for requester in &mut self.requesters {
+            if let Requester::At(number) = requester {
+                *number = numbers[*number as usize];
+            }
+        }
+    }
+
+    /// Whether the call site of any launch is known.
+    #[must_use]
+    pub fn has_any(&self) -> bool {
+        self.requesters.iter().any(|requester| matches!(requester, Requester::At(_)))
+    }
+
+    /// Returns the call site of the launch at an index.
+    #[must_use]
+    pub fn call_site_of(&self, launch: usize) -> Option<&CallSite> {
+        self.number_of(launch).map(|number| self.call_site(number))
+    }
+
+    /// Returns the number of the call site of the launch at an index. Equal call sites have the
+    /// same number.
+    pub(crate) fn number_of(&self, launch: usize) -> Option<u32> {
+        match self.requesters.get(launch) {
+            Some(Requester::At(call_site)) => Some(*call_site),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn call_site(&self, number: u32) -> &CallSite {
+        &self.call_sites[number as usize]
+    }
+
+    /// Counts launches by call site.
+    #[must_use]
+    pub fn count(&self, launches: &[u32]) -> CallerCounts {
+        let mut counts: HashMap<u32, u64> = HashMap::new();
+        let mut unknown = 0;
+        for launch in launches {
+            match self.requesters.get(*launch as usize) {
+                Some(Requester::At(number)) => *counts.entry(*number).or_default() += 1,
+                Some(Requester::Unknown) => unknown += 1,
+                Some(Requester::NoCaller) | None => {}
+            }
+        }
+        let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
+        counts.sort_by_key(|(number, count)| (Reverse(*count), self.call_site(*number)));
+        let shown = counts.len().min(MAX_CALL_SITES);
+        let (largest, others) = counts.split_at(shown);
+        CallerCounts {
+            largest: largest.iter().map(|(number, count)| (self.call_site(*number).clone(), *count)).collect(),
+            other_call_sites: others.len() as u64,
+            others: others.iter().map(|(_, count)| count).sum(),
+            unknown,
+        }
+    }
+}
+
+fn program_and_first_word(call_site: &CallSite) -> Option<(Option<Vec<u8>>, Vec<u8>)> {
+    Some((call_site.program.clone(), call_site.first_word()?.to_vec()))
+}
+
+fn line_of_makefile(call_site: &CallSite) -> Option<(Vec<u8>, u32)> {
+    let is_make = call_site.language == Language::Make;
+    is_make.then(|| Some((call_site.file.clone()?, call_site.line?)))?
+}
+
+/// Marks call sites in files that share their base name with another file.
+fn mark_namesakes(call_sites: &mut [CallSite]) {
+    let files: HashSet<Vec<u8>> = call_sites.iter().filter_map(|call_site| call_site.file.clone()).collect();
+    let mut counts: HashMap<&[u8], u32> = HashMap::new();
+    for file in &files {
+        *counts.entry(base_name(file)).or_default() += 1;
+    }
+    for call_site in call_sites {
+        let file = call_site.file.as_deref();
+        call_site.has_namesake = file.is_some_and(|file| counts[base_name(file)] > 1);
+    }
+}
+
+/// The call sites of a set of launches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallerCounts {
+    /// The call sites with the most launches, and their counts, largest first.
+    pub largest: Vec<(CallSite, u64)>,
+    /// Number of further call sites.
+    pub other_call_sites: u64,
+    /// Number of launches from these further call sites.
+    pub others: u64,
+    /// Number of launches without a known call site.
+    pub unknown: u64,
+}

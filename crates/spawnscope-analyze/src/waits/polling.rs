@@ -1,0 +1,222 @@
+//! Threads that poll: schedulers of runtimes, tickers, watchers. They sleep most of the time, and
+//! wake other threads of their process for a moment of work. A thread that waits for a lock of a
+//! polling thread, or for its next round, does not depend on the earlier rounds: without the
+//! launches in between, it would wait for a different round. So these waits are rewritten: as
+//! external waits of the recorded length, or as waits for work that another thread did before that
+//! round. Otherwise critical paths that enter a polling thread would stay in its sleeps, and in a
+//! replay every round would delay the threads that once waited for one.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::model::external_wait::{ExternalWait, external_wait_of, waker_is_cause};
+use crate::model::launch::MaybeKnown;
+use crate::model::slices::ThreadSlices;
+use crate::model::timeline::{ThreadIndex, Timelines, beginning, run_queue_span, woken_at};
+use spawnscope_data::event::syscalls::number;
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{SliceRow, WakerRow};
+
+/// The system call with which the kernel continues a call with a timeout after a signal.
+const RESTART_SYSCALL: u16 = number("restart_syscall");
+/// Minimum number of sleeps of a polling thread.
+const MIN_NAPS: usize = 8;
+
+/// Rewrites the waits that a polling thread of the same process ended. Returns the uncertainty of
+/// their total length in a what-if, in which each would wait for a different round. The waits of
+/// one thread vary independently; the result is the largest uncertainty of any thread. `exits`
+/// contains the start of each launch's exit.
+pub(crate) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> Nanos {
+    let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
+    let mut largest = 0.0_f64;
+    for threads in processes_with_threads(timelines).into_values() {
+        let polling: HashSet<ThreadIndex> =
+            threads.iter().filter(|thread| is_polling(timelines, **thread)).copied().collect();
+        if polling.is_empty() {
+            continue;
+        }
+        let process = Process { timelines, threads: &threads, polling: &polling, exit: exits[threads[0] as usize] };
+        for &thread in &threads {
+            let rewritten = process.waits_for_rounds(thread);
+            if polling.contains(&thread) {
+                let repeated = process.repeated_waits(thread);
+                let sum_of_squares: f64 = repeated.iter().map(length).map(|span| span.powi(2)).sum();
+                largest = largest.max(sum_of_squares.sqrt());
+                found.extend(repeated);
+            } else {
+                largest = largest.max(uncertainty(&rewritten));
+            }
+            found.extend(rewritten);
+        }
+    }
+    for (thread, index, slice) in found {
+        timelines.replace(thread, index, slice);
+    }
+    Nanos(largest as u64)
+}
+
+fn length((.., slice): &(ThreadIndex, usize, SliceRow)) -> f64 {
+    slice.wake_span.unwrap_or_default().0 as f64
+}
+
+/// Returns the uncertainty of the total time that rewritten waits spent waiting for a round. The
+/// uncertainty of each wait is the recorded length of this part.
+fn uncertainty(rewritten: &[(ThreadIndex, usize, SliceRow)]) -> f64 {
+    let squares = rewritten.iter().map(|(.., slice)| {
+        let has_cause = slice.waker != Some(WakerRow::Task(slice.task));
+        let span = if has_cause { run_queue_span(slice) } else { slice.wake_span };
+        (span.unwrap_or_default().0 as f64).powi(2)
+    });
+    squares.sum::<f64>().sqrt()
+}
+
+/// Returns the threads of each process that has several threads.
+fn processes_with_threads(timelines: &Timelines) -> HashMap<u32, Vec<ThreadIndex>> {
+    let mut threads: HashMap<u32, Vec<ThreadIndex>> = HashMap::new();
+    for (index, thread) in (0..).zip(&timelines.threads) {
+        // The first thread has the index of its launch.
+        if index != thread.launch {
+            threads.entry(thread.launch).or_insert_with(|| vec![thread.launch]).push(index);
+        }
+    }
+    threads
+}
+
+/// Whether a thread sleeps often, and longer than it works. Time in the run queue counts as
+/// neither, because it depends on how busy the machine is.
+fn is_polling(timelines: &Timelines, thread: ThreadIndex) -> bool {
+    let slices = timelines.slices(thread);
+    let naps = slices.iter().filter(|slice| is_nap(timelines, thread, slice));
+    let naps: Vec<u64> = naps.filter_map(|slice| Some(slice.wake_span?.0)).collect();
+    let worked: u64 = slices.iter().filter_map(|slice| Some(slice.on_span?.0)).sum();
+    naps.len() >= MIN_NAPS && naps.iter().sum::<u64>() > worked
+}
+
+/// Whether a timer ended the wait after a slice.
+fn is_nap(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
+    let is_wait = slice.reason == LeftCpu::Interruptible && slice.wake_span.is_some();
+    is_wait && timelines.cause(thread, slice).is_none() && external_wait_of(slice) == ExternalWait::Timer
+}
+
+/// Whether a wait ended by its timeout in a call that another thread could have ended earlier,
+/// unlike a sleep.
+pub(crate) fn has_timed_out(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
+    is_nap(timelines, thread, slice) && waker_is_cause(&SliceRow { is_waker_certain: None, ..*slice })
+}
+
+/// A process with some threads that poll.
+struct Process<'t> {
+    timelines: &'t Timelines,
+    threads: &'t [ThreadIndex],
+    polling: &'t HashSet<ThreadIndex>,
+    /// When the exit of the process started.
+    exit: MaybeKnown,
+}
+
+impl Process<'_> {
+    /// Returns rewritten slices for the waits of a thread that a polling thread ended, with their
+    /// index.
+    fn waits_for_rounds(&self, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, SliceRow)> {
+        let slices = self.timelines.slices(thread).iter().enumerate();
+        slices.filter_map(|(index, slice)| Some((thread, index, self.wait_for_round(thread, &slice)?))).collect()
+    }
+
+    /// If a third thread worked between the start of the wait and the round that ended it, the
+    /// polling thread may have passed on its result, so the wait then ends with the work of the
+    /// third thread.
+    fn wait_for_round(&self, thread: ThreadIndex, slice: &SliceRow) -> Option<SliceRow> {
+        let woken = woken_at(slice)?;
+        let waker = self.timelines.cause(thread, slice)?;
+        if slice.reason != LeftCpu::Interruptible || !self.polling.contains(&waker) {
+            return None;
+        }
+        let worked = self.worked_last(thread, slice.off, self.last_round(waker, woken)?);
+        // A thread as its own waker stands for a wait without a known cause.
+        let (task, until) = worked.unwrap_or((slice.task, woken));
+        Some(ended_by(slice, task, until))
+    }
+
+    /// Returns rewritten slices for the waits of a polling thread that timed out and were repeated.
+    /// If another thread ended the last repetition, all of them become waits for that thread, since
+    /// the timeout did not change what the polling thread waited for. Otherwise they become waits
+    /// for the thread that worked during the last repetition. Sleeps are not rewritten.
+    fn repeated_waits(&self, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, SliceRow)> {
+        let slices = self.timelines.slices(thread);
+        let mut awaited: Option<(TaskId, Option<u16>)> = None;
+        let (mut is_continued, mut rewritten) = (false, Vec::new());
+        for (index, slice) in (0..slices.len()).rev().filter_map(|index| Some((index, slices.get(index)?))) {
+            let Some(ended) = woken_at(&slice).filter(|_| slice.reason == LeftCpu::Interruptible) else {
+                continue;
+            };
+            if self.exit.get().is_some_and(|exit| exit <= ended) {
+                // The exit of the process ended this wait, not what the thread waited for.
+                continue;
+            }
+            // A signal interrupted this wait, and the kernel continued it.
+            let was_interrupted = std::mem::replace(&mut is_continued, slice.syscall == Some(RESTART_SYSCALL));
+            if !was_interrupted && let Some(cause) = self.timelines.cause(thread, &slice) {
+                if !self.polling.contains(&cause) {
+                    awaited = self.task_of(cause).map(|task| (task, slice.syscall));
+                }
+                continue;
+            }
+            if !was_interrupted && !has_timed_out(self.timelines, thread, &slice) {
+                continue;
+            }
+            awaited = awaited.or_else(|| Some((self.worked_last(thread, slice.off, ended)?.0, slice.syscall)));
+            if let Some((task, call)) = awaited
+                && (call == slice.syscall || [call, slice.syscall].contains(&Some(RESTART_SYSCALL)))
+                && self.exists(task, ended)
+            {
+                rewritten.push((thread, index, ended_by(&slice, task, ended)));
+            }
+        }
+        rewritten
+    }
+
+    /// Returns the task id of a thread of this process. `None` for a thread of another process.
+    fn task_of(&self, thread: ThreadIndex) -> Option<TaskId> {
+        let is_own = self.threads.contains(&thread);
+        self.timelines.slices(thread).last().filter(|_| is_own).map(|slice| slice.task)
+    }
+
+    /// Whether a thread had been created before an instant.
+    fn exists(&self, task: TaskId, at: Nanos) -> bool {
+        let thread = self.timelines.thread(task).map(|thread| self.timelines.threads[thread as usize]);
+        thread.and_then(|thread| thread.created.get()).is_some_and(|created| created < at)
+    }
+
+    /// Returns which other thread that does not poll worked last between two instants, and until
+    /// when. `None` if none did.
+    fn worked_last(&self, waiting: ThreadIndex, from: Nanos, to: Nanos) -> Option<(TaskId, Nanos)> {
+        let others = self.threads.iter().filter(|thread| **thread != waiting && !self.polling.contains(thread));
+        let worked = others.filter_map(|other| worked_until(self.timelines.slices(*other), from, to));
+        worked.max_by_key(|(_, until)| *until)
+    }
+
+    /// Returns when the last sleep that a thread began before an instant ended.
+    fn last_round(&self, thread: ThreadIndex, before: Nanos) -> Option<Nanos> {
+        let slices = self.timelines.slices(thread);
+        let begun = slices.partition_point(|slice| slice.off < before);
+        let mut earlier = (0..begun).rev().filter_map(|index| slices.get(index));
+        let nap = earlier.find(|slice| is_nap(self.timelines, thread, slice))?;
+        Some(Nanos(nap.off.0 + nap.wake_span?.0))
+    }
+}
+
+/// Returns when a thread was last on a CPU between two instants, and its task id.
+fn worked_until(slices: ThreadSlices<'_>, from: Nanos, to: Nanos) -> Option<(TaskId, Nanos)> {
+    let begun = slices.partition_point(|slice| beginning(slice) < to);
+    let last = slices.get(begun.checked_sub(1)?)?;
+    let until = last.off.min(to);
+    (until > from && last.on_span.is_some()).then_some((last.task, until))
+}
+
+/// Returns the slice with a wait that the given thread ended at an instant.
+fn ended_by(slice: &SliceRow, task: TaskId, until: Nanos) -> SliceRow {
+    SliceRow {
+        waker: Some(WakerRow::Task(task)),
+        wake_span: Some(until.since(slice.off)),
+        is_waker_certain: Some(true),
+        ..*slice
+    }
+}

@@ -1,0 +1,312 @@
+//! Creates slices from instants and CPU times, for a collector that recorded neither CPUs nor
+//! wakers. Time in which a thread used no CPU was a wait: for its children if it had any, and
+//! otherwise for something unknown. Recorded waits are kept.
+
+use std::collections::HashMap;
+
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{Origin, SliceRow, ThreadRow, WakerRow};
+
+use super::events::{ChildEventKind, ChildEvents, end_of};
+use super::{Wait, slice};
+use crate::model::phases::Phase;
+use crate::model::slices::Slices;
+use crate::model::timeline::{ThreadIndex, Timelines, returned_at, woken_at};
+use crate::model::tree::Forest;
+use crate::model::unknown_waits::UnknownWait;
+use crate::waits::child_waits::{creator_of, is_created};
+
+/// Minimum length of a wait. Shorter waits count as work.
+const MIN_SPAN: Nanos = Nanos(20_000);
+
+/// Creates the slices of all threads. Also returns the waits whose cause is uncertain.
+pub(super) fn fill(
+    forest: &Forest<'_>,
+    events: &ChildEvents,
+    rows: &[ThreadRow],
+    timelines: &Timelines,
+) -> (Slices, Vec<UnknownWait>) {
+    let rows = rows.iter().filter_map(|row| Some((timelines.thread(row.task)?, row)));
+    let rows: HashMap<ThreadIndex, &ThreadRow> = rows.collect();
+    let (mut slices, mut unknown) = (Slices::default(), Vec::new());
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let Some(lifetime) = Lifetime::new(forest, timelines, thread, &rows) else {
+            continue;
+        };
+        let mut waits = recorded_waits(timelines, thread);
+        let stretches = stretches(forest, events, timelines, &lifetime, &waits);
+        waits.extend(waits_within(forest, timelines, &lifetime, &stretches, &waits, &mut unknown));
+        waits.sort_by_key(|wait| wait.from);
+        lifetime.write(&waits, |row| slices.push(row));
+    }
+    (slices, unknown)
+}
+
+/// The lifetime of a thread, and the CPU time that it used.
+struct Lifetime {
+    thread: ThreadIndex,
+    launch: u32,
+    task: TaskId,
+    created: Nanos,
+    first_run: Nanos,
+    /// The end of the thread, or the end of the recording if it still existed then.
+    end: Nanos,
+    /// Whether the thread had ended.
+    has_ended: bool,
+    /// The intervals in which the thread was in `run`. All other phases count as work.
+    runs: Vec<(Nanos, Nanos)>,
+    /// CPU time of the thread in `runs`.
+    cpu: Option<Nanos>,
+}
+
+impl Lifetime {
+    fn new(
+        forest: &Forest<'_>,
+        timelines: &Timelines,
+        thread: ThreadIndex,
+        rows: &HashMap<ThreadIndex, &ThreadRow>,
+    ) -> Option<Lifetime> {
+        let Some(launch) = forest.launches.get(thread as usize) else {
+            return Lifetime::for_additional_thread(forest, timelines, thread, rows);
+        };
+        let created = launch.instants.created.get()?;
+        let first_run = launch.instants.first_run.get().unwrap_or(created).max(created);
+        let end = end_of(launch).unwrap_or(forest.end).max(first_run);
+        let pieces = launch.pieces(Some(forest.end)).into_iter();
+        let runs = pieces.filter(|piece| piece.phase == Phase::Run);
+        Some(Lifetime {
+            thread,
+            launch: thread,
+            task: TaskId(launch.id.0),
+            created,
+            first_run,
+            end,
+            has_ended: !launch.is_unfinished(),
+            runs: runs.map(|piece| (piece.start.max(first_run), piece.end.min(end))).collect(),
+            cpu: launch.cpu_phases.get(Phase::Run).filter(|_| launch.origin != Origin::Existed),
+        })
+    }
+
+    fn has_created(&self, timelines: &Timelines, child: u32) -> bool {
+        creator_of(timelines, child, self.launch) == self.thread
+    }
+
+    fn for_additional_thread(
+        forest: &Forest<'_>,
+        timelines: &Timelines,
+        thread: ThreadIndex,
+        rows: &HashMap<ThreadIndex, &ThreadRow>,
+    ) -> Option<Lifetime> {
+        let known = timelines.threads[thread as usize];
+        let launch = &forest.launches[known.launch as usize];
+        let row = rows.get(&thread)?;
+        let process_end = end_of(launch).unwrap_or(forest.end);
+        let end = row.ended.unwrap_or(process_end).max(row.created);
+        Some(Lifetime {
+            thread,
+            launch: known.launch,
+            task: row.task,
+            created: row.created,
+            first_run: row.created,
+            end,
+            has_ended: row.ended.is_some() || !launch.is_unfinished(),
+            runs: vec![(row.created, end)],
+            cpu: row.cpu,
+        })
+    }
+
+    /// Writes the slices of the thread. `waits` must be in order.
+    fn write(&self, waits: &[Wait], mut write: impl FnMut(SliceRow)) {
+        let mut on = self.first_run;
+        if self.first_run > self.created {
+            write(SliceRow {
+                on_span: None,
+                off_span: Some(self.first_run.since(self.created)),
+                ..slice(self.task, self.created, self.created, LeftCpu::Created)
+            });
+        }
+        for wait in waits {
+            // Waits of a thread can overlap slightly, because instants are inaccurate.
+            let from = wait.from.max(on);
+            let to = wait.to.min(self.end);
+            if from < to {
+                let woken = wait.woken.clamp(from, to);
+                write(Wait { from, woken, to, ..*wait }.slice(self.task, on));
+                on = to;
+            }
+        }
+        let reason = if self.has_ended { LeftCpu::Ended } else { LeftCpu::Preempted };
+        write(slice(self.task, on.min(self.end), self.end, reason));
+    }
+}
+
+/// A part of a thread's run, between two events of the thread or of its children.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    start: Nanos,
+    end: Nanos,
+    /// The child whose event ended the stretch, and whether the thread certainly waited for it.
+    awaited: Option<(u32, bool)>,
+}
+
+impl Stretch {
+    fn span(&self) -> u64 {
+        self.end.since(self.start).0
+    }
+
+    /// Returns when a wait of this duration is assumed to start and end in the stretch. If no child
+    /// is awaited, the thread launches or reaps at the end of the stretch, so it must be on a CPU
+    /// then.
+    fn wait_interval(&self, span: u64) -> (Nanos, Nanos) {
+        match self.awaited {
+            Some(_) => (Nanos(self.end.0 - span.min(self.span())), self.end),
+            None => (self.start, Nanos((self.start.0 + span).min(self.end.0 - 1))),
+        }
+    }
+}
+
+/// Returns the waits that the collector recorded.
+fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
+    let slices = timelines.slices(thread).iter();
+    let waits = slices.filter_map(|slice| {
+        let to = returned_at(&slice)?;
+        let woken = woken_at(&slice).unwrap_or(to);
+        let waker = match slice.waker {
+            Some(WakerRow::Task(task)) => Some(task),
+            _ => None,
+        };
+        (slice.reason == LeftCpu::Interruptible).then_some(Wait {
+            from: slice.off,
+            woken,
+            to,
+            syscall: slice.syscall,
+            waker,
+        })
+    });
+    waits.collect()
+}
+
+/// Divides the run of a thread at its launches and at the events of its children. Leaves out
+/// stretches that contain a recorded wait.
+fn stretches(
+    forest: &Forest<'_>,
+    events: &ChildEvents,
+    timelines: &Timelines,
+    lifetime: &Lifetime,
+    recorded: &[Wait],
+) -> Vec<Stretch> {
+    let ends = events.of_launch(lifetime.launch).iter();
+    let ends =
+        ends.filter(|event| event.kind != ChildEventKind::Executed && lifetime.has_created(timelines, event.child));
+    let mut points: Vec<(Nanos, Option<(u32, bool)>)> =
+        ends.map(|event| (event.at, Some((event.child, event.kind == ChildEventKind::Released)))).collect();
+    let children = forest.children(lifetime.launch as usize).iter();
+    let children = children.filter(|child| lifetime.has_created(timelines, **child as u32));
+    for child in children {
+        let at = &forest.launches[*child].instants;
+        points.extend([at.created.get(), at.reaped.get()].into_iter().flatten().map(|at| (at, None)));
+    }
+    points.sort_unstable();
+    let mut stretches = Vec::with_capacity(points.len() + lifetime.runs.len());
+    for (start, end) in lifetime.runs.iter().copied() {
+        let first = points.partition_point(|(at, _)| *at <= start);
+        let mut from = start;
+        let within = points[first..].iter().copied().take_while(|(at, _)| *at < end);
+        for (at, awaited) in within.chain([(end, None)]) {
+            let stretch = Stretch { start: from, end: at, awaited };
+            if from < at && !has_recorded_wait(&stretch, recorded) {
+                stretches.push(stretch);
+            }
+            from = at;
+        }
+    }
+    stretches
+}
+
+/// Whether a stretch contains a recorded wait, so that its remaining time is work. Never true of a
+/// stretch after a vfork, all of which is a wait. A recorded wait that begins just before the end
+/// of such a stretch is a later wait, because the child's instants are those of its tracer.
+fn has_recorded_wait(stretch: &Stretch, recorded: &[Wait]) -> bool {
+    if matches!(stretch.awaited, Some((_, true))) {
+        return false;
+    }
+    let first = recorded.partition_point(|wait| wait.to <= stretch.start);
+    recorded.get(first).is_some_and(|wait| wait.from < stretch.end)
+}
+
+/// Distributes the time in which the thread used no CPU over the stretches, as waits.
+fn waits_within(
+    forest: &Forest<'_>,
+    timelines: &Timelines,
+    lifetime: &Lifetime,
+    stretches: &[Stretch],
+    recorded: &[Wait],
+    unknown: &mut Vec<UnknownWait>,
+) -> Vec<Wait> {
+    let shares = Shares::new(lifetime, stretches, recorded);
+    let mut waits = Vec::new();
+    for stretch in stretches {
+        let span = (stretch.span() as f64 * shares.for_stretch(stretch)) as u64;
+        if span < MIN_SPAN.0 {
+            continue;
+        }
+        let child = stretch.awaited.map(|(child, _)| child);
+        let child = child.filter(|child| is_created(timelines, *child));
+        let is_certain = matches!(stretch.awaited, Some((_, true))) && child.is_some();
+        if !is_certain {
+            unknown.push(UnknownWait {
+                launch: lifetime.launch,
+                span: Nanos(span),
+                end: [Nanos(stretch.start.0 + span), stretch.end],
+                supposed: child,
+            });
+        }
+        let (from, to) = stretch.wait_interval(span);
+        waits.push(Wait {
+            from,
+            woken: to,
+            to,
+            syscall: None,
+            waker: child.map(|child| TaskId(forest.launches[child as usize].id.0)),
+        });
+    }
+    waits
+}
+
+/// The share of a stretch in which the thread waited.
+struct Shares {
+    /// For stretches that a child's event ended, if the thread need not have waited for the child.
+    for_children: f64,
+    /// For stretches that no child's event ended.
+    other: f64,
+}
+
+impl Shares {
+    fn new(lifetime: &Lifetime, stretches: &[Stretch], recorded: &[Wait]) -> Shares {
+        let (mut certain, mut supposed, mut other) = (0, 0, 0);
+        for stretch in stretches {
+            match stretch.awaited {
+                Some((_, true)) => certain += stretch.span(),
+                Some((_, false)) => supposed += stretch.span(),
+                None => other += stretch.span(),
+            }
+        }
+        let recorded_ns: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
+        let wall: u64 = lifetime.runs.iter().map(|(start, end)| end.since(*start).0).sum();
+        // If the CPU time is unknown, a parent is assumed to wait whenever it can.
+        let idle = lifetime.cpu.map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + recorded_ns + certain));
+        let for_children = idle.min(supposed);
+        Shares {
+            for_children: for_children as f64 / supposed.max(1) as f64,
+            other: (idle - for_children).min(other) as f64 / other.max(1) as f64,
+        }
+    }
+
+    fn for_stretch(&self, stretch: &Stretch) -> f64 {
+        match stretch.awaited {
+            Some((_, true)) => 1.0,
+            Some((_, false)) => self.for_children,
+            None => self.other,
+        }
+    }
+}

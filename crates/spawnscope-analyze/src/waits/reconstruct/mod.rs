@@ -1,0 +1,146 @@
+//! Reconstructs the waits of recordings without wakers. The perf collector records when threads
+//! were off their CPU, and the ptrace collector only their CPU time at some instants; neither
+//! records what ended a wait. `ties` connects recorded waits with the event of a child that ended
+//! them: its end, or its exec after a vfork. `fill` creates slices for threads without slices.
+//! Waits with an uncertain cause are stored in `UnknownWaits`, which widen the confidence interval
+//! of each prediction.
+
+mod events;
+mod fill;
+mod ties;
+
+use events::ChildEvents;
+
+use crate::model::timeline::{ThreadIndex, Timelines, beginning};
+use crate::model::tree::Forest;
+use crate::model::unknown_waits::UnknownWaits;
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{Origin, Recording, SliceRow, ThreadRow, WakerRow};
+
+/// Adds the causes of waits to a recording whose collector did not record wakers. Does not change
+/// other recordings.
+#[must_use]
+pub fn reconstruct(
+    recording: &Recording,
+    forest: &Forest<'_>,
+    threads: &[ThreadRow],
+    mut timelines: Timelines,
+) -> Timelines {
+    if recording.info.sees_scheduler() || forest.root.is_none() {
+        return timelines;
+    }
+    let events = ChildEvents::new(forest);
+    if recording.info.sees_cpus() {
+        timelines = with_start_of_command(forest, timelines);
+    }
+    let (mut unknown, reaps) = ties::tie(forest, &events, &mut timelines);
+    if !recording.info.sees_cpus() {
+        let (slices, more) = fill::fill(forest, &events, threads, &timelines);
+        unknown.extend(more);
+        timelines = timelines.with_slices(slices);
+    }
+    let creations = possible_creations(forest, &events);
+    timelines.with_unknown(UnknownWaits::new(unknown, reaps, creations))
+}
+
+/// Adds the wait before the command was first on a CPU. The command's first slice begins there, but
+/// the wall begins earlier, when the recorder releases the command.
+fn with_start_of_command(forest: &Forest<'_>, timelines: Timelines) -> Timelines {
+    let root = forest.root.map(|root| (root as ThreadIndex, &forest.launches[root]));
+    let start = root.and_then(|(thread, launch)| {
+        let first = timelines.slices(thread).get(0)?;
+        let created = launch.instants.created.get().filter(|_| launch.origin == Origin::Command)?;
+        // The replay would leave out a slice that begins at the start of the wall.
+        let from = Nanos(created.0 + 1);
+        let wait = Wait { from, woken: beginning(&first), to: beginning(&first), syscall: None, waker: None };
+        (beginning(&first) > from).then(|| SliceRow { is_waker_certain: Some(false), ..wait.slice(first.task, from) })
+    });
+    match start {
+        Some(start) => timelines.with_slice(start),
+        None => timelines,
+    }
+}
+
+/// A wait to be written as a slice.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    from: Nanos,
+    /// When the cause of the wait ended it.
+    woken: Nanos,
+    /// When the thread was on a CPU again.
+    to: Nanos,
+    syscall: Option<u16>,
+    waker: Option<TaskId>,
+}
+
+impl Wait {
+    /// Returns the slice of a thread that got a CPU at `on` and then made this wait.
+    fn slice(&self, task: TaskId, on: Nanos) -> SliceRow {
+        SliceRow {
+            off_span: Some(self.to.since(self.from)),
+            wake_span: Some(self.woken.since(self.from)),
+            syscall: self.syscall,
+            waker: self.waker.map(WakerRow::Task),
+            ..slice(task, on, self.from, LeftCpu::Interruptible)
+        }
+    }
+}
+
+/// Returns a slice without a wait.
+fn slice(task: TaskId, on: Nanos, off: Nanos, reason: LeftCpu) -> SliceRow {
+    SliceRow {
+        task,
+        off,
+        on_span: Some(off.since(on)),
+        off_span: None,
+        wake_span: None,
+        reason,
+        syscall: None,
+        argument: None,
+        waker: None,
+        object: None,
+        calls: None,
+        is_waker_certain: None,
+    }
+}
+
+/// Returns, for each launch, the time of its parent that may have been the creation of the launch.
+/// Zero if the creation is known.
+fn possible_creations(forest: &Forest<'_>, events: &ChildEvents) -> Vec<Nanos> {
+    let mut all = vec![Nanos(0); forest.launches.len()];
+    for parent in 0..forest.launches.len() {
+        let spans = before_creations(forest, events, parent);
+        // Creations by one parent take about the same time, and the parent may do other work before some of them.
+        let mut sorted: Vec<Nanos> = spans.iter().map(|(_, span)| *span).collect();
+        sorted.sort_unstable();
+        let Some(median) = sorted.get(sorted.len().saturating_sub(1) / 2) else {
+            continue;
+        };
+        for (child, span) in spans {
+            all[child] = span.min(*median);
+        }
+    }
+    all
+}
+
+/// Returns the children of a parent whose creation is unknown, each with the time since the last
+/// known event of the parent or of its children.
+fn before_creations(forest: &Forest<'_>, events: &ChildEvents, parent: usize) -> Vec<(usize, Nanos)> {
+    let events_of_children = events.of_launch(parent as u32);
+    let launch = &forest.launches[parent];
+    let mut before = launch.start();
+    let mut spans = Vec::new();
+    for &child in forest.children(parent) {
+        let at = &forest.launches[child].instants;
+        let Some(created) = at.created.get() else { continue };
+        let earlier = events_of_children.partition_point(|event| event.at < created);
+        let execs = launch.execs_until(created).last().and_then(|exec| exec.returned.get());
+        let last = [before, earlier.checked_sub(1).map(|index| events_of_children[index].at), execs];
+        let last = last.into_iter().flatten().filter(|at| *at <= created).max();
+        if let Some(last) = last.filter(|_| at.create.get().is_none()) {
+            spans.push((child, created.since(last)));
+        }
+        before = Some(created);
+    }
+    spans
+}

@@ -1,0 +1,142 @@
+//! Collects slices as they are read from a recording. When all have been read, groups them into timelines, and rewrites the waits for processes
+//! that listened at the other end of internet sockets: a thread that waits for such a socket is woken in an interrupt, so the waker is unknown. If
+//! the peer is a process on the same machine, the wait was for that process.
+
+use std::collections::HashMap;
+
+use crate::model::external_wait::{ExternalWait, external_wait_of};
+use crate::model::launch::{Launch, MaybeKnown};
+use crate::model::slices::Slices;
+use crate::model::timeline::{Tasks, Thread, ThreadIndex, Timelines};
+use crate::model::tree::Forest;
+use crate::waits::child_waits::{self, Reaps};
+use crate::waits::event_loops;
+use crate::waits::open_waits::OpenWaits;
+use crate::waits::polling;
+use spawnscope_data::event::{ObjectKind, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
+
+/// Collects slices as they are read.
+#[derive(Clone, Debug)]
+pub struct SliceCollection {
+    threads: Vec<Thread>,
+    tasks: Tasks,
+    slices: Slices,
+    /// For each launch, whether it was alive when the recording ended.
+    is_alive: Vec<bool>,
+    /// For each launch, when its exit started.
+    exits: Vec<MaybeKnown>,
+    open_waits: OpenWaits,
+    reaps: Reaps,
+    peers: Peers,
+}
+
+impl SliceCollection {
+    /// Returns an empty collection for the launches of `forest`.
+    #[must_use]
+    pub fn new(forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
+        let mut threads: Vec<Thread> = (0..)
+            .zip(&forest.launches)
+            .map(|(launch, each)| Thread { launch, creator: MaybeKnown::default(), created: each.instants.created })
+            .collect();
+        let mut others: Vec<(TaskId, ThreadIndex)> = Vec::new();
+        for row in thread_rows {
+            if let Some(launch) = forest.index_of(row.launch) {
+                others.push((row.task, threads.len() as ThreadIndex));
+                threads.push(Thread {
+                    launch: launch as u32,
+                    creator: MaybeKnown::default(),
+                    created: Some(row.created).into(),
+                });
+            }
+        }
+        let tasks = Tasks::new(forest, others);
+        let launches = forest.launches.iter();
+        let launch_creators = launches.map(|launch| (TaskId(launch.id.0), launch.parent_task.get()));
+        for (task, creator) in launch_creators.chain(thread_rows.iter().map(|row| (row.task, row.creator))) {
+            if let Some(index) = tasks.thread(task) {
+                threads[index as usize].creator = creator.and_then(|creator| tasks.thread(creator)).into();
+            }
+        }
+        SliceCollection {
+            threads,
+            tasks,
+            slices: Slices::default(),
+            is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
+            exits: forest.launches.iter().map(|launch| launch.instants.exit).collect(),
+            open_waits: OpenWaits::new(forest),
+            reaps: Reaps::new(forest),
+            peers: Peers::new(forest.recording()),
+        }
+    }
+
+    /// Adds a slice. Slices of unrecorded threads are ignored.
+    pub fn push(&mut self, slice: SliceRow) {
+        self.slices.push(slice);
+    }
+
+    /// Replaces the slices.
+    #[must_use]
+    pub fn with_slices(self, slices: Slices) -> SliceCollection {
+        SliceCollection { slices, ..self }
+    }
+
+    /// Groups the slices by thread and time, and finds what threads really waited for in open
+    /// waits, in some waits for a CPU, and in waits that their own process ended.
+    #[must_use]
+    pub fn finish(self) -> Timelines {
+        let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
+        rewrite_waits(&mut timelines, &self.peers);
+        child_waits::rewrite_waits(&mut timelines, &self.reaps);
+        let timer_uncertainty = event_loops::rewrite_waits(&mut timelines, &self.reaps);
+        timelines.polling_uncertainty = polling::rewrite_waits(&mut timelines, &self.exits).max(timer_uncertainty);
+        let awaited = self.open_waits.awaited(&timelines);
+        timelines.with_awaited(awaited)
+    }
+}
+
+/// The process at the other end of each socket of a recording.
+#[derive(Clone, Debug, Default)]
+struct Peers {
+    /// The processes, by the index of the socket's row in `objects`.
+    processes: HashMap<usize, WakerRow>,
+}
+
+impl Peers {
+    fn new(recording: &Recording) -> Peers {
+        let mut by_inode: HashMap<(u32, u64), WakerRow> = HashMap::new();
+        for peer in &recording.peers {
+            by_inode.insert((peer.device, peer.inode), WakerRow::Other(peer.pid, Some(peer.name)));
+        }
+        if by_inode.is_empty() {
+            return Peers::default();
+        }
+        let sockets = recording.objects.iter().enumerate();
+        let sockets = sockets.filter(|(_, object)| object.kind == ObjectKind::Socket);
+        let found = sockets.filter_map(|(index, object)| Some((index, *by_inode.get(&(object.device, object.inode))?)));
+        Peers { processes: found.collect() }
+    }
+
+    /// Returns the slice with the peer as its waker, if its thread waited for a socket with a known
+    /// peer. `None` for all other slices.
+    fn with_peer(&self, slice: &SliceRow) -> Option<SliceRow> {
+        let process = *self.processes.get(&slice.object?.index())?;
+        let is_wait = !slice.is_open_wait() && external_wait_of(slice) == ExternalWait::Network;
+        is_wait.then_some(SliceRow { waker: Some(process), is_waker_certain: Some(true), ..*slice })
+    }
+}
+
+/// Rewrites the waits for sockets whose peer is known.
+fn rewrite_waits(timelines: &mut Timelines, peers: &Peers) {
+    if peers.processes.is_empty() {
+        return;
+    }
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let slices = timelines.slices(thread);
+        let found: Vec<(usize, SliceRow)> =
+            slices.iter().enumerate().filter_map(|(index, slice)| Some((index, peers.with_peer(&slice)?))).collect();
+        for (index, slice) in found {
+            timelines.replace(thread, index, slice);
+        }
+    }
+}
