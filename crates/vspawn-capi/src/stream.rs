@@ -89,7 +89,8 @@ pub(crate) fn open(
     let stream = NewStream::new(own_end, direction)?;
     inherit_signals(&mut command);
     connect(&mut command, child_end.as_raw_fd());
-    let child = command.spawn()?;
+    // A stream shows no pidfd, and popen identifies its child by the pid, too.
+    let child = command.with_pidfd(false).spawn()?;
     let pid = child.id() as pid_t;
     Ok((stream.add_to_table(child), pid))
 }

@@ -72,6 +72,6 @@ pub unsafe extern "C" fn vspawn_system(argv: *const *const c_char) -> c_int {
         inherit_signals(&mut command);
         let guard = InterruptGuard::new();
         command.default_signals(&guard.previously_effective);
-        Ok(command.status()?.into_raw())
+        Ok(command.with_pidfd(false).status()?.into_raw())
     })
 }

@@ -271,6 +271,22 @@ impl Command {
         self
     }
 
+    /// Decides whether the child gets a pidfd (the default). Without one, a launch takes two system calls less, [`Child::wait_timeout`]
+    /// polls every 5 ms, and the pid identifies the child, as it does with std: other code must not wait for it.
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("true").with_pidfd(false).spawn()?;
+    /// assert!(child.pidfd().is_none());
+    /// assert!(child.wait()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    ///
+    /// [`Child::wait_timeout`]: crate::Child::wait_timeout
+    pub fn with_pidfd(&mut self, enable: bool) -> &mut Command {
+        self.attributes.without_pidfd = !enable;
+        self
+    }
+
     /// Sets the signal that the child gets when the *thread* that spawned it ends.
     ///
     /// ```

@@ -50,6 +50,8 @@ pub(crate) struct Attributes {
     pub(crate) parent_death_signal: Option<i32>,
     pub(crate) pre_exec: Option<Hook>,
     pub(crate) mechanism: Mechanism,
+    /// Whether the child gets no pidfd.
+    pub(crate) without_pidfd: bool,
 }
 
 impl Attributes {

@@ -18,6 +18,16 @@ static void read_once(void)
 	CHECK(vspawn_pclose(stream) == 0);
 }
 
+/* A stream is the only descriptor: a pidfd would cost two system calls. */
+static void a_stream_needs_one_descriptor(void)
+{
+	const char *silent[] = { "true", NULL };
+	int before = open_descriptors();
+	FILE *stream = vspawn_popen(silent, "r");
+	CHECK(stream && open_descriptors() == before + 1);
+	CHECK(vspawn_pclose(stream) == 0 && open_descriptors() == before);
+}
+
 static void reading_and_writing(void)
 {
 	const char *fails[] = { "sh", "-c", "exit 7", NULL };
@@ -151,6 +161,7 @@ int main(int argc, char **argv)
 		for (int i = 0; i < atoi(argv[1]); i++)
 			read_once();
 	} else {
+		a_stream_needs_one_descriptor();
 		reading_and_writing();
 		writing_to_a_program_that_does_not_read();
 		failures();

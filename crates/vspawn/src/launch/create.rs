@@ -34,10 +34,10 @@ pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, s
         if plan.attributes.pre_exec.is_some() {
             return wait_by_pipe(plan, job, || fork_with_handlers(job));
         }
-        match create_with(plan, job, workspace, start, libc::CLONE_PIDFD as u64) {
-            Err(libc::EMFILE | libc::ENFILE) => create_with(plan, job, workspace, start, 0),
+        match create_with(plan, job, workspace, start, true) {
+            Err(libc::EMFILE | libc::ENFILE) => create_with(plan, job, workspace, start, false),
             Err(libc::EINVAL) if plan.attributes.forks() => {
-                let fork = || create_with(plan, job, workspace, Start::Waited, 0);
+                let fork = || create_with(plan, job, workspace, Start::Waited, false);
                 wait_by_pipe(plan, job, fork).map_err(|_| libc::EINVAL)
             }
             result => result,
@@ -84,19 +84,20 @@ unsafe fn wait_by_pipe(
     }
 }
 
-/// Creates the child, with a pidfd if `pidfd_flag` is CLONE_PIDFD.
+/// Creates the child. `may_have_pidfd`: with a pidfd, if the plan wants one.
 unsafe fn create_with(
     plan: &Plan,
     job: *mut Job,
     workspace: &Workspace,
     start: Start,
-    pidfd_flag: u64,
+    may_have_pidfd: bool,
 ) -> Result<Handle, Errno> {
     let mut pidfd = -1i32;
+    let flag_of_pidfd = |wanted: bool| if wanted { libc::CLONE_PIDFD as u64 } else { 0 };
     // SAFETY: the caller's promise; `pidfd` is written before the parent continues.
     let pid = unsafe {
         let report = (*job).report;
-        let mut flags = pidfd_flag;
+        let mut flags = 0;
         if !plan.attributes.forks() {
             flags |= libc::CLONE_VM as u64;
         }
@@ -110,7 +111,7 @@ unsafe fn create_with(
             flags |= libc::CLONE_FILES as u64;
         }
         let args = CloneArgs {
-            flags: flags | CLONE_CLEAR_SIGHAND,
+            flags: flags | CLONE_CLEAR_SIGHAND | flag_of_pidfd(may_have_pidfd && !plan.attributes.without_pidfd),
             pidfd: (&raw mut pidfd) as u64,
             child_tid: (*report).sharing_state.as_ptr() as u64,
             exit_signal: libc::SIGCHLD as u64,
@@ -122,7 +123,8 @@ unsafe fn create_with(
         match clone3(plan, args, job) {
             // EINVAL: Linux 5.3 and 5.4 have clone3 but not CLONE_CLEAR_SIGHAND.
             Err(errno @ (libc::ENOSYS | libc::EPERM | libc::EINVAL)) if plan.attributes.cgroup.is_none() => {
-                let result = clone(args, flags, job);
+                // With a pidfd even if none is wanted: an emulator that would make a copy refuses it.
+                let result = clone(args, flags | flag_of_pidfd(may_have_pidfd), job);
                 if errno == libc::ENOSYS || (errno == libc::EINVAL && result.is_ok()) {
                     IS_CLONE3_MISSING.store(true, Ordering::Relaxed);
                 }
