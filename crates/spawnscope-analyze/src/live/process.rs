@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::CriticalTimes;
-use crate::model::launch::base_name;
+use crate::model::launch::Command;
+use crate::model::names::{NamedExec, name_after};
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
 
@@ -43,6 +44,12 @@ pub(super) struct ExecWithTexts {
     pub(super) row: ExecRow,
     pub(super) path: Arc<[u8]>,
     pub(super) argv: Arc<[u8]>,
+}
+
+impl ExecWithTexts {
+    fn named(&self) -> NamedExec<'_> {
+        NamedExec { path: &self.path, argv: &self.argv, is_script: self.row.interpreter.is_some() }
+    }
 }
 
 impl Process {
@@ -150,11 +157,9 @@ impl Process {
     /// Returns the name that it is counted under: `(bash)` for a fork of bash.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
-        match self.execs.values().next_back() {
-            Some(exec) => base_name(&exec.path).to_vec(),
-            None if self.is_launch() && self.row.parent.is_some() => [b"(", &*self.birth_program, b")"].concat(),
-            None => self.birth_program.to_vec(),
-        }
+        let name = name_after(self.execs.values().rev().map(ExecWithTexts::named), &self.birth_program);
+        let is_fork = self.execs.is_empty() && self.is_launch() && self.row.parent.is_some();
+        Command { name, forked: is_fork }.label()
     }
 
     /// Returns the arguments of its last exec, each terminated by NUL; empty if it has none.
@@ -166,10 +171,10 @@ impl Process {
     /// Returns the program that it ran at an instant, or its last program if the instant is
     /// unknown.
     pub(super) fn program_at(&self, at: Option<Nanos>) -> Arc<[u8]> {
-        let program = self.execs.values().rfind(|exec| {
+        let execs = self.execs.values().rev().skip_while(|exec| {
             let entered = exec.row.enter.or(exec.row.returned);
-            entered.zip(at).is_none_or(|(entered, at)| entered <= at)
+            entered.zip(at).is_some_and(|(entered, at)| entered > at)
         });
-        program.map_or_else(|| Arc::clone(&self.birth_program), |exec| base_name(&exec.path).into())
+        name_after(execs.map(ExecWithTexts::named), &self.birth_program).into()
     }
 }

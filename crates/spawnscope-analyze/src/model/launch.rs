@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 pub use crate::model::known::MaybeKnown;
+use crate::model::names::NamedExec;
 use crate::model::phases::{Phase, PhaseTimes};
 use spawnscope_data::event::{LaunchId, Mechanism, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{LaunchRow, Origin, StackId, TextId, Texts};
@@ -206,10 +207,11 @@ pub struct Instants {
     pub reaped: MaybeKnown,
 }
 
-/// The name that launches are counted under: the base name of a program, and whether the launch is only a fork of that program.
+/// The name that launches are counted under (`names`), and whether the launch is only a fork of
+/// that program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Command<'a> {
-    /// Base name of the program's file.
+    /// Name of the program.
     pub name: &'a [u8],
     /// Whether it is a fork without an exec, shown in parentheses.
     pub forked: bool,
@@ -257,6 +259,17 @@ impl<'a> Exec<'a> {
     #[must_use]
     pub fn path(&self) -> &'a [u8] {
         self.texts.get(self.path)
+    }
+
+    /// Returns the name of the file, as a launch is named by it.
+    #[must_use]
+    pub fn file_name(&self) -> &'a [u8] {
+        self.named().file_name()
+    }
+
+    /// Returns the parts that determine the name.
+    pub(crate) fn named(&self) -> NamedExec<'a> {
+        NamedExec { path: self.path(), argv: self.argv(), is_script: self.interpreter().is_some() }
     }
 
     /// Returns when the call was entered or, if that is unknown, when it returned.

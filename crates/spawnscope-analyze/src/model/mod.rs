@@ -9,6 +9,7 @@ pub(crate) mod grouped;
 pub(crate) mod join;
 pub(crate) mod known;
 pub mod launch;
+pub(crate) mod names;
 pub mod phases;
 pub mod pieces;
 pub mod samples;

@@ -8,6 +8,7 @@ use crate::model::frames::Frames;
 use crate::model::grouped::GroupedItems;
 use crate::model::join::{Joiner, index_of};
 use crate::model::launch::{Command, Exec, FailedExec, Launch, MaybeKnown, base_name};
+use crate::model::names::name_after;
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording, StackId, TextId};
 
@@ -258,10 +259,9 @@ fn set_names_and_depths<'a>(
             }
         }
         let launch = &mut launches[index];
-        let command = match launch.execs.last() {
-            Some(exec) => Command { name: base_name(exec.path()), forked: false },
-            None => Command { forked: launch.is_launch() && parents[index].get().is_some(), ..birth_command },
-        };
+        let is_fork = launch.execs.is_empty() && launch.is_launch() && parents[index].get().is_some();
+        let name = name_after(launch.execs.iter().rev().map(Exec::named), birth_command.name);
+        let command = Command { name, forked: is_fork };
         // Most launches have the same command as others, so commands are shared.
         launch.birth_command = Arc::clone(commands.entry(birth_command).or_insert_with(|| Arc::new(birth_command)));
         launch.command = Arc::clone(commands.entry(command).or_insert_with(|| Arc::new(command)));
@@ -272,8 +272,7 @@ fn set_names_and_depths<'a>(
 /// unknown.
 fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
     let execs = at.map_or(&launch.execs[..], |at| launch.execs_until(at));
-    let program = execs.last();
-    Command { name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path())), forked: false }
+    Command { name: name_after(execs.iter().rev().map(Exec::named), launch.birth_command.name), forked: false }
 }
 
 fn group_children(launches: &[Launch<'_>], parents: &[MaybeKnown<u32>]) -> GroupedItems<usize> {

@@ -3,7 +3,6 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::model::launch::base_name;
 use crate::model::tree::Forest;
 use crate::sites::callers::{CallSite, Callers, Detail};
 
@@ -144,7 +143,7 @@ impl Term {
             }
             Term::Program(glob) => {
                 matches(glob, &launch.command.label())
-                    || launch.execs.iter().any(|exec| matches(glob, base_name(exec.path())))
+                    || launch.execs.iter().any(|exec| matches(glob, exec.file_name()))
                     || (launch.command.forked
                         && matches(glob, &[b"(", program_of_parent(forest, index), b")"].concat()))
             }

@@ -58,6 +58,45 @@ fn a_command_is_named_by_the_file_of_its_last_exec() {
     assert_eq!(label(&Forest::build(&builder.recording), script), "tool.py");
 }
 
+/// An exec: the file, the interpreter of its `#!` line or an empty string, and the arguments.
+type Chain<'c> = &'c [(&'c str, &'c str, &'c [&'c str])];
+
+fn label_after(chain: Chain<'_>) -> String {
+    let mut builder = Builder::command("/usr/bin/runc", &["runc"], 1_000_000_000);
+    let launch = builder.launch(ROOT, 0, &Spans::USUAL, None);
+    for (at, (path, interpreter, argv)) in (1_000_000..).step_by(1_000).zip(chain) {
+        let argv: Vec<&[u8]> = argv.iter().map(|argument| argument.as_bytes()).collect();
+        builder.exec_at(launch, path.as_bytes(), &argv, [at, at + 100, at + 200]);
+        let interpreter = (!interpreter.is_empty()).then(|| builder.text(interpreter.as_bytes()));
+        builder.recording.execs.last_mut().unwrap().interpreter = interpreter;
+    }
+    label(&Forest::build(&builder.recording), launch)
+}
+
+#[test]
+fn a_script_has_its_own_name_with_any_interpreter_line() {
+    let (env, node) = ("/usr/bin/env", "/usr/bin/node");
+    let tsc = ("/p/tsc", env, ["env", "node", "/p/tsc", "a.ts"].as_slice());
+    assert_eq!(label_after(&[("/p/tsc", node, &["node", "/p/tsc", "a.ts"])]), "tsc");
+    assert_eq!(label_after(&[tsc, (node, "", &["node", "/p/tsc", "a.ts"])]), "tsc");
+    assert_eq!(label_after(&[tsc, (node, "", &["node", "--flag", "/p/tsc", "a.ts"])]), "tsc", "env -S");
+    // A script that executes another program, or an interpreter that was asked for by name.
+    assert_eq!(label_after(&[tsc, (node, "", &["node", "/p/tsc"]), ("/bin/make", "", &["make"])]), "make");
+    assert_eq!(label_after(&[("/p/w", env, &["env", "sh", "/p/w"]), (node, "", &["node", "x.js"])]), "node");
+    assert_eq!(label_after(&[(node, "", &["node", "/p/tsc"])]), "node");
+}
+
+#[test]
+fn a_program_without_a_path_is_named_by_its_first_argument() {
+    assert_eq!(label_after(&[("/dev/fd/5", "", &["/opt/helper", "x"])]), "helper");
+    assert_eq!(label_after(&[("/proc/self/fd/5", "", &["helper"])]), "helper");
+    assert_eq!(label_after(&[("/proc/self/exe", "", &["init-helper"])]), "init-helper");
+    assert_eq!(label_after(&[("/proc/self/exe", "", &["/proc/self/exe", "init"])]), "runc", "it executes itself");
+    assert_eq!(label_after(&[("/bin/a", "", &["a"]), ("/proc/7/exe", "", &[""])]), "a");
+    assert_eq!(label_after(&[("/dev/fd/5", "", &[""])]), "5", "nothing else is known");
+    assert_eq!(label_after(&[("/home/proc/fd/tool", "", &["other"])]), "tool", "a file with a name");
+}
+
 #[test]
 fn a_fork_is_named_after_the_program_that_its_parent_ran_at_that_time() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);

@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 
 use super::text;
 use crate::analyze::Origin;
-use crate::analyze::model::launch::{Launch, Outcome, base_name};
+use crate::analyze::model::launch::{Launch, Outcome};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::THE_RECORDER;
 use crate::event::syscalls;
@@ -83,27 +83,21 @@ pub(super) fn program(launch: &Launch<'_>, width_limit: Option<usize>) -> String
     };
     let mut chain = String::new();
     for exec in earlier {
-        chain.push_str(&text::escape(base_name(exec.path())));
+        chain.push_str(&text::escape(exec.file_name()));
         chain.push_str(" → ");
     }
     let width_left = width_limit.map(|limit| limit.saturating_sub(text::width(&chain)));
-    // argv[0] can be anything, even empty. A program executed through a descriptor is named by its path, as in the report.
-    let is_named = last.arguments().next().is_some_and(|own| !own.is_empty());
-    if is_named && !is_descriptor(last.path()) {
+    // argv[0] can be anything, even empty.
+    if last.arguments().next().is_some_and(|own| !own.is_empty()) {
         chain.push_str(&text::command_line(last.arguments(), width_left));
     } else {
-        let arguments = std::iter::once(base_name(last.path())).chain(last.arguments().skip(1));
+        let arguments = std::iter::once(last.file_name()).chain(last.arguments().skip(1));
         chain.push_str(&text::command_line(arguments, width_left));
     }
     if last.argv_cut {
         chain.push_str(" …");
     }
     chain
-}
-
-/// Whether a program was executed through a descriptor; the kernel then reports such a path.
-fn is_descriptor(path: &[u8]) -> bool {
-    path.starts_with(b"/dev/fd/") || path.starts_with(b"/proc/self/fd/")
 }
 
 /// Explains the names in parentheses that a table shows: forks, with the first one as an example, and the recorder.
