@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::compare::diff::{ChangeKind, Diff, Run, compare};
-use spawnscope_data::event::Language;
+use spawnscope_analyze::compare::diff::{ChangeKind, Condition, Diff, Grouping, Run, compare};
+use spawnscope_data::event::{Calibration, Constant, Language};
 use spawnscope_data::rows::{FrameRow, Recording};
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -35,7 +35,7 @@ fn run(recording: &Recording) -> Run {
 
 fn diff(before: &[&Recording], after: &[&Recording]) -> Diff {
     let [before, after] = [before, after].map(|recordings| recordings.iter().copied().map(run).collect::<Vec<_>>());
-    compare(&before, &after)
+    compare(&before, &after, Grouping::Lines)
 }
 
 /// Returns the kind, the program, and the median counts before and after of each group that differs.
@@ -113,12 +113,58 @@ fn the_wall_of_several_runs_has_an_interval() {
     let recordings = [[100, 104, 98, 102], [60, 63, 58, 61], [99, 103, 101, 100]]
         .map(|walls| walls.map(|wall| script(1_000_000 * wall, &launches_at_lines(0, &[5; 3]))));
     let [slow, fast, slow_too] = recordings.each_ref().map(|recordings| recordings.each_ref().map(run));
-    let found = compare(&slow, &fast);
+    let found = compare(&slow, &fast, Grouping::Lines);
     let interval = found.wall.difference.unwrap();
     assert!(interval.low > -47e6 && interval.high < -34e6, "{interval:?}");
     assert_eq!(found.wall.is_change(), Some(true));
-    let same = compare(&slow, &slow_too);
+    let same = compare(&slow, &slow_too, Grouping::Lines);
     assert_eq!(same.wall.is_change(), Some(false));
+}
+
+/// Builds a recording of a script whose line 12 runs basename on each of these names.
+fn basename_of(names: &[&str]) -> Run {
+    let mut builder = Builder::command("/bin/bash", &["bash", "lib.sh"], 100_000_000);
+    for (start, name) in (1_000_000..).step_by(2_000_000).zip(names) {
+        let launch = builder.launch(ROOT, start, &Spans::USUAL, Some(("/usr/bin/basename", &["basename", name])));
+        let line = builder.line(Language::Bash, "/srv/lib.sh", 12, "");
+        builder.set_call_chain(launch, &[line]);
+    }
+    run(&builder.recording)
+}
+
+#[test]
+fn a_program_and_a_line_are_one_group_with_any_arguments() {
+    let [before, after] = [["alpha", "beta", "gamma"].as_slice(), &["beta"]].map(basename_of);
+    let [folded, unfolded] = [Grouping::Lines, Grouping::Arguments]
+        .map(|grouping| compare(std::slice::from_ref(&before), std::slice::from_ref(&after), grouping));
+    assert_eq!(changed(&folded), [(ChangeKind::Changed, "basename".to_owned(), 3, 1)]);
+    let row = folded.rows.iter().find(|row| row.command == b"basename").unwrap();
+    assert_eq!((row.variants, &row.arguments), (3, &None));
+    assert_eq!(changed(&unfolded), [(); 2].map(|()| (ChangeKind::Removed, "basename".to_owned(), 1, 0)));
+}
+
+/// Compares runs on machines where a fork takes these times, in microseconds.
+fn conditions(before: &[f64], after: &[f64]) -> Vec<Condition> {
+    let runs = [before, after].map(|times| {
+        times.iter().map(|time| {
+            let [ns, low, high] = [1.0, 0.95, 1.05].map(|factor| time * factor * 1e3);
+            let row = Calibration { what: Constant::ForkExit, ns, low_ns: Some(low), high_ns: Some(high) };
+            Run { calibration: vec![row], ..basename_of(&["alpha"]) }
+        })
+    });
+    let [before, after] = runs.map(Iterator::collect::<Vec<_>>);
+    compare(&before, &after, Grouping::Lines).conditions
+}
+
+#[test]
+fn machines_differ_only_if_all_their_runs_do() {
+    assert_eq!(conditions(&[100.0], &[300.0]), [Condition::Constant(Constant::ForkExit, 100e3, 300e3)]);
+    assert_eq!(
+        conditions(&[100.0, 110.0, 105.0], &[300.0, 310.0]),
+        [Condition::Constant(Constant::ForkExit, 105e3, 305e3)]
+    );
+    assert_eq!(conditions(&[100.0, 2_000.0], &[300.0, 310.0]), [], "the runs of one side differ by more");
+    assert_eq!(conditions(&[100.0, 101.0], &[110.0, 111.0]), [], "less than a fifth");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! because a resample never contains a value that was not measured. Welch's t assumes normally distributed values. The result covers both
 //! intervals.
 
+use super::student::two_sided_probability;
+
 /// Number of resamples. With 1,000, the ends of an interval vary by a few percent of its width.
 const RESAMPLES: usize = 1_000;
 /// Fraction of the resamples below the lower end of the interval, and above its upper end.
@@ -111,16 +113,34 @@ fn variance(values: &[f64]) -> f64 {
     squares / (values.len() - 1) as f64
 }
 
-/// Returns half the width of Welch's interval, with the degrees of freedom of Welch and Satterthwaite.
+/// Returns half the width of Welch's interval.
 fn welch_margin(before: &[f64], after: &[f64]) -> f64 {
+    welch(before, after).map_or(0.0, |(error, degrees)| student_quantile(degrees) * error)
+}
+
+/// Returns the probability that two sides whose means are equal differ by as much as these, by
+/// Welch's t-test. Sides without any variance differ for certain. `None` if a side has fewer than
+/// two values.
+#[must_use]
+pub fn chance(before: &[f64], after: &[f64]) -> Option<f64> {
+    if before.len() < 2 || after.len() < 2 {
+        return None;
+    }
+    let difference = mean(after) - mean(before);
+    Some(match welch(before, after) {
+        Some((error, degrees)) => two_sided_probability(difference / error, degrees),
+        None if difference == 0.0 => 1.0,
+        None => 0.0,
+    })
+}
+
+/// Returns the standard error of the difference of the means, and the degrees of freedom of Welch
+/// and Satterthwaite. `None` without variance.
+fn welch(before: &[f64], after: &[f64]) -> Option<(f64, f64)> {
     let [earlier, later] = [before, after].map(|values| variance(values) / values.len() as f64);
     let error = earlier + later;
-    if error <= 0.0 {
-        return 0.0;
-    }
     let squares = earlier * earlier / (before.len() - 1) as f64 + later * later / (after.len() - 1) as f64;
-    let degrees = error * error / squares;
-    student_quantile(degrees) * error.sqrt()
+    (error > 0.0).then(|| (error.sqrt(), error * error / squares))
 }
 
 /// Returns the 97.5 % quantile of Student's t. `degrees` is rounded down, so that the interval becomes wider rather than narrower.

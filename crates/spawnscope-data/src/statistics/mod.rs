@@ -1,8 +1,10 @@
 //! Robust statistics: medians, ranks, slopes, and confidence intervals of a difference.
 
 mod difference;
+mod student;
 
-pub use difference::{Interval, Resamples, mean, mean_interval};
+pub use difference::{Interval, Resamples, chance, mean, mean_interval};
+pub use student::significant;
 
 /// Returns the median; `None` if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {

@@ -9,7 +9,7 @@ use clap::{ArgGroup, Args, ValueHint};
 use super::analysis::{Input, with_timelines};
 use super::args::WeightChoice;
 use super::{output, output_file};
-use crate::analyze::compare::diff::{Run, compare};
+use crate::analyze::compare::diff::{Grouping, Run, compare};
 use crate::analyze::critical_path;
 use crate::analyze::model::window::Part;
 use crate::analyze::path::flame::{FlameOptions, Stacking, Weight, flame};
@@ -30,7 +30,8 @@ pub fn run(arguments: &DiffArguments) -> Result<()> {
     let sides = arguments.sides()?;
     let [before, after] = [0, 1].map(|side| read_all(sides[side], weight));
     let ((before, stacks_before), (after, stacks_after)) = (before?, after?);
-    let found = compare(&before, &after);
+    let grouping = if arguments.unfold { Grouping::Arguments } else { Grouping::Lines };
+    let found = compare(&before, &after, grouping);
     if let (Some(path), Some(weight)) = (&arguments.flame, weight) {
         let command = found.commands[1].iter().map(Vec::as_slice);
         let title = format!("difference: {}", command_line(command, Some(TITLE_COLUMNS)));
@@ -128,6 +129,9 @@ pub struct DiffArguments {
     /// How many groups of launches to print of each kind (added, removed, changed), largest change first; 0 prints all [default: 10]
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub top: Option<usize>,
+    /// Separate launches of one program from one line by their arguments
+    #[arg(long)]
+    pub unfold: bool,
     /// Also draw a flame graph of the difference (an SVG; red: more after, blue: less)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub flame: Option<PathBuf>,

@@ -11,12 +11,14 @@ use globset::GlobMatcher;
 use crate::compare::diff::{Count, Key, Run};
 use crate::explain::advice::AdviceList;
 use crate::path::summary::Summary;
-use crate::predict::whatif::interval::DRIFT;
 use crate::sites::select::{SelectError, glob, matches};
 pub use culprits::Culprit;
 pub use growth::{Grown, Tolerance, growth};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::{Interval, mean_interval};
+
+/// The 95 % margin of a time that was measured once, as a share of it.
+const ASSUMED_MARGIN: f64 = 0.05;
 
 /// The requested budgets; `None` for a budget that was not requested.
 #[derive(Clone, Debug, Default)]
@@ -272,7 +274,7 @@ impl CulpritSearch<'_> {
 fn interval(values: &[f64]) -> Interval {
     mean_interval(values).unwrap_or_else(|| {
         let value = values.first().copied().unwrap_or_default();
-        Interval { value, low: value * (1.0 - DRIFT), high: value * (1.0 + DRIFT) }
+        Interval { value, low: value * (1.0 - ASSUMED_MARGIN), high: value * (1.0 + ASSUMED_MARGIN) }
     })
 }
 

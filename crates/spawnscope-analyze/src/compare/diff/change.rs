@@ -2,7 +2,7 @@
 //! confidence interval of their difference.
 
 use crate::model::phases::Phase;
-use spawnscope_data::statistics::{Interval, Resamples, mean};
+use spawnscope_data::statistics::{Interval, Resamples, chance, mean};
 
 /// A count over the runs of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,14 +66,21 @@ pub struct TimeChange {
     /// The difference. `None` if a side has only one run, because a change then cannot be distinguished
     /// from noise.
     pub difference: Option<Interval>,
+    /// The probability of so large a difference by chance. `None` like `difference`.
+    pub(super) chance: Option<f64>,
+    /// Whether the difference is noise although its interval excludes zero, because it is one of
+    /// many that were compared.
+    pub(super) is_one_of_many: bool,
 }
 
 impl TimeChange {
     pub(super) fn of(resamples: &Resamples, before: &[Option<f64>], after: &[Option<f64>]) -> TimeChange {
         let [before, after] = [before, after].map(|values| values.iter().copied().collect::<Option<Vec<f64>>>());
-        let difference = before.as_deref().zip(after.as_deref());
+        let sides = before.as_deref().zip(after.as_deref());
         TimeChange {
-            difference: difference.and_then(|(before, after)| resamples.difference(before, after)),
+            difference: sides.and_then(|(before, after)| resamples.difference(before, after)),
+            chance: sides.and_then(|(before, after)| chance(before, after)),
+            is_one_of_many: false,
             before: before.map(|values| mean(&values)),
             after: after.map(|values| mean(&values)),
         }
@@ -88,7 +95,7 @@ impl TimeChange {
     /// Whether the difference exceeds the noise between runs. `None` if a side has only one run.
     #[must_use]
     pub fn is_change(&self) -> Option<bool> {
-        self.difference.map(|difference| !difference.contains_zero())
+        self.difference.map(|difference| !self.is_one_of_many && !difference.contains_zero())
     }
 }
 

@@ -1,11 +1,13 @@
 //! Finds, for each group of launches in the older recordings, the group in the newer recordings
 //! that does the same. Groups are matched by the whole key first. The remaining groups are matched
 //! by arguments and file, since edits move lines; then by line, since edits change arguments; last
-//! by file, for loops that were rewritten.
+//! by file, for loops that were rewritten. What was matched is then folded: the groups of one
+//! program from one line are one group.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 
+use crate::compare::diff::Grouping;
 use crate::compare::diff::run::{Key, Run, ScriptLine};
 use crate::path::summary::Summary;
 
@@ -37,7 +39,7 @@ fn sum_of<'r>(mut sums: impl Iterator<Item = &'r Summary>) -> Option<Summary> {
 }
 
 /// Matches the launches of two sides.
-pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
+pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run], grouping: Grouping) -> Vec<Pair<'r>> {
     let runs = [before, after];
     let [older, newer] = runs.map(|runs| runs.iter().flat_map(|run| run.launches.keys()).collect::<BTreeSet<&Key>>());
     let mut matched: Vec<[Vec<&Key>; 2]> = older.intersection(&newer).map(|key| [vec![*key], vec![*key]]).collect();
@@ -52,7 +54,32 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
     let [removed, added] = unmatched;
     matched.extend(removed.into_iter().map(|key| [vec![key], Vec::new()]));
     matched.extend(added.into_iter().map(|key| [Vec::new(), vec![key]]));
+    if grouping == Grouping::Lines {
+        matched = folded(matched);
+    }
     matched.into_iter().map(|keys| Pair::new(runs, keys)).collect()
+}
+
+/// Folds groups of one program, one parent program and one line. Groups without a line differ only
+/// in their arguments, and are kept.
+fn folded(matched: Vec<[Vec<&Key>; 2]>) -> Vec<[Vec<&Key>; 2]> {
+    let mut lines: BTreeMap<_, [Vec<&Key>; 2]> = BTreeMap::new();
+    let mut folded = Vec::new();
+    for keys in matched {
+        let [before, after] = keys.each_ref().map(|keys| keys.first());
+        let first = before.or(after).filter(|key| key.script_line.is_some());
+        let Some(key) = first else {
+            folded.push(keys);
+            continue;
+        };
+        let sides = [before.or(after), after.or(before)].map(|key| key.and_then(|key| key.script_line.as_ref()));
+        let line = lines.entry((&key.command, &key.parent, sides)).or_default();
+        for (side, keys) in line.iter_mut().zip(keys) {
+            side.extend(keys);
+        }
+    }
+    folded.extend(lines.into_values());
+    folded
 }
 
 /// Matches groups with the same program and arguments in the same file, whose line may have moved.

@@ -9,19 +9,21 @@ pub mod normalise;
 mod run;
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 pub use change::{Count, CountChange, TimeChange, Times};
 use matching::{Pair, pairs};
 pub use run::{Key, Run, ScriptLine};
-use spawnscope_data::event::{Calibration, Constant, Nanos};
-use spawnscope_data::statistics::Resamples;
+use spawnscope_data::event::{Constant, Nanos};
+use spawnscope_data::statistics::{Resamples, median, significant};
 
 use crate::model::phases::Phase;
 use crate::path::summary::Summary;
 
-/// A group's change in time is reported only if it is at least this share of the wall. With many
-/// groups, some intervals exclude zero by chance.
+/// A group's change in time is reported only if it is at least this share of the wall.
 const MIN_SHARE_OF_WALL: f64 = 0.01;
+/// The probability that any group is reported as changed in time although none is.
+const LEVEL: f64 = 0.05;
 /// The machine constants that represent the cost of a launch.
 const COST_CONSTANTS: [Constant; 3] = [Constant::ForkExit, Constant::VforkExit, Constant::PageCopy];
 /// Machine constants are reported if they differ by more than this share.
@@ -101,6 +103,8 @@ pub struct Row {
     pub command: Vec<u8>,
     /// The normalised arguments. `None` if they differ within the group.
     pub arguments: Option<Vec<u8>>,
+    /// Number of different normalised arguments in the group.
+    pub variants: usize,
     /// The program of the parent.
     pub parent: Vec<u8>,
     /// The call site in the older recordings.
@@ -124,15 +128,27 @@ impl Row {
     }
 }
 
+/// Which launches are one group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// Those of one program from one line, with any arguments.
+    #[default]
+    Lines,
+    /// Those that also have the same arguments, apart from numbers and temporary names.
+    Arguments,
+}
+
 /// Compares recordings of two versions.
 #[must_use]
-pub fn compare(before: &[Run], after: &[Run]) -> Diff {
+pub fn compare(before: &[Run], after: &[Run], grouping: Grouping) -> Diff {
     let resamples = Resamples::draw(before.len(), after.len());
     let sides = [before, after];
     let [walls_before, walls_after] = sides.map(walls);
     let wall = TimeChange::of(&resamples, &walls_before, &walls_after);
     let sums = sides.map(|runs| runs.iter().map(|run| Some(run.all.clone())).collect::<Vec<_>>());
-    let mut rows: Vec<Row> = pairs(before, after).iter().map(|pair| row(pair, &resamples, wall.before)).collect();
+    let mut rows: Vec<Row> = pairs(before, after, grouping).iter().map(|pair| row(pair, &resamples)).collect();
+    mark_noise(rows.iter_mut().map(|row| &mut row.times.critical), &wall);
+    rows.iter_mut().for_each(|row| row.kind = kind(row, wall.before));
     rows.sort_by_cached_key(rank);
     Diff {
         runs: sides.map(<[Run]>::len),
@@ -146,6 +162,16 @@ pub fn compare(before: &[Run], after: &[Run]) -> Diff {
         critical_tax: time(&resamples, &sums, |sums| sums.critical_tax),
         times: times(&resamples, &sums),
         rows,
+    }
+}
+
+/// Marks the changes of times on the critical path that are noise: all of them if the wall is
+/// unchanged, otherwise those that are not clear enough for one of so many groups.
+fn mark_noise<'c>(changes: impl Iterator<Item = &'c mut TimeChange>, wall: &TimeChange) {
+    let known: Vec<(f64, &mut TimeChange)> = changes.filter_map(|change| Some((change.chance?, change))).collect();
+    let chances: Vec<f64> = known.iter().map(|(chance, _)| *chance).collect();
+    for ((_, change), is_clear) in known.into_iter().zip(significant(&chances, LEVEL)) {
+        change.is_one_of_many = !is_clear || wall.is_change() == Some(false);
     }
 }
 
@@ -185,19 +211,19 @@ fn times(resamples: &Resamples, sums: &Sums) -> Times {
     }
 }
 
-fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
+fn row(pair: &Pair<'_>, resamples: &Resamples) -> Row {
     let keys = pair.keys.concat();
     let first = keys.first();
-    let arguments = first.map(|key| &key.arguments);
-    let is_common = keys.iter().all(|key| Some(&key.arguments) == arguments);
+    let variants: BTreeSet<&[u8]> = keys.iter().map(|key| key.arguments.as_slice()).collect();
     let [line_before, line_after] =
         pair.keys.each_ref().map(|keys| keys.first().and_then(|key| key.script_line.clone()));
     let (count, failed_execs) = (counts(&pair.sums, |sums| sums.count), counts(&pair.sums, |sums| sums.failed_execs));
     let times = times(resamples, &pair.sums);
     Row {
-        kind: kind(&count, &failed_execs, &times, wall),
+        kind: ChangeKind::Same,
         command: first.map(|key| key.command.clone()).unwrap_or_default(),
-        arguments: arguments.filter(|_| is_common).cloned(),
+        arguments: variants.first().filter(|_| variants.len() == 1).map(|arguments| arguments.to_vec()),
+        variants: variants.len(),
         parent: first.map(|key| key.parent.clone()).unwrap_or_default(),
         line_before,
         line_after,
@@ -207,7 +233,9 @@ fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
     }
 }
 
-fn kind(count: &CountChange, failed_execs: &CountChange, times: &Times, wall: Option<f64>) -> ChangeKind {
+/// Returns what happened to a group.
+fn kind(row: &Row, wall: Option<f64>) -> ChangeKind {
+    let Row { count, failed_execs, times, .. } = row;
     let critical = times.critical.value().unwrap_or_default().abs();
     let is_long = wall.is_some_and(|wall| critical >= MIN_SHARE_OF_WALL * wall);
     match (count.before.high, count.after.high) {
@@ -243,10 +271,12 @@ fn differing_conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
     if old.arch != new.arch {
         conditions.push(Condition::Architecture(old.arch.clone(), new.arch.clone()));
     }
-    for constant in old.calibration.iter().filter(|constant| COST_CONSTANTS.contains(&constant.what)) {
-        let other = new.calibration.iter().find(|other| other.what == constant.what);
-        if let Some(other) = other.filter(|other| differs(constant, other)) {
-            conditions.push(Condition::Constant(constant.what, constant.ns, other.ns));
+    for constant in COST_CONSTANTS {
+        let speeds = [before, after].map(|runs| Speed::of(runs, constant));
+        if let [Some(old), Some(new)] = speeds
+            && old.differs_from(&new)
+        {
+            conditions.push(Condition::Constant(constant, old.median, new.median));
         }
     }
     for (side, runs, others) in [(Side::Before, before, after), (Side::After, after, before)] {
@@ -261,10 +291,59 @@ fn differing_conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
     conditions
 }
 
-/// Whether a constant differs clearly: by more than `MIN_CONSTANT_CHANGE`, and without overlap of
-/// the measured intervals.
-fn differs(before: &Calibration, after: &Calibration) -> bool {
-    let (less, more) = if before.ns < after.ns { (before, after) } else { (after, before) };
-    let has_no_overlap = less.high_ns.unwrap_or(less.ns) < more.low_ns.unwrap_or(more.ns);
-    less.ns > 0.0 && more.ns > (1.0 + MIN_CONSTANT_CHANGE) * less.ns && has_no_overlap
+/// A constant of the machine in all runs of a side, in nanoseconds.
+struct Speed {
+    median: f64,
+    /// The least lower quartile and the greatest upper quartile of the runs.
+    range: [f64; 2],
+}
+
+impl Speed {
+    fn of(runs: &[Run], what: Constant) -> Option<Speed> {
+        let rows = || runs.iter().flat_map(|run| &run.calibration).filter(|row| row.what == what);
+        let low = rows().map(|row| row.low_ns.unwrap_or(row.ns)).min_by(f64::total_cmp)?;
+        let high = rows().map(|row| row.high_ns.unwrap_or(row.ns)).max_by(f64::total_cmp)?;
+        Some(Speed { median: median(rows().map(|row| row.ns))?, range: [low, high] })
+    }
+
+    /// Whether the machines clearly differ: the medians by more than `MIN_CONSTANT_CHANGE`, and by
+    /// more than the runs of each side differ.
+    fn differs_from(&self, other: &Speed) -> bool {
+        let (fast, slow) = if self.median < other.median { (self, other) } else { (other, self) };
+        fast.median > 0.0 && slow.median > (1.0 + MIN_CONSTANT_CHANGE) * fast.median && fast.range[1] < slow.range[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a change of the mean from 100 by `shift`, which runs of 98 to 102 barely or clearly
+    /// show.
+    fn change(shift: f64) -> TimeChange {
+        let before = [98.0, 99.0, 100.0, 101.0, 102.0];
+        let [before, after] = [before, before.map(|time| time + shift)].map(|times| times.map(Some));
+        TimeChange::of(&Resamples::draw(5, 5), &before, &after)
+    }
+
+    fn changed(shifts: &[f64], wall: f64) -> Vec<bool> {
+        let mut changes: Vec<TimeChange> = shifts.iter().map(|shift| change(*shift)).collect();
+        mark_noise(changes.iter_mut(), &change(wall));
+        changes.iter().map(|change| change.is_change() == Some(true)).collect()
+    }
+
+    #[test]
+    fn one_of_many_groups_must_differ_more_clearly_than_a_single_one() {
+        assert_eq!(changed(&[3.0], 20.0), [true]);
+        let many = [[3.0].as_slice(), &[0.2; 49]].concat();
+        assert!(!changed(&many, 20.0).contains(&true), "the headline of 50 groups would be noise");
+        let clear = [[12.0].as_slice(), &[0.2; 49]].concat();
+        assert_eq!(changed(&clear, 20.0).iter().filter(|changed| **changed).count(), 1);
+    }
+
+    #[test]
+    fn no_group_changed_in_time_if_the_wall_is_unchanged() {
+        assert_eq!(changed(&[12.0], 0.1), [false]);
+        assert_eq!(changed(&[12.0], -12.0), [true]);
+    }
 }

@@ -15,7 +15,7 @@ use super::args::DEFAULT_FILE;
 use super::{diff, exit, output, report};
 use crate::analyze::GroupBy;
 use crate::analyze::compare::budgets::{Check, check, growth};
-use crate::analyze::compare::diff::{Run, compare};
+use crate::analyze::compare::diff::{Grouping, Run, compare};
 use crate::analyze::model::window::Part;
 use crate::cli::exit::Status;
 use crate::present::check as present;
@@ -36,7 +36,7 @@ pub fn run(arguments: &CheckArguments) -> Result<Status> {
     let mut outcome = check(&runs, &requested.budgets, &first.advices)?;
     if !requested.against.is_empty() {
         let baseline = read_all(&requested.against).context("--against")?;
-        let difference = compare(&baseline, &runs);
+        let difference = compare(&baseline, &runs, Grouping::Lines);
         outcome.verdicts.extend(growth(&difference, requested.tolerance));
     }
     if outcome.verdicts.is_empty() {

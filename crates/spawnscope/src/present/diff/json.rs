@@ -77,6 +77,7 @@ fn row(row: &Row) -> Value {
     object.insert("kind".into(), kind.into());
     insert_text(&mut object, "command", &row.command);
     insert_or_null(&mut object, "arguments", row.arguments.as_deref());
+    object.insert("variants".into(), row.variants.into());
     insert_text(&mut object, "parent", &row.parent);
     object.insert("line_before".into(), row.line_before.as_ref().map(script_line).into());
     object.insert("line_after".into(), row.line_after.as_ref().map(script_line).into());

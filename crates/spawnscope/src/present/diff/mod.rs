@@ -76,7 +76,9 @@ fn runs_note(diff: &Diff) -> String {
             let runs = units::counted(before as u64, "run", "runs");
             format!("{runs} before, {after} after: intervals need several runs on both sides (`record --runs 5`).")
         }
-        _ => format!("{before} runs before, {after} after; \u{b1} is half of a 95 % interval."),
+        _ => format!(
+            "{before} runs before, {after} after; \u{b1} is half of a 95 % interval. A group must differ more clearly the more groups there are."
+        ),
     }
 }
 
@@ -107,7 +109,7 @@ fn describe_condition(condition: &Condition) -> String {
             format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
         }
         Condition::Constant(what, before, after) => format!(
-            "Machine speed differs: {} took {} before, {} after. This explains part of the change in times.",
+            "Machine speed differs in all runs: {} took {} before, {} after. This explains part of the change in times.",
             operation(*what),
             span(*before),
             span(*after)
@@ -193,7 +195,7 @@ fn print_groups(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize
         let style = if row.kind == ChangeKind::Added { FINDING } else { PLAIN };
         let name = text::pad_right(name, name_width);
         page.line([styled(style, format!("  {name}")), plain(columns.row(figures))]);
-        let arguments = row.arguments.as_deref().map(text::escape).unwrap_or_default();
+        let arguments = arguments(row);
         if !arguments.is_empty() {
             page.line([styled(QUIET, format!("    {arguments}"))]);
         }
@@ -212,6 +214,14 @@ fn name(row: &Row) -> String {
     match sentence::line_label(row) {
         Some(line) => format!("{command} at {line}"),
         None => format!("{command} by {}", text::escape(&row.parent)),
+    }
+}
+
+/// Formats the arguments of a group, or how many different ones it has.
+fn arguments(row: &Row) -> String {
+    match &row.arguments {
+        Some(arguments) => text::escape(arguments),
+        None => format!("{} different arguments (--unfold separates them)", units::count(row.variants as u64)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The difference as texts and table cells, for the HTML page.
 
-use super::{KINDS, figures, name, runs_note, sentence, total_rows, unchanged_note, warnings};
+use super::{KINDS, arguments, figures, name, runs_note, sentence, total_rows, unchanged_note, warnings};
 use crate::analyze::compare::diff::{Diff, Row};
 use crate::present::text;
 
@@ -63,10 +63,9 @@ fn tables(diff: &Diff) -> Vec<TableOfKind> {
 }
 
 fn table_row(row: &Row) -> TableRow {
-    let arguments = row.arguments.as_deref().map(text::escape).unwrap_or_default();
     TableRow {
         name: text::truncate(&name(row), MAX_COLUMNS),
-        arguments: text::truncate(&arguments, MAX_COLUMNS),
+        arguments: text::truncate(&arguments(row), MAX_COLUMNS),
         figures: figures(row).into_iter().zip(sort_keys(row)).collect(),
     }
 }
