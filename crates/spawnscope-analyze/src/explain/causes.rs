@@ -8,6 +8,7 @@ use crate::explain::drift::{Drift, drifts};
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use crate::path::critical_path::{CriticalPath, critical_path};
+use crate::predict::cpu_waits::CpuWaits;
 use crate::predict::dependence::{Dependence, Work, dependence, most_work, removals_of_commands};
 use crate::predict::replay::{Parameters, Replay, is_reliable};
 use crate::predict::whatif::WhatIf;
@@ -32,6 +33,8 @@ pub struct Causes {
     pub dependence: Vec<Dependence>,
     /// The command with the most work on the critical path.
     pub work: Option<Work>,
+    /// The waits of all threads for a CPU.
+    pub cpu_waits: CpuWaits,
 }
 
 /// Whether the waits of threads were recorded or reconstructed.
@@ -80,8 +83,15 @@ impl Causes {
         } else {
             (AdviceList::default(), Vec::new(), T::default())
         };
-        let causes =
-            Causes { advices, dependence, work: most_work(forest, &path), replay_error: replay.error(), drifts, path };
+        let causes = Causes {
+            advices,
+            dependence,
+            work: most_work(forest, &path),
+            cpu_waits: CpuWaits::of(&replay, timelines),
+            replay_error: replay.error(),
+            drifts,
+            path,
+        };
         Some((causes, answer))
     }
 }

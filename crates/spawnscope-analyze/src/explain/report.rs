@@ -15,6 +15,7 @@ use crate::path::groups::{Group, Repeat, groups, repeats};
 pub use crate::path::spent::Spent;
 use crate::path::spent::where_the_wall_went;
 use crate::path::summary::{Summary, tax_overlaps};
+use crate::predict::cpu_waits::CpuWaits;
 use crate::predict::dependence::{Dependence, Work, rank_by_dependence};
 use crate::waits::attribution::AttributedWaits;
 use crate::waits::failed_execs::{Failure, PathSearches, failures};
@@ -55,6 +56,8 @@ pub struct Report {
     pub where_the_wall_went: Vec<(Spent, Nanos)>,
     /// The part of the launch tax on the critical path that new processes waited for a CPU. `None` when the path is unknown.
     pub critical_queue: Option<Nanos>,
+    /// The waits of all threads for a CPU. `None` without a replay.
+    pub cpu_waits: Option<CpuWaits>,
     /// The replay error, as a share of the wall. `None` without a replay.
     pub replay_error: Option<f64>,
     /// Waits for other processes, the longest first. Empty when the slices were not read.
@@ -167,6 +170,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         advices: causes.map(|causes| causes.advices.clone()).unwrap_or_default(),
         where_the_wall_went: path.map(|path| where_the_wall_went(path, recording)).unwrap_or_default(),
         critical_queue: path.map(CriticalPath::queue),
+        cpu_waits: causes.map(|causes| causes.cpu_waits),
         waits: Vec::new(),
         dependence,
         work: causes.and_then(|causes| causes.work.clone()),

@@ -4,7 +4,7 @@
 use spawnscope_analyze::Forest;
 use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::sites::select::Selector;
-use spawnscope_data::event::LaunchId;
+use spawnscope_data::event::{LaunchId, LeftCpu};
 use spawnscope_data::rows::{Recording, SliceRow};
 
 use crate::builder::Spans;
@@ -54,6 +54,44 @@ fn a_serial_loop_runs_several_jobs_at_a_time() {
         let saving = predicted.wall.since(predicted.predicted).0;
         assert!(saving.abs_diff(half) < tolerance, "{jobs} jobs: {saving} of {half}");
     }
+}
+
+/// Builds a recording of a shell whose launches each wait `lost` nanoseconds for a CPU that another program holds.
+fn busy_loop_of(count: u64, lost: u64) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
+    let mut serial = Serial::new();
+    let launches = (0..count).map(|_| {
+        serial.launch_without_cpu(&Spans { run: 9_000_000, ..Spans::USUAL }, DIRNAME, lost, LeftCpu::Preempted)
+    });
+    let launches = launches.collect();
+    (serial.finish(), launches)
+}
+
+#[test]
+fn other_programs_may_hold_any_number_of_more_cpus() {
+    const LOST: u64 = 10_000_000;
+    let (recorded, _) = busy_loop_of(5, LOST);
+    let more = predict(&recorded, &Default::default(), &[(Change::Cpus(8), &[])]);
+    let [expected, low, high] = more.saving().map(|time| time.0);
+    assert!(expected.abs_diff(5 * LOST * 3 / 4) < 500_000, "two of eight CPUs are held as before: {more:?}");
+    assert_eq!(low, 0, "they may hold all");
+    assert!(high >= 5 * LOST - 500_000, "or none: {high}");
+    let fewer = predict(&recorded, &Default::default(), &[(Change::Cpus(1), &[])]);
+    assert_eq!(fewer.held_by_others, None);
+    let (idle, _) = loop_of(5, &Spans::USUAL);
+    assert_eq!(predict(&idle, &Default::default(), &[(Change::Cpus(8), &[])]).held_by_others, None);
+}
+
+#[test]
+fn several_jobs_at_a_time_leave_other_programs_their_share_of_the_cpus() {
+    let share_saved = |lost| {
+        let (recorded, launches) = busy_loop_of(20, lost);
+        let predicted = predict(&recorded, &Default::default(), &[(Change::Jobs(2), &launches)]);
+        let [expected, low, _] = predicted.saving().map(|time| time.0 as f64 / predicted.wall.0 as f64);
+        (expected, low)
+    };
+    let (idle, busy) = (share_saved(0), share_saved(9_000_000));
+    assert!(idle.0 > 0.4 && busy.0 < 0.9 * idle.0, "{idle:?} {busy:?}");
+    assert!(idle.1 > 0.2 && busy.1 < 0.5 * idle.1, "{idle:?} {busy:?}");
 }
 
 /// Builds a recording of a shell that launches `dirname` `count` times in a row.

@@ -207,11 +207,11 @@ impl Verb {
         let recording = match self {
             Verb::Report(arguments) => &mut arguments.recording,
             Verb::Advise(arguments) => &mut arguments.recording,
-            Verb::Whatif(arguments) => &mut arguments.recording,
             Verb::Tree(arguments) => &mut arguments.recording,
             Verb::Flame(arguments) => &mut arguments.recording,
             Verb::Export(arguments) => &mut arguments.recording,
             Verb::Html(arguments) => &mut arguments.recording,
+            Verb::Whatif(arguments) => return arguments.files.iter_mut().collect(),
             Verb::Diff(arguments) => return arguments.before.iter_mut().chain(&mut arguments.after).collect(),
             Verb::Check(arguments) => {
                 let baseline = &mut arguments.budgets.against;

@@ -1,6 +1,7 @@
 //! `spawnscope whatif`: predicts the wall with changes to launches.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -10,7 +11,9 @@ use super::args::WhatifArguments;
 use super::output;
 use crate::analyze::model::window::Part;
 use crate::analyze::predict::whatif::changes::Change;
-use crate::analyze::predict::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
+use crate::analyze::predict::whatif::whatif_report::{
+    RequestedChange, WhatIfError, WhatIfReport, of_several, whatif_report,
+};
 use crate::analyze::sites::select::Selector;
 use crate::present::whatif;
 
@@ -25,13 +28,9 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
             "nothing to change: give at least one option such as --remove SEL (`spawnscope whatif --help` lists them)"
         );
     }
-    let file = &arguments.recording.file;
-    let part = arguments.window.part(Part::Main);
-    let whatif_report = with_timelines(file, part, |input| {
-        output::print_contradictions(file, &input.contradictions);
-        let report = whatif_report(input.recording, input.forest, input.timelines, &requested);
-        report.map_err(|error| with_hint(error, arguments))
-    })?;
+    let reports: Result<Vec<WhatIfReport>> =
+        arguments.files.iter().map(|file| read(file, arguments, &requested)).collect();
+    let whatif_report = of_several(reports?).context("no recording")?;
     let text = if arguments.json {
         whatif::json(&whatif_report)
     } else {
@@ -40,9 +39,18 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
     anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the prediction")
 }
 
+/// Predicts the wall from one recording.
+fn read(file: &Path, arguments: &WhatifArguments, requested: &[RequestedChange]) -> Result<WhatIfReport> {
+    with_timelines(file, arguments.window.part(Part::Main), |input| {
+        output::print_contradictions(file, &input.contradictions);
+        let report = whatif_report(input.recording, input.forest, input.timelines, requested);
+        report.map_err(|error| with_hint(error, file, arguments))
+    })
+}
+
 /// Adds to an error the commands that list what can be selected. They name the recording as the user typed it.
-fn with_hint(error: WhatIfError, arguments: &WhatifArguments) -> Error {
-    let whole = output::typed_name(&arguments.recording.file);
+fn with_hint(error: WhatIfError, file: &Path, arguments: &WhatifArguments) -> Error {
+    let whole = output::typed_name(file);
     let part = arguments.window.with_file(whole.clone());
     let [whole, part] = [whole, part].map(|file| file.map_or_else(String::new, |file| format!(" {file}")));
     let hint = match &error {

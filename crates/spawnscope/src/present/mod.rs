@@ -29,6 +29,7 @@ pub use crate::units;
 
 mod callers;
 mod columns;
+mod cpu_waits;
 mod critical;
 mod episodes;
 mod findings;

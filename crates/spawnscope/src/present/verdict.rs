@@ -2,7 +2,7 @@
 //! worthwhile finding that the user can fix, with its saving.
 
 use super::whatif::has_visible_overhead;
-use super::{critical, episodes, text, units};
+use super::{cpu_waits, critical, episodes, text, units};
 use crate::analyze::explain::advice::Advice;
 use crate::analyze::explain::report::{GroupBy, Report, Spent};
 use crate::analyze::model::external_wait::ExternalWait;
@@ -42,6 +42,9 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
         sentences[0] = format!("Busiest episode, {title}: {}", sentences[0]);
         return Some(sentences);
     }
+    if report.all.count == 0 {
+        return Some(vec!["No verdict: nothing was launched.".to_owned()]);
+    }
     if let Some(error) = report.replay_error.filter(|error| !is_reliable(*error)) {
         return Some(vec![format!("No verdict: {}.", unreliable_text(error))]);
     }
@@ -50,6 +53,7 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
     if !matches!(largest, Spent::Tax | Spent::ExternalWait(ExternalWait::Unknown, _)) {
         sentences.push(launch_tax_sentence(report));
     }
+    sentences.extend(cpu_waits::sentence(report));
     let best = report.advices.worth.first();
     if matches!(largest, Spent::ExternalWait(ExternalWait::Timer, _))
         && best.is_none_or(|best| best.finding.rule != POLLING)

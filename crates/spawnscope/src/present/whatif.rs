@@ -8,14 +8,16 @@ use super::json::{insert_text, spent_value};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{critical, text, units, words};
-use crate::analyze::predict::whatif::Prediction;
 use crate::analyze::predict::whatif::whatif_report::{ChangeEffect, CriticalProgram, WhatIfReport};
+use crate::analyze::predict::whatif::{Cause, Prediction};
 use crate::event::Nanos;
 
 /// The `schema_version` of `whatif --json`.
 const SCHEMA_VERSION: u32 = 1;
 /// Share of the wall below which the overhead of recording is not mentioned.
 const MIN_OVERHEAD_SHARE: f64 = 0.005;
+/// An interval is wide if it extends further than this share of the wall to either side.
+const WIDE_SHARE: f64 = 0.06;
 /// Maximum number of programs on the critical path to list.
 const MAX_PROGRAMS: usize = 8;
 const TITLE_OF_NAMES: &str = "program";
@@ -54,6 +56,20 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
         "replay error: {error}; both intervals include it; the interval of `predicted` also includes run-to-run variation"
     );
     page.sentence(2, QUIET, &error);
+    if whatif_report.runs > 1 {
+        page.sentence(2, QUIET, &format!("the median of {} recordings", whatif_report.runs));
+    }
+    if let Some(note) = interval_note(whatif_report) {
+        page.sentence(2, QUIET, &note);
+    }
+    if let Some([less, more]) = prediction.held_by_others {
+        let [less, more] = [less, more].map(units::time);
+        let note = format!(
+            "programs outside of the recording held CPUs that the command waited for; if they hold all CPUs that they can get, {less} less \
+             is saved, and if they hold none that the command needs, {more} more"
+        );
+        page.sentence(2, QUIET, &note);
+    }
     if prediction.unknown.is_some() {
         page.sentence(2, QUIET, &critical::reconstruction_note(&whatif_report.collector));
     }
@@ -67,6 +83,32 @@ fn print_time(page: &mut Page, style: Style, name: &str, time: Nanos, note: &str
     let beginning =
         [plain(format!("  {name:<10}")), styled(style, text::pad_left(&units::time(time), 10)), plain("   ")];
     page.hanging(beginning, PLAIN, note);
+}
+
+/// Returns a note on what makes the interval wide, and what would narrow it. `None` if it is narrow.
+fn interval_note(whatif_report: &WhatIfReport) -> Option<String> {
+    let Prediction { low, high, unrecorded, widest, .. } = &whatif_report.prediction;
+    let half = Nanos(high.since(*low).0 / 2);
+    if half.0 as f64 <= WIDE_SHARE * unrecorded.0 as f64 {
+        return None;
+    }
+    let (why, what) = match widest {
+        Cause::Runs => {
+            ("runs of a command differ", "several recordings narrow it (`record --runs 5`, then name all files)")
+        }
+        Cause::Launches => ("the launches differ", "a longer run, or several recordings, narrow it"),
+        Cause::Costs => {
+            ("what remains of the launches is not known", "try it on some of them, and compare with `spawnscope diff`")
+        }
+        Cause::Model => {
+            ("the model is uncertain for so large a change", "make the change and compare with `spawnscope diff`")
+        }
+        Cause::Polling => ("a parent polls", "a parent that waits for the event itself can be predicted"),
+        Cause::Replay => ("the replay differs from the recording", "record again on an idle machine"),
+        Cause::UnknownWaits => ("what ended some waits is unknown", "record with eBPF (as root)"),
+    };
+    let share = units::percent(half, *unrecorded);
+    Some(format!("the interval is wide ({share} of the wall to either side) because {why}: {what}"))
 }
 
 fn format_interval(low: Nanos, high: Nanos) -> String {
@@ -154,8 +196,10 @@ pub fn json(whatif_report: &WhatIfReport) -> String {
         "saving_low_ns": saving_low.0,
         "saving_high_ns": saving_high.0,
         "replay_error": prediction.replay_error,
+        "runs": whatif_report.runs,
         "unknown_waits": prediction.unknown
             .map(|[stay, go]| json!({ "may_stay_ns": stay.0, "may_go_ns": go.0 })),
+        "held_by_others": prediction.held_by_others.map(|[less, more]| json!({ "less_ns": less.0, "more_ns": more.0 })),
         "changes": whatif_report.changes.iter().map(change_value).collect::<Vec<_>>(),
         "critical_after": whatif_report.critical_after.iter().map(critical_value).collect::<Vec<_>>(),
         "critical_path": whatif_report.where_the_wall_went.iter().map(spent_value).collect::<Vec<_>>(),

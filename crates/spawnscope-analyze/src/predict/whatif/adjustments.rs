@@ -8,6 +8,11 @@ use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use crate::predict::replay::activity::{Activity, ActivityKind, Stage};
+use spawnscope_data::event::Nanos;
+
+/// The longest time that the scheduler needs to give a free CPU to a thread. With longer waits,
+/// another program held the CPU.
+const MAX_WAKE_UP: Nanos = Nanos(200_000);
 
 /// Changes to the launches of a recording.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +41,8 @@ pub struct Adjustments {
     pub(super) uncertainty_ns: f64,
     /// The new number of CPUs, if it changes.
     pub cpus: Option<u32>,
+    /// Remaining share of the time for which programs outside of the recording held the CPUs.
+    pub(super) contention: f64,
     /// For each launch, whether anything changes.
     changed: Vec<bool>,
     /// Savings that no phase factor expresses, in nanoseconds.
@@ -57,6 +64,7 @@ impl Adjustments {
             waits_for_exec: vec![false; count],
             reaped_at_once: vec![false; count],
             changed: vec![false; count],
+            contention: 1.0,
             ..Adjustments::default()
         }
     }
@@ -164,9 +172,10 @@ impl Adjustments {
         f64::from(phase * piece)
     }
 
-    /// Returns the remaining share of waits for a CPU during an activity.
-    pub(super) fn factor_of_queue(&self, activity: Activity) -> f64 {
-        self.factor_of_wait(activity, 0)
+    /// Returns the remaining share of a wait for a CPU during an activity.
+    pub(super) fn factor_of_queue(&self, wait: Nanos, activity: Activity) -> f64 {
+        let contention = if wait > MAX_WAKE_UP { self.contention } else { 1.0 };
+        contention * self.factor_of_wait(activity, 0)
     }
 
     /// Returns the remaining share of sleeps during an activity.

@@ -262,7 +262,7 @@ impl<'e> Rewriter<'e> {
     fn remaining_share(&self, step: Step) -> f64 {
         match step {
             Step::Run(_, activity) | Step::Record(_, activity) => self.adjustments.factor(activity),
-            Step::Lose(_, activity) => self.adjustments.factor_of_queue(activity),
+            Step::Lose(span, activity) => self.adjustments.factor_of_queue(span, activity),
             Step::Sleep(_, activity, _) => self.adjustments.factor_of_sleep(activity),
             Step::Wait(..) | Step::Wake(_) | Step::Spawn(_) => 1.0,
         }

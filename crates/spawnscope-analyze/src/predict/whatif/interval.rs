@@ -1,5 +1,5 @@
-//! The confidence interval of a predicted wall. It combines the spread of the launches, the
-//! uncertainty of the machine constants, the model error and the replay error.
+//! The confidence interval of a predicted wall: how uncertain it is, by cause. No interval is
+//! narrower than the machine repeats itself.
 
 use spawnscope_data::event::Nanos;
 
@@ -10,48 +10,150 @@ const SPREAD_OF_FEW: f64 = 0.25;
 /// Minimum number of launches of a program for which a spread is measured.
 const MIN_VALUES: usize = 3;
 
-/// Model error: the deviation of measured savings from predicted savings, as a share of the saving.
-/// Twice the typical deviation (docs/guide/predictions.md).
-const MODEL_ERROR: f64 = 0.05;
+/// The 95 % margin of the model, as a share of the saving: the part that is the same for all
+/// recordings of a command, and the part that differs between them. For 57 pairs of programs and
+/// 855 recordings (docs/guide/predictions.md), both together cover 89 %.
+const MODEL_ERROR: [f64; 2] = [0.05, 0.05];
 
-/// Drift of the machine between runs and unknown overhead of recording, as a share of the predicted
-/// wall.
-pub(crate) const DRIFT: f64 = 0.05;
+/// Minimum 95 % margin of a wall, as a share of it.
+const MIN_MARGIN: f64 = 0.01;
+/// The relative standard deviation between runs of one command, if the calibration did not measure
+/// how well the machine repeats itself.
+const USUAL_REPEATABILITY: f64 = 0.035;
+/// The largest relative standard deviation between runs that is believed. A busy machine delays
+/// single operations of the calibration more than whole commands.
+const MAX_REPEATABILITY: f64 = 0.1;
 
-/// The 95 % margins of a prediction to either side, in nanoseconds.
+/// What makes a prediction uncertain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Runs of one command differ.
+    Runs,
+    /// Launches of one program differ.
+    Launches,
+    /// Costs that were measured separately or assumed, such as what a program does at its start.
+    Costs,
+    /// The model.
+    Model,
+    /// Threads that poll.
+    Polling,
+    /// The replay error.
+    Replay,
+    /// Waits with an unknown cause.
+    UnknownWaits,
+}
+
+/// The 95 % margins of a prediction to either side, by cause, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Margins {
-    /// Margin of the saving.
-    pub(super) saving: f64,
-    /// Margin of the wall, which drifts between runs even without changes.
-    pub(super) wall: f64,
+    /// How much the remaining wall differs between runs, even without changes.
+    pub(super) drift: f64,
+    /// How much the saving differs between recordings.
+    pub(super) between: f64,
+    launches: f64,
+    costs: f64,
+    model: f64,
+    polling: f64,
+    replay: f64,
 }
 
 impl Margins {
-    /// Adds the uncertainty of waits for polling threads, if anything changes.
-    pub(super) fn with_polling_uncertainty(self, saved: f64, uncertainty: Nanos) -> Margins {
-        let polling = if saved.abs() < 1.0 { 0.0 } else { uncertainty.0 as f64 };
-        Margins { saving: self.saving.hypot(polling), wall: self.wall.hypot(polling) }
+    /// Returns the margin of the saving, in which most of the drift cancels.
+    pub(super) fn saving(&self) -> f64 {
+        [self.between, self.launches, self.costs, self.model, self.polling].into_iter().fold(0.0, f64::hypot)
+            + self.replay
+    }
+
+    /// Returns the margin of the wall.
+    pub(super) fn wall(&self) -> f64 {
+        (self.saving() - self.replay).hypot(self.drift) + self.replay
+    }
+
+    /// Returns the parts of the margins of the saving and of the wall that differ between runs.
+    pub(super) fn of_one_run(&self) -> [f64; 2] {
+        let saving = self.between.hypot(self.launches);
+        [saving, saving.hypot(self.drift)]
+    }
+
+    /// Returns the largest cause, if `unknown` nanoseconds depend on waits with an unknown cause.
+    pub(super) fn largest_cause(&self, unknown: f64) -> Cause {
+        let causes = [
+            (self.between.hypot(self.drift), Cause::Runs),
+            (self.launches, Cause::Launches),
+            (self.costs, Cause::Costs),
+            (self.model, Cause::Model),
+            (self.polling, Cause::Polling),
+            (self.replay, Cause::Replay),
+            (unknown, Cause::UnknownWaits),
+        ];
+        causes.into_iter().max_by(|one, other| one.0.total_cmp(&other.0)).map_or(Cause::Runs, |(_, cause)| cause)
     }
 }
 
-/// Computes the margins of a prediction. `savings` contains the savings of the changed launches, by
-/// program, `constants` the relative uncertainty of the machine constants. The standard error of
-/// the summed savings is what a bootstrap over the launches of each program would converge to.
-pub(super) fn margins(predicted: f64, saved: f64, savings: &[Vec<f64>], constants: f64, replay_error: f64) -> Margins {
-    let spread = relative_error(savings).hypot(constants);
-    let saving_margin = (DEVIATIONS * spread).hypot(MODEL_ERROR) * saved.abs();
-    let replay_margin = replay_error.abs() * predicted;
-    Margins {
-        saving: saving_margin + replay_margin,
-        wall: saving_margin.hypot(drift(saved, predicted)) + replay_margin,
+/// What margins are computed from.
+pub(super) struct Evidence<'e> {
+    /// The predicted wall and the saving, in nanoseconds.
+    pub(super) predicted: f64,
+    pub(super) saved: f64,
+    /// The savings of the changed launches, by program.
+    pub(super) savings: &'e [Vec<f64>],
+    /// The standard deviation of separately measured or assumed costs, as a share of the saving.
+    pub(super) costs: f64,
+    /// The replay error.
+    pub(super) replay_error: f64,
+    /// How much waits for polling threads may be wrong.
+    pub(super) polling: Nanos,
+    /// The measured relative standard deviation between runs.
+    pub(super) repeatability: Option<f64>,
+}
+
+impl Evidence<'_> {
+    /// Computes the margins. The standard error of the summed savings is what a bootstrap over the
+    /// launches of each program would converge to.
+    pub(super) fn margins(&self) -> Margins {
+        let saved = self.saved.abs();
+        let [model, between] = MODEL_ERROR.map(|share| share * saved);
+        Margins {
+            drift: drift(self.repeatability) * self.predicted,
+            between,
+            launches: DEVIATIONS * relative_error(self.savings) * saved,
+            costs: DEVIATIONS * self.costs * saved,
+            model,
+            polling: if saved < 1.0 { 0.0 } else { self.polling.0 as f64 },
+            replay: self.replay_error.abs() * self.predicted,
+        }
     }
 }
 
-/// Returns the drift. It is zero when nothing changes, since the wall was then measured and not
-/// predicted.
-fn drift(saved: f64, predicted: f64) -> f64 {
-    if saved.abs() < 1.0 { 0.0 } else { DRIFT * predicted }
+/// Returns the 95 % margin of a wall, as a share of it, because runs of one command differ.
+pub(super) fn drift(repeatability: Option<f64>) -> f64 {
+    let deviation = repeatability.unwrap_or(USUAL_REPEATABILITY).min(MAX_REPEATABILITY);
+    (DEVIATIONS * deviation).max(MIN_MARGIN)
+}
+
+/// How several recordings of a command change a margin.
+pub(super) struct Narrowed {
+    /// The part of the margin that differs between runs, for one run and for all of them.
+    parts: [f64; 2],
+}
+
+impl Narrowed {
+    /// Computes how much a value for all runs differs from the truth. The runs may differ by more
+    /// than was expected from each.
+    pub(super) fn new(values: &[f64], of_one: f64) -> Narrowed {
+        let count = values.len().max(1) as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let measured = DEVIATIONS * (squares / (count - 1.0).max(1.0)).sqrt();
+        Narrowed { parts: [of_one, measured.max(of_one) / count.sqrt()] }
+    }
+
+    /// Returns the margin for all runs, from that of one run.
+    pub(super) fn of(&self, margin: Nanos) -> Nanos {
+        let [one, all] = self.parts;
+        let rest = (margin.0 as f64).powi(2) - one.powi(2);
+        Nanos((rest.max(0.0) + all.powi(2)).sqrt() as u64)
+    }
 }
 
 /// Returns the standard error of the sum of all values, as a share of the sum. Each stratum
@@ -92,5 +194,30 @@ mod tests {
     fn few_launches_have_an_assumed_spread() {
         assert!((relative_error(&[vec![5e6]]) - SPREAD_OF_FEW).abs() < 1e-9);
         assert!(relative_error(&[vec![-5e6]]) == 0.0 && relative_error(&[]) == 0.0);
+    }
+
+    #[test]
+    fn no_wall_is_more_certain_than_the_machine_repeats_itself() {
+        let evidence = |repeatability| Evidence {
+            predicted: 100e6,
+            saved: 0.0,
+            savings: &[],
+            costs: 0.0,
+            replay_error: 0.0,
+            polling: Nanos(0),
+            repeatability,
+        };
+        let margin = |repeatability| evidence(repeatability).margins().wall() / 1e6;
+        assert_eq!([Some(0.0), Some(0.001), Some(0.02), Some(9.0)].map(margin), [1.0, 1.0, 3.92, 19.6]);
+        assert!((6.0..8.0).contains(&margin(None)), "{}", margin(None));
+    }
+
+    #[test]
+    fn several_runs_are_as_certain_as_they_agree() {
+        assert_eq!(Narrowed::new(&[100.0; 4], 8.0).of(Nanos(8)), Nanos(4));
+        assert_eq!(Narrowed::new(&[100.0; 4], 8.0).of(Nanos(10)), Nanos(7), "the rest remains");
+        let scattered = Narrowed::new(&[80.0, 120.0, 80.0, 120.0], 8.0).of(Nanos(8));
+        assert!(scattered > Nanos(20), "{scattered:?}");
+        assert_eq!(Narrowed::new(&[100.0], 8.0).of(Nanos(9)), Nanos(9), "one run changes nothing");
     }
 }

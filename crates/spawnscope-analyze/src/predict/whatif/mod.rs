@@ -6,7 +6,7 @@ pub mod adjustments;
 mod apply;
 pub mod changes;
 pub mod constants;
-pub(crate) mod interval;
+mod interval;
 pub mod refill;
 mod supervision;
 pub mod whatif_report;
@@ -25,6 +25,8 @@ use adjustments::Adjustments;
 use apply::EditedPrograms;
 use changes::{Change, Context};
 use constants::Constants;
+pub use interval::Cause;
+use interval::{Evidence, Narrowed};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
 
@@ -73,6 +75,10 @@ pub struct Prediction {
     /// 95 % margin of the saving. It is smaller than the margin of the wall, which also drifts
     /// between runs.
     pub saving_margin: Nanos,
+    /// The parts of the margins of the saving and of the wall that differ between runs.
+    run_margins: [f64; 2],
+    /// What contributes most to the margin of the wall.
+    pub widest: Cause,
     /// The replay error, as a share of the measured wall.
     pub replay_error: f64,
     /// For each change, the indices of the launches that it applies to.
@@ -80,6 +86,9 @@ pub struct Prediction {
     /// How much less and how much more the saving may be, because some waits have an unknown cause.
     /// `None` if the causes were recorded.
     pub unknown: Option<[Nanos; 2]>,
+    /// How much less and how much more the saving may be, because it is unknown how many CPUs the
+    /// programs outside of the recording would hold of a larger number. `None` if they held none.
+    pub held_by_others: Option<[Nanos; 2]>,
 }
 
 impl Prediction {
@@ -88,16 +97,45 @@ impl Prediction {
     #[must_use]
     pub fn saving(&self) -> [Nanos; 3] {
         let expected = self.unrecorded.since(self.predicted);
-        let [_, more] = self.unknown.unwrap_or_default();
+        let [_, more] = self.unknown_shift();
         let high = Nanos((expected.0 + self.saving_margin.0 + more.0).min(self.unrecorded.0));
         // `since` saturates, so the lower end is at least zero.
         let low = expected.since(self.saving_margin).0 as f64 * self.certain_share();
         [expected, Nanos(low as u64), high]
     }
 
-    /// Returns the share of the saving that does not depend on waits with an unknown cause.
+    /// Combines predictions for several recordings of one command. The result is their median, with
+    /// the interval of the median: what differs between runs is a smaller part of it, the rest
+    /// remains. `None` if there are none.
+    #[must_use]
+    pub fn of_several(all: &[Prediction]) -> Option<Prediction> {
+        let mut sorted: Vec<&Prediction> = all.iter().collect();
+        sorted.sort_by_key(|each| each.predicted);
+        let median = *sorted.get(sorted.len() / 2)?;
+        let values = |value: fn(&Prediction) -> Nanos| all.iter().map(|each| value(each).0 as f64).collect::<Vec<_>>();
+        let [savings, walls] = [values(|each| each.unrecorded.since(each.predicted)), values(|each| each.predicted)];
+        let [of_saving, of_wall] = median.run_margins;
+        let [saving, wall] = [Narrowed::new(&savings, of_saving), Narrowed::new(&walls, of_wall)];
+        let above = median.high.since(median.predicted);
+        // An interval that ends at zero would be longer.
+        let below = if median.low.0 == 0 { above } else { median.predicted.since(median.low) };
+        Some(Prediction {
+            low: median.predicted.since(wall.of(below)),
+            high: Nanos(median.predicted.0 + wall.of(above).0),
+            saving_margin: saving.of(median.saving_margin),
+            ..median.clone()
+        })
+    }
+
+    /// Returns how much less and how much more the saving may be, for all unknown reasons together.
+    fn unknown_shift(&self) -> [Nanos; 2] {
+        let [waits, cpus] = [self.unknown, self.held_by_others].map(Option::unwrap_or_default);
+        [0, 1].map(|end| Nanos(waits[end].0 + cpus[end].0))
+    }
+
+    /// Returns the share of the saving that does not depend on what is unknown.
     fn certain_share(&self) -> f64 {
-        let [less, _] = self.unknown.unwrap_or_default();
+        let [less, _] = self.unknown_shift();
         let saved = self.unrecorded.since(self.predicted).0;
         if saved == 0 { 1.0 } else { saved.saturating_sub(less.0) as f64 / saved as f64 }
     }
@@ -154,33 +192,62 @@ impl WhatIf<'_, '_> {
         let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
         let error = self.replay.error();
         // At most the whole saving is uncertain.
-        let constants = (uncertainty / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
-        let spread = constants.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
-        let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
-        let margins = margins.with_polling_uncertainty(wall - predicted, self.timelines.polling_uncertainty);
-        let unknown = self.unknown_shift(&adjustments, &changed, (wall - predicted).max(0.0), predicted);
-        let [less, more] = unknown.unwrap_or_default().map(|time| time.0 as f64);
-        let certain = 1.0 - less / (wall - predicted).max(1.0);
+        let costs = (uncertainty / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
+        let repeatability = self.constants.repeatability;
+        let evidence = Evidence {
+            predicted,
+            saved: wall - predicted,
+            savings: &savings,
+            costs: costs.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS)),
+            replay_error: error,
+            polling: self.timelines.polling_uncertainty,
+            repeatability,
+        };
+        let margins = evidence.margins();
+        let saved = (wall - predicted).max(0.0);
+        let unknown = self.unknown_waits(&adjustments, &changed, saved, predicted);
+        let held_by_others = self.held_by_others(&adjustments, predicted);
+        let [less, more] = [0, 1]
+            .map(|end| [unknown, held_by_others].into_iter().flatten().map(|shift| shift[end].0 as f64).sum::<f64>());
+        let certain = 1.0 - (less / saved.max(1.0)).min(1.0);
         // If unknown waits cancel a part of the saving, that part has no margin of its own, only
         // the drift between runs.
-        let above = less + margins.wall * certain + interval::DRIFT * wall * (1.0 - certain);
+        let above = less + margins.wall() * certain + interval::drift(repeatability) * wall * (1.0 - certain);
         Prediction {
             wall: self.replay.measured,
             unrecorded: Nanos(wall.round() as u64),
             predicted: Nanos(predicted.round() as u64),
-            low: Nanos((predicted - margins.wall - more).max(0.0) as u64),
+            low: Nanos((predicted - margins.wall() - more).max(0.0) as u64),
             high: Nanos((predicted + above) as u64),
-            saving_margin: Nanos(margins.saving as u64),
+            saving_margin: Nanos(margins.saving() as u64),
+            run_margins: margins.of_one_run(),
+            widest: margins.largest_cause(less.max(more)),
             replay_error: error,
             changed,
             unknown,
+            held_by_others,
         }
+    }
+
+    /// Returns how much less and how much more is saved with another number of CPUs, if programs
+    /// outside of the recording hold all CPUs that they can get, and if they hold none that the
+    /// command needs.
+    fn held_by_others(&self, adjustments: &Adjustments, predicted: f64) -> Option<[Nanos; 2]> {
+        let cpus = adjustments.cpus.filter(|_| adjustments.contention < 1.0)?;
+        let machine = Machine::with_cpus(cpus).unrecorded();
+        let [most, none] = [1.0, 0.0].map(|contention| {
+            let mut adjustments = adjustments.clone();
+            adjustments.contention = contention;
+            self.as_measured(simulate(&mut EditedPrograms::new(&self.replay.programs, &adjustments), &machine))
+        });
+        let shift = [most - predicted, predicted - none].map(|time| Nanos(time.max(0.0) as u64));
+        (shift != [Nanos(0); 2]).then_some(shift)
     }
 
     /// Returns how much less and how much more the saving may be, because the causes of some waits
     /// are unknown. Waits that remain cannot reduce the saving below zero. Waits without an assumed
     /// cause count only if they are on the critical path.
-    fn unknown_shift(
+    fn unknown_waits(
         &self,
         adjustments: &Adjustments,
         changed: &[Vec<u32>],

@@ -43,6 +43,8 @@ impl RequestedChange {
 pub struct WhatIfReport {
     /// Name of the collector of the recording.
     pub collector: String,
+    /// Number of recordings of the command.
+    pub runs: usize,
     /// The predicted wall with its confidence interval.
     pub prediction: Prediction,
     /// Every change, with the numbers of changed and of selected launches.
@@ -156,12 +158,24 @@ pub fn whatif_report(
     let changed = requested.iter().zip(&changes).zip(&prediction.changed);
     Ok(WhatIfReport {
         collector: recording.info.collector.clone(),
+        runs: 1,
         forks_left: forks_left(forest, &removed),
         changes: changed.map(|((requested, applied), affected)| effect_of(requested, applied, affected)).collect(),
         prediction,
         where_the_wall_went: where_the_wall_went(&path, recording),
         critical_after: critical_programs(&path, forest),
     })
+}
+
+/// Combines the reports of several recordings of one command. What is not a number is that of the
+/// recording with the median prediction. `None` if there are none.
+#[must_use]
+pub fn of_several(mut reports: Vec<WhatIfReport>) -> Option<WhatIfReport> {
+    let predictions: Vec<Prediction> = reports.iter().map(|report| report.prediction.clone()).collect();
+    let prediction = Prediction::of_several(&predictions)?;
+    let runs = reports.len();
+    let median = reports.iter().position(|report| report.prediction.predicted == prediction.predicted)?;
+    Some(WhatIfReport { prediction, runs, ..reports.swap_remove(median) })
 }
 
 /// Returns why a recording has no wall.

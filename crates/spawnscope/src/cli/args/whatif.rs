@@ -1,8 +1,10 @@
 //! The arguments of `whatif`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueHint};
 
-use super::{RecordingArgument, WindowArguments};
+use super::{DEFAULT_FILE, WindowArguments};
 
 pub(super) const WHATIF_EXAMPLES: &str = "\
 Examples:
@@ -15,6 +17,7 @@ Examples:
   spawnscope whatif --remove git --episode 2 editor.db
   spawnscope whatif --jobs convert=4 thumbnails.db
   spawnscope whatif --in-process jq --replace gzip=0.3
+  spawnscope whatif --remove sed build.1.db build.2.db build.3.db
 
 The 95 % confidence interval assumes that the model is right. The model does
 not include caches, copy-on-write after a fork, or CPU frequency.";
@@ -22,8 +25,9 @@ not include caches, copy-on-write after a fork, or CPU frequency.";
 /// Arguments of `whatif`.
 #[derive(Debug, Args)]
 pub struct WhatifArguments {
-    #[command(flatten)]
-    pub recording: RecordingArgument,
+    /// The recording to read, or several of the same command (`record --runs 5`), which make the prediction more certain; - reads standard input
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
     /// Remove these launches and everything that they launch
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub remove: Vec<String>,

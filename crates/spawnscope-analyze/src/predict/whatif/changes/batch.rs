@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use super::start_up::{FixedPart, StartUps};
-use super::work::work_time;
+use super::work::{RunParts, work_time};
 use crate::model::phases::Phase;
 use crate::patterns::chains::did_other_work;
 use crate::predict::whatif::adjustments::Adjustments;
@@ -98,26 +98,4 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: FixedPart, adjustments:
     }
     // The first launch itself saves nothing, which would look like spread if it were counted alone.
     adjustments.count_together(&batch[..2]);
-}
-
-/// How a launch spent its run, in nanoseconds.
-#[derive(Default)]
-struct RunParts {
-    /// Time on a CPU.
-    cpu: f64,
-    /// Time in the run queue.
-    queued: f64,
-    /// Blocked time.
-    slept: f64,
-}
-
-impl RunParts {
-    fn of(context: Context<'_, '_>, launch: u32) -> RunParts {
-        let worked = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
-        let launch = &context.forest.launches[launch as usize];
-        let run = launch.phases.get(Phase::Run).unwrap_or_default();
-        // If the CPU time is unknown, all work counts as CPU time.
-        let cpu = launch.cpu_phases.get(Phase::Run).unwrap_or(worked);
-        RunParts { cpu: cpu.0 as f64, queued: run.since(worked).0 as f64, slept: worked.since(cpu).0 as f64 }
-    }
 }

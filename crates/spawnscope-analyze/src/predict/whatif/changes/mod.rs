@@ -108,6 +108,9 @@ impl Change {
             Change::WakeInTime => polling::wake_in_time(forest, launches, adjustments),
             Change::Cpus(cpus) => {
                 adjustments.cpus = Some(cpus);
+                // Programs outside of the recording hold as many CPUs as before, if they need no
+                // more.
+                adjustments.contention = (f64::from(context.cpus) / f64::from(cpus.max(1))).min(1.0);
                 launches.to_vec()
             }
         }

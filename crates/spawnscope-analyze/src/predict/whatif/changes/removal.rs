@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use super::Context;
+use super::start_up::StartUps;
+use super::work::{by_program, keep_run, keep_work};
 use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
@@ -16,10 +18,9 @@ use spawnscope_data::statistics::median;
 const MEBIBYTE: f64 = 1_048_576.0;
 /// Minimum number of forks without exec whose median is used.
 const MIN_FORKS: usize = 5;
-/// Assumed share of a program's run that remains if a fork of the shell does the work. The
-/// program's start-up is saved, so the real share is between zero and one.
-const WORK_SHARE: f64 = 0.5;
-/// Standard deviation of `WORK_SHARE`: that of a uniform distribution between zero and one.
+/// Standard deviation of a shell's work in place of a program's, as a share of the program's: that
+/// of a uniform distribution between zero and one. Most shells take less time than a program, for
+/// the same work, but do not read large files faster.
 const WORK_SPREAD: f64 = 0.29;
 
 /// Removes launches, except the recorded command.
@@ -30,37 +31,45 @@ pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Ad
     affected
 }
 
-/// Lets the parent, a shell, do the work of the program. A fork for `$( )` or a pipeline stays,
-/// with its setup.
+/// Lets the parent, a shell, do the work of the program, without the program's start-up. A fork for
+/// `$( )` or a pipeline stays, with its setup and its end.
 pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
     let fork_teardown = teardown_of_forks(forest);
     let concurrent = concurrent_launches(forest, launches);
-    let mut affected = Vec::new();
-    for &launch in launches {
-        let each = &forest.launches[launch as usize];
-        if each.origin == Origin::Command || each.execs.is_empty() {
-            continue;
-        }
-        affected.push(launch);
-        if !keeps_fork(context, launch, concurrent.contains(&launch)) {
-            adjustments.remove(forest, launch);
-            continue;
-        }
-        adjustments.remove_within(forest, forest.children(launch as usize));
-        for phase in [Phase::Exec, Phase::Load] {
-            adjustments.scale(launch, phase, 0.0);
-        }
-        adjustments.scale(launch, Phase::Run, WORK_SHARE);
-        let run = each.phases.get(Phase::Run).unwrap_or_default();
-        adjustments.uncertainty_ns += WORK_SPREAD * run.0 as f64;
-        let recorded = each.phases.get(Phase::Teardown).filter(|teardown| teardown.0 > 0);
-        let teardown = fork_teardown.or_else(|| teardown_without_exec(context, each));
-        if let Some((recorded, teardown)) = recorded.zip(teardown) {
-            adjustments.scale(launch, Phase::Teardown, teardown / recorded.0 as f64);
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| {
+        let each = &forest.launches[*launch as usize];
+        each.origin != Origin::Command && !each.execs.is_empty()
+    });
+    let groups = by_program(forest, &affected);
+    let start_ups = StartUps::of(context, &affected);
+    for group in groups.values() {
+        let fixed = start_ups.fixed_part(group);
+        for &launch in group {
+            let end = fork_teardown.or_else(|| teardown_without_exec(context, &forest.launches[launch as usize]));
+            let work = if keeps_fork(context, launch, concurrent.contains(&launch)) {
+                keep_fork(context, launch, end, adjustments);
+                keep_run(context, launch, fixed, 0.0, adjustments)
+            } else {
+                keep_work(context, launch, fixed, 0.0, adjustments)
+            };
+            adjustments.remove_within(forest, forest.children(launch as usize));
+            adjustments.uncertainty_ns += WORK_SPREAD * work;
         }
     }
     affected
+}
+
+/// Keeps the creation and the end of a launch as those of a fork without an exec.
+fn keep_fork(context: Context<'_, '_>, launch: u32, teardown: Option<f64>, adjustments: &mut Adjustments) {
+    for phase in [Phase::Exec, Phase::Load] {
+        adjustments.scale(launch, phase, 0.0);
+    }
+    let recorded = context.forest.launches[launch as usize].phases.get(Phase::Teardown);
+    if let Some((recorded, teardown)) = recorded.filter(|recorded| recorded.0 > 0).zip(teardown) {
+        adjustments.scale(launch, Phase::Teardown, teardown / recorded.0 as f64);
+    }
 }
 
 /// Returns the median teardown of forks without exec. `None` if there are too few.

@@ -23,17 +23,61 @@ const ROUND_TRIP_NS: f64 = 30_000.0;
 const SPREAD_OF_JOBS: f64 = 0.2;
 
 /// Keeps only the work of a launch, without the start-up of its program, plus `more` nanoseconds.
-fn keep_work(context: Context<'_, '_>, launch: u32, fixed: FixedPart, more: f64, adjustments: &mut Adjustments) {
+/// Returns the nanoseconds of work.
+pub(super) fn keep_work(
+    context: Context<'_, '_>,
+    launch: u32,
+    fixed: FixedPart,
+    more: f64,
+    adjustments: &mut Adjustments,
+) -> f64 {
     for phase in PHASES_AROUND_WORK {
         adjustments.scale(launch, phase, 0.0);
     }
     adjustments.drop_supervision(launch);
-    let run = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
-    let run = run.0 as f64;
-    let work = fixed.work_of(&context.forest.launches[launch as usize], run);
-    if run > 0.0 {
-        adjustments.scale(launch, Phase::Run, (work + more) / run);
+    keep_run(context, launch, fixed, more, adjustments)
+}
+
+/// Removes the start-up of a program from its run, and adds `more` nanoseconds. Returns the
+/// nanoseconds of work that remain. Waits for a CPU are in proportion to the work. What a program
+/// sleeps is its purpose, or a wait for its children, and remains.
+pub(super) fn keep_run(
+    context: Context<'_, '_>,
+    launch: u32,
+    fixed: FixedPart,
+    more: f64,
+    adjustments: &mut Adjustments,
+) -> f64 {
+    let run = RunParts::of(context, launch);
+    let work = fixed.work_of(&context.forest.launches[launch as usize], run.cpu);
+    if run.cpu > 0.0 {
+        let remains = (work + more) / run.cpu;
+        adjustments.scale(launch, Phase::Run, remains);
+        adjustments.scale_waits(launch, [remains, 1.0]);
         adjustments.uncertainty_ns += fixed.deviation();
+    }
+    work
+}
+
+/// How a launch spent its run, in nanoseconds.
+#[derive(Default)]
+pub(super) struct RunParts {
+    /// Time on a CPU.
+    pub(super) cpu: f64,
+    /// Time in the run queue.
+    pub(super) queued: f64,
+    /// Blocked time.
+    pub(super) slept: f64,
+}
+
+impl RunParts {
+    pub(super) fn of(context: Context<'_, '_>, launch: u32) -> RunParts {
+        let worked = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
+        let launch = &context.forest.launches[launch as usize];
+        let run = launch.phases.get(Phase::Run).unwrap_or_default();
+        // If the CPU time is unknown, all work counts as CPU time.
+        let cpu = launch.cpu_phases.get(Phase::Run).unwrap_or(worked);
+        RunParts { cpu: cpu.0 as f64, queued: run.since(worked).0 as f64, slept: worked.since(cpu).0 as f64 }
     }
 }
 
@@ -43,18 +87,22 @@ pub(super) fn in_process(context: Context<'_, '_>, launches: &[u32], adjustments
     let mut affected = launches.to_vec();
     affected.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
     let start_ups = StartUps::of(context, &affected);
-    let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
-    for &launch in &affected {
-        let name = forest.launches[launch as usize].command.name;
-        programs.entry(name).or_default().push(launch);
-    }
-    for group in programs.values() {
+    for group in by_program(forest, &affected).values() {
         let fixed = start_ups.fixed_part(group);
         for &launch in group {
             keep_work(context, launch, fixed, 0.0, adjustments);
         }
     }
     affected
+}
+
+/// Groups launches by the name of their program.
+pub(super) fn by_program<'a>(forest: &Forest<'a>, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {
+    let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
+    for &launch in launches {
+        programs.entry(forest.launches[launch as usize].command.name).or_default().push(launch);
+    }
+    programs
 }
 
 /// Groups launches by their parent and by the name of their program.
@@ -102,7 +150,8 @@ pub(super) fn replace(
 
 /// Runs launches of a program, which one process made one after the other, `jobs` at a time. They
 /// take as long as the busiest of `jobs` slots, but at least their CPU time divided by the number
-/// of CPUs.
+/// of CPUs. Launches that waited for a CPU although they ran one after the other shared the CPUs
+/// with other programs.
 pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let forest = context.forest;
     let mut affected = Vec::new();
@@ -122,16 +171,22 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
         if serial.len() < 2 || total == 0 {
             continue;
         }
-        let busy: u64 = serial.iter().map(|launch| cpu_with_descendants(forest, *launch)).sum();
-        let parallel_span = span_in_slots(&spans, jobs).max(busy / u64::from(context.cpus.max(1)));
-        let remains = (parallel_span as f64 / total as f64).min(1.0);
+        // Other programs may take no more of the CPUs than before, or their share from each job.
+        let usage = CpuUsage::of(context, &serial);
+        let [fast, slow] = [0.0, usage.waiting_share()].map(|share_of_others| {
+            let free_cpus = (f64::from(context.cpus) * (1.0 - share_of_others)).max(1.0);
+            let span = (span_in_slots(&spans, jobs) as f64).max(usage.worked / free_cpus);
+            (span / total as f64).min(1.0)
+        });
+        let remains = f64::midpoint(fast, slow);
         for &launch in &serial {
             for step in forest.walk(&[launch as usize]) {
                 is_parallel[step.index] = true;
                 Phase::ALL.into_iter().for_each(|phase| adjustments.scale(step.index as u32, phase, remains));
             }
         }
-        adjustments.uncertainty_ns += (total as f64) * (1.0 - remains) * SPREAD_OF_JOBS;
+        let spread = ((1.0 - remains) * SPREAD_OF_JOBS).hypot((slow - fast) / 2.0);
+        adjustments.uncertainty_ns += total as f64 * spread;
         affected.extend(serial);
     }
     affected.sort_unstable();
@@ -153,10 +208,30 @@ fn serial_launches(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
     serial
 }
 
-/// Returns the CPU time of a launch and its descendants.
-fn cpu_with_descendants(forest: &Forest<'_>, launch: u32) -> u64 {
-    let steps = forest.walk(&[launch as usize]);
-    steps.map(|step| forest.launches[step.index].cpu.get().unwrap_or_default().0).sum()
+/// How long launches and their descendants had a CPU, and waited for one, in nanoseconds.
+#[derive(Default)]
+struct CpuUsage {
+    worked: f64,
+    waited: f64,
+}
+
+impl CpuUsage {
+    fn of(context: Context<'_, '_>, launches: &[u32]) -> CpuUsage {
+        let Context { forest, timelines, .. } = context;
+        let tops: Vec<usize> = launches.iter().map(|launch| *launch as usize).collect();
+        let mut usage = CpuUsage::default();
+        for step in forest.walk(&tops) {
+            usage.worked += forest.launches[step.index].cpu.get().unwrap_or_default().0 as f64;
+            let waits = timelines.slices(step.index as ThreadIndex);
+            usage.waited += waits.iter().filter_map(|slice| Some(run_queue_span(&slice)?.0 as f64)).sum::<f64>();
+        }
+        usage
+    }
+
+    /// Returns the share of the time in which the launches could have run but had no CPU.
+    fn waiting_share(&self) -> f64 {
+        self.waited / (self.waited + self.worked).max(1.0)
+    }
 }
 
 /// Returns how long spans of work take if each starts in the first free slot of `slots`.
