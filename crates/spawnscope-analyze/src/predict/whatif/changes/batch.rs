@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Context;
 use super::start_up::{FixedPart, StartUps};
-use super::work::{RunParts, work_time};
+use super::work::{RunParts, keep_work, work_time};
 use crate::model::phases::Phase;
 use crate::patterns::chains::did_other_work;
 use crate::predict::whatif::adjustments::Adjustments;
@@ -21,7 +21,14 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
     for group in &groups {
         for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
             let fixed = start_ups.fixed_part(batch);
-            merge(context, batch, fixed, adjustments);
+            if batch.iter().any(|launch| !context.forest.children(*launch as usize).is_empty()) {
+                // One process still launches what all of them did, one after the other.
+                for launch in &batch[1..] {
+                    keep_work(context, *launch, fixed, 0.0, adjustments);
+                }
+            } else {
+                merge(context, batch, fixed, adjustments);
+            }
             affected.extend(batch);
         }
     }

@@ -4,33 +4,36 @@
 use std::collections::HashMap;
 
 use super::Context;
-use super::work::work_time;
+use super::work::RunParts;
 use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use crate::patterns::runtimes::Runtime;
-use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 
 /// The shortest run of each program.
 pub(super) struct StartUps<'c, 'a> {
     forest: &'c Forest<'a>,
     shortest: HashMap<&'a [u8], ShortestRun>,
+    /// Whether the recorder recognizes when a program begins its work.
+    are_recorded: bool,
 }
 
 impl<'c, 'a> StartUps<'c, 'a> {
     /// Collects the runs of launches, which may be of several programs.
     pub(super) fn of<'l>(context: Context<'c, 'a>, launches: impl IntoIterator<Item = &'l u32>) -> StartUps<'c, 'a> {
-        let Context { forest, timelines, .. } = context;
-        let mut runs: HashMap<&[u8], Vec<Nanos>> = HashMap::new();
+        let forest = context.forest;
+        let mut runs: HashMap<&[u8], Vec<f64>> = HashMap::new();
         for &launch in launches {
             let each = &forest.launches[launch as usize];
-            if let Some(run) = work_time(forest, timelines, launch as usize).filter(|_| !each.execs.is_empty()) {
-                runs.entry(each.command.name).or_default().push(run);
+            if each.phases.get(Phase::Run).is_some() && !each.execs.is_empty() {
+                let RunParts { cpu, .. } = RunParts::of(context, launch);
+                runs.entry(each.command.name).or_default().push(cpu);
             }
         }
         let shortest = runs.into_iter().map(|(name, runs)| (name, ShortestRun::of(runs)));
-        StartUps { forest, shortest: shortest.collect() }
+        let are_recorded = forest.launches.iter().any(|launch| launch.start_up.get().is_some());
+        StartUps { forest, shortest: shortest.collect(), are_recorded }
     }
 
     /// Returns the fixed part of the runs of these launches, which are of one program. Zero for
@@ -43,8 +46,12 @@ impl<'c, 'a> StartUps<'c, 'a> {
         };
         let exec_and_load = median(launches.iter().map(|launch| exec_and_load(launch))).unwrap_or_default();
         let start_up = StartUpAssumptions::of(first);
-        FixedPart::recorded(self.forest, batch, run, &start_up, exec_and_load)
-            .unwrap_or_else(|| FixedPart::estimated(run, &start_up, exec_and_load))
+        FixedPart::recorded(self.forest, batch, run, &start_up, exec_and_load).unwrap_or_else(|| {
+            match self.are_recorded {
+                true => FixedPart::without_input(run),
+                false => FixedPart::estimated(run, &start_up, exec_and_load),
+            }
+        })
     }
 }
 
@@ -61,8 +68,8 @@ fn exec_and_load(launch: &Launch<'_>) -> f64 {
 pub(super) struct FixedPart {
     /// The most likely value.
     pub(super) likely: f64,
-    /// The smallest and the largest plausible value.
-    range: [f64; 2],
+    /// The standard deviation.
+    deviation: f64,
     /// How to compute the fixed part from the start-up of a single launch, if most start-ups are
     /// recorded.
     recorded: Option<AfterStartUp>,
@@ -93,16 +100,16 @@ const ALIKE_WORK_SHARE: f64 = 0.3;
 /// The shortest run of a program.
 #[derive(Clone, Copy)]
 struct ShortestRun {
-    /// The duration of the shortest run, in nanoseconds.
+    /// The CPU time of the shortest run, in nanoseconds.
     span: f64,
     /// The part of the shortest run that is probably not work, in nanoseconds.
     not_work: f64,
 }
 
 impl ShortestRun {
-    fn of(mut runs: Vec<Nanos>) -> ShortestRun {
-        runs.sort_unstable();
-        let (span, median) = (runs[0].0 as f64, runs[runs.len() / 2].0 as f64);
+    fn of(mut runs: Vec<f64>) -> ShortestRun {
+        runs.sort_unstable_by(f64::total_cmp);
+        let (span, median) = (runs[0], runs[runs.len() / 2]);
         let alike = ((DIFFERENT_RATIO - median / span.max(1.0)) / (DIFFERENT_RATIO - ALIKE_RATIO)).clamp(0.0, 1.0);
         ShortestRun { span, not_work: span * (1.0 - ALIKE_WORK_SHARE * alike) }
     }
@@ -132,6 +139,13 @@ const LATER_OF_START_UP: f64 = 0.035;
 /// Relative uncertainty of the part after a recorded start-up that is computed as a share of the
 /// start-up.
 const AFTER_SPREAD: f64 = 0.25;
+
+/// The range in which 95 % of a normal distribution lies, in standard deviations.
+const RANGE: f64 = 4.0;
+/// How far that range reaches from the mean, in standard deviations.
+const REACH: f64 = 2.0;
+/// A start-up is long from this share of the shortest run on.
+const LONG_START_UP: f64 = 0.5;
 
 impl StartUpAssumptions {
     /// Programs in machine code, which prepare locales, memory and options. Of 30 programs such as
@@ -166,16 +180,23 @@ impl StartUpAssumptions {
 }
 
 impl FixedPart {
-    const NONE: FixedPart = FixedPart { likely: 0.0, range: [0.0, 0.0], recorded: None };
+    const NONE: FixedPart = FixedPart { likely: 0.0, deviation: 0.0, recorded: None };
 
     /// Estimates the fixed part without recorded start-ups. It is at most the shortest run, and at
     /// most the longest plausible start-up.
     fn estimated(run: ShortestRun, start_up: &StartUpAssumptions, exec_and_load: f64) -> FixedPart {
         FixedPart {
             likely: run.not_work.min(start_up.usual * exec_and_load),
-            range: [0.0, run.span.min(start_up.max * exec_and_load)],
+            deviation: run.span.min(start_up.max * exec_and_load) / RANGE,
             recorded: None,
         }
+    }
+
+    /// Estimates the fixed part of a program that uses neither an argument as a file nor its input,
+    /// as far as the recorder recognizes that. It may do nothing but start, as Java, emacs and
+    /// curl, or compute what its arguments say.
+    fn without_input(run: ShortestRun) -> FixedPart {
+        FixedPart { likely: run.not_work, deviation: run.not_work.max(run.span - run.not_work) / REACH, recorded: None }
     }
 
     /// Computes the fixed part from recorded start-ups. `None` if there are too few. The start-ups
@@ -195,7 +216,12 @@ impl FixedPart {
         let [usual, max] = assumed.later.map(|later| later * exec_and_load);
         let [likely, low, high] = [(1.0, usual), (1.0 - AFTER_SPREAD, 0.0), (1.0 + AFTER_SPREAD, max)]
             .map(|(spread, later)| (start_up + share * spread * start_up + later).min(run.span));
-        Some(FixedPart { likely, range: [low, high], recorded: Some(AfterStartUp { share, nanos: usual }) })
+        // Programs with a long start-up often load more code once they know what to do: pylint and
+        // php all of what each launch does.
+        let is_long = start_up >= LONG_START_UP * run.span;
+        let deviation = if is_long { (run.span - likely) / REACH } else { 0.0 };
+        let deviation = deviation.max((high - low) / RANGE);
+        Some(FixedPart { likely, deviation, recorded: Some(AfterStartUp { share, nanos: usual }) })
     }
 
     /// Returns how much of a launch's run of `run` nanoseconds is not the fixed part. Uses the
@@ -208,10 +234,7 @@ impl FixedPart {
         (run - fixed).max(0.0)
     }
 
-    /// Returns the standard deviation of a normal distribution with 95 % of its values in the
-    /// plausible range.
     pub(super) fn deviation(self) -> f64 {
-        let [min, max] = self.range;
-        (max - min) / 4.0
+        self.deviation
     }
 }
