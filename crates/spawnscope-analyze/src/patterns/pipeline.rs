@@ -11,6 +11,10 @@ use spawnscope_data::rows::Origin;
 /// System calls with which a shell reads the output of `$( )`.
 const READS: [u16; 3] = numbers(["read", "pread64", "readv"]);
 
+/// Maximum number of siblings before and after a launch that are searched for one from the same
+/// line.
+const MAX_NEIGHBOURS: usize = 16;
+
 /// A launch and the forks that exist only for it.
 #[derive(Clone, Debug)]
 pub(crate) struct PipelineUnit {
@@ -67,15 +71,37 @@ pub(crate) fn overlap(forest: &Forest<'_>, first: usize, second: usize) -> bool 
 }
 
 /// Whether the parent reads the output of a launch while the launch runs, as a shell does for `$(
-/// )`.
+/// )`. If the launch ended before the parent read, no wait was recorded. The launches before and
+/// after it from the same line then tell.
 pub(crate) fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
-    let at = &forest.launches[launch as usize].instants;
-    let (Some(parent), Some(created), Some(reaped)) =
-        (forest.parent(launch as usize), at.created.get(), at.reaped.get())
-    else {
+    is_read(forest, timelines, launch as usize)
+        || neighbours_from_same_line(forest, launch as usize).any(|other| is_read(forest, timelines, other))
+}
+
+/// Returns the siblings directly before and after a launch that run the same program from the same
+/// line.
+fn neighbours_from_same_line(forest: &Forest<'_>, index: usize) -> impl Iterator<Item = usize> {
+    let launch = &forest.launches[index];
+    let siblings = forest.parent(index).map_or(&[][..], |parent| forest.children(parent));
+    // Siblings are sorted by their creation.
+    let own = (launch.birth(), launch.id);
+    let at = siblings.partition_point(|other| (forest.launches[*other].birth(), forest.launches[*other].id) < own);
+    let is_alike = move |other: &&usize| {
+        let other = &forest.launches[**other];
+        launch.script_stack.is_some() && other.script_stack == launch.script_stack && other.command == launch.command
+    };
+    let before = siblings[..at].iter().rev().take(MAX_NEIGHBOURS).find(is_alike);
+    let after = siblings[at..].iter().skip(1).take(MAX_NEIGHBOURS).find(is_alike);
+    before.into_iter().chain(after).copied()
+}
+
+/// Whether the parent waited in read while a launch ran.
+fn is_read(forest: &Forest<'_>, timelines: &Timelines, launch: usize) -> bool {
+    let at = &forest.launches[launch].instants;
+    let (Some(parent), Some(created), Some(reaped)) = (forest.parent(launch), at.created.get(), at.reaped.get()) else {
         return false;
     };
-    let creator = timelines.threads[launch as usize].creator.get().unwrap_or(parent as u32);
+    let creator = timelines.threads[launch].creator.get().unwrap_or(parent as u32);
     waits_in_read(timelines, creator, created, reaped)
 }
 

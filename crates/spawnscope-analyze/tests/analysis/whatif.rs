@@ -1,17 +1,19 @@
 //! Predictions that can be computed by hand: the removed time disappears from the wall, and nothing else does.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 use spawnscope_analyze::Forest;
 use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::refill::Refill;
 use spawnscope_analyze::sites::select::Selector;
-use spawnscope_data::event::{Calibration, Constant, LaunchId, Nanos};
+use spawnscope_data::event::{Calibration, Constant, Language, LaunchId, Nanos};
 use spawnscope_data::rows::{Recording, SliceRow};
 
 use crate::builder::Spans;
 use crate::recordings::DIRNAME;
-use crate::serial::{BETWEEN, READ, SHELL, Serial, predict};
+use crate::serial::{BETWEEN, READ, SHELL, Serial, WAIT4, predict};
 
 /// The wall time of a launch without the work of the shell before it, in nanoseconds.
 pub(crate) const LAUNCH: u64 = 1_150_000;
@@ -104,6 +106,25 @@ fn reading_the_next_launchs_output_is_not_reading_this_ones_output() {
     let row = serial.builder.row(launch);
     row.reaped = row.reaped.map(|reaped| Nanos(reaped.0 + 5_000));
     assert_eq!(saved(&serial.finish(), &[(Change::Builtin, &[launch])]), LAUNCH - WORK + 5_000);
+}
+
+#[test]
+fn a_launch_that_ended_before_its_output_was_read_is_like_the_others_of_its_line() {
+    let saved_by_second = |lines: [u32; 3]| {
+        let mut serial = Serial::new();
+        let calls = [READ, WAIT4, READ];
+        let launches = calls.map(|call| serial.launch_waiting(&Spans::USUAL, DIRNAME, call));
+        let mut stacks = HashMap::new();
+        for (launch, line) in launches.into_iter().zip(lines) {
+            let frame = serial.builder.line(Language::Bash, "/srv/job.sh", line, "");
+            let stack = *stacks.entry(line).or_insert_with(|| serial.builder.set_call_chain(launch, &[frame]));
+            serial.builder.row(launch).script_stack = Some(stack);
+        }
+        saved(&serial.finish(), &[(Change::Builtin, &[launches[1]])])
+    };
+    let spans = Spans::USUAL;
+    assert_eq!(saved_by_second([3, 3, 3]), spans.exec + spans.load + spans.run - WORK, "its fork stays");
+    assert_eq!(saved_by_second([3, 4, 3]), LAUNCH - WORK);
 }
 
 #[test]
