@@ -12,6 +12,7 @@ use crate::model::phases::Phase;
 use crate::patterns::chains::{
     Link, chain_start, direct_manager_call, is_in_version_manager, is_recursion, is_same_script, is_shell_script,
 };
+use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::shells::wrapped_child;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -82,7 +83,9 @@ fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
     let launch = &forest.launches[index as usize];
     let start = chain_start(forest, context.timelines(), index);
     let (real, before) = launch.execs[start..].split_last()?;
-    if before.is_empty() || direct_manager_call(launch).is_some() {
+    // Without the launch of a package manager for a script, much more than its `#!` line is saved.
+    let is_other_advice = direct_manager_call(launch).is_some() || ScriptCall::of(forest, index).is_some();
+    if before.is_empty() || is_other_advice {
         return None;
     }
     let kinds: Option<Vec<Link>> = before.iter().map(|exec| Link::of(exec, real)).collect();

@@ -46,6 +46,9 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &m
             adjustments.remove_within(forest, &chains::launched_between(forest, launch, start, last));
         } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
             remove_launcher(forest, launch, child, adjustments);
+            // The script may do work of its own that must still be done.
+            let work = each.cpu_phases.get(Phase::Run).unwrap_or_default();
+            adjustments.uncertainty_ns += work.0 as f64 / 2.0;
         } else {
             continue;
         }
