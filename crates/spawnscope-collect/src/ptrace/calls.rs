@@ -9,8 +9,9 @@ use spawnscope_system::{clock, memory, procfs};
 
 use super::image::arguments_passed;
 use super::launchers::Call;
-use super::processes::{ExecCall, Thread};
+use super::processes::Thread;
 use super::programs;
+use super::setup::ExecCall;
 use super::tracing::Tracing;
 use super::waits::{MIN_OFF_NS, reaped_by_waitid};
 
@@ -28,6 +29,7 @@ impl Tracing {
         if std::mem::take(&mut process.is_in_call) {
             if let Some(setup) = &mut process.setup {
                 setup.stops_left = setup.stops_left.saturating_sub(1);
+                setup.on_exit(tid);
             }
             return self.resume(tid, Stop::Interrupted);
         }
@@ -114,10 +116,13 @@ impl Tracing {
     /// Handles the entry of a system call in setup. Releases the process if the call does not work while the process is traced. Returns
     /// whether it was released.
     fn handle_setup_entry(&mut self, tid: Pid, thread: Thread, number: u64, arguments: [u64; 6]) -> bool {
-        let (path, argv) = match libc::c_long::try_from(number) {
-            Ok(libc::SYS_execve) => (arguments[0], arguments[1]),
-            Ok(libc::SYS_execveat) => (arguments[1], arguments[2]),
-            Ok(libc::SYS_ptrace) if arguments[0] == libc::PTRACE_TRACEME as u64 => {
+        let Ok(number) = libc::c_long::try_from(number) else {
+            return false;
+        };
+        let (path, argv) = match number {
+            libc::SYS_execve => (arguments[0], arguments[1]),
+            libc::SYS_execveat => (arguments[1], arguments[2]),
+            libc::SYS_ptrace if arguments[0] == libc::PTRACE_TRACEME as u64 => {
                 self.notify(format!(
                     "process {} asked its parent to trace it, but a process can have only one tracer: from now on it is not recorded",
                     tid.0
@@ -125,7 +130,12 @@ impl Tracing {
                 self.leave_untraced(tid, Stop::Interrupted);
                 return true;
             }
-            _ => return false,
+            _ => {
+                if let Some(setup) = self.processes.process(thread.launch).and_then(|process| process.setup.as_mut()) {
+                    setup.on_entry(tid, number, &arguments);
+                }
+                return false;
+            }
         };
         let (enter, enter_cpu) = (clock::now(), clock::cpu_time_of(tid));
         let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use spawnscope_data::event::{Chain, EventKind, LaunchId, Launched, Nanos, Pid, TaskId};
+use spawnscope_data::event::{Chain, EventKind, LaunchId, Launched, Mechanism, Nanos, Pid, TaskId};
 use spawnscope_system::ptrace::{Creation, Registers, Stop};
 use spawnscope_system::{clock, memory};
 
 use super::lines::{self, Creator};
-use super::processes::{Process, Setup};
+use super::processes::Process;
+use super::setup::Setup;
 use super::tracing::Tracing;
 use super::waits::FirstStop;
 use crate::clone_call::CloneCall;
@@ -132,6 +133,18 @@ impl Tracing {
             return;
         };
         let stops_soon = process.setup.is_some();
+        let launched = process.created.as_ref().map(|(_, launched)| (launched.parent, launched.mechanism));
+        if let Some((creator, Some(Mechanism::PosixSpawn | Mechanism::Vfork))) = launched
+            && !self.launchers.is_watched(pid)
+        {
+            let known = self.processes.process(creator).and_then(|creator| creator.child_keeps_signal);
+            if let Some(setup) = self.processes.process(launch).and_then(|process| process.setup.as_mut()) {
+                setup.seek_unblocking(pid, creator, known);
+            }
+        }
+        let Some(process) = self.processes.process(launch) else {
+            return;
+        };
         let creator_stopped = process.created.as_ref().map(|(at, _)| *at);
         process.first_stop = counts_waits.then(|| FirstStop::read(pid, creator_stopped, stops_soon)).flatten();
         process.first_run = (!counts_waits).then(clock::now);

@@ -9,6 +9,7 @@ mod launchers;
 mod lines;
 mod processes;
 mod programs;
+mod setup;
 mod shared;
 mod stops;
 mod tracing;

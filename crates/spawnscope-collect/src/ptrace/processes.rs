@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use spawnscope_data::event::{Chain, LaunchId, Launched, Nanos, Pid, TaskId};
+use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallStop, EntryDetour};
 
 use super::lines::{Program, Shell};
+use super::setup::Setup;
 use super::waits::FirstStop;
 
 /// A traced thread.
@@ -45,6 +47,11 @@ pub(super) struct Process {
     pub(super) setup: Option<Setup>,
     /// Whether the last stop was the entry of a system call of no interest, so that the next stop is the exit of that call.
     pub(super) is_in_call: bool,
+    /// The first system call of a child that shares this process's memory, if such children are known to make no call until they unblock
+    /// their signals that discards a pending signal.
+    pub(super) child_keeps_signal: Option<libc::c_long>,
+    /// The signals that the process blocks, while a signal of the tracer is delivered to it.
+    pub(super) blocked_signals: Option<BlockedSignals>,
     /// Whether the process's program executes another one, so that its system calls are traced once it has begun.
     pub(super) is_executor: bool,
     /// The state of loading, while the dynamic loader runs.
@@ -52,30 +59,6 @@ pub(super) struct Process {
     pub(super) program: Program,
     /// The state of the shell, if the program is one.
     pub(super) shell: Shell,
-}
-
-/// The state of tracing the system calls of a new process up to its exec, or of a program up to its exec of another one.
-#[derive(Debug)]
-pub(super) struct Setup {
-    /// Number of stops after which the calls are no longer traced. A forked process that never executes a program must not be slowed down at
-    /// each of its system calls.
-    pub(super) stops_left: u32,
-    /// The `execve` call that has been entered and has not returned.
-    pub(super) exec: Option<ExecCall>,
-}
-
-impl Default for Setup {
-    fn default() -> Setup {
-        Setup { stops_left: 400, exec: None }
-    }
-}
-
-/// An `execve` in progress.
-#[derive(Debug)]
-pub(super) struct ExecCall {
-    pub(super) enter: Nanos,
-    pub(super) enter_cpu: Option<Nanos>,
-    pub(super) path: Vec<u8>,
 }
 
 /// A program whose dynamic loader is running and whose own code has not begun.
@@ -99,6 +82,8 @@ impl Process {
             first_run: None,
             setup: None,
             is_in_call: false,
+            child_keeps_signal: None,
+            blocked_signals: None,
             is_executor: false,
             loading: None,
             program: Program::default(),
@@ -125,7 +110,7 @@ impl Process {
 
     /// Whether the process's system calls are traced.
     pub(super) fn has_traced_calls(&self) -> bool {
-        self.setup.is_some() || self.shell.is_pending()
+        self.setup.as_ref().is_some_and(Setup::has_traced_calls) || self.shell.is_pending()
     }
 }
 

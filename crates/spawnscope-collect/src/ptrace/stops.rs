@@ -1,13 +1,15 @@
 //! Turns the stops of traced threads into events.
 
 use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Nanos, Pid, Slice, TaskId};
+use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE_AUDIT_ARCH, Registers, Stop};
 use spawnscope_system::{clock, procfs};
 
 use super::image::Image;
 use super::lines::{Program, Shell};
-use super::processes::{ExecCall, Loading, Thread};
+use super::processes::{Loading, Thread};
 use super::programs;
+use super::setup::{ExecCall, Setup};
 use super::tracing::Tracing;
 use super::waits::{self, Activity};
 
@@ -32,7 +34,9 @@ impl Tracing {
             Stop::Created { how, child } => self.handle_creation(tid, how, child),
             Stop::Exec { .. } => return self.handle_exec(tid),
             Stop::Exiting(Some(status)) => self.handle_exit(tid, thread, status),
-            Stop::Signal(signal) if self.handle_load_end(tid, thread, signal) => {
+            Stop::Signal(signal)
+                if self.handle_load_end(tid, thread, signal) || self.handle_unblocking(tid, thread, signal) =>
+            {
                 return self.resume(tid, Stop::Interrupted);
             }
             Stop::Signal(libc::SIGCHLD) => self.handle_child_end(tid, thread),
@@ -70,7 +74,9 @@ impl Tracing {
             image.as_ref().map_or(Program::Other, |image| Program::Unexamined { entry_point: image.entry_point });
         process.shell = Shell::default();
         // The thread that called exec is now the first thread.
-        let call = process.setup.take().and_then(|setup| setup.exec);
+        let setup = process.setup.take();
+        let creator_to_forget = setup.as_ref().and_then(Setup::creator_to_forget);
+        let call = setup.and_then(|setup| setup.exec);
         let first_run = process.first_run.take();
         let executed = describe(pid, image.as_ref(), call, first_run);
         let path = executed.path.clone();
@@ -94,6 +100,14 @@ impl Tracing {
                 "{name} is set-user-id or set-group-id, and ran without that privilege because it was traced (to let it keep the privilege, \
                  use eBPF: run spawnscope with sudo)"
             ));
+        }
+        if let Some(creator) = creator_to_forget {
+            if let Some(creator) = self.processes.process(creator) {
+                creator.child_keeps_signal = None;
+            }
+            if let Some(process) = self.processes.process(launch) {
+                process.blocked_signals = BlockedSignals::unblock(pid);
+            }
         }
         self.resume(pid, Stop::Interrupted);
     }

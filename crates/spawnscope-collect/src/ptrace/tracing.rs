@@ -16,8 +16,9 @@ use spawnscope_system::signals::ChildChanges;
 
 use super::launchers::Launchers;
 use super::lines::Interpreters;
-use super::processes::{Process, Processes, Setup};
+use super::processes::{Process, Processes};
 use super::programs;
+use super::setup::Setup;
 use super::shared::{Shared, lock};
 use super::waits::{self, Waits};
 use crate::untraced::UntracedProcesses;

@@ -11,13 +11,14 @@ use std::sync::OnceLock;
 
 use super::registers::Registers;
 use super::request::poke;
+use super::unblocking::is_blocked;
 #[cfg(target_arch = "aarch64")]
 use crate::arch::movz;
 use crate::memory;
 use spawnscope_data::event::Pid;
 
 /// A signal that is ignored by default, and that few programs use. If the thread blocks it, the tracer does not see it.
-const SIGNAL: u8 = libc::SIGURG as u8;
+pub(super) const SIGNAL: u8 = libc::SIGURG as u8;
 const PAGE_BYTES: u64 = 4096;
 const WORD_BYTES: usize = size_of::<u64>();
 /// Offset in an ELF header of the section headers' file offset (`e_shoff`).
@@ -87,18 +88,6 @@ fn free_offset(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     let start = end.next_multiple_of(WORD_BYTES as u64 * 2);
     // A vDSO that fills its last page has no unused bytes.
     (!end.is_multiple_of(PAGE_BYTES) && start + length as u64 <= end.next_multiple_of(PAGE_BYTES)).then_some(start)
-}
-
-fn is_blocked(thread: Pid) -> io::Result<bool> {
-    /// From `linux/ptrace.h`. Not every C library defines it.
-    const PTRACE_GETSIGMASK: libc::c_int = 0x420a;
-    let mut mask = 0u64;
-    // SAFETY: the request writes one mask of the kernel's size, 8 bytes, to `mask`.
-    let result = unsafe { libc::ptrace(PTRACE_GETSIGMASK as _, thread.0, size_of::<u64>(), &raw mut mask) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(mask & 1 << (SIGNAL - 1) != 0)
 }
 
 /// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which leaves all registers unchanged, and a jump to `entry_point`. Their

@@ -1,5 +1,5 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
-//! `registers` and `entry` examine and change a stopped thread, `identification` counts CPUID instructions of a child, and `refusal`
+//! `registers`, `entry` and `unblocking` examine and change a stopped thread, `identification` counts CPUID instructions of a child, and `refusal`
 //! explains why the kernel does not permit tracing. The caller decides what happens at each stop. If it passes the stop on
 //! (`Tracer::pass_on`), the thread behaves as if it were not traced.
 //!
@@ -54,6 +54,7 @@ pub mod refusal;
 mod registers;
 mod request;
 mod tracers;
+pub mod unblocking;
 
 use std::collections::HashSet;
 use std::io;

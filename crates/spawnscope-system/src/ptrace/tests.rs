@@ -138,6 +138,38 @@ fn system_calls_are_reported_on_request() {
     assert_eq!(traced.status(), 0);
 }
 
+#[test]
+fn a_process_that_blocks_all_signals_stops_when_it_unblocks_them() {
+    let (go, release) = nix::unistd::pipe().unwrap();
+    let (has_blocked, blocked) = nix::unistd::pipe().unwrap();
+    // SAFETY: the child only makes system calls.
+    let child = match unsafe { nix::unistd::fork() }.unwrap() {
+        nix::unistd::ForkResult::Child => {
+            let _ = SigSet::all().thread_set_mask();
+            let _ = nix::unistd::write(&blocked, b"b");
+            let _ = nix::unistd::read(&go, &mut [0]);
+            let _ = SigSet::empty().thread_set_mask();
+            // SAFETY: exits at once.
+            unsafe { libc::_exit(3) }
+        }
+        nix::unistd::ForkResult::Parent { child } => Pid(child.as_raw()),
+    };
+    assert_eq!(nix::unistd::read(&has_blocked, &mut [0]), Ok(1));
+    let mut traced = TracedShell { shell: child, tracer: Tracer::new() };
+    traced.tracer.seize(child, Options::default()).unwrap();
+    traced.tracer.interrupt_all();
+    traced.run_to(Stop::Interrupted);
+    assert!(unblocking::blocks_all_signals(child));
+    assert!(unblocking::stop_at_unblocking(child));
+    traced.tracer.pass_on(child, Stop::Interrupted);
+    nix::unistd::write(release, b"g").unwrap();
+    traced.run_to(Stop::Signal(libc::SIGURG));
+    assert!(unblocking::is_unblocking(child, libc::SIGURG));
+    assert!(!unblocking::blocks_all_signals(child));
+    traced.tracer.resume(child, Resume::Continue(0));
+    assert_eq!(traced.status(), 3 << 8);
+}
+
 fn is_traced(process: Pid) -> bool {
     Status::read(process).is_none_or(|status| status.tracer.is_some())
 }

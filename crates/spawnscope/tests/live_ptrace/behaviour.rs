@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use crate::support::inherited::assert_a_recorded_command_inherits_the_same;
 use crate::support::job_control::assert_a_shell_sees_stops_of_a_recorded_command;
 use crate::support::recording::{launches, read, report};
-use crate::support::run::{Record, Running, await_some};
+use crate::support::run::{Record, Running, await_some, run};
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
@@ -42,6 +42,46 @@ fn concurrent_launches_of_many_threads_are_recorded() {
     record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
     assert_eq!(all.all(|launch| launch.command() == "true").len(), 100);
+}
+
+/// A stop is a voluntary context switch, and an exec does not reset their number. glibc makes some 130 system calls before the exec, and
+/// Python makes some 80.
+#[apply(live_test)]
+#[needs(Python)]
+fn a_spawned_process_has_few_stops_before_its_exec() {
+    let script = "import os, subprocess\n\
+                  argv = ['/usr/bin/grep', '^voluntary', '/proc/self/status']\n\
+                  for _ in range(3):\n\
+                  \x20   os.waitpid(os.posix_spawn(argv[0], argv, os.environ), 0)\n\
+                  for _ in range(3):\n\
+                  \x20   subprocess.run(argv)\n";
+    let finished = Record::new().flags(&["-q"]).run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
+    let output = finished.output();
+    let switches = output.lines().map(|line| line.split_whitespace().last().and_then(|number| number.parse().ok()));
+    let switches: Vec<u32> = switches.map(|number| number.expect("a number")).collect();
+    assert_eq!(switches.len(), 6, "{output}");
+    // The first child of subprocess shows which calls precede the exec.
+    for at in [0, 1, 2, 4, 5] {
+        assert!(switches[at] < 30, "{switches:?}");
+    }
+}
+
+/// All signals stay blocked, so the tracer's own signal must not stay pending.
+#[apply(live_test)]
+#[needs(Python)]
+fn a_process_spawned_with_blocked_signals_has_the_same_signals() {
+    let script = "import os, signal\n\
+                  signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n\
+                  argv = ['/usr/bin/grep', '-E', '^(Sig[PBIC]|Shd)', '/proc/self/status']\n\
+                  for _ in range(3):\n\
+                  \x20   os.waitpid(os.posix_spawn(argv[0], argv, os.environ), 0)\n\
+                  for path in 'grep', '/nonexistent':\n\
+                  \x20   os.spawnvp(os.P_WAIT, path, ['grep', *argv[1:]])\n";
+    let words = ["/usr/bin/python3", "-S", "-c", script];
+    let plain = run(std::process::Command::new(words[0]).args(&words[1..]));
+    let recorded = Record::new().flags(&["-q"]).run(words).expect_code(0);
+    assert!(plain.output().contains("SigPnd"), "{}", plain.output());
+    assert_eq!(recorded.output(), plain.output());
 }
 
 #[apply(live_test)]
