@@ -6,7 +6,8 @@ ARCHITECTURES ?= x86_64
 CARGO ?= cargo
 BINARY := target/release/spawnscope
 # Recording with eBPF needs root (or CAP_BPF and CAP_PERFMON); the recorded command itself runs as the user who typed it.
-AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+# Without sudo, nothing is put before a command: `record` then uses ptrace, and says so.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,$(shell command -v sudo 2>/dev/null))
 # The program that prints the completions. If $(BINARY) is for another architecture, this must be a build for this machine.
 RUNNABLE ?= $(BINARY)
 BIN_DIR = $(DESTDIR)$(PREFIX)/bin

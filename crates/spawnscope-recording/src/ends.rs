@@ -51,6 +51,8 @@ pub struct Ending {
     pub allowed_cpus: Option<f64>,
     /// Events that the collector lost.
     pub lost: Vec<Loss>,
+    /// Constants that were measured during the recording, in addition to those of the header.
+    pub calibration: Vec<Calibration>,
 }
 
 impl Ending {

@@ -20,6 +20,13 @@ pub fn cpu_time_of(process: Pid) -> Option<Nanos> {
     (result == 0).then_some(Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
 }
 
+/// Returns the CPU time that the calling thread has used so far.
+#[must_use]
+pub fn cpu_time_of_thread() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,9 +35,11 @@ mod tests {
     fn the_cpu_time_of_a_process_grows_while_it_works() {
         let this_process = Pid(std::process::id().cast_signed());
         let before = cpu_time_of(this_process).unwrap();
+        let before_of_thread = cpu_time_of_thread();
         let until = now().0 + 5_000_000;
         while now().0 < until {}
         assert!(cpu_time_of(this_process).unwrap() > before);
+        assert!(cpu_time_of_thread() > before_of_thread);
         assert_eq!(cpu_time_of(Pid(1 << 23)), None, "a pid above the largest possible one");
     }
 }

@@ -3,6 +3,7 @@
 //! events. docs/design/collectors.md says what ptrace can observe.
 
 mod calls;
+mod costs;
 mod creations;
 mod image;
 mod launchers;
@@ -22,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
-use spawnscope_data::event::{Event, Loss, Missing, Pid};
+use spawnscope_data::event::{Calibration, Event, Loss, Missing, Pid};
 use spawnscope_system::process::{is_readable_within, reap_ended};
 use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::{ChildChanges, ThreadWaker};
@@ -149,9 +150,13 @@ impl Collector for PtraceCollector {
         true
     }
 
-    /// Fails: the recorder's own thread is not traced, so the cost that tracing adds to a system call cannot be measured in it.
+    /// Fails: the recorder's own thread cannot be traced. `costs` returns what tracing adds.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
+    }
+
+    fn costs(&self) -> Vec<Calibration> {
+        lock(&self.shared.measured_costs).clone()
     }
 
     fn detach(&mut self) {

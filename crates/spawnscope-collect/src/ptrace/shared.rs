@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
-use spawnscope_data::event::Event;
+use spawnscope_data::event::{Calibration, Event};
 
 /// The recorder is woken once there are this many events.
 const WAKE_AT_EVENTS: usize = 4096;
@@ -16,6 +16,8 @@ const WAKE_AT_EVENTS: usize = 4096;
 pub(super) struct Shared {
     pub(super) events: Mutex<Vec<Event>>,
     pub(super) notices: Mutex<Vec<String>>,
+    /// What tracing has cost, once that is known.
+    pub(super) measured_costs: Mutex<Vec<Calibration>>,
     /// The wait status of the command, once it has ended.
     pub(super) command_status: Mutex<Option<i32>>,
     /// Whether the command has been stopped by a signal since the recorder asked.
@@ -34,6 +36,7 @@ impl Shared {
         Ok(Shared {
             events: Mutex::default(),
             notices: Mutex::default(),
+            measured_costs: Mutex::default(),
             command_status: Mutex::default(),
             command_stopped: AtomicBool::new(false),
             should_detach: AtomicBool::new(false),

@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
+use spawnscope_system::calibrate::stop_latency;
 use spawnscope_system::process::wait_until;
-use spawnscope_system::procfs;
 use spawnscope_system::ptrace::{Event as Traced, Options, Resume, Stop, Tracer, Tracers, named_processes};
 use spawnscope_system::signals::ChildChanges;
+use spawnscope_system::{clock, procfs};
 
+use super::costs::Costs;
 use super::launchers::Launchers;
 use super::lines::Interpreters;
 use super::processes::{Process, Processes};
@@ -69,6 +71,9 @@ pub(super) struct Tracing {
     pub(super) counts_waits: bool,
     /// Whether set-user-ID programs keep their privilege while they are traced.
     pub(super) keeps_privilege: bool,
+    costs: Costs,
+    /// The CPU time of this thread when it began to trace.
+    worked_before: Nanos,
     shared: Arc<Shared>,
     children: ChildChanges,
     events: Vec<Event>,
@@ -87,6 +92,7 @@ impl Tracing {
         calls: TracedCalls,
         interpreters: Interpreters,
     ) -> io::Result<Tracing> {
+        let costs = Costs::new(stop_latency());
         let mut tracer = Tracer::new();
         let options = Options::CREATION | Options::EXEC | Options::EXITING | Options::SYSTEM_CALLS;
         tracer.seize(command, options)?;
@@ -110,6 +116,8 @@ impl Tracing {
             traces_setup: calls.setup,
             counts_waits: waits::are_counted(),
             keeps_privilege: programs::traced_programs_keep_privilege(),
+            costs,
+            worked_before: clock::cpu_time_of_thread(),
             shared,
             children,
             events: Vec::new(),
@@ -127,7 +135,7 @@ impl Tracing {
             let event = if should_detach { self.tracer.next_event() } else { self.await_event() };
             let is_idle = event.is_none() && !self.wait();
             match event {
-                Some(Traced::Stopped(thread, stop)) => self.handle_stop(thread, stop),
+                Some(Traced::Stopped(thread, stop)) => self.handle_counted(thread, stop),
                 Some(Traced::Ended(thread, status)) => self.handle_end(thread, status),
                 None => self.children.clear(),
             }
@@ -144,6 +152,7 @@ impl Tracing {
                     || Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_EVENTS_TIMEOUT))
             {
                 self.report_all_launched();
+                self.report_costs();
                 self.is_detaching = true;
                 self.tracer.interrupt_all();
             }
@@ -152,6 +161,20 @@ impl Tracing {
             }
             self.shared.send(&mut self.events);
         }
+        if !self.is_detaching {
+            self.report_costs();
+        }
+    }
+
+    fn handle_counted(&mut self, thread: Pid, stop: Stop) {
+        self.costs.add(stop);
+        self.handle_stop(thread, stop);
+    }
+
+    /// Passes on what tracing has cost.
+    fn report_costs(&mut self) {
+        self.costs.set_work(clock::cpu_time_of_thread().since(self.worked_before));
+        *lock(&self.shared.measured_costs) = self.costs.constants();
     }
 
     fn is_over(&self) -> bool {

@@ -6,12 +6,14 @@ mod calls;
 mod launches;
 mod rounds;
 mod shared_results;
+mod stops;
 
 use std::io;
 use std::time::{Duration, Instant};
 
 pub use self::calls::UnrecordedTimes;
 use self::shared_results::{Life, SharedResults, Times};
+pub use self::stops::stop_latency;
 use crate::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 

@@ -47,6 +47,12 @@ impl<R: Shareable> MeasuringProcess<R> {
         self.child.pid()
     }
 
+    /// What the process has stored so far.
+    #[must_use]
+    pub fn results(&self) -> &R {
+        &self.results
+    }
+
     /// Waits until the process has ended, and kills it at `until`. The results that it has stored by then are valid even if it did not finish.
     pub fn end(self, until: Instant) -> Measurement<R> {
         let is_in_time = self.child.has_ended_by(until);

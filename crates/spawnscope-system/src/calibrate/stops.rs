@@ -1,0 +1,92 @@
+//! Measures what a stop costs a traced process beyond the work of its tracer: the stop itself, the wake-up of the tracer, and the wake-up of the
+//! process. The tracer of a recording can measure only its own work. A measuring process makes system calls untraced, and again traced.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use spawnscope_data::event::{Nanos, Pid};
+
+use crate::launch_timing::measuring_process::MeasuringProcess;
+use crate::launch_timing::shared::Shareable;
+use crate::launch_timing::timing::{make_system_calls, timed};
+use crate::ptrace::{Event, Options, Resume, Tracer};
+
+/// Number of system calls; each stops the traced process twice. They take about a millisecond.
+const CALLS: u32 = 60;
+/// Maximum time of the measurement. A process that is delayed longer would say nothing about others.
+const LIMIT: Duration = Duration::from_millis(50);
+
+/// What both processes share.
+#[repr(C)]
+struct Shared {
+    /// Time of the untraced calls, in nanoseconds; 0: not measured yet.
+    untraced: AtomicU64,
+    /// Not 0: the process is traced and continues with the traced calls.
+    go: AtomicU64,
+    /// Time of the traced calls, in nanoseconds.
+    traced: AtomicU64,
+}
+
+// SAFETY: all fields are atomic integers, for which zero is valid.
+unsafe impl Shareable for Shared {}
+
+/// Returns the cost of a stop. `None` if it cannot be measured. The calling thread must trace nothing and have no other children.
+#[must_use]
+pub fn stop_latency() -> Option<Nanos> {
+    let until = Instant::now() + LIMIT;
+    let process = MeasuringProcess::<Shared>::start(|shared| {
+        let untraced = timed(|| make_system_calls(CALLS));
+        shared.untraced.store(untraced.0.max(1), Ordering::Release);
+        while shared.go.load(Ordering::Acquire) == 0 {
+            std::hint::spin_loop();
+        }
+        let traced = timed(|| make_system_calls(CALLS));
+        shared.traced.store(traced.0, Ordering::Release);
+        Some(())
+    });
+    let process = process.ok()?;
+    trace_calls(&process, until);
+    let results = process.end(until).results;
+    let [untraced, traced] = [&results.untraced, &results.traced].map(|time| time.load(Ordering::Acquire));
+    let added = traced.checked_sub(untraced).filter(|_| untraced > 0)?;
+    Some(Nanos(added / u64::from(2 * CALLS)))
+}
+
+/// Traces the process until its calls are over, and detaches from it.
+fn trace_calls(process: &MeasuringProcess<Shared>, until: Instant) {
+    let pid = Pid(process.pid());
+    let mut tracer = Tracer::new();
+    while process.results().untraced.load(Ordering::Acquire) == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    if tracer.seize(pid, Options::SYSTEM_CALLS).is_err() {
+        return;
+    }
+    tracer.interrupt_all();
+    // The stop after PTRACE_INTERRUPT, and two for each call but the last.
+    for stop in 0..2 * CALLS {
+        let Some(Event::Stopped(thread, _)) = tracer.await_event() else {
+            return;
+        };
+        if stop == 0 {
+            process.results().go.store(1, Ordering::Release);
+        }
+        tracer.resume(thread, Resume::ToSystemCall(0));
+    }
+    if let Some(Event::Stopped(thread, stop)) = tracer.await_event() {
+        tracer.resume(thread, stop.transparent_detach());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_takes_longer_than_a_system_call() {
+        // Another thread of this process may create children, so the measurement has a thread of its own.
+        let latency = std::thread::spawn(stop_latency).join().unwrap();
+        // A busy machine delays the measurement too much.
+        assert!(latency.is_none_or(|latency| latency > Nanos(300)), "{latency:?}");
+    }
+}
