@@ -157,10 +157,7 @@ impl Tracing {
         let (argv, argv_bytes) = arguments_passed(pid, argv);
         let first_run = self.processes.process_of(pid).and_then(|process| process.first_run.take());
         let name = String::from_utf8_lossy(&call.path).into_owned();
-        self.notify(format!(
-            "{name} would lose its privilege if it were traced: only its start and end are recorded, not what it launches (to record \
-             everything, use eBPF: run spawnscope with sudo)"
-        ));
+        self.notify_of_privilege(&name);
         let executed = Executed {
             first_run,
             enter: call.enter_cpu.map(|_| call.enter),

@@ -21,6 +21,8 @@ const MAX_ENVIRONMENT_BYTES: usize = 65536;
 pub(super) struct Image {
     /// The file name passed to `execve`.
     pub(super) path: Vec<u8>,
+    /// The arguments of `execve` as addresses in the new memory: the file name, the list of arguments, and the environment.
+    pub(super) exec_arguments: [u64; 3],
     /// Arguments, each NUL-terminated, up to `MAX_ARGUMENT_BYTES` in total.
     pub(super) argv: Vec<u8>,
     /// Bytes of all arguments, NULs included.
@@ -63,6 +65,7 @@ impl Image {
         let (entry_point, slot_offset) = layout.entry_point?;
         Some(Image {
             path: path.or_else(|| memory::read_string(process, path_at, MAX_PATH))?,
+            exec_arguments: [path_at, stack + WORD as u64, stack + (layout.arguments + 2) * WORD as u64],
             argv: start.map_or_else(Vec::new, |start| {
                 let read = copied_from(&content, stack, start).and_then(|rest| rest.get(..kept));
                 read.map_or_else(|| memory::read(process, start, kept), <[u8]>::to_vec)

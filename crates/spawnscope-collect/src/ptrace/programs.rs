@@ -4,6 +4,7 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use spawnscope_data::event::Pid;
 
@@ -23,18 +24,37 @@ pub(super) fn is_executor(path: &[u8]) -> bool {
 
 /// Whether a file gives privilege to the process that executes it: set-user-ID, set-group-ID, or file capabilities.
 pub(super) fn gives_privilege(process: Pid, path: &[u8]) -> bool {
-    let path = path_as_seen_by(process, path);
-    let Ok(file) = std::fs::metadata(&path) else {
+    file_gives_privilege(&path_as_seen_by(process, path))
+}
+
+/// Whether the program of a process would have given the process privilege if it were not traced.
+pub(super) fn has_lost_privilege(process: Pid) -> bool {
+    file_gives_privilege(&executable_of(process))
+}
+
+/// Whether a process has executed the file that it sees at this path.
+pub(super) fn is_executed_at(process: Pid, path: &[u8]) -> bool {
+    let files = [path_as_seen_by(process, path), executable_of(process)].map(|path| std::fs::metadata(path).ok());
+    let [at_path, executed] = files.map(|file| file.map(|file| (file.dev(), file.ino())));
+    at_path.is_some() && at_path == executed
+}
+
+fn executable_of(process: Pid) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/exe", process.0))
+}
+
+fn file_gives_privilege(path: &Path) -> bool {
+    let Ok(file) = std::fs::metadata(path) else {
         return false;
     };
     if !file.is_file() {
         return false;
     }
     let by_group = libc::S_ISGID | libc::S_IXGRP;
-    file.mode() & libc::S_ISUID != 0 || file.mode() & by_group == by_group || has_capabilities(&path)
+    file.mode() & libc::S_ISUID != 0 || file.mode() & by_group == by_group || has_capabilities(path)
 }
 
-fn has_capabilities(path: &std::path::Path) -> bool {
+fn has_capabilities(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
         return false;
     };

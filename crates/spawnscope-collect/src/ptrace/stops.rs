@@ -2,7 +2,7 @@
 
 use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Nanos, Pid, Slice, TaskId};
 use spawnscope_system::ptrace::unblocking::BlockedSignals;
-use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE_AUDIT_ARCH, Registers, Stop};
+use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE_AUDIT_ARCH, Registers, Stop, execute_again};
 use spawnscope_system::{clock, procfs};
 
 use super::image::Image;
@@ -85,6 +85,9 @@ impl Tracing {
             (first.is_new, first.has_exited) = (false, false);
         }
         self.report(at, launch, thread.task, EventKind::Executed(executed));
+        if !self.keeps_privilege && programs::has_lost_privilege(pid) {
+            return self.restore_privilege(pid, &path, image.as_ref());
+        }
         self.begin_load(pid, thread, image.as_ref());
         if self.tracers.is_tracer(pid, &path) {
             let name = String::from_utf8_lossy(&path).into_owned();
@@ -94,13 +97,6 @@ impl Tracing {
             ));
             return self.leave_tracer(pid, &name);
         }
-        if !self.keeps_privilege && procfs::is_set_id(pid) {
-            let name = String::from_utf8_lossy(&path).into_owned();
-            self.notify(format!(
-                "{name} is set-user-id or set-group-id, and ran without that privilege because it was traced (to let it keep the privilege, \
-                 use eBPF: run spawnscope with sudo)"
-            ));
-        }
         if let Some(creator) = creator_to_forget {
             if let Some(creator) = self.processes.process(creator) {
                 creator.child_keeps_signal = None;
@@ -109,6 +105,22 @@ impl Tracing {
                 process.blocked_signals = BlockedSignals::unblock(pid);
             }
         }
+        self.resume(pid, Stop::Interrupted);
+    }
+
+    /// Handles a program that the kernel has executed without its privilege: lets the process execute it again, untraced.
+    fn restore_privilege(&mut self, pid: Pid, path: &[u8], image: Option<&Image>) {
+        let name = String::from_utf8_lossy(path).into_owned();
+        // The path may not lead to the program any more, or not without a descriptor that the exec has closed.
+        let same = image.filter(|image| programs::is_executed_at(pid, &image.path));
+        if same.is_some_and(|image| execute_again(pid, image.exec_arguments).is_ok()) {
+            self.notify_of_privilege(&name);
+            return self.leave_untraced(pid, Stop::Interrupted);
+        }
+        self.notify(format!(
+            "{name} gets privilege from its file, and ran without that privilege because it was traced (to let it keep the privilege, use \
+             eBPF: run spawnscope with sudo)"
+        ));
         self.resume(pid, Stop::Interrupted);
     }
 

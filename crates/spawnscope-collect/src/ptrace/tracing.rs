@@ -221,6 +221,13 @@ impl Tracing {
         }
     }
 
+    pub(super) fn notify_of_privilege(&mut self, name: &str) {
+        self.notify(format!(
+            "{name} would lose its privilege if it were traced: only its start and end are recorded, not what it launches (to record \
+             everything, use eBPF: run spawnscope with sudo)"
+        ));
+    }
+
     pub(super) fn note_stop_of_command(&mut self, stopped: Pid) {
         if self.processes.process(ROOT).is_some_and(|command| command.pid == stopped) {
             self.shared.command_stopped.store(true, Ordering::Release);

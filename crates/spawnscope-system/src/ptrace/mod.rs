@@ -1,6 +1,6 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
-//! `registers`, `entry` and `unblocking` examine and change a stopped thread, `identification` counts CPUID instructions of a child, and `refusal`
-//! explains why the kernel does not permit tracing. The caller decides what happens at each stop. If it passes the stop on
+//! `registers`, `entry`, `unblocking` and `again` examine and change a stopped thread, `identification` counts CPUID instructions of a
+//! child, and `refusal` explains why the kernel does not permit tracing. The caller decides what happens at each stop. If it passes the stop on
 //! (`Tracer::pass_on`), the thread behaves as if it were not traced.
 //!
 //! Rules of the kernel that shape this module:
@@ -46,6 +46,7 @@
 //! This module uses `libc` directly, because nix represents signals and statuses by an enum without real-time signals. The C library sends
 //! real-time signals between threads, and nix could neither decode such a stop nor pass the signal on.
 
+mod again;
 mod entry;
 mod event;
 #[cfg(target_arch = "x86_64")]
@@ -60,6 +61,7 @@ use std::collections::HashSet;
 use std::io;
 use std::marker::PhantomData;
 
+pub use self::again::execute_again;
 pub use self::entry::EntryDetour;
 pub use self::event::{Creation, Event, Stop};
 pub use self::registers::{CallInfo, CallStop, NATIVE_AUDIT_ARCH, Registers};

@@ -12,7 +12,7 @@ const PTRACE_GET_SYSCALL_INFO: libc::c_int = 0x420e;
 
 /// The general registers of a stopped thread.
 #[derive(Clone, Copy)]
-pub struct Registers(libc::user_regs_struct);
+pub struct Registers(pub(super) libc::user_regs_struct);
 
 impl Registers {
     /// Reads the registers of a stopped thread.
@@ -24,6 +24,14 @@ impl Registers {
         read(thread, registers.as_mut_ptr())?;
         // SAFETY: all zeroes is valid, and the kernel has written registers over it.
         Ok(Registers(unsafe { registers.assume_init() }))
+    }
+
+    /// Writes the registers to the stopped thread. Fails if it was killed.
+    pub(super) fn write(&mut self, thread: Pid) -> io::Result<()> {
+        let mut buffer = libc::iovec { iov_base: (&raw mut self.0).cast(), iov_len: size_of_val(&self.0) };
+        // SAFETY: the request reads `iov_len` bytes from the registers.
+        let result = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, thread.0, NT_PRSTATUS, &raw mut buffer) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 
@@ -75,14 +83,6 @@ impl Registers {
         (registers.rax, registers.rbx) = (result.eax.into(), result.ebx.into());
         (registers.rcx, registers.rdx) = (result.ecx.into(), result.edx.into());
         registers.rip = next;
-    }
-
-    /// Writes the registers to the stopped thread. Fails if it was killed.
-    pub(super) fn write(&mut self, thread: Pid) -> io::Result<()> {
-        let mut buffer = libc::iovec { iov_base: (&raw mut self.0).cast(), iov_len: size_of_val(&self.0) };
-        // SAFETY: the request reads `iov_len` bytes from the registers.
-        let result = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, thread.0, NT_PRSTATUS, &raw mut buffer) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 

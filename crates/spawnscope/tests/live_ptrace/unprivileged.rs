@@ -35,9 +35,12 @@ fn a_set_user_id_program_keeps_its_privilege() {
     fs::copy("/usr/bin/id", &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
     let plain = run(as_nobody().arg(&program).arg("-u"));
-    let finished = public.run(&[], &["record", "--", "sh", "-c", "./whoami -u; :"]).expect_code(0);
-    assert_eq!(finished.output(), plain.output());
-    if plain.output() == "0\n" {
-        finished.expect_errors(["would lose its privilege if it were traced"]);
+    // bash executes its last command in place of itself.
+    for (shell, script) in [("sh", "./whoami -u; :"), ("bash", "./whoami -u"), ("bash", "exec -a name ./whoami -u")] {
+        let finished = public.run(&[], &["record", "--", shell, "-c", script]).expect_code(0);
+        assert_eq!(finished.output(), plain.output(), "{shell}");
+        if plain.output() == "0\n" {
+            finished.expect_errors(["would lose its privilege if it were traced"]);
+        }
     }
 }
