@@ -12,10 +12,15 @@ use rusqlite::ffi;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RecordError {
     /// There is no such file.
-    #[error("no recording at {}: create one with `spawnscope record -- COMMAND`", path.display())]
+    #[error("no recording at {}: {}", path.display(), match numbered {
+        Some(numbered) => format!("did you mean {}?", numbered.display()),
+        None => "create one with `spawnscope record -- COMMAND`".to_owned(),
+    })]
     Missing {
         /// The path that does not exist.
         path: PathBuf,
+        /// The first file beside it that `--runs` or `--keep` numbered.
+        numbered: Option<PathBuf>,
     },
     /// The file is not a recording.
     #[error("{} is not a spawnscope recording: name a file that `spawnscope record` wrote", path.display())]
@@ -134,7 +139,10 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// The system refused an operation.
-    #[error("cannot {action} {}", path.display())]
+    #[error("cannot {action} {}{}", path.display(), match *action {
+        "create" => " (name another file with -o)",
+        _ => "",
+    })]
     Io {
         /// The operation that failed.
         action: &'static str,

@@ -16,6 +16,7 @@ mod intern;
 mod limits;
 mod log;
 mod ninja;
+mod numbered;
 mod open;
 mod options;
 pub mod reader;
@@ -39,6 +40,7 @@ pub use error::RecordError;
 pub use follower::{Follower, RowReceiver, follow};
 #[cfg(fuzzing)]
 pub use ninja::fuzz_ninja_log;
+pub use numbered::numbered_file;
 pub use open::is_recording;
 pub use options::{Memory, WriterOptions};
 pub use reader::RecordingFile;

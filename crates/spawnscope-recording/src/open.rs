@@ -17,6 +17,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::error::RecordError;
 use super::header::SqliteHeader;
 use super::limits::{MAX_COLUMNS, MAX_STATEMENT_BYTES, MAX_TABLES, MAX_VALUE_BYTES};
+use super::numbered::first_numbered;
 use super::trailer::{self, Seal};
 use super::version::{self, APPLICATION_ID, Identity};
 use super::{claim, log, schema, store, unnamed};
@@ -104,7 +105,7 @@ fn regular_file(path: &Path) -> Result<File, RecordError> {
     // Without O_NONBLOCK, opening a pipe at this path would wait forever.
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = opened.map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => RecordError::Missing { path: path.to_owned() },
+        io::ErrorKind::NotFound => RecordError::Missing { path: path.to_owned(), numbered: first_numbered(path) },
         _ => RecordError::io("open", path, source),
     })?;
     let metadata = file.metadata().map_err(|source| RecordError::io("read", path, source))?;

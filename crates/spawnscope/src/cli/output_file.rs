@@ -230,7 +230,7 @@ fn open_error(path: &Path, error: io::Error, caller: Option<&Caller>) -> Error {
         Some(Caller { name, .. }) if error.kind() == io::ErrorKind::PermissionDenied => format!(
             "failed to create {path} as {name}, who called sudo: with -o, name a file that {name} may write to, or redirect standard output"
         ),
-        _ => format!("failed to create {path}"),
+        _ => format!("failed to create {path} (name another file with -o)"),
     };
     Error::new(error).context(failed)
 }

@@ -32,7 +32,9 @@ use crate::held::{HeldCommand, Identity};
 use crate::owner::{Owner, act_as};
 use crate::process::pidfd;
 use crate::record::reader::Scope;
-use crate::record::{Ending, FinishedFiles, Follower, Header, RecordError, Recorder, Redaction, WriterOptions};
+use crate::record::{
+    Ending, FinishedFiles, Follower, Header, RecordError, Recorder, Redaction, WriterOptions, numbered_file,
+};
 use crate::signals::Signals;
 use crate::units;
 
@@ -256,7 +258,7 @@ fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
         // A ring is numbered like several runs.
         None if arguments.output == default && arguments.keep.is_some() => git_exclude::SEVERAL_RUNS_PATTERN,
         None if arguments.output == default => git_exclude::ONE_RUN_PATTERN,
-        Some(runs) if (1..=runs).any(|run| arguments.output == runs::numbered_file(default, run.into())) => {
+        Some(runs) if (1..=runs).any(|run| arguments.output == numbered_file(default, run.into())) => {
             git_exclude::SEVERAL_RUNS_PATTERN
         }
         _ => return,

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::runs::numbered_file;
-use crate::record::is_recording;
+use crate::record::{is_recording, numbered_file};
 
 /// A file is finished when it is larger than 1/PARTS of the ring, so that little is lost when the oldest file is deleted.
 const PARTS: u64 = 8;

@@ -1,13 +1,11 @@
 //! `record --runs N`: records a command several times, each time to a separate file, so that `diff` and `check` can distinguish change from noise.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-
 use anyhow::Result;
 
 use super::args::RecordArguments;
 use super::exit::Status;
 use super::output::{escape_line, print_message};
+use crate::record::numbered_file;
 
 /// Records the runs with `record_once`. If the command fails in a run, there are no further runs, because that run did not do the same work as
 /// the others.
@@ -34,31 +32,4 @@ pub fn record(
         }
     }
     Ok(Status::SUCCESS)
-}
-
-/// Inserts the number of the run before the suffix: `spawnscope.db` becomes `spawnscope.3.db`.
-pub fn numbered_file(output: &Path, run: u64) -> PathBuf {
-    let mut name = OsString::from(output.file_stem().unwrap_or_default());
-    name.push(format!(".{run}"));
-    if let Some(suffix) = output.extension() {
-        name.push(".");
-        name.push(suffix);
-    }
-    output.with_file_name(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_run_has_its_own_file() {
-        for (output, file) in [
-            ("spawnscope.db", "spawnscope.3.db"),
-            ("/tmp/a.b/recording", "/tmp/a.b/recording.3"),
-            ("./x.y.db", "./x.y.3.db"),
-        ] {
-            assert_eq!(numbered_file(Path::new(output), 3), Path::new(file));
-        }
-    }
 }
