@@ -34,12 +34,12 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     let text = if arguments.json {
         advice::json(&report)
     } else {
-        advice::render(
+        output::with_glyphs(advice::render(
             &report,
             arguments.all || arguments.rule.is_some(),
             output::width(&io::stdout()),
             arguments.window.with_file(output::typed_name(file)).as_deref(),
-        )
+        ))
     };
     anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the advice")
 }

@@ -387,6 +387,16 @@ pub struct RecordingArgument {
     pub file: PathBuf,
 }
 
+/// Parses a number of launches or the like.
+pub(super) fn parse_count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "needs a whole number from 0 on".to_owned())
+}
+
+pub(super) fn parse_pid(text: &str) -> Result<i32, String> {
+    let pid = text.parse().ok().filter(|pid| *pid > 0);
+    pid.ok_or_else(|| "needs the number of a process, which `pgrep NAME` prints".to_owned())
+}
+
 pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
@@ -453,5 +463,12 @@ mod tests {
         for text in ["0", "-1", "nan", "1e300", "soon"] {
             assert!(parse_seconds(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn counts_and_pids_are_whole_numbers() {
+        assert_eq!((parse_count("0"), parse_pid("7")), (Ok(0), Ok(7)));
+        assert!(["-1", "x", ""].iter().all(|text| parse_count(text).is_err()));
+        assert!(["-1", "0", "abc"].iter().all(|text| parse_pid(text).is_err()));
     }
 }

@@ -1,6 +1,7 @@
 //! `spawnscope diff`: compares recordings of two versions of a command.
 
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -49,7 +50,7 @@ pub fn run(arguments: &DiffArguments) -> Result<()> {
     } else if arguments.markdown {
         diff::markdown(&found, top)
     } else {
-        diff::render(&found, output::width(&io::stdout()), top)
+        output::with_glyphs(diff::render(&found, output::width(&io::stdout()), top))
     };
     let written = anstream::stdout().lock().write_all(text.as_bytes());
     written.context("failed to write the difference")
@@ -157,7 +158,18 @@ impl DiffArguments {
             (_, []) => bail!(
                 "which of these recordings are the newer ones? Put -- before them (`spawnscope diff A1 A2 -- B1 B2`)"
             ),
+            (_, after) if after.iter().any(|file| is_option(file)) => {
+                bail!(
+                    "after --, everything is a recording: options go before the first recording (`spawnscope diff -o PAGE A1 A2 -- B1 B2`)"
+                )
+            }
             (before, after) => Ok([before, after]),
         }
     }
+}
+
+/// Whether an argument looks like an option, and no file has this name.
+fn is_option(file: &Path) -> bool {
+    let name = file.as_os_str().as_bytes();
+    name.len() > 1 && name.starts_with(b"-") && !file.exists()
 }

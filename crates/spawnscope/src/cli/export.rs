@@ -160,7 +160,12 @@ fn write_trace(arguments: &ExportArguments) -> Result<()> {
 
 fn write(arguments: &ExportArguments, export: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     if let Some(path) = output::file(arguments.output.as_deref()) {
-        return OutputFile::claim(path)?.replace(export);
+        let file = OutputFile::claim(path)?;
+        file.replace(export)?;
+        if !file.is_stream() {
+            output::print_written(path);
+        }
+        return Ok(());
     }
     if is_binary(arguments.format) && io::stdout().is_terminal() {
         bail!("this trace is binary: name a file with -o, or redirect standard output")

@@ -9,6 +9,7 @@ use clap::{Args, ValueHint};
 
 use super::analysis::with_timelines;
 use super::args::{RecordingArgument, WindowArguments};
+use super::source_files::SourceFiles;
 use super::{identity, output, output_file};
 use crate::analyze::explain::advice::RuleContext;
 use crate::analyze::model::timeline::Timelines;
@@ -53,19 +54,21 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
         output::print_contradictions(file, &input.contradictions);
         let mut found = PageData::find(input.recording, input.forest, input.timelines);
         found.report.info.contradictions = input.contradictions;
+        SourceFiles::look_up(&mut found.report);
         found.report.window = input.window.filter(|_| part != Part::Whole);
         let typed = arguments.window.with_file(output::typed_name(file));
         let page = html::render(&found.contents(input.forest, typed.as_deref()));
         page.context("failed to make the page")
     })?;
     write(path, &page)?;
-    if arguments.output.is_none() {
-        output::print_message(&format!("wrote {}: open it in a browser", output::escape_line(path.display())));
-    }
     if arguments.open {
-        open_in_browser(path)?;
+        open_in_browser(path)
+    } else {
+        if arguments.output.is_none() {
+            output::print_message(&format!("wrote {}: open it in a browser", output::escape_line(path.display())));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn write(path: &Path, page: &str) -> Result<()> {
@@ -196,21 +199,24 @@ pub struct HtmlArguments {
 /// The program that opens a file as the user's desktop would.
 const OPENER: &str = "xdg-open";
 
-/// Opens the file. Under sudo this is refused: a browser must not run as root, and the desktop belongs to the user who called
-/// sudo.
+/// Opens the file. Under sudo this is refused: a browser must not run as root, and the desktop belongs to the user who called sudo. The page
+/// is written in any case, so no browser is no failure.
 ///
 /// # Errors
-/// When the opener cannot be started or fails.
+/// When the path cannot be resolved.
 fn open_in_browser(path: &Path) -> Result<()> {
-    if identity::caller()?.is_some() {
-        bail!("a browser is not started as root: open {} yourself", path.display());
-    }
     // A name that begins with a hyphen would be parsed as an option.
     let path = path.canonicalize().with_context(|| format!("failed to find {}", path.display()))?;
-    let status = Command::new(OPENER).arg(&path).stdin(Stdio::null()).status();
-    let status = status.with_context(|| format!("failed to run {OPENER}: open {} yourself", path.display()))?;
-    if !status.success() {
-        bail!("{OPENER} failed ({status}): open {} yourself", path.display());
+    let why = match identity::caller()? {
+        Some(_) => Some("a browser is not started as root"),
+        None => {
+            // The opener prints a line for each browser that it does not find.
+            let opener = Command::new(OPENER).arg(&path).stdin(Stdio::null()).stderr(Stdio::null()).status();
+            (!opener.is_ok_and(|status| status.success())).then_some("found no browser")
+        }
+    };
+    if let Some(why) = why {
+        output::print_message(&format!("{why}: open {} yourself", output::escape_line(path.display())));
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
+use rustix::termios::Winsize;
 
 use super::args::{Arguments, DEFAULT_FILE};
 use super::input;
@@ -39,9 +40,56 @@ pub fn width(stream: &impl AsFd) -> usize {
 /// Returns the columns of the stream's terminal, if known.
 #[must_use]
 pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
-    let fd = stream.as_fd();
-    let size = rustix::termios::tcgetwinsize(fd.is_terminal().then_some(fd)?).ok()?;
+    let size = terminal_size(stream)?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col).max(MIN_WIDTH))
+}
+
+/// Returns the lines of the stream's terminal, if known.
+#[must_use]
+pub fn terminal_height(stream: &impl AsFd) -> Option<usize> {
+    Some(usize::from(terminal_size(stream)?.ws_row)).filter(|rows| *rows > 0)
+}
+
+fn terminal_size(stream: &impl AsFd) -> Option<Winsize> {
+    let fd = stream.as_fd();
+    rustix::termios::tcgetwinsize(fd.is_terminal().then_some(fd)?).ok()
+}
+
+/// Returns text for a person, with ASCII in place of other glyphs if the terminal or the locale cannot show them.
+#[must_use]
+pub fn with_glyphs(text: String) -> String {
+    if shows_glyphs(|name| env::var(name).ok()) { text } else { text::to_ascii(&text) }
+}
+
+/// Writes text for a person, like `with_glyphs`. Each piece that is written must be whole characters, as `write!` does it.
+pub fn glyph_writer(out: impl Write) -> impl Write {
+    GlyphWriter { out, is_ascii: !shows_glyphs(|name| env::var(name).ok()) }
+}
+
+struct GlyphWriter<W> {
+    out: W,
+    is_ascii: bool,
+}
+
+impl<W: Write> Write for GlyphWriter<W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(piece) {
+            Ok(text) if self.is_ascii => self.out.write_all(text::to_ascii(text).as_bytes())?,
+            _ => self.out.write_all(piece)?,
+        }
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Whether glyphs beyond ASCII can be shown. Without a locale, as in most containers, the terminal is usually one for UTF-8.
+fn shows_glyphs(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let mut locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(&variable).filter(|value| !value.is_empty());
+    let is_utf8 = locale.next().is_none_or(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
+    is_utf8 && variable("TERM").as_deref() != Some("dumb")
 }
 
 /// Returns the file given with -o, or `None` for standard output, which `-` also names.
@@ -71,6 +119,11 @@ pub fn print_message(message: &str) {
     let _ = writeln!(io::stderr(), "spawnscope: {}", escape_lines(message));
 }
 
+/// Says where the output is.
+pub fn print_written(path: &Path) {
+    print_message(&format!("wrote {}", escape_line(path.display())));
+}
+
 /// Prints a failure with its causes.
 pub fn print_failure(error: &anyhow::Error) {
     print_message(&escape_line(format!("{error:#}")));
@@ -89,8 +142,28 @@ pub fn print_usage_error(error: &clap::Error) {
         let command = text::command_line(typed.iter().skip(1).map(|argument| argument.as_bytes()), None);
         suggest_record(escaped_error, &command);
     }
+    if let Some(missing) = escaped_error.as_mut().filter(|error| error.kind() == ErrorKind::MissingRequiredArgument) {
+        list_values(missing, typed.get(1));
+    }
     let message = escaped_error.as_ref().unwrap_or(error).render().to_string();
     let _ = writeln!(io::stderr(), "{}", escape_lines(message.trim_end()));
+}
+
+/// Adds the possible values of a missing option to the error.
+fn list_values(error: &mut clap::Error, verb: Option<&OsString>) {
+    let mut definition = Arguments::command();
+    // An argument has a text only in a complete definition.
+    definition.build();
+    let verb = verb.and_then(|verb| definition.find_subcommand(verb));
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return };
+    let arguments = verb.into_iter().flat_map(clap::Command::get_arguments);
+    let values = arguments.filter(|argument| missing.contains(&argument.to_string()));
+    let names: Vec<String> =
+        values.flat_map(clap::Arg::get_possible_values).map(|value| value.get_name().to_owned()).collect();
+    if !names.is_empty() {
+        let tip = format!("possible values: {}", names.join(", "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
 }
 
 /// If a command was typed instead of a verb, adds the tip "did you mean `spawnscope record -- COMMAND`?". clap's own tip is kept if it
@@ -161,6 +234,16 @@ fn is_similar(typed: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn glyphs_depend_on_the_terminal_and_the_first_variable_of_the_locale() {
+        let shows = |set: &[(&str, &str)]| {
+            shows_glyphs(|name| set.iter().find(|(each, _)| *each == name).map(|(_, value)| (*value).to_owned()))
+        };
+        assert!(shows(&[]) && shows(&[("LANG", "C.UTF-8"), ("TERM", "xterm")]) && shows(&[("LC_ALL", "de_DE.utf8")]));
+        assert!(!shows(&[("LANG", "C")]) && !shows(&[("LC_ALL", "C"), ("LANG", "en_US.UTF-8")]));
+        assert!(!shows(&[("TERM", "dumb"), ("LANG", "en_US.UTF-8")]));
+    }
 
     #[test]
     fn mistyped_names_are_similar_and_other_words_are_not() {

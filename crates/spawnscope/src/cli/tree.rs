@@ -43,7 +43,7 @@ fn print(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalP
         depth: arguments.depth.map(|depth| depth as usize),
         fold: !arguments.unfold,
     };
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    let mut out = output::glyph_writer(BufWriter::new(anstream::stdout().lock()));
     tree::write_view(&mut out, forest, options, path, output::terminal_width(&io::stdout()))
         .and_then(|()| out.flush())
         .context("failed to write the tree")

@@ -34,7 +34,7 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
     let text = if arguments.json {
         whatif::json(&whatif_report)
     } else {
-        whatif::render(&whatif_report, output::width(&io::stdout()))
+        output::with_glyphs(whatif::render(&whatif_report, output::width(&io::stdout())))
     };
     anstream::stdout().lock().write_all(text.as_bytes()).context("failed to write the prediction")
 }

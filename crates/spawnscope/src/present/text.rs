@@ -86,6 +86,37 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
+/// The glyphs that outputs use, each with one that every terminal has. Both are one column wide.
+const ASCII: [(char, char); 20] = [
+    ('…', '~'),
+    ('→', '>'),
+    ('±', '~'),
+    ('²', '2'),
+    ('│', '|'),
+    ('├', '|'),
+    ('└', '`'),
+    ('─', '-'),
+    ('█', '#'),
+    ('░', ':'),
+    ('▓', '%'),
+    ('▒', '+'),
+    ('▚', '/'),
+    ('·', '.'),
+    ('▄', '='),
+    ('▀', '"'),
+    ('▁', '_'),
+    ('▂', '_'),
+    ('▃', '-'),
+    ('▅', '*'),
+];
+
+/// Replaces glyphs by ASCII. Names of files and programs are unchanged.
+#[must_use]
+pub fn to_ascii(text: &str) -> String {
+    let replace = |each| ASCII.iter().find(|(glyph, _)| *glyph == each).map_or(each, |(_, ascii)| *ascii);
+    text.chars().map(|each| if each.is_ascii() { each } else { replace(each) }).collect()
+}
+
 /// Returns the width of escaped text on a terminal, in columns.
 #[must_use]
 pub fn width(text: &str) -> usize {
@@ -264,6 +295,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn glyphs_have_ascii_forms_of_the_same_width() {
+        assert_eq!(to_ascii("├─ cc1 … 日"), "|- cc1 ~ 日");
+        assert!(ASCII.iter().all(|(glyph, ascii)| ascii.is_ascii() && columns(*glyph) == columns(*ascii)));
+    }
 
     #[test]
     fn controls_are_written_as_escapes() {

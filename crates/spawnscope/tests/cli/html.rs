@@ -58,8 +58,8 @@ fn open_passes_the_absolute_path_to_xdg_open() {
     let directory = sample.path().parent().unwrap().canonicalize().unwrap();
     let recording = sample.word();
     let without_opener = html_in(&directory, &["--open", "--output=-page.html", &recording]);
-    assert_eq!(without_opener.status.code(), Some(125));
-    let parts = ["failed to run xdg-open: open /", "/-page.html yourself"];
+    assert!(without_opener.status.success() && directory.join("-page.html").exists());
+    let parts = ["found no browser: open /", "/-page.html yourself"];
     assert_contains(&message(&without_opener), parts);
     let opener = directory.join("xdg-open");
     fs::write(&opener, "#!/bin/sh\nprintf '%s\\n' \"$@\" > opened\n").unwrap();

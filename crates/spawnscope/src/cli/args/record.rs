@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
-use super::{DEFAULT_FILE, IdentityArguments, parse_ring_size, parse_seconds};
+use super::{DEFAULT_FILE, IdentityArguments, parse_pid, parse_ring_size, parse_seconds};
 use crate::cli::labels;
 use crate::record::reader::Label;
 
@@ -21,7 +21,7 @@ pub struct RecordArguments {
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "json"], value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub runs: Option<u32>,
     /// Follow the process PID and the processes that it launches from now on
-    #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], allow_negative_numbers = true, value_parser = parse_pid)]
     pub pid: Option<i32>,
     /// Also follow a daemon that is already running, by its pid or its name, with its child processes and what they launch, until the command
     /// ends; can be repeated. When the command waits for the daemon, the critical path then follows what the daemon does

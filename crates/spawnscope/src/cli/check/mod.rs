@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum, ValueHint};
 
 use self::budgets::CheckRequest;
-use super::args::DEFAULT_FILE;
+use super::args::{DEFAULT_FILE, parse_count};
 use super::{diff, exit, output, report};
 use crate::analyze::GroupBy;
 use crate::analyze::compare::budgets::{Check, check, growth};
@@ -45,7 +45,7 @@ pub fn run(arguments: &CheckArguments) -> Result<Status> {
         );
     }
     let text = match arguments.format {
-        CheckFormat::Text => present::text(&outcome, output::width(&io::stdout())),
+        CheckFormat::Text => output::with_glyphs(present::text(&outcome, output::width(&io::stdout()))),
         CheckFormat::Github => present::github(&outcome, &workspace()),
         CheckFormat::Markdown => present::markdown(&outcome),
         CheckFormat::Json => present::json(&outcome),
@@ -125,13 +125,13 @@ pub struct CheckArguments {
 #[derive(Debug, Default, Args)]
 pub struct BudgetArguments {
     /// At most N launches
-    #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true, value_parser = parse_count)]
     pub max_launches: Option<u64>,
     /// At most N forks that run no other program
-    #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true, value_parser = parse_count)]
     pub max_forks_without_exec: Option<u64>,
     /// At most N failed execs
-    #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true, value_parser = parse_count)]
     pub max_failed_execs: Option<u64>,
     /// At most this share of the wall for launch tax on the critical path, such as 20%
     #[arg(long, value_name = "SHARE", value_hint = ValueHint::Other)]
@@ -140,7 +140,7 @@ pub struct BudgetArguments {
     #[arg(long, value_name = "TIME", value_hint = ValueHint::Other)]
     pub max_wall: Option<String>,
     /// At most N launches from any one script line
-    #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true, value_parser = parse_count)]
     pub per_line: Option<u64>,
     /// At most N launches of a program (a glob on its base name); can be repeated
     #[arg(long, value_name = "PROGRAM=N", value_hint = ValueHint::Other)]
