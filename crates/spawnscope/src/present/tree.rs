@@ -73,7 +73,7 @@ impl TreeWriter<'_, '_> {
                     self.write_note(out, &branch, &more)?;
                 }
                 Line::Below { count, .. } => {
-                    let below = format!("… {} below", units::counted(count, "launch", "launches"));
+                    let below = format!("… {} below", units::counted(count, "program", "programs"));
                     self.write_note(out, &branch, &below)?;
                 }
             }
@@ -96,7 +96,7 @@ impl TreeWriter<'_, '_> {
         let mut facts = launch_facts(forest, step.index, width);
         if let Some(path) = self.path {
             let critical = units::time(path.launches[step.index].total());
-            facts.push_str(&format!("  critical {critical}"));
+            facts.push_str(&format!("  {critical} on the critical path"));
         }
         let used = text::width(branch) + pid.len() + 1 + text::width(&facts);
         let program_limit = width.map(|width| {
@@ -172,19 +172,23 @@ fn list_failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<Str
     notes
 }
 
-/// Lists the phases that took time, longest first, as many as fit.
+/// Returns the start-up time, with the phases that it consists of, longest first, as many as fit.
 fn list_phases(launch: &Launch<'_>, width_limit: Option<usize>) -> String {
-    let mut spent: Vec<(Phase, Nanos)> =
-        launch.phases.iter().filter_map(|(phase, time)| Some((phase, time.filter(|time| time.0 > 0)?))).collect();
+    let spent = launch.phases.iter().filter_map(|(phase, time)| Some((phase, time.filter(|time| time.0 > 0)?)));
+    let mut spent: Vec<(Phase, Nanos)> = spent.filter(|(phase, _)| *phase != Phase::Run).collect();
     spent.sort_by_key(|(phase, time)| (std::cmp::Reverse(*time), *phase));
+    let sum = spent.iter().map(|(_, time)| time.0).sum();
     let mut shown = String::new();
-    for (phase, time) in spent {
-        let separator = if shown.is_empty() { "  " } else { ", " };
-        let more = format!("{separator}{} {}", phase.name(), units::time(time));
-        if width_limit.is_some_and(|limit| text::width(&shown) + text::width(&more) > limit) {
+    let start = (format!("  start-up {}", units::time(Nanos(sum))), ": ");
+    let phases = spent.iter().map(|(phase, time)| (format!("{} {}", phase.name(), units::time(*time)), ", "));
+    let mut separator = "";
+    for (part, next) in std::iter::once(start).filter(|_| sum > 0).chain(phases) {
+        if width_limit.is_some_and(|limit| text::width(&shown) + separator.len() + text::width(&part) > limit) {
             break;
         }
-        shown.push_str(&more);
+        shown.push_str(separator);
+        shown.push_str(&part);
+        separator = next;
     }
     shown
 }

@@ -324,7 +324,8 @@ Keys:
   p            select the parent, in the tree
   /            show only rows with this text
   Space        pause the display; recording continues
-  t r c f n    sort by launch tax, critical time, count, failures, name
+  t r c f n    sort by start-up time, time on the critical path, number
+               started, failures, name
 
 -a and -p need eBPF: root, or CAP_BPF and CAP_PERFMON.";
 

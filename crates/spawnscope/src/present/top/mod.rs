@@ -90,7 +90,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenSta
     let counts = Line::from(format!(
         "{}/s  {}  {} running{skipped}",
         units::count(status.rates.last().copied().unwrap_or(0)),
-        units::counted(snapshot.started, "launch", "launches"),
+        units::counted(snapshot.started, "program started", "programs started"),
         units::count(snapshot.running),
     ));
     frame.render_widget(Paragraph::new(vec![name, counts]), area);
@@ -112,16 +112,16 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Screen
         Constraint::Length(7),
         Constraint::Length(9),
         Constraint::Length(9),
-        Constraint::Length(8),
+        Constraint::Length(10),
     ];
     let header = [
-        Line::from(if view.sort == Sort::Name { "command▲" } else { "command" }),
-        sortable_title("count", view, Sort::Count),
+        Line::from(if view.sort == Sort::Name { "program▲" } else { "program" }),
+        sortable_title("started", view, Sort::Count),
         right_aligned("running"),
         sortable_title("failed", view, Sort::Failures),
-        sortable_title("tax", view, Sort::Tax),
+        sortable_title("start-up", view, Sort::Tax),
         sortable_title("critical", view, Sort::Critical),
-        Line::from("largest"),
+        Line::from("most of it"),
     ];
     let rows = shown.iter().map(|row| command_row(row, status));
     draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));

@@ -124,7 +124,10 @@ fn order(keys: &str) -> Vec<String> {
 
 #[test]
 fn the_screen_shows_the_rate_and_the_commands() {
-    expect("", &["make -j8", "512/s  1,234 launches  2 running", "critical", "500 us", "cc1 ", "9.00 ms", "q quit"]);
+    expect(
+        "",
+        &["make -j8", "512/s  1,234 programs started  2 running", "critical", "500 us", "cc1 ", "9.00 ms", "q quit"],
+    );
 }
 
 #[test]
