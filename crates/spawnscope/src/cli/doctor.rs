@@ -31,7 +31,11 @@ pub fn run(arguments: &DoctorArguments) -> Result<Status> {
     #[cfg(feature = "parquet")]
     let destination = arguments.output.as_deref().map(Destination::check).transpose()?;
     let diagnosis = examine(&machine, &Measured::measure(&machine), &wanted);
-    let text = if arguments.json { doctor::json(&diagnosis) } else { doctor::render(&diagnosis, arguments.all, width) };
+    let text = if arguments.json {
+        doctor::json(&diagnosis)
+    } else {
+        output::with_glyphs(doctor::render(&diagnosis, arguments.full, width))
+    };
     print(&text)?;
     #[cfg(feature = "parquet")]
     if let Some(destination) = destination {

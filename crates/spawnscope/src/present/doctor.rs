@@ -16,24 +16,24 @@ const INDENT: usize = 5;
 /// Width of the ids of checks, in columns.
 const ID_WIDTH: usize = 20;
 
-/// Renders problems in full, and notes only if `all` is set.
+/// Renders the problems with their fixes; with `full`, also the evidence, what the fixes cost, and notes.
 #[must_use]
-pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
+pub fn render(diagnosis: &Diagnosis, full: bool, width: usize) -> String {
     let mut page = Page::of_width(width);
     let (problems, notes): (Vec<&Finding>, Vec<&Finding>) =
         diagnosis.findings.iter().partition(|finding| finding.severity == Severity::Problem);
     print_summary(&mut page, diagnosis);
     for (number, finding) in (1..).zip(problems) {
         page.line([]);
-        print_finding(&mut page, &format!("  {number}. "), finding);
+        print_finding(&mut page, &format!("  {number}. "), finding, full);
     }
-    if all {
+    if full {
         if !notes.is_empty() {
             page.heading("Notes: not problems, but they explain the figures");
         }
         for finding in notes {
             page.line([]);
-            print_finding(&mut page, "   * ", finding);
+            print_finding(&mut page, "   * ", finding, full);
         }
         if !diagnosis.not_examined.is_empty() {
             page.heading("Not checked");
@@ -45,15 +45,15 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
     } else {
         let (notes, not_examined) = (notes.len() as u64, diagnosis.not_examined.len() as u64);
         // Without problems, a second line is printed only for items that could hide one.
-        if not_examined > 0 || diagnosis.has_problems() && notes > 0 {
+        if not_examined > 0 || diagnosis.has_problems() {
             page.line([]);
-            page.sentence(2, QUIET, &omitted_note(notes, not_examined));
+            page.sentence(2, QUIET, &omitted_note(notes, not_examined, diagnosis.has_problems()));
         }
     }
     page.finish()
 }
 
-/// Prints what a launch costs, and the number of problems.
+/// Prints the number of problems, and what a launch costs.
 fn print_summary(page: &mut Page, diagnosis: &Diagnosis) {
     let launch = diagnosis.launch;
     let times = [launch.fork, launch.exec_static, launch.exec_dynamic];
@@ -61,19 +61,16 @@ fn print_summary(page: &mut Page, diagnosis: &Diagnosis) {
     let cost = format!("fork {fork}, static exec {exec_static}, dynamic exec {exec_dynamic}");
     let problems = diagnosis.findings.iter().filter(|finding| finding.severity == Severity::Problem).count() as u64;
     let by_these_checks = if diagnosis.is_complete { "" } else { " by these checks" };
-    if problems == 0 && times.iter().all(Option::is_some) {
-        page.sentence(0, PLAIN, &format!("no problems found{by_these_checks}: {cost}"));
-    } else {
-        page.sentence(0, TITLE, &format!("A launch on this machine: {cost}"));
-        let found = match problems {
-            0 => format!("no problems found{by_these_checks}, but not all launches could be timed"),
-            1 => format!("1 problem found{by_these_checks}"),
-            _ => {
-                let problems = units::count(problems);
-                format!("{problems} problems found{by_these_checks}, largest effect first")
-            }
-        };
-        page.sentence(2, FINDING, &found);
+    let is_timed = times.iter().all(Option::is_some);
+    let found = match problems {
+        0 if is_timed => format!("no problems found{by_these_checks}: {cost}"),
+        0 => format!("no problems found{by_these_checks}, but not all launches could be timed"),
+        1 => format!("1 problem found{by_these_checks}"),
+        _ => format!("{} problems found{by_these_checks}, largest effect first", units::count(problems)),
+    };
+    page.sentence(0, if problems == 0 { PLAIN } else { FINDING }, &found);
+    if problems > 0 || !is_timed {
+        page.sentence(2, PLAIN, &format!("a launch on this machine: {cost}"));
     }
     if let Some(busy) = diagnosis.load.filter(Load::is_busy) {
         let (load, cpus) = (busy.average, units::counted(busy.cpus, "CPU", "CPUs"));
@@ -85,22 +82,23 @@ fn print_summary(page: &mut Page, diagnosis: &Diagnosis) {
     }
 }
 
-fn omitted_note(notes: u64, not_examined: u64) -> String {
+fn omitted_note(notes: u64, not_examined: u64, has_problems: bool) -> String {
+    let evidence = has_problems.then(|| "evidence and the cost of each fix".to_owned());
     let notes = (notes > 0).then(|| units::counted(notes, "note", "notes"));
     let not_examined = (not_examined > 0).then(|| {
         let items = units::counted(not_examined, "item", "items");
         format!("{items} that could not be checked")
     });
-    let both: Vec<String> = notes.into_iter().chain(not_examined).collect();
-    format!("{}: see `spawnscope doctor --all`", both.join(", and "))
+    let all: Vec<String> = evidence.into_iter().chain(notes).chain(not_examined).collect();
+    format!("{}: see `spawnscope doctor --full`", all.join(", "))
 }
 
-fn print_finding(page: &mut Page, mark: &str, finding: &Finding) {
+fn print_finding(page: &mut Page, mark: &str, finding: &Finding, full: bool) {
     print_marked(page, mark, TITLE, &finding.title);
     if let Some(effect) = finding.effect {
         page.sentence(INDENT, PLAIN, &cost(effect));
     }
-    for sentence in &finding.evidence {
+    for sentence in finding.evidence.iter().filter(|_| full) {
         page.sentence(INDENT, PLAIN, &text::escape(sentence.as_bytes()));
     }
     let indent = " ".repeat(INDENT);
@@ -110,6 +108,9 @@ fn print_finding(page: &mut Page, mark: &str, finding: &Finding) {
         } else {
             print_marked(page, &format!("{indent}-> "), PLAIN, line);
         }
+    }
+    if !full {
+        return;
     }
     page.sentence(INDENT, QUIET, &format!("cost of the fix: {}", text::escape(finding.fix_cost.as_bytes())));
     page.sentence(INDENT, QUIET, &format!("checked ({}): {}", finding.check, finding.examined));

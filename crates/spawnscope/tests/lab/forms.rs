@@ -61,7 +61,7 @@ fn json_describes_the_machine_and_the_measurement() {
 #[apply(live_test)]
 fn tables_fit_the_terminal_and_name_what_they_omit() {
     for columns in [40, 120] {
-        let mut command = bench_command(&["mechanisms", "growth"]);
+        let mut command = bench_command(&["--full", "mechanisms", "growth"]);
         let printed = run(command.env("COLUMNS", columns.to_string())).expect_code(0).output();
         for line in printed.lines() {
             assert!(line.chars().count() <= columns && !line.ends_with(' '), "{columns}: {line}");

@@ -13,6 +13,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope bench --quick                     # rough results in a minute
   spawnscope bench mechanisms parent-size      # run two experiments
+  spawnscope bench --full                      # with all tables
   spawnscope bench --json >before.json
   spawnscope bench --compare before.json       # what changed beyond noise
   spawnscope bench --compare a.json --with b.json  # compare stored reports
@@ -39,6 +40,9 @@ pub struct BenchArguments {
     /// List the experiments; with --json, as JSON
     #[arg(long)]
     pub list: bool,
+    /// Print the table of each experiment, too
+    #[arg(long, conflicts_with = "json")]
+    pub full: bool,
     /// Use smaller sizes and accept wider intervals: half a minute in all instead of 3
     #[arg(long)]
     pub quick: bool,

@@ -13,7 +13,7 @@ use crate::doctor::checks;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope doctor
-  spawnscope doctor --all                         # print notes in full
+  spawnscope doctor --full                        # with evidence and notes
   spawnscope doctor scanners search-path          # run only these checks
   spawnscope doctor --except shims --except git   # run all other checks
   spawnscope doctor --json | jq '.findings[].title'
@@ -50,11 +50,11 @@ pub struct DoctorArguments {
     )]
     pub except: Vec<String>,
     /// List the checks and what each examines
-    #[arg(long, conflicts_with_all = ["checks", "except", "all"])]
+    #[arg(long, conflicts_with_all = ["checks", "except", "full"])]
     pub list: bool,
-    /// Also print notes in full
-    #[arg(long)]
-    pub all: bool,
+    /// Also print the evidence, what each fix costs, and notes
+    #[arg(long, visible_alias = "all")]
+    pub full: bool,
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,

@@ -182,7 +182,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
         if interrupt::status().is_some() {
             outcome.note("interrupted before all cases were measured");
         }
-        shown = show(&progress, table_width, |width| present::experiment(&outcome, width));
+        shown = show(&progress, table_width, |width| present::experiment(&outcome, arguments.full, width));
         report.experiments.push(outcome);
     }
     progress.clear();
@@ -193,14 +193,14 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
 
 fn show(progress: &Progress, table_width: Option<usize>, render: impl Fn(usize) -> String) -> Result<()> {
     match table_width {
-        Some(width) => progress.suspend(|| print(render(width).as_bytes())),
+        Some(width) => progress.suspend(|| print(output::with_glyphs(render(width)).as_bytes())),
         None => Ok(()),
     }
 }
 
 fn print_report(form: Form, report: &Report, comparison: Option<&Comparison>, width: usize) -> Result<()> {
     let text = match form {
-        Form::Tables => present::render_end(report, comparison, width),
+        Form::Tables => output::with_glyphs(present::render_end(report, comparison, width)),
         Form::Json => present::json(report, comparison),
         Form::Page => present::html(report, comparison),
     };

@@ -29,7 +29,7 @@ pub fn html(report: &Report, comparison: Option<&Comparison>) -> String {
     write_text(&render_end(report, comparison, TEXT_WIDTH), &mut page);
     for outcome in &report.experiments {
         page.push_str(&plot::svg(outcome).unwrap_or_default());
-        write_text(&experiment(outcome, TEXT_WIDTH), &mut page);
+        write_text(&experiment(outcome, true, TEXT_WIDTH), &mut page);
     }
     page.push_str("</body></html>\n");
     page

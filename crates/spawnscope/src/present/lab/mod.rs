@@ -90,10 +90,10 @@ mod tests {
     #[test]
     fn an_unknown_value_is_a_dash_and_wide_intervals_are_marked() {
         let mut report = hostile();
-        let text = experiment(&report.experiments[0], 80);
+        let text = experiment(&report.experiments[0], true, 80);
         assert!(text.contains("~2.00 ms") && text.contains("wider than"), "{text}");
         report.experiments[0].chart = None;
-        let text = experiment(&report.experiments[0], 80);
+        let text = experiment(&report.experiments[0], true, 80);
         let unknown = text.lines().find(|line| line.contains("unknown")).unwrap();
         assert!(unknown.trim_end().ends_with('-'), "{text}");
         assert!(!text.contains("\u{1b}[2J"), "{text}");

@@ -2,13 +2,14 @@
 
 use super::comparison;
 use super::table::{self, INDENT};
-use super::values::{describe_fit, describe_machine, interruption, load_warning};
-use crate::lab::compare::Comparison;
+use super::values::{describe_fit, describe_machine, format_estimate, interruption, is_shown, load_warning};
+use crate::lab::compare::{Comparison, label};
 use crate::lab::experiments::Experiment;
+use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
 use crate::lab::outcome::{Outcome, Report};
 use crate::present::page::{Page, plain};
-use crate::present::palette::{PLAIN, QUIET, WARNING};
+use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
 use crate::present::text::escape;
 
 /// Renders the list of experiments.
@@ -32,23 +33,50 @@ pub fn machine(machine: &Machine, width: usize) -> String {
     page.finish()
 }
 
-/// Renders one experiment.
+/// Renders the conclusions of one experiment; with `full`, also its table and notes.
 #[must_use]
-pub fn experiment(outcome: &Outcome, width: usize) -> String {
+pub fn experiment(outcome: &Outcome, full: bool, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.heading(&outcome.name);
     page.sentence(INDENT, PLAIN, &outcome.title);
-    match outcome.rows.is_empty() {
-        true => page.sentence(INDENT, WARNING, "no reliable results"),
-        false => table::print(&mut page, outcome),
+    if outcome.rows.is_empty() {
+        page.sentence(INDENT, WARNING, "no reliable results");
     }
-    for fit in &outcome.fits {
-        page.sentence(INDENT, PLAIN, &escape(describe_fit(fit).as_bytes()));
+    for conclusion in conclusions(outcome) {
+        page.sentence(INDENT, TITLE, &escape(conclusion.as_bytes()));
+    }
+    // Without results, the notes say why.
+    if !full && !outcome.rows.is_empty() {
+        return page.finish();
+    }
+    if !outcome.rows.is_empty() {
+        table::print(&mut page, outcome);
     }
     for note in &outcome.notes {
         page.sentence(INDENT, QUIET, &escape(note.as_bytes()));
     }
     page.finish()
+}
+
+/// Returns how the times depend on what was varied; if nothing was, the fastest and the slowest case.
+fn conclusions(outcome: &Outcome) -> Vec<String> {
+    if !outcome.fits.is_empty() {
+        return outcome.fits.iter().map(describe_fit).collect();
+    }
+    let Some(measured) = outcome.columns.iter().find(|column| !column.is_key) else { return Vec::new() };
+    let cases = outcome.rows.iter().filter_map(|row| {
+        let estimate = row.get(&measured.name).estimate().filter(|estimate| is_shown(estimate))?;
+        Some((label(outcome, row), estimate))
+    });
+    let mut cases: Vec<(String, &Estimate)> = cases.collect();
+    cases.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
+    let (Some((least, lowest)), Some((most, highest))) = (cases.first(), cases.last()) else { return Vec::new() };
+    if cases.len() < 2 || lowest.median <= 0.0 {
+        return Vec::new();
+    }
+    let [low, high] = [lowest, highest].map(|estimate| format_estimate(estimate, measured.unit));
+    let times = highest.median / lowest.median;
+    vec![format!("{}: from {low} ({least}) to {high} ({most}), {times:.1} times as much", measured.title)]
 }
 
 /// Renders the end of the output: how busy the machine was, which experiments are missing, and the comparison with an older report.
