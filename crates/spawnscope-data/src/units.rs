@@ -20,6 +20,15 @@ pub fn time(span: impl Into<Option<Nanos>>) -> String {
     }
 }
 
+/// Formats the ends of an interval, with one unit if both have the same: `107 to 157 ms`.
+#[must_use]
+pub fn interval(low: Nanos, high: Nanos) -> String {
+    let (low, high) = (time(low), time(high));
+    let (figure, unit) = low.rsplit_once(' ').unwrap_or((&low, ""));
+    let low = if high.rsplit_once(' ').is_some_and(|(_, other)| other == unit) { figure } else { &low };
+    format!("{low} to {high}")
+}
+
 /// Formats an amount of memory, such as `512 MB`.
 #[must_use]
 pub fn bytes(amount: u64) -> String {

@@ -216,7 +216,7 @@ fn sums(forest: &Forest<'_>, path: Option<&CriticalPath>, launches: &[u32]) -> S
 }
 
 /// Returns what was launched, and how often, in the order of `Group::launched`.
-fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
+pub(crate) fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
     let mut counts: HashMap<Command<'_>, u64> = HashMap::new();
     for index in launches {
         *counts.entry(*forest.launches[*index as usize].command).or_default() += 1;

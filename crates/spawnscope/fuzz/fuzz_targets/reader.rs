@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(recording) = file.read() else { return };
     let found = report(&recording, GroupBy::Command);
     let _ = json::render(&found);
-    let _ = summary::render(&found, 80, None);
+    let _ = summary::render(&found, 80, Some(24), None);
     let _ = table::render(&found, &table::Options::default());
     let _ = table::render_table(&found, &table::Options::default());
 });

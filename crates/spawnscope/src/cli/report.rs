@@ -1,6 +1,7 @@
 //! `spawnscope report`: shows where launch time went.
 
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -10,6 +11,7 @@ use super::analysis::{Input, with_timelines};
 use super::args::{RecordingArgument, WindowArguments};
 use super::output;
 use super::output_file::OutputFile;
+use super::source_files::SourceFiles;
 use crate::analyze::explain::report::waits_fit;
 use crate::analyze::model::window::Part;
 use crate::analyze::sites::build_labels::BuildLabel;
@@ -38,7 +40,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
         Grouping::Cmake => GroupBy::Label(BuildLabel::Cmake),
     };
     let file = &arguments.recording.file;
-    let report = read_with_busiest_episode(file, arguments.window.part(Part::Whole), group_by)?;
+    let mut report = read_with_busiest_episode(file, arguments.window.part(Part::Whole), group_by)?;
     let width = output::width(&io::stdout());
     let typed = arguments.window.with_file(output::typed_name(file));
     let options = table::Options {
@@ -49,11 +51,11 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     let text = if arguments.json {
         json::render(&report)
     } else if arguments.full {
-        table::render(&report, &options)
+        output::with_glyphs(table::render(&report, &options))
     } else if arguments.by.is_some() || arguments.top.is_some() {
-        table::render_table(&report, &options)
+        output::with_glyphs(table::render_table(&report, &options))
     } else {
-        summary::render(&report, width, options.file)
+        first_screen(&mut report, &io::stdout(), options.file)
     };
     print(&text, &mut anstream::stdout().lock())
 }
@@ -63,15 +65,24 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
 /// # Errors
 /// As for `run`.
 pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file: Option<&OutputFile>) -> Result<u64> {
-    let report = read_with_busiest_episode(file, Part::Whole, GroupBy::Command)?;
+    let mut report = read_with_busiest_episode(file, Part::Whole, GroupBy::Command)?;
     if let Some(json_file) = json_file {
         json_file.replace(|out| out.write_all(json::render(&report).as_bytes()))?;
     }
     if let Some(out) = out {
-        let width = output::width(&io::stderr());
-        print(&summary::render(&report, width, output::typed_name(file).as_deref()), out)?;
+        let screen = first_screen(&mut report, &io::stderr(), output::typed_name(file).as_deref());
+        print(&screen, out)?;
     }
     Ok(report.all.count)
+}
+
+/// Renders the first screen for a stream, with the edits as lines of the user's files.
+fn first_screen(report: &mut Report, stream: &impl AsFd, file: Option<&str>) -> String {
+    match &mut report.busiest {
+        Some(busiest) => SourceFiles::look_up(busiest),
+        None => SourceFiles::look_up(report),
+    };
+    output::with_glyphs(summary::render(report, output::width(stream), output::terminal_height(stream), file))
 }
 
 /// Reads a part of a recording and reports on it. The report on a whole recording of a machine also contains its busiest episode.

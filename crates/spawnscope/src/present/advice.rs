@@ -14,13 +14,14 @@ use crate::analyze::explain::advice::{Advice, AdviceList, Basis, EditedLine, Fin
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::launch::base_name;
 use crate::analyze::predict::replay::is_reliable;
+use crate::analyze::sites::callers::CallerCounts;
 
 /// Maximum number of findings that a report lists.
 pub(super) const MAX_IN_REPORT: usize = 3;
 /// Maximum number of changed lines that are shown for a finding.
 const MAX_EDITS: usize = 4;
 /// The text if there is no advice. `analyze::explain::advice` defines the limits.
-const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall and 5 ms.";
+const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall time and 5 ms.";
 /// The `schema_version` of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -67,7 +68,7 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
         if !is_unknown && !cause.starts_with(NOTHING) {
             page.sentence(2, PLAIN, NO_ADVICE);
         }
-        page.sentence(2, PLAIN, &format!("{cause} The wall is {wall}."));
+        page.sentence(2, PLAIN, &format!("{cause} The wall time is {wall}."));
     }
     for (number, advice) in (1..).zip(&advices.worth) {
         page.line([]);
@@ -133,7 +134,7 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     if let Some(foreign) = &advice.foreign {
         page.sentence(5, QUIET, &foreign_note(foreign));
     }
-    print_edits(page, &advice.edited, file);
+    print_edits(page, advice, file);
     // The general form is only for lines that are not shown.
     let has_all_lines = !advice.edited.is_empty() && advice.edited.iter().all(|edited| edited.change.is_ok());
     for line in finding.fix.iter().filter(|_| !has_all_lines) {
@@ -146,7 +147,7 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
         }
     }
     if !finding.limits.is_empty() {
-        page.sentence(5, QUIET, &format!("but: {}", text::escape(finding.limits.as_bytes())));
+        page.sentence(5, QUIET, &format!("caveat: {}", text::escape(finding.limits.as_bytes())));
     }
     let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     if !numbers.is_empty() {
@@ -160,26 +161,68 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
 }
 
 /// Prints the lines that the fix changes, as they are in the user's files.
-fn print_edits(page: &mut Page, edited: &[EditedLine], file: Option<&str>) {
-    let changes = edited.iter().filter_map(|edited| Some((edited, edited.change.as_ref().ok()?)));
-    let count = changes.clone().count();
+fn print_edits(page: &mut Page, advice: &Advice, file: Option<&str>) {
+    let count = advice.edited.iter().filter(|edited| edited.change.is_ok()).count();
     if count == 0 {
         return;
     }
     page.sentence(5, PLAIN, &format!("-> `spawnscope advise --patch{}` prints this change as a diff:", argument(file)));
-    for (edited, lines) in changes.take(MAX_EDITS) {
-        page.line([plain(format!("     {}:{}", text::escape(base_name(&edited.file)), edited.line))]);
-        let width = page.width().saturating_sub(7);
-        for (sign, line) in ["-", "+"].into_iter().zip(lines) {
-            // Tabs have no width of their own.
-            let line = String::from_utf8_lossy(line).replace('\t', "    ");
-            page.line([plain(format!("     {sign} {}", text::truncate(&text::escape(line.as_bytes()), width)))]);
+    print_changed_lines(page, 5, advice, MAX_EDITS);
+}
+
+/// Prints the first changes of the fix, and returns how many there are in all. The place is left out if only one is printed.
+pub(super) fn print_changed_lines(page: &mut Page, indent: usize, advice: &Advice, most: usize) -> usize {
+    let changes: Vec<(&EditedLine, Vec<String>)> =
+        advice.edited.iter().filter_map(|edited| Some((edited, signed_lines(edited)?))).collect();
+    for (edited, lines) in changes.iter().take(most) {
+        if most > 1 {
+            page.line([plain(format!("{:indent$}{}", "", place(edited)))]);
+        }
+        for line in lines {
+            page.line([plain(" ".repeat(indent)), plain(line.clone())]);
         }
     }
-    if count > MAX_EDITS {
-        let more = units::counted((count - MAX_EDITS) as u64, "more line", "more lines");
-        page.sentence(5, PLAIN, &format!("and {more}"));
+    if changes.len() > most {
+        let more = units::counted((changes.len() - most) as u64, "more line", "more lines");
+        page.sentence(indent, PLAIN, &format!("and {more}"));
     }
+    changes.len()
+}
+
+/// Returns where an edit is: `unpack.sh:20`.
+pub(super) fn place(edited: &EditedLine) -> String {
+    format!("{}:{}", text::escape(base_name(&edited.file)), edited.line)
+}
+
+/// Returns the old lines, marked by `-`, and the new ones, marked by `+`, without the indentation that all have. `None` if the file is not
+/// edited.
+pub(super) fn signed_lines(edited: &EditedLine) -> Option<Vec<String>> {
+    let [before, after] = edited.change.as_ref().ok()?;
+    let signed = [('-', before), ('+', after)];
+    // Tabs have no width of their own.
+    let lines = signed.map(|(sign, line)| (sign, String::from_utf8_lossy(line).replace('\t', "    ")));
+    let margin = lines.iter().map(|(_, line)| line.len() - line.trim_start().len()).min().unwrap_or_default();
+    Some(lines.iter().map(|(sign, line)| format!("{sign} {}", text::escape(&line.as_bytes()[margin..]))).collect())
+}
+
+/// Names the programs that the advice is about, how often they were started, and where: `mv, 40 x at unpack.sh:21`.
+pub(super) fn subject(advice: &Advice) -> String {
+    let names: Vec<String> = advice.launched.iter().take(2).map(|(label, _)| text::escape(label)).collect();
+    let others = if advice.launched.len() > 2 { " ..." } else { "" };
+    let times = match advice.finding.launches.len() as u64 {
+        1 => String::new(),
+        count => format!(", {} x", units::count(count)),
+    };
+    let site = site(&advice.callers).map_or_else(String::new, |site| format!(" at {site}"));
+    format!("{}{others}{times}{site}", names.join(" and "))
+}
+
+/// Names the line or function that requests most launches, and how many others there are.
+pub(super) fn site(callers: &CallerCounts) -> Option<String> {
+    let (largest, _) = callers.largest.first()?;
+    let others = callers.largest.len() as u64 - 1 + callers.other_call_sites;
+    let others = if others > 0 { ", ..." } else { "" };
+    Some(format!("{}{others}", text::escape(&largest.short_label())))
 }
 
 /// Returns why the user should not edit this file.
@@ -237,11 +280,11 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
         page.sentence(2, PLAIN, &text::escape(advice.finding.title.as_bytes()));
         let [expected, low, high] = advice.saving.map(units::time);
         let saves = match rejection {
-            Rejection::Uncertain => format!("{expected} of the wall (between {low} and {high})"),
+            Rejection::Uncertain => format!("{expected} of the wall time (between {low} and {high})"),
             Rejection::SmallSaving | Rejection::OffPath if advice.saving[0].0 == 0 => {
-                format!("at most {high} of the wall")
+                format!("at most {high} of the wall time")
             }
-            Rejection::SmallSaving | Rejection::OffPath => format!("{expected} of the wall (at most {high})"),
+            Rejection::SmallSaving | Rejection::OffPath => format!("{expected} of the wall time (at most {high})"),
         };
         page.sentence(5, QUIET, &format!("would save {saves}"));
     }

@@ -55,9 +55,9 @@ pub(super) fn print_rows(page: &mut Page, report: &Report, groups: &[Group]) {
     }
     let share = match report.all.critical {
         Some(_) if report.where_the_wall_went.iter().any(|(what, _)| is_outside(what)) => {
-            "; % of the wall: what they and their descendants spent on the critical path, without sleeps and other external waits"
+            "; % of the wall time: what they and their descendants spent on the critical path, without sleeps and other external waits"
         }
-        Some(_) => "; % of the wall: what they and their descendants spent on the critical path",
+        Some(_) => "; % of the wall time: what they and their descendants spent on the critical path",
         None => "",
     };
     let legend = format!("the time is the wall time of the launches, summed{share}");
@@ -92,7 +92,7 @@ fn facts(group: &Group, report: &Report) -> String {
     }
     facts.push(units::time(group.inclusive.total));
     if let Some(critical) = group.inclusive.critical {
-        facts.push(format!("{} of the wall", units::percent(critical, report.wall)));
+        facts.push(format!("{} of the wall time", units::percent(critical, report.wall)));
     }
     facts.join(", ")
 }

@@ -30,7 +30,7 @@ pub(super) fn json_key(what: &Spent) -> &'static str {
 /// Describes a part of the wall in a few words.
 pub(super) fn description(what: &Spent) -> String {
     let description = match what {
-        Spent::Tax => "launching (all phases but run)",
+        Spent::Tax => "starting and ending programs (all phases but run)",
         Spent::Run => "running programs",
         Spent::RunQueue => "runnable programs waiting for a CPU",
         Spent::ExternalWait(ExternalWait::Timer, _) => "waiting for a timer",
@@ -61,7 +61,7 @@ pub(super) fn print_critical_path(page: &mut Page, report: &Report) {
     page.sentence(2, QUIET, "each moment counts once, for the activity that delayed the end");
     if let Some(error) = report.replay_error {
         let error =
-            format!("replay error: {} (simulated wall compared with the recorded wall)", units::signed_percent(error));
+            format!("replay error: {} (the simulated against the recorded wall time)", units::signed_percent(error));
         page.sentence(2, QUIET, &error);
     }
     if report.is_reconstructed {

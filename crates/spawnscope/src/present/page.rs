@@ -12,6 +12,9 @@ const MIN_HANGING_WIDTH: usize = 16;
 /// The indentation of a sentence on the next line, in columns.
 const HANGING_INDENT: usize = 4;
 
+/// Between two commands in a line.
+const COMMAND_GAP: &str = "   ";
+
 /// A part of a line in one style. Its text must be escaped.
 pub(super) struct Span {
     text: String,
@@ -63,6 +66,22 @@ impl Page {
     /// Adds a command for the user to type. It is never cut, because that would change it.
     pub(super) fn command(&mut self, indent: usize, command: &str) {
         let _ = writeln!(self.text, "{:indent$}{command}", "");
+    }
+
+    /// Adds commands for the user to type after a label, as many in a line as fit.
+    pub(super) fn commands(&mut self, label: &str, commands: &[String]) {
+        let mut line = format!("  {label}");
+        let indent = line.len();
+        for command in commands {
+            if line.len() > indent && text::width(&line) + COMMAND_GAP.len() + text::width(command) > self.width {
+                self.command(0, &std::mem::replace(&mut line, " ".repeat(indent)));
+            }
+            if line.len() > indent {
+                line.push_str(COMMAND_GAP);
+            }
+            line.push_str(command);
+        }
+        self.command(0, &line);
     }
 
     /// Adds a heading with an empty line before it.

@@ -1,85 +1,124 @@
-//! The report on one screen: 24 lines of 80 columns, including the prompt or the last line of `record`, unless the recording needs
-//! warnings. `table` has the full report.
+//! The first screen: what the wall time went into, what to change with the edit and its saving, and a table that has a row for every program that
+//! the text names. If the lines of a terminal do not suffice, texts are shortened, never the table. `table` has the full report.
 
+use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
-use super::palette::{self, PLAIN, QUIET, TITLE};
-use super::verdict;
-use super::{advice, episodes, findings, table, text, units, words};
+use super::palette::{PLAIN, QUIET, TITLE};
+use super::{advice, episodes, findings, table, text, units, verdict, words};
 use crate::analyze::explain::advice::{Advice, AdviceList, Rejection};
 use crate::analyze::explain::report::Report;
-use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::Group;
-use crate::analyze::path::summary::PhaseSum;
-use crate::analyze::predict::dependence::culprit;
-use crate::event::Nanos;
 
-/// Number of lines for the report: those of a screen, minus one for the prompt or the last line of `record`.
-const LINES: usize = 23;
-/// Maximum rows of the table of commands, if the screen has room.
-const MAX_COMMANDS: usize = 5;
-/// The legend of the table is printed only if the screen has room for it below this many rows.
-const MIN_COMMANDS: usize = 2;
-/// The bar is printed only if the launch tax is at least this share of the wall.
-const MIN_TAX_SHARE: f64 = 0.01;
-/// Says what the shares of the phases are of, since all others are of the wall.
-const OF_THE_TAX: &str = "  of the launch tax:";
-/// Width of a saving, in columns.
-const SAVING_WIDTH: usize = 9;
+/// Number of lines if the report is not for a terminal.
+const LINES_OF_A_FILE: usize = 50;
+/// Maximum rows of the table, except those of programs that the text names.
+const MAX_ROWS: usize = 15;
+/// Rows that the table has in any case. Texts are shortened for them.
+const MIN_ROWS: usize = 4;
+/// Width of the label before a piece of advice.
+const LABEL_WIDTH: usize = 11;
+/// Minimum width of the name of a program, in columns.
+const NAME_WIDTH: usize = 8;
+/// Minimum width of a call site, in columns. Without this room, the table has none.
+const MIN_SITE_WIDTH: usize = 8;
+/// Minimum width of the command in the first line, in columns.
+const MIN_COMMAND_WIDTH: usize = 24;
 
-/// Renders the summary. `file` is the recording as the user must type it; `None` means the default file.
+/// The columns of the table.
+const FIGURES: [Column; 4] = [
+    Column { title: "started", width: 9, priority: 3 },
+    Column { title: WITHOUT, width: 18, priority: 4 },
+    Column { title: "total", width: 9, priority: 1 },
+    Column { title: "of it start-up", width: 16, priority: 2 },
+];
+/// The wall time that would be saved without these launches.
+const WITHOUT: &str = "saved without it";
+/// Explains the last column.
+const LEGEND: &str = "start-up: starting and ending a program, everything but its own run";
+
+/// How much the text above the table says.
+#[derive(Clone, Copy)]
+struct Detail {
+    /// Number of pieces of advice.
+    advice: usize,
+    /// Number of pieces of advice that have the lines of their cures.
+    cures: usize,
+    has_legend: bool,
+}
+
+/// From the most to the least detailed.
+const DETAILS: [Detail; 6] = [
+    Detail { advice: 3, cures: 3, has_legend: true },
+    Detail { advice: 3, cures: 2, has_legend: true },
+    Detail { advice: 3, cures: 1, has_legend: true },
+    Detail { advice: 2, cures: 1, has_legend: true },
+    Detail { advice: 1, cures: 1, has_legend: true },
+    Detail { advice: 1, cures: 1, has_legend: false },
+];
+
+/// Renders the first screen for a terminal of `height` lines, of which the last is for the prompt; `None` if it is for a file. `file` is the
+/// recording as the user must type it; `None` means the default file.
 #[must_use]
-pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
-    let above = render_above_table(report, width);
-    let below = render_below_table(report, width, file);
-    // The heading of the table and the empty line before it take two lines.
-    let used_lines = above.lines().count() + below.lines().count() + 2;
-    let available = LINES.saturating_sub(used_lines).clamp(1, MAX_COMMANDS + 1);
-    let has_dependence = report.groups.iter().take(available).any(|group| group.depends.is_some());
-    let has_legend = has_dependence && available > MIN_COMMANDS.min(report.groups.len());
-    let rows = (available - usize::from(has_legend)).min(MAX_COMMANDS).min(report.groups.len());
-    let mut shown = rows_with_culprit(report, rows);
-    let names = words::explain_parentheses(shown.iter().map(|group| group.label.as_slice()));
-    // The meaning of a name has priority over rows after the second one.
-    let room = available - usize::from(has_legend);
-    shown.truncate(room.saturating_sub(names.len()).max(2));
-    let mut page = Page::of_width(width);
-    if rows > 0 {
-        page.line([]);
-        table::print_table(&mut page, &shown, "command");
-        let legend = has_legend.then_some(table::SHORT_LEGEND);
-        for note in legend.into_iter().chain(names.iter().map(String::as_str)) {
-            page.sentence(2, QUIET, note);
+pub fn render(report: &Report, width: usize, height: Option<usize>, file: Option<&str>) -> String {
+    let lines = height.map_or(LINES_OF_A_FILE, |height| height.saturating_sub(1));
+    let screens = DETAILS.iter().map(|detail| render_with(report, *detail, width, lines, file));
+    let mut last = String::new();
+    for screen in screens {
+        last = screen;
+        if last.lines().count() <= lines {
+            break;
         }
     }
+    last
+}
+
+fn render_with(report: &Report, detail: Detail, width: usize, lines: usize, file: Option<&str>) -> String {
+    let mut above = Page::of_width(width);
+    print_headline(&mut above, report);
+    let sentences = verdict::sentences(report).unwrap_or_default();
+    if !sentences.is_empty() {
+        above.line([]);
+    }
+    sentences.iter().for_each(|sentence| above.sentence(2, TITLE, sentence));
+    print_advice(&mut above, report, detail);
+    let (above, below) = (above.finish(), render_below_table(report, width, file));
+    let plain_text = anstream::adapter::strip_str(&above).to_string();
+    let named = words_of(&plain_text);
+    let used = above.lines().count() + below.lines().count();
+    let mut page = Page::of_width(width);
+    print_table(&mut page, report, &named, lines.saturating_sub(used), detail.has_legend);
     above + &page.finish() + &below
 }
 
-/// Returns the first rows of the table. If these lack the command that the verdict names, it replaces the last one.
-fn rows_with_culprit(report: &Report, rows: usize) -> Vec<Group> {
-    let mut shown = report.groups[..rows].to_vec();
-    if let Some(culprit) = culprit(&report.dependence, report.advices.unrecorded) {
-        let later = report.groups[rows..].iter().find(|group| group.label == culprit.label);
-        if let (Some(last), Some(group)) = (shown.last_mut(), later) {
-            last.clone_from(group);
-        }
+/// Prints the command, and at the right end the facts about the recording.
+fn print_headline(page: &mut Page, report: &Report) {
+    let facts = facts(report).join(", ");
+    let available = page.width().saturating_sub(text::width(&facts) + 2);
+    let title = table::title(report, available.max(MIN_COMMAND_WIDTH));
+    if available < MIN_COMMAND_WIDTH {
+        page.line([styled(TITLE, table::title(report, page.width()))]);
+        page.sentence(2, PLAIN, &facts);
+    } else {
+        page.line([styled(TITLE, text::pad_right(&title, available)), plain(format!("  {facts}"))]);
     }
-    shown
 }
 
-fn render_above_table(report: &Report, width: usize) -> String {
-    let mut page = Page::of_width(width);
-    page.line([styled(TITLE, table::title(report, width))]);
-    for sentence in verdict::sentences(report).unwrap_or_default() {
-        page.sentence(2, TITLE, &sentence);
-    }
-    page.line([]);
-    page.sentence(2, PLAIN, &totals(report));
-    let tax = report.all.tax.unwrap_or_default();
-    if tax.0 as f64 >= MIN_TAX_SHARE * report.wall.0 as f64 && report.all.count > 0 {
-        table::print_bar(&mut page, report);
-        print_legend(&mut page, report);
-    }
-    page.finish()
+/// Returns the wall time, and how many programs were started on how many CPUs.
+fn facts(report: &Report) -> Vec<String> {
+    let all = &report.all;
+    let wall = match () {
+        () if report.info.is_live => " so far",
+        () if report.is_cut_off() => " up to the last stored batch",
+        () => "",
+    };
+    let programs = all.count - all.forks_without_exec;
+    let mut facts = vec![
+        format!("{}{wall}", units::time(report.wall)),
+        units::counted(programs, "program started", "programs started"),
+    ];
+    facts.extend((all.forks_without_exec > 0).then(|| units::counted(all.forks_without_exec, "fork", "forks")));
+    facts.push(cpus(report));
+    facts
 }
 
 /// Returns the number of CPUs, and how many of them the command was allowed to use if not all.
@@ -93,45 +132,29 @@ pub(super) fn cpus(report: &Report) -> String {
 
 /// Returns the sums over all launches, in one sentence.
 pub(super) fn totals(report: &Report) -> String {
-    let all = &report.all;
-    let wall = match () {
-        () if report.info.is_live => "so far",
-        () if report.is_cut_off() => "up to the last stored batch",
-        () => "wall",
-    };
-    let mut totals = vec![
-        format!("{} {wall}", units::time(report.wall)),
-        cpus(report),
-        units::counted(all.count, "launch", "launches"),
-    ];
-    if all.forks_without_exec > 0 {
-        totals.push(units::counted(all.forks_without_exec, "fork without exec", "forks without exec"));
-    }
-    if all.failed_execs > 0 {
-        totals.push(units::counted(all.failed_execs, "failed exec", "failed execs"));
-    }
-    totals.extend(tax_and_critical(report));
+    let failed = report.all.failed_execs;
+    let mut totals = facts(report);
+    totals.extend((failed > 0).then(|| units::counted(failed, "failed exec", "failed execs")));
+    totals.extend(start_up(report));
     totals.join(", ")
 }
 
 /// Returns the launch tax, and how much of it is on the critical path. Without wakers, the reconstructed path contains phases whose times are
 /// unknown.
-fn tax_and_critical(report: &Report) -> Vec<String> {
-    let Some(tax) = report.all.tax else { return Vec::new() };
-    let tax = units::time(tax);
+fn start_up(report: &Report) -> Option<String> {
+    let tax = units::time(report.all.tax?);
     let least = if is_tax_partial(report) { "at least " } else { "" };
-    let Some(critical) = report.all.critical_tax else {
-        let unknown =
-            (!report.info.sees_scheduler()).then(|| "how much of it is on the critical path is unknown".to_owned());
-        return [format!("launch tax {least}{tax}")].into_iter().chain(unknown).collect();
-    };
-    let critical = units::time(critical);
-    if report.is_reconstructed {
+    Some(match report.all.critical_tax.map(units::time) {
+        None if !report.info.sees_scheduler() => {
+            format!("start-up {least}{tax}, how much of it the end waited for is unknown")
+        }
+        None => format!("start-up {least}{tax}"),
         // The second time may be larger than the first one.
-        vec![format!("launch tax {least}{tax} without unknown phases"), format!("{critical} critical with them")]
-    } else {
-        vec![format!("launch tax {least}{tax} ({critical} critical)")]
-    }
+        Some(critical) if report.is_reconstructed => {
+            format!("start-up {least}{tax} without unknown phases, the end waited for {critical} with them")
+        }
+        Some(critical) => format!("start-up {tax}, the end waited for {critical} of it"),
+    })
 }
 
 /// Whether the launch tax is a lower bound: collectors that do not record the scheduler do not record some phases.
@@ -139,52 +162,68 @@ pub(super) fn is_tax_partial(report: &Report) -> bool {
     !report.info.sees_scheduler()
 }
 
-/// Returns the time of a phase. `None` if it is unknown for all launches but one, such as the command, or for nearly all: the known ones are not
-/// representative.
-pub(super) fn phase_time(sum: PhaseSum) -> Option<Nanos> {
-    let is_mostly_unknown = sum.unknown > 0 && (sum.known <= 1 || sum.known < sum.unknown / 10);
-    sum.time.filter(|_| !is_mostly_unknown)
-}
-
-/// Prints the phases and their shares of the launch tax, in as many lines as they need.
-fn print_legend(page: &mut Page, report: &Report) {
-    let mut spans = vec![styled(QUIET, OF_THE_TAX.to_owned())];
-    let mut used = text::width(OF_THE_TAX);
-    for phase in Phase::TAX {
-        let sum = report.all.phases.get(phase);
-        let time = phase_time(sum);
-        if time.is_none() && sum.unknown == 0 {
-            continue;
-        }
-        let (style, glyph) = palette::phase_style(phase);
-        let words = format!(" {} {}", phase.name(), units::percent(time, report.all.tax));
-        let columns = 3 + text::width(&words);
-        if used + columns > page.width() {
-            page.line(std::mem::take(&mut spans));
-            used = 0;
-        }
-        used += columns;
-        spans.extend([plain("  "), styled(style, glyph.to_string()), plain(words)]);
+/// Prints the pieces of advice with the largest savings, each with the edit or a description of the cure.
+fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
+    let advices = &episodes::report_to_explain(report).advices;
+    let shown = distinct_advice(&advices.worth, detail.advice);
+    if !shown.is_empty() {
+        page.line([]);
     }
-    page.line(spans);
+    for (number, advice) in shown.iter().enumerate() {
+        let label = if number == 0 { "Fix first" } else { "Then" };
+        print_subject(page, label, advice);
+        if number < detail.cures {
+            print_cure(page, advice);
+        }
+    }
+    // The saving of several together is that of the first ones.
+    let are_the_first = shown.len() == advices.worth.len().min(advice::MAX_IN_REPORT);
+    if let Some([expected, ..]) = advices.together.filter(|_| are_the_first) {
+        let label = if shown.len() == 2 { "Both" } else { "Together" };
+        let (saved, wall) = (units::time(expected), units::time(advices.unrecorded));
+        page.line([label_span(label), plain(format!("save {saved} of {wall}"))]);
+    }
 }
 
-/// Prints warnings in full, and how many notes the full report has.
-pub(super) fn print_warnings_and_note_count(page: &mut Page, report: &Report) {
-    let notes = findings::print_warnings(page, report);
-    if notes > 0 {
-        let notes = units::counted(notes as u64, "note", "notes");
-        let sentence = format!("{notes} about these figures: see --full");
-        page.sentence(2, QUIET, &sentence);
+fn label_span(label: &str) -> super::page::Span {
+    styled(TITLE, format!("  {}", text::pad_right(label, LABEL_WIDTH)))
+}
+
+/// Prints what to change, and at the right end the saving.
+fn print_subject(page: &mut Page, label: &str, advice: &Advice) {
+    let [expected, low, high] = advice.saving;
+    let saving = format!("saves {} ({})", units::time(expected), units::interval(low, high));
+    let available = page.width().saturating_sub(2 + LABEL_WIDTH);
+    let subject = advice::subject(advice);
+    let room = available.saturating_sub(text::width(&saving) + 2);
+    if room < MIN_COMMAND_WIDTH {
+        page.line([label_span(label), plain(text::truncate(&subject, available))]);
+        page.sentence(2 + LABEL_WIDTH, TITLE, &saving);
+    } else {
+        page.line([label_span(label), plain(text::pad_right(&subject, room)), styled(TITLE, format!("  {saving}"))]);
+    }
+}
+
+/// Prints the edits; without any, the finding and what to do.
+fn print_cure(page: &mut Page, advice: &Advice) {
+    let indent = 2 + LABEL_WIDTH;
+    if advice::print_changed_lines(page, indent, advice, 1) > 0 {
+        return;
+    }
+    let finding = &advice.finding;
+    page.sentence(indent, PLAIN, &text::escape(finding.title.as_bytes()));
+    if let Some(fix) = finding.fix.first() {
+        let fix = text::escape(fix.trim().trim_end_matches(':').as_bytes());
+        page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &fix);
     }
 }
 
 /// Returns the first pieces of advice, without any that mostly covers the launches of an earlier one: both together would save little more
 /// than one.
-fn distinct_advice(advices: &[Advice]) -> Vec<&Advice> {
+fn distinct_advice(advices: &[Advice], most: usize) -> Vec<&Advice> {
     let mut chosen: Vec<&Advice> = Vec::new();
     for advice in advices {
-        if chosen.len() == advice::MAX_IN_REPORT {
+        if chosen.len() == most {
             break;
         }
         if !chosen.iter().any(|other| has_same_launches(other, advice)) {
@@ -201,29 +240,98 @@ fn has_same_launches(one: &Advice, other: &Advice) -> bool {
     2 * common > one.len().max(other.len())
 }
 
+/// Returns the words of a text, with and without the punctuation around them: each may be the name of a program.
+fn words_of(text: &str) -> Vec<&str> {
+    let is_punctuation = |each: char| matches!(each, ',' | ';' | ':' | '.' | '\'' | '"' | '`');
+    let words = text.split_whitespace().map(|word| word.trim_matches(is_punctuation));
+    words.flat_map(|word| [word, word.trim_matches(['(', ')']).trim_matches(is_punctuation)]).collect()
+}
+
+/// Prints the table: the programs without which most is saved, and each program that the text above names.
+fn print_table(page: &mut Page, report: &Report, named: &[&str], lines: usize, has_legend: bool) {
+    let labels: Vec<String> = report.groups.iter().map(|group| text::escape(&group.label)).collect();
+    let is_named = |index: &usize| named.contains(&labels[*index].as_str());
+    let count = (0..labels.len()).filter(is_named).count();
+    // The heading, the empty line before it, the legend, and the number of omitted rows take a line each.
+    let rows = lines.saturating_sub(3 + usize::from(has_legend)).clamp(MIN_ROWS, MAX_ROWS);
+    let mut others = rows.saturating_sub(count);
+    let shown = (0..labels.len()).filter(|index| {
+        is_named(index) || {
+            let has_room = others > 0;
+            others = others.saturating_sub(1);
+            has_room
+        }
+    });
+    let shown: Vec<&Group> = shown.map(|index| &report.groups[index]).collect();
+    if shown.is_empty() {
+        return;
+    }
+    page.line([]);
+    print_rows(page, &shown);
+    let more = report.groups.len() - shown.len();
+    if more > 0 {
+        page.line([styled(QUIET, format!("  ... {} more: report --full", units::count(more as u64)))]);
+    }
+    if has_legend {
+        page.sentence(2, QUIET, LEGEND);
+        for meaning in words::explain_parentheses(shown.iter().map(|group| group.label.as_slice())) {
+            page.sentence(2, QUIET, &meaning);
+        }
+    }
+}
+
+fn print_rows(page: &mut Page, groups: &[&Group]) {
+    let has_savings = groups.iter().any(|group| group.depends.is_some());
+    let columns: Vec<Column> = FIGURES.into_iter().filter(|each| each.title != WITHOUT || has_savings).collect();
+    let rows: Vec<Vec<String>> = groups.iter().map(|group| figures(group, has_savings)).collect();
+    let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
+    let sites: Vec<String> = groups.iter().map(|group| advice::site(&group.callers).unwrap_or_default()).collect();
+    let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &columns, &rows);
+    let name_width = columns.name_width(page.width(), text::widest(&names, "program"));
+    let site_width = page.width().saturating_sub(2 + name_width + columns.width() + 2);
+    let has_sites = site_width >= MIN_SITE_WIDTH && sites.iter().any(|site| !site.is_empty());
+    let line = |name: &str, figures: &str, site: &str| {
+        let site = if has_sites { text::abridge(site, site_width) } else { String::new() };
+        format!("  {}{figures}  {site}", text::pad_right(name, name_width))
+    };
+    page.line([styled(QUIET, line("program", &columns.titles(), "where"))]);
+    for ((name, figures), site) in names.iter().zip(&rows).zip(&sites) {
+        page.line([plain(line(name, &columns.row(figures), site))]);
+    }
+}
+
+fn figures(group: &Group, has_savings: bool) -> Vec<String> {
+    let sums = &group.sums;
+    let saved = has_savings.then(|| units::time(group.depends));
+    let total = (sums.timed > 0).then_some(sums.total);
+    let figures = [Some(units::count(sums.count)), saved, Some(units::time(total)), Some(units::time(sums.tax))];
+    figures.into_iter().flatten().collect()
+}
+
+/// Prints warnings in full, and how many notes the full report has.
+pub(super) fn print_warnings_and_note_count(page: &mut Page, report: &Report) {
+    let notes = findings::print_warnings(page, report);
+    if notes > 0 {
+        let notes = units::counted(notes as u64, "note", "notes");
+        let sentence = format!("{notes} about these figures: see --full");
+        page.sentence(2, QUIET, &sentence);
+    }
+}
+
 fn render_below_table(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
-    let AdviceList { worth: advices, not_worth, .. } = &episodes::report_to_explain(report).advices;
-    // The verdict has the first one.
-    let others = distinct_advice(advices).split_off(advices.len().min(1));
-    if !others.is_empty() {
-        page.line([]);
-        page.sentence(2, PLAIN, "Other changes, and what each saves:");
-    }
-    for advice in others {
-        let saving = text::pad_left(&units::time(advice.saving[0]), SAVING_WIDTH);
-        let title = text::escape(advice.finding.title.as_bytes());
-        page.hanging([plain(format!("  {saving}  "))], PLAIN, &title);
-    }
     page.line([]);
     print_warnings_and_note_count(&mut page, report);
     let file = table::argument(file);
+    let AdviceList { worth, not_worth, .. } = &episodes::report_to_explain(report).advices;
     let is_uncertain = not_worth.iter().any(|(doubt, _)| *doubt == Rejection::Uncertain);
-    match advices.is_empty() {
-        false => page.command(2, &format!("spawnscope advise{file}")),
-        true if is_uncertain => page.command(2, &format!("spawnscope advise --all{file}")),
-        true => (),
-    }
-    page.command(2, &format!("spawnscope report --full{file}"));
+    let advise = match worth.is_empty() {
+        false => Some("advise"),
+        true if is_uncertain => Some("advise --all"),
+        true => None,
+    };
+    let verbs = advise.into_iter().chain(["report --full", "html --open"]);
+    let commands: Vec<String> = verbs.map(|verb| format!("spawnscope {verb}{file}")).collect();
+    page.commands("Next: ", &commands);
     page.finish()
 }

@@ -11,6 +11,7 @@ use super::{advice, callers, critical, episodes, findings, json, summary, text, 
 use crate::analyze::explain::report::{GroupBy, Report};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::Group;
+use crate::analyze::path::summary::PhaseSum;
 use crate::analyze::sites::build_labels::BuildLabel;
 use crate::event::Nanos;
 
@@ -82,11 +83,9 @@ const FIGURES: [Column; 8] = [
 /// Index of the column `depends`, which is omitted if it is unknown for all rows.
 const DEPENDS_COLUMN: usize = 1;
 
-/// Explains the columns of the short table.
-pub(super) const SHORT_LEGEND: &str = "depends: wall saved without these launches; critical: on the critical path";
 /// Explains the column `depends` of the full table.
 const DEPENDS_LEGEND: &str =
-    "depends: how much shorter the wall would be without these launches and the waits for them";
+    "depends: how much shorter the wall time would be without these launches and the waits for them";
 
 /// The columns of the legend of phases.
 const PHASE_FIGURES: [Column; 4] =
@@ -167,7 +166,7 @@ fn print_headline(page: &mut Page, report: &Report) {
                 true => ", including unknown phases",
                 false => "",
             };
-            let note = format!("{share} of the wall (launching on the critical path{unknown})");
+            let note = format!("{share} of the wall time (start-up on the critical path{unknown})");
             print_fact(page, "critical tax", &units::time(tax), &note);
         }
     } else {
@@ -196,15 +195,15 @@ pub(super) fn title(report: &Report, width: usize) -> String {
 /// Relates the tax to the wall. A sum over overlapping launches is not a part of the wall: it can be many times as long.
 fn tax_note(report: &Report) -> String {
     let tax = report.all.tax.unwrap_or_default();
-    let sum = "summed over launches";
+    let sum = "over all launches";
     if tax > report.wall && report.wall.0 > 0 {
-        return format!("{:.1} times the wall, {sum}", tax.0 as f64 / report.wall.0 as f64);
+        return format!("{:.1} times the wall time, {sum}", tax.0 as f64 / report.wall.0 as f64);
     }
     let share = units::percent(report.all.tax, report.wall);
     if report.overlaps {
-        format!("{share} of the wall, {sum}")
+        format!("{share} of the wall time, {sum}")
     } else {
-        format!("{share} of the wall (all phases but run)")
+        format!("{share} of the wall time (all phases but run)")
     }
 }
 
@@ -219,11 +218,9 @@ fn print_styled_fact(page: &mut Page, [name_style, figure_style]: [Style; 2], na
 }
 
 /// Prints the bar of the launch tax. It omits `run`, because the root's own run phase would hide all other phases.
-pub(super) fn print_bar(page: &mut Page, report: &Report) {
-    let times: Vec<(Phase, Nanos)> = Phase::TAX
-        .into_iter()
-        .filter_map(|phase| Some((phase, summary::phase_time(report.all.phases.get(phase))?)))
-        .collect();
+fn print_bar(page: &mut Page, report: &Report) {
+    let times: Vec<(Phase, Nanos)> =
+        Phase::TAX.into_iter().filter_map(|phase| Some((phase, phase_time(report.all.phases.get(phase))?))).collect();
     let cells = share_cells(&times, page.width().saturating_sub(4));
     if !cells.is_empty() {
         let segments = cells.into_iter().map(|(phase, cells)| {
@@ -235,7 +232,7 @@ pub(super) fn print_bar(page: &mut Page, report: &Report) {
 }
 
 fn print_phases(page: &mut Page, report: &Report) {
-    page.heading("Where the launch tax goes");
+    page.heading("Where the start-up time goes");
     print_bar(page, report);
     print_legend(page, report);
     let all = &report.all;
@@ -265,9 +262,16 @@ fn print_legend(page: &mut Page, report: &Report) {
     page.sentence(2, QUIET, "run includes time spent waiting for children; its CPU time does not");
 }
 
+/// Returns the time of a phase. `None` if it is unknown for all launches but one, such as the command, or for nearly all: the known ones are not
+/// representative.
+fn phase_time(sum: PhaseSum) -> Option<Nanos> {
+    let is_mostly_unknown = sum.unknown > 0 && (sum.known <= 1 || sum.known < sum.unknown / 10);
+    sum.time.filter(|_| !is_mostly_unknown)
+}
+
 fn phase_figures(report: &Report, phase: Phase) -> Vec<String> {
     let sum = report.all.phases.get(phase);
-    let time = summary::phase_time(sum);
+    let time = phase_time(sum);
     let share = match phase {
         Phase::Run => String::new(),
         _ => units::percent(time, report.all.tax),
@@ -327,7 +331,7 @@ fn print_groups(page: &mut Page, report: &Report, options: &Options<'_>) {
 }
 
 /// Prints the table of programs. Returns whether its last column has the short title.
-pub(super) fn print_table(page: &mut Page, groups: &[Group], column: &str) -> bool {
+fn print_table(page: &mut Page, groups: &[Group], column: &str) -> bool {
     let mut rows: Vec<Vec<String>> = groups.iter().map(group_figures).collect();
     let mut figures = FIGURES.to_vec();
     if groups.iter().all(|group| group.depends.is_none()) {

@@ -1,5 +1,5 @@
-//! The verdict: the principal cause of the wall, even if nothing can be done about it, the command that the wall depends on, and the most
-//! worthwhile finding that the user can fix, with its saving.
+//! The verdict: the principal cause of the wall time, even if nothing can be done about it, and the program without which it would be
+//! shorter. JSON and traces, which have no list of advice beside it, also get the best fix as a sentence.
 
 use super::whatif::has_visible_overhead;
 use super::{cpu_waits, critical, episodes, text, units};
@@ -26,10 +26,13 @@ pub(super) const NOTHING: &str = "Nothing worth changing";
 /// The rule that finds scripts that sleep until something happens.
 const POLLING: &str = "sleep-loop";
 
-/// Returns the sentences of the verdict as one text. `None` for a recording without scheduling data.
+/// Returns the verdict and the best fix as one text. `None` for a recording without scheduling data.
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
-    Some(sentences(report)?.join(" "))
+    let explained = episodes::report_to_explain(report);
+    let best = explained.advices.worth.first().filter(|_| explained.replay_error.is_none_or(is_reliable));
+    let fix = best.map(|best| best_fix_sentence(best, explained));
+    Some(sentences(report)?.into_iter().chain(fix).collect::<Vec<_>>().join(" "))
 }
 
 /// Returns the sentences of the verdict, each with one statement. The verdict on a recording of the whole machine is about its busiest
@@ -51,7 +54,7 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
     let mut sentences = principal_sentences(report)?;
     let (largest, _) = report.where_the_wall_went.first()?;
     if !matches!(largest, Spent::Tax | Spent::ExternalWait(ExternalWait::Unknown, _)) {
-        sentences.push(launch_tax_sentence(report));
+        sentences.extend(launch_tax_sentences(report));
     }
     sentences.extend(cpu_waits::sentence(report));
     let best = report.advices.worth.first();
@@ -60,7 +63,6 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
     {
         sentences.extend(polling_sentence(report));
     }
-    sentences.extend(best.map(|best| best_fix_sentence(best, report)));
     Some(sentences)
 }
 
@@ -81,7 +83,7 @@ fn principal_sentences(report: &Report) -> Option<Vec<String>> {
     let share = units::percent(*time, report.wall);
     let nothing = if has_nothing_to_report(report) { format!("{NOTHING}: ") } else { String::new() };
     Some(match largest {
-        Spent::Tax => [launch_tax_sentence(report)].into_iter().chain(depends).collect(),
+        Spent::Tax => launch_tax_sentences(report).chain(depends).collect(),
         Spent::Run => {
             let work = report.work.as_ref().filter(|most| is_dominant(most, *time));
             let most = format!("{nothing}{}", work_sentence(report, *time, work));
@@ -89,37 +91,43 @@ fn principal_sentences(report: &Report) -> Option<Vec<String>> {
             [most].into_iter().chain(more).collect()
         }
         Spent::ExternalWait(ExternalWait::Unknown, _) if depends.is_none() => {
-            vec![format!("{share} of the wall is unknown.")]
+            vec![format!("What {share} of the wall time went into is unknown.")]
         }
         _ => {
-            let most = format!("{nothing}{share} of the wall is {}.", spent_clause(largest));
+            let most = format!("{nothing}{share} of the wall time {}.", spent_clause(largest));
             depends.into_iter().chain([most]).collect()
         }
     })
 }
 
-/// Returns the end of a sentence that begins with `69.0 % of the wall is`.
+/// Returns the end of a sentence that begins with `69.0 % of the wall time`.
 fn spent_clause(what: &Spent) -> String {
     match what {
-        Spent::RunQueue => "spent waiting for a CPU".to_owned(),
-        Spent::ExternalWait(ExternalWait::Recorder | ExternalWait::Unknown, _) => critical::description(what),
-        _ => format!("spent {}", critical::description(what)),
+        Spent::RunQueue => "was waiting for a CPU: more programs were ready to run than there are CPUs".to_owned(),
+        Spent::ExternalWait(ExternalWait::Unknown, _) => "is unknown".to_owned(),
+        Spent::ExternalWait(ExternalWait::Recorder, _) => format!("is {}", critical::description(what)),
+        _ => format!("went into {}", critical::description(what)),
     }
 }
 
 /// Returns the sentence about programs that work most of the time. `most` is the command that does most of the work.
 fn work_sentence(report: &Report, all: Nanos, most: Option<&Work>) -> String {
     let Some(most) = most else {
-        let share = units::percent(all, report.wall);
-        return format!("{share} of the wall is spent running programs.");
+        return format!("{} of the wall time went into running programs.", units::percent(all, report.wall));
     };
     let share = units::percent(most.time, report.wall);
     let label = text::escape(&most.label);
-    let launches = match most.count {
-        0 | 1 => String::new(),
-        count => format!(" ({} launches)", units::count(count)),
-    };
-    format!("{share} of the wall is spent running {label}{launches}.")
+    let started = if most.count > 1 { format!(", {}", started(most.count)) } else { String::new() };
+    format!("{share} of the wall time went into running {label}{started}.")
+}
+
+/// Says how often a program was started.
+fn started(count: u64) -> String {
+    match count {
+        1 => "started once".to_owned(),
+        2 => "started twice".to_owned(),
+        _ => format!("started {} times", units::count(count)),
+    }
 }
 
 fn is_dominant(most: &Work, all: Nanos) -> bool {
@@ -138,13 +146,13 @@ fn has_nothing_to_report(report: &Report) -> bool {
     report.advices.worth.is_empty() && !is_notable(critical_tax(report), report) && culprit.is_none()
 }
 
-/// Formats `83.0 % of the wall depends on 41 x git, launched through xargs.`
+/// Formats `Without git, started 41 times by xargs, the wall time would be 83.0 % shorter.`
 fn depends_sentence(culprit: &Dependence, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.wall);
-    let count = units::count(culprit.count);
     let wrapper = culprit.launched_through.as_ref();
-    let through = wrapper.map_or_else(String::new, |label| format!(", launched through {}", text::escape(label)));
-    format!("{share} of the wall depends on {count} x {}{through}.", text::escape(&culprit.label))
+    let by = wrapper.map_or_else(String::new, |label| format!(" below {}", text::escape(label)));
+    let label = text::escape(&culprit.label);
+    format!("Without {label}, {}{by}, the wall time would be {share} shorter.", started(culprit.count))
 }
 
 fn critical_tax(report: &Report) -> Nanos {
@@ -156,21 +164,22 @@ fn is_notable(tax: Nanos, report: &Report) -> bool {
     tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64
 }
 
-/// Returns the sentence about the launch tax, with its largest part if the tax is large or the principal cause.
-fn launch_tax_sentence(report: &Report) -> String {
+/// Returns the sentences about the launch tax, with its largest part if the tax is large or the principal cause.
+fn launch_tax_sentences(report: &Report) -> impl Iterator<Item = String> {
     let tax = critical_tax(report);
     let share = units::percent(tax, report.wall);
     let is_principal = matches!(report.where_the_wall_went.first(), Some((Spent::Tax, _)));
-    let largest = largest_part(report).filter(|_| is_principal || is_notable(tax, report));
-    let parts = largest
-        .map_or_else(String::new, |largest| format!(" ({}; {largest}{})", units::time(tax), queue_part(report, tax)));
-    format!("Starting and ending programs takes {share} of the wall{parts}.")
+    let is_explained = is_principal || is_notable(tax, report);
+    let largest = largest_part(report).filter(|_| is_explained);
+    let parts = largest.map_or_else(String::new, |largest| format!(" ({}, of which {largest})", units::time(tax)));
+    let sentence = format!("{share} of the wall time went into starting and ending programs{parts}.");
+    [sentence].into_iter().chain(queue_sentence(report, tax).filter(|_| is_explained))
 }
 
-/// Formats `; 68.5 % of it is the wait for a CPU`, if that is most of the launch tax.
-fn queue_part(report: &Report, tax: Nanos) -> String {
-    let queue = report.critical_queue.filter(|queue| queue.0 as f64 >= MAIN_QUEUE * tax.0 as f64);
-    queue.map_or_else(String::new, |queue| format!("; {} of it is the wait for a CPU", units::percent(queue, tax)))
+/// Formats `68.5 % of that was waiting for a CPU.`, if that is most of the launch tax.
+fn queue_sentence(report: &Report, tax: Nanos) -> Option<String> {
+    let queue = report.critical_queue.filter(|queue| queue.0 as f64 >= MAIN_QUEUE * tax.0 as f64)?;
+    Some(format!("{} of that was waiting for a CPU.", units::percent(queue, tax)))
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {
@@ -185,7 +194,7 @@ fn best_fix_sentence(best: &Advice, report: &Report) -> String {
     format!("Fix first: {title}. Fixing this saves {expected} ({low} to {high}) of {wall}.")
 }
 
-/// Formats the row of the table with the largest tax on the critical path, such as `mv: 333 ms`.
+/// Formats the row of the table with the largest tax on the critical path, such as `mv 333 ms`.
 fn largest_part(report: &Report) -> Option<String> {
     let groups = report.groups.iter().filter(|group| group.label != THE_RECORDER);
     let largest =
@@ -195,5 +204,5 @@ fn largest_part(report: &Report) -> Option<String> {
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => "by ",
     };
     let label = text::escape(&largest.label);
-    Some(format!("{by}{label}: {}", units::time(largest.sums.critical_tax)))
+    Some(format!("{by}{label} {}", units::time(largest.sums.critical_tax)))
 }

@@ -51,7 +51,7 @@ pub(super) fn print_waits(page: &mut Page, report: &Report) {
     if shown.iter().take(MAX_ENTRIES).any(|waits| !list_parts(&waits.parts).is_empty()) {
         page.sentence(2, QUIET, "after the colon: what the awaited programs did meanwhile");
     }
-    page.sentence(2, QUIET, "waits overlap: they do not add up to the wall");
+    page.sentence(2, QUIET, "waits overlap: they do not add up to the wall time");
 }
 
 /// Formats waits, for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it blocked), 1.00 s launch tax,

@@ -130,7 +130,7 @@ pub(super) fn has_visible_overhead(wall: Nanos, unrecorded: Nanos) -> bool {
 
 /// Returns the name of the wall that savings are a share of: the wall without the overhead of recording.
 pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
-    if has_visible_overhead(wall, unrecorded) { "the wall without recording overhead" } else { "the wall" }
+    if has_visible_overhead(wall, unrecorded) { "the wall time without recording overhead" } else { "the wall time" }
 }
 
 fn describe_effect(change: &ChangeEffect) -> String {

@@ -51,7 +51,7 @@ fn the_report_lists_waits_at_every_width() {
             "    launch tax, 1.50 ms queued for a CPU",
             "  git waited 6.25 ms in execve for the scanner clamd",
             "  after the colon: what the awaited programs did meanwhile",
-            "  waits overlap: they do not add up to the wall",
+            "  waits overlap: they do not add up to the wall time",
         ]
     );
     let whole = length_of_words(&waits_section(&whole_table(&found, 200)));

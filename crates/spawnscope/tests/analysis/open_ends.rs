@@ -55,7 +55,7 @@ fn the_verdict_says_that_most_of_the_wall_is_unknown() {
     let polls = open_wait(1, 0, 10_000_000, POLL, 0);
     let found = report(&builder.recording, &[polls]);
     let verdict = verdict::verdict(&found);
-    assert_eq!(verdict.as_deref(), Some("99.5 % of the wall is unknown."));
+    assert_eq!(verdict.as_deref(), Some("What 99.5 % of the wall time went into is unknown."));
 }
 
 #[test]

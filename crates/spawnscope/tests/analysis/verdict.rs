@@ -33,24 +33,25 @@ fn sleeping_git() -> (Recording, Vec<SliceRow>) {
 fn the_verdict_names_the_command_that_the_wall_depends_on() {
     let recorded = sleeping_git();
     let printed = verdict_of(&recorded);
-    let timer = "of the wall is spent waiting for a timer.";
-    assert_contains(&printed, ["of the wall depends on 41 x git. ", timer]);
+    let timer = "of the wall time went into waiting for a timer.";
+    assert_contains(&printed, ["Without git, started 41 times, the wall time would be ", timer]);
     assert!(!printed.contains("Nothing worth changing"), "{printed}");
-    let share: f64 = printed.split(' ').next().unwrap().parse().unwrap();
+    let (share, _) = printed.split_once("would be ").unwrap().1.split_once(" % shorter").unwrap();
+    let share: f64 = share.parse().unwrap();
     assert!((90.0..100.0).contains(&share), "{printed}");
     // Git is the first row, with the same time.
-    let text = summary::render(&report_with_causes(&recorded, GroupBy::Command), 80, None);
+    let text = summary::render(&report_with_causes(&recorded, GroupBy::Command), 80, None, None);
     let text = plain(&text);
-    let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  command")).collect();
-    assert!(rows[0].contains(" depends ") && rows[1].starts_with("  git "), "{text}");
+    let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  program")).collect();
+    assert!(rows[0].contains(" saved without it ") && rows[1].starts_with("  git "), "{text}");
 }
 
 #[test]
 fn the_verdict_names_the_wrapper_that_launched_the_command() {
     let mut report = report_with_causes(&sleeping_git(), GroupBy::Command);
-    assert_contains(&verdict::verdict(&report).unwrap(), ["of the wall depends on 41 x git. "]);
+    assert_contains(&verdict::verdict(&report).unwrap(), ["Without git, started 41 times, the wall time"]);
     report.dependence[0].launched_through = Some(b"xargs".to_vec());
-    assert_contains(&verdict::verdict(&report).unwrap(), ["of the wall depends on 41 x git, launched through xargs. "]);
+    assert_contains(&verdict::verdict(&report).unwrap(), ["Without git, started 41 times below xargs, the wall time"]);
 }
 
 #[test]
@@ -62,8 +63,8 @@ fn a_launch_tax_that_is_mostly_a_wait_for_a_cpu_says_so() {
             serial.launch(spans, Some(("/usr/bin/true", &["true"])));
         }
         let printed = verdict_of(&serial.finish());
-        assert_contains(&printed, ["Starting and ending programs takes ", "; true: "]);
-        assert_eq!(printed.contains("% of it is the wait for a CPU)"), is_queued, "{printed}");
+        assert_contains(&printed, ["went into starting and ending programs (", ", of which true "]);
+        assert_eq!(printed.contains("% of that was waiting for a CPU."), is_queued, "{printed}");
     }
 }
 
@@ -76,7 +77,7 @@ fn work_is_the_principal_cause_even_if_nothing_can_be_changed() {
         serial.launch(&Spans::USUAL, Some(("/usr/bin/as", &["as"])));
     }
     let printed = verdict_of(&serial.finish());
-    assert_contains(&printed, ["% of the wall is spent running cc1 (7 launches)."]);
+    assert_contains(&printed, ["% of the wall time went into running cc1, started 7 times."]);
 }
 
 #[test]

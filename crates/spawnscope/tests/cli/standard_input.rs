@@ -44,7 +44,10 @@ fn every_reader_reads_a_pipe_as_it_reads_a_file() {
         assert!(piped.status.success(), "{verb:?}: {errors}");
         let named = with_input(&[verb, &[path.as_str()]].concat(), Stdio::null());
         let named = String::from_utf8_lossy(&named.stdout).replace(&format!(" {path}"), " -");
-        assert_eq!(String::from_utf8_lossy(&piped.stdout), named, "{verb:?}");
+        let piped = String::from_utf8_lossy(&piped.stdout);
+        // The length of the name changes where lines end.
+        let [piped, named] = [&piped, named.as_str()].map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+        assert_eq!(piped, named, "{verb:?}");
     }
 }
 
@@ -53,7 +56,7 @@ fn printed_commands_also_read_standard_input() {
     let sample = SampleRecording::new();
     let output = with_input(&["report", "-"], File::open(sample.path()).unwrap());
     let report = String::from_utf8(output.stdout).unwrap();
-    assert!(report.contains("\n  spawnscope report --full -\n"), "{report}");
+    assert!(report.contains("spawnscope report --full -   spawnscope html"), "{report}");
     assert!(!report.contains("stdin"), "{report}");
 }
 

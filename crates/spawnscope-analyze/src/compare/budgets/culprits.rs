@@ -161,6 +161,7 @@ mod tests {
                 ..Finding::default()
             },
             saving: [Nanos(1); 3],
+            launched: vec![(b"git".to_vec(), 1)],
             callers: CallerCounts { largest: vec![(call_site(), 1)], ..CallerCounts::default() },
             foreign: None,
             overlaps: Vec::new(),

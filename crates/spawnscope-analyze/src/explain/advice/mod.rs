@@ -20,6 +20,7 @@ mod unknown_arguments;
 
 use std::cmp::Reverse;
 
+use crate::path::groups::launched;
 use crate::predict::whatif::{AppliedChange, Prediction};
 pub use advice_list::{Advice, AdviceList, Rejection};
 pub use context::RuleContext;
@@ -106,6 +107,7 @@ fn add_answers(list: &mut AdviceList, context: &RuleContext<'_, '_>, answers: Ve
 
 fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]) -> Advice {
     Advice {
+        launched: launched(context.forest(), &finding.launches),
         callers: context.callers.count(&finding.launches),
         foreign: owner::foreign_code(context, finding.rule, &finding.launches),
         finding: unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
