@@ -10,6 +10,6 @@ export function enrichAdvice(data: Data, show: (rows: Float64Array) => void): vo
   }
   for (const item of byId("advice").querySelectorAll<HTMLElement>("li[data-advice]")) {
     const rows = data.numbers(`advice_${item.dataset.advice}`);
-    if (rows.length) item.append(button("show in the timeline", () => show(rows)));
+    if (rows.length) (item.querySelector("details") ?? item).append(button("show in the timeline", () => show(rows)));
   }
 }

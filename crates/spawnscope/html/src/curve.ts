@@ -59,7 +59,7 @@ function means(column: Float64Array, first: number, last: number, groupSize: num
 }
 
 function options(data: Data, state: State, width: number): uPlot.Options {
-  const [text, grid, onCpu] = [property("--quiet"), property("--grid"), property("--exec")];
+  const [text, grid, onCpu] = [property("--quiet"), property("--grid"), property("--text")];
   return {
     width,
     height: HEIGHT,
@@ -74,7 +74,7 @@ function options(data: Data, state: State, width: number): uPlot.Options {
     series: [
       {},
       { label: "on a CPU", stroke: onCpu, fill: `${onCpu}33`, width: 1.5, points: { show: false } },
-      { label: "waiting for a CPU", stroke: property("--create"), width: 1.5, points: { show: false } },
+      { label: "waiting for a CPU", stroke: property("--queue-line"), width: 1.5, points: { show: false } },
     ],
     hooks: {
       setSelect: [

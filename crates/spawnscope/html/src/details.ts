@@ -25,7 +25,7 @@ export class Details {
     if (row < 0) return;
     const args = data.text(data.args[row]) || data.text(data.command[row]);
     const several = data.count[row];
-    const heading = several > 1 ? `${count(several)} similar launches of ${data.text(data.command[row])}` : data.text(data.command[row]);
+    const heading = several > 1 ? `${count(several)} similar starts of ${data.text(data.command[row])}` : data.text(data.command[row]);
     byId("h-details").textContent = heading;
     byId("details-body").replaceChildren(
       el("div", { class: "fix" }, el("pre", { tabindex: "0", "aria-label": "Command line" }, copyButton(() => args), el("code", {}, args))),
@@ -45,8 +45,8 @@ export class Details {
       ["ended", several ? `${ended} (the first)` : ended],
       ["start", time(data.start[row])],
       ["total", time(data.total[row])],
-      ["launch tax", time(data.tax(row))],
-      ["critical", `${time(data.critical[row])}, ${percent(data.critical[row], data.header.wall_ns)} of the wall`],
+      ["start-up", time(data.tax(row))],
+      ["on the critical path", `${time(data.critical[row])}, ${percent(data.critical[row], data.header.wall_ns)} of the wall time`],
       ["waited for a CPU", time(columns.queued[row])],
       ["its parent waited for it", time(columns.awaited[row])],
       ["created by", data.text(columns.mechanism[row]) || "-"],
@@ -89,7 +89,7 @@ export class Details {
     const items = fitting.map(({ by, label, launches, saving }) => {
       const [expected, least, most] = saving.map(time);
       const which = `${launches === 1 ? "the launch" : `all ${count(launches)} launches`} ${by === "line" ? "from" : "of"} ${label}`;
-      return el("li", {}, `removing ${which} saves ${expected} (${least} to ${most}), ${percent(saving[0], data.header.unrecorded_ns)} of the wall without recording overhead`);
+      return el("li", {}, `removing ${which} saves ${expected} (${least} to ${most}), ${percent(saving[0], data.header.unrecorded_ns)} of the wall time without recording overhead`);
     });
     if (!items.length && !labels.command) return [];
     const file = data.header.file === null ? "" : ` ${data.header.file}`;

@@ -14,7 +14,7 @@ const LEVELS_BELOW_FOCUS = 3;
 /** The kinds of boxes, in the order of their numbers in the data. */
 const KINDS = ["phase", "program", "script", "code"];
 const STACKINGS: Record<string, string> = { tree: "processes", caller: "callers", command: "programs" };
-const WEIGHTS: Record<string, string> = { critical: "critical path", wall: "wall time", tax: "launch tax", count: "launches" };
+const WEIGHTS: Record<string, string> = { critical: "critical path", wall: "wall time", tax: "start-up", count: "launches" };
 
 interface Graph {
   name: string;

@@ -4,6 +4,7 @@
 import type { Data } from "./data";
 import { property } from "./dom";
 import { count, time } from "./format";
+import { Labels } from "./labels";
 import type { Lanes } from "./lanes";
 
 // All sizes are in CSS pixels.
@@ -57,6 +58,7 @@ interface Colors {
 
 export class Painter {
   private colors: Colors;
+  private readonly labels: Labels;
   private readonly widths = new Map<string, number>();
   private readonly runIndex: number;
   private readonly path: { start: Float64Array; end: Float64Array; row: Float64Array };
@@ -65,6 +67,7 @@ export class Painter {
     private readonly data: Data,
     private readonly lanes: Lanes,
   ) {
+    this.labels = new Labels(data);
     this.colors = this.readColors();
     this.runIndex = data.header.phases.findIndex((phase) => phase.name === "run");
     const unit = data.header.unit_ns;
@@ -235,8 +238,8 @@ export class Painter {
     }
     if (scene.flags?.[row]) this.paintMatch(context, left, y, width);
     if (width > LABEL_WIDTH) {
-      const several = data.count[row] > 1 ? `${count(data.count[row])} x ` : "";
-      this.paintLabel(context, several + (data.text(data.args[row]) || data.text(data.command[row])), left, y, width, data.count[row] > 1);
+      const label = data.count[row] > 1 ? `${count(data.count[row])} x ${data.text(data.command[row])}` : this.labels.of(row);
+      this.paintLabel(context, label, left, y, width, data.count[row] > 1);
     }
     context.globalAlpha = 1;
   }

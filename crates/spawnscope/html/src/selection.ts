@@ -27,7 +27,7 @@ export function showBox(data: Data, box: Box | null): void {
   const phases = data.header.phases.map((phase, index) => `${phase.name} ${time(sum((row) => data.phases[index][row]))}`);
   panel.replaceChildren(
     el("p", {}, el("strong", {}, `${launches(sum((row) => data.count[row]))} in ${time(box.to - box.from)}`), ` (${time(box.from)} to ${time(box.to)})`),
-    el("p", {}, `total ${time(sum((row) => data.total[row]))}, launch tax ${time(sum((row) => data.tax(row)))}, critical ${time(sum((row) => data.critical[row]))}`),
+    el("p", {}, `total ${time(sum((row) => data.total[row]))}, start-up ${time(sum((row) => data.tax(row)))}, on the critical path ${time(sum((row) => data.critical[row]))}`),
     el("p", {}, phases.join(", ")),
     el("p", {}, named.join(", ")),
     button("close", () => (panel.hidden = true)),

@@ -41,16 +41,16 @@ function columnsOf(by: string, wall: number, hasPath: boolean): Column[] {
   });
   const share: Column = {
     key: "share",
-    title: "of the wall",
+    title: "of the wall time",
     value: (group) => group.critical ?? -1,
     text: (group) => (group.critical === null ? "-" : percent(group.critical, wall)),
   };
   return [
-    number("count", "launches"),
+    number("count", "started"),
     figure("total", "total"),
     figure("mean", "mean"),
-    figure("tax", "launch tax"),
-    ...(hasPath ? [figure("critical", "critical"), share] : []),
+    figure("tax", "of it start-up"),
+    ...(hasPath ? [figure("critical", "on the critical path"), share] : []),
     ...(by === "line" ? [figure("inclusive", "with descendants"), text("launched", "launched")] : []),
     number("failed", "failed execs"),
     ...(by === "command" || by === "args" ? [text("callers", "from")] : []),

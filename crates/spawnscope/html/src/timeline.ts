@@ -221,7 +221,7 @@ export class Timeline {
     const { data } = this;
     const several = data.count[row] > 1 ? `${count(data.count[row])} x ` : "";
     const [name, line] = [data.text(data.args[row]) || data.text(data.command[row]), data.text(data.line[row])];
-    const figures = `${time(data.total[row])}, launch tax ${time(data.tax(row))}, critical ${time(data.critical[row])}`;
+    const figures = `${time(data.total[row])}, start-up ${time(data.tax(row))}, on the critical path ${time(data.critical[row])}`;
     this.tip.replaceChildren(el("strong", {}, several + name.slice(0, 200)), el("br"), figures, el("br"), line);
     const left = Math.min(event.offsetX + 12, Math.max(0, this.width - this.tip.offsetWidth - 4));
     this.tip.style.left = `${left}px`;

@@ -17,7 +17,7 @@ export function showWaits(data: Data): void {
     );
     const titles = el("tr", {}, el("th", { scope: "col", class: "number" }, "time"), el("th", { scope: "col", class: "number" }, "waits"), el("th", { scope: "col" }, "who, and for what"));
     const table = el("table", { class: "figures" }, el("thead", {}, titles), el("tbody", {}, ...rows));
-    body.replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Waits" }, table), el("p", { class: "quiet" }, "Waits overlap: they do not add up to the wall."));
+    body.replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Waits" }, table), el("p", { class: "quiet" }, "Waits overlap: they do not add up to the wall time."));
     if (waits.length > shown) body.append(button(`show more (${count(waits.length - shown)})`, () => draw(waits.length)));
     else if (omitted) body.append(el("p", {}, `Shorter waits that are not on this page: ${count(omitted)}; see \`spawnscope report --json\`.`));
   };

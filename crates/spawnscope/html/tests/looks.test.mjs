@@ -63,14 +63,14 @@ test("the printed page has the tables and no buttons", () =>
 test("text can be selected", () =>
   open(unpack, {}, async (page) => {
     await page.locator("#verdict").selectText();
-    assert.match(await page.evaluate(() => String(getSelection())), /Starting and ending/);
+    assert.match(await page.evaluate(() => String(getSelection())), /starting and ending/);
   }));
 
 test("without scripts, the verdict, the phases and the advice can be read", async () => {
   const page = await browser.newPage({ javaScriptEnabled: false });
   await page.goto(unpack);
   const text = await page.innerText("body");
-  for (const part of ["Starting and ending", "teardown", "bash launches", "Scripts are off"]) assert.ok(text.includes(part), part);
+  for (const part of ["starting and ending", "teardown", "bash launches", "Scripts are off"]) assert.ok(text.includes(part), part);
   await page.close();
 });
 

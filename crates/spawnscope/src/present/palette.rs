@@ -11,7 +11,7 @@ pub(super) const QUIET: Style = Style::new().dimmed();
 pub(super) const WARNING: Style = AnsiColor::Red.on_default().bold();
 pub(super) const FINDING: Style = AnsiColor::Magenta.on_default().bold();
 
-/// Returns the colour and the glyph of a phase in bars and legends. Adjacent phases differ in both.
+/// Returns the colour and the glyph of a phase in bars and legends. Adjacent phases differ in both. Only run is grey, as on the HTML page.
 pub(super) fn phase_style(phase: Phase) -> (Style, char) {
     let (color, glyph) = match phase {
         Phase::Create => (AnsiColor::Red, '█'),
@@ -19,9 +19,9 @@ pub(super) fn phase_style(phase: Phase) -> (Style, char) {
         Phase::Setup => (AnsiColor::Magenta, '▓'),
         Phase::Exec => (AnsiColor::Blue, '▒'),
         Phase::Load => (AnsiColor::Cyan, '▚'),
-        Phase::Run => (AnsiColor::Green, '·'),
-        Phase::Teardown => (AnsiColor::Red, '▄'),
-        Phase::Reap => (AnsiColor::Yellow, '▀'),
+        Phase::Run => (AnsiColor::BrightBlack, '·'),
+        Phase::Teardown => (AnsiColor::BrightRed, '▄'),
+        Phase::Reap => (AnsiColor::Green, '▀'),
     };
     (color.on_default(), glyph)
 }

@@ -233,7 +233,7 @@ fn a_program_with_the_name_of_a_phase_has_another_colour() {
     let boxes = svg.split("<title>load (").skip(1);
     let fills: Vec<&str> = boxes.map(|rest| rest.split("fill=\"").nth(1).unwrap().split('"').next().unwrap()).collect();
     assert_eq!(fills.len(), 3, "two phases and a program");
-    let of_phases = fills.iter().filter(|fill| **fill == "rgb(95,196,201)");
+    let of_phases = fills.iter().filter(|fill| **fill == "rgb(159,214,242)");
     assert_eq!(of_phases.count(), 2, "{fills:?}");
 }
 

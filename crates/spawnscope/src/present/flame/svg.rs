@@ -18,18 +18,18 @@ use crate::units;
 
 /// The background, which is part of the SVG. Texts are black, so the colours of boxes are light, but distinct from the background.
 const BACKGROUND: Color = rgb(0xf6f6f4);
-/// The colours of the phases.
+/// The colours of the phases: those of the HTML page, light enough for black texts.
 pub(super) const PHASES: [Color; 8] = [
-    rgb(0xf0837a), // create
-    rgb(0xf2c84b), // queue
-    rgb(0xd490d6), // setup
-    rgb(0x82a9ec), // exec
-    rgb(0x5fc4c9), // load
-    rgb(0x93c47d), // run
-    rgb(0xd69a86), // teardown
-    rgb(0xcbb46a), // reap
+    rgb(0xe8884f), // create
+    rgb(0xf0e442), // queue
+    rgb(0xd795b8), // setup
+    rgb(0x5b9fd6), // exec
+    rgb(0x9fd6f2), // load
+    rgb(0xc4c7cc), // run
+    rgb(0xefb64a), // teardown
+    rgb(0x5fc0a0), // reap
 ];
-pub(super) const RUN_QUEUE: Color = rgb(0xf5dc92);
+pub(super) const RUN_QUEUE: Color = rgb(0xf6f0a6);
 const UNKNOWN: Color = rgb(0xbcbcbc);
 /// The unit of the widths that inferno reads.
 pub(super) const MICROSECONDS: &str = "us";
@@ -37,13 +37,13 @@ pub(super) const MICROSECONDS: &str = "us";
 const ROOT_BOX: Color = rgb(0xd8d8d2);
 /// The tints of programs. Boxes with the same name have the same tint, and neighbours rarely share one.
 const PROGRAMS: [Color; 7] =
-    [rgb(0xf3b27a), rgb(0xf5cb8c), rgb(0xee9f78), rgb(0xe8c39e), rgb(0xf7ad52), rgb(0xe9b9a0), rgb(0xf0d8a4)];
+    [rgb(0xdcd6c6), rgb(0xe3ddcf), rgb(0xd3ccb9), rgb(0xd9d2c4), rgb(0xcfc8b4), rgb(0xe0d8c6), rgb(0xe8e2d4)];
 const SCRIPTS: [Color; 7] =
-    [rgb(0xa8cf9b), rgb(0x8cc3a0), rgb(0xc4dd95), rgb(0x9fd3b8), rgb(0xb9d4a2), rgb(0x84bf8a), rgb(0xcfe3ab)];
+    [rgb(0xcbd5c4), rgb(0xbfccb6), rgb(0xd6dfcf), rgb(0xc5d0c0), rgb(0xd0dac8), rgb(0xb8c7b0), rgb(0xdfe6d9)];
 const MACHINE_CODE: [Color; 7] =
-    [rgb(0xa9bfd9), rgb(0x8fb0d8), rgb(0xc3d0e6), rgb(0x9cc4d6), rgb(0xb3b8e0), rgb(0x86a5cc), rgb(0xcbd8e0)];
+    [rgb(0xd3d4dd), rgb(0xc7c8d4), rgb(0xdcdde5), rgb(0xcbccd9), rgb(0xd7d8e2), rgb(0xc0c2cf), rgb(0xe2e3ea)];
 const KERNEL: [Color; 7] =
-    [rgb(0xc9b6e4), rgb(0xb7a0dc), rgb(0xd8c9ee), rgb(0xbfa9d2), rgb(0xcdbcf0), rgb(0xae9ace), rgb(0xdcd0ea)];
+    [rgb(0xd5cfdf), rgb(0xc9c2d6), rgb(0xdfdae8), rgb(0xcdc5da), rgb(0xd9d3e4), rgb(0xbfb7cd), rgb(0xe6e1ee)];
 
 const fn rgb(value: u32) -> Color {
     Color { r: (value >> 16) as u8, g: (value >> 8) as u8, b: value as u8 }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use super::Contents;
-use crate::analyze::explain::advice::Advice;
+use crate::analyze::explain::advice::{Advice, EditedLine};
 use crate::analyze::explain::report::Report;
 use crate::analyze::model::phases::Phase;
 use crate::present::page::Page;
@@ -57,8 +57,12 @@ struct PhaseRow {
 
 /// A piece of advice.
 struct AdviceItem {
+    subject: String,
     title: String,
     saving: String,
+    edits: Vec<EditItem>,
+    /// Share of the wall time, and how the saving was derived.
+    basis: String,
     /// Positions of the lower end, the expected value and the upper end on a line from 0 to the wall without recording overhead.
     interval: [String; 3],
     evidence: Vec<String>,
@@ -68,6 +72,12 @@ struct AdviceItem {
     limits: String,
     whatif: Option<String>,
     overlaps: String,
+}
+
+/// A change of the fix: its place, and its lines, each with whether it is new.
+struct EditItem {
+    place: String,
+    lines: Vec<(bool, String)>,
 }
 
 /// A part of a fix: a sentence, or lines to type.
@@ -162,8 +172,11 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
     let interval = [low, expected, high].map(|time| (DRAWING_WIDTH * time.0 as f64 / wall).min(DRAWING_WIDTH));
     let overlaps: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     AdviceItem {
+        subject: advice::subject(advice),
         title: escape(&finding.title),
-        saving: advice::saving(advice, report),
+        saving: format!("saves {} ({})", units::time(expected), units::interval(low, high)),
+        edits: advice.edited.iter().filter_map(edit_item).collect(),
+        basis: advice::saving(advice, report),
         interval: interval.map(|position| format!("{position:.2}")),
         evidence: finding.evidence.iter().map(|sentence| escape(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
@@ -173,6 +186,11 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
         whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escape(&finding.whatif))),
         overlaps: overlaps.join(", "),
     }
+}
+
+fn edit_item(edited: &EditedLine) -> Option<EditItem> {
+    let lines = advice::signed_lines(edited)?.into_iter().map(|line| (line.starts_with('+'), line));
+    Some(EditItem { place: advice::place(edited), lines: lines.collect() })
 }
 
 /// Splits a fix into sentences and blocks of consecutive lines to type.
