@@ -27,12 +27,14 @@ SONAME := libvspawn.so.0
 LIB_DIR ?= lib
 LIBRARIES = $(DESTDIR)$(PREFIX)/$(LIB_DIR)
 HEADERS = vspawn.h popen_noshell.h
+# The environment of spawnscope-fleet, a Python package.
+FLEET_DIR = $(DESTDIR)$(PREFIX)/lib/spawnscope-fleet
 # The prefix that is written into vspawn.pc.
 PC_PREFIX ?= $(PREFIX)
 
 .PHONY: build build-profiler run test test-all lint bench fixes kernels man fleet test-fleet test-engines
 .PHONY: install install-profiler install-library install-fleet
-.PHONY: uninstall uninstall-profiler uninstall-library dist test-dist
+.PHONY: uninstall uninstall-profiler uninstall-library uninstall-fleet dist test-dist
 
 build: build-profiler
 	$(CARGO) build --release --locked
@@ -73,18 +75,17 @@ fixes: build-profiler
 kernels:
 	scripts/kernel-matrix.sh $(ARGUMENTS)
 
-# fleet/ is a package of its own, because its engine takes minutes to build.
+# fleet/ is a Python package, because its engine is a prebuilt one.
 fleet:
-	$(CARGO) build --release --locked --manifest-path fleet/Cargo.toml
-
-test-fleet:
 	scripts/python-environment.sh
-	$(CARGO) test --locked --manifest-path fleet/Cargo.toml
+
+test-fleet: fleet
+	target/venv/bin/python -m pytest -q fleet/tests
 
 # Compares the answers of three engines to the same questions. Downloads 800 MB.
 test-engines: fleet
 	scripts/fleet-environment.sh
-	target/venv-fleet/bin/python fleet/tests/engines_agree.py --binary fleet/target/release/spawnscope-fleet
+	target/venv-fleet/bin/python fleet/tests/engines_agree.py
 
 man: build-profiler
 	$(BINARY) man docs/man
@@ -103,9 +104,12 @@ install-profiler:
 	$(RUNNABLE) completions fish > $(FISH_COMPLETIONS)/spawnscope.fish
 	chmod 644 $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
 
+# Downloads the engine, so it works without \`make build\`.
 install-fleet:
-	@test -x fleet/target/release/spawnscope-fleet || { echo "nothing to install: run \`make fleet\` first" >&2; exit 1; }
-	install -D -m 755 fleet/target/release/spawnscope-fleet $(BIN_DIR)/spawnscope-fleet
+	python3 -m venv $(FLEET_DIR)
+	$(FLEET_DIR)/bin/pip install --quiet --disable-pip-version-check './fleet[s3]'
+	install -d $(BIN_DIR)
+	ln -sf $(PREFIX)/lib/spawnscope-fleet/bin/spawnscope-fleet $(BIN_DIR)/spawnscope-fleet
 
 install-library:
 	@test -f $(LIBRARY_FROM)/libvspawn.so || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
@@ -121,12 +125,16 @@ install-library:
 	install -D -m 644 -t $(MAN_DIR)/man3 docs/man/vspawn.3
 
 # Removes the files, with the same PREFIX and DESTDIR; directories stay, since others may use them.
-uninstall: uninstall-profiler uninstall-library
+uninstall: uninstall-profiler uninstall-library uninstall-fleet
 
 uninstall-profiler:
-	rm -f $(BIN_DIR)/spawnscope $(BIN_DIR)/spawnscope-fleet $(addprefix $(MAN_DIR)/man1/,$(MANUALS))
+	rm -f $(BIN_DIR)/spawnscope $(addprefix $(MAN_DIR)/man1/,$(MANUALS))
 	rm -f $(PRELOAD_DIR)/libvspawn_preload.so
 	rm -f $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
+
+uninstall-fleet:
+	rm -rf $(FLEET_DIR)
+	rm -f $(BIN_DIR)/spawnscope-fleet
 
 # The file that the SONAME links to may be of an older version than this checkout.
 uninstall-library:

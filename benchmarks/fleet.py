@@ -29,6 +29,8 @@ FLEET = Path(__file__).resolve().parent.parent / "fleet"
 sys.path.insert(0, str(FLEET / "tests"))
 import engines  # noqa: E402
 from engines_agree import QUESTIONS, ROWS  # noqa: E402
+from spawnscope_fleet.dataset import TABLES  # noqa: E402
+from spawnscope_fleet.questions import question  # noqa: E402
 
 
 def main():
@@ -52,7 +54,6 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default=str(FLEET / "target/release/spawnscope-fleet"), help="the program to measure")
     parser.add_argument("--launches", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000], help="launches of each dataset")
     parser.add_argument("--runs", type=int, nargs="+", default=[2800], help="runs of each dataset")
     parser.add_argument("--rounds", type=int, default=3, help="times that each question is asked")
@@ -100,7 +101,7 @@ def growth(points):
 def measure_question(options, engine, dataset, index, words):
     """Asks one question in a new process. Returns its wall, its CPU time and its peak memory."""
     if engine == "fleet":
-        command = [options.binary, *words, "--rows", ROWS, "--json", str(dataset)]
+        command = [sys.executable, "-m", "spawnscope_fleet", *words, "--rows", ROWS, "--json", str(dataset)]
     else:
         command = [sys.executable, __file__, "--ask", engine, str(dataset), str(index)]
     begun = time.monotonic()
@@ -117,14 +118,14 @@ def measure_question(options, engine, dataset, index, words):
 
 def ask(engine, dataset, index):
     name, parameters, _ = QUESTIONS[int(index)]
-    question = engines.question(name, rows=ROWS, **parameters)
+    asked = question(name, rows=ROWS, **parameters)
     if engine == "clickhouse":
         connection = engines.ClickHouse(dataset)
     else:
         # Spark reads the footer of each file of a table that it opens.
-        tables = [table for table in engines.TABLES if re.search(rf"\b{table}\b", question)]
+        tables = [table for table in TABLES if re.search(rf"\b{table}\b", asked)]
         connection = engines.Spark(dataset, "local[2]", tables)
-    connection.ask(question)
+    connection.ask(asked)
     connection.close()
 
 

@@ -11,11 +11,8 @@ if ! deny=$(command -v cargo-deny); then
     [ "$("$deny" --version 2>/dev/null)" = "cargo-deny $version" ] ||
         cargo install cargo-deny --version "$version" --locked --debug --quiet --root target/tools
 fi
-# Checks both workspaces with one list of exceptions, not all of which apply to each workspace.
 check() {
-    for manifest in Cargo.toml fleet/Cargo.toml; do
-        "$deny" --manifest-path "$manifest" --all-features --config deny.toml check --allow license-exception-not-encountered "$@"
-    done
+    "$deny" --all-features --config deny.toml check --allow license-exception-not-encountered "$@"
 }
 
 check licenses bans sources

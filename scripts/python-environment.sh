@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Creates target/venv with what tests need: Perfetto's own protobuf classes, which check the trace export; Prometheus' own parser, which checks
-# `record --metrics`; two engines that read the dataset of `export --format parquet`; numpy, with which fleet/generate.py makes datasets; and moto, an
-# object store for datasets. These tests are optional, unless SPAWNSCOPE_TEST_REQUIRE names their needs.
+# `record --metrics`; two engines that read the dataset of `export --format parquet`; numpy, with which fleet/generate.py makes datasets; moto, an
+# object store for datasets; spawnscope-fleet itself, and pytest, which tests it. These tests are optional, unless SPAWNSCOPE_TEST_REQUIRE names their needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 environment=target/venv
-needed='import perfetto.protos.perfetto.trace.perfetto_trace_pb2, prometheus_client.parser, pyarrow.dataset, duckdb, numpy, moto.server'
+needed='import perfetto.protos.perfetto.trace.perfetto_trace_pb2, prometheus_client.parser, pyarrow.dataset, duckdb, numpy, moto.server, s3fs, pytest, spawnscope_fleet'
 if "$environment/bin/python" -c "$needed" 2>/dev/null; then
     exit 0
 fi
 python3 -m venv "$environment"
-"$environment/bin/pip" install --quiet --disable-pip-version-check perfetto protobuf prometheus_client pyarrow duckdb numpy 'moto[server]'
+"$environment/bin/pip" install --quiet --disable-pip-version-check perfetto protobuf prometheus_client pyarrow numpy 'moto[server]' pytest \
+    --editable './fleet[s3]'

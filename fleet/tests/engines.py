@@ -1,19 +1,8 @@
 """Runs the questions on other engines: ClickHouse (chdb) and Apache Spark (pyspark). With these settings, which docs/guide/fleet.md also lists, the
 SQL files run unchanged."""
 import json
-import pathlib
-import re
 
-TABLES = ("runs", "launches", "execs", "callers", "waits", "advice", "doctor")
-SQL = pathlib.Path(__file__).parent.parent / "sql"
-
-
-def question(name, **parameters):
-    """Returns the SQL of a question, with a value for each `${parameter}`."""
-    lines = (SQL / f"{name}.sql").read_text().splitlines()
-    text = "\n".join(line for line in lines if not line.lstrip().startswith("--"))
-    return re.sub(r"\$\{(\w+)\}", lambda found: str(parameters[found[1]]), text)
-
+from spawnscope_fleet.dataset import TABLES
 
 class ClickHouse:
     """ClickHouse in this process. It needs these settings to give NULL for outer joins as in standard SQL, and to read directories as partitions."""

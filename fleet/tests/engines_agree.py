@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that three engines give the same answers: spawnscope-fleet (DataFusion), ClickHouse (chdb) and Spark, which runs on a local cluster of
+"""Checks that three engines give the same answers: spawnscope-fleet (DuckDB), ClickHouse (chdb) and Spark, which runs on a local cluster of
 two workers and on a standalone master with two workers.
 
-    fleet/tests/engines_agree.py --binary fleet/target/debug/spawnscope-fleet [--jobs 200] [--launches 300000]
+    fleet/tests/engines_agree.py [--jobs 200] [--launches 300000]
 
 Makes a dataset of a fortnight, with a line that became expensive on day 9 and a slow machine. All engines must find these two, and nothing else.
 Needs pyarrow, numpy, chdb, pyspark and Java, which scripts/fleet-environment.sh installs.
@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import engines
+from spawnscope_fleet.questions import question
 
 HERE = pathlib.Path(__file__).resolve().parent
 SINCE = "TIMESTAMP '2026-11-09 00:00:00'"
@@ -45,7 +46,7 @@ def main():
         generate = [sys.executable, HERE.parent / "generate.py", HERE / "base", dataset, "--regression", "--slow-machine"]
         sizes = ["--jobs", str(options.jobs), "--runs", str(options.jobs * 14), "--launches", str(options.launches)]
         subprocess.run([*generate, *sizes], check=True)
-        expected = [fleet_answer(options.binary, dataset, words) for _, _, words in QUESTIONS]
+        expected = [fleet_answer(dataset, words) for _, _, words in QUESTIONS]
         check_only_injected_is_found(expected)
         print(f"spawnscope-fleet: {len(QUESTIONS)} questions answered")
         compare("ClickHouse", engines.ClickHouse(dataset), expected)
@@ -56,16 +57,15 @@ def main():
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--binary", type=pathlib.Path, required=True)
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--launches", type=int, default=300_000)
     return parser.parse_args()
 
 
-def fleet_answer(binary, dataset, words):
+def fleet_answer(dataset, words):
     """Returns the answer of spawnscope-fleet."""
     rows = [] if words[0] == "sql" else ["--rows", ROWS]
-    answer = json.loads(subprocess.run([binary, *words, *rows, "--json", dataset], check=True, capture_output=True).stdout)
+    answer = json.loads(subprocess.run([sys.executable, "-m", "spawnscope_fleet", *words, *rows, "--json", dataset], check=True, capture_output=True).stdout)
     # `machines --json` adds the answer of doctor.sql to each row.
     return [{column: value for column, value in row.items() if column != "doctor"} for row in answer]
 
@@ -85,7 +85,7 @@ def compare(engine, connection, expected):
     started = time.monotonic()
     try:
         for (name, parameters, _), wanted in zip(QUESTIONS, expected):
-            found = connection.ask(engines.question(name, rows=ROWS, **parameters))
+            found = connection.ask(question(name, rows=ROWS, **parameters))
             assert len(found) == len(wanted), f"{engine}, {name}: {len(found)} rows instead of {len(wanted)}"
             for index, (row, other) in enumerate(zip(found, wanted)):
                 assert row.keys() == other.keys(), f"{engine}, {name}: columns {list(row)} instead of {list(other)}"

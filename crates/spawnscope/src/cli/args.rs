@@ -150,7 +150,7 @@ pub enum Verb {
     /// Query a dataset of many recordings
     ///
     /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, doctor, advice, push and sql. `spawnscope fleet VERB
-    /// --help` prints the options of each. It is a program of its own (`make fleet`), since its engine takes minutes to build.
+    /// --help` prints the options of each. It is a Python package of its own: `pipx install spawnscope-fleet`, or `make install-fleet` in a checkout.
     #[command(after_help = fleet::EXAMPLES)]
     Fleet {
         /// The verb, its options, and the dataset

@@ -1,5 +1,5 @@
-//! `spawnscope fleet`: executes `spawnscope-fleet`. That program is a separate package, so that only users who need its query engine
-//! build it.
+//! `spawnscope fleet`: executes `spawnscope-fleet`. That program is a Python package, because its query engine is installed in seconds
+//! there, and would take minutes to build here.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -16,7 +16,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   spawnscope export --format parquet -o fleet/ spawnscope.db
   spawnscope fleet top fleet/
-  spawnscope fleet regressions --since 2026-11-10 fleet/
+  spawnscope fleet regressions --since 2026-11-10 --branch main --check fleet/
   spawnscope fleet machines --html machines.html fleet/
   spawnscope doctor -o fleet/
   spawnscope fleet push fleet/ s3://builds/fleet
@@ -64,7 +64,8 @@ fn program() -> PathBuf {
 fn start_error(program: &Path, error: io::Error) -> Error {
     if error.kind() == ErrorKind::NotFound {
         return anyhow::anyhow!(
-            "{PROGRAM} is neither in the directory of spawnscope nor in PATH: build it with `make fleet`, and install it with `make install-fleet`"
+            "{PROGRAM} is neither in the directory of spawnscope nor in PATH: install it with `pipx install 'spawnscope-fleet[s3]'`, or with \
+             `make install-fleet` in a checkout"
         );
     }
     Error::new(error).context(format!("failed to run {}", program.display()))

@@ -314,7 +314,7 @@ fn a_dataset_in_a_store_is_pushed_by_spawnscope_fleet() {
     let received = fs::read_to_string(sample.directory.path().join("received")).unwrap();
     assert_eq!(received, "push s3://builds/fleet\ndoctor\n");
     let missing = String::from_utf8(push(&sample, "/usr/bin:/bin").stderr).unwrap();
-    assert!(missing.contains("make fleet"), "{missing}");
+    assert!(missing.contains("make install-fleet"), "{missing}");
 }
 
 fn push(sample: &Sample, path: &str) -> Output {

@@ -1,6 +1,8 @@
 -- What changed at ${since}, a timestamp. A command of a call site is compared within each job, so that differences between jobs do not matter,
 -- and the evidence of all jobs is added up by van Elteren's test, a stratified Wilcoxon rank-sum test, corrected for ties. A change is
 -- significant if its z score exceeds sqrt(2 ln(tests / 0.05)), an upper bound of the Bonferroni-corrected normal quantile.
+-- A count that is the same in all runs of a job before, and another in all runs after, needs no test: a rank test of few runs could never be
+-- significant. At least 3 runs on each side must agree, and no other job of the site may have changed in a less regular way.
 -- Runs that lost events are left out: their counts are too low.
 WITH
 compared_runs AS (
@@ -40,6 +42,8 @@ present AS (
          SUM((1 - is_zero) * (critical_ties * critical_ties - 1)) * 1e0 AS critical_tied,
          SUM((1 - is_after) * launches) * 1e0 AS launches_before, SUM(is_after * launches) * 1e0 AS launches_after,
          SUM((1 - is_after) * critical_ns) * 1e0 AS critical_ns_before, SUM(is_after * critical_ns) * 1e0 AS critical_ns_after,
+         MIN(CASE WHEN is_after = 0 THEN launches END) AS least_before, MAX(CASE WHEN is_after = 0 THEN launches END) AS most_before,
+         MIN(CASE WHEN is_after = 1 THEN launches END) AS least_after, MAX(CASE WHEN is_after = 1 THEN launches END) AS most_after,
          VAR_POP(CASE WHEN is_after = 0 THEN critical_ns * 1e0 END) AS variance_before,
          VAR_POP(CASE WHEN is_after = 1 THEN critical_ns * 1e0 END) AS variance_after
   FROM ranked
@@ -59,12 +63,15 @@ strata AS (
          p.k_before AS k_before, p.k_after AS k_after, p.launches_sum AS launches_sum, p.launches_tied AS launches_tied,
          p.critical_sum AS critical_sum, p.critical_tied AS critical_tied, p.launches_before AS launches_before,
          p.launches_after AS launches_after, p.critical_ns_before AS critical_ns_before, p.critical_ns_after AS critical_ns_after,
-         p.variance_before AS variance_before, p.variance_after AS variance_after
+         p.variance_before AS variance_before, p.variance_after AS variance_after,
+         CASE WHEN j.n - j.n_after > 2 AND j.n_after > 2
+               AND (p.k_before = 0 OR p.k_before = j.n - j.n_after AND p.least_before = p.most_before)
+               AND (p.k_after = 0 OR p.k_after = j.n_after AND p.least_after = p.most_after) THEN 1 ELSE 0 END AS is_constant
   FROM jobs AS j JOIN present AS p ON j.job = p.job
   WHERE j.n_after > 1 AND j.n - j.n_after > 1
 ),
 usable AS (
-  SELECT file, line, command, n, wall_ns, launches_before / n_before AS mean_before, launches_after / n_after AS mean_after,
+  SELECT file, line, command, n, wall_ns, is_constant, launches_before / n_before AS mean_before, launches_after / n_after AS mean_after,
          critical_ns_before / n_before AS critical_before, critical_ns_after / n_after AS critical_after,
          -- The squared errors of the means: from the variance of the present runs, and from the absent runs, whose value is 0 ns.
          CASE WHEN k_before > 0
@@ -83,6 +90,7 @@ usable AS (
 combined AS (
   SELECT file, line, command, COUNT(*) AS jobs, SUM(n) AS runs,
          SUM(CASE WHEN mean_before <> mean_after THEN 1 ELSE 0 END) AS changed_jobs,
+         SUM(CASE WHEN mean_before <> mean_after AND is_constant = 0 THEN 1 ELSE 0 END) AS irregular_jobs,
          SUM(n * wall_ns) / SUM(n) AS wall_ns,
          SUM(n * mean_before) / SUM(n) AS launches_before, SUM(n * mean_after) / SUM(n) AS launches_after,
          SUM(n * critical_before) / SUM(n) AS critical_before, SUM(n * critical_after) / SUM(n) AS critical_after,
@@ -94,7 +102,7 @@ combined AS (
 ),
 tested AS (
   SELECT file, line, command, jobs, runs, changed_jobs, wall_ns, launches_before, launches_after, critical_before, critical_after,
-         half_width,
+         half_width, CASE WHEN changed_jobs > 0 AND irregular_jobs = 0 THEN 1 ELSE 0 END AS is_constant,
          CASE WHEN launches_variance > 1e-9 THEN launches_excess / SQRT(launches_variance) ELSE 0e0 END AS launches_z,
          CASE WHEN critical_variance > 1e-9 THEN critical_excess / SQRT(critical_variance) ELSE 0e0 END AS critical_z,
          SQRT(2 * LN(2e0 * COUNT(*) OVER () / 0.05e0)) AS threshold
@@ -102,9 +110,9 @@ tested AS (
 )
 SELECT file, line, command, jobs, changed_jobs, runs, launches_before, launches_after,
        critical_before AS critical_before_ns, critical_after AS critical_after_ns, half_width AS critical_half_width_ns,
-       wall_ns AS wall_ns_per_run, launches_z, critical_z, threshold
+       wall_ns AS wall_ns_per_run, launches_z, critical_z, threshold, is_constant
 FROM tested
-WHERE ABS(launches_z) > threshold AND ABS(launches_after - launches_before) >= 0.01e0 * (launches_before + launches_after)
+WHERE (ABS(launches_z) > threshold OR is_constant = 1) AND ABS(launches_after - launches_before) >= 0.01e0 * (launches_before + launches_after)
    OR ABS(critical_z) > threshold AND ABS(critical_after - critical_before) >= 0.001e0 * wall_ns
                                   AND ABS(critical_after - critical_before) > half_width
 ORDER BY ABS(critical_after - critical_before) DESC, file, line, command

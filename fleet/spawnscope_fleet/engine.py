@@ -1,0 +1,171 @@
+"""Runs SQL on a dataset with DuckDB, within a bounded memory.
+
+A dataset grows for years, so its files can have the columns of many versions, and one of thousands can be damaged. Reading the columns
+of every file before the first row takes as long as the question itself. So the columns of the newest file count at first; if a query
+needs another column, or another file lacks one, the columns of all files are read. A damaged file is left out with its whole recording,
+counted and named: a run without its launches would be a lie."""
+
+import datetime
+import decimal
+import math
+import re
+import tempfile
+
+import duckdb
+
+from . import Failure
+from .dataset import DOCTOR, HOW_TO_ADD, TABLES, date_of, job_of, run_of
+
+# Operators that need more write to temporary files.
+MAX_MEMORY = "640MB"
+# Beyond it, the dataset is damaged as a whole, and an answer from the rest would mislead.
+MAX_DAMAGED_FILES = 100
+# Names of jobs and dates stay text, also if all of them look like numbers.
+READ_OPTIONS = "hive_partitioning = true, hive_types = {'date': VARCHAR, 'job': VARCHAR}"
+
+
+class Choice:
+    """Which runs a question is about: dates (inclusive), jobs, branches and machines. Empty means all."""
+
+    def __init__(self, first=None, last=None, jobs=(), branches=(), machines=()):
+        self.first, self.last = first, last
+        self.jobs, self.branches, self.machines = list(jobs), list(branches), list(machines)
+
+    def has(self, file):
+        """Whether the directories of a file are chosen."""
+        date = date_of(file)
+        if date and ((self.first and date < self.first) or (self.last and date > self.last)):
+            return False
+        return not self.jobs or job_of(file) in self.jobs
+
+    def condition(self):
+        """Returns SQL that chooses rows of `runs` by what directories do not say."""
+        chosen = [("branch", self.branches), ("host", self.machines)]
+        return " AND ".join(f"{column} IN ({', '.join(map(literal, values))})" for column, values in chosen if values) or "TRUE"
+
+
+class Engine:
+    """A dataset, ready for queries. `damaged` maps the names of damaged files to what is wrong with them."""
+
+    def __init__(self, dataset, choice=None, reads_all_columns=False):
+        self.dataset = dataset
+        self.choice = choice or Choice()
+        self.reads_all_columns = reads_all_columns
+        self.damaged = {}
+        self.spill = tempfile.TemporaryDirectory(prefix="spawnscope-fleet.")
+        self.connection = duckdb.connect(config={"memory_limit": MAX_MEMORY, "temp_directory": self.spill.name})
+        self.connection.execute("SET TimeZone = 'UTC'; SET autoinstall_known_extensions = false")
+        if dataset.filesystem:
+            self.connection.register_filesystem(dataset.filesystem)
+        self.listed = {}
+        self.registered = set()
+        if not self.all_files("runs"):
+            raise Failure(f"the dataset {dataset.name} has no recording yet: {HOW_TO_ADD}")
+
+    def has_doctor(self):
+        return bool(self.chosen_files(DOCTOR))
+
+    def close(self):
+        self.connection.close()
+        self.spill.cleanup()
+
+    def ask(self, sql):
+        """Runs one query, and returns its Answer. Other statements are refused."""
+        statements = self.parse(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise Failure("only one query is run: a SELECT statement that changes nothing")
+        return self.retry(lambda: self.run(sql))
+
+    def parse(self, sql):
+        try:
+            return duckdb.extract_statements(sql)
+        except duckdb.Error as error:
+            raise Failure(first_paragraph(error)) from None
+
+    def run(self, sql):
+        # Listing and opening the files of other tables would take as long as a small question.
+        for table in TABLES:
+            if table not in self.registered and re.search(rf"\b{table}\b", sql, re.IGNORECASE):
+                self.register(table)
+        cursor = self.connection.execute(sql)
+        columns = [column[0] for column in cursor.description]
+        return Answer(columns, [dict(zip(columns, map(plain, row))) for row in cursor.fetchall()])
+
+    def retry(self, question):
+        """Asks again with the columns of all files, and then without each damaged file that the engine names."""
+        while True:
+            try:
+                return question()
+            except duckdb.Error as error:
+                if self.reads_all_columns:
+                    self.leave_out(error)
+                self.reads_all_columns = True
+                self.registered.clear()
+
+    def leave_out(self, error):
+        message = first_paragraph(error)
+        file = next((file for files in self.listed.values() for file in files if file in str(error)), None)
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise Failure(f"the question needs more than {MAX_MEMORY} of memory: choose fewer days with --from, or jobs with --job") from None
+        if file is None:
+            raise Failure(message) from None
+        if re.search(r"permission denied|access denied|forbidden", message, re.IGNORECASE):
+            raise Failure(f"failed to read {file}: permission denied") from None
+        self.damaged[self.dataset.relative(file)] = message
+        if len(self.damaged) > MAX_DAMAGED_FILES:
+            raise Failure(f"more than {MAX_DAMAGED_FILES} files are damaged, such as {file}: {message}") from None
+        self.registered.clear()
+
+    def all_files(self, table):
+        if table not in self.listed:
+            self.listed[table] = self.dataset.files(table)
+        return self.listed[table]
+
+    def chosen_files(self, table):
+        damaged = {run_of(name) for name in self.damaged}
+        return [file for file in self.all_files(table) if self.choice.has(file) and run_of(file) not in damaged]
+
+    def register(self, table):
+        """Makes a view of the chosen files of a table. Without any, it has the columns of the table, and no row."""
+        files = self.chosen_files(table)
+        condition = self.choice.condition() if table == "runs" else "TRUE"
+        if not files:
+            if table == "runs":
+                raise Failure("no run is left: the dataset has no run of these days and jobs, or their files are damaged")
+            files, condition = [file for file in self.all_files(table) if self.dataset.relative(file) not in self.damaged][:1], "FALSE"
+        if files:
+            newest_first = ", ".join(map(literal, reversed(files)))
+            source = f"read_parquet([{newest_first}], union_by_name = {self.reads_all_columns}, {READ_OPTIONS})"
+            self.connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {source} WHERE {condition}")
+        self.registered.add(table)
+
+
+class Answer:
+    """Rows of values under named columns. None is unknown."""
+
+    def __init__(self, columns=(), rows=()):
+        self.columns, self.rows = list(columns), list(rows)
+
+
+def literal(text):
+    return "'" + text.replace("'", "''") + "'"
+
+
+def plain(value):
+    """Returns a value as JSON has it: times as text, unknown and infinite numbers as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in value.items()}
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def first_paragraph(error):
+    """Returns what is wrong, without the engine's hints and the query."""
+    return re.sub(r"\s+", " ", str(error).split("\n\n")[0]).strip()

@@ -1,0 +1,72 @@
+"""The questions: SQL files that any engine runs, and the values of their parameters.
+
+The files use only what DuckDB, ClickHouse and Spark have in common:
+- `1e0` is a floating-point number everywhere. `1.0` is a decimal in Spark.
+- `NULLS LAST` is always written, because the default differs.
+- Columns in subqueries have an explicit `AS`. Otherwise, ClickHouse names `m.job` with its qualifier.
+- No alias is the name of another column in the same SELECT. ClickHouse would use the alias.
+- There are no quantiles, since each engine computes them differently.
+- A query on launches is referred to once, because an engine may compute a `WITH` query again for each reference."""
+
+import re
+from datetime import datetime
+from pathlib import Path
+
+from . import Failure
+
+DIRECTORY = Path(__file__).parent / "sql"
+# The labels that have a column in SQL. All others are in the JSON object `runs.labels`.
+LABEL_COLUMNS = {
+    "target": "l.target",
+    "crate": "l.crate",
+    "directory": "l.directory",
+    "package": "l.package",
+    "test": "l.test",
+    "cmake": "l.cmake_target",
+    "job": "r.job",
+    "host": "r.host",
+    "branch": "r.branch",
+    "image": "r.image",
+    "commit": "r.commit",
+}
+
+
+def question(name, **parameters):
+    """Returns the SQL of a question, with a value for each `${parameter}`. Comments mention parameters, so they go first."""
+    lines = (DIRECTORY / f"{name}.sql").read_text().splitlines()
+    text = "\n".join(line for line in lines if not line.lstrip().startswith("--"))
+    return re.sub(r"\$\{(\w+)\}", lambda found: str(parameters[found[1]]), text)
+
+
+def label_column(name):
+    """Returns the SQL of a label's value."""
+    if name in LABEL_COLUMNS:
+        return LABEL_COLUMNS[name]
+    key = name.replace("'", "''").replace('"', '\\"')
+    return f"json_extract_string(r.labels, '$.\"{key}\"')"
+
+
+class Since:
+    """The time at which the later runs of a comparison begin: as SQL, and as the words after `since`."""
+
+    def __init__(self, given, engine):
+        if is_time(given):
+            self.sql, self.words = f"TIMESTAMP '{given.replace('T', ' ')}'", given
+            return
+        if not re.fullmatch(r"[0-9A-Za-z]+", given):
+            raise Failure(f"--since {given}: give a date like 2026-11-10, a time like 2026-11-10T14:30, or a commit")
+        self.sql = f"(SELECT MIN(started) FROM runs WHERE commit LIKE '{given}%')"
+        self.words = f"commit {given[:12]}"
+        if engine.ask(f"SELECT {self.sql} AS started").rows[0]["started"] is None:
+            raise Failure(f"--since {given}: no run has such a commit, and it is not a date like 2026-11-10")
+
+
+def is_time(text):
+    """Whether a text is a date or a time of this calendar. A text of that form with a month 13 is an error of its own."""
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?", text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Failure(f"{text} is not a date: {error}") from None
+    return True

@@ -1,0 +1,86 @@
+"""What changed since a date or commit, with a sentence for each change."""
+
+import math
+
+from . import Failure
+from .pages import Page, table
+from .questions import Since, question
+from .verbs import site
+from .words import count, counted, time
+
+SIGNIFICANCE = 0.05
+
+
+def regressions(engine, options):
+    since = Since(options.since, engine)
+    jobs = engine.ask(question("sides", since=since.sql)).rows
+    earlier, later = sum(job["earlier"] for job in jobs), sum(job["later"] for job in jobs)
+    if not earlier or not later:
+        runs = counted(earlier, "run", "runs"), counted(later, "run", "runs")
+        raise Failure(f"there are {runs[0]} before {since.words} and {runs[1]} since: a comparison needs runs on both sides")
+    found = engine.ask(question("regressions", since=since.sql, rows=options.rows))
+    return found, lambda: page(found.rows, since, jobs)
+
+
+def page(rows, since, jobs):
+    sentences = [sentence(row, since) for row in rows]
+    if not rows:
+        sentences.append(all_clear(since, jobs))
+    earlier, later = (counted(sum(job[side] for job in jobs), "run", "runs") for side in ("earlier", "later"))
+    sentences.append(f"Compared {earlier} before {since.words} with {later} since.")
+    lost = sum(job["lost"] for job in jobs)
+    if lost:
+        sentences.append(f"{counted(lost, 'run is', 'runs are')} left out, because events were lost in {'it' if lost == 1 else 'them'}.")
+    columns = (("command", "line"), ("jobs", "before", "after", "critical before", "critical after"))
+    return Page(f"Changes since {since.words}", sentences, [table(*columns, map(cells, rows))])
+
+
+def all_clear(since, jobs):
+    """Says that nothing changed only if a change could have been found."""
+    sides = [(job["earlier"], job["later"]) for job in jobs if job["earlier"] > 1 and job["later"] > 1]
+    if best_z(sides) > threshold(tests=1):
+        return f"Nothing changed since {since.words} beyond noise."
+    need = next(runs for runs in range(2, 100) if best_z([(runs, runs)]) > threshold(tests=20))
+    return (
+        f"Too few runs to tell: no count changed in the same way in all runs, and noise could explain every other difference. "
+        f"A job with 20 lines needs {need} runs on each side of {since.words}."
+    )
+
+
+def best_z(sides):
+    """Returns the z score of van Elteren's test if all later runs of each job exceed all earlier ones."""
+    excess = sum(earlier * later / 2 / (earlier + later + 1) for earlier, later in sides)
+    variance = sum(earlier * later / 12 / (earlier + later + 1) for earlier, later in sides)
+    return excess / math.sqrt(variance) if variance else 0.0
+
+
+def threshold(tests):
+    return math.sqrt(2 * math.log(2 * tests / SIGNIFICANCE))
+
+
+def cells(row):
+    launches = [f"{row[name]:,.1f}" for name in ("launches_before", "launches_after")]
+    times = [time(row[name]) for name in ("critical_before_ns", "critical_after_ns")]
+    return [row["command"] or "-", site_of(row), f"{count(row['changed_jobs'])} of {count(row['jobs'])}", *launches, *times]
+
+
+def site_of(row):
+    return site(row) if row["file"] else "(line unknown)"
+
+
+def sentence(row, since):
+    """`git from build.sh:41: 0.0 -> 40.0 launches per run in 100 of 200 jobs since 2026-11-09; +80.1 ms critical time per run (+- 112 us).`"""
+    before, after = row["launches_before"], row["launches_after"]
+    launches = f"{after:,.1f} launches per run, unchanged," if before == after else f"{before:,.1f} -> {after:,.1f} launches per run"
+    jobs = counted(row["jobs"], "job", "jobs")
+    changed = f"{count(row['changed_jobs'])} of {jobs}" if row["changed_jobs"] else jobs
+    difference = row["critical_after_ns"] - row["critical_before_ns"]
+    sign = "" if difference < 0 else "+"
+    every = ", in every run" if row["is_constant"] else ""
+    width = time(row["critical_half_width_ns"])
+    return f"{row['command']} from {site_of(row)}: {launches} in {changed} since {since.words}{every}; {sign}{time(difference)} critical time per run (+- {width})."
+
+
+def is_costlier(found):
+    """Whether something is launched more often, or takes more time, than before."""
+    return any(row["launches_after"] > row["launches_before"] or row["critical_after_ns"] > row["critical_before_ns"] for row in found.rows)

@@ -1,0 +1,278 @@
+"""Tests the program on datasets that generate.py makes from real recordings: it finds the injected changes and nothing else; damaged
+files, odd names and few runs mislead nobody; errors say what to do."""
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+
+from spawnscope_fleet import cli
+
+HERE = Path(__file__).resolve().parent
+BASE = HERE / "base"
+TABLES = ["runs", "launches", "execs", "callers", "waits", "advice"]
+
+
+def fleet(*words):
+    """Runs the program in this process. `test_store.py` runs it as a process of its own."""
+    out, errors, status = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            cli.main([str(word) for word in words])
+        except SystemExit as end:
+            status = end.code or 0
+    return subprocess.CompletedProcess(words, status, out.getvalue(), errors.getvalue())
+
+
+def printed(*words):
+    done = fleet(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def rows(*words):
+    return json.loads(printed(*words, "--json"))
+
+
+def failure(*words):
+    done = fleet(*words)
+    assert done.returncode == 125, done
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def generate(directory, *more, runs=140):
+    dataset = directory / "dataset"
+    sizes = ["--runs", str(runs), "--jobs", "10", "--machines", "8", "--launches", "20000"]
+    subprocess.run([sys.executable, HERE.parent / "generate.py", BASE, dataset, *sizes, *more], check=True)
+    return dataset
+
+
+@pytest.fixture(scope="session")
+def injected(tmp_path_factory):
+    """A fortnight of 10 jobs on 8 machines, with an expensive line from day 9 on, and a slow machine."""
+    return generate(tmp_path_factory.mktemp("injected"), "--regression", "--slow-machine")
+
+
+@pytest.fixture(scope="session")
+def unchanged(tmp_path_factory):
+    return generate(tmp_path_factory.mktemp("unchanged"), "--seed", "2")
+
+
+def words_of(text):
+    return " ".join(text.split())
+
+
+def test_only_the_line_that_became_expensive_is_reported(injected):
+    (row,) = rows("regressions", "--since", "2026-11-09", injected)
+    assert (row["file"], row["line"], row["command"]) == ("/ci/build.sh", 41, "git")
+    assert (row["launches_before"], row["launches_after"]) == (0, 40)
+    # 40 launches of 2 ms.
+    assert abs(row["critical_after_ns"] - 80e6) < 2 * row["critical_half_width_ns"] < 4e6
+    text = words_of(printed("regressions", "--since", "2026-11-09", injected))
+    assert "git from /ci/build.sh:41: 0.0 -> 40.0 launches per run in 5 of 5 jobs" in text
+
+
+@pytest.mark.parametrize("since", ["c0ffee08", "2026-11-09T00:00", "2026-11-09 00:00:00"])
+def test_a_commit_or_a_time_can_stand_for_a_date(injected, since):
+    (by_date,), (found,) = (rows("regressions", "--since", each, injected) for each in ("2026-11-09", since))
+    # The last digits of sums of floating-point numbers depend on the order.
+    assert all(by_date[column] == found[column] for column in ("file", "line", "command", "jobs", "launches_after"))
+
+
+def test_a_regression_fails_a_check_and_an_improvement_does_not(injected, unchanged):
+    since = ["regressions", "--since", "2026-11-09", "--check"]
+    assert fleet(*since, injected).returncode == 1
+    assert fleet(*since, unchanged).returncode == 0
+    assert fleet(*since, injected.parent / "missing").returncode == 125
+
+
+def test_without_a_change_nothing_is_reported(unchanged):
+    assert rows("regressions", "--since", "2026-11-09", unchanged) == []
+    assert all(not row["is_outlier"] for row in rows("machines", unchanged))
+    assert "Nothing changed since 2026-11-09 beyond noise." in words_of(printed("regressions", "--since", "2026-11-09", unchanged))
+    assert "No machine's launches cost clearly more or less" in printed("machines", unchanged)
+
+
+def test_a_count_that_changes_in_every_one_of_few_runs_is_reported(injected):
+    # 5 days before and 4 after, one run a day: no rank test of so few runs is significant.
+    days = ["--job", "job-000", "--from", "2026-11-04", "--to", "2026-11-12"]
+    (row,) = rows("regressions", "--since", "2026-11-09", *days, injected)
+    assert (row["line"], row["launches_after"], row["is_constant"]) == (41, 40, 1)
+    assert "in every run" in words_of(printed("regressions", "--since", "2026-11-09", *days, injected))
+
+
+def test_too_few_runs_are_no_all_clear(unchanged):
+    days = ["--job", "job-002", "--from", "2026-11-07", "--to", "2026-11-10"]
+    text = words_of(printed("regressions", "--since", "2026-11-09", *days, unchanged))
+    assert "Too few runs to tell" in text and "Nothing changed" not in text
+    assert "Compared 2 runs before 2026-11-09 with 2 runs since." in text
+
+
+def test_only_the_slow_machine_is_an_outlier(injected):
+    found = rows("machines", injected)
+    assert len(found) == 8
+    (outlier,) = (row for row in found if row["is_outlier"])
+    assert outlier["host"] == "machine-07"
+    assert abs(outlier["against_others"] - 1.5) < 2 * outlier["half_width"]
+
+
+def test_the_latest_findings_of_the_doctor_are_shown_for_the_slow_machine(injected):
+    text = words_of(printed("machines", injected))
+    assert "`spawnscope doctor` found there on 2026-11-13: 1 problem, 6 notes" in text
+    assert "What `spawnscope doctor` found on machine-07 on 2026-11-13 1. " in text
+    assert "2026-11-04" not in text
+    by_host = {row["host"]: row["doctor"] for row in rows("machines", injected)}
+    assert by_host["machine-06"] is None
+    findings = by_host["machine-07"]["findings"]
+    assert findings[0]["severity"] == "problem"
+    for finding in findings:
+        assert (words_of(finding["title"]) in text) == (finding["severity"] != "unseen"), finding
+    assert len(rows("doctor", injected)) == len(findings)
+    assert "1 machine was examined: 1 problem, 6 notes" in printed("doctor", injected)
+
+
+def test_an_outlier_that_was_not_examined_is_shown_with_the_command_to_run(injected, tmp_path):
+    # Without the doctor's table, as in a dataset of an earlier version.
+    for table in TABLES:
+        (tmp_path / table).symlink_to(injected / table)
+    assert f"was not run there: run `spawnscope doctor -o {tmp_path}` on it" in words_of(printed("machines", tmp_path))
+    assert rows("doctor", tmp_path) == []
+    assert "No machine was examined" in printed("doctor", tmp_path)
+
+
+def test_with_one_machine_there_is_nothing_to_compare():
+    assert "Nothing to compare" in printed("machines", BASE)
+
+
+def test_answers_add_up_all_launches(injected):
+    (total,) = rows("sql", injected, "SELECT COUNT(*) AS launches, SUM(critical_ns) AS critical_ns FROM launches")
+    for by in ["command", "label:job", "label:host", "label:test", "label:cmake", "label:team"]:
+        found = rows("top", "--by", by, "--rows", "100", injected)
+        for column, expected in total.items():
+            assert sum(row[column] or 0 for row in found) == expected, (by, column)
+    days = rows("trend", injected)
+    assert len(days) == 14 and sum(day["launches"] for day in days) == total["launches"]
+
+
+def test_chosen_runs_are_those_of_the_days_jobs_and_machines(injected):
+    query = "SELECT COUNT(*) AS runs, MIN(date) AS first, MAX(date) AS last, COUNT(DISTINCT job) AS jobs, COUNT(DISTINCT host) AS hosts FROM runs"
+    chosen = ["--from", "2026-11-03", "--to", "2026-11-04", "--job", "job-001", "--job", "job-002"]
+    (found,) = rows("sql", *chosen, injected, query)
+    assert (found["runs"], found["first"], found["last"], found["jobs"]) == (4, "2026-11-03", "2026-11-04", 2)
+    (machine,) = rows("sql", "--machine", "machine-03", injected, query)
+    assert machine["hosts"] == 1
+    (all_runs,) = rows("sql", injected, query)
+    assert 0 < machine["runs"] < all_runs["runs"] == 140
+    assert "no run is left" in failure("trend", "--from", "2027-01-01", injected)
+    assert rows("sql", "--branch", "no-such-branch", injected, query)[0]["runs"] == 0
+
+
+@pytest.mark.parametrize("order, column", [("critical", "critical_ns"), ("saving", "saving_ns"), ("count", "launches")])
+def test_top_is_ordered_as_requested(order, column):
+    figures = [row[column] for row in rows("top", "--order", order, BASE)]
+    known = [figure for figure in figures if figure is not None]
+    assert len(known) > 3 and known == sorted(known, reverse=True) and figures[: len(known)] == known
+
+
+def test_savings_are_known_by_line_only():
+    assert "use --by line" in failure("top", "--by", "command", "--order", "saving", BASE)
+
+
+@pytest.mark.parametrize("verb", ["top", "trend", "advice", "machines", "doctor"])
+def test_each_answer_can_be_printed_and_written_as_a_page_that_loads_nothing(verb, injected, tmp_path):
+    # The recordings in BASE are of one machine, so there is nothing to compare.
+    dataset = injected if verb == "machines" else BASE
+    assert len(printed(verb, dataset).splitlines()) > 3
+    file = tmp_path / "page.html"
+    assert printed(verb, "--html", file, dataset) == ""
+    page = file.read_text()
+    assert "<td" in page and "://" not in page
+
+
+def test_names_of_jobs_are_those_that_the_user_gave(tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(BASE, dataset)
+    for table in TABLES:
+        partition = next((dataset / table).glob("date=2026-11-22/job=*"))
+        partition.rename(partition.with_name("job=unit%20tests%2F%C3%BC"))
+    jobs = {row["label"] for row in rows("top", "--by", "label:job", dataset)}
+    assert jobs == {None, "unit tests/ü"}
+    assert rows("sql", "--job", "unit tests/ü", dataset, "SELECT job FROM runs") == [{"job": "unit tests/ü"}]
+
+
+def test_a_column_that_only_some_files_have_is_found(tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(BASE, dataset)
+    older, *_ = sorted((dataset / "launches").glob("**/*.parquet"))
+    table = parquet.read_table(older, partitioning=None)
+    parquet.write_table(table.drop_columns(["cmake_target"]), older)
+    (counted,) = rows("sql", dataset, "SELECT COUNT(*) AS launches, COUNT(cmake_target) AS known FROM launches")
+    assert counted["launches"] == 111
+    assert sum(row["launches"] for row in rows("top", "--by", "label:cmake", dataset)) == 111
+
+
+def test_a_damaged_file_is_left_out_with_its_recording_and_named(tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(BASE, dataset)
+    file = sorted((dataset / "launches").glob("**/*.parquet"))[0]
+    file.write_bytes(file.read_bytes()[:-100])
+    done = fleet("top", "--by", "command", "--json", dataset)
+    assert done.returncode == 0, done.stderr
+    assert file.stem in done.stderr and "1 damaged file is left out" in done.stderr
+    (left,) = rows("sql", dataset, "SELECT COUNT(*) AS runs, SUM(launches) AS launches FROM runs WHERE run IN (SELECT run FROM launches)")
+    assert sum(row["launches"] for row in json.loads(done.stdout)) == left["launches"] < 111
+
+
+def test_texts_of_recordings_cannot_control_the_terminal(tmp_path):
+    query = "SELECT 'a' || chr(27) || '[31m' || chr(8238) AS evil"
+    text = printed("sql", BASE, query)
+    assert "\x1b" not in text and "\u202e" not in text and "a\\u{1b}[31m\\u{202e}" in text
+
+
+@pytest.mark.parametrize(
+    "query", ["CREATE TABLE x AS SELECT 1", "COPY runs TO '/tmp/never.csv'", "SELECT 1; SELECT 2", "ATTACH 'x.db'", "SET threads = 1", "INSERT INTO runs SELECT 1"]
+)
+def test_only_one_query_is_run(query):
+    assert "only one query is run" in failure("sql", BASE, query)
+
+
+def test_errors_about_bad_input_say_what_to_do(tmp_path):
+    assert "failed to open dataset" in failure("top", tmp_path / "missing")
+    assert "spawnscope export --format parquet" in failure("top", tmp_path)
+    for table in TABLES:
+        (tmp_path / table).mkdir()
+    assert "no recording yet" in failure("top", tmp_path)
+    partition = tmp_path / "runs/date=2026-11-01/job=x"
+    partition.mkdir(parents=True)
+    (partition / "a.parquet").write_text("no parquet")
+    assert "no run is left" in failure("top", tmp_path)
+    assert "nothing" in failure("sql", BASE, "SELECT nothing FROM runs")
+    since = ["regressions", BASE, "--since"]
+    assert "no run has such a commit" in failure(*since, "deadbeef")
+    assert "give a date" in failure(*since, "' OR 1")
+    assert "month must be in 1..12" in failure(*since, "2026-13-45")
+    assert "a comparison needs runs on both sides" in failure(*since, "1999-01-01")
+    assert "2026-02-30" in fleet("top", "--from", "2026-02-30", BASE).stderr
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, which then becomes another user")
+def test_a_file_that_must_not_be_read_is_no_damaged_file(tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(BASE, dataset)
+    file = sorted((dataset / "runs").glob("**/*.parquet"))[0]
+    file.chmod(0)
+    for folder in [tmp_path, *tmp_path.parents]:
+        if folder.owner() == "root" and folder != Path("/") and folder.stat().st_mode & 0o5 != 0o5 and str(folder).startswith("/tmp/"):
+            folder.chmod(0o755)
+    words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-m", "spawnscope_fleet", "trend", dataset]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd="/")
+    assert done.returncode == 125 and "permission denied" in done.stderr, done
