@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Records a small build, and runs every verb on recordings that are changed at random. Argument: the number of changed recordings.
+# Records a small build, and runs every verb on recordings that are changed at random. Argument: the
+# number of changed recordings.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-cargo build --locked -p spawnscope
+# The binary that the tests use, with the same flags as in scripts/test.sh: alone, it would have
+# other features, and half of the dependencies would be compiled again.
+cargo test --quiet --locked --workspace --features vspawn/tokio --no-run --test cli
 directory=$(mktemp -d)
 trap 'rm -r "$directory"' EXIT
 script='for i in 1 2 3; do basename "/a/$i"; done; (sleep 0.05; false) & make -s -f - <<<"all:; @sh -c \"expr 1 + 1\"; uname | cat"; wait'
