@@ -51,9 +51,9 @@ struct popen_noshell_pass_to_pclose {
 FILE *popen_noshell(const char *file, const char *const *argv, const char *type,
 		    struct popen_noshell_pass_to_pclose *pclose_arg, int stderr_mode);
 
-/* popen_noshell for a command in the form of popen, with stderr_mode 0. The command must be a program with plain words and
- * simple quotes, which has the same meaning as for `sh -c`. Any other command (with variables, globs, redirections,
- * backslashes, builtins such as echo, an unknown shell at /bin/sh ...) is refused: NULL with errno EINVAL. */
+/* popen_noshell for a command in the form of popen, with stderr_mode 0. The command must be a program with plain words,
+ * quotes and backslashes, which has the same meaning as for `sh -c`. Any other command (with variables, globs, redirections,
+ * builtins such as echo, an unknown shell at /bin/sh ...) is refused: NULL with errno EINVAL. */
 FILE *popen_noshell_compat(const char *command, const char *type, struct popen_noshell_pass_to_pclose *pclose_arg);
 
 /* Closes the stream and waits for the program. Returns what waitpid stores; -1 with errno on failure, EINVAL if the

@@ -1,43 +1,21 @@
 //! Splits a command for `sh -c` into words if nothing in it needs a shell; otherwise refuses it.
 //!
-//! Accepts a program with arguments: plain words and simple quoting, separated by blanks. Refuses everything that any of the known
-//! shells would expand, interpret, or run itself, and everything that is not listed here as plain.
-//! Differences from a shell remain: variables that shells set (PWD, SHLVL, _), and a program that cannot be executed is
-//! an error of the call (a shell returns status 126 or 127).
+//! `vspawn_shell` decides what is plain, as for `spawnscope accel`; this module looks at what else
+//! decides what `/bin/sh` would run: which shell it is, the environment, and PATH.
+//! Differences from a shell remain: variables that shells set (PWD, SHLVL, _), and a program that
+//! cannot be executed is an error of the call (a shell returns status 126 or 127).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+use vspawn_shell::{Lexer, Shell, is_builtin, is_program, read_word};
 
 use crate::failure::Failure;
 
 /// The kernel's limit on the size of a string, including its NUL (MAX_ARG_STRLEN). A shell could not get a longer command either.
 const MAX_STRING_BYTES: usize = 128 * 1024;
 
-/// A shell with known built-in commands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shell {
-    Dash,
-    Bash,
-    Mksh,
-    /// The name of any program may be that of one of Busybox's applets.
-    Busybox,
-}
-
-/// Words that dash, bash or both run themselves: reserved words, and built-in commands of any kind.
-#[rustfmt::skip]
-const SHELL_WORDS: &[&str] = &[
-    "if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in",
-    "function", "time", "coproc", "namespace",
-    ".", ":", "alias", "autoload", "bg", "bind", "break", "builtin", "caller", "cd", "chdir", "command", "compgen",
-    "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export",
-    "false", "fc", "fg", "functions", "getopts", "global", "hash", "help", "hist", "history", "integer", "jobs", "kill",
-    "let", "local", "login", "logout", "mapfile", "nameref", "newgrp", "nohup", "popd", "print", "printf", "pushd",
-    "pwd", "r", "read", "readarray", "readonly", "return", "set", "shift", "shopt", "source", "stop", "suspend",
-    "test", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait", "whence",
-];
-/// Words that only mksh has.
-const MKSH_WORDS: &[&str] = &["cat", "mknod", "realpath", "rename", "sleep"];
 /// Variables that change the behaviour of bash (also as `sh`), or that name files that a shell reads first.
 const SPECIAL_VARIABLES: &[&str] = &["BASHOPTS", "BASH_COMPAT", "BASH_ENV", "ENV", "SHELLOPTS"];
 
@@ -45,7 +23,7 @@ const SPECIAL_VARIABLES: &[&str] = &["BASHOPTS", "BASH_COMPAT", "BASH_ENV", "ENV
 pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let words = split(text).ok_or_else(|| refusal("it has more than plain words and quotes"))?;
     let shell = shell_at(Path::new("/bin/sh")).ok_or_else(|| refusal("/bin/sh is an unknown shell"))?;
-    if !is_program(&words[0], shell) {
+    if !runs(shell, &words[0]) {
         return Err(refusal("its first word may have a special meaning for the shell"));
     }
     if !environment_is_plain(std::env::vars_os().map(|(name, _)| name)) {
@@ -61,60 +39,34 @@ fn refusal(why: &str) -> Failure {
     Failure::invalid(&format!("run the command without a shell: {why}"))
 }
 
-/// Splits a text of plain words and quotes. Returns `None` for any other text.
+/// Splits a text into words. Returns `None` if it needs a shell.
 fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let plain_text = text.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
-    if text.len() >= MAX_STRING_BYTES || !plain_text || std::str::from_utf8(text).is_err() {
+    // In another encoding, a byte of a character may look like a quote.
+    if text.len() >= MAX_STRING_BYTES || std::str::from_utf8(text).is_err() || matches!(text[..], [b'-' | b'+', ..]) {
         return None;
     }
     let mut words = Vec::new();
-    // `Some` while within a word, which may be empty so far.
-    let mut word: Option<Vec<u8>> = None;
-    let mut bytes = text.iter().copied();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b' ' | b'\t' => words.extend(word.take()),
-            b'\'' | b'"' => read_quoted(byte, &mut bytes, word.get_or_insert_default())?,
-            _ if is_plain(byte) => word.get_or_insert_default().push(byte),
-            _ => return None,
-        }
-    }
-    words.extend(word);
-    // zsh would look up an argument `=name`. No shell that is known here does, but it is never meant literally either.
-    (!words.is_empty() && !words.iter().any(|word| word.starts_with(b"="))).then_some(words)
-}
-
-/// Whether a character has no special meaning to any shell within a word.
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"_./:,+@%-=".contains(&byte)
-}
-
-/// Adds the text up to the closing quote to the word. Returns `None` if the quote is not closed, or if the text is not plain.
-fn read_quoted(quote: u8, bytes: &mut impl Iterator<Item = u8>, word: &mut Vec<u8>) -> Option<()> {
+    let mut lexer = Lexer::new(text);
     loop {
-        match bytes.next()? {
-            byte if byte == quote => return Some(()),
-            b'$' | b'`' | b'\\' | b'!' if quote == b'"' => return None,
-            // A backslash in single quotes is literal, except for dash's echo. It is refused here, as everywhere else.
-            b'\\' => return None,
-            byte => word.push(byte),
+        lexer.skip_blanks();
+        match lexer.rest() {
+            [] => return (!words.is_empty()).then_some(words),
+            [b'<' | b'>', ..] => return None,
+            _ => {}
         }
+        let mut word = Vec::new();
+        let mut push = |byte| {
+            word.push(byte);
+            Ok(())
+        };
+        read_word(&mut lexer, |byte| byte >= 128, &mut push).ok()?;
+        words.push(word);
     }
 }
 
-/// Whether the first word is a program, and not a word of the shell itself.
-fn is_program(word: &[u8], shell: Shell) -> bool {
-    let first = word.first().copied().unwrap_or(b'-');
-    if b"-+%".contains(&first) || word.contains(&b'=') || word.contains(&b'%') {
-        return false;
-    }
-    if word.contains(&b'/') {
-        return true;
-    }
-    let is_plain_name = word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.+-".contains(byte));
-    let mksh_words = if shell == Shell::Mksh { MKSH_WORDS } else { &[] };
-    let is_shell_word = SHELL_WORDS.iter().chain(mksh_words).any(|other| other.as_bytes() == word);
-    is_plain_name && shell != Shell::Busybox && !is_shell_word
+/// Whether a shell would run the program of this name, and nothing of its own.
+fn runs(shell: Shell, word: &[u8]) -> bool {
+    is_program(word) && (word.contains(&b'/') || shell != Shell::Busybox && !is_builtin(word, shell))
 }
 
 /// Returns the shell that a path refers to, identified by the name of the file after all symbolic links.
@@ -148,27 +100,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_shell_runs_itself_is_not_a_program() {
-        for shell in [Shell::Dash, Shell::Bash, Shell::Mksh, Shell::Busybox] {
-            for word in
-                ["", "-x", "+x", "a=b", "./a=b", "%1", "echo", "if", "[", "!", "{", ":", ".", "kill", "nohup", "a:b"]
-            {
-                assert!(!is_program(word.as_bytes(), shell), "{shell:?}: {word}");
-            }
-            assert!(is_program(b"/bin/echo", shell));
-        }
-        assert!(is_program(b"cat", Shell::Dash) && is_program(b"cat", Shell::Bash));
-        assert!(!is_program(b"cat", Shell::Mksh) && !is_program(b"cat", Shell::Busybox));
-    }
-
-    #[test]
-    fn every_builtin_and_reserved_word_of_the_installed_bash_is_known() {
-        let listed = std::process::Command::new("bash").args(["-c", "compgen -b; compgen -k"]).output().unwrap();
-        let listed = String::from_utf8(listed.stdout).unwrap();
-        assert!(listed.lines().count() > 60, "{listed}");
-        for word in listed.lines() {
-            assert!(!is_program(word.as_bytes(), Shell::Bash), "{word}");
-        }
+    fn an_applet_of_busybox_is_no_program() {
+        assert!(runs(Shell::Dash, b"cat") && runs(Shell::Busybox, b"/bin/cat") && !runs(Shell::Busybox, b"cat"));
+        assert!(!runs(Shell::Bash, b"echo") && runs(Shell::Bash, b"/bin/echo") && !runs(Shell::Bash, b"./a=b"));
     }
 
     #[test]

@@ -21,7 +21,6 @@ mod exec;
 mod hooks;
 mod in_place;
 mod lock;
-mod names;
 #[path = "../../spawnscope/src/cli/accel/obstacle.rs"]
 mod obstacle;
 mod plan;

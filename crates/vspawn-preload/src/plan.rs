@@ -3,6 +3,7 @@
 use core::mem::MaybeUninit;
 
 use libc::{c_char, c_int, sigset_t};
+use vspawn_shell::Refusal;
 
 use crate::environment::Environment;
 use crate::redirect::{ErrorDestination, error_destination, will_succeed};
@@ -10,7 +11,7 @@ use crate::search::find;
 use crate::settings::{Counter, count, settings};
 use crate::shell::{Shell, is_named_as_shell, shell_at};
 use crate::strings::{PathBuffer, bytes};
-use crate::text::{Refusal, WORDS_MAX, Words};
+use crate::text::{WORDS_MAX, Words};
 
 /// The launch that replaces a shell. Its 20 KiB are on the stack of the caller, so it is filled in place.
 pub struct Plan {

@@ -1,9 +1,9 @@
-//! Parses the TEXT of `sh -c TEXT`: proves that it is one simple command, and divides it into words. No system calls, no environment.
-//!
-//! Accepts plain characters, `'…'`, `"…"` and backslashes, if dash and bash agree on the meaning in every locale, and the plain
-//! redirections of descriptors 0, 1 and 2. The tests compare the outcome with both shells.
+//! Proves that the TEXT of `sh -c TEXT` is one simple command, and divides it into words and
+//! redirections. `vspawn_shell` reads each word; this module has the buffer that its caller can lend
+//! to a child of vfork, and the plain redirections of descriptors 0, 1 and 2. The tests compare the
+//! outcome with dash and bash.
 
-use crate::names::belongs_to_shell;
+use vspawn_shell::{Lexer, Refusal, Shell, is_builtin, is_program, read_word};
 
 /// The length of the longest text that is read, in bytes.
 pub const TEXT_MAX: usize = 4096;
@@ -44,17 +44,6 @@ pub enum Mode {
     Read,
     Write,
     Append,
-}
-
-/// Why a text needs a shell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The text, or the list of its words or redirections, is longer than its buffer.
-    TooLong,
-    /// The text has syntax that is left to a shell.
-    Syntax,
-    /// The command is, or may be, a builtin or a reserved word.
-    Builtin,
 }
 
 impl Words {
@@ -118,130 +107,71 @@ impl Words {
         if matches!(text.first(), Some(b'-' | b'+')) {
             return Err(Refusal::Syntax);
         }
-        let mut rest = text;
+        let mut lexer = Lexer::new(text);
         loop {
-            while let [b' ' | b'\t', after @ ..] = rest {
-                rest = after;
-            }
-            if rest.is_empty() {
+            lexer.skip_blanks();
+            if lexer.rest().is_empty() {
                 break;
             }
-            if let Some((redirection, after)) = read_operator(rest) {
-                rest = self.add_redirection(redirection, after)?;
+            if let Some((redirection, length)) = read_operator(lexer.rest()) {
+                lexer.seek(lexer.position() + length);
+                self.add_redirection(redirection, &mut lexer)?;
                 continue;
             }
             self.begin_word()?;
-            rest = self.read_word(rest)?;
-            self.push(0)?;
+            self.read_word(&mut lexer)?;
             // Digits right before an operator may be a descriptor number (in dash, one unquoted digit). Every such word is left to the shell.
-            if matches!(rest.first(), Some(b'<' | b'>')) && self.last_word_is_number() {
+            if matches!(lexer.rest().first(), Some(b'<' | b'>')) && self.last_word_is_number() {
                 return Err(Refusal::Syntax);
             }
         }
-        self.check_command()
+        // The first word decides what a shell does with the other words.
+        let command = self.get(0);
+        if !is_program(command) {
+            return Err(Refusal::Syntax);
+        }
+        if is_builtin(command, Shell::Bash) { Err(Refusal::Builtin) } else { Ok(()) }
     }
 
     fn last_word_is_number(&self) -> bool {
         self.get(self.count - 1).iter().all(u8::is_ascii_digit)
     }
 
-    /// Reads the name of a redirection's file, and adds the redirection. Returns the text after it.
-    fn add_redirection<'a>(&mut self, mut redirection: Redirection, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
+    /// Adds a word and its NUL.
+    fn read_word(&mut self, lexer: &mut Lexer<'_>) -> Result<(), Refusal> {
+        read_word(lexer, |_| false, |byte| self.push(byte))?;
+        self.push(0)
+    }
+
+    /// Reads the name of a redirection's file, and adds the redirection.
+    fn add_redirection(&mut self, mut redirection: Redirection, lexer: &mut Lexer<'_>) -> Result<(), Refusal> {
         match &mut redirection.destination {
             Destination::File { name, .. } => {
-                while let [b' ' | b'\t', after @ ..] = rest {
-                    rest = after;
-                }
+                lexer.skip_blanks();
                 let start = self.length as u16;
                 *name = start;
-                rest = self.read_word(rest)?;
-                self.push(0)?;
+                self.read_word(lexer)?;
                 let is_number = self.name(start).iter().all(u8::is_ascii_digit);
-                if self.name(start).is_empty() || (is_number && matches!(rest.first(), Some(b'<' | b'>'))) {
+                if self.name(start).is_empty() || is_number && matches!(lexer.rest().first(), Some(b'<' | b'>')) {
                     return Err(Refusal::Syntax);
                 }
             }
             // `2>&1a` and `2>&1>a` are left to the shell.
             Destination::Descriptor(_) => {
-                if !matches!(rest.first(), None | Some(b' ' | b'\t')) {
+                if !matches!(lexer.rest().first(), None | Some(b' ' | b'\t')) {
                     return Err(Refusal::Syntax);
                 }
             }
         }
         *self.redirections.get_mut(self.redirection_count).ok_or(Refusal::TooLong)? = redirection;
         self.redirection_count += 1;
-        Ok(rest)
-    }
-
-    /// Reads one word. Returns the text after it.
-    fn read_word<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
-        loop {
-            match rest {
-                [] | [b' ' | b'\t' | b'<' | b'>', ..] => return Ok(rest),
-                [b'\'', after @ ..] => rest = self.read_single_quoted(after)?,
-                [b'"', after @ ..] => rest = self.read_double_quoted(after)?,
-                [b'\\', escaped @ b' '..=b'~', after @ ..] => {
-                    self.push(*escaped)?;
-                    rest = after;
-                }
-                [byte, after @ ..] if is_plain(*byte) => {
-                    self.push(*byte)?;
-                    rest = after;
-                }
-                _ => return Err(Refusal::Syntax),
-            }
-        }
-    }
-
-    fn read_single_quoted<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
-        loop {
-            match rest {
-                [b'\'', after @ ..] => return Ok(after),
-                [byte, after @ ..] if is_text(*byte) => {
-                    self.push(*byte)?;
-                    rest = after;
-                }
-                _ => return Err(Refusal::Syntax),
-            }
-        }
-    }
-
-    fn read_double_quoted<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
-        loop {
-            match rest {
-                [b'"', after @ ..] => return Ok(after),
-                [b'\\', escaped @ (b'"' | b'\\' | b'$' | b'`'), after @ ..] => {
-                    self.push(*escaped)?;
-                    rest = after;
-                }
-                // Before a newline, a backslash joins two lines; before anything else, it means itself.
-                [b'$' | b'`', ..] | [b'\\', b'\n', ..] | [b'\\'] => return Err(Refusal::Syntax),
-                [byte, after @ ..] if is_text(*byte) => {
-                    self.push(*byte)?;
-                    rest = after;
-                }
-                _ => return Err(Refusal::Syntax),
-            }
-        }
-    }
-
-    /// Checks that the first word is a program. The first word decides what a shell does with the other words.
-    fn check_command(&self) -> Result<(), Refusal> {
-        let command = self.get(0);
-        // `%1` is bash's `fg %1`, and `a=b` an assignment.
-        if command.is_empty() || matches!(command.first(), Some(b'%' | b'-' | b'+')) || command.contains(&b'=') {
-            return Err(Refusal::Syntax);
-        }
-        if belongs_to_shell(command) {
-            return Err(Refusal::Builtin);
-        }
         Ok(())
     }
 }
 
-/// Returns the redirection at the start of `text` and the text after its operator; the caller reads the file name. Returns `None` for other
+/// Returns the redirection at the start of `text` and the length of its operator; the caller reads the file name. Returns `None` for other
 /// operators (`<<`, `>|`) and for unusual directions (`0>`, `1<`, `2<`).
-fn read_operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
+fn read_operator(text: &[u8]) -> Option<(Redirection, usize)> {
     let (target, destination, rest) = match text {
         [b'2', b'>', b'&', b'1', rest @ ..] => (2, Destination::Descriptor(1), rest),
         [b'1', b'>', b'&', b'2', rest @ ..] | [b'>', b'&', b'2', rest @ ..] => (1, Destination::Descriptor(2), rest),
@@ -255,21 +185,10 @@ fn read_operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
     // The rest of a longer operator: `>&-`, `>|`, `<<`, `<&`, `<>`, `>(`.
     let is_longer = matches!(destination, Destination::File { .. })
         && matches!(rest.first(), Some(b'<' | b'>' | b'&' | b'|' | b'('));
-    (!is_longer).then_some((Redirection { target, destination }, rest))
+    (!is_longer).then_some((Redirection { target, destination }, text.len() - rest.len()))
 }
 
 /// Returns a file whose name is not yet known.
 fn unnamed_file(mode: Mode) -> Destination {
     Destination::File { name: 0, mode }
-}
-
-/// Whether a character means itself outside of quotes. Bytes from 128 on depend on the locale, and bash uses some control characters
-/// internally (CTLESC, CTLNUL).
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"_-./,:+@%^=".contains(&byte)
-}
-
-/// Whether a character means itself within quotes (in double quotes, after `$`, backquote and backslash have been handled).
-fn is_text(byte: u8) -> bool {
-    matches!(byte, b' '..=b'~' | b'\t' | b'\n')
 }

@@ -1,7 +1,10 @@
-//! Splits shell text into commands, words without quotes, pipes, here-documents and substitutions. It does not check the syntax: it returns a
-//! result for any text, even if the text is prose or in another language.
+//! Splits shell text into commands, words without quotes, pipes, here-documents and substitutions. It
+//! does not check the syntax: it returns a result for any text, even if the text is prose or in another
+//! language. `vspawn_shell` reads the quotes.
 
 use std::ops::Range;
+
+use vspawn_shell::{Lexer, Piece};
 
 use super::words::Word;
 
@@ -168,20 +171,47 @@ impl<'a> Parser<'a> {
 
     fn read_word(&mut self) {
         let start = self.at;
-        let mut unquoted = Unquoted::default();
-        while self.at < self.text.len() && !ends_word(self.text[self.at]) {
-            self.read_piece(&mut unquoted);
+        let (mut unquoted, mut ranges, mut has_quotes) = (Vec::new(), Vec::new(), false);
+        let mut lexer = Lexer::new(self.text);
+        lexer.seek(start);
+        loop {
+            let from = lexer.position();
+            match lexer.next() {
+                Some(Piece::Plain(byte)) if ends_word(byte) => {
+                    lexer.seek(from);
+                    break;
+                }
+                Some(Piece::Plain(byte) | Piece::Literal(byte)) => {
+                    has_quotes |= lexer.position() > from + 1;
+                    unquoted.push(byte);
+                    ranges.push(from..lexer.position());
+                }
+                Some(Piece::Quote) => has_quotes = true,
+                Some(Piece::Expansion(b'$')) if lexer.open_dollar_quotes() => has_quotes = true,
+                Some(Piece::Expansion(byte)) => {
+                    let is_skipped = match byte {
+                        b'`' => self.skip_substitution(from, b'`', b'`'),
+                        _ => lexer.rest().starts_with(b"(") && self.skip_substitution(from + 1, b'(', b')'),
+                    };
+                    if is_skipped {
+                        lexer.seek(self.at);
+                    }
+                    for at in from..lexer.position() {
+                        unquoted.push(self.text[at]);
+                        ranges.push(at..at + 1);
+                    }
+                }
+                None => break,
+            }
         }
+        self.at = lexer.position();
         if self.at == start {
             // This byte is not part of a word.
             self.at += 1;
             return;
         }
-        let word = if unquoted.is_quoted {
-            Word::mapped(unquoted.text, unquoted.ranges)
-        } else {
-            Word::plain(&self.text[start..self.at], start)
-        };
+        let word =
+            if has_quotes { Word::mapped(unquoted, ranges) } else { Word::plain(&self.text[start..self.at], start) };
         match std::mem::replace(&mut self.target, Target::Word) {
             Target::Word if &*word.text == b"}" => self.end_command(false),
             Target::Word => self.command.words.push(word),
@@ -189,87 +219,6 @@ impl<'a> Parser<'a> {
             Target::HereWord => self.command.here_words.push(word),
             Target::HereDocument => self.delimiters.push(word.text.into_owned()),
         }
-    }
-
-    /// Reads the next part of a word: a byte, an escape, quotes, or a substitution.
-    fn read_piece(&mut self, unquoted: &mut Unquoted) {
-        match (self.text[self.at], self.peek(1)) {
-            (b'\\', Some(b'\n')) => {
-                unquoted.is_quoted = true;
-                self.at += 2;
-            }
-            (b'\\', Some(escaped)) => {
-                unquoted.is_quoted = true;
-                unquoted.push(escaped, self.at..self.at + 2);
-                self.at += 2;
-            }
-            (b'\'', _) => self.read_single_quotes(unquoted, false),
-            (b'$', Some(b'\'')) => {
-                self.at += 1;
-                self.read_single_quotes(unquoted, true);
-            }
-            (b'"', _) => self.read_double_quotes(unquoted),
-            _ => self.read_substitution_or_byte(unquoted),
-        }
-    }
-
-    fn read_substitution_or_byte(&mut self, unquoted: &mut Unquoted) {
-        let start = self.at;
-        let is_skipped = match (self.text[start], self.peek(1)) {
-            (b'$', Some(b'(')) => self.skip_substitution(start + 1, b'(', b')'),
-            (b'`', _) => self.skip_substitution(start, b'`', b'`'),
-            _ => false,
-        };
-        if !is_skipped {
-            self.at = start + 1;
-        }
-        for at in start..self.at {
-            unquoted.push(self.text[at], at..at + 1);
-        }
-    }
-
-    fn read_single_quotes(&mut self, unquoted: &mut Unquoted, has_escapes: bool) {
-        unquoted.is_quoted = true;
-        self.at += 1;
-        while let Some(byte) = self.peek(0).filter(|byte| *byte != b'\'') {
-            let escape = usize::from(has_escapes && byte == b'\\' && self.peek(1).is_some());
-            let start = self.at;
-            self.at += escape + 1;
-            unquoted.push(self.text[self.at - 1], start..self.at);
-        }
-        self.at = (self.at + 1).min(self.text.len());
-    }
-
-    fn read_double_quotes(&mut self, unquoted: &mut Unquoted) {
-        unquoted.is_quoted = true;
-        self.at += 1;
-        while let Some(byte) = self.peek(0).filter(|byte| *byte != b'"') {
-            match (byte, self.peek(1)) {
-                (b'\\', Some(escaped @ (b'"' | b'\\' | b'$' | b'`'))) => {
-                    unquoted.push(escaped, self.at..self.at + 2);
-                    self.at += 2;
-                }
-                _ => self.read_substitution_or_byte(unquoted),
-            }
-        }
-        self.at = (self.at + 1).min(self.text.len());
-    }
-}
-
-/// The part of a word that was read so far, with quotes removed.
-#[derive(Default)]
-struct Unquoted {
-    text: Vec<u8>,
-    /// For each byte of `text`, its range in the shell text, with its quoting.
-    ranges: Vec<Range<usize>>,
-    /// Whether the word contains quotes or escapes.
-    is_quoted: bool,
-}
-
-impl Unquoted {
-    fn push(&mut self, byte: u8, range: Range<usize>) {
-        self.text.push(byte);
-        self.ranges.push(range);
     }
 }
 

@@ -5,8 +5,6 @@ mod build;
 mod differential;
 mod identity;
 mod in_place;
-#[path = "../../src/names.rs"]
-mod names;
 #[path = "../../../spawnscope/src/cli/accel/obstacle.rs"]
 mod obstacle;
 mod obstacles;
