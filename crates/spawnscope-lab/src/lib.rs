@@ -1,8 +1,6 @@
 //! The lab: measures what a launch costs on this machine, and what makes it slow. `experiments` has one file per experiment, `worker` the
 //! launching processes, `harness` the rounds of measurements, and `outcome` the results. Nothing here prints.
 
-pub mod common_shift;
-pub mod compare;
 pub mod context;
 pub mod experiments;
 pub mod harness;
@@ -15,7 +13,6 @@ pub mod worker;
 
 mod batches;
 mod compiler;
-mod conditions;
 mod copies;
 mod fit;
 mod noise_notes;

@@ -13,10 +13,8 @@ const MIN_EXPLAINED: f64 = 0.95;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Linearity {
     /// Whether the slope may be used: the line explains the points, and its slope holds for both halves of them.
-    #[serde(default)]
     pub holds: bool,
     /// Whether the slopes of the lower and the upper half contradict each other.
-    #[serde(default)]
     pub bends: bool,
     /// Empty if the line holds. Otherwise pairs of an x, in units of the slope, and the nanoseconds per unit between the first point and
     /// that x: one pair for the first x whose cost is beyond the noise, and one for the last.

@@ -5,12 +5,12 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use nix::sys::resource::{Resource, getrlimit};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::memory::meminfo;
 
 /// The machine of a report. Properties that cannot be determined are `None`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: Option<String>,
@@ -31,19 +31,15 @@ pub struct Machine {
     /// The version of spawnscope.
     pub spawnscope: String,
     /// The load average of the last minute before the run.
-    #[serde(default)]
     pub load_before: Option<f64>,
     /// The load average of the last minute of the run. It includes the lab's own load.
-    #[serde(default)]
     pub load_after: Option<f64>,
     /// The type of the file system with the lab's programs.
-    #[serde(default)]
     pub file_system: Option<String>,
     /// The hard limit on open files.
-    #[serde(default, rename = "most_open_files")]
+    #[serde(rename = "most_open_files")]
     pub max_open_files: Option<u64>,
     /// The file that `/bin/sh` links to.
-    #[serde(default)]
     pub sh: Option<String>,
 }
 

@@ -1,23 +1,13 @@
 //! Adds notes on results whose noise is larger than the effect that the experiment looks for. `Outcome::compare` adds such notes for
 //! comparisons with a base.
 
-use super::compare::{column_words, interval, label};
 use super::harness::Estimate;
-use super::outcome::{Outcome, Value};
+use super::outcome::{Outcome, Value, label};
 
 /// If there are more names than this, only their number is shown.
 const MAX_NAMES: usize = 5;
 
 impl Outcome {
-    /// Adds a note with the series whose last point does not differ from the first. For charts without a fit.
-    pub fn note_flat_series(&mut self) {
-        let series = self.series();
-        let flat = series.iter().filter(|(_, points)| is_flat(points));
-        let names: Vec<String> = flat.map(|(name, _)| name.clone()).collect();
-        let count = series.len();
-        self.note_flat(&names, count);
-    }
-
     /// Adds a note on series whose last point does not differ from the first: `names`, of `count` series.
     pub(super) fn note_flat(&mut self, names: &[String], count: usize) {
         let Some(chart) = &self.chart else { return };
@@ -35,7 +25,8 @@ impl Outcome {
                 .filter(|row| are_indistinguishable(row.get(base), row.get(column)))
                 .map(|row| label(self, row))
                 .collect();
-            let which = format!("between {} and {}", column_words(base), column_words(column));
+            let words = |column: &str| column.strip_suffix("_ns").unwrap_or(column).replace('_', " ");
+            let which = format!("between {} and {}", words(base), words(column));
             self.note_noise(&which, &names, self.rows.len(), "cases");
         }
     }
@@ -78,13 +69,31 @@ pub(super) fn is_within_noise(base: &Estimate, value: &Estimate) -> bool {
     low <= 1.0 && high >= 1.0
 }
 
+/// Returns the interval of the ratio of two estimates. On a logarithmic scale, the squares of independent errors add up.
+fn interval(before: &Estimate, after: &Estimate) -> (f64, f64) {
+    let half_width = |new: f64, old: f64| new.ln().hypot(old.ln());
+    let ratio = after.median / before.median;
+    let low = ratio * (-half_width(after.low / after.median, before.high / before.median)).exp();
+    let high = ratio * half_width(after.high / after.median, before.low / before.median).exp();
+    (low, high)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::{Row, Scale, Unit, key, measure};
+    use super::super::outcome::{Row, Unit, key, measure};
     use super::*;
 
     fn estimate(median: f64) -> Value {
         Value::Estimate(Estimate { median, low: median * 0.9, high: median * 1.1, rounds: 9 })
+    }
+
+    #[test]
+    fn the_interval_contains_1_if_the_difference_is_within_the_noise() {
+        let estimate = |median: f64| Estimate { median, low: median - 5.0, high: median + 5.0, rounds: 10 };
+        let (low, high) = interval(&estimate(100.0), &estimate(104.0));
+        assert!(low < 1.0 && high > 1.0);
+        let (low, high) = interval(&estimate(100.0), &estimate(150.0));
+        assert!(low > 1.3 && low < 1.5 && high < 1.7 && high > 1.5, "{low} {high}");
     }
 
     /// Returns an outcome with these rows, each of which has the columns kind, threads, before and during.
@@ -111,19 +120,6 @@ mod tests {
 
     const ROWS: [(&str, u64, f64, f64); 4] =
         [("fork", 0, 100.0, 300.0), ("fork", 8, 200.0, 205.0), ("vfork", 0, 100.0, 300.0), ("vfork", 8, 101.0, 300.0)];
-
-    #[test]
-    fn series_whose_ends_do_not_differ_are_named() {
-        let mut found = outcome(&ROWS);
-        found.note_flat_series();
-        assert_eq!(found.notes, [""; 0], "no chart");
-        found.draw("threads", "before_ns", &["kind"], [Scale::Linear, Scale::Linear]);
-        found.note_flat_series();
-        assert_eq!(
-            found.notes,
-            ["the noise is larger than the difference between the first and last value of threads: vfork"]
-        );
-    }
 
     #[test]
     fn cases_whose_columns_do_not_differ_are_named() {

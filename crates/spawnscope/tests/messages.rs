@@ -142,41 +142,6 @@ fn escapes_in_a_foreign_database_do_not_reach_the_terminal() {
     }
 }
 
-/// Writes a report like those of `bench --json`, with one experiment.
-fn write_report(directory: &Path, name: &str, experiment: &str) -> PathBuf {
-    let machine = serde_json::json!({"cpus": 2, "kernel": "6.1", "as_root": false, "spawnscope": "0.1.0"});
-    let columns: [(); 0] = [];
-    let outcome = serde_json::json!({
-        "name": experiment, "title": "x", "columns": columns, "rows": columns, "fits": columns, "chart": null, "notes": columns
-    });
-    let report = serde_json::json!({
-        "schema_version": 1, "machine": machine, "quick": true, "interrupted": false, "experiments": [outcome]
-    });
-    let path = directory.join(name);
-    fs::write(&path, report.to_string()).unwrap();
-    path
-}
-
-#[test]
-fn escapes_in_a_foreign_report_do_not_reach_the_terminal() {
-    let directory = tempfile::tempdir().unwrap();
-    let evil = write_report(directory.path(), "evil.json", EVIL);
-    let other = write_report(directory.path(), "other.json", "growth");
-    let [bench, compare, with] = ["bench", "--compare", "--with"].map(OsStr::new);
-    let printed = message(&[bench, compare, evil.as_os_str(), with, other.as_os_str()]);
-    for part in ["no experiment in common", "owned"] {
-        assert!(printed.contains(part), "{printed}");
-    }
-    let evil = serde_json::to_string(EVIL).unwrap();
-    let broken = directory.path().join("broken.json");
-    let strange = format!("{{\"schema_version\": 1, {evil}: 1, \"machine\": {evil}}}");
-    for text in [strange.as_str(), EVIL] {
-        fs::write(&broken, text).unwrap();
-        message(&words(&["bench", "--compare"], broken.as_os_str()));
-        message(&words(&["bench", "--with"], broken.as_os_str()));
-    }
-}
-
 #[test]
 fn messages_contain_no_secrets() {
     for argument in ["https://me:hunter2@host/x.db", "mysql -uroot -phunter2"] {

@@ -8,7 +8,6 @@ mod mechanisms;
 mod open_fds;
 mod parent_size;
 mod scanners;
-mod throughput;
 
 use std::rc::Rc;
 
@@ -66,7 +65,6 @@ pub const ALL: &[Experiment] = &[
         "the first launch of a file against the second, one alone and many at once",
         first_launch::run,
     ),
-    experiment("throughput", "launches per second, by threads and children in flight", throughput::run),
 ];
 
 /// Returns the columns of launch times from a worker: the wall, and the time inside the call.

@@ -14,7 +14,6 @@ pub struct Fit {
     /// The slope in nanoseconds per `x_unit`.
     pub slope_ns: f64,
     /// The confidence interval of the slope, estimated from the noise of the points.
-    #[serde(default)]
     pub slope_interval_ns: Option<[f64; 2]>,
     /// The unit of the x axis for the slope: `MB` for 1,000,000 bytes, or the unit of the column, such as `open file`.
     #[serde(rename = "per")]

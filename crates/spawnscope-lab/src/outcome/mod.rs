@@ -1,5 +1,5 @@
-//! The result of an experiment: columns, rows of keys and estimates, fits, and the chart. These types define the JSON that `bench --json`
-//! writes and `--compare` reads.
+//! The result of an experiment: columns, rows of keys and estimates, fits, and the chart. These types
+//! define the JSON that `bench --json` writes.
 
 mod chart;
 mod rows;
@@ -7,7 +7,7 @@ mod rows;
 use serde::{Deserialize, Serialize};
 
 pub use self::chart::{Chart, Fit, PublishedCurve, Scale};
-pub use self::rows::{Column, Row, Unit, Value, key, measure};
+pub use self::rows::{Column, Row, Unit, Value, key, label, measure};
 use super::harness::{Estimate, MIN_ROUNDS, Measurements};
 use super::machine::Machine;
 
@@ -18,7 +18,7 @@ pub const LAUNCHES: &str = "launches";
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The report of a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The version of this format.
     pub schema_version: u32,
@@ -27,12 +27,10 @@ pub struct Report {
     /// Whether the run was quick, with wider intervals and smaller sizes.
     pub quick: bool,
     /// The time for each experiment, in seconds.
-    #[serde(default)]
     pub seconds: Option<f64>,
     /// Whether the run was interrupted before all experiments were finished.
     pub interrupted: bool,
     /// The experiments that were not run because of the interruption.
-    #[serde(default)]
     pub not_run: Vec<String>,
     /// The results, in the requested order.
     pub experiments: Vec<Outcome>,
@@ -70,7 +68,6 @@ pub struct Outcome {
     /// How to draw the rows as curves.
     pub chart: Option<Chart>,
     /// If there is no chart, the columns to draw as bars, one group of bars per row.
-    #[serde(default)]
     pub bars: Vec<String>,
     /// Notes for the reader, for example on skipped cases, values that cannot be trusted, and measurements that need root.
     pub notes: Vec<String>,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::Outcome;
 use crate::harness::Estimate;
 
 /// A column of an experiment's rows.
@@ -34,8 +35,6 @@ pub enum Unit {
     Count,
     /// A ratio.
     Ratio,
-    /// Events per second.
-    PerSecond,
 }
 
 /// A case with its measurements: a value for each column, and the number of launches under [`LAUNCHES`](super::LAUNCHES).
@@ -75,13 +74,9 @@ impl Serialize for Row {
 
 impl<'de> Deserialize<'de> for Row {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Row, D::Error> {
-        use serde::de::Error;
         let object = serde_json::Map::deserialize(deserializer)?;
-        object
-            .into_iter()
-            .map(|(name, value)| Ok((name, serde_json::from_value(value).map_err(D::Error::custom)?)))
-            .collect::<Result<_, _>>()
-            .map(Row)
+        let values = object.into_iter().map(|(name, value)| Ok((name, serde_json::from_value(value)?)));
+        values.collect::<Result<_, serde_json::Error>>().map(Row).map_err(serde::de::Error::custom)
     }
 }
 
@@ -149,4 +144,18 @@ pub fn key(name: &str, title: &str, unit: Unit) -> Column {
 #[must_use]
 pub fn measure(name: &str, title: &str, unit: Unit) -> Column {
     Column { is_key: false, ..key(name, title, unit) }
+}
+
+/// Returns a description of the row by its keys.
+#[must_use]
+pub fn label(outcome: &Outcome, row: &Row) -> String {
+    let keys = outcome.columns.iter().filter(|column| column.is_key);
+    let words = keys.filter_map(|column| match (row.get(&column.name), column.unit) {
+        (Value::Text(text), _) if text.is_empty() => None,
+        (Value::Text(text), _) => Some(text.clone()),
+        (Value::Number(bytes), Unit::Bytes) => Some(spawnscope_data::units::bytes(*bytes as u64)),
+        (Value::Number(number), _) => Some(format!("{number} {}", column.title)),
+        _ => None,
+    });
+    words.collect::<Vec<_>>().join(", ")
 }

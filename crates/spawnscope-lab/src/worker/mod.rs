@@ -10,7 +10,6 @@ mod launcher;
 mod mechanism;
 mod operations;
 mod raw;
-mod throughput;
 mod wait_status;
 
 use std::cell::RefCell;

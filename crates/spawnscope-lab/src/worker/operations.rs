@@ -6,7 +6,6 @@ use super::Mechanism;
 use super::ballast::Ballast;
 use super::launcher::{Launcher, RunningChild};
 use super::protocol::{Program, Request};
-use super::throughput::throughput;
 use super::wait_status::describe;
 use crate::LabError;
 use spawnscope_data::statistics::median;
@@ -17,9 +16,6 @@ pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, Lab
     match request {
         Request::Launch { mechanism, program, count } => launch(*mechanism, program, *count),
         Request::Grow { bytes } => ballast.grow(*bytes as usize).map(|()| Vec::new()),
-        Request::Throughput { mechanism, program, threads, in_flight, count } => {
-            throughput(*mechanism, program, *threads as usize, *in_flight as usize, *count)
-        }
         Request::Concurrent { paths, status } => launch_concurrently(paths, *status),
     }
 }

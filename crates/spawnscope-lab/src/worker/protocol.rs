@@ -92,20 +92,6 @@ pub enum Request {
         /// The number of bytes.
         bytes: u64,
     },
-    /// Keep `in_flight` children of each thread running. The reply has the launches per second, counted from the moment when all are in
-    /// flight.
-    Throughput {
-        /// The mechanism.
-        mechanism: Mechanism,
-        /// The program.
-        program: Program,
-        /// The number of launching threads.
-        threads: u32,
-        /// The number of running children per thread.
-        in_flight: u32,
-        /// The total number of launches.
-        count: u32,
-    },
     /// Launch all of these files concurrently. The reply has the time of each until it was reaped, in the order in which they were reaped.
     Concurrent {
         /// The files.

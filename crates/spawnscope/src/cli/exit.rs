@@ -5,7 +5,7 @@
 //! | 0 to 255 | `record -- CMD`, `hold -- CMD`, `accel -- CMD`: the status of CMD |
 //! | killed by signal n | CMD was killed by signal n (a shell shows 128 + n): spawnscope ends by the same signal, so that Ctrl-C ends a shell's loop |
 //! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the end of the process |
-//! | 1 | `check`: a budget is exceeded; `doctor`: found a problem; `bench --exit-code`: a case changed by more than the common shift |
+//! | 1 | `check`: a budget is exceeded; `doctor`: found a problem |
 //! | 130 | three Ctrl-C within a second left CMD running |
 //! | 129, 130, 143 | `bench`: ended by SIGHUP, Ctrl-C or SIGTERM, with the results so far |
 //! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
@@ -28,9 +28,6 @@ pub const EXCEEDED: u8 = 1;
 
 /// `doctor` found a problem.
 pub const PROBLEMS: u8 = 1;
-
-/// `bench --exit-code` found a case that changed by more than the common shift.
-pub const DIFFERS: u8 = 1;
 
 /// Three Ctrl-C within a second ended the recording. The status is that of a program killed by SIGINT.
 pub const INTERRUPTED: u8 = 130;

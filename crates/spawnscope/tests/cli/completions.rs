@@ -30,7 +30,7 @@ const VALUES: [(&str, &str, &[&str]); 8] = [
     ("export", "format", &["ndjson", "perfetto"]),
     ("flame", "phase", &["create", "load", "reap"]),
     ("flame", "weight", &["wall", "critical"]),
-    ("bench", "", &["mechanisms", "throughput"]),
+    ("bench", "", &["mechanisms", "first-launch"]),
     ("doctor", "", &["scanners", "shell-start"]),
     ("doctor", "except", &["scanners", "shell-start"]),
 ];

@@ -157,18 +157,3 @@ fn first_launch_has_the_first_and_the_second_launch() {
         assert!(lower_bound(row, "second_ns") > 0.0, "{row}");
     }
 }
-
-/// Takes longer than other tests, because six rounds of every mechanism and level are needed for intervals. The tests of the workers check
-/// each mechanism at one level only.
-#[apply(live_test)]
-fn throughput_is_a_rate_of_launches() {
-    let experiment = run_experiment("throughput");
-    assert_eq!(keys(&experiment, "in_flight").len(), 2);
-    assert_eq!(keys(&experiment, "mechanism").len(), 14);
-    let systems = rows_with(&experiment, &[("mechanism", "system")]);
-    // system() returns only when the child has ended.
-    assert!(systems.iter().all(|row| row["in_flight"] == 1));
-    for row in rows(&experiment) {
-        assert!(lower_bound(row, "launches_per_second") > 0.0, "{row}");
-    }
-}

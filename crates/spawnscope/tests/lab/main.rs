@@ -6,7 +6,6 @@
 mod support;
 
 mod bench;
-mod comparisons;
 mod environment;
 mod experiments;
 mod forms;

@@ -188,28 +188,6 @@ fn concurrent_children_are_all_waited_for() {
 }
 
 #[apply(live_test)]
-fn all_launches_in_flight_are_waited_for() {
-    let mut worker = Worker::start(0, 0);
-    for mechanism in MECHANISMS.split(' ') {
-        let output = if READERS.contains(&mechanism) { "a\n" } else { "" };
-        let program = json!({"argv": ["/bin/echo", "a"], "status": 0, "output": output});
-        let mut request = json!({"Throughput": {
-            "mechanism": mechanism, "program": program, "threads": 2, "in_flight": 3, "count": 20
-        }});
-        let answer = worker.ask(&request);
-        assert!(answer["Done"][0].as_f64() > Some(0.0), "{mechanism}: {answer}");
-        if mechanism != "ForkExit" {
-            request["Throughput"]["program"] = json!({"argv": ["/bin/false"], "status": 0, "output": ""});
-            assert!(worker.ask(&request)["Invalid"].is_string(), "{mechanism}");
-        }
-    }
-    let pid = worker.child.id();
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("its children");
-    assert_eq!(children, "");
-    worker.end();
-}
-
-#[apply(live_test)]
 fn children_inherit_the_open_file_limit_of_bench() {
     let (own_limit, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit");
     for (asked, expected) in [(None, own_limit), (Some(77), 77)] {

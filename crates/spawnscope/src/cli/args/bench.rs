@@ -14,18 +14,11 @@ Examples:
   spawnscope bench --quick                     # rough results in a minute
   spawnscope bench mechanisms parent-size      # run two experiments
   spawnscope bench --full                      # with all tables
-  spawnscope bench --json >before.json
-  spawnscope bench --compare before.json       # what changed beyond noise
-  spawnscope bench --compare a.json --with b.json  # compare stored reports
+  spawnscope bench --json >lab.json
   spawnscope bench -o lab.html                 # one page, tables and plots
-  spawnscope bench --compare a.json --with b.json --json |
-    jq -e 'any(.comparison.changes[]; .stands_out and .ratio > 1.2)'
-      custom condition: does any case take over 20 % longer than before?
 
-With --exit-code, the exit status is 1 if a case changed by more than the shift
-common to all cases. No privilege is needed. The first Ctrl-C ends the
-measurement and reports the results so far, with exit status 130. So do SIGTERM
-(143) and SIGHUP (129).";
+No privilege is needed. The first Ctrl-C ends the measurement and reports the
+results so far, with exit status 130. So do SIGTERM (143) and SIGHUP (129).";
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
@@ -58,21 +51,6 @@ pub struct BenchArguments {
     /// Also write an HTML page with tables and plots; with -, print it instead of the tables
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Compare with an older report that --json wrote
-    #[arg(long, value_name = "OLD.json", value_hint = ValueHint::FilePath)]
-    pub compare: Option<PathBuf>,
-    /// Measure nothing; compare this report, which --json wrote
-    #[arg(
-        long,
-        value_name = "NEW.json",
-        value_hint = ValueHint::FilePath,
-        requires = "compare",
-        conflicts_with_all = ["experiments", "quick", "seconds"]
-    )]
-    pub with: Option<PathBuf>,
-    /// With --compare, exit with status 1 if a case changed by more than the common shift
-    #[arg(long, requires = "compare")]
-    pub exit_code: bool,
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {

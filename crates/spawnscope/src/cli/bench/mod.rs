@@ -4,7 +4,6 @@ mod interrupt;
 mod page;
 mod progress;
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -13,15 +12,14 @@ use anyhow::{Context, Result, bail};
 
 use self::progress::Progress;
 use super::args::BenchArguments;
-use super::{exit, output};
+use super::output;
 use crate::cli::exit::Status;
-use crate::lab::compare::{Comparison, compare};
 use crate::lab::context::ExperimentContext;
 use crate::lab::experiments::{ALL, Experiment};
 use crate::lab::harness::Effort;
 use crate::lab::keeper;
 use crate::lab::machine::{self, Machine};
-use crate::lab::outcome::{Report, SCHEMA_VERSION};
+use crate::lab::outcome::Report;
 use crate::lab::worker::serve;
 use crate::present::lab as present;
 
@@ -43,7 +41,7 @@ enum Form {
 /// Runs the verb.
 ///
 /// # Errors
-/// When nothing can be executed here, a report cannot be read, or the new report cannot be written.
+/// When nothing can be executed here, or the report cannot be written.
 pub fn run(arguments: &BenchArguments) -> Result<Status> {
     let width = output::width(&io::stdout());
     let form = form(arguments)?;
@@ -51,78 +49,22 @@ pub fn run(arguments: &BenchArguments) -> Result<Status> {
         let listed = if arguments.json { present::list_json(ALL) } else { present::list(ALL, width) };
         return print(listed.as_bytes()).map(|()| Status::SUCCESS);
     }
-    let old = arguments.compare.as_deref().map(read_report).transpose()?;
-    let stored = arguments.with.as_deref().map(read_report).transpose()?;
-    if let Some(old) = &old {
-        require_common_experiment(old, arguments, stored.as_ref())?;
-    }
     // Check that the page can be written before spending minutes on measurements.
     let page = output::file(arguments.output.as_deref());
-    let page = page.map(|path| page::claim(path, &input_files(arguments))).transpose()?;
-    let is_stored = stored.is_some();
-    let (report, shown) = match stored {
-        Some(report) => (report, Ok(())),
-        None => measure(arguments, (form == Form::Tables).then_some(width))?,
-    };
-    let comparison = old.map(|old| compare(&old, &report));
+    let page = page.map(page::claim).transpose()?;
+    let (report, shown) = measure(arguments, (form == Form::Tables).then_some(width))?;
     // If standard output fails (a closed terminal, a full disk), the page must still be written.
-    let printed = shown.and_then(|()| print_report(form, &report, comparison.as_ref(), width));
+    let printed = shown.and_then(|()| print_report(form, &report, width));
     if let Some(page) = page {
-        let html = present::html(&report, comparison.as_ref());
+        let html = present::html(&report);
         page.replace(|out| out.write_all(html.as_bytes()))?;
     }
     printed?;
-    let status = interrupt::status().filter(|_| !is_stored);
+    let status = interrupt::status();
     if status.is_none() && report.experiments.iter().all(|experiment| experiment.rows.is_empty()) {
         bail!("nothing could be measured: see the notes of each experiment");
     }
-    match (status, comparison) {
-        (Some(status), _) => Ok(Status::Code(status)),
-        (None, Some(comparison)) => comparison_status(&comparison, arguments),
-        (None, None) => Ok(Status::SUCCESS),
-    }
-}
-
-/// Fails if the reports have no experiment in common, before minutes are spent on measurements.
-fn require_common_experiment(old: &Report, arguments: &BenchArguments, stored: Option<&Report>) -> Result<()> {
-    let names: Vec<&str> = match stored {
-        Some(report) => report.experiments.iter().map(|one| one.name.as_str()).collect(),
-        None => choose(&arguments.experiments).iter().map(|one| one.name).collect(),
-    };
-    if old.experiments.iter().any(|older| names.contains(&older.name.as_str())) {
-        return Ok(());
-    }
-    let older: Vec<&str> = old.experiments.iter().map(|one| one.name.as_str()).collect();
-    bail!(
-        "the reports have no experiment in common: the older one has {}, the newer {}",
-        join_names(&older),
-        join_names(&names)
-    )
-}
-
-fn join_names(names: &[&str]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-}
-
-/// Returns the exit status of a comparison.
-fn comparison_status(comparison: &Comparison, arguments: &BenchArguments) -> Result<Status> {
-    if comparison.changes.is_empty() {
-        bail!("the reports have no case in common: nothing to compare");
-    }
-    if !arguments.exit_code {
-        return Ok(Status::SUCCESS);
-    }
-    if comparison.common_shifts.is_empty() {
-        bail!("too few common cases to distinguish a change from machine drift: --exit-code cannot decide");
-    }
-    let differs = comparison.changes.iter().any(|change| change.stands_out);
-    Ok(if differs { Status::Code(exit::DIFFERS) } else { Status::SUCCESS })
-}
-
-/// Returns the reports that are read, which the page must not overwrite.
-fn input_files(arguments: &BenchArguments) -> Vec<&Path> {
-    let files = [&arguments.compare, &arguments.with];
-    files.into_iter().filter_map(|file| file.as_deref()).collect()
+    Ok(status.map_or(Status::SUCCESS, Status::Code))
 }
 
 /// Runs as a worker, which launches processes, or as the keeper, which removes the directory of a killed bench.
@@ -198,11 +140,11 @@ fn show(progress: &Progress, table_width: Option<usize>, render: impl Fn(usize) 
     }
 }
 
-fn print_report(form: Form, report: &Report, comparison: Option<&Comparison>, width: usize) -> Result<()> {
+fn print_report(form: Form, report: &Report, width: usize) -> Result<()> {
     let text = match form {
-        Form::Tables => output::with_glyphs(present::render_end(report, comparison, width)),
-        Form::Json => present::json(report, comparison),
-        Form::Page => present::html(report, comparison),
+        Form::Tables => output::with_glyphs(present::render_end(report, width)),
+        Form::Json => present::json(report),
+        Form::Page => present::html(report),
     };
     print(text.as_bytes())
 }
@@ -211,19 +153,4 @@ fn print(text: &[u8]) -> Result<()> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(text).context("failed to write the report")?;
     stdout.flush().context("failed to write the report")
-}
-
-fn read_report(path: &Path) -> Result<Report> {
-    let text = fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
-    let value: serde_json::Value = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is not a report of `bench --json`", path.display()))?;
-    match value["schema_version"].as_u64() {
-        Some(version) if version != u64::from(SCHEMA_VERSION) => {
-            bail!("{} is a report with schema_version {version}, not {SCHEMA_VERSION}", path.display())
-        }
-        _ => {
-            let report = serde_json::from_value(value);
-            report.with_context(|| format!("{} is not a report of `bench --json`", path.display()))
-        }
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::BufReader;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -12,30 +11,22 @@ use crate::cli::output_file::OutputFile;
 /// Checks that a page can be written to the path. No file is created yet, and an older page stays until the new one is complete.
 ///
 /// # Errors
-/// When the path cannot be written to, is a link, one of the `inputs`, a report or a recording, or has the suffix of another format.
-pub fn claim(path: &Path, inputs: &[&Path]) -> Result<OutputFile> {
-    check_replaceable(path, inputs)?;
+/// When the path cannot be written to, is a link, a report or a recording, or has the suffix of another format.
+pub fn claim(path: &Path) -> Result<OutputFile> {
+    check_replaceable(path)?;
     OutputFile::claim(path)
 }
 
 /// Fails if a page must not replace the file of this path.
-fn check_replaceable(path: &Path, inputs: &[&Path]) -> Result<()> {
+fn check_replaceable(path: &Path) -> Result<()> {
     let shown = path.display();
     if path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json")) {
         bail!("-o writes HTML, not the format that {shown} suggests: for JSON, redirect the output of --json");
-    }
-    if inputs.iter().any(|other| is_same_file(path, other)) {
-        bail!("{shown} is one of the compared reports, and writing to it would destroy it: name another file with -o");
     }
     if is_report(path) {
         bail!("{shown} is a report, and writing to it would destroy it: name another file with -o");
     }
     Ok(())
-}
-
-fn is_same_file(path: &Path, other: &Path) -> bool {
-    let [path, other] = [path, other].map(fs::metadata);
-    path.is_ok_and(|path| other.is_ok_and(|other| (path.dev(), path.ino()) == (other.dev(), other.ino())))
 }
 
 /// Whether the file is JSON with a `schema_version`, which all JSON of spawnscope has.
@@ -55,26 +46,20 @@ mod tests {
     use super::*;
 
     fn write(path: &Path, page: &str) -> Result<()> {
-        claim(path, &[])?.replace(|out| out.write_all(page.as_bytes()))
+        claim(path)?.replace(|out| out.write_all(page.as_bytes()))
     }
 
     #[test]
-    fn inputs_and_reports_are_not_replaced() {
+    fn reports_are_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
-        let [read, link, report, other] = ["read", "link", "report", "other"].map(|name| directory.path().join(name));
-        fs::write(&read, "anything").unwrap();
-        symlink(&read, &link).unwrap();
+        let [report, other, json] = ["report", "other", "a.JSON"].map(|name| directory.path().join(name));
         fs::write(&report, "{\"schema_version\": 1}").unwrap();
         fs::write(&other, "{\"version\": 1}").unwrap();
-        let json = directory.path().join("a.JSON");
-        for (path, reason) in
-            [(&read, "compared"), (&link, "compared"), (&report, "is a report"), (&json, "-o writes HTML")]
-        {
-            let error = claim(path, &[&read]).err().unwrap().to_string();
+        for (path, reason) in [(&report, "is a report"), (&json, "-o writes HTML")] {
+            let error = claim(path).err().unwrap().to_string();
             assert!(error.contains(reason), "{error}");
         }
-        assert!(claim(&other, &[&read]).is_ok());
-        assert_eq!(fs::read_to_string(read).unwrap(), "anything");
+        assert!(claim(&other).is_ok());
     }
 
     #[test]
@@ -82,7 +67,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (new, old) = (directory.path().join("new"), directory.path().join("old"));
         fs::write(&old, "an older page, which is longer").unwrap();
-        drop((claim(&new, &[]).unwrap(), claim(&old, &[]).unwrap()));
+        drop((claim(&new).unwrap(), claim(&old).unwrap()));
         assert!(!new.exists());
         assert_eq!(fs::read_to_string(&old).unwrap(), "an older page, which is longer");
         for path in [new, old] {
@@ -96,9 +81,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (link, file) = (directory.path().join("link"), directory.path().join("file"));
         symlink(&file, &link).unwrap();
-        assert!(claim(&link, &[]).is_err());
+        assert!(claim(&link).is_err());
         assert!(link.is_symlink() && !file.exists());
         write(Path::new("/dev/null"), "").unwrap();
-        assert!(claim(directory.path(), &[]).is_err());
+        assert!(claim(directory.path()).is_err());
     }
 }

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::terminal::{experiment, render_end};
 use super::{plot, values};
-use crate::lab::compare::Comparison;
 use crate::lab::outcome::Report;
 use crate::present::text::escape;
 
@@ -15,7 +14,7 @@ const STYLE: &str = ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,
 
 /// Renders the whole report.
 #[must_use]
-pub fn html(report: &Report, comparison: Option<&Comparison>) -> String {
+pub fn html(report: &Report) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
@@ -26,7 +25,7 @@ pub fn html(report: &Report, comparison: Option<&Comparison>) -> String {
     if report.quick {
         page.push_str("<p>quick measurement: small sizes, wide intervals</p>\n");
     }
-    write_text(&render_end(report, comparison, TEXT_WIDTH), &mut page);
+    write_text(&render_end(report, TEXT_WIDTH), &mut page);
     for outcome in &report.experiments {
         page.push_str(&plot::svg(outcome).unwrap_or_default());
         write_text(&experiment(outcome, true, TEXT_WIDTH), &mut page);

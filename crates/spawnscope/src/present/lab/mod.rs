@@ -1,6 +1,5 @@
 //! Renders the lab's results for people and programs: tables for terminals, JSON, and a page with plots.
 
-mod comparison;
 mod html;
 mod plot;
 mod table;
@@ -10,21 +9,13 @@ mod values;
 pub use html::html;
 pub use terminal::{experiment, list, machine, render_end};
 
-use crate::lab::compare::Comparison;
 use crate::lab::experiments::Experiment;
 use crate::lab::outcome::{Report, SCHEMA_VERSION};
 
-/// Renders the report as JSON, with the comparison if there is one.
+/// Renders the report as JSON.
 #[must_use]
-pub fn json(report: &Report, comparison: Option<&Comparison>) -> String {
-    #[derive(serde::Serialize)]
-    struct ReportWithComparison<'a> {
-        #[serde(flatten)]
-        report: &'a Report,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        comparison: Option<&'a Comparison>,
-    }
-    pretty(&ReportWithComparison { report, comparison })
+pub fn json(report: &Report) -> String {
+    pretty(report)
 }
 
 /// Renders the list of experiments as JSON.
@@ -75,16 +66,8 @@ mod tests {
 
     #[test]
     fn no_text_is_interpreted_as_markup() {
-        let page = html(&hostile(), None);
+        let page = html(&hostile());
         assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
-    }
-
-    #[test]
-    fn json_is_read_as_it_was_written() {
-        let report = hostile();
-        let again: Report = serde_json::from_str(&json(&report, None)).unwrap();
-        assert_eq!(again.experiments[0].rows, report.experiments[0].rows);
-        assert_eq!(again.experiments[0].chart, report.experiments[0].chart);
     }
 
     #[test]

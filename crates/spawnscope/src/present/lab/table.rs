@@ -2,8 +2,8 @@
 //! never cut; columns that do not fit are omitted, and a sentence names them.
 
 use super::values::{cell_text, columns, figure, format_estimate, legend, noise, table_legend, title_and_unit};
-use crate::lab::compare::label;
 use crate::lab::harness::Estimate;
+use crate::lab::outcome::label;
 use crate::lab::outcome::{Column, Outcome};
 use crate::present::page::{Page, plain, styled};
 use crate::present::palette::{PLAIN, QUIET, TITLE};

@@ -1,16 +1,15 @@
 //! The lab on a terminal: the list of experiments, the machine, each experiment, and the end of the output.
 
-use super::comparison;
 use super::table::{self, INDENT};
 use super::values::{describe_fit, describe_machine, format_estimate, interruption, is_shown, load_warning};
-use crate::lab::compare::{Comparison, label};
 use crate::lab::experiments::Experiment;
 use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Outcome, Report};
+use crate::lab::outcome::{Outcome, Report, Row, Unit, Value};
 use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
 use crate::present::text::escape;
+use crate::units;
 
 /// Renders the list of experiments.
 #[must_use]
@@ -79,17 +78,26 @@ fn conclusions(outcome: &Outcome) -> Vec<String> {
     vec![format!("{}: from {low} ({least}) to {high} ({most}), {times:.1} times as much", measured.title)]
 }
 
-/// Renders the end of the output: how busy the machine was, which experiments are missing, and the comparison with an older report.
+/// Returns a description of the row by its keys.
+fn label(outcome: &Outcome, row: &Row) -> String {
+    let keys = outcome.columns.iter().filter(|column| column.is_key);
+    let words = keys.filter_map(|column| match (row.get(&column.name), column.unit) {
+        (Value::Text(text), _) if text.is_empty() => None,
+        (Value::Text(text), _) => Some(text.clone()),
+        (Value::Number(bytes), Unit::Bytes) => Some(units::bytes(*bytes as u64)),
+        (Value::Number(number), _) => Some(format!("{number} {}", column.title)),
+        _ => None,
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Renders the end of the output: how busy the machine was, and which experiments are missing.
 #[must_use]
-pub fn render_end(report: &Report, comparison: Option<&Comparison>, width: usize) -> String {
+pub fn render_end(report: &Report, width: usize) -> String {
     let mut page = Page::of_width(width);
     for sentence in load_warning(&report.machine).into_iter().chain(interruption(report)) {
         page.line([]);
         page.sentence(0, WARNING, &sentence);
     }
-    let mut text = page.finish();
-    if let Some(comparison) = comparison {
-        text.push_str(&comparison::render_for_terminal(comparison, width));
-    }
-    text
+    page.finish()
 }

@@ -99,7 +99,6 @@ pub(super) fn figure(number: f64, unit: Unit) -> String {
         Unit::Nanos => units::time(Nanos(number.max(0.0).round() as u64)),
         Unit::Bytes => units::bytes(number.max(0.0) as u64),
         Unit::Ratio => format!("{number:.2}x"),
-        Unit::PerSecond => units::count(number.max(0.0).round() as u64),
         Unit::Count | Unit::Text => number.to_string(),
     }
 }

@@ -37,7 +37,7 @@ mod tests {
     use super::theme::{FONT_SIZE, WIDTH, width_of};
     use super::*;
     use crate::lab::harness::Estimate;
-    use crate::lab::outcome::{Report, Row, Scale, Value, key, measure};
+    use crate::lab::outcome::{Row, Scale, Value, key, measure};
 
     /// Returns an experiment with three sizes. The second value is too noisy to show, and the third is uncertain.
     fn outcome() -> Outcome {
@@ -95,9 +95,14 @@ mod tests {
     #[test]
     fn no_text_of_a_stored_run_overlaps_another_or_leaves_the_plot() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benchmarks/runs/2026-11-22-vm/lab.json");
-        let report: Report = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-        for outcome in &report.experiments {
-            let texts = texts(&svg(outcome).unwrap());
+        let report: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        for experiment in report["experiments"].as_array().unwrap() {
+            // This experiment no longer exists, and its unit neither.
+            if experiment["name"] == "throughput" {
+                continue;
+            }
+            let outcome: Outcome = serde_json::from_value(experiment.clone()).unwrap();
+            let texts = texts(&svg(&outcome).unwrap());
             assert!(texts.len() > 5, "{}", outcome.name);
             for (number, (left, right, baseline, text)) in texts.iter().enumerate() {
                 let what = format!("{}: {text}", outcome.name);
@@ -114,6 +119,5 @@ mod tests {
     fn labels_of_axes_are_short() {
         let labels = [0.0, 100.0, 1_500_000.0, 1e7, 1e9].map(|value| tick(value, Unit::Nanos));
         assert_eq!(labels, ["0", "100 ns", "1.5 ms", "10 ms", "1 s"]);
-        assert_eq!(tick(12_000.0, Unit::PerSecond), "12,000");
     }
 }
