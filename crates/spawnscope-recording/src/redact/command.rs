@@ -13,22 +13,15 @@ use super::urls::add_pair;
 use super::values::{self, is_reference, is_word_like};
 use super::words::{Found, Word};
 
-/// Options that name a user. If a command has one, its `-p` or `-w` is a password.
-static USERS: List = List::new("-u -U --user --username -user -username --login -D -au -xu");
+static USERS: List = List::named("user options");
 /// What the name of an option contains whose value may be `user:X`.
 const USER_OPTIONS: [&str; 7] = ["user", "login", "auth", "cred", "basic", "digest", "ntlm"];
 /// What the name of an option contains that is about a secret, even if the option's value is none.
 const SECRET_PARTS: [&str; 5] = ["pass", "token", "secret", "key", "pwd"];
-/// Options for the password of a user, and for a password or a token after a word such as `login`.
-static PASSWORDS: List = List::new("-p -P -w -W -pw");
-static LOGIN_SECRETS: List = List::new("-p -P -w -W -pw -t -k");
-/// Words after which a password, a token or a key follows.
-static LOGINS: List = List::new(
-    "login auth authorize authorize-account authtoken add-authtoken authenticate signin logon register unlock unseal unwrap",
-);
-/// Words after which a name and its value follow.
-static SETTERS: List =
-    List::new("set setenv set-env set-environment env:set config:set setx config configure modify passwd password");
+static PASSWORDS: List = List::named("password options");
+static LOGIN_SECRETS: List = List::named("login options");
+static LOGINS: List = List::named("logins");
+static SETTERS: List = List::named("setters");
 /// What the name of an option contains whose next two arguments are a name and its value: `--arg`, `--stringparam`.
 const PAIR_OPTIONS: [&str; 10] = ["arg", "param", "var", "set", "define", "env", "prop", "field", "config", "option"];
 

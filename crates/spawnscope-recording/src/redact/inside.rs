@@ -24,17 +24,9 @@ pub(super) enum Kind {
     Text,
 }
 
-/// Names of URL parameters whose values are secret.
-static QUERY_NAMES: List =
-    List::new("sig signature x-amz-signature x-goog-signature sid session sessionid hmac ticket jsessionid phpsessid");
-/// Words at the start of a header's value that say what kind of credentials follows.
-static SCHEMES: List =
-    List::new("bearer basic token digest negotiate apikey ssws geniekey bot oauth splunk key sso-key");
-/// Headers with credentials that do not occur in prose or YAML. Others begin with `X-`.
-static HEADERS: List = List::new(
-    "authorization proxy-authorization cookie set-cookie private-token job-token deploy-token api-key apikey \
-    ocp-apim-subscription-key",
-);
+static QUERY_NAMES: List = List::named("query names");
+static SCHEMES: List = List::named("header schemes");
+static HEADERS: List = List::named("headers");
 
 /// A name, what closes it (`"name"`, `form[name]`, `${name}`), and what separates it from its value.
 static PAIR: LazyLock<Regex> = LazyLock::new(|| {

@@ -1,5 +1,6 @@
-//! Decides which names denote secrets: `API_KEY`, `--db-password`, `authToken`, `pass-phrase`, but not `KEYMAP`, `--max-tokens` or
-//! `--token-file`. A name is split into words at punctuation and changes of case, and the words decide. `values` judges values.
+//! Decides which names denote secrets: `API_KEY`, `--db-password`, `authToken`, `pass-phrase`, but not
+//! `KEYMAP`, `--max-tokens` or `--token-file`. A name is split into words at punctuation and changes of
+//! case, and the words decide. `words.txt` has all lists of words. `values` judges values.
 
 use std::collections::HashSet;
 use std::sync::{LazyLock, OnceLock};
@@ -21,73 +22,18 @@ pub(super) enum Evidence {
     Weak,
 }
 
-/// Words for passwords, alone or at the end of a longer word.
-const PASSWORDS: &str = "password passwords passwd passphrase passwort passcode passwrd pswd pwd pass";
-/// Words that make a name secret.
-static SECRET_WORDS: List = List::new(
-    "pw psk secret token key keys credential credentials cred creds auth cookie bearer jwt mnemonic otp totp \
-    pin puk passkey apikey apitoken authkey userpwd twofactor requirepass masterauth",
-);
-/// Word endings that make a name secret.
-const SECRET_ENDINGS: &str = "secret token apikey accesskey secretkey privatekey authkey masterkey encryptionkey licensekey sharedkey \
-    sessionkey storagekey accountkey clientkey credential credentials cookie bindpw rootpw userpw adminpw psk proxyauth basicauth \
-    httpauth masterauth activationkey subscriptionkey authorization newpin sopin userpin";
-/// Words before `key` that make the key secret.
-static SECRET_KEY_WORDS: List = List::new(
-    "api access secret auth authentication authorization private account encryption encrypt enc decryption \
-    decrypt master license licence app application service client signing deploy deployment storage webhook shared session user admin \
-    subscription integration ingest ingestion activation hmac jwt aes crypto cipher wifi wep wpa preshared psk sas consumer root vault \
-    stripe openai instrumentation write functions function token cookie unseal setup recovery wallet developer personal bot join cluster",
-);
-/// Words before `key` for keys that are not secret.
-static OTHER_KEY_WORDS: List = List::new(
-    "public pub cache sort primary foreign partition hash group order hot host known index unique map row \
-    shortcut object lookup dedup idempotency routing translation config setting registry default recv trusted gpg pgp sign lsign local \
-    send search export import delete edit receive fetch signed range tag label metadata json dict field column merge compose leader \
-    press arrow any meta restore foreignkey sortkey apt rpm repo archive keyboard bind string annotation topology",
-);
-/// Words after a secret word that show that the value only describes the secret.
-static DESCRIBING_WORDS: List = List::new(
-    "file files path paths dir directory folder name names id ids count counts type types kind ttl timeout \
-    expiry expires expiration expire expired age days hours minutes seconds interval len length size sizes limit limits max min num url \
-    uri endpoint host hostname port format algorithm algorithms alg algo cipher ciphers bits bit usage policy policies rotation header \
-    headers prefix suffix field fields param stdin prompt env var variable fd command cmd program script helper provider providers ring \
-    map mapping maps board boards alias arn ref reference method methods mode mech mechanism mechanisms scheme realm user username users \
-    issuer scope scopes audience store manager service backend server db database location source version versions checking check \
-    verification verify validation validator valid strength complexity history required require enabled disabled enable disable only \
-    through thru generator generate rounds iterations cost hint help reset recovery change expiring minlen maxlen class classes ratio \
-    retries retry attempts lock unlock agent authority authentication authentications exchange spec share index column pattern regex \
-    template budget cache in out output input filename basename warn logfile plugin args cert ca flags cflags filenames error errors jar \
-    domain domains schema engine status state grip servers",
-);
-/// Words at the start of an option that has no secret as its next argument, or that acts on a stored secret.
-static SWITCHES: List = List::new(
-    "no ask prompt require required requires disable enable skip with without has is allow show print list export \
-    import delete remove recv receive send edit generate gen create verify check max min num count public pub quick search ignore hide \
-    force want copy stdin",
-);
-/// Words after a secret word that only say which secret it is, or complete the word: `DB_PASS_PROD`, `SECRET_KEY_BASE`, `--pass-phrase`.
-static NEUTRAL: List = List::new(
-    "prod production dev development staging stage test testing qa live local ci root admin db new old value string \
-    text material plain plaintext raw base hash encrypted hashed b current default primary secondary backup main rw ro phrase word code wd",
-);
-/// Words before `pass` that show that it is not a password, as in `first-pass` and `compass`.
-static NO_PASS_WORDS: List = List::new(
-    "first second third multi one two single render all low high band fast over under by com tres encom sur sub \
-    num n max last boarding opt",
-);
-/// Words before `token` for tokens of a parser, a language model or a paged list.
-static NO_TOKEN_WORDS: List = List::new(
-    "end start eos bos pad unk sep cls stop begin next page starting continuation max min num n last first per \
-    prompt image special client_request",
-);
-/// Words before `pin` that make the pin secret.
-static PIN_WORDS: List = List::new("so user card sim unlock new old default set login token device");
-/// HTTP headers that contain credentials although no word of their names is secret.
-static SECRET_HEADERS: List = List::new(
-    "authorization proxy-authorization cookie set-cookie x-amz-security-token x-api x-session x-session-id \
-    x-csrf x-xsrf",
-);
+static PASSWORDS: List = List::named("passwords");
+static SECRET_WORDS: List = List::named("secret words");
+static SECRET_ENDINGS: List = List::named("secret endings");
+static SECRET_KEY_WORDS: List = List::named("before secret keys");
+static OTHER_KEY_WORDS: List = List::named("before other keys");
+static DESCRIBING_WORDS: List = List::named("describing");
+static SWITCHES: List = List::named("switches");
+static NEUTRAL: List = List::named("neutral");
+static NO_PASS_WORDS: List = List::named("before no pass");
+static NO_TOKEN_WORDS: List = List::named("before no token");
+static PIN_WORDS: List = List::named("before pins");
+static SECRET_HEADERS: List = List::named("secret headers");
 /// The beginnings of all secret words. This test is faster than splitting a name into words, and excludes most names.
 static STEMS: LazyLock<Regex> = LazyLock::new(|| {
     compile("(?i:pas|pw|psk|psw|pin|puk|secret|token|key|cred|auth|cookie|bearer|jwt|otp|mnemonic|requirepa|twofa)")
@@ -95,22 +41,41 @@ static STEMS: LazyLock<Regex> = LazyLock::new(|| {
 /// Only this many bytes at the end of a name are judged.
 pub(super) const MAX_NAME_BYTES: usize = 64;
 
-/// A list of words in lower case, which are separated by spaces.
+/// A list of `words.txt`, in lower case.
 pub(super) struct List {
-    text: &'static str,
+    name: &'static str,
     words: OnceLock<HashSet<&'static [u8]>>,
 }
 
 impl List {
-    pub(super) const fn new(text: &'static str) -> List {
-        List { text, words: OnceLock::new() }
+    pub(super) const fn named(name: &'static str) -> List {
+        List { name, words: OnceLock::new() }
+    }
+
+    fn words(&self) -> &HashSet<&'static [u8]> {
+        self.words.get_or_init(|| {
+            let mut lines = include_str!("words.txt").lines();
+            let first = lines.find_map(|line| line.strip_prefix(self.name)?.strip_prefix(": "));
+            let more = lines.take_while(|line| line.starts_with(' '));
+            first.into_iter().chain(more).flat_map(str::split_ascii_whitespace).map(str::as_bytes).collect()
+        })
     }
 
     /// Whether a word is in the list, regardless of case.
     pub(super) fn has(&self, word: &[u8]) -> bool {
-        let words = self.words.get_or_init(|| self.text.split_ascii_whitespace().map(str::as_bytes).collect());
+        let words = self.words();
         words.contains(word)
             || word.iter().any(u8::is_ascii_uppercase) && words.contains(&word.to_ascii_lowercase()[..])
+    }
+
+    /// Whether a text begins with a word of the list.
+    pub(super) fn begins(&self, text: &[u8]) -> bool {
+        self.words().iter().any(|word| text.starts_with(word))
+    }
+
+    /// Returns a word of the list with which a text ends.
+    pub(super) fn ending(&self, text: &[u8]) -> Option<&'static [u8]> {
+        self.words().iter().copied().find(|word| text.ends_with(word))
     }
 }
 
@@ -175,7 +140,7 @@ pub(super) fn judge(name: &[u8]) -> Option<Evidence> {
         b"pin" => is_after(&PIN_WORDS).then_some(Evidence::Password),
         b"auth" | b"cred" | b"creds" | b"credential" | b"credentials" => is_bare.then_some(Evidence::Login),
         b"cookie" | b"otp" | b"totp" | b"bearer" => is_bare.then_some(Evidence::Secret),
-        word if is_among(word, PASSWORDS) || is_glued_password(word) => Some(Evidence::Password),
+        word if PASSWORDS.has(word) || is_glued_password(word) => Some(Evidence::Password),
         word if word.ends_with(b"auth") => Some(Evidence::Login),
         _ => Some(Evidence::Secret),
     }
@@ -202,16 +167,12 @@ pub(super) fn judge_flag(name: &[u8]) -> Option<Evidence> {
 }
 
 fn is_secret_word(word: &[u8]) -> bool {
-    SECRET_WORDS.has(word)
-        || is_among(word, PASSWORDS)
-        || SECRET_ENDINGS.split_ascii_whitespace().any(|ending| word.ends_with(ending.as_bytes()))
-        || is_glued_password(word)
+    SECRET_WORDS.has(word) || PASSWORDS.has(word) || SECRET_ENDINGS.ending(word).is_some() || is_glued_password(word)
 }
 
 /// Whether a word consists of joined words, the last of which is a password: `dbpassword`.
 fn is_glued_password(word: &[u8]) -> bool {
-    let mut endings = PASSWORDS.split(' ').map(str::as_bytes);
-    match endings.find(|ending| word.len() > ending.len() + 1 && word.ends_with(ending)) {
+    match PASSWORDS.ending(word).filter(|ending| word.len() > ending.len() + 1) {
         Some(b"pass") => !NO_PASS_WORDS.has(&word[..word.len() - b"pass".len()]),
         found => found.is_some() && word != b"oldpwd",
     }

@@ -230,24 +230,6 @@ fn ends_word(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<Vec<String>> {
-        let script = parse(text.as_bytes());
-        script
-            .commands
-            .iter()
-            .map(|command| command.words.iter().map(|word| String::from_utf8_lossy(&word.text).into_owned()).collect())
-            .collect()
-    }
-
-    #[test]
-    fn a_text_is_split_into_commands_and_words_as_by_a_shell() {
-        assert_eq!(words("a 'b c' \"d\\\"e\" f\\ g"), [["a", "b c", "d\"e", "f g"]]);
-        assert_eq!(words("a 2>/dev/null b&& c;d # e"), [vec!["a", "b"], vec!["c"], vec!["d"]]);
-        assert_eq!(words("a $(b c) `d e`"), [["a", "$(b c)", "`d e`"]]);
-        assert_eq!(words("x=$'a\\'b' \"$(c \"d\")\""), [["x=a'b", "$(c \"d\")"]]);
-        assert_eq!(words("a <<< b c"), [["a", "c"]]);
-    }
-
     #[test]
     fn here_documents_are_not_commands() {
         let text = "cat <<-'END' >x; b\nu:X\n\tEND\nc";
@@ -265,15 +247,5 @@ mod tests {
         assert_eq!(word.outer(1..4), 4..7, "without the quotes");
         assert_eq!(word.outer(5..6), 9..11, "with the backslash");
         assert_eq!(word.outer(2..2), 5..5);
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn any_text_can_be_parsed(text in "[a'\"\\\\$(){}<>|&;`# \n]{0,40}") {
-            let script = parse(text.as_bytes());
-            for word in script.commands.iter().flat_map(|command| &command.words) {
-                proptest::prop_assert!(word.outer(0..word.text.len()).end <= text.len());
-            }
-        }
     }
 }

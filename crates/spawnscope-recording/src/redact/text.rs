@@ -163,8 +163,11 @@ pub(super) fn resolve(text: &[u8], commands: &[Command<'_>], found: &mut Found) 
                     commands.iter().filter(|command| command.words.first().is_some_and(|word| &*word.text == function));
                 calls.for_each(|call| mark_parameters(&call.words, std::slice::from_ref(&name), found));
             }
-            let sets = commands.iter().filter(|command| matches!(&command.words[..], [set, dashes, ..] if &*set.text == b"set" && &*dashes.text == b"--"));
-            sets.for_each(|set| mark_parameters(&set.words[1..], std::slice::from_ref(&name), found));
+            for command in commands {
+                if matches!(&command.words[..], [set, dashes, ..] if &*set.text == b"set" && &*dashes.text == b"--") {
+                    mark_parameters(&command.words[1..], std::slice::from_ref(&name), found);
+                }
+            }
         }
     }
 }
@@ -204,24 +207,17 @@ fn find_values(name: &[u8], command: &Command<'_>, found: &mut Found) {
             found.mark_word(Evidence::Password, value, 0..value.text.len());
         }
     }
-    match &words[..] {
+    let values = match &words[..] {
         [first, variable, keyword, values @ ..]
             if &*first.text == b"for" && &*variable.text == name && &*keyword.text == b"in" =>
         {
-            values.iter().for_each(|value| {
-                found.mark_word(Evidence::Password, value, 0..value.text.len());
-            });
+            values
         }
-        [first, _, values @ ..] if &*first.text == b"printf" && name == b"%s" => {
-            values.iter().for_each(|value| {
-                found.mark_word(Evidence::Password, value, 0..value.text.len());
-            });
-        }
-        [first, ..] if &*first.text == b"read" && words.iter().any(|word| &*word.text == name) => {
-            command.here_words.iter().for_each(|value| {
-                found.mark_word(Evidence::Password, value, 0..value.text.len());
-            });
-        }
-        _ => {}
+        [first, _, values @ ..] if &*first.text == b"printf" && name == b"%s" => values,
+        [first, ..] if &*first.text == b"read" && words.iter().any(|word| &*word.text == name) => &command.here_words,
+        _ => return,
+    };
+    for value in values {
+        found.mark_word(Evidence::Password, value, 0..value.text.len());
     }
 }

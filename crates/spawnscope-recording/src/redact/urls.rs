@@ -10,17 +10,11 @@ use super::names::List;
 use super::values::{is_plain, is_reference};
 use super::words::Found;
 
-/// Placeholders for a password. The user is then the token.
-static NO_PASSWORDS: List = List::new("x-oauth-basic x-oauth-token x api_token unused");
-/// Schemes of URLs in which a user without a password is often a token.
-static TOKEN_SCHEMES: List = List::new("http https git+https git+http svn+https hg+https pip+https dav davs wss");
-/// Users without a password that are not tokens.
-static USERS: List = List::new("git hg svn anonymous root admin user oauth2");
-/// Words before a mail address, phone number or role, which are not a user with a password.
-static NO_USERS: List =
-    List::new("mailto acct sip sips xmpp from to cc bcc reply-to email mail upn serviceaccount domain principal");
-/// Words that are a user only if a port follows.
-static UNLIKELY_USERS: List = List::new("user group member assignee author committer owner reviewer deleted");
+static NO_PASSWORDS: List = List::named("no passwords");
+static TOKEN_SCHEMES: List = List::named("token schemes");
+static USERS: List = List::named("plain users");
+static NO_USERS: List = List::named("no users");
+static UNLIKELY_USERS: List = List::named("unlikely users");
 
 /// A scheme, and the rest of the address.
 static URL: LazyLock<Regex> = LazyLock::new(|| compile(r#"([A-Za-z0-9+.\-]*):/(/?)([^\s"'`<>\\]*)"#));

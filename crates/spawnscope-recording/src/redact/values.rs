@@ -5,27 +5,11 @@ use std::ops::Range;
 
 use super::names::{Evidence, List};
 
-/// Values that are not secrets, although they stand in the place of one.
-static PLACEHOLDERS: List = List::new(
-    "*** true false yes no on off none null nil auto stdin prompt ask default keyring random int always never env \
-    file enabled disabled",
-);
-/// Prefixes of values that refer to a secret in a file, a variable or a store.
-const REFERENCE_PREFIXES: &str = "env: file: fd: @ op:// vault: vault:// secret:// keyring: prompt: awssm: awsssm: ref+ arn: id= type= \
-    src= source= env= cmd: {{ %(";
-/// Suffixes of files that may contain keys and passwords.
-const SUFFIXES: &str = ".pem .key .crt .cer .p12 .pfx .jks .json .txt .pub .gpg .asc .yaml .yml .env .ini .conf .cfg .keystore .kdb .kdbx \
-    .ppk .py .sh .rb .js .ts .go .c .h .xml .csv .log .lst";
-/// Authentication schemes and methods. As the value of a secret name (`--auth=basic`), these words are not secret.
-pub(super) static SCHEMES: List = List::new(
-    "basic digest none ntlm kerberos negotiate oauth oauth2 token bearer ldap pam plain login md5 iam key \
-    password sspi gssapi trust peer required optional any anyauth x509 publickey cookie scram-sha-256 scram-sha-1 cram-md5 anonymous jwt \
-    saml mtls tls cert certificate aws gcp azure kubernetes github approle userpass local file env stdin prompt default keyring secret \
-    legacy web",
-);
-/// Words with digits that are not keys.
-static WORDS_WITH_DIGITS: List =
-    List::new("ed25519 rsa2048 rsa4096 sha256 sha512 aes256 aes128 curve25519 x86_64 aarch64 manylinux2014 python3");
+static PLACEHOLDERS: List = List::named("placeholders");
+static REFERENCE_PREFIXES: List = List::named("reference prefixes");
+static SUFFIXES: List = List::named("suffixes");
+pub(super) static SCHEMES: List = List::named("schemes");
+static WORDS_WITH_DIGITS: List = List::named("words with digits");
 /// Prefix of a literal secret for OpenSSL and for programs that have adopted its syntax.
 const LITERAL: &[u8] = b"pass:";
 /// Minimum length of a value, or of a part of it, that looks like a key.
@@ -56,7 +40,7 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
         || digits.len() <= 3 && digits.iter().all(u8::is_ascii_digit)
         || is_reference(value)
         || value.ends_with(b":latest")
-        || REFERENCE_PREFIXES.split_ascii_whitespace().any(|prefix| value.starts_with(prefix.as_bytes()))
+        || REFERENCE_PREFIXES.begins(value)
 }
 
 /// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the secret.
@@ -157,8 +141,7 @@ fn is_path(value: &[u8]) -> bool {
     if value.first() == Some(&b'/') {
         return value.len() < 24 || !is_mixed(value) || value.iter().any(|byte| matches!(byte, b'.' | b'-'));
     }
-    SUFFIXES.split_ascii_whitespace().any(|suffix| value.len() > suffix.len() && value.ends_with(suffix.as_bytes()))
-        || value.starts_with(b"id_")
+    SUFFIXES.ending(value).is_some_and(|suffix| suffix.len() < value.len()) || value.starts_with(b"id_")
 }
 
 /// Whether a value contains lower-case letters, upper-case letters and digits.
@@ -195,33 +178,4 @@ pub(super) fn is_key_by_entropy(word: &[u8]) -> bool {
         && word.iter().filter(|byte| byte.is_ascii_digit()).count() >= MIN_DIGITS
         && changes * 5 >= word.len() * 2
         && !word.starts_with(b"_")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn references_contain_no_secret_but_their_defaults_may() {
-        for reference in ["$TOKEN", "${TOKEN}", "$(cat file)", "`cat file`", "$USER:$PASS", "${a[1]}", "%TOKEN%"] {
-            assert!(is_reference(reference.as_bytes()), "{reference}");
-        }
-        for literal in ["", "token", "${TOKEN:-hunter2}", "$TOKEN-x", "x$TOKEN", "$", "%%", "$("] {
-            assert!(!is_reference(literal.as_bytes()), "{literal}");
-        }
-    }
-
-    #[test]
-    fn a_key_is_distinguished_from_a_path_and_a_word() {
-        for path in ["/etc/ssl/key", "./key", "~/.ssh/id", "server.key", "id_rsa", "$HOME/key"] {
-            assert_eq!(secret_part(Evidence::Secret, path.as_bytes()), None, "{path}");
-        }
-        for word in ["name", "2,3", "v1-linux-amd64", "ed25519", "photo2020.jpg", "{\"id\": 1}"] {
-            assert_eq!(secret_part(Evidence::Weak, word.as_bytes()), None, "{word}");
-        }
-        for key in ["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "/JalrXUtnFEMI/K7MDENG/bPxRf", "hunter22"] {
-            assert_eq!(secret_part(Evidence::Secret, key.as_bytes()), Some(0..key.len()), "{key}");
-        }
-        assert_eq!(secret_part(Evidence::Password, b"pass:hunter2"), Some(5..12));
-    }
 }
