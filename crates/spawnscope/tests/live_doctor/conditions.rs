@@ -23,20 +23,6 @@ fn seccomp_filters_of_this_process_are_counted() {
 }
 
 #[apply(live_test)]
-#[needs(MountNs)]
-fn an_invalid_loader_cache_is_a_problem() {
-    let damaged = "echo nothing >\"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache";
-    examine_after(damaged, "loader-cache").expect("problem", &["/etc/ld.so.cache is not a cache", "ldconfig"]);
-    let private =
-        "cp /etc/ld.so.cache \"$1/cache\"; chmod 600 \"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache";
-    examine_after(private, "loader-cache").expect("problem", &["cannot be read by all users"]);
-    let missing = "cp -a /etc \"$1/etc\"; rm \"$1/etc/ld.so.cache\"; mount --bind \"$1/etc\" /etc";
-    let words = ["/etc/ld.so.cache is missing", "ldconfig", "`true` takes"];
-    examine_after(missing, "loader-cache").expect("problem", &words);
-    examine_after("true", "loader-cache").expect_silence();
-}
-
-#[apply(live_test)]
 #[needs(Cc)]
 fn a_library_that_is_preloaded_is_timed() {
     let library = format!("LD_PRELOAD={}", path("libfirst.so").display());
@@ -126,14 +112,6 @@ fn without_privilege_the_doctor_lists_unseen_checks() {
     let examination = Examination::from_output(&run(&mut command));
     examination.expect("note", &["cannot be entered by this user: /tmp"]);
     assert_contains(&examination.unseen(), ["only root can read"]);
-}
-
-#[apply(live_test)]
-fn dead_path_directories_are_reported_and_a_short_path_is_not() {
-    let dead = ["env", "PATH=/gone/1:/gone/2:/usr/bin:/usr/local/bin"];
-    examine(dead, "search-path").expect("note", &["2 of 4 directories", "/gone/1, /gone/2"]);
-    let short = ["env", "PATH=/usr/bin"];
-    examine(short, "search-path").expect_silence();
 }
 
 #[apply(live_test)]

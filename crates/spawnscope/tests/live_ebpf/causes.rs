@@ -1,7 +1,9 @@
-//! Causes, on real recordings: the parts of the critical path sum to the wall, and the replay reproduces the wall.
+//! Causes, on real recordings: the parts of the critical path sum to the wall, the replay reproduces the
+//! wall, and clean work gets no advice. Each cause that gets advice is a pair of `tests/fixes`, and each
+//! rule is tested on hand-written events.
 
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::recording::report;
+use crate::support::recording::{advice, report};
 use crate::support::run::Record;
 use crate::support::{apply, live_test};
 
@@ -51,4 +53,27 @@ fn a_sleep_on_the_critical_path_is_a_timer() {
         let slept = timer["ns"].as_i64().expect("nanoseconds");
         ok_if((300_000_000..310_000_000).contains(&slept), || format!("{slept}"))
     });
+}
+
+/// The load of other processes may look like a habit of the script or a problem of the system, so there
+/// are three attempts.
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn clean_work_gets_no_advice() {
+    let scripts = [
+        "head -c 100000000 /dev/zero | cat | wc -c",
+        "sleep 0.3",
+        "cd $(mktemp -d) && for i in {1..400}; do echo \"int f$i(int x) { return x * $i; }\"; done >a.c && cc -O1 -c a.c && rm -r $PWD",
+        "for i in $(seq $(nproc)); do (for ((n = 0; n < 40000; n++)); do :; done) & done; wait",
+        "seq 200000 | sort -n | tail -n1",
+        "perl -e 'my $x = 0; $x += $_ for 1..3000000'",
+    ];
+    for script in scripts {
+        best_of_three(|| {
+            let record = Record::new();
+            record.run(["bash", "-c", script]).expect_code(0);
+            let findings = advice(&record.file());
+            ok_if(findings.is_empty(), || format!("{script}: {findings:?}"))
+        });
+    }
 }

@@ -5,8 +5,6 @@
 mod support;
 
 mod advice_patch;
-mod advice_scripts;
-mod advice_system;
 mod arguments;
 mod attacks;
 mod bash_lines;

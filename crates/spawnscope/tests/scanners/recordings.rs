@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::scanned_directory::{SCANNERS, ScannedDirectory};
-use crate::support::recording::{self, advice_of_rule, read};
+use crate::support::recording::{self, read};
 use crate::support::run::Record;
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
@@ -76,4 +76,9 @@ fn a_build_outside_of_the_scanned_directory_reports_no_scanner() {
         let (_, printed) = advice(&scanned, &elsewhere.path().display().to_string());
         assert_eq!(advice_of_rule(&printed, "scanner"), None, "{scanner}");
     }
+}
+
+/// Returns the first advice of a rule.
+fn advice_of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
+    findings.iter().find(|advice| advice["rule"] == rule)
 }

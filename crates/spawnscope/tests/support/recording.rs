@@ -27,11 +27,6 @@ pub fn advice(file: &Path) -> Vec<Value> {
     advice["advice"].as_array().expect("an array").clone()
 }
 
-/// Returns the first advice of a rule.
-pub fn advice_of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
-    findings.iter().find(|advice| advice["rule"] == rule)
-}
-
 /// Returns the row of a command in a report.
 #[track_caller]
 pub fn row_of<'r>(report: &'r Value, command: &str) -> &'r Value {

@@ -26,7 +26,6 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("long_setup", "long_setup.c", ""),
     ("long_exec", "long_exec.c", ""),
     ("long_teardown", "long_teardown.c", ""),
-    ("many_mappings", "many_mappings.c", ""),
     ("long_reap", "long_reap.c", ""),
     ("load_base", "slow_to_load.c", "-DLOAD_MS=0 -Wl,-z,now"),
     ("load_long", "slow_to_load.c", "-DLOAD_MS=30 -Wl,-z,now"),
