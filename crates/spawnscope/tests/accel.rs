@@ -1,7 +1,5 @@
 //! Runs `spawnscope accel` as a user does: with the preload library in the directory of the program.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,18 +1,12 @@
 //! Runs the steps of the GitHub action in `action/` as GitHub does, with its environment files, on recordings of a script before and after
 //! a fix. A `spawnscope` in PATH replaces `record`, which needs privileges that tests lack.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[expect(dead_code, reason = "shared with tests that use the rest")]
-#[path = "support/stored.rs"]
-mod stored;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use stored::{AFTER, BEFORE, create_recording};
+use crate::stored::{AFTER, BEFORE, create_recording};
 
 const ACTION: &str = include_str!("../../../action/action.yml");
 

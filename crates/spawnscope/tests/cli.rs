@@ -1,8 +1,6 @@
 //! The command line without a collector: help, man pages, completions, usage errors, and reading valid and invalid recordings. Needs no
 //! privilege. SNAPSHOTS=overwrite updates the expected output.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 #[path = "cli/completions.rs"]
 mod completions;
 #[path = "cli/html.rs"]
@@ -11,12 +9,6 @@ mod html;
 mod labels;
 #[path = "cli/standard_input.rs"]
 mod standard_input;
-#[expect(dead_code, reason = "shared with tests that use the rest")]
-#[path = "support/stored.rs"]
-mod stored;
-#[expect(dead_code, reason = "shared with tests that use the rest")]
-#[path = "support/texts.rs"]
-mod texts;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -24,8 +16,8 @@ use std::process::{Command, Output};
 use rusqlite::Connection;
 use snapbox::{Data, assert_data_eq};
 
-use stored::{TWO_LAUNCHES, create_recording, execute};
-use texts::assert_contains;
+use crate::stored::{TWO_LAUNCHES, create_recording, execute};
+use crate::texts::assert_contains;
 
 /// The verbs that read a recording, with the options that they require.
 const READERS: [&[&str]; 8] = [

@@ -1,22 +1,14 @@
 //! `diff` and `check` on recordings of a script before and after it was fixed: the slow one runs `dirname` and `mv` for each of ten files,
 //! the fixed one `mv` for each of two directories. The recordings are tests/recordings/relocate_*.sql.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[expect(dead_code, reason = "shared with tests that use the rest")]
-#[path = "support/stored.rs"]
-mod stored;
-#[path = "support/texts.rs"]
-mod texts;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use stored::{AFTER, BEFORE, create_recording};
-use texts::{assert_contains, unwrapped};
+use crate::stored::{AFTER, BEFORE, create_recording};
+use crate::texts::{assert_contains, unwrapped};
 
 /// A directory with both recordings, in which the program runs.
 struct Directory(tempfile::TempDir);

@@ -1,10 +1,5 @@
 //! The doctor's output for a machine with several problems, and for a healthy one. SNAPSHOTS=overwrite updates the snapshots.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
-#[path = "support/attempts.rs"]
-mod attempts;
 #[expect(dead_code, reason = "shared with the tests of spawnscope-doctor, which use the rest")]
 #[path = "../../spawnscope-doctor/tests/doctor/tree.rs"]
 mod tree;

@@ -1,12 +1,6 @@
 //! `export --format otlp` on recordings: the trace has every launch, and other programs can read it. The protobuf is decoded with the
 //! messages of opentelemetry-proto.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[expect(dead_code, reason = "shared with tests that use the rest")]
-#[path = "support/stored.rs"]
-mod stored;
-
 use std::collections::{BTreeSet, HashMap};
 use std::process::Command;
 
@@ -16,7 +10,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::Value;
 
-use stored::{BEFORE, create_recording};
+use crate::stored::{BEFORE, create_recording};
 
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

@@ -1,12 +1,8 @@
 //! The harness of the live tests itself: how many attempts a measurement has.
 
-#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
-#[path = "support/attempts.rs"]
-mod attempts;
-
 use std::panic::catch_unwind;
 
-use attempts::{best_of_three, ok_if, with_growing_lengths};
+use crate::attempts::{best_of_three, ok_if, with_growing_lengths};
 
 #[test]
 fn the_third_attempt_is_the_last() {

@@ -1,7 +1,5 @@
 //! Checks which files `make install` creates, and that `make uninstall` removes exactly those. Needs make; installs into temporary directories.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

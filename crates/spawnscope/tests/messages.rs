@@ -1,19 +1,13 @@
 //! Checks standard error: it contains no control characters and no secrets, whatever it quotes (file names, arguments, a database or a
 //! report from elsewhere). If standard output cannot be written, an error is reported; spawnscope never panics.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[expect(dead_code, reason = "shared with tests that use the rest")]
-#[path = "support/stored.rs"]
-mod stored;
-
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use stored::{TWO_LAUNCHES, create_recording, execute};
+use crate::stored::{TWO_LAUNCHES, create_recording, execute};
 
 /// Clears the screen, sets the title, reorders text, and imitates one of our lines.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}\r\nspawnscope: all is well";

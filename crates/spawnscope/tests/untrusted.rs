@@ -1,19 +1,13 @@
 //! Recordings that are made to harm their readers: each verb ends soon, within bounded memory, and reports what is wrong. Needs no privilege.
 //! The tests of the reader in spawnscope-recording cover every case that it refuses.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-#[expect(dead_code, reason = "shared with tests that use the rest")]
-#[path = "support/stored.rs"]
-mod stored;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use stored::{TWO_LAUNCHES, create_recording, execute};
+use crate::stored::{TWO_LAUNCHES, create_recording, execute};
 
 /// The verbs that read one recording. `diff` and `check`, which compare several, open them in the same way.
 const READERS: [&[&str]; 10] = [

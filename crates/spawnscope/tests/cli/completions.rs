@@ -1,7 +1,7 @@
 //! Shell completions.
 
-use super::texts::assert_contains;
 use super::{failure, stdout};
+use crate::texts::assert_contains;
 
 #[test]
 fn completions_offer_every_verb_of_the_help_but_no_hidden_one() {

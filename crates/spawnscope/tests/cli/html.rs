@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::texts::assert_contains;
 use super::{SampleRecording, failure, stdout};
+use crate::texts::assert_contains;
 
 fn html_in(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));

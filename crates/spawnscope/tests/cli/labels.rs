@@ -1,6 +1,6 @@
 //! Labels: which ones `record` refuses, and how reports show those of a recording.
 
-use crate::{SampleRecording, failure, stdout};
+use super::{SampleRecording, failure, stdout};
 
 #[test]
 fn a_bad_label_is_refused_before_the_command_starts() {

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use super::texts::assert_contains;
 use super::{SampleRecording, stdout};
+use crate::texts::assert_contains;
 
 const VERBS: [&[&str]; 9] = [
     &["report"],
