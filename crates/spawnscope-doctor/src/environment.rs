@@ -1,5 +1,5 @@
-//! Detects whether this process runs in a container, in a virtual machine, in WSL or on gVisor. The doctor does not advise changes that are
-//! impossible from inside.
+//! Detects whether this process runs in a container, in a virtual machine, in WSL or on gVisor. The
+//! doctor does not advise changes that are impossible from inside.
 
 use super::machine::Machine;
 
@@ -28,12 +28,13 @@ impl Environment {
         }
     }
 
-    /// Returns a sentence about what surrounds this process; `None` on bare metal. It explains times, but is not a finding, since nothing
-    /// inside can change it.
+    /// Returns a sentence about what surrounds this process; `None` on bare metal. It explains
+    /// times, but is not a finding, since nothing inside can change it.
     #[must_use]
     pub fn description(&self) -> Option<String> {
         let container = self.container.as_ref().map(|kind| format!("a container ({kind})"));
-        // The CPU flags in gVisor are those of the host, so they would show the hypervisor below the host.
+        // The CPU flags in gVisor are those of the host, so they would show the hypervisor below
+        // the host.
         let hypervisor = self.hypervisor.as_ref().filter(|_| !self.is_gvisor);
         let hypervisor = hypervisor.map(|name| format!("a virtual machine ({name})"));
         let parts: Vec<String> = container.into_iter().chain(hypervisor).collect();
@@ -56,7 +57,8 @@ impl Environment {
 
 fn is_gvisor(machine: &Machine) -> bool {
     let version = machine.text("/proc/version").unwrap_or_default();
-    // gVisor claims to be a Linux kernel with a fixed build date. Newer versions add their name to the release.
+    // gVisor claims to be a Linux kernel with a fixed build date. Newer versions add their name to
+    // the release.
     version.contains("-gvisor") || version.contains("#1 SMP Sun Jan 10 15:06:54 PST 2016")
 }
 
@@ -69,18 +71,21 @@ fn wsl(machine: &Machine) -> Option<u8> {
     }
 }
 
-/// The links of the initial pid, uts and ipc namespaces. Each container has its own namespace of at least one of these types.
+/// The links of the initial pid, uts and ipc namespaces. Each container has its own namespace of at
+/// least one of these types.
 const INITIAL_NAMESPACES: [(&str, &str); 3] =
     [("pid", "pid:[4026531836]"), ("uts", "uts:[4026531838]"), ("ipc", "ipc:[4026531839]")];
 
-/// Returns whether this process is in the initial pid namespace. A test machine without namespaces counts as being in it.
+/// Returns whether this process is in the initial pid namespace. A test machine without namespaces
+/// counts as being in it.
 pub(super) fn is_in_initial_pid_namespace(machine: &Machine) -> bool {
     let (kind, initial) = INITIAL_NAMESPACES[0];
     machine.link(format!("/proc/self/ns/{kind}")).is_none_or(|link| link.as_os_str() == initial)
 }
 
-/// Returns whether this process is in the initial namespaces, and thus not in a container. There may be traces of a container nevertheless,
-/// since the image of a virtual machine may be built from a container image.
+/// Returns whether this process is in the initial namespaces, and thus not in a container. There
+/// may be traces of a container nevertheless, since the image of a virtual machine may be built
+/// from a container image.
 fn is_in_initial_namespaces(machine: &Machine) -> bool {
     INITIAL_NAMESPACES.iter().all(|(kind, initial)| {
         machine.link(format!("/proc/self/ns/{kind}")).is_some_and(|link| link.as_os_str() == *initial)
@@ -91,7 +96,8 @@ fn container(machine: &Machine) -> Option<String> {
     if is_in_initial_namespaces(machine) {
         return None;
     }
-    // Container managers set this variable for process 1. Only the user of process 1 and root can read it.
+    // Container managers set this variable for process 1. Only the user of process 1 and root can
+    // read it.
     let manager = machine.text("/proc/1/environ").and_then(|environment| {
         let mut variables = environment.split('\0');
         variables.find_map(|variable| Some(variable.strip_prefix("container=")?.to_owned()))

@@ -1,4 +1,5 @@
-//! The findings of a check, each with evidence, effect and fix, and a list of what the check could not examine.
+//! The findings of a check, each with evidence, effect and fix, and a list of what the check could
+//! not examine.
 
 use super::checks::Check;
 use spawnscope_data::event::Nanos;
@@ -85,7 +86,8 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// The time that the finding costs; unknown if it cannot be measured here.
     pub effect: Option<Effect>,
-    /// What can be done: sentences, and commands to type. Lines with commands begin with two spaces.
+    /// What can be done: sentences, and commands to type. Lines with commands begin with two
+    /// spaces.
     pub fix: Vec<String>,
     /// What the fix costs, or which problem remains.
     pub fix_cost: String,

@@ -1,6 +1,7 @@
-//! The doctor: looks for causes of slow launches on this machine. It first takes all measurements, with nothing else running (`measure`).
-//! Each check (`checks`, one file each) then examines the machine, the measurements, and the environment of the process (`environment`).
-//! Nothing here prints or changes anything: applying a fix is the user's decision.
+//! The doctor: looks for causes of slow launches on this machine. It first takes all measurements,
+//! with nothing else running (`measure`). Each check (`checks`, one file each) then examines the
+//! machine, the measurements, and the environment of the process (`environment`). Nothing here
+//! prints or changes anything: applying a fix is the user's decision.
 
 pub mod checks;
 pub mod environment;
@@ -59,7 +60,8 @@ pub struct Diagnosis {
 pub struct Load {
     /// The average number of runnable or uninterruptible threads over the last minute.
     pub average: f64,
-    /// The number of CPUs of the whole machine, because the load average covers the whole machine. A container may be allowed fewer.
+    /// The number of CPUs of the whole machine, because the load average covers the whole machine.
+    /// A container may be allowed fewer.
     pub cpus: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The machine that is examined: the root directory below which files such as /proc/meminfo are read, the environment variables, and the
-//! working directory. In tests, all of these are made up.
+//! The machine that is examined: the root directory below which files such as /proc/meminfo are
+//! read, the environment variables, and the working directory. In tests, all of these are made up.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,8 @@ use rustix::fs::Access;
 use super::mounts;
 use spawnscope_system::held::Identity;
 
-/// At most this much of a file is read. The files that checks need are smaller, but some files of /proc are endless.
+/// At most this much of a file is read. The files that checks need are smaller, but some files of
+/// /proc are endless.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A machine, real or made up by a test.
@@ -28,12 +29,14 @@ pub struct Machine {
     is_privileged: bool,
     /// The user that programs are started as; `None` for the doctor's own user.
     user: Option<Identity>,
-    /// Directories that did not answer, or that were not tried. They are never accessed, and count as missing.
+    /// Directories that did not answer, or that were not tried. They are never accessed, and count
+    /// as missing.
     left_out: HashSet<PathBuf>,
 }
 
 impl Machine {
-    /// Returns the real machine. If `user` is given, programs are started as that user, with the environment variables of `user`.
+    /// Returns the real machine. If `user` is given, programs are started as that user, with the
+    /// environment variables of `user`.
     ///
     /// # Errors
     /// If the working directory no longer exists.
@@ -50,7 +53,8 @@ impl Machine {
         })
     }
 
-    /// Returns a machine whose files are below `root`, with an empty environment, examined without privilege.
+    /// Returns a machine whose files are below `root`, with an empty environment, examined without
+    /// privilege.
     #[must_use]
     pub fn with_root(root: impl Into<PathBuf>) -> Machine {
         Machine {
@@ -104,7 +108,8 @@ impl Machine {
         &self.directory
     }
 
-    /// Returns whether the doctor runs as root, and so can see the files and processes of other users.
+    /// Returns whether the doctor runs as root, and so can see the files and processes of other
+    /// users.
     #[must_use]
     pub fn is_privileged(&self) -> bool {
         self.is_privileged
@@ -116,7 +121,8 @@ impl Machine {
         self.user.is_some()
     }
 
-    /// Returns where an absolute path of this machine really is: in tests, below the root of the made-up machine.
+    /// Returns where an absolute path of this machine really is: in tests, below the root of the
+    /// made-up machine.
     #[must_use]
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();
@@ -218,7 +224,8 @@ impl Machine {
         Some(self.variable(name)?.to_string_lossy().into_owned())
     }
 
-    /// Returns the directories of PATH in order, as written. An empty entry means the working directory, even if it is the only entry.
+    /// Returns the directories of PATH in order, as written. An empty entry means the working
+    /// directory, even if it is the only entry.
     #[must_use]
     pub fn search_path(&self) -> Vec<PathBuf> {
         let Some(path) = self.environment.get(OsStr::new("PATH")) else {
@@ -249,14 +256,16 @@ impl Machine {
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     }
 
-    /// Returns a command that runs `program` as the user, with this machine's environment and working directory.
+    /// Returns a command that runs `program` as the user, with this machine's environment and
+    /// working directory.
     #[must_use]
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(self.path(program));
         command.env_clear().envs(&self.environment).current_dir(&self.directory);
         self.avoid_left_out(&mut command);
         if let Some(user) = self.user.clone() {
-            // SAFETY: between fork and exec there are only three system calls; the list of groups was allocated before.
+            // SAFETY: between fork and exec there are only three system calls; the list of groups
+            // was allocated before.
             unsafe {
                 command.pre_exec(move || {
                     nix::unistd::setgroups(&user.groups)?;
@@ -276,8 +285,8 @@ impl Machine {
         command
     }
 
-    /// Removes left-out directories from the environment of a command. Otherwise the command could hang in them, and could not even be
-    /// killed. Lists such as PATH keep their other entries.
+    /// Removes left-out directories from the environment of a command. Otherwise the command could
+    /// hang in them, and could not even be killed. Lists such as PATH keep their other entries.
     fn avoid_left_out(&self, command: &mut Command) {
         for (name, value) in &self.environment {
             let directories = value.as_bytes().split(|&byte| byte == b':');

@@ -1,5 +1,5 @@
-//! Finds out which file system a path is on. Reads the mount table, because a call to the file system itself can hang. Also checks
-//! whether a file system has free space.
+//! Finds out which file system a path is on. Reads the mount table, because a call to the file
+//! system itself can hang. Also checks whether a file system has free space.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -22,7 +22,8 @@ impl Mount {
         self.options.split(',').any(|option| option == wanted)
     }
 
-    /// Returns what the file system is, if accesses may have to wait for another machine or process.
+    /// Returns what the file system is, if accesses may have to wait for another machine or
+    /// process.
     pub(super) fn remote_description(&self) -> Option<&'static str> {
         let kind = self.kind.as_str();
         match kind {
@@ -56,7 +57,8 @@ pub(super) fn containing_mount<'m>(mounts: &'m [Mount], path: &Path) -> Option<&
         .map(|(_, mount)| mount)
 }
 
-/// Parses a line such as `36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
+/// Parses a line such as
+/// `36 35 98:0 /root /point rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
 fn parse(line: &str) -> Option<Mount> {
     let (mount, file_system) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(4);
@@ -84,8 +86,9 @@ fn unescape(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Returns whether a file system has room for this many bytes and files. A file system that reports no total number of blocks or files
-/// counts as unlimited. Makes one system call, and does not allocate memory if the path is a C string.
+/// Returns whether a file system has room for this many bytes and files. A file system that reports
+/// no total number of blocks or files counts as unlimited. Makes one system call, and does not
+/// allocate memory if the path is a C string.
 pub(super) fn has_room(path: impl rustix::path::Arg, bytes: u64, files: u64) -> bool {
     let Ok(room) = rustix::fs::statvfs(path) else {
         return true;

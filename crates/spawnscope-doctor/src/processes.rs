@@ -12,7 +12,8 @@ pub(super) struct Process {
     parent: u32,
     /// Resident anonymous memory, whose page tables a fork copies.
     pub(super) anonymous_bytes: u64,
-    /// Private writable memory, resident or not. A fork may have to commit as much memory again for the child.
+    /// Private writable memory, resident or not. A fork may have to commit as much memory again for
+    /// the child.
     pub(super) data_bytes: u64,
 }
 

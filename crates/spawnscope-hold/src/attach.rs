@@ -1,5 +1,6 @@
-//! The tool: the command of `--run`, which attaches to the held process. This module starts the tool, detects when it has attached, and ends
-//! it afterwards. The tool is our child and runs as the same user as the held process. Signals are sent only to the tool and its descendants.
+//! The tool: the command of `--run`, which attaches to the held process. This module starts the
+//! tool, detects when it has attached, and ends it afterwards. The tool is our child and runs as
+//! the same user as the held process. Signals are sent only to the tool and its descendants.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
@@ -58,14 +59,16 @@ pub enum Progress {
 enum Ending {
     /// The held process still exists.
     NotDue,
-    /// When to send the next signal, and the signal. If there is no signal left, the tool is left running at that time.
+    /// When to send the next signal, and the signal. If there is no signal left, the tool is left
+    /// running at that time.
     Due(Instant, Option<Signal>),
     /// The tool did not end and was left running.
     LeftRunning,
 }
 
 impl Tool {
-    /// Starts the tool with a shell. Its standard input is the terminal or /dev/null, because piped input belongs to the held command.
+    /// Starts the tool with a shell. Its standard input is the terminal or /dev/null, because piped
+    /// input belongs to the held command.
     ///
     /// # Errors
     /// If no process can be created.
@@ -105,7 +108,8 @@ impl Tool {
         self.pid
     }
 
-    /// Returns a descriptor that becomes readable when the tool ends; `None` once the tool is known to have ended.
+    /// Returns a descriptor that becomes readable when the tool ends; `None` once the tool is known
+    /// to have ended.
     pub fn end_readiness(&self) -> Option<BorrowedFd<'_>> {
         self.status.is_none().then(|| self.pidfd.as_fd())
     }
@@ -120,7 +124,8 @@ impl Tool {
         self.status.is_some() || self.was_left_running()
     }
 
-    /// Returns the tool's wait status if it failed without a signal from us and `progress` has not reported it.
+    /// Returns the tool's wait status if it failed without a signal from us and `progress` has not
+    /// reported it.
     pub fn failure(&self) -> Option<i32> {
         let was_not_signalled = matches!(self.ending, Ending::NotDue | Ending::Due(_, Some(Signal::SIGINT)));
         self.status.filter(|status| *status != 0 && was_not_signalled && !self.has_ended_early)
@@ -142,8 +147,9 @@ impl Tool {
         }
     }
 
-    /// Whether a process of the tool has perf events open and has been waiting for files for `SETTLE_TIME`. `perf` enters that wait when it has
-    /// finished its setup and enabled the events. The search through the processes is slow, so it is repeated at most once per
+    /// Whether a process of the tool has perf events open and has been waiting for files for
+    /// `SETTLE_TIME`. `perf` enters that wait when it has finished its setup and enabled the
+    /// events. The search through the processes is slow, so it is repeated at most once per
     /// `CHECK_INTERVAL`.
     fn watches_by_perf_events(&mut self) -> bool {
         if self.last_search.elapsed() > CHECK_INTERVAL {
@@ -155,8 +161,8 @@ impl Tool {
         self.watching_since.is_some_and(|since| since.elapsed() > SETTLE_TIME)
     }
 
-    /// Takes the next step to end the tool, if it is due. Call this repeatedly once the held process has ended. Returns the signal that
-    /// this call has sent, if any.
+    /// Takes the next step to end the tool, if it is due. Call this repeatedly once the held
+    /// process has ended. Returns the signal that this call has sent, if any.
     pub fn finish(&mut self, grace: Duration) -> Option<Signal> {
         if self.is_over() {
             return None;
@@ -181,7 +187,8 @@ impl Tool {
         matches!(self.ending, Ending::LeftRunning)
     }
 
-    /// Sends a signal to the shell and all its descendants, just as the terminal signals a whole process group.
+    /// Sends a signal to the shell and all its descendants, just as the terminal signals a whole
+    /// process group.
     fn send(&self, signal: Signal) {
         for pid in procfs::tree(self.pid) {
             let _ = kill(nix::unistd::Pid::from_raw(pid.0), signal);

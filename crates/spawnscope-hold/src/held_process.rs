@@ -1,4 +1,5 @@
-//! The held process: tracks whether it is still stopped, and guarantees that it is continued in any case.
+//! The held process: tracks whether it is still stopped, and guarantees that it is continued in any
+//! case.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,8 +25,8 @@ pub struct HeldProcess {
 pub enum State {
     /// The process has not reached its stop yet.
     Stopping,
-    /// The process is stopped (`None`). Or it has been running again since this time, but still counts as stopped, because an attaching
-    /// process may let it run for a moment.
+    /// The process is stopped (`None`). Or it has been running again since this time, but still
+    /// counts as stopped, because an attaching process may let it run for a moment.
     Stopped(Option<Instant>),
     /// The process has been continued.
     Continued,
@@ -43,7 +44,8 @@ impl HeldProcess {
         self.pid
     }
 
-    /// Returns a descriptor that becomes readable when the process ends; `None` once the process is known to have ended.
+    /// Returns a descriptor that becomes readable when the process ends; `None` once the process is
+    /// known to have ended.
     pub fn end_readiness(&self) -> Option<BorrowedFd<'_>> {
         (self.state != State::Ended).then(|| self.pidfd.as_fd())
     }

@@ -1,5 +1,6 @@
-//! Selects the launch to hold: the n-th launch whose program or arguments match a pattern. A launch counts once, at its first matching exec,
-//! even if it then executes another matching program, as a wrapper of the same name does.
+//! Selects the launch to hold: the n-th launch whose program or arguments match a pattern. A launch
+//! counts once, at its first matching exec, even if it then executes another matching program, as a
+//! wrapper of the same name does.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -30,8 +31,8 @@ impl LaunchSelector {
         Ok(LaunchSelector { pattern: glob.compile_matcher(), nth, matched: HashSet::new(), count: 0 })
     }
 
-    /// Counts the launch that this exec belongs to, unless the exec does not match or an earlier one did. Returns whether it is the wanted
-    /// launch.
+    /// Counts the launch that this exec belongs to, unless the exec does not match or an earlier
+    /// one did. Returns whether it is the wanted launch.
     pub(super) fn count_exec(&mut self, pid: Pid, program: Option<&[u8]>, arguments: &[Vec<u8>]) -> bool {
         if !self.matches(program, arguments) || !self.matched.insert(pid) {
             return false;
@@ -50,7 +51,8 @@ impl LaunchSelector {
         self.count
     }
 
-    /// Whether the pattern matches the base name of the executed file, or the arguments joined by spaces.
+    /// Whether the pattern matches the base name of the executed file, or the arguments joined by
+    /// spaces.
     fn matches(&self, program: Option<&[u8]>, arguments: &[Vec<u8>]) -> bool {
         let name = program.and_then(|path| path.rsplit(|byte| *byte == b'/').next());
         let line = arguments.join(&b' ');

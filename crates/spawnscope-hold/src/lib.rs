@@ -1,7 +1,9 @@
-//! `hold`: stops a new process right after its exec, before its first instruction, so that a debugger or profiler can attach. Nothing is
-//! recorded, so this crate is separate from collect, record, analyze and present. `tracer` follows the command until the wanted launch
-//! (`launch_selector`) executes a program. From then on, `held_process` represents that process. `prompt` waits for the user to continue it, and
-//! `attach` for the command of `--run` to attach. This file contains the request, the notices, and the entry point.
+//! `hold`: stops a new process right after its exec, before its first instruction, so that a
+//! debugger or profiler can attach. Nothing is recorded, so this crate is separate from collect,
+//! record, analyze and present. `tracer` follows the command until the wanted launch
+//! (`launch_selector`) executes a program. From then on, `held_process` represents that process.
+//! `prompt` waits for the user to continue it, and `attach` for the command of `--run` to attach.
+//! This file contains the request, the notices, and the entry point.
 
 mod attach;
 mod held_process;
@@ -23,13 +25,14 @@ use spawnscope_data::event::Pid;
 use spawnscope_system::held::{Identity, StartError};
 use spawnscope_system::signals::Signals;
 
-/// The interval between checks of the state of a held process. Polling is necessary, because nothing reports that the process was stopped or
-/// continued.
+/// The interval between checks of the state of a held process. Polling is necessary, because
+/// nothing reports that the process was stopped or continued.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// The interval between these checks while the command of `--run` is expected to attach. A debugger's first request may follow soon after it
-/// attaches.
+/// The interval between these checks while the command of `--run` is expected to attach. A
+/// debugger's first request may follow soon after it attaches.
 const SHORT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
-/// How long a state must last before it counts, because a process that attaches may let the held process run for a moment.
+/// How long a state must last before it counts, because a process that attaches may let the held
+/// process run for a moment.
 const SETTLE_TIME: Duration = Duration::from_millis(150);
 
 /// What to hold.
@@ -50,8 +53,8 @@ pub struct Request<'a> {
 pub struct Run<'a> {
     /// The command line for `sh -c`, with `{pid}` in place of the held process's pid.
     pub text: &'a OsStr,
-    /// The time between two steps to end this command: from the end of the held process to SIGINT, from SIGINT to SIGTERM, and from SIGTERM to
-    /// giving up, which leaves the command running.
+    /// The time between two steps to end this command: from the end of the held process to SIGINT,
+    /// from SIGINT to SIGTERM, and from SIGTERM to giving up, which leaves the command running.
     pub grace: Duration,
 }
 
@@ -71,9 +74,11 @@ pub enum Notice {
     },
     /// The command of `--run` has attached, and the process continues.
     Attached(Pid),
-    /// The command of `--run` was not seen to attach within `ATTACH_TIMEOUT`, and the process continues nevertheless.
+    /// The command of `--run` was not seen to attach within `ATTACH_TIMEOUT`, and the process
+    /// continues nevertheless.
     AttachTimedOut(Pid),
-    /// The command of `--run` ended with this wait status before it attached, and the process continues.
+    /// The command of `--run` ended with this wait status before it attached, and the process
+    /// continues.
     EndedBeforeAttach(Pid, i32),
     /// The command of `--run` could not be started, for this reason, and the process continues.
     ToolNotStarted(Pid, String),
@@ -81,11 +86,13 @@ pub enum Notice {
     ToolFailed(i32),
     /// The command of `--run` did not end by itself, so this signal was sent to it.
     Sending(Signal),
-    /// The command of `--run`, with this pid, did not end even after the signals, and is left running.
+    /// The command of `--run`, with this pid, did not end even after the signals, and is left
+    /// running.
     ToolLeftRunning(Pid),
     /// Another process continued the held process.
     Continued(Pid),
-    /// The process apparently ended while it was held. The wait status is known if the process is our child.
+    /// The process apparently ended while it was held. The wait status is known if the process is
+    /// our child.
     Ended(Pid, Option<i32>),
     /// The command ended before enough launches matched.
     NoMatch {
@@ -139,8 +146,8 @@ pub enum HoldError {
     },
 }
 
-/// Runs the command, holds the wanted process, and waits until the command, the held process and the command of `--run` are over. Returns
-/// the command's wait status.
+/// Runs the command, holds the wanted process, and waits until the command, the held process and
+/// the command of `--run` are over. Returns the command's wait status.
 ///
 /// # Errors
 /// If the command cannot be started or traced. Later failures do not affect the command.

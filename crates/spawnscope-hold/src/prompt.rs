@@ -1,5 +1,6 @@
-//! Waits for Enter on the controlling terminal, not on standard input, which belongs to the command. The terminal's settings are not
-//! changed, so they need not be restored. Input is read byte by byte, so that everything after Enter is left for the command.
+//! Waits for Enter on the controlling terminal, not on standard input, which belongs to the
+//! command. The terminal's settings are not changed, so they need not be restored. Input is read
+//! byte by byte, so that everything after Enter is left for the command.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -15,8 +16,8 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Opens the controlling terminal. `None` if there is none, or if another process group is in the foreground, because reading from the
-    /// terminal would then stop this process.
+    /// Opens the controlling terminal. `None` if there is none, or if another process group is in
+    /// the foreground, because reading from the terminal would then stop this process.
     pub fn open() -> Option<Prompt> {
         let terminal =
             OpenOptions::new().read(true).custom_flags(libc::O_NOCTTY | libc::O_NONBLOCK).open("/dev/tty").ok()?;
@@ -24,7 +25,8 @@ impl Prompt {
         prompt.is_ours().then_some(prompt)
     }
 
-    /// Returns a descriptor that becomes readable on input; `None` while another process group is in the foreground.
+    /// Returns a descriptor that becomes readable on input; `None` while another process group is
+    /// in the foreground.
     pub fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.is_ours().then(|| self.terminal.as_fd())
     }

@@ -1,5 +1,6 @@
-//! One run of `hold`, from the start of the command to its end: a loop on one thread, because a tracer is bound to its thread. If
-//! anything fails here, no process stays stopped, and the command runs to its end.
+//! One run of `hold`, from the start of the command to its end: a loop on one thread, because a
+//! tracer is bound to its thread. If anything fails here, no process stays stopped, and the command
+//! runs to its end.
 
 use std::collections::HashSet;
 use std::os::fd::BorrowedFd;
@@ -90,14 +91,16 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Runs until the command, the held process and the tool are over. Returns the command's wait status.
+    /// Runs until the command, the held process and the tool are over. Returns the command's wait
+    /// status.
     pub(super) fn run(mut self) -> Result<i32, HoldError> {
         loop {
             self.wait()?;
             while let Some(arrived) = self.signals.next() {
                 self.forward(arrived);
             }
-            // The held process is checked before the tracer's changes are read, so that the wait status is known below if the process has ended.
+            // The held process is checked before the tracer's changes are read, so that the wait
+            // status is known below if the process has ended.
             let was_held = self.held.as_ref().is_some_and(HeldProcess::is_held);
             let state = self.held.as_mut().map(HeldProcess::update);
             while let Some(change) = self.tracer.next_change() {
@@ -122,7 +125,8 @@ impl<'a> Session<'a> {
         !is_held && self.tool.as_ref().is_none_or(Tool::is_over)
     }
 
-    /// Returns the time until the next check; `None` if every change will make a descriptor readable.
+    /// Returns the time until the next check; `None` if every change will make a descriptor
+    /// readable.
     fn check_interval(&self) -> Option<Duration> {
         let is_held = self.held.as_ref().is_some_and(HeldProcess::is_held);
         let should_finish = self.has_held_ended() && !self.is_over();
@@ -162,8 +166,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Forwards a signal to the command, unless the kernel has already sent it there. A signal that should end the command also continues the
-    /// held process.
+    /// Forwards a signal to the command, unless the kernel has already sent it there. A signal that
+    /// should end the command also continues the held process.
     fn forward(&mut self, arrived: ArrivedSignal) {
         if self.status.is_none() {
             arrived.forward_to(self.command.0);
@@ -185,7 +189,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Stops this process with the command, unless the command is the held process, which a debugger stops and continues.
+    /// Stops this process with the command, unless the command is the held process, which a
+    /// debugger stops and continues.
     fn stop_with_command(&self, stopped: Pid) {
         let is_held = self.held.as_ref().is_some_and(|held| held.is_held() && held.pid() == stopped);
         if stopped == self.command && !is_held {
@@ -233,7 +238,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Handles the state of the held process: asks whether a stopped process may continue, and reports that it has continued or ended.
+    /// Handles the state of the held process: asks whether a stopped process may continue, and
+    /// reports that it has continued or ended.
     fn handle_held_process(&mut self, state: Option<State>) {
         let Some(pid) = self.held.as_ref().map(HeldProcess::pid) else {
             return;
@@ -253,7 +259,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reports the stop when it is seen for the first time. After that, continues the stopped process if the releaser has decided so.
+    /// Reports the stop when it is seen for the first time. After that, continues the stopped
+    /// process if the releaser has decided so.
     fn continue_if_decided(&mut self, pid: Pid) {
         let may_continue = match &mut self.releaser {
             Releaser::Undecided => {
@@ -300,7 +307,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether the process may continue, because the tool has attached, has failed to do so in time, has ended, or could not be started.
+    /// Whether the process may continue, because the tool has attached, has failed to do so in
+    /// time, has ended, or could not be started.
     fn is_tool_done(&mut self, target: Pid) -> bool {
         let Some(tool) = &mut self.tool else { return true };
         let notice = match tool.progress(target) {
@@ -323,7 +331,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reports at the end of the run that no launch was held, or that the tool failed or was left running.
+    /// Reports at the end of the run that no launch was held, or that the tool failed or was left
+    /// running.
     fn send_final_notices(&mut self) {
         if let (Some(selector), None) = (&self.selector, &self.held) {
             let count = selector.count();

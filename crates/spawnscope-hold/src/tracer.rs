@@ -1,5 +1,5 @@
-//! Traces the command for `hold`: reports each exec, passes all other stops on, and finally leaves one process stopped and detaches from all
-//! processes.
+//! Traces the command for `hold`: reports each exec, passes all other stops on, and finally leaves
+//! one process stopped and detaches from all processes.
 
 use std::io;
 
@@ -18,7 +18,8 @@ pub enum Scope {
 /// A change of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The process has executed a program and is stopped before the first instruction. The caller must call `resume` or `leave_stopped`.
+    /// The process has executed a program and is stopped before the first instruction. The caller
+    /// must call `resume` or `leave_stopped`.
     Executed(Pid),
     /// A thread of a followed process, or a child of ours, has ended with this wait status.
     Ended(Pid, i32),
@@ -31,7 +32,8 @@ pub enum Change {
 pub struct ExecTracer {
     tracer: Tracer,
     tracers: Tracers,
-    /// Other tracers that are stopped at their exec until the processes that they are going to trace are let go.
+    /// Other tracers that are stopped at their exec until the processes that they are going to
+    /// trace are let go.
     waiting_tracers: Vec<Pid>,
 }
 
@@ -80,7 +82,8 @@ impl ExecTracer {
         self.tracers.is_tracer(executed, program)
     }
 
-    /// Detaches from a tracer that has executed its program, and before that, from the processes that its arguments name.
+    /// Detaches from a tracer that has executed its program, and before that, from the processes
+    /// that its arguments name.
     pub fn leave_tracer(&mut self, executed: Pid, arguments: &[Vec<u8>]) {
         for target in named_processes(arguments).filter(|target| *target != executed) {
             self.tracer.let_go(target);
@@ -97,11 +100,12 @@ impl ExecTracer {
         self.tracer.resume(executed, Resume::Continue(0));
     }
 
-    /// Detaches from all processes, because a process can have only one tracer, and the debugger must attach. The process that has executed a
-    /// program stops by SIGSTOP before its first instruction.
+    /// Detaches from all processes, because a process can have only one tracer, and the debugger
+    /// must attach. The process that has executed a program stops by SIGSTOP before its first
+    /// instruction.
     pub fn leave_stopped(&mut self, executed: Pid) {
-        // A signal passed with PTRACE_DETACH would be ignored here, because the process is not in a signal-delivery stop.
-        // SAFETY: a plain system call.
+        // A signal passed with PTRACE_DETACH would be ignored here, because the process is not in a
+        // signal-delivery stop. SAFETY: a plain system call.
         unsafe { libc::kill(executed.0, libc::SIGSTOP) };
         self.tracer.resume(executed, Resume::Detach(0));
         self.tracer.detach_all();

@@ -1,5 +1,6 @@
-//! The measurements of one case: first trials, then batches. Short cases that are compared with each other make the same number of launches
-//! per batch, because a batch of two launches measures colder caches than one of twenty.
+//! The measurements of one case: first trials, then batches. Short cases that are compared with
+//! each other make the same number of launches per batch, because a batch of two launches measures
+//! colder caches than one of twenty.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,8 @@ use super::LabError;
 use super::harness::{Effort, Measurements};
 use super::outcome::Value;
 
-/// The number of trials of each case. A disturbance of the machine may affect any trial, but hardly all of them.
+/// The number of trials of each case. A disturbance of the machine may affect any trial, but hardly
+/// all of them.
 const TRIALS: usize = 5;
 /// The number of trials of a slow case.
 const TRIALS_IF_SLOW: usize = 3;
@@ -18,21 +20,23 @@ const SLOW_BATCHES: u32 = 10;
 pub struct Case<'a> {
     keys: Vec<Value>,
     run: Run<'a>,
-    /// The number of columns, from the first, that must be within the wanted noise before the rounds end.
+    /// The number of columns, from the first, that must be within the wanted noise before the
+    /// rounds end.
     quiet_columns: usize,
 }
 
 /// The function that measures a case. Returns a value for each column.
 enum Run<'a> {
-    /// Makes the given number of launches. The first value is the time of one launch in nanoseconds.
+    /// Makes the given number of launches. The first value is the time of one launch in
+    /// nanoseconds.
     Launches(Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>),
     /// Does the same amount of work in each call.
     FixedWork(Box<dyn FnMut() -> Result<Vec<f64>, LabError> + 'a>),
 }
 
 impl<'a> Case<'a> {
-    /// Creates a case that makes as many launches as requested. The first value that `run` returns must be the time of one launch in
-    /// nanoseconds. `keys` identify the case.
+    /// Creates a case that makes as many launches as requested. The first value that `run` returns
+    /// must be the time of one launch in nanoseconds. `keys` identify the case.
     pub fn new(
         keys: impl IntoIterator<Item = Value>,
         run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a,
@@ -52,7 +56,8 @@ impl<'a> Case<'a> {
         Case { keys: keys.into_iter().collect(), run, quiet_columns: 1 }
     }
 
-    /// Sets how many columns, from the first, must be within the wanted noise before the rounds end. The default is one.
+    /// Sets how many columns, from the first, must be within the wanted noise before the rounds
+    /// end. The default is one.
     #[must_use]
     pub fn quiet_columns(self, columns: usize) -> Case<'a> {
         Case { quiet_columns: columns, ..self }
@@ -98,7 +103,8 @@ impl<'a> CaseMeasurement<'a> {
     }
 
     fn run_trial(&mut self, effort: Effort) {
-        // If more than one launch is requested, an uncounted one comes first, so that only launches with warm caches are timed.
+        // If more than one launch is requested, an uncounted one comes first, so that only launches
+        // with warm caches are timed.
         let count = if is_short(self.min_launch_ns, effort) { 2 } else { 1 };
         let began = Instant::now();
         match self.perform(count) {
@@ -129,8 +135,8 @@ impl<'a> CaseMeasurement<'a> {
         }
     }
 
-    /// Returns whether all columns that must be quiet are within the wanted noise, or the case has failed. Columns with a median of zero
-    /// are ignored, because they have no relative noise.
+    /// Returns whether all columns that must be quiet are within the wanted noise, or the case has
+    /// failed. Columns with a median of zero are ignored, because they have no relative noise.
     pub(super) fn is_quiet(&self, effort: Effort) -> bool {
         let estimates = (0..self.quiet_columns).filter_map(|column| self.measured.estimate(column));
         self.measured.failure.is_some()
@@ -140,8 +146,9 @@ impl<'a> CaseMeasurement<'a> {
     }
 }
 
-/// Runs the trials of all cases in turn, so that a disturbance does not affect two trials of the same case. Then decides how many launches
-/// each batch makes. `may_continue` is called before each trial; if it returns false, nothing more is done.
+/// Runs the trials of all cases in turn, so that a disturbance does not affect two trials of the
+/// same case. Then decides how many launches each batch makes. `may_continue` is called before each
+/// trial; if it returns false, nothing more is done.
 pub(super) fn prepare(cases: &mut [CaseMeasurement<'_>], effort: Effort, may_continue: &dyn Fn() -> bool) {
     for _ in 0..TRIALS {
         for case in cases.iter_mut().filter(|case| case.needs_trial(effort)) {
@@ -165,8 +172,9 @@ fn is_short(launch_ns: f64, effort: Effort) -> bool {
     launch_ns <= effort.batch().as_nanos() as f64
 }
 
-/// Returns the launches per batch for cases with these launch times. All short cases get the same number, chosen so that their batches have
-/// the wanted mean length. Launches that take longer than a batch should are measured singly, since caches hardly affect them.
+/// Returns the launches per batch for cases with these launch times. All short cases get the same
+/// number, chosen so that their batches have the wanted mean length. Launches that take longer than
+/// a batch should are measured singly, since caches hardly affect them.
 fn launch_counts(min_launch_ns: &[f64], effort: Effort) -> Vec<u32> {
     let short: Vec<f64> = min_launch_ns.iter().copied().filter(|one| is_short(*one, effort)).collect();
     let mean = short.iter().sum::<f64>() / short.len() as f64;
@@ -201,8 +209,8 @@ mod tests {
         assert_eq!(counts_for(&[]), [0; 0]);
     }
 
-    /// Prepares two cases with these launch times in milliseconds; disturbed trials take 90 ms longer. Returns the launches per batch and
-    /// the number of trials of each case.
+    /// Prepares two cases with these launch times in milliseconds; disturbed trials take 90 ms
+    /// longer. Returns the launches per batch and the number of trials of each case.
     fn prepare_two(launches_ms: [f64; 2], is_disturbed: fn(usize) -> bool) -> Vec<(Option<u32>, usize)> {
         let trials = [Cell::new(0), Cell::new(0)];
         let mut cases: Vec<CaseMeasurement<'_>> = Vec::new();
@@ -257,12 +265,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_cases_get_equal_counts_and_their_rounds_are_short(launches_ms in prop::collection::vec(0.05..40.0f64, 1..30)) {
+        fn short_cases_get_equal_counts_and_their_rounds_are_short(
+            launches_ms in prop::collection::vec(0.05..40.0f64, 1..30)
+        ) {
             let found = counts_for(&launches_ms);
-            let short_counts: Vec<u32> = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(_, count)| *count).collect();
-            prop_assert!(short_counts.windows(2).all(|pair| pair[0] == pair[1]));
-            let round: f64 = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(ms, count)| ms * f64::from(*count)).sum();
-            prop_assert!(round <= 10.0 * 5.0 * short_counts.len() as f64, "{round} {found:?}");
+            let short: Vec<_> = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).collect();
+            prop_assert!(short.windows(2).all(|pair| pair[0].1 == pair[1].1));
+            let round: f64 = short.iter().map(|(ms, count)| **ms * f64::from(**count)).sum();
+            prop_assert!(round <= 10.0 * 5.0 * short.len() as f64, "{round} {found:?}");
         }
     }
 }

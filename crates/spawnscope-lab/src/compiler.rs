@@ -1,4 +1,5 @@
-//! The C compiler, if one is installed, for programs that are too complex to be written as machine code.
+//! The C compiler, if one is installed, for programs that are too complex to be written as machine
+//! code.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,7 +25,8 @@ impl Compiler {
         status.is_ok_and(|status| status.success()).then(|| Compiler { name: name.to_owned() })
     }
 
-    /// Compiles `source` to `output`. The options come last, because linkers expect libraries after the objects that need them.
+    /// Compiles `source` to `output`. The options come last, because linkers expect libraries after
+    /// the objects that need them.
     ///
     /// # Errors
     /// If the compiler cannot be run, or if it fails; the error then has its last error message.

@@ -1,5 +1,5 @@
-//! The context that all experiments share: a directory in which programs may be executed, the tiny programs, the effort, and a watcher that
-//! receives progress and can stop the run.
+//! The context that all experiments share: a directory in which programs may be executed, the tiny
+//! programs, the effort, and a watcher that receives progress and can stop the run.
 
 use std::cell::RefCell;
 use std::fs::OpenOptions;
@@ -33,8 +33,8 @@ pub struct ExperimentContext<'a> {
 
 /// Receives progress, and can stop the run.
 pub trait Watch {
-    /// Receives the current step, which is empty during measurements, and the finished share. Returns whether to continue; if not, the
-    /// results so far are kept.
+    /// Receives the current step, which is empty during measurements, and the finished share.
+    /// Returns whether to continue; if not, the results so far are kept.
     fn report_progress(&self, doing: &str, share: f64) -> bool;
 }
 
@@ -79,7 +79,8 @@ impl<'a> ExperimentContext<'a> {
         self.directory.path().join(TINY)
     }
 
-    /// Returns the tiny program for a mechanism. If the mechanism reads the program's output from a pipe, the program also writes a word.
+    /// Returns the tiny program for a mechanism. If the mechanism reads the program's output from a
+    /// pipe, the program also writes a word.
     #[must_use]
     pub fn tiny_for(&self, mechanism: Mechanism) -> Program {
         if !mechanism.reads_output() {
@@ -95,8 +96,8 @@ impl<'a> ExperimentContext<'a> {
         self.interleave_part(cases, 0.0, 1.0)
     }
 
-    /// Measures cases in turn as one part of an experiment. `share` is the part's share of the experiment's time, and `done` is the share that
-    /// earlier parts have used.
+    /// Measures cases in turn as one part of an experiment. `share` is the part's share of the
+    /// experiment's time, and `done` is the share that earlier parts have used.
     #[must_use]
     pub fn interleave_part(&self, cases: Vec<Case<'_>>, done: f64, share: f64) -> Vec<Measurements> {
         let effort = Effort { time: self.effort.time.mul_f64(share), ..self.effort };
@@ -125,7 +126,8 @@ const TINY: &str = "tiny";
 /// The file name of the tiny program that also writes a word.
 const SPEAKER: &str = "tiny-speaker";
 
-/// Creates a directory in the first candidate in which the tiny program can be executed. Also returns why earlier candidates failed.
+/// Creates a directory in the first candidate in which the tiny program can be executed. Also
+/// returns why earlier candidates failed.
 fn executable_directory() -> Result<(TempDir, Vec<String>), LabError> {
     let home = std::env::home_dir().map(|home| home.join(".cache"));
     let directories = [
@@ -188,8 +190,8 @@ fn write_tiny(path: &Path, word: Option<&str>) -> Result<(), LabError> {
     file.write_all(&program).map_err(doing)
 }
 
-/// Returns whether a character has no special meaning: commas separate linker options, colons separate directories in PATH, and white space
-/// and quotes are special in shells.
+/// Returns whether a character has no special meaning: commas separate linker options, colons
+/// separate directories in PATH, and white space and quotes are special in shells.
 fn is_plain(character: char) -> bool {
     character.is_alphanumeric() || "/._-+=@%~^".contains(character)
 }

@@ -1,4 +1,5 @@
-//! Writes fresh copies of a program, and copies programs into memory, where no file system has them.
+//! Writes fresh copies of a program, and copies programs into memory, where no file system has
+//! them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -30,8 +31,9 @@ pub fn write_fresh_copies(program: &Path, directory: &Path, count: usize) -> Res
     copies.collect()
 }
 
-/// Writes a program, and returns whether all of it is in the page cache. The kernel's copy functions, such as copy_file_range, would not
-/// put it there on file systems that share blocks between files.
+/// Writes a program, and returns whether all of it is in the page cache. The kernel's copy
+/// functions, such as copy_file_range, would not put it there on file systems that share blocks
+/// between files.
 fn write(path: &Path, content: &[u8]) -> io::Result<bool> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(true).mode(0o755);
@@ -46,7 +48,8 @@ fn pages_in_memory(file: &File) -> io::Result<usize> {
         return Ok(0);
     }
     let mut pages = vec![0u8; bytes.div_ceil(rustix::param::page_size())];
-    // SAFETY: the new mapping is never accessed, and `pages` has room for the byte that the kernel writes for each of its pages.
+    // SAFETY: the new mapping is never accessed, and `pages` has room for the byte that the kernel
+    // writes for each of its pages.
     unsafe {
         let start = libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
         if start == libc::MAP_FAILED {
@@ -71,7 +74,8 @@ impl MemoryProgram {
     /// Copies a program into memory.
     ///
     /// # Errors
-    /// If the memfd cannot be created, for example because the kernel does not allow memfds to be executed.
+    /// If the memfd cannot be created, for example because the kernel does not allow memfds to be
+    /// executed.
     pub fn copy(program: &Path) -> Result<MemoryProgram, LabError> {
         let doing = LabError::doing("copy a program into memory");
         // Linux 6.3 introduced the EXEC flag; older kernels reject it.

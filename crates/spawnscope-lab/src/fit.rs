@@ -18,8 +18,9 @@ pub(super) struct Slope {
 }
 
 impl Outcome {
-    /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and adds notes on the other series. The slope
-    /// is per `unit` of the column `x`; `unit_name` is the name of that unit.
+    /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and
+    /// adds notes on the other series. The slope is per `unit` of the column `x`; `unit_name` is
+    /// the name of that unit.
     pub fn fit(&mut self, x: &str, unit: f64, unit_name: &str) {
         self.add_lines(x, unit, unit_name, |_, points| slope_within_intervals(points));
     }
@@ -112,8 +113,8 @@ fn slope_over_sweeps(cases: &[(f64, &Measurements)]) -> Option<Slope> {
     Some(Slope { median: found.median, low: found.low, high: found.high })
 }
 
-/// Returns the median slope over all pairs of points. Its interval is from the median of the smallest slopes to the median of the largest
-/// slopes that the intervals of each pair allow.
+/// Returns the median slope over all pairs of points. Its interval is from the median of the
+/// smallest slopes to the median of the largest slopes that the intervals of each pair allow.
 pub(super) fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y)| (*x, y.median)).unzip();
     let (mut least, mut most) = (Vec::new(), Vec::new());

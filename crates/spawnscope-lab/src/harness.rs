@@ -1,5 +1,6 @@
-//! Measures cases in rounds. Every case runs one batch per round, so that disturbances of the machine affect all cases alike. Runs as many
-//! rounds as the noise requires and the time allows, and computes medians with intervals. The batches are in `batches`.
+//! Measures cases in rounds. Every case runs one batch per round, so that disturbances of the
+//! machine affect all cases alike. Runs as many rounds as the noise requires and the time allows,
+//! and computes medians with intervals. The batches are in `batches`.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,8 @@ const MAX_ROUNDS: usize = 200;
 pub struct Effort {
     /// Whether to use smaller sizes, and to accept a rough result.
     pub quick: bool,
-    /// The time for the rounds of one experiment. `MIN_ROUNDS` rounds are run even if they take longer.
+    /// The time for the rounds of one experiment. `MIN_ROUNDS` rounds are run even if they take
+    /// longer.
     pub time: Duration,
 }
 
@@ -35,8 +37,8 @@ impl Effort {
         Duration::from_millis(if self.quick { 2 } else { 10 })
     }
 
-    /// Returns the minimum and maximum number of launches in a batch of a case with short launches. Launches that are longer than a batch are
-    /// measured one by one.
+    /// Returns the minimum and maximum number of launches in a batch of a case with short launches.
+    /// Launches that are longer than a batch are measured one by one.
     pub(super) fn batch_launch_limits(self) -> [f64; 2] {
         if self.quick { [2.0, 5.0] } else { [5.0, 25.0] }
     }
@@ -49,7 +51,8 @@ pub struct Measurements {
     pub keys: Vec<Value>,
     /// The values of each round.
     pub rounds: Vec<Vec<f64>>,
-    /// The number of launches per round; `None` for a case that does fixed work, whose launches the harness does not choose.
+    /// The number of launches per round; `None` for a case that does fixed work, whose launches the
+    /// harness does not choose.
     pub launches: Option<u32>,
     /// Why the values must not be used.
     pub failure: Option<LabError>,
@@ -91,7 +94,8 @@ impl Estimate {
         })
     }
 
-    /// Returns half the interval as a fraction of the median; infinite if the median is zero and the interval is not.
+    /// Returns half the interval as a fraction of the median; infinite if the median is zero and
+    /// the interval is not.
     #[must_use]
     pub fn noise(&self) -> f64 {
         let half = (self.high - self.low) / 2.0;
@@ -99,8 +103,9 @@ impl Estimate {
     }
 }
 
-/// Returns how many of the sorted values can be dropped at either end so that the range of the remaining values contains the median with a
-/// probability of at least 95 %. This is the sign test, which follows the binomial distribution.
+/// Returns how many of the sorted values can be dropped at either end so that the range of the
+/// remaining values contains the median with a probability of at least 95 %. This is the sign test,
+/// which follows the binomial distribution.
 fn droppable_ranks(count: usize) -> usize {
     // The maximum probability that the median lies beyond one given end of the range.
     const MAX_MISSED_AT_ONE_END: f64 = 0.025;
@@ -153,7 +158,8 @@ impl Measurements {
         Estimate::from_values(&self.values(column))
     }
 
-    /// Returns the ratio of a column to that of another case, computed round by round; `None` if the other case's value is zero.
+    /// Returns the ratio of a column to that of another case, computed round by round; `None` if
+    /// the other case's value is zero.
     #[must_use]
     pub fn ratio(&self, base: &Measurements, column: usize) -> Option<Estimate> {
         let ratios = ratios(&self.values(column), &base.values(column));
@@ -165,8 +171,8 @@ fn ratios(values: &[f64], bases: &[f64]) -> Vec<f64> {
     values.iter().zip(bases).map(|(value, base)| value / base).collect()
 }
 
-/// Measures all cases in rounds. `may_continue` is called before each batch with the fraction that is done; once it returns false, the
-/// results so far are returned.
+/// Measures all cases in rounds. `may_continue` is called before each batch with the fraction that
+/// is done; once it returns false, the results so far are returned.
 pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f64) -> bool) -> Vec<Measurements> {
     let mut cases: Vec<CaseMeasurement<'_>> = cases.into_iter().map(CaseMeasurement::new).collect();
     prepare(&mut cases, effort, &|| may_continue(0.0));
@@ -181,7 +187,8 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f6
         if is_enough {
             break;
         }
-        // A case that follows a slow one finds cold caches. In a random order, this does not always affect the same case.
+        // A case that follows a slow one finds cold caches. In a random order, this does not always
+        // affect the same case.
         random.shuffle(&mut order);
         for &index in &order {
             if !may_continue(share) {
@@ -286,7 +293,8 @@ mod tests {
         assert_eq!(with_slow_rounds(1.0).ratio(&with_slow_rounds(0.0), 0), None);
     }
 
-    /// Returns a case on a machine that is twice as slow in every second round, which does not affect a ratio.
+    /// Returns a case on a machine that is twice as slow in every second round, which does not
+    /// affect a ratio.
     fn with_slow_rounds(time: f64) -> Measurements {
         let rounds = (0..8).map(|round| vec![time * f64::from(1 + round % 2)]).collect();
         Measurements { keys: Vec::new(), rounds, launches: None, failure: None }

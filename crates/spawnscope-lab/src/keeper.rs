@@ -1,4 +1,5 @@
-//! The keeper: a process that removes the lab's directory, however bench ends, even by a second Ctrl-C or SIGKILL.
+//! The keeper: a process that removes the lab's directory, however bench ends, even by a second
+//! Ctrl-C or SIGKILL.
 
 use std::fs;
 use std::io;
@@ -12,11 +13,13 @@ use std::time::Duration;
 use super::worker;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
-/// The prefix of a keeper's argument; the directory follows it. The argument of a worker is JSON instead.
+/// The prefix of a keeper's argument; the directory follows it. The argument of a worker is JSON
+/// instead.
 pub const ARGUMENT_PREFIX: &str = "keep:";
 /// The prefix of the names of the lab's directories. The keeper removes no directory without it.
 pub(super) const DIRECTORY_PREFIX: &str = "spawnscope-lab-";
-/// Maximum number of attempts to remove the directory. Workers that write there die with bench, but not immediately.
+/// Maximum number of attempts to remove the directory. Workers that write there die with bench, but
+/// not immediately.
 const MAX_ATTEMPTS: usize = 100;
 /// The time between attempts to remove the directory.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(20);
@@ -28,7 +31,8 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts a keeper for this directory; returns `None` if no process can be started. Then the directory remains if bench is killed.
+    /// Starts a keeper for this directory; returns `None` if no process can be started. Then the
+    /// directory remains if bench is killed.
     pub(super) fn start(directory: &Path) -> Option<Keeper> {
         let mut child = Command::new("/proc/self/exe")
             .arg(worker::VERB)
@@ -53,8 +57,8 @@ impl Drop for Keeper {
     }
 }
 
-/// Does the work of the keeper's process. Waits until bench's end of the connection is closed, which also happens when bench is killed, and
-/// removes the directory if it still exists.
+/// Does the work of the keeper's process. Waits until bench's end of the connection is closed,
+/// which also happens when bench is killed, and removes the directory if it still exists.
 ///
 /// # Errors
 /// If the directory is not one of the lab's, or cannot be removed.

@@ -1,5 +1,6 @@
-//! The lab: measures what a launch costs on this machine, and what makes it slow. `experiments` has one file per experiment, `worker` the
-//! launching processes, `harness` the rounds of measurements, and `outcome` the results. Nothing here prints.
+//! The lab: measures what a launch costs on this machine, and what makes it slow. `experiments` has
+//! one file per experiment, `worker` the launching processes, `harness` the rounds of measurements,
+//! and `outcome` the results. Nothing here prints.
 
 pub mod context;
 pub mod experiments;

@@ -1,4 +1,5 @@
-//! Judges whether a straight line fits the points. If not, computes what a unit costs near the first point and at the last one.
+//! Judges whether a straight line fits the points. If not, computes what a unit costs near the
+//! first point and at the last one.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,18 +13,21 @@ const MIN_EXPLAINED: f64 = 0.95;
 /// How well a line describes its points.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Linearity {
-    /// Whether the slope may be used: the line explains the points, and its slope holds for both halves of them.
+    /// Whether the slope may be used: the line explains the points, and its slope holds for both
+    /// halves of them.
     pub holds: bool,
     /// Whether the slopes of the lower and the upper half contradict each other.
     pub bends: bool,
-    /// Empty if the line holds. Otherwise pairs of an x, in units of the slope, and the nanoseconds per unit between the first point and
-    /// that x: one pair for the first x whose cost is beyond the noise, and one for the last.
+    /// Empty if the line holds. Otherwise pairs of an x, in units of the slope, and the nanoseconds
+    /// per unit between the first point and that x: one pair for the first x whose cost is beyond
+    /// the noise, and one for the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each_ns: Vec<(f64, f64)>,
 }
 
 impl Linearity {
-    /// Judges a line through these points. `explained` is the share of their variance that it explains.
+    /// Judges a line through these points. `explained` is the share of their variance that it
+    /// explains.
     pub(super) fn judge(points: &[(f64, &Estimate)], explained: Option<f64>) -> Linearity {
         let mut points = points.to_vec();
         points.sort_by(|(x, _), (other, _)| x.total_cmp(other));
@@ -34,8 +38,8 @@ impl Linearity {
     }
 }
 
-/// Returns whether the slopes of the two halves of the points have intervals that do not overlap. The middle point of an odd number belongs
-/// to both halves.
+/// Returns whether the slopes of the two halves of the points have intervals that do not overlap.
+/// The middle point of an odd number belongs to both halves.
 fn bends(points: &[(f64, &Estimate)]) -> bool {
     let half = points.len().div_ceil(2);
     let lower = slope_within_intervals(&points[..half]);

@@ -1,4 +1,5 @@
-//! The properties of the machine, and the conditions of the run, that a reader must know to compare reports.
+//! The properties of the machine, and the conditions of the run, that a reader must know to compare
+//! reports.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -99,7 +100,8 @@ fn processor_field(processors: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Returns whether the machine is virtual, according to the CPU flags on x86, or to files on other architectures.
+/// Returns whether the machine is virtual, according to the CPU flags on x86, or to files on other
+/// architectures.
 fn is_virtual(flags: Option<&str>, root: &Path) -> Option<bool> {
     let by_flags = flags.map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let files = ["sys/hypervisor/type", "proc/device-tree/hypervisor"];

@@ -1,4 +1,5 @@
-//! Determines how much memory parents may use: the free memory of the machine, limited by control groups and by what one process may map.
+//! Determines how much memory parents may use: the free memory of the machine, limited by control
+//! groups and by what one process may map.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,8 +48,8 @@ pub struct GroupLimit {
     pub left: u64,
 }
 
-/// Returns, among this process's control group and its ancestors, the group whose limit leaves the least memory; `None` if none has a
-/// limit.
+/// Returns, among this process's control group and its ancestors, the group whose limit leaves the
+/// least memory; `None` if none has a limit.
 #[must_use]
 pub fn group_limit() -> Option<GroupLimit> {
     tightest_limit(Path::new("/"))
@@ -74,14 +75,16 @@ pub(super) fn meminfo(root: &Path, name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// Returns the size of this process's address space. A worker runs the same program, and starts with the same size.
+/// Returns the size of this process's address space. A worker runs the same program, and starts
+/// with the same size.
 fn mapped_bytes(root: &Path) -> u64 {
     let text = fs::read_to_string(root.join("proc/self/statm")).unwrap_or_default();
     let pages = text.split(' ').next().and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or_default() * rustix::param::page_size() as u64
 }
 
-/// Returns the bytes that remain until a group's limit. Inactive file pages count as free, because the kernel reclaims them first.
+/// Returns the bytes that remain until a group's limit. Inactive file pages count as free, because
+/// the kernel reclaims them first.
 fn bytes_left(directory: &Path) -> Option<u64> {
     let limits = ["memory.max", "memory.high", "memory.limit_in_bytes"].map(|name| read_number(directory, name));
     let limit = limits.into_iter().flatten().min()?;
@@ -104,7 +107,8 @@ mod tests {
 
     const MB: u64 = 1_000_000;
 
-    /// Returns the root directory of a machine with 1000 MB of available memory and with these files.
+    /// Returns the root directory of a machine with 1000 MB of available memory and with these
+    /// files.
     fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let free = format!("MemTotal: 9000000 kB\nMemAvailable: {} kB\n", 1000 * MB / 1024);

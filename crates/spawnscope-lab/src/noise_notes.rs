@@ -1,5 +1,5 @@
-//! Adds notes on results whose noise is larger than the effect that the experiment looks for. `Outcome::compare` adds such notes for
-//! comparisons with a base.
+//! Adds notes on results whose noise is larger than the effect that the experiment looks for.
+//! `Outcome::compare` adds such notes for comparisons with a base.
 
 use super::harness::Estimate;
 use super::outcome::{Outcome, Value, label};
@@ -8,7 +8,8 @@ use super::outcome::{Outcome, Value, label};
 const MAX_NAMES: usize = 5;
 
 impl Outcome {
-    /// Adds a note on series whose last point does not differ from the first: `names`, of `count` series.
+    /// Adds a note on series whose last point does not differ from the first: `names`, of `count`
+    /// series.
     pub(super) fn note_flat(&mut self, names: &[String], count: usize) {
         let Some(chart) = &self.chart else { return };
         let title = self.columns.iter().find(|column| column.name == chart.x);
@@ -16,7 +17,8 @@ impl Outcome {
         self.note_noise(&format!("between the first and last value of {title}"), names, count, "series");
     }
 
-    /// Adds a note for each column, with the cases whose value in it does not differ from that in the column `base`.
+    /// Adds a note for each column, with the cases whose value in it does not differ from that in
+    /// the column `base`.
     pub fn note_indistinguishable_columns(&mut self, base: &str, columns: &[&str]) {
         for column in columns {
             let names: Vec<String> = self
@@ -31,8 +33,8 @@ impl Outcome {
         }
     }
 
-    /// Adds a note that the noise hides a difference. `names` are the cases or series (`kind`) in which it does, out of `count`; `which`
-    /// describes the difference.
+    /// Adds a note that the noise hides a difference. `names` are the cases or series (`kind`) in
+    /// which it does, out of `count`; `which` describes the difference.
     pub(super) fn note_noise(&mut self, which: &str, names: &[String], count: usize, kind: &str) {
         if !names.is_empty() {
             self.note(format!(
@@ -69,7 +71,8 @@ pub(super) fn is_within_noise(base: &Estimate, value: &Estimate) -> bool {
     low <= 1.0 && high >= 1.0
 }
 
-/// Returns the interval of the ratio of two estimates. On a logarithmic scale, the squares of independent errors add up.
+/// Returns the interval of the ratio of two estimates. On a logarithmic scale, the squares of
+/// independent errors add up.
 fn interval(before: &Estimate, after: &Estimate) -> (f64, f64) {
     let half_width = |new: f64, old: f64| new.ln().hypot(old.ln());
     let ratio = after.median / before.median;
@@ -96,7 +99,8 @@ mod tests {
         assert!(low > 1.3 && low < 1.5 && high < 1.7 && high > 1.5, "{low} {high}");
     }
 
-    /// Returns an outcome with these rows, each of which has the columns kind, threads, before and during.
+    /// Returns an outcome with these rows, each of which has the columns kind, threads, before and
+    /// during.
     fn outcome(rows: &[(&str, u64, f64, f64)]) -> Outcome {
         let columns = vec![
             key("kind", "kind", Unit::Text),

@@ -36,8 +36,9 @@ pub struct ShellParent {
     pipes: RefCell<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
-/// The script of `ShellParent`. It counts successful launches, so that failures are noticed. The fastest way for bash to fill a variable is
-/// to format a number with leading zeros. A GB takes seconds, and temporarily `FILL_MEMORY_FACTOR` times the memory.
+/// The script of `ShellParent`. It counts successful launches, so that failures are noticed. The
+/// fastest way for bash to fill a variable is to format a number with leading zeros. A GB takes
+/// seconds, and temporarily `FILL_MEMORY_FACTOR` times the memory.
 const SCRIPT: &str = r#"ballast=
 if (($1)); then printf -v ballast '%0*d' "$1" 0; fi
 echo "${#ballast}"
@@ -46,13 +47,15 @@ while read -r count; do
     for ((i = 0; i < count; i++)); do "$2" && ((++done)); done
     echo "$done"
 done"#;
-/// The peak memory of bash while the variable is filled, as a multiple of the variable's size: the value and a copy.
+/// The peak memory of bash while the variable is filled, as a multiple of the variable's size: the
+/// value and a copy.
 pub const FILL_MEMORY_FACTOR: u64 = 2;
 /// The interval between checks for an interruption while the variable is filled.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 impl ShellParent {
-    /// Starts bash with a variable of this many bytes. Returns `None` if `may_continue` returns false while the variable is filled.
+    /// Starts bash with a variable of this many bytes. Returns `None` if `may_continue` returns
+    /// false while the variable is filled.
     ///
     /// # Errors
     /// If bash cannot be started, or does not have enough memory.
@@ -84,8 +87,8 @@ impl ShellParent {
         Ok(Some(parent))
     }
 
-    /// Launches the program `count` times, and returns the time of one launch in nanoseconds. If `count` is more than one, an uncounted
-    /// launch comes first.
+    /// Launches the program `count` times, and returns the time of one launch in nanoseconds. If
+    /// `count` is more than one, an uncounted launch comes first.
     ///
     /// # Errors
     /// If a launch failed.

@@ -1,4 +1,4 @@
-//! Checks rules of the source tree that Cargo does not check: what `present` imports, which files print, file lengths, bound closures, file
+//! Checks rules of the source tree that Cargo does not check: what `present` imports, which files print, lengths of files and lines, file
 //! headers, plain words, no paths of a particular machine, and that the tests in attacks.md exist. A rule is a function that returns
 //! the violations in a file. Each rule is tried on wrong text first, then on every tracked file.
 
@@ -166,6 +166,46 @@ fn no_file_is_too_long() {
         assert_violates(too_long, path, &"\n".repeat(MAX_LINES + 1));
     }
     assert_tree_complies(too_long);
+}
+
+/// Folders whose lines are not too long. A folder is added when its last long line is wrapped.
+const WRAPPED: [&str; 9] = [
+    "crates/spawnscope-doctor",
+    "crates/spawnscope-hold",
+    "crates/spawnscope-lab",
+    "crates/spawnscope-recording/src/redact",
+    "crates/vspawn",
+    "crates/vspawn-capi",
+    "crates/vspawn-preload",
+    "crates/vspawn-python",
+    "crates/vspawn-shell",
+];
+const MAX_COMMENT_COLUMNS: usize = 100;
+/// rustfmt wraps code, but not what contains a long string.
+const MAX_CODE_COLUMNS: usize = 120;
+
+fn long_lines(path: &Path, text: &str) -> Vec<String> {
+    if suffix(path) != "rs" || !WRAPPED.iter().any(|folder| path.starts_with(folder)) {
+        return Vec::new();
+    }
+    let mut is_example = false;
+    let long = text.lines().filter(|line| {
+        is_example ^= is_comment(line) && line.contains("```");
+        let is_prose = is_comment(line) && !is_example;
+        let columns = line.chars().count();
+        is_prose && columns > MAX_COMMENT_COLUMNS
+            || columns > MAX_CODE_COLUMNS && (is_comment(line) || !line.contains('"'))
+    });
+    long.map(str::to_owned).collect()
+}
+
+#[test]
+fn comments_and_code_are_wrapped() {
+    let path = format!("{}/src/a.rs", WRAPPED[0]);
+    assert_violates(long_lines, &path, &format!("//! {}", "a".repeat(MAX_COMMENT_COLUMNS)));
+    assert_violates(long_lines, &path, &format!("// ```\n// {}\n// ```", "a".repeat(MAX_CODE_COLUMNS)));
+    assert_violates(long_lines, &path, &"a".repeat(MAX_CODE_COLUMNS + 1));
+    assert_tree_complies(long_lines);
 }
 
 fn without_header(path: &Path, text: &str) -> Vec<String> {

@@ -1,4 +1,5 @@
-//! The file actions of a command, which its child carries out in the order of the calls as with posix_spawn, and the child's scheduling.
+//! The file actions of a command, which its child carries out in the order of the calls as with
+//! posix_spawn, and the child's scheduling.
 
 use std::ffi::{c_char, c_int};
 
@@ -10,8 +11,9 @@ use crate::pointers::{array, string};
 
 /// Lets the child open a file as its descriptor target, with flags and mode as for open.
 ///
-/// This and the next six functions add to one list, which the child carries out in order, after the descriptors of
-/// vspawn_command_fd and the standard streams are in place. All descriptor numbers are the child's. path: copied.
+/// This and the next six functions add to one list, which the child carries out in order, after the
+/// descriptors of vspawn_command_fd and the standard streams are in place. All descriptor numbers
+/// are the child's. path: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_open(
     command: *mut Command,
@@ -38,28 +40,32 @@ pub unsafe extern "C" fn vspawn_command_close_from(command: *mut Command, first:
     unsafe { change(command, |command| Ok(command.close_from(first))) }
 }
 
-/// Copies a descriptor within the child. If source and target are equal, the descriptor stays open at the exec.
+/// Copies a descriptor within the child. If source and target are equal, the descriptor stays open
+/// at the exec.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_dup(command: *mut Command, source: c_int, target: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.dup(source, target))) }
 }
 
-/// Changes the child's directory at this point in the list: relative paths of later actions start there. directory: copied.
+/// Changes the child's directory at this point in the list: relative paths of later actions start
+/// there. directory: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_chdir(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
     unsafe { change(command, |command| string(directory, "directory").map(|directory| command.chdir(directory))) }
 }
 
-/// Like vspawn_command_chdir, but changes to the directory that a descriptor of the child refers to.
+/// Like vspawn_command_chdir, but changes to the directory that a descriptor of the child refers
+/// to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_fchdir(command: *mut Command, fd: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| Ok(command.fchdir(fd))) }
 }
 
-/// Makes the child's process group the foreground group of a terminal, like tcsetpgrp. terminal: a descriptor of the child.
+/// Makes the child's process group the foreground group of a terminal, like tcsetpgrp. terminal: a
+/// descriptor of the child.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_foreground(command: *mut Command, terminal: c_int) -> c_int {
     // SAFETY: a handle or NULL.
@@ -88,7 +94,8 @@ pub unsafe extern "C" fn vspawn_command_affinity(command: *mut Command, cpus: *c
     }
 }
 
-/// Prevents the child and its descendants from gaining privileges by an exec (PR_SET_NO_NEW_PRIVS), unless enable is 0.
+/// Prevents the child and its descendants from gaining privileges by an exec (PR_SET_NO_NEW_PRIVS),
+/// unless enable is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_no_new_privileges(command: *mut Command, enable: c_int) -> c_int {
     // SAFETY: a handle or NULL.

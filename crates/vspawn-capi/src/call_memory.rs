@@ -1,5 +1,6 @@
-//! The memory of a call from C: one block, which is allocated before the call begins its work. When the system has no memory left, the
-//! call's allocations become parts of this block. Parts may outlive the call; the block is freed with the last of them.
+//! The memory of a call from C: one block, which is allocated before the call begins its work. When
+//! the system has no memory left, the call's allocations become parts of this block. Parts may
+//! outlive the call; the block is freed with the last of them.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -74,8 +75,8 @@ pub(crate) fn bytes() -> usize {
     CALL.get().bytes
 }
 
-/// Adds to the number of bytes that the call works with, and makes sure that its block has `base` bytes plus `factor` times this number.
-/// Returns false if there is no memory.
+/// Adds to the number of bytes that the call works with, and makes sure that its block has `base`
+/// bytes plus `factor` times this number. Returns false if there is no memory.
 pub(crate) fn reserve(bytes: usize, factor: usize, base: usize) -> bool {
     let mut call = CALL.get();
     call.bytes = call.bytes.saturating_add(bytes);
@@ -157,7 +158,8 @@ fn find(part: *mut u8) -> Option<usize> {
     TABLE.iter().position(|entry| {
         let begin = entry.begin.load(Ordering::Acquire);
         let is_within = begin > CLAIMED && part >= begin && part < entry.end.load(Ordering::Acquire);
-        // If the entry has another block now, `part` is in neither block, because a part in use keeps its block.
+        // If the entry has another block now, `part` is in neither block, because a part in use
+        // keeps its block.
         is_within && entry.begin.load(Ordering::Acquire) == begin
     })
 }

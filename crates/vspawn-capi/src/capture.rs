@@ -9,18 +9,20 @@ use crate::entry::{entry, entry_or};
 use crate::failure::{Failure, Stage};
 use crate::pointers::{array, borrow, free, options, out_handle};
 
-/// The options of vspawn_command_output. If all fields except size are zero, there is no input, no limit and no timeout.
+/// The options of vspawn_command_output. If all fields except size are zero, there is no input, no
+/// limit and no timeout.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CaptureOptions {
     /// Set to sizeof(struct vspawn_capture_options) by the caller.
     pub size: usize,
-    /// Bytes for the child's standard input, which is closed after them; borrowed for the call. NULL: the standard input is
-    /// empty, unless the command sets it.
+    /// Bytes for the child's standard input, which is closed after them; borrowed for the call.
+    /// NULL: the standard input is empty, unless the command sets it.
     pub input: *const c_void,
     /// The number of bytes in input.
     pub input_length: usize,
-    /// The limit on standard output, and on standard error, in bytes. A child that writes more is killed. 0: no limit.
+    /// The limit on standard output, and on standard error, in bytes. A child that writes more is
+    /// killed. 0: no limit.
     pub limit: usize,
     /// The timeout in milliseconds, after which the child is killed. 0: no timeout.
     pub timeout_ms: u32,
@@ -38,9 +40,10 @@ pub struct Output {
 
 /// Runs a command, reads its output and error to their ends, and waits for it.
 ///
-/// command: borrowed for the call. options: borrowed for the call; NULL means all zero. output: receives a handle that the
-/// caller owns and passes to vspawn_output_free. If the child exceeds the timeout (ETIMEDOUT) or the limit (EMSGSIZE), the handle
-/// contains what was read before the child was killed. After any other failure, output is NULL.
+/// command: borrowed for the call. options: borrowed for the call; NULL means all zero. output:
+/// receives a handle that the caller owns and passes to vspawn_output_free. If the child exceeds
+/// the timeout (ETIMEDOUT) or the limit (EMSGSIZE), the handle contains what was read before the
+/// child was killed. After any other failure, output is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_output(
     command: *const Command,
@@ -115,8 +118,8 @@ unsafe fn store_length(bytes: &[u8], length: *mut usize) -> *const c_uchar {
     bytes.as_ptr()
 }
 
-/// Returns what the command wrote to its standard output, followed by a NUL. The bytes belong to the handle. Returns NULL with errno
-/// EINVAL if output is NULL.
+/// Returns what the command wrote to its standard output, followed by a NUL. The bytes belong to
+/// the handle. Returns NULL with errno EINVAL if output is NULL.
 ///
 /// length: receives the number of bytes, without the NUL; may be NULL.
 #[unsafe(no_mangle)]

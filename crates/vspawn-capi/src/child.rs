@@ -13,7 +13,8 @@ use crate::failure::{Failure, Stage};
 use crate::memory;
 use crate::pointers::{borrow, free, null, out_handle};
 
-/// A child process. Used by one thread at a time; to wait in one thread and signal in another, use the pidfd.
+/// A child process. Used by one thread at a time; to wait in one thread and signal in another, use
+/// the pidfd.
 pub struct Child(pub(crate) vspawn_core::Child);
 
 /// Starts a process and stores its handle in `child`.
@@ -58,16 +59,18 @@ unsafe fn store_status(status: *mut c_int, value: ExitStatus) -> Result<(), Fail
     Ok(())
 }
 
-/// Returns the process id, which is not reused before the child has been waited for; -1 with errno EINVAL for NULL.
+/// Returns the process id, which is not reused before the child has been waited for; -1 with errno
+/// EINVAL for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_pid(child: *const Child) -> pid_t {
     // SAFETY: a handle or NULL.
     entry_or(-1, || Ok(unsafe { borrow(child, "child") }?.0.id() as pid_t))
 }
 
-/// Returns the pidfd, which becomes readable for poll when the child has ended. The pidfd belongs to the handle: the caller must not
-/// close it. Returns -1 with errno EINVAL for NULL, and with EBADF if the kernel gave no pidfd (the table of descriptors was full, or a
-/// seccomp filter refuses pidfds). All other functions work without a pidfd, too.
+/// Returns the pidfd, which becomes readable for poll when the child has ended. The pidfd belongs
+/// to the handle: the caller must not close it. Returns -1 with errno EINVAL for NULL, and with
+/// EBADF if the kernel gave no pidfd (the table of descriptors was full, or a seccomp filter
+/// refuses pidfds). All other functions work without a pidfd, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
     entry_or(-1, || {
@@ -91,8 +94,8 @@ unsafe fn take_end(child: *mut Child, take: impl FnOnce(&mut vspawn_core::Child)
     })
 }
 
-/// Takes the parent's end of the child's piped standard input. Returns a descriptor, close-on-exec, that the caller then owns; -1 with
-/// errno EBADF if the stream is not piped or was taken before.
+/// Takes the parent's end of the child's piped standard input. Returns a descriptor, close-on-exec,
+/// that the caller then owns; -1 with errno EBADF if the stream is not piped or was taken before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_take_stdin(child: *mut Child) -> c_int {
     // SAFETY: a handle or NULL.
@@ -113,8 +116,8 @@ pub unsafe extern "C" fn vspawn_child_take_stderr(child: *mut Child) -> c_int {
     unsafe { take_end(child, |child| child.stderr.take().map(OwnedFd::from)) }
 }
 
-/// Waits for the exec of a child that vspawn_command_spawn_nowait has started. Returns 0, or the errno if the exec or a step before
-/// it failed; the child has then been waited for.
+/// Waits for the exec of a child that vspawn_command_spawn_nowait has started. Returns 0, or the
+/// errno if the exec or a step before it failed; the child has then been waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_started(child: *mut Child) -> c_int {
     // SAFETY: a handle or NULL.
@@ -131,7 +134,8 @@ pub unsafe extern "C" fn vspawn_child_wait(child: *mut Child, status: *mut c_int
     unsafe { with_child(child, |child| store_status(status, child.wait()?)) }
 }
 
-/// Returns EAGAIN while the child runs. Otherwise like vspawn_child_wait, but standard input stays open.
+/// Returns EAGAIN while the child runs. Otherwise like vspawn_child_wait, but standard input stays
+/// open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c_int) -> c_int {
     // SAFETY: as above.
@@ -147,8 +151,8 @@ pub unsafe extern "C" fn vspawn_child_try_wait(child: *mut Child, status: *mut c
     }
 }
 
-/// Waits for at most this time. Returns ETIMEDOUT if the child is still running then. Otherwise like vspawn_child_wait, but standard input
-/// stays open.
+/// Waits for at most this time. Returns ETIMEDOUT if the child is still running then. Otherwise
+/// like vspawn_child_wait, but standard input stays open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait_timeout(child: *mut Child, milliseconds: u32, status: *mut c_int) -> c_int {
     let timeout = Duration::from_millis(milliseconds.into());
@@ -178,7 +182,8 @@ pub unsafe extern "C" fn vspawn_child_signal(child: *mut Child, signal: c_int) -
     unsafe { with_child(child, |child| Ok(child.signal(signal)?)) }
 }
 
-/// Sends a signal to the child's process group. Returns EINVAL unless the child was started with its own group or session.
+/// Sends a signal to the child's process group. Returns EINVAL unless the child was started with
+/// its own group or session.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_signal_group(child: *mut Child, signal: c_int) -> c_int {
     // SAFETY: a handle or NULL.
@@ -202,8 +207,8 @@ pub unsafe extern "C" fn vspawn_child_kill_tree(child: *mut Child, descendants: 
     }
 }
 
-/// Frees a handle, its pidfd and the ends of its pipes that were not taken. Neither kills the child nor waits for it: a child that was
-/// not waited for becomes a zombie when it ends.
+/// Frees a handle, its pidfd and the ends of its pipes that were not taken. Neither kills the child
+/// nor waits for it: a child that was not waited for becomes a zombie when it ends.
 ///
 /// child: consumed; NULL does nothing.
 #[unsafe(no_mangle)]

@@ -1,4 +1,5 @@
-//! The command handle, with one function for each property of the process to start. `start` has the functions that start it.
+//! The command handle, with one function for each property of the process to start. `start` has the
+//! functions that start it.
 
 use std::ffi::{c_char, c_int};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -17,14 +18,15 @@ use crate::pointers::{array, free, null, signals, string, string_array};
 pub struct Command(pub(crate) vspawn_core::Command, usize);
 
 impl Command {
-    /// Reserves the memory to start the command: for its strings, and for a copy of the caller's environment if one is made.
+    /// Reserves the memory to start the command: for its strings, and for a copy of the caller's
+    /// environment if one is made.
     pub(crate) fn reserve_start(&self, copies_environment: bool) -> Result<(), Failure> {
         memory::reserve(self.1)?;
         memory::reserve_environment(copies_environment)
     }
 
-    /// Returns whether a start copies the caller's variables, because the command changes some. Otherwise, the kernel reads them
-    /// directly.
+    /// Returns whether a start copies the caller's variables, because the command changes some.
+    /// Otherwise, the kernel reads them directly.
     pub(crate) fn changes_environment(&self) -> bool {
         self.0.get_envs().len() > 0 && !self.0.get_env_clear()
     }
@@ -93,11 +95,12 @@ pub(crate) unsafe fn change(
     })
 }
 
-/// Creates a command whose child inherits environment, directory and standard streams. As with posix_spawn, no other thread may change
-/// the environment while the command is spawned. By default, no signal is blocked in the child, and SIGPIPE has its default effect there.
+/// Creates a command whose child inherits environment, directory and standard streams. As with
+/// posix_spawn, no other thread may change the environment while the command is spawned. By
+/// default, no signal is blocked in the child, and SIGPIPE has its default effect there.
 ///
-/// program: copied; a path, or a name that is looked up in PATH as by execvp.
-/// Returns a handle that the caller owns and passes to vspawn_command_free; NULL with errno on failure.
+/// program: copied; a path, or a name that is looked up in PATH as by execvp. Returns a handle that
+/// the caller owns and passes to vspawn_command_free; NULL with errno on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_new(program: *const c_char) -> *mut Command {
     entry_or(std::ptr::null_mut(), || {
@@ -140,7 +143,8 @@ pub unsafe extern "C" fn vspawn_command_arg0(command: *mut Command, name: *const
     unsafe { change(command, |command| string(name, "name").map(|name| command.arg0(name))) }
 }
 
-/// Sets or removes a variable of the child's environment. key: copied. value: copied; NULL removes the variable.
+/// Sets or removes a variable of the child's environment. key: copied. value: copied; NULL removes
+/// the variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_env(command: *mut Command, key: *const c_char, value: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; strings or NULL.
@@ -162,14 +166,16 @@ pub unsafe extern "C" fn vspawn_command_env_clear(command: *mut Command) -> c_in
     unsafe { change(command, |command| Ok(command.env_clear())) }
 }
 
-/// Sets the child's working directory, entered after chroot and with the rights of the child's user. directory: copied.
+/// Sets the child's working directory, entered after chroot and with the rights of the child's
+/// user. directory: copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_cwd(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
     unsafe { change(command, |command| string(directory, "directory").map(|path| command.current_dir(path))) }
 }
 
-/// Sets the child's root directory. Programs and directories are then looked up in it. directory: copied.
+/// Sets the child's root directory. Programs and directories are then looked up in it. directory:
+/// copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_chroot(command: *mut Command, directory: *const c_char) -> c_int {
     // SAFETY: a handle or NULL; a string or NULL.
@@ -178,16 +184,16 @@ pub unsafe extern "C" fn vspawn_command_chroot(command: *mut Command, directory:
 
 /// Sets a standard stream of the child.
 ///
-/// stream: 0, 1 or 2. kind: an enum vspawn_stdio. fd: only used by VSPAWN_STDIO_FD; borrowed, and must be open whenever
-/// the command is spawned.
+/// stream: 0, 1 or 2. kind: an enum vspawn_stdio. fd: only used by VSPAWN_STDIO_FD; borrowed, and
+/// must be open whenever the command is spawned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_stdio(command: *mut Command, stream: c_int, kind: c_int, fd: c_int) -> c_int {
     // SAFETY: a handle or NULL.
     unsafe { change(command, |command| set_stream(command, stream, stdio(kind, fd)?)) }
 }
 
-/// Gives the child the parent's descriptor source as its own descriptor target. Calls may swap descriptors: the source of one may be the
-/// target of another.
+/// Gives the child the parent's descriptor source as its own descriptor target. Calls may swap
+/// descriptors: the source of one may be the target of another.
 ///
 /// source: borrowed, and must be open whenever the command is spawned.
 #[unsafe(no_mangle)]
@@ -196,7 +202,8 @@ pub unsafe extern "C" fn vspawn_command_fd(command: *mut Command, target: c_int,
     unsafe { change(command, |command| Ok(command.fd_number(target, source))) }
 }
 
-/// Closes, in the child, all descriptors except the standard streams and those of vspawn_command_fd, unless close is 0.
+/// Closes, in the child, all descriptors except the standard streams and those of
+/// vspawn_command_fd, unless close is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_close_others(command: *mut Command, close: c_int) -> c_int {
     // SAFETY: a handle or NULL.
@@ -233,8 +240,8 @@ pub unsafe extern "C" fn vspawn_command_controlling_terminal(command: *mut Comma
     unsafe { change(command, |command| Ok(command.controlling_terminal(terminal))) }
 }
 
-/// Sets the real, effective and saved user id. If the parent runs as root, the child also drops all supplementary groups, unless
-/// vspawn_command_groups sets them.
+/// Sets the real, effective and saved user id. If the parent runs as root, the child also drops all
+/// supplementary groups, unless vspawn_command_groups sets them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_uid(command: *mut Command, uid: uid_t) -> c_int {
     // SAFETY: a handle or NULL.
@@ -286,7 +293,8 @@ pub unsafe extern "C" fn vspawn_command_blocked_signals(command: *mut Command, s
     unsafe { change(command, |command| signals(set).map(|set| command.blocked_signals(&set))) }
 }
 
-/// Resets these signals to their default effect in the child, even if the parent ignores them. set: copied.
+/// Resets these signals to their default effect in the child, even if the parent ignores them. set:
+/// copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_default_signals(command: *mut Command, set: *const sigset_t) -> c_int {
     // SAFETY: a handle or NULL; a signal set or NULL.
@@ -309,7 +317,8 @@ pub unsafe extern "C" fn vspawn_command_inherit_sigpipe(command: *mut Command) -
 
 /// Creates the child in a cgroup (v2). Needs Linux 5.7 and clone3.
 ///
-/// directory: a descriptor of the cgroup's directory; duplicated, so the caller may close it at once.
+/// directory: a descriptor of the cgroup's directory; duplicated, so the caller may close it at
+/// once.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_cgroup(command: *mut Command, directory: c_int) -> c_int {
     // SAFETY: a handle or NULL.

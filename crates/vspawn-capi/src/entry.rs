@@ -1,4 +1,5 @@
-//! Wraps every call from C: catches panics, defers cancellation, and turns failures into error codes.
+//! Wraps every call from C: catches panics, defers cancellation, and turns failures into error
+//! codes.
 
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,7 +51,8 @@ unsafe extern "C" {
 }
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
-/// Disables cancellation of the thread: a cancellation unwinds the stack, which must not happen in Rust frames.
+/// Disables cancellation of the thread: a cancellation unwinds the stack, which must not happen in
+/// Rust frames.
 struct CancellationGuard {
     before: c_int,
 }

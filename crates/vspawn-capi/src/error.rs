@@ -9,19 +9,23 @@ use crate::pointers::{null, output_size};
 /// The last failure of the calling thread.
 #[repr(C)]
 pub struct LastError {
-    /// Set to sizeof(struct vspawn_error) by the caller. The library stores how many bytes it has filled.
+    /// Set to sizeof(struct vspawn_error) by the caller. The library stores how many bytes it has
+    /// filled.
     pub size: usize,
     /// The errno.
     pub error: c_int,
     /// The step that failed: an enum vspawn_stage. A later library may have more values.
     pub stage: c_int,
-    /// What failed, on what and why: a fragment that fits after "failed to", truncated to the buffer, with a NUL at its end.
+    /// What failed, on what and why: a fragment that fits after "failed to", truncated to the
+    /// buffer, with a NUL at its end.
     pub text: [c_char; ERROR_TEXT_BYTES],
 }
 
-/// Stores the calling thread's last failure: error 0 and stage VSPAWN_STAGE_NONE if there was none. A success does not change it.
+/// Stores the calling thread's last failure: error 0 and stage VSPAWN_STAGE_NONE if there was none.
+/// A success does not change it.
 ///
-/// error: filled; its size must be set. Returns 0, or EINVAL (which is not itself stored as the last failure).
+/// error: filled; its size must be set. Returns 0, or EINVAL (which is not itself stored as the
+/// last failure).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_last_error(error: *mut LastError) -> c_int {
     let last = LAST.get();

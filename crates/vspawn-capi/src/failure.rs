@@ -1,4 +1,5 @@
-//! The failure of a call: its stage, its errno and its text. The last failure of each thread is kept for `vspawn_last_error`.
+//! The failure of a call: its stage, its errno and its text. The last failure of each thread is
+//! kept for `vspawn_last_error`.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -126,7 +127,8 @@ impl From<vspawn_core::Error> for Failure {
     }
 }
 
-/// The last failure of a thread. It has no destructor, so there is nothing to free when a thread ends.
+/// The last failure of a thread. It has no destructor, so there is nothing to free when a thread
+/// ends.
 #[derive(Clone, Copy)]
 pub(crate) struct LastFailure {
     pub(crate) errno: c_int,

@@ -1,6 +1,7 @@
-//! Keeps this library from aborting its host process when memory runs out. A call first reserves the memory that it may need, or fails
-//! with ENOMEM. If the system has no memory left later, the call's allocations use the reserved block (`call_memory`). Allocations for the
-//! text of an error use a static reserve.
+//! Keeps this library from aborting its host process when memory runs out. A call first reserves
+//! the memory that it may need, or fails with ENOMEM. If the system has no memory left later, the
+//! call's allocations use the reserved block (`call_memory`). Allocations for the text of an error
+//! use a static reserve.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -10,11 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::call_memory;
 use crate::failure::{Failure, Stage};
 
-/// The bytes that each call reserves besides those for the caller's strings; more than any call needs.
+/// The bytes that each call reserves besides those for the caller's strings; more than any call
+/// needs.
 const CALL_BYTES: usize = 16 * 1024;
 
-/// How many copies of a string may be in memory at once. A string is copied into the command, into a copy of the command and into the
-/// plan; an array doubles as it grows, which copies it once more.
+/// How many copies of a string may be in memory at once. A string is copied into the command, into
+/// a copy of the command and into the plan; an array doubles as it grows, which copies it once
+/// more.
 const MAX_COPIES: usize = 5;
 
 /// The bytes that a string needs besides its own, for its entries in two growing arrays.
@@ -33,7 +36,8 @@ pub(crate) fn reserve_environment(is_copied: bool) -> Result<(), Failure> {
     unsafe extern "C" {
         static environ: *const *const c_char;
     }
-    // SAFETY: an array of strings, ended by NULL; NULL after clearenv. The caller changes no variable now, as vspawn.h says.
+    // SAFETY: an array of strings, ended by NULL; NULL after clearenv. The caller changes no
+    // variable now, as vspawn.h says.
     let bytes = unsafe {
         if is_copied {
             let mut next = environ;
@@ -109,7 +113,8 @@ static SMALL: PartPool<512, 16> = PartPool::new();
 /// The static reserve for large allocations, of up to 32 KiB.
 static LARGE: PartPool<{ 32 * 1024 }, 1> = PartPool::new();
 
-// SAFETY: the system's allocator keeps its promises; a part of the reserve is given out once until it is given back.
+// SAFETY: the system's allocator keeps its promises; a part of the reserve is given out once until
+// it is given back.
 unsafe impl GlobalAlloc for ReserveAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promise.
@@ -128,7 +133,8 @@ unsafe impl GlobalAlloc for ReserveAllocator {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise: the layout is the block's, and `bytes` is valid with its alignment.
+        // SAFETY: the caller's promise: the layout is the block's, and `bytes` is valid with its
+        // alignment.
         unsafe {
             if !is_from_reserve(block) {
                 let larger = System.realloc(block, layout, bytes);

@@ -1,5 +1,6 @@
-//! The functions of `popen_noshell.h`, the interface of Ivan Zahariev's popen_noshell library, on top of this library's streams.
-//! The header is written by hand. Nothing here is from popen_noshell's code.
+//! The functions of `popen_noshell.h`, the interface of Ivan Zahariev's popen_noshell library, on
+//! top of this library's streams. The header is written by hand. Nothing here is from
+//! popen_noshell's code.
 
 use std::ffi::{CString, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +18,8 @@ use crate::pointers::{null, string};
 use crate::shell_words::shell_words;
 use crate::stream::{Direction, close, direction, open};
 
-/// `struct popen_noshell_pass_to_pclose`. A program compiled with the original header has the same struct.
+/// `struct popen_noshell_pass_to_pclose`. A program compiled with the original header has the same
+/// struct.
 #[repr(C)]
 pub struct NoshellStream {
     fp: *mut FILE,
@@ -92,8 +94,8 @@ pub unsafe extern "C" fn popen_noshell_compat(
     })
 }
 
-/// Returns the first executable file of this name along PATH. Shells execute this file. The library's own search would instead try the
-/// next directory if the file's interpreter is missing.
+/// Returns the first executable file of this name along PATH. Shells execute this file. The
+/// library's own search would instead try the next directory if the file's interpreter is missing.
 fn first_executable(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return None;
@@ -126,7 +128,8 @@ unsafe fn clear<'a>(stream_struct: *mut NoshellStream) -> Result<&'a mut Noshell
     }
 }
 
-/// Starts a command with the streams of the original library: the stream that is not requested is `/dev/null`.
+/// Starts a command with the streams of the original library: the stream that is not requested is
+/// `/dev/null`.
 fn start(
     mut command: Command,
     direction: Direction,

@@ -45,8 +45,8 @@ pub struct FdPair {
     pub source: c_int,
 }
 
-/// The options of vspawn. If all fields except size are zero, the process is started as vspawn_command_new describes. All pointers are
-/// borrowed for the call.
+/// The options of vspawn. If all fields except size are zero, the process is started as
+/// vspawn_command_new describes. All pointers are borrowed for the call.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Options {
@@ -56,8 +56,8 @@ pub struct Options {
     pub flags: u64,
     /// The program; NULL: argv[0].
     pub program: *const c_char,
-    /// The whole environment: "NAME=value" strings, ended by NULL. NULL: the parent's, which, as with posix_spawn, no other thread may
-    /// change during the call.
+    /// The whole environment: "NAME=value" strings, ended by NULL. NULL: the parent's, which, as
+    /// with posix_spawn, no other thread may change during the call.
     pub env: *const *const c_char,
     /// The working directory; NULL: the parent's.
     pub cwd: *const c_char,
@@ -81,9 +81,9 @@ pub struct Options {
 
 /// Starts a process.
 ///
-/// argv: its arguments, ended by NULL; borrowed for the call. The first one is also the program (searched for in PATH if it has no
-/// slash). options: borrowed for the call; NULL means all zero. child: receives a handle that the caller owns and passes to
-/// vspawn_child_free; NULL on failure.
+/// argv: its arguments, ended by NULL; borrowed for the call. The first one is also the program
+/// (searched for in PATH if it has no slash). options: borrowed for the call; NULL means all zero.
+/// child: receives a handle that the caller owns and passes to vspawn_child_free; NULL on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn(argv: *const *const c_char, options: *const Options, child: *mut *mut Child) -> c_int {
     // SAFETY: the caller's pointers, as documented, or NULL.
@@ -179,7 +179,8 @@ fn os_str(bytes: &[u8]) -> &std::ffi::OsStr {
     std::os::unix::ffi::OsStrExt::from_bytes(bytes)
 }
 
-/// Creates a command from its arguments. The first one is argv[0], and also the program if `program` is NULL.
+/// Creates a command from its arguments. The first one is argv[0], and also the program if
+/// `program` is NULL.
 ///
 /// # Safety
 /// `program` is NULL or a string, `argv` NULL or an array of strings ended by NULL.

@@ -1,4 +1,5 @@
-//! Converts C's arguments to Rust's types: strings, arrays, signal sets, and structs that begin with their size.
+//! Converts C's arguments to Rust's types: strings, arrays, signal sets, and structs that begin
+//! with their size.
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -102,14 +103,17 @@ pub(crate) unsafe fn signals(set: *const libc::sigset_t) -> Result<Vec<c_int>, F
     Ok((1..=64).filter(|signal| unsafe { libc::sigismember(set, *signal) } == 1).collect())
 }
 
-/// The largest valid size of an options struct, in bytes. No version's struct will be larger, so a larger size is uninitialised memory.
+/// The largest valid size of an options struct, in bytes. No version's struct will be larger, so a
+/// larger size is uninitialised memory.
 const MAX_OPTION_BYTES: usize = 4096;
 
-/// Converts the caller's options struct, which begins with its size, to this library's version. Fields that an older caller does
-/// not have are zero. Fields that only a newer caller has are refused if they are set.
+/// Converts the caller's options struct, which begins with its size, to this library's version.
+/// Fields that an older caller does not have are zero. Fields that only a newer caller has are
+/// refused if they are set.
 ///
 /// # Safety
-/// `options` points to as many bytes as its first field says, and `T` is `repr(C)` and valid when all zero.
+/// `options` points to as many bytes as its first field says, and `T` is `repr(C)` and valid when
+/// all zero.
 pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
     let (bytes, known) = (options.cast::<u8>(), size_of::<T>());
     // SAFETY: the caller's promise.
@@ -130,8 +134,8 @@ pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
     }
 }
 
-/// Returns how many bytes of the caller's struct to fill. The struct begins with its size, which must be at least that of the first
-/// version.
+/// Returns how many bytes of the caller's struct to fill. The struct begins with its size, which
+/// must be at least that of the first version.
 ///
 /// # Safety
 /// `out` points to a size.

@@ -13,13 +13,16 @@ use vspawn_shell::{Lexer, Shell, is_builtin, is_program, read_word};
 
 use crate::failure::Failure;
 
-/// The kernel's limit on the size of a string, including its NUL (MAX_ARG_STRLEN). A shell could not get a longer command either.
+/// The kernel's limit on the size of a string, including its NUL (MAX_ARG_STRLEN). A shell could
+/// not get a longer command either.
 const MAX_STRING_BYTES: usize = 128 * 1024;
 
-/// Variables that change the behaviour of bash (also as `sh`), or that name files that a shell reads first.
+/// Variables that change the behaviour of bash (also as `sh`), or that name files that a shell
+/// reads first.
 const SPECIAL_VARIABLES: &[&str] = &["BASHOPTS", "BASH_COMPAT", "BASH_ENV", "ENV", "SHELLOPTS"];
 
-/// Splits a command into its words, of which there is at least one. Fails if the command needs a shell.
+/// Splits a command into its words, of which there is at least one. Fails if the command needs a
+/// shell.
 pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let words = split(text).ok_or_else(|| refusal("it has more than plain words and quotes"))?;
     let shell = shell_at(Path::new("/bin/sh")).ok_or_else(|| refusal("/bin/sh is an unknown shell"))?;
@@ -69,7 +72,8 @@ fn runs(shell: Shell, word: &[u8]) -> bool {
     is_program(word) && (word.contains(&b'/') || shell != Shell::Busybox && !is_builtin(word, shell))
 }
 
-/// Returns the shell that a path refers to, identified by the name of the file after all symbolic links.
+/// Returns the shell that a path refers to, identified by the name of the file after all symbolic
+/// links.
 fn shell_at(path: &Path) -> Option<Shell> {
     let file = path.canonicalize().ok()?;
     match file.file_name()?.as_bytes() {
@@ -81,7 +85,8 @@ fn shell_at(path: &Path) -> Option<Shell> {
     }
 }
 
-/// Whether the environment has no functions for bash and no variable that changes the behaviour of a shell.
+/// Whether the environment has no functions for bash and no variable that changes the behaviour of
+/// a shell.
 fn environment_is_plain(mut names: impl Iterator<Item = OsString>) -> bool {
     names.all(|name| {
         let is_special = SPECIAL_VARIABLES.iter().any(|known| name == *known);
@@ -89,8 +94,8 @@ fn environment_is_plain(mut names: impl Iterator<Item = OsString>) -> bool {
     })
 }
 
-/// Whether all shells search this PATH in the same way. Without PATH, each has its own default; bash expands a tilde in it, and dash
-/// interprets a percent sign.
+/// Whether all shells search this PATH in the same way. Without PATH, each has its own default;
+/// bash expands a tilde in it, and dash interprets a percent sign.
 fn path_is_plain(path: Option<&OsStr>) -> bool {
     path.is_some_and(|path| !path.as_bytes().iter().any(|byte| b"~%".contains(byte)))
 }

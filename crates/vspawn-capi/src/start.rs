@@ -7,11 +7,12 @@ use crate::command::Command;
 use crate::entry::entry;
 use crate::pointers::{borrow, free, out_handle};
 
-/// A prepared command. It can be spawned any number of times, by any number of threads at once. Environment, PATH and arguments are
-/// those at the time of the preparation.
+/// A prepared command. It can be spawned any number of times, by any number of threads at once.
+/// Environment, PATH and arguments are those at the time of the preparation.
 pub struct Prepared(vspawn_core::Prepared);
 
-/// Starts the command. Returns 0 after the child's exec, or the errno if the exec or a step before it failed; no process remains then.
+/// Starts the command. Returns 0 after the child's exec, or the errno if the exec or a step before
+/// it failed; no process remains then.
 ///
 /// child: receives a handle that the caller owns and passes to vspawn_child_free; NULL on failure.
 #[unsafe(no_mangle)]
@@ -26,9 +27,9 @@ pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *m
     }
 }
 
-/// Starts the command and returns at once, before the child's exec. If the child fails before its exec,
-/// vspawn_child_started and the waits return the error. Returns EINVAL for a command that changes user or
-/// group, and for VSPAWN_MECHANISM_FORK.
+/// Starts the command and returns at once, before the child's exec. If the child fails before its
+/// exec, vspawn_child_started and the waits return the error. Returns EINVAL for a command that
+/// changes user or group, and for VSPAWN_MECHANISM_FORK.
 ///
 /// child: as for vspawn_command_spawn.
 #[unsafe(no_mangle)]
@@ -45,8 +46,8 @@ pub unsafe extern "C" fn vspawn_command_spawn_nowait(command: *const Command, ch
 
 /// Prepares a command to be spawned many times.
 ///
-/// command: borrowed for the call. prepared: receives a handle that the caller owns and passes to vspawn_prepared_free;
-/// NULL on failure.
+/// command: borrowed for the call. prepared: receives a handle that the caller owns and passes to
+/// vspawn_prepared_free; NULL on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepared: *mut *mut Prepared) -> c_int {
     entry(|| {
@@ -67,7 +68,8 @@ pub unsafe extern "C" fn vspawn_prepared_spawn(prepared: *const Prepared, child:
     unsafe { start_child(child, || borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn()?))) }
 }
 
-/// Like vspawn_command_spawn_nowait, for a prepared command. prepared: borrowed. child: as for vspawn_command_spawn.
+/// Like vspawn_command_spawn_nowait, for a prepared command. prepared: borrowed. child: as for
+/// vspawn_command_spawn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_prepared_spawn_nowait(prepared: *const Prepared, child: *mut *mut Child) -> c_int {
     // SAFETY: a handle or NULL; room for a pointer or NULL.

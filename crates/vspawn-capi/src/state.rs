@@ -1,7 +1,9 @@
-//! State that all threads of a process share: the streams of popen, and the signal dispositions that `vspawn_system` must restore.
+//! State that all threads of a process share: the streams of popen, and the signal dispositions
+//! that `vspawn_system` must restore.
 //!
-//! A lock of the standard library would stay locked forever in a process forked by another thread. This lock is taken
-//! during each fork (`pthread_atfork`), so that it is free and its data is consistent in both processes.
+//! A lock of the standard library would stay locked forever in a process forked by another thread.
+//! This lock is taken during each fork (`pthread_atfork`), so that it is free and its data is
+//! consistent in both processes.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
@@ -19,7 +21,8 @@ pub(crate) struct SavedDispositions {
 }
 
 impl SavedDispositions {
-    /// Restores the dispositions. Makes only system calls, because it also runs in a process that was just forked.
+    /// Restores the dispositions. Makes only system calls, because it also runs in a process that
+    /// was just forked.
     pub(crate) fn restore(&self) {
         for (signal, before) in INTERRUPTS.into_iter().zip(&self.before) {
             // SAFETY: the action that was there before.
@@ -64,7 +67,8 @@ static SHARED: SharedState = SharedState {
 };
 
 extern "C" fn lock() {
-    // SAFETY: a mutex that does not move. Locking a default mutex that the thread does not hold cannot fail.
+    // SAFETY: a mutex that does not move. Locking a default mutex that the thread does not hold
+    // cannot fail.
     unsafe { libc::pthread_mutex_lock(SHARED.lock.get()) };
 }
 
@@ -73,8 +77,8 @@ extern "C" fn unlock() {
     unsafe { libc::pthread_mutex_unlock(SHARED.lock.get()) };
 }
 
-/// Runs in a forked process. If another thread was in `vspawn_system` during the fork, that call never ends in this process, so its changes
-/// are undone here.
+/// Runs in a forked process. If another thread was in `vspawn_system` during the fork, that call
+/// never ends in this process, so its changes are undone here.
 extern "C" fn unlock_in_child() {
     // SAFETY: the lock is held across the fork, and the child has no other thread.
     let dispositions = unsafe { (*SHARED.state.get()).dispositions.take() };
@@ -85,8 +89,8 @@ extern "C" fn unlock_in_child() {
 }
 
 extern "C" fn register() {
-    // SAFETY: the functions exist as long as this library is loaded: glibc unregisters them when it is unloaded. If there
-    // is no memory for the registration, forks work without it.
+    // SAFETY: the functions exist as long as this library is loaded: glibc unregisters them when it
+    // is unloaded. If there is no memory for the registration, forks work without it.
     unsafe { libc::pthread_atfork(Some(lock), Some(unlock), Some(unlock_in_child)) };
 }
 
@@ -103,7 +107,8 @@ impl Drop for LockGuard {
     }
 }
 
-/// Calls `use_state` with the lock held. `use_state` must be short, must not call `with_lock` again, and must not fork.
+/// Calls `use_state` with the lock held. `use_state` must be short, must not call `with_lock`
+/// again, and must not fork.
 pub(crate) fn with_lock<T>(use_state: impl FnOnce(&mut State) -> T) -> T {
     // Named here so that a static link with this function includes the constructor too.
     std::hint::black_box(&raw const REGISTER);

@@ -1,4 +1,5 @@
-//! `vspawn_popen` and `vspawn_pclose`: a child with one stream to or from it. `noshell` uses these streams too.
+//! `vspawn_popen` and `vspawn_pclose`: a child with one stream to or from it. `noshell` uses these
+//! streams too.
 
 use std::ffi::{c_char, c_int};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
@@ -48,7 +49,8 @@ impl NewStream {
         let file = self.file;
         std::mem::forget(self);
         let address = file as usize;
-        // An entry at this address belongs to a stream that the caller has closed with fclose, which is an error.
+        // An entry at this address belongs to a stream that the caller has closed with fclose,
+        // which is an error.
         let stale = state::with_lock(|state| {
             let stale = state.streams.iter().position(|(other, _)| *other == address);
             let stale = stale.map(|index| state.streams.swap_remove(index));
@@ -95,7 +97,8 @@ pub(crate) fn open(
     Ok((stream.add_to_table(child), pid))
 }
 
-/// Treats signals as popen and system do: the child keeps the caller's mask and its disposition of SIGPIPE.
+/// Treats signals as popen and system do: the child keeps the caller's mask and its disposition of
+/// SIGPIPE.
 pub(crate) fn inherit_signals(command: &mut Command) {
     // SAFETY: an empty set is valid, and the mask is stored into it.
     let blocked = unsafe {
@@ -109,7 +112,8 @@ pub(crate) fn inherit_signals(command: &mut Command) {
     }
 }
 
-/// Closes a stream and waits for its child. The child must have the pid `expected_pid`, if that is given.
+/// Closes a stream and waits for its child. The child must have the pid `expected_pid`, if that is
+/// given.
 pub(crate) fn close(file: *mut FILE, expected_pid: Option<pid_t>) -> Result<c_int, Failure> {
     let taken = state::with_lock(|state| {
         let index = state.streams.iter().position(|(address, child)| {
@@ -143,10 +147,11 @@ pub(crate) unsafe fn direction(r#type: *const c_char) -> Result<Direction, Failu
 
 /// Starts a program with a stream: popen without a shell.
 ///
-/// argv: as for vspawn; borrowed for the call. type: "r" to read what the program writes to its standard output, "w" to write
-/// its standard input. An added "e" changes nothing, since the stream is always close-on-exec, so that no other child inherits it.
-/// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, for example if the program cannot be
-/// executed.
+/// argv: as for vspawn; borrowed for the call. type: "r" to read what the program writes to its
+/// standard output, "w" to write its standard input. An added "e" changes nothing, since the stream
+/// is always close-on-exec, so that no other child inherits it. Returns a stream that the caller
+/// owns and passes to vspawn_pclose; NULL with errno on failure, for example if the program cannot
+/// be executed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const c_char) -> *mut FILE {
     entry_or(std::ptr::null_mut(), || {
@@ -164,9 +169,9 @@ pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const
 
 /// Closes a stream of vspawn_popen and waits for its program. Any thread may call it.
 ///
-/// stream: consumed. Returns what waitpid stores, or -1 with errno: EINVAL for NULL or for a stream that is not an open stream of
-/// vspawn_popen (which is then not touched), ECHILD if other code has waited for the child, and the errno of a failed
-/// write if the program itself ended with 0.
+/// stream: consumed. Returns what waitpid stores, or -1 with errno: EINVAL for NULL or for a stream
+/// that is not an open stream of vspawn_popen (which is then not touched), ECHILD if other code has
+/// waited for the child, and the errno of a failed write if the program itself ended with 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_pclose(stream: *mut FILE) -> c_int {
     entry_or(-1, || close(stream, None))

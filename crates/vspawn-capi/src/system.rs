@@ -1,4 +1,5 @@
-//! `vspawn_system` runs a program and waits for it. It treats the caller's signals as POSIX requires for system.
+//! `vspawn_system` runs a program and waits for it. It treats the caller's signals as POSIX
+//! requires for system.
 
 use std::ffi::{c_char, c_int};
 use std::os::unix::process::ExitStatusExt;
@@ -58,11 +59,13 @@ impl Drop for InterruptGuard {
     }
 }
 
-/// Runs a program and waits until it has ended: system without a shell. During the call, the process ignores SIGINT and SIGQUIT, and
-/// SIGCHLD is blocked in the calling thread; the program starts with the previous settings.
+/// Runs a program and waits until it has ended: system without a shell. During the call, the
+/// process ignores SIGINT and SIGQUIT, and SIGCHLD is blocked in the calling thread; the program
+/// starts with the previous settings.
 ///
-/// argv: as for vspawn; borrowed for the call. Returns what waitpid stores; -1 with errno on failure, for example if the program cannot
-/// be executed, or ECHILD if the process ignores SIGCHLD. Unlike system, it is not a cancellation point.
+/// argv: as for vspawn; borrowed for the call. Returns what waitpid stores; -1 with errno on
+/// failure, for example if the program cannot be executed, or ECHILD if the process ignores
+/// SIGCHLD. Unlike system, it is not a cancellation point.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_system(argv: *const *const c_char) -> c_int {
     entry_or(-1, || -> Result<c_int, Failure> {

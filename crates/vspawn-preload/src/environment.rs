@@ -20,7 +20,8 @@ const END_OF_LIST: u16 = u16::MAX;
 
 /// Variables that both shells treat in a special way.
 const SPECIAL: [&[u8]; 7] = [b"OPTIND", b"PPID", b"LINENO", b"ENV", b"BASH_ENV", b"HISTSIZE", b"ATTY"];
-/// Variables that bash sets, reads at its start, or does not pass on. Those that begin with BASH are all special.
+/// Variables that bash sets, reads at its start, or does not pass on. Those that begin with BASH
+/// are all special.
 const SPECIAL_TO_BASH: [&[u8]; 39] = [
     b"CHILD_MAX",
     b"COMP_WORDBREAKS",
@@ -62,11 +63,14 @@ const SPECIAL_TO_BASH: [&[u8]; 39] = [
     b"TEXTDOMAINDIR",
     b"UID",
 ];
-/// Variables that dash defines when it starts, in the order in which it inserts them at the heads of its lists.
+/// Variables that dash defines when it starts, in the order in which it inserts them at the heads
+/// of its lists.
 const INITIAL_IN_DASH: [&[u8]; 7] = [b"IFS", b"MAIL", b"MAILPATH", b"PATH", b"PS1", b"PS2", b"PS4"];
-/// The value of IFS that both shells start with, whatever their environment says. They pass it on if their environment has IFS.
+/// The value of IFS that both shells start with, whatever their environment says. They pass it on
+/// if their environment has IFS.
 const INITIAL_IFS: &[u8] = b" \t\n";
-/// Locales that exist everywhere. For any other locale, bash prints a warning if it is not installed.
+/// Locales that exist everywhere. For any other locale, bash prints a warning if it is not
+/// installed.
 const LOCALES: [&[u8]; 5] = [b"", b"C", b"POSIX", b"C.UTF-8", b"C.utf8"];
 
 /// The environment of a command, on the stack.
@@ -88,8 +92,8 @@ pub struct Environment {
 /// Properties of the environment that decide whether the shell can be skipped.
 pub struct ShellConditions<'a> {
     pub path: Option<&'a [u8]>,
-    /// Whether SHLVL is unset or 0. If, in addition, standard input is a socket, bash assumes that rshd or sshd started it, and reads start-up
-    /// files.
+    /// Whether SHLVL is unset or 0. If, in addition, standard input is a socket, bash assumes that
+    /// rshd or sshd started it, and reads start-up files.
     pub is_first_level: bool,
 }
 
@@ -110,7 +114,8 @@ impl Environment {
         self.ordered.as_ptr()
     }
 
-    /// Reads the environment that a shell would get. Returns `None` if only the shell can treat it correctly.
+    /// Reads the environment that a shell would get. Returns `None` if only the shell can treat it
+    /// correctly.
     ///
     /// # Safety
     /// `environment` is an array of C strings that ends with NULL, and outlives this value.
@@ -167,7 +172,8 @@ impl Environment {
         Some(conditions)
     }
 
-    /// Puts the variables into the shell's order, with bash's `_` at the position where bash has it.
+    /// Puts the variables into the shell's order, with bash's `_` at the position where bash has
+    /// it.
     pub fn finish(&mut self, shell: Shell, program: &[u8]) -> Option<()> {
         if shell == Shell::Bash && !self.last_command.set(&[b"_=", program]) {
             return None;
@@ -196,7 +202,8 @@ impl Environment {
         Some(())
     }
 
-    /// Adds a variable at its position in the shell's hash table. Returns `None` for a duplicate variable, or too many variables.
+    /// Adds a variable at its position in the shell's hash table. Returns `None` for a duplicate
+    /// variable, or too many variables.
     fn insert(&mut self, shell: Shell, variable: *const c_char, name: &[u8]) -> Option<()> {
         let index = self.count;
         if index >= VARIABLES_MAX + 2 {
@@ -235,7 +242,8 @@ impl Environment {
         let buffer = self.working_directory.as_mut_slice();
         buffer.get_mut(..4)?.copy_from_slice(b"PWD=");
         let room = buffer.get_mut(4..)?;
-        // SAFETY: the buffer has that size. This is the raw system call because libc's getcwd may allocate.
+        // SAFETY: the buffer has that size. This is the raw system call because libc's getcwd may
+        // allocate.
         let length = unsafe { libc::syscall(libc::SYS_getcwd, room.as_mut_ptr(), PATH_LIMIT - 4) };
         // A directory outside of the root is "(unreachable)/...".
         (length > 0 && room.first() == Some(&b'/')).then(|| self.working_directory.as_ptr())
@@ -273,7 +281,8 @@ fn is_valid_name(name: &[u8]) -> bool {
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// Returns whether PWD names the working directory, or `None` if the shells may change its spelling.
+/// Returns whether PWD names the working directory, or `None` if the shells may change its
+/// spelling.
 fn is_working_directory(value: &[u8]) -> Option<bool> {
     if value.first() != Some(&b'/') {
         return Some(false);
@@ -290,8 +299,8 @@ fn is_working_directory(value: &[u8]) -> Option<bool> {
     Some(status_of(path.as_ptr()).is_ok_and(|named| is_same_file(&named, &here)))
 }
 
-/// Returns whether SHLVL is above 0, or `None` if bash would rewrite it. (bash adds 1 and subtracts 1, so only a plain number stays the
-/// same.)
+/// Returns whether SHLVL is above 0, or `None` if bash would rewrite it. (bash adds 1 and subtracts
+/// 1, so only a plain number stays the same.)
 fn is_level_positive(value: &[u8]) -> Option<bool> {
     let is_number =
         matches!(value, [b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9'] | [b'1'..=b'8', b'0'..=b'9', b'0'..=b'9']);
@@ -319,8 +328,8 @@ fn bucket(shell: Shell, name: &[u8]) -> usize {
     }
 }
 
-/// Returns the rank of a variable in its list of dash's hash table: the initial variables come first, the last inserted one before the
-/// others.
+/// Returns the rank of a variable in its list of dash's hash table: the initial variables come
+/// first, the last inserted one before the others.
 fn rank(name: &[u8]) -> usize {
     let position = INITIAL_IN_DASH.iter().position(|first| *first == name);
     position.map_or(INITIAL_IN_DASH.len(), |position| INITIAL_IN_DASH.len() - 1 - position)

@@ -18,11 +18,13 @@ unsafe extern "C" {
 
 /// Returns the environment of this process.
 pub fn own_environment() -> StringArray {
-    // SAFETY: libc's variable. Another thread may change it during the exec, as with every exec function.
+    // SAFETY: libc's variable. Another thread may change it during the exec, as with every exec
+    // function.
     unsafe { environ }
 }
 
-/// Executes the program of a `sh -c` that needs no shell. If this function returns, the caller has to call the real function.
+/// Executes the program of a `sh -c` that needs no shell. If this function returns, the caller has
+/// to call the real function.
 ///
 /// # Safety
 /// The arguments are valid for `execve`.
@@ -102,9 +104,11 @@ pub unsafe fn execute_searched(file: *const c_char, argv: StringArray, environme
     }
 }
 
-/// Executes the command of a shell that is not needed, or does the work of a small program. Returns if the program has to be executed.
+/// Executes the command of a shell that is not needed, or does the work of a small program. Returns
+/// if the program has to be executed.
 unsafe fn intercept(path: *const c_char, argv: StringArray, environment: StringArray) {
-    // SAFETY: the arguments are valid for `execve`. The check for a shell saves all other execs the large buffers of `skip_shell` on the stack.
+    // SAFETY: the arguments are valid for `execve`. The check for a shell saves all other execs the
+    // large buffers of `skip_shell` on the stack.
     unsafe {
         if is_named_as_shell(path) {
             skip_shell(path, argv, environment);

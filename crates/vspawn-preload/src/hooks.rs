@@ -1,5 +1,5 @@
-//! The list of hooked functions. It generates the declarations and the table of the real functions; the hooks of the same name are in
-//! `exec`, `spawn`, `popen`, `system` and `variadic`.
+//! The list of hooked functions. It generates the declarations and the table of the real functions;
+//! the hooks of the same name are in `exec`, `spawn`, `popen`, `system` and `variadic`.
 
 use core::ffi::c_void;
 use core::mem::transmute;
@@ -10,11 +10,12 @@ use libc::{FILE, c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, po
 /// An array of C strings that ends with NULL.
 pub type StringArray = *const *const c_char;
 
-// `execv` and `execvp` are hooked, too, but only `execve` and `execvpe` are called.
-// `jumped to`: functions with any number of arguments. Their hooks (in `variadic`) jump to the real function, so only its address is
-// needed.
+// `execv` and `execvp` are hooked, too, but only `execve` and `execvpe` are called. `jumped to`:
+// functions with any number of arguments. Their hooks (in `variadic`) jump to the real function, so
+// only its address is needed.
 macro_rules! hooks {
-    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)* jumped to: $($jump:ident),*;) => {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*
+        jumped to: $($jump:ident),*;) => {
         /// The real functions, from the next library that has them.
         pub mod real {
             use super::*;
@@ -22,7 +23,8 @@ macro_rules! hooks {
                 $(#[$doc])*
                 pub unsafe fn $name($($argument: $type),*) -> $result {
                     let address = address_of::$name();
-                    // SAFETY: the address is that of the function with this signature, which all C libraries share.
+                    // SAFETY: the address is that of the function with this signature, which all C
+                    // libraries share.
                     unsafe {
                         let function: unsafe extern "C" fn($($type),*) -> $result = transmute(address);
                         function($($argument),*)
@@ -45,7 +47,8 @@ macro_rules! hooks {
                     if !found.is_null() {
                         return found;
                     }
-                    // A function that may be called in a child of vfork is looked up by the constructor below.
+                    // A function that may be called in a child of vfork is looked up by the
+                    // constructor below.
                     let found = look_up(concat!(stringify!($name), "\0"));
                     FOUND.store(found, Relaxed);
                     found
@@ -74,8 +77,9 @@ fn look_up(name: &'static str) -> *mut c_void {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) }
 }
 
-/// Runs before the program. A lookup takes the loader's lock, for which a child of vfork must not wait. Such a child calls exec functions only;
-/// the others are looked up when they are called, since most programs call none.
+/// Runs before the program. A lookup takes the loader's lock, for which a child of vfork must not
+/// wait. Such a child calls exec functions only; the others are looked up when they are called,
+/// since most programs call none.
 extern "C" fn construct() {
     address_of::execve();
     address_of::execvpe();

@@ -1,14 +1,17 @@
-//! Small programs of coreutils whose work is done by the process that was about to execute them: `dirname`, `basename`, `mkdir`, `rmdir`, `rm`,
-//! `mv`, `ln` and `touch`, with few of their options. Starting them takes longer than their work.
+//! Small programs of coreutils whose work is done by the process that was about to execute them:
+//! `dirname`, `basename`, `mkdir`, `rmdir`, `rm`, `mv`, `ln` and `touch`, with few of their
+//! options. Starting them takes longer than their work.
 //!
-//! This happens only in processes that run dash or bash. An exec recomputes a process's capabilities and its file system user id, and tells a
-//! parent that waits for it to continue. The exec of the shell has done so, and no command of a shell can change these ids, so the exec of
-//! another program would change nothing. Other programs may have dropped privileges since their exec (`setpriv`), or may have a parent
-//! that waits (Python after vfork, Node.js).
+//! This happens only in processes that run dash or bash. An exec recomputes a process's
+//! capabilities and its file system user id, and tells a parent that waits for it to continue. The
+//! exec of the shell has done so, and no command of a shell can change these ids, so the exec of
+//! another program would change nothing. Other programs may have dropped privileges since their
+//! exec (`setpriv`), or may have a parent that waits (Python after vfork, Node.js).
 //!
-//! Only complete successes end the process here. In all other cases (the work fails, the program might print a message, or the result is
-//! not proven to be the same), the program is executed after all and reports the result. Work that was done before then has had no effect,
-//! or one that the program repeats with the same result.
+//! Only complete successes end the process here. In all other cases (the work fails, the program
+//! might print a message, or the result is not proven to be the same), the program is executed
+//! after all and reports the result. Work that was done before then has had no effect, or one that
+//! the program repeats with the same result.
 //!
 //! Two differences remain: tracers, audit and Spawnscope see a process that never executes a
 //! program, and the parent's resource usage has less CPU time.
@@ -57,7 +60,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Returns whether a path is that of a program whose work may be done in place. This runs at every exec, so it is cheap.
+/// Returns whether a path is that of a program whose work may be done in place. This runs at every
+/// exec, so it is cheap.
 ///
 /// # Safety
 /// `path` is a C string.
@@ -95,12 +99,14 @@ pub unsafe fn replace_program(path: *const c_char, argv: StringArray, environmen
     set_errno(before);
     if is_done {
         count(Counter::InPlace);
-        // SAFETY: ends the process without running its exit handlers, which an exec would not run either.
+        // SAFETY: ends the process without running its exit handlers, which an exec would not run
+        // either.
         unsafe { libc::_exit(0) };
     }
 }
 
-/// Returns whether the loader would preload this library into the program and no other, and would print nothing itself.
+/// Returns whether the loader would preload this library into the program and no other, and would
+/// print nothing itself.
 unsafe fn is_only_preload(mut environment: StringArray) -> bool {
     let this_library = preloaded();
     let mut is_loaded = false;
@@ -119,8 +125,8 @@ unsafe fn is_only_preload(mut environment: StringArray) -> bool {
     is_loaded
 }
 
-/// Whether a program is a file of its own with the usual permissions, as in Debian's coreutils: not a link to a program with many names,
-/// and not a script.
+/// Whether a program is a file of its own with the usual permissions, as in Debian's coreutils: not
+/// a link to a program with many names, and not a script.
 fn is_coreutils(path: *const c_char) -> bool {
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: `path` is a C string, and the buffer is a stat, read only if it was filled.
@@ -202,7 +208,8 @@ fn without_suffix<'a>(name: &'a [u8], suffix: &[u8]) -> &'a [u8] {
     }
 }
 
-/// Writes a line to standard output. If that fails, nothing was written, and the program is executed to report the failure.
+/// Writes a line to standard output. If that fails, nothing was written, and the program is
+/// executed to report the failure.
 fn print(text: &[u8]) -> bool {
     let mut line = PathBuffer::new();
     if !line.set(&[text, b"\n"]) || !has_no_handler(libc::SIGPIPE) {
@@ -243,7 +250,8 @@ fn is_directory(path: &[u8]) -> bool {
     status_of(pointer(path)).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
-/// Removes a file. unlink never removes a directory. rm treats a path with a slash at its end in its own way, so such a path is refused.
+/// Removes a file. unlink never removes a directory. rm treats a path with a slash at its end in
+/// its own way, so such a path is refused.
 fn remove(path: &[u8]) -> Result<(), c_int> {
     if path.is_empty() || path.last() == Some(&b'/') {
         return Err(libc::EINVAL);
@@ -252,7 +260,8 @@ fn remove(path: &[u8]) -> Result<(), c_int> {
     errno_result(unsafe { libc::unlink(pointer(path)) })
 }
 
-/// Renames a file to a new name, or moves it into a directory that has no such name. mv tries the same call first.
+/// Renames a file to a new name, or moves it into a directory that has no such name. mv tries the
+/// same call first.
 fn rename(from: &[u8], to: &[u8]) -> bool {
     if from.is_empty() || to.is_empty() || from.last() == Some(&b'/') {
         return false;

@@ -1,9 +1,10 @@
-//! `libvspawn_preload.so`: if a program executes `sh -c TEXT` and TEXT is provably one simple command, executes that command instead.
-//! Everything else goes to the shell, unchanged.
+//! `libvspawn_preload.so`: if a program executes `sh -c TEXT` and TEXT is provably one simple
+//! command, executes that command instead. Everything else goes to the shell, unchanged.
 //!
-//! The following rules hold for everything that an exec or spawn hook reaches, because it may run in a child of vfork, which shares
-//! its parent's memory, or in a signal handler:
-//! - No allocation and no lock. Buffers are on the stack and limited; what does not fit goes to the shell.
+//! The following rules hold for everything that an exec or spawn hook reaches, because it may run
+//! in a child of vfork, which shares its parent's memory, or in a signal handler:
+//! - No allocation and no lock. Buffers are on the stack and limited; what does not fit goes to the
+//!   shell.
 //! - No write to memory that the parent reads, except counters, which are atomic.
 //! - errno is restored if the real function would not have set it.
 //! - The real exec functions are looked up in a constructor (`hooks`); a hook never calls a hook.
@@ -38,7 +39,8 @@ mod system;
 mod text;
 mod variadic;
 
-// Without std, nothing else links libc, and unversioned references could be resolved to old versions of its functions.
+// Without std, nothing else links libc, and unversioned references could be resolved to old
+// versions of its functions.
 #[link(name = "c")]
 unsafe extern "C" {}
 

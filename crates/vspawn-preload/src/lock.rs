@@ -1,5 +1,5 @@
-//! The lock of `popen` and `system`. It contains the pid of the process that holds it, so that a process that is forked while another
-//! thread holds the lock does not wait forever.
+//! The lock of `popen` and `system`. It contains the pid of the process that holds it, so that a
+//! process that is forked while another thread holds the lock does not wait forever.
 
 use core::sync::atomic::{AtomicI32, Ordering};
 

@@ -1,4 +1,5 @@
-//! Decides whether one `sh -c TEXT` needs its shell. If not, the plan has the program, its arguments and its environment.
+//! Decides whether one `sh -c TEXT` needs its shell. If not, the plan has the program, its
+//! arguments and its environment.
 
 use core::mem::MaybeUninit;
 
@@ -13,7 +14,8 @@ use crate::shell::{Shell, is_named_as_shell, shell_at};
 use crate::strings::{PathBuffer, bytes};
 use crate::text::{WORDS_MAX, Words};
 
-/// The launch that replaces a shell. Its 20 KiB are on the stack of the caller, so it is filled in place.
+/// The launch that replaces a shell. Its 20 KiB are on the stack of the caller, so it is filled in
+/// place.
 pub struct Plan {
     words: Words,
     arguments: [*const c_char; WORDS_MAX + 1],
@@ -35,8 +37,8 @@ pub struct Start {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Redirections {
     None,
-    /// Those that leave standard error unchanged or send it to `/dev/null`, so that the shell's message about a killed command can be
-    /// printed, or omitted.
+    /// Those that leave standard error unchanged or send it to `/dev/null`, so that the shell's
+    /// message about a killed command can be printed, or omitted.
     WithKnownMessage,
     All,
 }
@@ -72,7 +74,8 @@ impl Plan {
         self.environment.as_ptr()
     }
 
-    /// Decides whether an exec needs its shell, and counts the reason if so. Returns the shell if it is not needed.
+    /// Decides whether an exec needs its shell, and counts the reason if so. Returns the shell if
+    /// it is not needed.
     ///
     /// # Safety
     /// The arguments are valid for `execve`, and outlive this value.
@@ -113,8 +116,8 @@ impl Plan {
         if settings().is_strict && shell == Shell::Dash {
             return Err(Counter::Strict);
         }
-        // bash executes a simple command without a fork, but forks for one with redirections, and then reports how it ended with a message of
-        // its own.
+        // bash executes a simple command without a fork, but forks for one with redirections, and
+        // then reports how it ended with a message of its own.
         if !self.words.redirections().is_empty() && (shell == Shell::Bash || !self.can_redirect(start.redirections)) {
             return Err(Counter::Redirection);
         }
@@ -170,12 +173,13 @@ fn is_empty(mask: &sigset_t) -> bool {
     (1..=64).all(|signal: c_int| unsafe { libc::sigismember(mask, signal) } != 1)
 }
 
-/// Whether a shell would pass on its signals and ids unchanged: dash empties the signal mask, and both shells change their behaviour if
-/// SIGCHLD is ignored or the real and effective ids differ.
+/// Whether a shell would pass on its signals and ids unchanged: dash empties the signal mask, and
+/// both shells change their behaviour if SIGCHLD is ignored or the real and effective ids differ.
 pub fn is_ordinary_process(checks_mask: bool) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     let mut mask = 0_u64;
-    // SAFETY: both buffers are what the calls fill; the ids are only read. The kernel's mask has 8 bytes.
+    // SAFETY: both buffers are what the calls fill; the ids are only read. The kernel's mask has 8
+    // bytes.
     unsafe {
         if libc::sigaction(libc::SIGCHLD, core::ptr::null(), action.as_mut_ptr()) != 0
             || action.assume_init().sa_sigaction == libc::SIG_IGN

@@ -1,5 +1,5 @@
-//! `popen` and `pclose`, for all texts. A child has to close the streams of all earlier calls, so they must be in one table. As in libc,
-//! `fclose` of such a stream is `pclose`.
+//! `popen` and `pclose`, for all texts. A child has to close the streams of all earlier calls, so
+//! they must be in one table. As in libc, `fclose` of such a stream is `pclose`.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -114,7 +114,8 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
     }
 }
 
-/// Launches the child with its end of the pipe as `target`, and without the streams of earlier calls.
+/// Launches the child with its end of the pipe as `target`, and without the streams of earlier
+/// calls.
 unsafe fn launch(
     text: *const c_char,
     end: c_int,
@@ -159,7 +160,8 @@ fn take_stream(file: *mut FILE) -> Option<Stream> {
     slot.take()
 }
 
-/// Closes a stream and waits for its child. As in libc, returns the child's status if it is not 0, even if the closing failed.
+/// Closes a stream and waits for its child. As in libc, returns the child's status if it is not 0,
+/// even if the closing failed.
 fn close(stream: Stream) -> c_int {
     // SAFETY: the stream is open, and no other code uses it.
     let closed = unsafe { real::fclose(stream.file) };

@@ -1,5 +1,6 @@
-//! Leaves this library out of the LD_PRELOAD of programs that it must not be loaded into: those with an `obstacle`, and those that do not find
-//! its file, after a chroot or without the right to read it. The rest of the environment stays as it is, in the same order.
+//! Leaves this library out of the LD_PRELOAD of programs that it must not be loaded into: those
+//! with an `obstacle`, and those that do not find its file, after a chroot or without the right to
+//! read it. The rest of the environment stays as it is, in the same order.
 
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
@@ -12,10 +13,12 @@ use crate::strings::{PathBuffer, base_name, bytes, errno, set_errno};
 
 const LIBRARY: &[u8] = b"libvspawn_preload.so";
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
-/// The largest size of an environment that can be copied, with the NULL at its end. A larger one stays as it is.
+/// The largest size of an environment that can be copied, with the NULL at its end. A larger one
+/// stays as it is.
 const VARIABLES_MAX: usize = 480;
 
-/// Calls a function with the environment for a program: without this library if it must not be loaded into the program.
+/// Calls a function with the environment for a program: without this library if it must not be
+/// loaded into the program.
 ///
 /// # Safety
 /// `path` is a C string; `environment` is NULL, or an array of C strings that ends with NULL.
@@ -66,7 +69,8 @@ fn libraries(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| matches!(byte, b' ' | b':')).filter(|library| !library.is_empty())
 }
 
-/// Calls the function with a copy of the environment without this library, which needs 5 KiB of the stack.
+/// Calls the function with a copy of the environment without this library, which needs 5 KiB of the
+/// stack.
 #[inline(never)]
 unsafe fn with_copy(environment: StringArray, call: impl FnOnce(StringArray) -> c_int) -> c_int {
     // Not zeroed: in a forked child, each page of the stack that is written first costs a fault.
@@ -79,7 +83,8 @@ unsafe fn with_copy(environment: StringArray, call: impl FnOnce(StringArray) -> 
     }
 }
 
-/// Copies an environment without this library. `rest` is for an LD_PRELOAD with other libraries; there is room for one.
+/// Copies an environment without this library. `rest` is for an LD_PRELOAD with other libraries;
+/// there is room for one.
 unsafe fn copy_without_library(
     environment: StringArray,
     copy: &mut [MaybeUninit<*const c_char>; VARIABLES_MAX],

@@ -14,7 +14,8 @@ pub fn is_program(path: *const c_char) -> bool {
 
 fn read_head(path: *const c_char) -> Option<[u8; 4]> {
     let mut head = [0_u8; 4];
-    // SAFETY: `path` is a C string, the buffer has four bytes, and the descriptor is this function's own.
+    // SAFETY: `path` is a C string, the buffer has four bytes, and the descriptor is this
+    // function's own.
     let count = unsafe {
         let descriptor = libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC);
         if descriptor < 0 {

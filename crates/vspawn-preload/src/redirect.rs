@@ -14,13 +14,16 @@ const NULL: &[u8] = b"/dev/null";
 const NULL_DEVICE: libc::dev_t = libc::makedev(1, 3);
 /// The mode with which the shells create a file.
 const NEW_FILE_MODE: libc::mode_t = 0o666;
-/// The lowest number for the copy of a descriptor. Scripts and programs refer only to lower descriptors by number.
+/// The lowest number for the copy of a descriptor. Scripts and programs refer only to lower
+/// descriptors by number.
 const MIN_COPY: c_int = 10;
-/// No process has a descriptor with this number or a larger one, so closing all of them closes nothing.
+/// No process has a descriptor with this number or a larger one, so closing all of them closes
+/// nothing.
 const ABOVE_ALL_DESCRIPTORS: u32 = 0x7fff_fff0;
 const CLOSE_RANGE_UNSHARE: u32 = 2;
 
-/// Whether all redirections of a command will succeed, as far as this can be known without an effect, and without waiting.
+/// Whether all redirections of a command will succeed, as far as this can be known without an
+/// effect, and without waiting.
 pub fn will_succeed(words: &Words) -> bool {
     let mut redirected = [false; 3];
     words.redirections().iter().all(|redirection| {
@@ -39,7 +42,8 @@ fn is_redirected(redirected: &[bool; 3], descriptor: c_int) -> bool {
     usize::try_from(descriptor).is_ok_and(|descriptor| redirected.get(descriptor) == Some(&true))
 }
 
-/// The destination of standard error after the redirections, which decides whether a shell's message about a killed command is seen.
+/// The destination of standard error after the redirections, which decides whether a shell's
+/// message about a killed command is seen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ErrorDestination {
     Unchanged,
@@ -66,8 +70,8 @@ pub fn error_destination(words: &Words) -> ErrorDestination {
     destinations[2]
 }
 
-/// Whether a file is a regular one or `/dev/null`, or will be created. Opening other files may wait, or have an effect each time. bash
-/// treats some names below `/dev` itself.
+/// Whether a file is a regular one or `/dev/null`, or will be created. Opening other files may
+/// wait, or have an effect each time. bash treats some names below `/dev` itself.
 fn can_be_opened(name: &[u8], mode: Mode) -> bool {
     if name.starts_with(b"/dev/") && name != NULL {
         return false;
@@ -100,9 +104,11 @@ fn flags(mode: Mode) -> c_int {
     }
 }
 
-/// Gives this thread a table of descriptors that it shares with no other, as the exec would do anyway. Returns whether that succeeded.
+/// Gives this thread a table of descriptors that it shares with no other, as the exec would do
+/// anyway. Returns whether that succeeded.
 fn unshare_descriptors() -> bool {
-    // SAFETY: no descriptor is closed. More seccomp profiles allow the first call; older kernels have only the second.
+    // SAFETY: no descriptor is closed. More seccomp profiles allow the first call; older kernels
+    // have only the second.
     unsafe {
         libc::syscall(libc::SYS_close_range, ABOVE_ALL_DESCRIPTORS, u32::MAX, CLOSE_RANGE_UNSHARE) == 0
             || libc::unshare(libc::CLONE_FILES) == 0
@@ -155,8 +161,8 @@ struct SavedDescriptor {
 }
 
 impl AppliedRedirections {
-    /// Redirects the descriptors of this process, which will execute the command. If that fails, restores them and returns `None`; files
-    /// may have been created or emptied.
+    /// Redirects the descriptors of this process, which will execute the command. If that fails,
+    /// restores them and returns `None`; files may have been created or emptied.
     pub fn apply(words: &Words) -> Option<AppliedRedirections> {
         let mut redirected = AppliedRedirections { saved: [None; REDIRECTIONS_MAX] };
         if words.redirections().is_empty() {
@@ -176,7 +182,8 @@ impl AppliedRedirections {
 
     fn carry_out(&mut self, redirection: Redirection, index: usize, words: &Words) -> Option<()> {
         let target = redirection.target;
-        // SAFETY: the name is a C string; only this process's descriptors change, and the copies are closed by an exec.
+        // SAFETY: the name is a C string; only this process's descriptors change, and the copies
+        // are closed by an exec.
         unsafe {
             let is_closed_on_exec = libc::fcntl(target, libc::F_GETFD) == libc::FD_CLOEXEC;
             let copy = libc::fcntl(target, libc::F_DUPFD_CLOEXEC, MIN_COPY);

@@ -1,4 +1,5 @@
-//! The search for a command in PATH, for the cases in which dash and bash agree. In all others, the shell searches.
+//! The search for a command in PATH, for the cases in which dash and bash agree. In all others, the
+//! shell searches.
 
 use libc::{S_IFMT, S_IFREG, X_OK, c_char};
 
@@ -13,8 +14,8 @@ pub fn find(command: &[u8], path: Option<&[u8]>, found: &mut PathBuffer) -> bool
         return false;
     };
     for directory in path.split(|byte| *byte == b':') {
-        // dash and bash treat empty and relative directories and `~` differently. After a trailing slash, the path that bash stores in
-        // `_` differs.
+        // dash and bash treat empty and relative directories and `~` differently. After a trailing
+        // slash, the path that bash stores in `_` differs.
         if directory.first() != Some(&b'/')
             || directory.last() == Some(&b'/')
             || !found.set(&[directory, b"/", command])
@@ -24,7 +25,8 @@ pub fn find(command: &[u8], path: Option<&[u8]>, found: &mut PathBuffer) -> bool
         match is_executable(found.as_ptr()) {
             Ok(true) => return true,
             Err(libc::ENOENT | libc::ENOTDIR) => {}
-            // The file exists but cannot be executed. Depending on the shell, it continues the search or reports the file.
+            // The file exists but cannot be executed. Depending on the shell, it continues the
+            // search or reports the file.
             Ok(false) | Err(_) => return false,
         }
     }

@@ -1,5 +1,5 @@
-//! The settings of a process, read once at its start, and the counters of `--explain`: a page of a file that all processes of the tree
-//! map.
+//! The settings of a process, read once at its start, and the counters of `--explain`: a page of a
+//! file that all processes of the tree map.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -7,7 +7,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 
 use crate::strings::{PATH_LIMIT, base_name, bytes};
 
-/// The outcome of an exec or spawn. The order is that of the page, which `spawnscope accel --explain` reads.
+/// The outcome of an exec or spawn. The order is that of the page, which
+/// `spawnscope accel --explain` reads.
 #[derive(Clone, Copy)]
 pub enum Counter {
     /// The shell was skipped.
@@ -67,7 +68,8 @@ pub fn settings() -> Settings {
     }
 }
 
-/// Whether this process runs the system's dash or bash, by the file that was executed; a process cannot change that.
+/// Whether this process runs the system's dash or bash, by the file that was executed; a process
+/// cannot change that.
 fn runs_in_shell() -> bool {
     let mut path = [0u8; SHELL_PATH_MAX];
     // SAFETY: the buffer has this length. A longer path is cut off, and is not that of a shell.
@@ -118,7 +120,8 @@ unsafe impl Sync for Library {}
 /// The value of LD_PRELOAD at the start of this process, if it names this library only.
 static PRELOADED: Library = Library { bytes: UnsafeCell::new([0; PATH_LIMIT]), length: AtomicUsize::new(0) };
 
-/// Returns the value of LD_PRELOAD at the start of this process. Empty if other libraries are preloaded, too.
+/// Returns the value of LD_PRELOAD at the start of this process. Empty if other libraries are
+/// preloaded, too.
 pub fn preloaded() -> &'static [u8] {
     let length = PRELOADED.length.load(Acquire);
     // SAFETY: the length is stored after the bytes, which do not change again.
@@ -147,7 +150,8 @@ fn value<'a>(name: &core::ffi::CStr) -> Option<&'a [u8]> {
 
 /// Maps the page of counters. A process that may not open the file is not counted.
 fn map_counters(file: *const libc::c_char) {
-    // SAFETY: `file` is a C string; the descriptor is this function's own; a mapping that failed is not stored.
+    // SAFETY: `file` is a C string; the descriptor is this function's own; a mapping that failed is
+    // not stored.
     unsafe {
         let descriptor = libc::open(file, libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW);
         if descriptor < 0 {

@@ -1,4 +1,5 @@
-//! Finds out which shell a program is. `/bin/sh` may be dash or bash, and they prepare their children differently.
+//! Finds out which shell a program is. `/bin/sh` may be dash or bash, and they prepare their
+//! children differently.
 
 use libc::c_char;
 
@@ -17,7 +18,8 @@ const KNOWN_SHELLS: [(&core::ffi::CStr, Shell); 4] = [
     (c"/bin/bash", Shell::Bash),
 ];
 
-/// Returns whether the base name of a path or an argv[0] is that of a known shell. This runs at every exec, so it is cheap.
+/// Returns whether the base name of a path or an argv[0] is that of a known shell. This runs at
+/// every exec, so it is cheap.
 ///
 /// # Safety
 /// `path` is a C string.
@@ -27,7 +29,8 @@ pub unsafe fn is_named_as_shell(path: *const c_char) -> bool {
     name == b"sh" || name == b"dash" || name == b"bash"
 }
 
-/// Finds out which shell a path refers to. The result is not cached, because `chroot` and upgrades change it.
+/// Finds out which shell a path refers to. The result is not cached, because `chroot` and upgrades
+/// change it.
 pub fn shell_at(path: *const c_char) -> Option<Shell> {
     let program = status_of(path).ok()?;
     KNOWN_SHELLS.iter().find_map(|(known, shell)| {

@@ -1,5 +1,6 @@
-//! The spawn hooks. File actions cannot be read, and one that changes the directory would change the search and PWD. So after a process has
-//! created such an action for the first time, its spawns with file actions go to the shell.
+//! The spawn hooks. File actions cannot be read, and one that changes the directory would change
+//! the search and PWD. So after a process has created such an action for the first time, its spawns
+//! with file actions go to the shell.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,7 +28,8 @@ pub struct Request<'a> {
     pub attributes: *const Attributes,
     pub argv: StringArray,
     pub environment: StringArray,
-    /// Initializes a copy of the actions, to which the redirections of the text can be added. `None` if the actions cannot be copied.
+    /// Initializes a copy of the actions, to which the redirections of the text can be added.
+    /// `None` if the actions cannot be copied.
     pub copy_actions: Option<&'a dyn Fn(*mut Actions) -> c_int>,
 }
 
@@ -39,7 +41,8 @@ pub struct ReplacedShell {
     pub is_silent: bool,
 }
 
-/// Launches the program of a `sh -c` that needs no shell. Returns the shell that it replaces, or `None` if nothing was launched.
+/// Launches the program of a `sh -c` that needs no shell. Returns the shell that it replaces, or
+/// `None` if nothing was launched.
 ///
 /// # Safety
 /// The request is valid for `posix_spawn`.
@@ -81,7 +84,8 @@ pub unsafe fn skip_shell(pid: *mut pid_t, request: Request<'_>) -> Option<Replac
 /// The request is valid for `posix_spawn`.
 pub unsafe fn start(pid: *mut pid_t, request: Request<'_>) -> c_int {
     let Request { path, actions, attributes, argv, environment, .. } = request;
-    // SAFETY: as the caller promises. A relative path may name another file after the actions; then the library stays, or is left out.
+    // SAFETY: as the caller promises. A relative path may name another file after the actions; then
+    // the library stays, or is left out.
     unsafe {
         with_environment(path, environment, |environment| {
             real::posix_spawn(pid, path, actions, attributes, argv, environment)

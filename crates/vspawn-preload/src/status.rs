@@ -1,9 +1,11 @@
-//! The status of a child as the skipped shell would have reported it. dash waits for its command, prints the signal that killed it, and
-//! exits with 128 + the signal's number. bash is replaced by its command.
+//! The status of a child as the skipped shell would have reported it. dash waits for its command,
+//! prints the signal that killed it, and exits with 128 + the signal's number. bash is replaced by
+//! its command.
 //!
-//! A terminal sends SIGINT, SIGQUIT and SIGHUP to the whole group. They kill dash, too, and so its caller sees the signal itself:
-//! this ends the loop around `system` of the manual page. If another process sent one of them to the command alone, which the library cannot
-//! know, dash would have survived.
+//! A terminal sends SIGINT, SIGQUIT and SIGHUP to the whole group. They kill dash, too, and so its
+//! caller sees the signal itself: this ends the loop around `system` of the manual page. If another
+//! process sent one of them to the command alone, which the library cannot know, dash would have
+//! survived.
 
 use libc::{c_int, pid_t};
 
@@ -11,7 +13,8 @@ use crate::shell::Shell;
 use crate::spawn::ReplacedShell;
 use crate::strings::{bytes, errno};
 
-/// Waits for a child that replaced a shell, or for a shell (`None`). Returns its status, or -1 with errno.
+/// Waits for a child that replaced a shell, or for a shell (`None`). Returns its status, or -1 with
+/// errno.
 pub fn wait(pid: pid_t, replaced: Option<ReplacedShell>) -> c_int {
     let mut status = 0;
     loop {
@@ -33,7 +36,8 @@ pub fn wait(pid: pid_t, replaced: Option<ReplacedShell>) -> c_int {
     status
 }
 
-/// Whether a signal that killed the command is assumed to have been sent to its whole group, as by a terminal.
+/// Whether a signal that killed the command is assumed to have been sent to its whole group, as by
+/// a terminal.
 fn kills_group(signal: c_int) -> bool {
     matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGHUP)
 }

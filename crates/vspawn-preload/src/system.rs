@@ -1,5 +1,5 @@
-//! Replaces `system` for every text. SIGINT and SIGQUIT stay ignored until the last concurrent call has ended, so all calls must be counted
-//! together.
+//! Replaces `system` for every text. SIGINT and SIGQUIT stay ignored until the last concurrent call
+//! has ended, so all calls must be counted together.
 
 use core::cell::UnsafeCell;
 use core::mem::{MaybeUninit, zeroed};
@@ -95,8 +95,8 @@ unsafe extern "C" fn system(text: *const c_char) -> c_int {
         return unsafe { real::system(text) };
     }
     let mut before = 0;
-    // A cancelled thread must not be unwound through Rust, so cancellation waits until the command has ended.
-    // SAFETY: the state is a number.
+    // A cancelled thread must not be unwound through Rust, so cancellation waits until the command
+    // has ended. SAFETY: the state is a number.
     unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
     let status = run(text);
     // SAFETY: as above.
@@ -118,7 +118,8 @@ fn run(text: *const c_char) -> c_int {
     status
 }
 
-/// Launches the command. Returns the child's pid and the shell that it replaces, or `None` if the child is a shell. The error is an errno.
+/// Launches the command. Returns the child's pid and the shell that it replaces, or `None` if the
+/// child is a shell. The error is an errno.
 fn launch(text: *const c_char, ignored: &InterruptGuard) -> Result<(pid_t, Option<ReplacedShell>), c_int> {
     let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
     let mut pid = 0;

@@ -1,7 +1,7 @@
 //! Proves that the TEXT of `sh -c TEXT` is one simple command, and divides it into words and
-//! redirections. `vspawn_shell` reads each word; this module has the buffer that its caller can lend
-//! to a child of vfork, and the plain redirections of descriptors 0, 1 and 2. The tests compare the
-//! outcome with dash and bash.
+//! redirections. `vspawn_shell` reads each word; this module has the buffer that its caller can
+//! lend to a child of vfork, and the plain redirections of descriptors 0, 1 and 2. The tests
+//! compare the outcome with dash and bash.
 
 use vspawn_shell::{Lexer, Refusal, Shell, is_builtin, is_program, read_word};
 
@@ -120,7 +120,8 @@ impl Words {
             }
             self.begin_word()?;
             self.read_word(&mut lexer)?;
-            // Digits right before an operator may be a descriptor number (in dash, one unquoted digit). Every such word is left to the shell.
+            // Digits right before an operator may be a descriptor number (in dash, one unquoted
+            // digit). Every such word is left to the shell.
             if matches!(lexer.rest().first(), Some(b'<' | b'>')) && self.last_word_is_number() {
                 return Err(Refusal::Syntax);
             }
@@ -169,8 +170,9 @@ impl Words {
     }
 }
 
-/// Returns the redirection at the start of `text` and the length of its operator; the caller reads the file name. Returns `None` for other
-/// operators (`<<`, `>|`) and for unusual directions (`0>`, `1<`, `2<`).
+/// Returns the redirection at the start of `text` and the length of its operator; the caller reads
+/// the file name. Returns `None` for other operators (`<<`, `>|`) and for unusual directions (`0>`,
+/// `1<`, `2<`).
 fn read_operator(text: &[u8]) -> Option<(Redirection, usize)> {
     let (target, destination, rest) = match text {
         [b'2', b'>', b'&', b'1', rest @ ..] => (2, Destination::Descriptor(1), rest),

@@ -1,7 +1,8 @@
-//! The hooks of the exec functions with any number of arguments. Such a function cannot be written in stable Rust. So the hook saves the
-//! registers, in which the first arguments are, and calls a function that copies all arguments to an array and executes the program. If that
-//! fails, or there are too many arguments, the hook restores the registers and jumps to the real function, which finds its arguments
-//! where the caller put them.
+//! The hooks of the exec functions with any number of arguments. Such a function cannot be written
+//! in stable Rust. So the hook saves the registers, in which the first arguments are, and calls a
+//! function that copies all arguments to an array and executes the program. If that fails, or there
+//! are too many arguments, the hook restores the registers and jumps to the real function, which
+//! finds its arguments where the caller put them.
 
 use core::ffi::c_void;
 
@@ -12,7 +13,8 @@ use crate::hooks::{StringArray, address_of};
 
 type Text = *const c_char;
 
-/// The number of arguments in registers, and of words between the saved registers and the arguments on the stack: the return address.
+/// The number of arguments in registers, and of words between the saved registers and the arguments
+/// on the stack: the return address.
 #[cfg(target_arch = "x86_64")]
 const REGISTERS: (usize, usize) = (6, 1);
 #[cfg(target_arch = "aarch64")]

@@ -11,7 +11,8 @@ use crate::request::Request;
 use crate::values::deadline;
 use crate::waiting::{WaitResult, pidfd, returncode, wait_for_end};
 
-/// Starts a process. Returns after the exec, or raises an exception if the exec or a step before it failed.
+/// Starts a process. Returns after the exec, or raises an exception if the exec or a step before it
+/// failed.
 #[pyfunction]
 #[pyo3(signature = (args, stdin, stdout, stderr, **options))]
 pub(crate) fn spawn(
@@ -46,12 +47,14 @@ impl Child {
 
 #[pymethods]
 impl Child {
-    /// Returns the number of the pidfd, or -1 if the kernel gave none. The pidfd stays open during the lifetime of this object.
+    /// Returns the number of the pidfd, or -1 if the kernel gave none. The pidfd stays open during
+    /// the lifetime of this object.
     fn fileno(&self) -> RawFd {
         self.pidfd.unwrap_or(-1)
     }
 
-    /// Returns the parent's ends of the pipes for stdin, stdout and stderr. The caller owns them from now on.
+    /// Returns the parent's ends of the pipes for stdin, stdout and stderr. The caller owns them
+    /// from now on.
     fn take_pipes(&self) -> [Option<RawFd>; 3] {
         let mut child = self.lock();
         let ends = [
@@ -68,7 +71,8 @@ impl Child {
         ended.map_err(|error| exception(py, &error, &NamedObjects::default()))
     }
 
-    /// Waits until the child has ended, and returns its return code. Returns None if it has not ended within `timeout` seconds.
+    /// Waits until the child has ended, and returns its return code. Returns None if it has not
+    /// ended within `timeout` seconds.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<i32>> {
         let deadline = deadline(timeout)?;

@@ -1,4 +1,5 @@
-//! Writes a child's input and reads its outputs at the same time, so that no pipe can fill up and block.
+//! Writes a child's input and reads its outputs at the same time, so that no pipe can fill up and
+//! block.
 
 use std::os::fd::RawFd;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +13,8 @@ use crate::failure::os_error;
 use crate::values::deadline;
 use crate::waiting::{WaitResult, errno, pollfd, wait_for_any};
 
-/// The memory that is reserved for each read: at least the first, at most the second of these constants.
+/// The memory that is reserved for each read: at least the first, at most the second of these
+/// constants.
 const MIN_ROOM_BYTES: usize = 4096;
 const MAX_ROOM_BYTES: usize = 1024 * 1024;
 
@@ -21,7 +23,8 @@ const MAX_ROOM_BYTES: usize = 1024 * 1024;
 pub(crate) enum Progress {
     /// All streams have ended.
     Done,
-    /// The input is written, or has no reader. The owner of its descriptor has to close it and call again.
+    /// The input is written, or has no reader. The owner of its descriptor has to close it and call
+    /// again.
     InputDone,
     TimedOut,
     /// See `WaitResult::Interrupted`.
@@ -115,7 +118,8 @@ impl Streams {
             if let Some(progress) = self.exchange(polls.map(|poll| poll.fd >= 0 && poll.revents != 0))? {
                 return Ok(progress);
             }
-            // Checked after each round, so that available data is read, but an output that never ends cannot delay the timeout.
+            // Checked after each round, so that available data is read, but an output that never
+            // ends cannot delay the timeout.
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) && !self.has_ended() {
                 return Ok(Progress::TimedOut);
             }
@@ -139,8 +143,8 @@ impl Streams {
         Ok(None)
     }
 
-    /// Writes some of the input. Returns whether everything is written. It is no error if the child does not read its input (EPIPE): its
-    /// status reports the result.
+    /// Writes some of the input. Returns whether everything is written. It is no error if the child
+    /// does not read its input (EPIPE): its status reports the result.
     fn write(&mut self) -> Result<bool, i32> {
         let Some(stdin) = self.stdin else { return Ok(true) };
         let input = self.input.as_deref().unwrap_or_default();
@@ -192,7 +196,8 @@ impl Exchange {
         Exchange(Mutex::new(Streams::new(stdin, input, stdout, stderr)))
     }
 
-    /// Returns `"done"`, `"input done"` (close the child's standard input and call again), or `"out of time"`.
+    /// Returns `"done"`, `"input done"` (close the child's standard input and call again), or
+    /// `"out of time"`.
     #[pyo3(signature = (timeout))]
     fn advance(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<&'static str> {
         let deadline = deadline(timeout)?;
@@ -212,7 +217,8 @@ impl Exchange {
 
     /// Returns what was read from standard output and standard error so far.
     fn outputs<'py>(&self, py: Python<'py>) -> [Option<Bound<'py, PyBytes>>; 2] {
-        // Without the GIL, since another thread may hold the lock for long, and needs the GIL to continue.
+        // Without the GIL, since another thread may hold the lock for long, and needs the GIL to
+        // continue.
         let outputs = py.detach(|| {
             let streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             streams.outputs().map(|output| output.bytes.clone())

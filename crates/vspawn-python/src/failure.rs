@@ -11,9 +11,10 @@ pub(crate) struct NamedObjects {
     pub(crate) cwd: Option<Py<PyAny>>,
 }
 
-/// Converts an error. An invalid command is a ValueError. All other errors are an OSError (of the class for its errno: FileNotFoundError,
-/// PermissionError, ...) with attributes `stage` and `action`. Its `filename` is the program or the directory if one of
-/// these caused the failure; otherwise, its text says which action failed.
+/// Converts an error. An invalid command is a ValueError. All other errors are an OSError (of the
+/// class for its errno: FileNotFoundError, PermissionError, ...) with attributes `stage` and
+/// `action`. Its `filename` is the program or the directory if one of these caused the failure;
+/// otherwise, its text says which action failed.
 pub(crate) fn exception(py: Python<'_>, error: &Error, named: &NamedObjects) -> PyErr {
     if error.stage() == Stage::Prepare {
         return PyValueError::new_err(format!("cannot {}", error.action()));

@@ -1,7 +1,9 @@
-//! `vspawn._core`: the Rust side of the Python package. The public names (`run`, `Popen`, ...) are in `python/`.
+//! `vspawn._core`: the Rust side of the Python package. The public names (`run`, `Popen`, ...) are
+//! in `python/`.
 //!
-//! A call goes through these files: `values` (Python's objects) -> `request` (a command) -> `run`, or `child` and `exchange` (for
-//! `Popen`). `waiting` blocks without the GIL and lets signal handlers run; `failure` creates exceptions.
+//! A call goes through these files: `values` (Python's objects) -> `request` (a command) -> `run`,
+//! or `child` and `exchange` (for `Popen`). `waiting` blocks without the GIL and lets signal
+//! handlers run; `failure` creates exceptions.
 
 mod child;
 mod exchange;

@@ -24,7 +24,8 @@ struct CombinedOptions {
 }
 
 impl Request {
-    /// Converts the arguments. `streams` are stdin, stdout and stderr; `options` are the options that `set_option` handles.
+    /// Converts the arguments. `streams` are stdin, stdout and stderr; `options` are the options
+    /// that `set_option` handles.
     pub(crate) fn new(
         args: &Bound<'_, PyAny>,
         streams: [&Bound<'_, PyAny>; 3],
@@ -37,8 +38,8 @@ impl Request {
             request.set_option(&name, &value, &mut combined)?;
         }
         request.set_combined_options(args.py(), &combined)?;
-        // SAFETY: the command is prepared with the GIL held, and Python changes the environment with the GIL held too. `subprocess`
-        // reads it the same way.
+        // SAFETY: the command is prepared with the GIL held, and Python changes the environment
+        // with the GIL held too. `subprocess` reads it the same way.
         unsafe { request.command.env_unlocked() };
         let [stdin, stdout, stderr] = streams;
         request
@@ -65,7 +66,8 @@ impl Request {
         Ok(Request { command, named })
     }
 
-    /// Sets one option. None, and the other defaults of `subprocess`, have the same meaning as there.
+    /// Sets one option. None, and the other defaults of `subprocess`, have the same meaning as
+    /// there.
     fn set_option(&mut self, name: &str, value: &Bound<'_, PyAny>, combined: &mut CombinedOptions) -> PyResult<()> {
         match name {
             "close_fds" => combined.close_fds = value.is_truthy()?,
@@ -130,7 +132,8 @@ impl Request {
             self.command.keep(*fd);
         }
         if combined.restore_signals {
-            // When Python starts, it ignores SIGPIPE, which the core restores by default, and this signal.
+            // When Python starts, it ignores SIGPIPE, which the core restores by default, and this
+            // signal.
             self.command.default_signals(&[libc::SIGXFSZ]);
         } else {
             self.command.inherit_sigpipe();
@@ -159,7 +162,8 @@ fn check_name(name: &str) -> PyResult<()> {
     Err(PyTypeError::new_err(format!("unexpected keyword argument '{name}'")))
 }
 
-/// Returns the signals that the calling thread blocks. As with `subprocess`, the child blocks them, too.
+/// Returns the signals that the calling thread blocks. As with `subprocess`, the child blocks them,
+/// too.
 fn blocked_signals() -> Vec<i32> {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: a NULL new set changes nothing; the old one is written whole.

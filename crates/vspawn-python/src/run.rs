@@ -15,13 +15,16 @@ use crate::request::Request;
 use crate::values::deadline;
 use crate::waiting::{WaitResult, pidfd, returncode, returncode_when_ended, wait_for_end};
 
-/// Ctrl-C at a terminal reaches the child, too. The child then has this time to end by itself, as with `subprocess`.
+/// Ctrl-C at a terminal reaches the child, too. The child then has this time to end by itself, as
+/// with `subprocess`.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Return code, standard output, standard error, and whether the child was killed because of the timeout.
+/// Return code, standard output, standard error, and whether the child was killed because of the
+/// timeout.
 type Completed<'py> = (i32, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, bool);
 
-/// Runs a process to its end. The process is killed at the timeout, and if a signal handler raises an exception.
+/// Runs a process to its end. The process is killed at the timeout, and if a signal handler raises
+/// an exception.
 #[pyfunction]
 #[pyo3(signature = (args, input, timeout, stdin, stdout, stderr, **options))]
 pub(crate) fn run<'py>(
@@ -122,7 +125,8 @@ impl RunningChild {
         let _ = self.kill();
     }
 
-    /// Kills the child and waits for it. Does not wait for a child that may not be killed (because it now runs as another user).
+    /// Kills the child and waits for it. Does not wait for a child that may not be killed (because
+    /// it now runs as another user).
     fn kill(&mut self) -> Result<i32, i32> {
         self.child.kill().map_err(|error| error.raw_os_error())?;
         let _ = self.child.wait();

@@ -52,8 +52,8 @@ pub(crate) enum Stream {
     Error,
 }
 
-/// Converts the value of `stdin`, `stdout` or `stderr`: None, a constant of `subprocess`, a number, or an object with a
-/// `fileno()`.
+/// Converts the value of `stdin`, `stdout` or `stderr`: None, a constant of `subprocess`, a number,
+/// or an object with a `fileno()`.
 pub(crate) fn stdio(object: &Bound<'_, PyAny>, stream: Stream) -> PyResult<Stdio> {
     if object.is_none() {
         return Ok(Stdio::inherit());
@@ -91,8 +91,9 @@ pub(crate) struct NameLookup {
 pub(crate) const USERS: NameLookup = NameLookup { module: "pwd", function: "getpwnam", field: "pw_uid" };
 pub(crate) const GROUPS: NameLookup = NameLookup { module: "grp", function: "getgrnam", field: "gr_gid" };
 
-/// Returns the id of a user or group, given as a number or by name. An unknown name is a KeyError; as with `subprocess`, a negative number is a
-/// ValueError, and one that is too large an OverflowError.
+/// Returns the id of a user or group, given as a number or by name. An unknown name is a KeyError;
+/// as with `subprocess`, a negative number is a ValueError, and one that is too large an
+/// OverflowError.
 pub(crate) fn id(object: &Bound<'_, PyAny>, names: &NameLookup) -> PyResult<u32> {
     let number: i64 = if object.is_instance_of::<PyString>() {
         let module = object.py().import(names.module)?;
@@ -109,7 +110,8 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &NameLookup) -> PyResult<u32>
     }
 }
 
-/// Returns the id of a supplementary group. Like `id`, but a number that is too large is a ValueError, as with `subprocess`.
+/// Returns the id of a supplementary group. Like `id`, but a number that is too large is a
+/// ValueError, as with `subprocess`.
 pub(crate) fn supplementary_group(object: &Bound<'_, PyAny>) -> PyResult<u32> {
     id(object, &GROUPS).map_err(|error| match error.is_instance_of::<PyOverflowError>(object.py()) {
         true => PyValueError::new_err(format!("{object} is not an id of a group")),
@@ -117,7 +119,8 @@ pub(crate) fn supplementary_group(object: &Bound<'_, PyAny>) -> PyResult<u32> {
     })
 }
 
-/// Returns the end of a timeout that starts now, or None for no timeout. A timeout that is too large for the clock never ends.
+/// Returns the end of a timeout that starts now, or None for no timeout. A timeout that is too
+/// large for the clock never ends.
 pub(crate) fn deadline(seconds: Option<f64>) -> PyResult<Option<Instant>> {
     match seconds {
         None => Ok(None),

@@ -39,7 +39,8 @@ pub(crate) fn wait_for_any(polls: &mut [libc::pollfd], deadline: Option<Instant>
     }
 }
 
-/// Waits until the process of a pidfd has ended. Without a pidfd, returns `Ready` after `POLL_INTERVAL`, and the caller checks again.
+/// Waits until the process of a pidfd has ended. Without a pidfd, returns `Ready` after
+/// `POLL_INTERVAL`, and the caller checks again.
 pub(crate) fn wait_for_end(pidfd: Option<RawFd>, deadline: Option<Instant>) -> Result<WaitResult, i32> {
     if pidfd.is_some() {
         return wait_for_any(&mut [pollfd(pidfd, libc::POLLIN)], deadline);
@@ -56,13 +57,15 @@ pub(crate) fn wait_for_end(pidfd: Option<RawFd>, deadline: Option<Instant>) -> R
 /// The interval at which a child without a pidfd is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Returns a child's status in the form of `returncode`, if it has ended. A status that the kernel did not keep (the parent ignores
-/// SIGCHLD), or that other code has taken, counts as 0, as with `subprocess`.
+/// Returns a child's status in the form of `returncode`, if it has ended. A status that the kernel
+/// did not keep (the parent ignores SIGCHLD), or that other code has taken, counts as 0, as with
+/// `subprocess`.
 pub(crate) fn returncode(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
     as_returncode(child.try_wait())
 }
 
-/// Like `returncode`, but waits until the child has ended. Returns `None` if a signal interrupted the wait. Call it without the GIL.
+/// Like `returncode`, but waits until the child has ended. Returns `None` if a signal interrupted
+/// the wait. Call it without the GIL.
 pub(crate) fn returncode_when_ended(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
     as_returncode(child.wait_interruptible())
 }

@@ -1,10 +1,12 @@
-//! Reads simple shell text. One reader serves `vspawn-preload`, which runs the program of a needless
-//! `sh -c`; `vspawn-capi`, which runs the command of `popen_noshell_compat`; and the masking of
-//! recordings, which looks for secrets in scripts. They would otherwise disagree about quotes.
+//! Reads simple shell text. One reader serves `vspawn-preload`, which runs the program of a
+//! needless `sh -c`; `vspawn-capi`, which runs the command of `popen_noshell_compat`; and the
+//! masking of recordings, which looks for secrets in scripts. They would otherwise disagree about
+//! quotes.
 //!
-//! [`Lexer`] says what each byte of a text means; it reads any text. [`read_word`] accepts only words
-//! that mean the same to every known shell, and [`is_program`] only programs that no shell runs itself.
-//! Nothing here allocates, panics, or calls the system: the callers include children of vfork.
+//! [`Lexer`] says what each byte of a text means; it reads any text. [`read_word`] accepts only
+//! words that mean the same to every known shell, and [`is_program`] only programs that no shell
+//! runs itself. Nothing here allocates, panics, or calls the system: the callers include children
+//! of vfork.
 
 #![no_std]
 

@@ -1,6 +1,6 @@
 //! Names that a shell does not look up in PATH: builtins, reserved words and predefined aliases of
-//! dash, bash and mksh, in all versions. Nearly all are in one list, so that a decision rarely depends
-//! on the installed shell.
+//! dash, bash and mksh, in all versions. Nearly all are in one list, so that a decision rarely
+//! depends on the installed shell.
 
 /// A shell with known builtins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

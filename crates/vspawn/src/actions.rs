@@ -1,5 +1,5 @@
-//! Requests for file actions. Like those of `posix_spawn`, the child carries them out in the order of the requests, after the descriptors
-//! of [`Command::fd`] are in place.
+//! Requests for file actions. Like those of `posix_spawn`, the child carries them out in the order
+//! of the requests, after the descriptors of [`Command::fd`] are in place.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -9,10 +9,12 @@ use crate::command::Command;
 use crate::request::Action;
 
 impl Command {
-    /// Lets the child open a file as its descriptor `target`, with `flags` and `mode` as for open(2).
+    /// Lets the child open a file as its descriptor `target`, with `flags` and `mode` as for
+    /// open(2).
     ///
-    /// The child carries out the requests of this method and of the next six (`close` to `foreground`) in the order of the calls, after
-    /// the descriptors of [`Command::fd`] and the standard streams are in place. All descriptor numbers are the child's.
+    /// The child carries out the requests of this method and of the next six (`close` to
+    /// `foreground`) in the order of the calls, after the descriptors of [`Command::fd`] and the
+    /// standard streams are in place. All descriptor numbers are the child's.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("cat");
@@ -29,7 +31,8 @@ impl Command {
         }
     }
 
-    /// Closes one descriptor of the child. As with `posix_spawn`, it is no error if the descriptor is already closed.
+    /// Closes one descriptor of the child. As with `posix_spawn`, it is no error if the descriptor
+    /// is already closed.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");
@@ -51,7 +54,8 @@ impl Command {
         self.add_action(Action::CloseFrom(first))
     }
 
-    /// Copies a descriptor within the child. If `source` and `target` are equal, the descriptor stays open at the exec.
+    /// Copies a descriptor within the child. If `source` and `target` are equal, the descriptor
+    /// stays open at the exec.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");
@@ -63,8 +67,9 @@ impl Command {
         self.add_action(Action::Dup { source, target })
     }
 
-    /// Changes the child's directory when this request is carried out: relative paths of later requests start there. The directory
-    /// of [`Command::current_dir`], in contrast, is entered after the change of user.
+    /// Changes the child's directory when this request is carried out: relative paths of later
+    /// requests start there. The directory of [`Command::current_dir`], in contrast, is entered
+    /// after the change of user.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("cat");
@@ -79,7 +84,8 @@ impl Command {
         }
     }
 
-    /// Like [`Command::chdir`], but changes to the directory that a descriptor of the child refers to.
+    /// Like [`Command::chdir`], but changes to the directory that a descriptor of the child refers
+    /// to.
     ///
     /// ```
     /// let root = std::fs::File::open("/").unwrap();
@@ -92,8 +98,9 @@ impl Command {
         self.add_action(Action::ChangeDirectoryTo(fd))
     }
 
-    /// Makes the child's process group the foreground group of a terminal (`tcsetpgrp`), before the program can read from it.
-    /// `terminal` is a descriptor of the child. Shells combine this with [`process_group(0)`](Command::process_group).
+    /// Makes the child's process group the foreground group of a terminal (`tcsetpgrp`), before the
+    /// program can read from it. `terminal` is a descriptor of the child. Shells combine this with
+    /// [`process_group(0)`](Command::process_group).
     ///
     /// ```no_run
     /// vspawn::Command::new("vi").process_group(0).foreground(0).status()?;

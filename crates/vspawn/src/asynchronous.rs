@@ -1,4 +1,5 @@
-//! Children and pseudo-terminals on tokio's reactor. A pidfd becomes readable when its process ends.
+//! Children and pseudo-terminals on tokio's reactor. A pidfd becomes readable when its process
+//! ends.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,15 +17,16 @@ use crate::process::handle::POLL_INTERVAL;
 use crate::terminal::Pty;
 
 impl Child {
-    /// Waits until the child has ended, without blocking the thread. Closes the child's standard input first, like [`Child::wait`].
-    /// Safe to cancel: if the future is dropped before it is ready, the child can still be waited for.
+    /// Waits until the child has ended, without blocking the thread. Closes the child's standard
+    /// input first, like [`Child::wait`]. Safe to cancel: if the future is dropped before it is
+    /// ready, the child can still be waited for.
     ///
     /// # Errors
     /// The same as [`Child::wait`]; [`Stage::Wait`] if the pidfd cannot be watched.
     ///
     /// # Panics
-    /// Outside of a tokio runtime with I/O enabled. For a child without a pidfd ([`Child::pidfd`]), the runtime needs time enabled
-    /// instead.
+    /// Outside of a tokio runtime with I/O enabled. For a child without a pidfd ([`Child::pidfd`]),
+    /// the runtime needs time enabled instead.
     ///
     /// ```
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -41,7 +43,8 @@ impl Child {
             return self.wait_by_polling().await;
         };
         let watched: OwnedFd = pidfd.try_clone_to_owned().map_err(|error| self.watch_error(&error))?;
-        // SAFETY: an `OwnedFd` names the same open file during its lifetime, which covers the time that it is watched.
+        // SAFETY: an `OwnedFd` names the same open file during its lifetime, which covers the time
+        // that it is watched.
         let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) };
         let watched = watched.map_err(|error| self.watch_error(&error.into()))?;
         let _ready = watched.readable().await.map_err(|error| self.watch_error(&error))?;
@@ -106,7 +109,8 @@ impl AsyncPty {
     /// ```
     pub fn new(pty: Pty) -> io::Result<AsyncPty> {
         set_nonblocking(pty.as_fd()).map_err(io::Error::from_raw_os_error)?;
-        // SAFETY: a `Pty` owns one open file during its lifetime, which covers the time that it is watched.
+        // SAFETY: a `Pty` owns one open file during its lifetime, which covers the time that it is
+        // watched.
         let watched = unsafe { AsyncFd::register(pty) };
         watched.map(AsyncPty).map_err(io::Error::from)
     }

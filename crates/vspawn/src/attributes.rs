@@ -65,7 +65,8 @@ impl Command {
         self.new_session(true)
     }
 
-    /// Sets a resource limit (`libc::RLIMIT_*`) to soft and hard values; `libc::RLIM_INFINITY` removes it.
+    /// Sets a resource limit (`libc::RLIMIT_*`) to soft and hard values; `libc::RLIM_INFINITY`
+    /// removes it.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");
@@ -90,7 +91,8 @@ impl Command {
         self
     }
 
-    /// Sets the scheduling policy (`libc::SCHED_*`) and its priority: 0, or 1 to 99 for SCHED_FIFO and SCHED_RR.
+    /// Sets the scheduling policy (`libc::SCHED_*`) and its priority: 0, or 1 to 99 for SCHED_FIFO
+    /// and SCHED_RR.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("true");
@@ -124,8 +126,8 @@ impl Command {
         self
     }
 
-    /// Prevents the child and its descendants from gaining privileges by an exec (`PR_SET_NO_NEW_PRIVS`): set-user-id bits and file
-    /// capabilities have no effect for them.
+    /// Prevents the child and its descendants from gaining privileges by an exec
+    /// (`PR_SET_NO_NEW_PRIVS`): set-user-id bits and file capabilities have no effect for them.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("grep");
@@ -138,7 +140,8 @@ impl Command {
         self
     }
 
-    /// Sets the effective user and group id to the real ones, like POSIX_SPAWN_RESETIDS. This is useful in set-user-id programs.
+    /// Sets the effective user and group id to the real ones, like POSIX_SPAWN_RESETIDS. This is
+    /// useful in set-user-id programs.
     ///
     /// ```
     /// assert!(vspawn::Command::new("true").reset_ids().status()?.success());
@@ -153,11 +156,11 @@ impl Command {
         self.attributes.identity.get_or_insert_default()
     }
 
-    /// Sets the real, effective and saved user id. If the parent runs as root (real user id 0), the child also drops all supplementary
-    /// groups, unless [`Command::groups`] sets them.
+    /// Sets the real, effective and saved user id. If the parent runs as root (real user id 0), the
+    /// child also drops all supplementary groups, unless [`Command::groups`] sets them.
     ///
-    /// While any child that changes its user has not yet called exec, the parent's dumpable flag may be off. It is restored
-    /// afterwards.
+    /// While any child that changes its user has not yet called exec, the parent's dumpable flag
+    /// may be off. It is restored afterwards.
     ///
     /// ```no_run
     /// // Starts a worker without privileges. Needs CAP_SETUID and CAP_SETGID.
@@ -204,8 +207,9 @@ impl Command {
         self
     }
 
-    /// Resets these signals to their default effect, even if the parent ignores them. SIGPIPE is reset in any case, unless
-    /// it is in [`Command::ignored_signals`] or [`Command::inherit_sigpipe`] is called.
+    /// Resets these signals to their default effect, even if the parent ignores them. SIGPIPE is
+    /// reset in any case, unless it is in [`Command::ignored_signals`] or
+    /// [`Command::inherit_sigpipe`] is called.
     ///
     /// ```
     /// use std::os::unix::process::ExitStatusExt;
@@ -259,7 +263,8 @@ impl Command {
         valid.into_iter().fold(0, |set, signal| set | signal_bit(signal))
     }
 
-    /// Creates the child in a cgroup (v2). `directory` is the cgroup's open directory. Needs Linux 5.7 and clone3.
+    /// Creates the child in a cgroup (v2). `directory` is the cgroup's open directory. Needs Linux
+    /// 5.7 and clone3.
     ///
     /// ```no_run
     /// let cgroup = std::fs::File::open("/sys/fs/cgroup/workers").unwrap();
@@ -271,8 +276,9 @@ impl Command {
         self
     }
 
-    /// Decides whether the child gets a pidfd (the default). Without one, a launch takes two system calls less, [`Child::wait_timeout`]
-    /// polls every 5 ms, and the pid identifies the child, as it does with std: other code must not wait for it.
+    /// Decides whether the child gets a pidfd (the default). Without one, a launch takes two system
+    /// calls less, [`Child::wait_timeout`] polls every 5 ms, and the pid identifies the child, as
+    /// it does with std: other code must not wait for it.
     ///
     /// ```
     /// let mut child = vspawn::Command::new("true").with_pidfd(false).spawn()?;

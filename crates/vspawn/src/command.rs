@@ -1,4 +1,5 @@
-//! The description of a process to start: a builder with the interface of [`std::process::Command`] and additional properties.
+//! The description of a process to start: a builder with the interface of [`std::process::Command`]
+//! and additional properties.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +12,8 @@ use crate::request::{Attributes, Mechanism};
 use crate::stdio::{Source, Stdio};
 use crate::sys::signal_bit;
 
-/// A process to start. Requests are checked by [`Command::prepare`] and the `spawn` methods, not before.
+/// A process to start. Requests are checked by [`Command::prepare`] and the `spawn` methods, not
+/// before.
 ///
 /// ```
 /// let mut command = vspawn::Command::new("sh");
@@ -47,8 +49,9 @@ impl fmt::Debug for Command {
 }
 
 impl Command {
-    /// Creates a command for a program. `program` is a path, or a name that is looked up in PATH as by execvp. The child inherits
-    /// environment, directory and standard streams. As with std, no signal is blocked in the child and SIGPIPE has its default effect.
+    /// Creates a command for a program. `program` is a path, or a name that is looked up in PATH as
+    /// by execvp. The child inherits environment, directory and standard streams. As with std, no
+    /// signal is blocked in the child and SIGPIPE has its default effect.
     ///
     /// ```
     /// assert!(vspawn::Command::new("true").status()?.success());
@@ -159,13 +162,14 @@ impl Command {
         self
     }
 
-    /// Takes the inherited variables directly from C's `environ`, without std's lock and copies. This halves the time of
-    /// [`Command::prepare`], and [`Command::spawn`] makes no copy even in a process with several threads. It has no effect on a command
-    /// that sets or removes variables.
+    /// Takes the inherited variables directly from C's `environ`, without std's lock and copies.
+    /// This halves the time of [`Command::prepare`], and [`Command::spawn`] makes no copy even in a
+    /// process with several threads. It has no effect on a command that sets or removes variables.
     ///
     /// # Safety
-    /// No thread may change the environment while the command is prepared or spawned. Meant for interpreters, which hold a lock of their
-    /// own, and for programs that change no variable while they have several threads.
+    /// No thread may change the environment while the command is prepared or spawned. Meant for
+    /// interpreters, which hold a lock of their own, and for programs that change no variable while
+    /// they have several threads.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("true");
@@ -179,7 +183,8 @@ impl Command {
         self
     }
 
-    /// Sets the child's working directory, entered after `chroot` and with the rights of the child's user.
+    /// Sets the child's working directory, entered after `chroot` and with the rights of the
+    /// child's user.
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("pwd").current_dir("/").output()?.stdout, b"/\n");
@@ -190,8 +195,8 @@ impl Command {
         self
     }
 
-    /// Sets the child's root directory. Programs and directories are then looked up in it. Without [`Command::current_dir`], the child
-    /// starts in its root.
+    /// Sets the child's root directory. Programs and directories are then looked up in it. Without
+    /// [`Command::current_dir`], the child starts in its root.
     ///
     /// ```no_run
     /// // Needs CAP_SYS_CHROOT.
@@ -246,7 +251,8 @@ impl Command {
         self.set_source(2, stderr.into().0)
     }
 
-    /// Gives the child a file as its descriptor `target`. Calls may swap descriptors: the source of one may be the target of another.
+    /// Gives the child a file as its descriptor `target`. Calls may swap descriptors: the source of
+    /// one may be the target of another.
     ///
     /// ```
     /// let file = std::fs::File::open("/dev/zero").unwrap();
@@ -258,8 +264,9 @@ impl Command {
         self.set_source(target, Source::Fd(Arc::new(file.into())))
     }
 
-    /// Lets the child keep the parent's descriptor with this number, even if it is close-on-exec, and even with
-    /// [`Command::close_others`]. As with [`Stdio::number`], the command does not keep the descriptor open in the parent.
+    /// Lets the child keep the parent's descriptor with this number, even if it is close-on-exec,
+    /// and even with [`Command::close_others`]. As with [`Stdio::number`], the command does not
+    /// keep the descriptor open in the parent.
     ///
     /// ```
     /// use std::os::fd::AsRawFd;
@@ -275,7 +282,8 @@ impl Command {
         self.set_source(number, Source::Number(number))
     }
 
-    /// Like [`Command::fd`], but for a descriptor of the parent that the command does not own (see [`Stdio::number`]).
+    /// Like [`Command::fd`], but for a descriptor of the parent that the command does not own (see
+    /// [`Stdio::number`]).
     ///
     /// ```
     /// use std::os::fd::AsRawFd;
@@ -295,9 +303,11 @@ impl Command {
         self
     }
 
-    /// Closes, in the child, all descriptors except the standard streams and those of `fd`, `fd_number` and `keep`. By default,
-    /// the child inherits every descriptor without close-on-exec, as with std. With `close_others`, the time of a spawn does not
-    /// depend on the number of files that the parent has open, unless the child gets a file with a high number (1024 or more).
+    /// Closes, in the child, all descriptors except the standard streams and those of `fd`,
+    /// `fd_number` and `keep`. By default, the child inherits every descriptor without
+    /// close-on-exec, as with std. With `close_others`, the time of a spawn does not depend on the
+    /// number of files that the parent has open, unless the child gets a file with a high number
+    /// (1024 or more).
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");
@@ -326,12 +336,14 @@ impl Command {
         self
     }
 
-    /// Runs a function in the child just before its exec. The function needs its own copy of memory, so this also requires
-    /// [`Mechanism::Fork`]; `prepare` returns an error otherwise. The function returns an errno to abort the spawn.
+    /// Runs a function in the child just before its exec. The function needs its own copy of
+    /// memory, so this also requires [`Mechanism::Fork`]; `prepare` returns an error otherwise. The
+    /// function returns an errno to abort the spawn.
     ///
     /// # Safety
-    /// The function must be safe after a fork, as for [`std::os::unix::process::CommandExt::pre_exec`]: other threads may have held locks
-    /// (for instance the allocator's) that no thread in the child will ever release.
+    /// The function must be safe after a fork, as for
+    /// [`std::os::unix::process::CommandExt::pre_exec`]: other threads may have held locks (for
+    /// instance the allocator's) that no thread in the child will ever release.
     ///
     /// ```
     /// use vspawn::{Command, Mechanism};

@@ -69,8 +69,8 @@ pub enum Stage {
     Timeout,
     /// The output exceeded its limit.
     Limit,
-    /// A file action of the child: opening, closing or copying a descriptor, changing the directory, setting a terminal's foreground
-    /// group.
+    /// A file action of the child: opening, closing or copying a descriptor, changing the
+    /// directory, setting a terminal's foreground group.
     FileAction,
     /// Setting the scheduling policy or the CPUs.
     Scheduler,
@@ -111,8 +111,8 @@ impl Stage {
     }
 }
 
-/// A failure: the step that failed, its object, and the errno. It is displayed as a fragment that fits after
-/// "failed to": `chdir to /x: No such file or directory (os error 2)`.
+/// A failure: the step that failed, its object, and the errno. It is displayed as a fragment that
+/// fits after "failed to": `chdir to /x: No such file or directory (os error 2)`.
 ///
 /// ```
 /// let error = vspawn::Command::new("/etc/passwd").spawn().unwrap_err();
@@ -149,8 +149,9 @@ impl Error {
         self.stage
     }
 
-    /// Returns the errno: usually the kernel's. It is `EINVAL` or `EBADF` for an invalid command, `ENOMEM` if an allocation failed, and
-    /// `ETIMEDOUT` and `EMSGSIZE` for the timeout and the limit of [`Capture`](crate::Capture).
+    /// Returns the errno: usually the kernel's. It is `EINVAL` or `EBADF` for an invalid command,
+    /// `ENOMEM` if an allocation failed, and `ETIMEDOUT` and `EMSGSIZE` for the timeout and the
+    /// limit of [`Capture`](crate::Capture).
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("/nowhere").spawn().unwrap_err().raw_os_error(), libc::ENOENT);
@@ -197,8 +198,9 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl From<Error> for io::Error {
-    /// Keeps the errno, for callers that match on [`io::Error::raw_os_error`]. An `io::Error` cannot contain a text as well: if the failed
-    /// step matters, print the `Error` before you convert it.
+    /// Keeps the errno, for callers that match on [`io::Error::raw_os_error`]. An `io::Error`
+    /// cannot contain a text as well: if the failed step matters, print the `Error` before you
+    /// convert it.
     fn from(error: Error) -> io::Error {
         io::Error::from_raw_os_error(error.errno)
     }

@@ -28,7 +28,8 @@ impl Command {
         CommandArgs(self.args.iter())
     }
 
-    /// Returns the changes to the inherited environment, sorted by name. A value of `None` means that the variable is removed.
+    /// Returns the changes to the inherited environment, sorted by name. A value of `None` means
+    /// that the variable is removed.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("ls");
@@ -41,7 +42,8 @@ impl Command {
         CommandEnvs(self.env.iter())
     }
 
-    /// Returns whether the environment is cleared ([`Command::env_clear`]), so that the child inherits no variable.
+    /// Returns whether the environment is cleared ([`Command::env_clear`]), so that the child
+    /// inherits no variable.
     ///
     /// ```
     /// assert!(vspawn::Command::new("ls").env_clear().get_env_clear());

@@ -1,8 +1,9 @@
 //! Process spawning whose cost does not depend on the parent's memory, threads or open files.
 //!
-//! A child is created with `clone3(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND)` on its own stack: page tables are
-//! not copied, none of the parent's handlers run in it, and it is waited for and killed through its pidfd. The crate never forks
-//! unless [`Mechanism::Fork`] requests it.
+//! A child is created with `clone3(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND)` on
+//! its own stack: page tables are not copied, none of the parent's handlers run in it, and it is
+//! waited for and killed through its pidfd. The crate never forks unless [`Mechanism::Fork`]
+//! requests it.
 //!
 //! ```
 //! let output = vspawn::Command::new("echo").arg("hello").output()?;
@@ -10,9 +11,10 @@
 //! # Ok::<(), vspawn::Error>(())
 //! ```
 //!
-//! Data goes one way: `request` and `command` (with `actions`, `attributes` and `inspect`: what the caller asks for) -> `plan` (all
-//! allocation) -> `child` (what runs between clone and exec, in shared memory) -> `workspace` (the memory lent to it) -> `process` (its
-//! handle) -> `launch` (the parent's side of clone) -> `prepared` (the ways to start). `capture`, `pipeline`, `terminal` and
+//! Data goes one way: `request` and `command` (with `actions`, `attributes` and `inspect`: what the
+//! caller asks for) -> `plan` (all allocation) -> `child` (what runs between clone and exec, in
+//! shared memory) -> `workspace` (the memory lent to it) -> `process` (its handle) -> `launch` (the
+//! parent's side of clone) -> `prepared` (the ways to start). `capture`, `pipeline`, `terminal` and
 //! `asynchronous` use handles.
 
 mod actions;
@@ -48,8 +50,8 @@ pub use process::Child;
 pub use request::Mechanism;
 pub use stdio::{ChildStderr, ChildStdin, ChildStdout, Stdio};
 
-/// Pseudo-terminals: a child with a controlling terminal, without a fork. `posix_spawn` has no TIOCSCTTY, so other libraries fork for it,
-/// which costs a copy of the parent's page tables.
+/// Pseudo-terminals: a child with a controlling terminal, without a fork. `posix_spawn` has no
+/// TIOCSCTTY, so other libraries fork for it, which costs a copy of the parent's page tables.
 pub mod pty {
     #[cfg(feature = "tokio")]
     pub use crate::asynchronous::AsyncPty;

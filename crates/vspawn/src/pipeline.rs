@@ -1,4 +1,5 @@
-//! Several commands, each reading the output of the previous one: `a | b | c`, with the status of each.
+//! Several commands, each reading the output of the previous one: `a | b | c`, with the status of
+//! each.
 
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -10,7 +11,8 @@ use crate::error::{Error, Stage};
 use crate::process::Child;
 use crate::stdio::{ChildStdin, ChildStdout, Pipe, Source};
 
-/// A sequence of commands. The first command sets its own standard input, and the last one its standard output.
+/// A sequence of commands. The first command sets its own standard input, and the last one its
+/// standard output.
 ///
 /// ```
 /// use vspawn::{Command, Pipeline};
@@ -78,7 +80,8 @@ impl Pipeline {
     /// Starts all commands.
     ///
     /// # Errors
-    /// The same as [`Command::spawn`]; commands already started have then been killed and waited for. `EINVAL` for an empty pipeline.
+    /// The same as [`Command::spawn`]; commands already started have then been killed and waited
+    /// for. `EINVAL` for an empty pipeline.
     ///
     /// ```
     /// use vspawn::{Command, Pipeline};

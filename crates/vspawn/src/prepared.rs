@@ -1,4 +1,5 @@
-//! The ways to start a command: prepared or at once, with or without waiting for its exec, or in place of this process.
+//! The ways to start a command: prepared or at once, with or without waiting for its exec, or in
+//! place of this process.
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use crate::plan::environment::Inheritance;
 use crate::process::Child;
 use crate::workspace::MAX_MOVES;
 
-/// A prepared command. It can be spawned many times, even by several threads at once, without any allocation.
+/// A prepared command. It can be spawned many times, even by several threads at once, without any
+/// allocation.
 ///
 /// ```
 /// let prepared = vspawn::Command::new("/bin/true").close_others(true).prepare()?;
@@ -41,7 +43,8 @@ impl Prepared {
         Ok(Prepared(Arc::new(plan)))
     }
 
-    /// Starts a child. Returns after the child's exec, or with an error if the exec or a step before it failed.
+    /// Starts a child. Returns after the child's exec, or with an error if the exec or a step
+    /// before it failed.
     ///
     /// # Errors
     /// The step that failed, with its errno. No process remains.
@@ -55,13 +58,14 @@ impl Prepared {
         self.start(Start::Waited)
     }
 
-    /// Starts a child and returns at once, before the child's exec. This takes about a third of the time of
-    /// [`Prepared::spawn`]. If the child fails before its exec, [`Child::started`] and the waits return the error.
+    /// Starts a child and returns at once, before the child's exec. This takes about a third of the
+    /// time of [`Prepared::spawn`]. If the child fails before its exec, [`Child::started`] and the
+    /// waits return the error.
     ///
     /// # Errors
     /// If the process cannot be created. [`Stage::Prepare`](crate::Stage::Prepare) for
-    /// [`Mechanism::Fork`](crate::Mechanism::Fork), and for a change of user, for which the parent must wait to restore its dumpable
-    /// flag.
+    /// [`Mechanism::Fork`](crate::Mechanism::Fork), and for a change of user, for which the parent
+    /// must wait to restore its dumpable flag.
     ///
     /// ```
     /// let prepared = vspawn::Command::new("true").prepare()?;
@@ -86,11 +90,12 @@ impl Prepared {
 }
 
 impl Command {
-    /// Prepares everything, so that [`Prepared::spawn`] allocates nothing. Reads the environment and PATH now, not at each spawn.
+    /// Prepares everything, so that [`Prepared::spawn`] allocates nothing. Reads the environment
+    /// and PATH now, not at each spawn.
     ///
     /// # Errors
-    /// [`Stage::Prepare`](crate::Stage::Prepare), for example with `EINVAL` for a NUL byte, an empty program, or a request that requires
-    /// another one.
+    /// [`Stage::Prepare`](crate::Stage::Prepare), for example with `EINVAL` for a NUL byte, an
+    /// empty program, or a request that requires another one.
     ///
     /// ```
     /// let prepared = vspawn::Command::new("true").prepare()?;
@@ -105,9 +110,11 @@ impl Command {
 
     /// Starts the process. Returns after its exec.
     ///
-    /// If the command neither sets nor removes variables and the process has one thread, the kernel reads the variables directly from C's
-    /// `environ`, as with C's `posix_spawn`, without a copy. With several threads, they are copied under std's lock, since another thread may
-    /// call [`std::env::set_var`] meanwhile. [`Command::env_unlocked`] avoids the copy; [`Command::prepare`] makes one copy for many spawns.
+    /// If the command neither sets nor removes variables and the process has one thread, the kernel
+    /// reads the variables directly from C's `environ`, as with C's `posix_spawn`, without a copy.
+    /// With several threads, they are copied under std's lock, since another thread may call
+    /// [`std::env::set_var`] meanwhile. [`Command::env_unlocked`] avoids the copy;
+    /// [`Command::prepare`] makes one copy for many spawns.
     ///
     /// # Errors
     /// The step that failed, with its errno. No process remains.
@@ -119,7 +126,8 @@ impl Command {
     /// ```
     pub fn spawn(&self) -> Result<Child, Error> {
         match Prepared::new(self, Inheritance::InPlace)?.start(Start::Waited) {
-            // EFAULT: another thread changed `environ` while the kernel read it. (No other argument can cause EFAULT.)
+            // EFAULT: another thread changed `environ` while the kernel read it. (No other argument
+            // can cause EFAULT.)
             Err(error) if error.stage() == Stage::Exec && error.raw_os_error() == libc::EFAULT => {
                 self.prepare()?.start(Start::Waited)
             }
@@ -141,9 +149,10 @@ impl Command {
         self.prepare()?.spawn_nowait()
     }
 
-    /// Replaces this process by the command, after the steps that a child would take before its exec. Returns only if a step or the exec
-    /// fails. Changes that were already made (descriptors, user, directory, limits) then remain. Pipes are invalid here, and so is a
-    /// cgroup, since both need a new process.
+    /// Replaces this process by the command, after the steps that a child would take before its
+    /// exec. Returns only if a step or the exec fails. Changes that were already made (descriptors,
+    /// user, directory, limits) then remain. Pipes are invalid here, and so is a cgroup, since both
+    /// need a new process.
     ///
     /// ```no_run
     /// let error = vspawn::Command::new("/bin/sh").arg("-l").exec();

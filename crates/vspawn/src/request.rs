@@ -1,5 +1,5 @@
-//! What a command requests of its child besides its strings and descriptors. `Command` collects it, and `Plan` carries it on to the child,
-//! so both have the same type.
+//! What a command requests of its child besides its strings and descriptors. `Command` collects it,
+//! and `Plan` carries it on to the child, so both have the same type.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -22,7 +22,8 @@ pub enum Mechanism {
     /// The child shares the parent's memory until its exec, however large that memory is.
     #[default]
     Share,
-    /// The child gets a copy of the parent's page tables, which dominates the cost for a large parent.
+    /// The child gets a copy of the parent's page tables, which dominates the cost for a large
+    /// parent.
     Fork,
 }
 

@@ -59,8 +59,9 @@ impl Stdio {
         Stdio(Source::Null)
     }
 
-    /// Uses the file that has this number in the parent at the time of the spawn. The command does not keep it open: if the number is
-    /// closed by then, the spawn fails with `EBADF` at [`Stage::Dup`].
+    /// Uses the file that has this number in the parent at the time of the spawn. The command does
+    /// not keep it open: if the number is closed by then, the spawn fails with `EBADF` at
+    /// [`Stage::Dup`].
     ///
     /// ```
     /// use vspawn::{Command, Stdio};
@@ -248,7 +249,8 @@ pub(crate) struct Pipe {
 impl Pipe {
     pub(crate) fn new() -> Result<Pipe, Error> {
         let mut fds = [0i32; 2];
-        // SAFETY: `fds` has room for the two numbers that the kernel stores, which have no other owner.
+        // SAFETY: `fds` has room for the two numbers that the kernel stores, which have no other
+        // owner.
         unsafe {
             syscall!(SYS_pipe2, fds.as_mut_ptr(), libc::O_CLOEXEC)
                 .map_err(|errno| Error::new(Stage::Pipe, errno, "make a pipe"))?;

@@ -1,5 +1,5 @@
-//! Raw system calls: no libc function, no errno, no cancellation point. All calls between clone and exec, where
-//! memory is shared with a running parent, use only this module.
+//! Raw system calls: no libc function, no errno, no cancellation point. All calls between clone and
+//! exec, where memory is shared with a running parent, use only this module.
 
 use crate::arch::{self, Entry};
 
@@ -30,7 +30,9 @@ macro_rules! syscall {
     ($name:ident, $a:expr, $b:expr, $c:expr) => { syscall!(@ $name, $a, $b, $c, 0, 0, 0) };
     ($name:ident, $a:expr, $b:expr, $c:expr, $d:expr) => { syscall!(@ $name, $a, $b, $c, $d, 0, 0) };
     ($name:ident, $a:expr, $b:expr, $c:expr, $d:expr, $e:expr) => { syscall!(@ $name, $a, $b, $c, $d, $e, 0) };
-    ($name:ident, $a:expr, $b:expr, $c:expr, $d:expr, $e:expr, $f:expr) => { syscall!(@ $name, $a, $b, $c, $d, $e, $f) };
+    ($name:ident, $a:expr, $b:expr, $c:expr, $d:expr, $e:expr, $f:expr) => {
+        syscall!(@ $name, $a, $b, $c, $d, $e, $f)
+    };
     (@ $name:ident, $a:expr, $b:expr, $c:expr, $d:expr, $e:expr, $f:expr) => {
         $crate::sys::call(
             libc::$name,
@@ -43,8 +45,9 @@ pub(crate) use syscall;
 /// Makes a clone call whose child starts in `entry(argument)`, on its own stack, and never returns.
 ///
 /// # Safety
-/// `number` and `arguments` must be a valid clone or clone3 call. It must give the child a stack that is aligned to 16 bytes,
-/// large enough for `entry`, and not used by any other code until the child has left this memory. `entry` must not return.
+/// `number` and `arguments` must be a valid clone or clone3 call. It must give the child a stack
+/// that is aligned to 16 bytes, large enough for `entry`, and not used by any other code until the
+/// child has left this memory. `entry` must not return.
 pub(crate) unsafe fn clone_into(
     number: libc::c_long,
     arguments: [usize; 5],
@@ -98,5 +101,6 @@ pub(crate) const CLONE_ARGS_SIZE_VER0: usize = 64;
 
 pub(crate) const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 pub(crate) const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-/// A flag of pidfd_send_signal that sends the signal to the process group whose leader the pidfd refers to (Linux 6.9).
+/// A flag of pidfd_send_signal that sends the signal to the process group whose leader the pidfd
+/// refers to (Linux 6.9).
 pub(crate) const PIDFD_SIGNAL_PROCESS_GROUP: u32 = 1 << 2;

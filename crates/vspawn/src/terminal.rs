@@ -1,5 +1,5 @@
-//! Pseudo-terminals: a child with a controlling terminal, without a fork. `posix_spawn` has no TIOCSCTTY, so other libraries fork for it,
-//! which costs a copy of the parent's page tables.
+//! Pseudo-terminals: a child with a controlling terminal, without a fork. `posix_spawn` has no
+//! TIOCSCTTY, so other libraries fork for it, which costs a copy of the parent's page tables.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -43,9 +43,9 @@ impl Size {
     }
 }
 
-/// The program's side of a pseudo-terminal (its master). Bytes written to it are typed on the terminal; reads return what the children
-/// print. Reads reach the end of the data when no process has the terminal open any more. A descriptor that becomes a `Pty` must be an open
-/// `/dev/ptmx`.
+/// The program's side of a pseudo-terminal (its master). Bytes written to it are typed on the
+/// terminal; reads return what the children print. Reads reach the end of the data when no process
+/// has the terminal open any more. A descriptor that becomes a `Pty` must be an open `/dev/ptmx`.
 ///
 /// ```
 /// use std::io::Read;
@@ -66,7 +66,8 @@ impl Pty {
     /// Creates a pseudo-terminal.
     ///
     /// # Errors
-    /// [`Stage::Pty`], for instance with `ENOSPC` if there are too many (`/proc/sys/kernel/pty/max`), or `ENOENT` without `/dev/ptmx`.
+    /// [`Stage::Pty`], for instance with `ENOSPC` if there are too many
+    /// (`/proc/sys/kernel/pty/max`), or `ENOENT` without `/dev/ptmx`.
     ///
     /// ```
     /// use vspawn::pty::{Pty, Size};
@@ -76,7 +77,8 @@ impl Pty {
     /// ```
     pub fn open(size: Size) -> Result<Pty, Error> {
         let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
-        // SAFETY: a constant string and integers; the new descriptor has no other owner; the kernel reads one integer.
+        // SAFETY: a constant string and integers; the new descriptor has no other owner; the kernel
+        // reads one integer.
         let pty = unsafe {
             let path = c"/dev/ptmx".as_ptr();
             let opened = syscall!(SYS_openat, libc::AT_FDCWD, path, flags, 0).map_err(failed("open /dev/ptmx"))?;
@@ -135,7 +137,8 @@ impl Pty {
         Ok(())
     }
 
-    /// Opens the terminal itself, which is the children's side. While it is open, reading the [`Pty`] does not come to an end.
+    /// Opens the terminal itself, which is the children's side. While it is open, reading the
+    /// [`Pty`] does not come to an end.
     ///
     /// # Errors
     /// [`Stage::Pty`].
@@ -158,8 +161,9 @@ impl Pty {
         }
     }
 
-    /// Starts a command in a session of its own, with this terminal as its controlling terminal, and as each standard stream that the
-    /// command does not set. As for every command, memory is shared with the parent, so the cost does not depend on the parent's size.
+    /// Starts a command in a session of its own, with this terminal as its controlling terminal,
+    /// and as each standard stream that the command does not set. As for every command, memory is
+    /// shared with the parent, so the cost does not depend on the parent's size.
     ///
     /// # Errors
     /// The same as [`Command::spawn`], and [`Stage::Pty`].
@@ -187,7 +191,8 @@ impl Pty {
         command.spawn()
     }
 
-    /// Returns another handle for the same pseudo-terminal, for instance to read in one thread and write in another.
+    /// Returns another handle for the same pseudo-terminal, for instance to read in one thread and
+    /// write in another.
     ///
     /// # Errors
     /// If no descriptor is left.
@@ -219,7 +224,8 @@ fn failed(action: &'static str) -> impl Fn(Errno) -> Error {
     move |errno| Error::new(Stage::Pty, errno, action)
 }
 
-/// Turns EIO into the end of the data. The kernel reports EIO when the last process has closed the terminal.
+/// Turns EIO into the end of the data. The kernel reports EIO when the last process has closed the
+/// terminal.
 pub(crate) fn eio_as_end(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Err(error) if error.raw_os_error() == Some(libc::EIO) => Ok(0),

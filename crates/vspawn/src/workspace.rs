@@ -1,5 +1,6 @@
-//! The memory that a child uses before its exec: its stack and its job. It is mapped once and kept for later spawns. The pool has no
-//! lock, so that a `fork` in another thread can never leave one locked.
+//! The memory that a child uses before its exec: its stack and its job. It is mapped once and kept
+//! for later spawns. The pool has no lock, so that a `fork` in another thread can never leave one
+//! locked.
 
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -11,12 +12,14 @@ use crate::error::{Error, Stage};
 use crate::plan::{Move, Plan};
 use crate::sys::syscall;
 
-/// The size of the guard below the stack, where an overflow faults instead of overwriting other memory. A whole number of
-/// pages on every kernel.
+/// The size of the guard below the stack, where an overflow faults instead of overwriting other
+/// memory. A whole number of pages on every kernel.
 const GUARD_BYTES: usize = MAX_PAGE_BYTES;
-/// The size of the stack. The child's code needs less than 2 KiB (in an unoptimised build, less than 16 KiB).
+/// The size of the stack. The child's code needs less than 2 KiB (in an unoptimised build, less
+/// than 16 KiB).
 const STACK_BYTES: usize = 64 * 1024;
-/// The size of the area above the stack, which contains the report, the job and the descriptor moves.
+/// The size of the area above the stack, which contains the report, the job and the descriptor
+/// moves.
 const JOB_BYTES: usize = 16 * 1024;
 const MAPPED_BYTES: usize = GUARD_BYTES + STACK_BYTES + JOB_BYTES;
 /// The number of descriptor moves that fit into `JOB_BYTES`.
@@ -46,7 +49,8 @@ impl Workspace {
     pub(crate) fn take() -> Result<Workspace, Error> {
         release_dropped_children();
         for slot in &POOL {
-            // Reading is cheaper than swapping, and most slots are empty while many children are in flight.
+            // Reading is cheaper than swapping, and most slots are empty while many children are in
+            // flight.
             if slot.load(Ordering::Relaxed).is_null() {
                 continue;
             }
@@ -132,17 +136,20 @@ pub(crate) struct ChildMemory {
 
 impl ChildMemory {
     pub(crate) fn job(&self) -> &Job {
-        // SAFETY: a job was written there before the child was created; only atomics change after that.
+        // SAFETY: a job was written there before the child was created; only atomics change after
+        // that.
         unsafe { &*self.workspace.job() }
     }
 
-    /// Returns the state in the child's report, which the kernel clears when the child has left this memory (CLONE_CHILD_CLEARTID).
+    /// Returns the state in the child's report, which the kernel clears when the child has left
+    /// this memory (CLONE_CHILD_CLEARTID).
     pub(crate) fn sharing_state(&self) -> &AtomicU32 {
         &self.job().report().sharing_state
     }
 
-    /// Sleeps while the state has this value, for at most a tenth of a second. The kernel does not clear the state for a child that dumps
-    /// core (before Linux 5.16), nor in the memory of a process forked from us. So the caller must also check whether the child has ended.
+    /// Sleeps while the state has this value, for at most a tenth of a second. The kernel does not
+    /// clear the state for a child that dumps core (before Linux 5.16), nor in the memory of a
+    /// process forked from us. So the caller must also check whether the child has ended.
     pub(crate) fn sleep_while(&self, value: u32) {
         static RECHECK_INTERVAL: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         // Without FUTEX_PRIVATE_FLAG: the kernel's wake-up for a cleared tid is not private.
@@ -154,7 +161,8 @@ impl ChildMemory {
     }
 }
 
-/// A list of the children whose handles were dropped before their exec. Items are only pushed; the list is only taken as a whole.
+/// A list of the children whose handles were dropped before their exec. Items are only pushed; the
+/// list is only taken as a whole.
 static DROPPED_CHILDREN: AtomicPtr<DroppedChild> = AtomicPtr::new(ptr::null_mut());
 
 struct DroppedChild {

@@ -1,5 +1,6 @@
-//! Loaded audit rules on all system calls, which slow down every launch. Rules on some calls are not reported, since their cost cannot be
-//! shown; rules in files, since they may never have been loaded.
+//! Loaded audit rules on all system calls, which slow down every launch. Rules on some calls are
+//! not reported, since their cost cannot be shown; rules in files, since they may never have been
+//! loaded.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,8 +19,8 @@ use spawnscope_data::units;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The buffer size for one answer. The largest answer is a rule with its paths.
 const MAX_ANSWER_BYTES: usize = 16 << 10;
-/// In a rule's mask of system calls, the bits from this one on stand for classes of calls. In rules for all calls, the kernel clears these
-/// bits.
+/// In a rule's mask of system calls, the bits from this one on stand for classes of calls. In rules
+/// for all calls, the kernel clears these bits.
 const FIRST_CLASS_BIT: u32 = 63 * 32;
 /// `__AUDIT_ARCH_64BIT`: the `AUDIT_ARCH_*` values of 64-bit architectures have this bit.
 const IS_64_BIT: u32 = 0x8000_0000;
@@ -35,8 +36,9 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-/// Returns the finding for rules on all system calls; `call` is the time of a system call while they are loaded. Their effect is unknown: no
-/// call is exempt, so there is no baseline for a comparison.
+/// Returns the finding for rules on all system calls; `call` is the time of a system call while
+/// they are loaded. Their effect is unknown: no call is exempt, so there is no baseline for a
+/// comparison.
 fn finding(rules: u64, first: &str, call: Option<Nanos>) -> Finding {
     let count = units::counted(rules, "audit rule applies", "audit rules apply");
     Finding::problem(format!("{count} to every system call"))
@@ -115,8 +117,8 @@ fn query(request: AuditMessage, is_single: bool) -> io::Result<Vec<AuditMessage>
     }
 }
 
-/// Returns a rule as options of `auditctl`, without the fields that restrict it, if it records all system calls. The kernel matches every
-/// call against it.
+/// Returns a rule as options of `auditctl`, without the fields that restrict it, if it records all
+/// system calls. The kernel matches every call against it.
 fn rule_on_every_call(rule: &RuleMessage) -> Option<String> {
     let is_recording = rule.flags == RuleFlags::FilterExit && rule.action == RuleAction::Always;
     let watches_files = rule.fields.iter().any(|(field, _)| matches!(field, RuleField::Watch(_) | RuleField::Dir(_)));

@@ -1,6 +1,7 @@
-//! Hypervisors that emulate the CPUID instruction slowly. The C library executes dozens of CPUID instructions at the start of each program.
-//! The instruction causes a VM exit. If one hypervisor runs inside another, the exit goes to the outer one, which must pass it on to the
-//! inner one, so the time of the instruction also shows nested virtualization.
+//! Hypervisors that emulate the CPUID instruction slowly. The C library executes dozens of CPUID
+//! instructions at the start of each program. The instruction causes a VM exit. If one hypervisor
+//! runs inside another, the exit goes to the outer one, which must pass it on to the inner one, so
+//! the time of the instruction also shows nested virtualization.
 
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::{Constant, Nanos};
@@ -8,14 +9,17 @@ use spawnscope_data::units;
 
 /// If all CPUID instructions of a program start take less, there is no hypervisor, or a fast one.
 const MIN_REPORTED: Nanos = Nanos(50_000);
-/// If all CPUID instructions of a program start take this long, they cost more than the rest of the launch, which is a problem.
+/// If all CPUID instructions of a program start take this long, they cost more than the rest of the
+/// launch, which is a problem.
 const MIN_PROBLEM: Nanos = Nanos(2_000_000);
-/// Up to this time, only one hypervisor is involved. One exit and its handling take 0.5 to 2 us. In a nested guest, CPUID needs at least
-/// two exits, and the inner hypervisor causes further ones.
+/// Up to this time, only one hypervisor is involved. One exit and its handling take 0.5 to 2 us. In
+/// a nested guest, CPUID needs at least two exits, and the inner hypervisor causes further ones.
 const MAX_SINGLE_TIME: Nanos = Nanos(2_500);
-/// If CPUID takes at least this long, hypervisors are probably nested: a single one that handles the exit in the kernel is faster.
+/// If CPUID takes at least this long, hypervisors are probably nested: a single one that handles
+/// the exit in the kernel is faster.
 const MIN_NESTED_TIME: Nanos = Nanos(8_000);
-/// CPU flags of guests with encrypted memory. In such guests CPUID first raises a fault, and each exit takes longer.
+/// CPU flags of guests with encrypted memory. In such guests CPUID first raises a fault, and each
+/// exit takes longer.
 const ENCRYPTION_FLAGS: [&str; 3] = ["tdx_guest", "sev_es", "sev_snp"];
 /// A hypervisor that may handle the exit in a user-space program.
 const SLOW_HYPERVISOR: &str = "VirtualBox";
@@ -56,7 +60,8 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     findings.add(finding);
 }
 
-/// Returns whether one hypervisor runs inside another, with the evidence. `time` is that of a CPUID instruction.
+/// Returns whether one hypervisor runs inside another, with the evidence. `time` is that of a CPUID
+/// instruction.
 fn nesting_sentence(machine: &Machine, hypervisor: &str, time: Nanos) -> String {
     let took = format!("CPUID, which causes a VM exit, takes {}", units::time(time));
     let (single, nested) = (units::time(MAX_SINGLE_TIME), units::time(MIN_NESTED_TIME));

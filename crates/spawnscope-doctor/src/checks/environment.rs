@@ -1,5 +1,6 @@
-//! Kernels that make each launch slow, gVisor and WSL 1. What else surrounds this process, a container or a virtual machine, is a line of the
-//! machine's description, not a finding: `Environment::description`.
+//! Kernels that make each launch slow, gVisor and WSL 1. What else surrounds this process, a
+//! container or a virtual machine, is a line of the machine's description, not a finding:
+//! `Environment::description`.
 
 use crate::{Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;

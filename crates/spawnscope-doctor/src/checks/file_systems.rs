@@ -1,5 +1,6 @@
-//! The file systems of the working directory, of the directory for temporary files, and of the home directory: whether they answer, whether
-//! files can be created, and whether programs on them start slowly.
+//! The file systems of the working directory, of the directory for temporary files, and of the home
+//! directory: whether they answer, whether files can be created, and whether programs on them start
+//! slowly.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Programs that git launches in the repository of the working directory: hooks that run in nearly every command, a file-system monitor, and
-//! filters that are started once per file.
+//! Programs that git launches in the repository of the working directory: hooks that run in nearly
+//! every command, a file-system monitor, and filters that are started once per file.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,8 @@ use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// Hooks that run at each change of the index or of a reference, when few users expect git to run a program.
+/// Hooks that run at each change of the index or of a reference, when few users expect git to run a
+/// program.
 const FREQUENT_HOOKS: [&str; 2] = ["post-index-change", "reference-transaction"];
 /// How many times `git status` is timed, with and without the monitor.
 const RUNS: usize = 2;

@@ -1,4 +1,5 @@
-//! Programs that have almost nothing to do: their time is the baseline of a comparison, and a finding if they hang.
+//! Programs that have almost nothing to do: their time is the baseline of a comparison, and a
+//! finding if they hang.
 
 use crate::programs::{RunError, RunTime};
 use crate::{Finding, Findings};
@@ -18,8 +19,8 @@ pub(super) fn baseline(
     timed.and_then(RunTime::complete).map_err(|why| report(findings, program, command_line, why)).ok()
 }
 
-/// Reports why `program` could not be timed; it was started by `command_line`. A program that did not end is a problem if it had enough
-/// time.
+/// Reports why `program` could not be timed; it was started by `command_line`. A program that did
+/// not end is a problem if it had enough time.
 pub(super) fn report(findings: &mut Findings, program: &str, command_line: &str, why: RunError) {
     match why {
         RunError::DidNotEnd(after) if after >= MIN_TIME_LIMIT => {

@@ -1,5 +1,6 @@
-//! Environment variables with options for Node, Ruby, Perl and Java, which can slow down each start. Times the interpreter with and without
-//! the variable. The values are not shown, since they may contain secrets.
+//! Environment variables with options for Node, Ruby, Perl and Java, which can slow down each
+//! start. Times the interpreter with and without the variable. The values are not shown, since they
+//! may contain secrets.
 
 use std::path::Path;
 
@@ -22,7 +23,8 @@ struct OptionVariable {
     no_op_arguments: &'static [&'static str],
 }
 
-/// PERL5DB is not listed, because Perl reads it only if options such as those in PERL5OPT request the debugger.
+/// PERL5DB is not listed, because Perl reads it only if options such as those in PERL5OPT request
+/// the debugger.
 const VARIABLES: [OptionVariable; 5] = [
     OptionVariable { name: "NODE_OPTIONS", interpreter: "node", no_op_arguments: &["-e", "0"] },
     OptionVariable { name: "RUBYOPT", interpreter: "ruby", no_op_arguments: &["-e", "0"] },

@@ -1,5 +1,5 @@
-//! The time that Python spends on site-packages and its environment variables before the first line of a program. For other interpreters
-//! see `interpreter_options`.
+//! The time that Python spends on site-packages and its environment variables before the first line
+//! of a program. For other interpreters see `interpreter_options`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,8 @@ use spawnscope_data::units;
 
 /// How many times Python is timed, with and without site-packages.
 const RUNS: usize = 3;
-/// Site-packages that add this much are a problem. The standard library's own part of `site` takes 3 to 8 ms.
+/// Site-packages that add this much are a problem. The standard library's own part of `site` takes
+/// 3 to 8 ms.
 const SLOW: Nanos = Nanos(20_000_000);
 /// At most this many slow modules are listed.
 const MAX_LISTED: usize = 3;
@@ -71,7 +72,8 @@ fn slow_python_finding(more: RunTime, variables: &[String]) -> Finding {
         .fix_cost("with -S, packages outside the standard library are not found")
 }
 
-/// Returns the interpreter that a program in PATH executes. The program itself may be a shim, whose time must not count as Python's.
+/// Returns the interpreter that a program in PATH executes. The program itself may be a shim, whose
+/// time must not count as Python's.
 fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<PathBuf, RunError> {
     let script = format!("import sys; print('\\n{ANSWER_PREFIX}' + sys.executable)");
     // These options keep user code from being loaded.
@@ -84,7 +86,8 @@ fn prefixed_answer(output: &str) -> Option<&str> {
     output.lines().find_map(|line| line.strip_prefix(ANSWER_PREFIX))
 }
 
-/// Returns the modules with the most time of their own, from lines `import time: OWN | CUMULATIVE | NAME` with times in microseconds.
+/// Returns the modules with the most time of their own, from lines
+/// `import time: OWN | CUMULATIVE | NAME` with times in microseconds.
 fn slowest_modules(table: &str) -> Option<String> {
     let mut modules: Vec<(u64, &str)> = table
         .lines()

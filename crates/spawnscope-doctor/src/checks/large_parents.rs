@@ -1,5 +1,6 @@
-//! Large shells, and what a fork of each costs on this machine. A fork copies the page tables, which are large without huge pages. Other
-//! large processes are not findings: most programs launch by posix_spawn or vfork, and only a recording shows whether they fork.
+//! Large shells, and what a fork of each costs on this machine. A fork copies the page tables,
+//! which are large without huge pages. Other large processes are not findings: most programs launch
+//! by posix_spawn or vfork, and only a recording shows whether they fork.
 
 use std::path::Path;
 
@@ -12,8 +13,8 @@ use spawnscope_data::units;
 const MAX_REPORTED: usize = 3;
 /// Forks that take less are not reported.
 const MIN_REPORTED: Nanos = Nanos(10_000_000);
-/// Programs that fork for each command they launch. Other programs may fork too, but /proc does not show it. Newer versions of dash use
-/// vfork.
+/// Programs that fork for each command they launch. Other programs may fork too, but /proc does not
+/// show it. Newer versions of dash use vfork.
 const FORKING_PROGRAMS: [&str; 3] = ["bash", "zsh", "perl"];
 
 pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -76,7 +77,8 @@ fn slow_fork_finding(
         .fix_cost("huge pages use more memory, and each write after a fork may copy 2 MiB while the child lives")
 }
 
-/// Returns whether a process runs one of `FORKING_PROGRAMS`. If the link to its executable may not be read, its name counts.
+/// Returns whether a process runs one of `FORKING_PROGRAMS`. If the link to its executable may not
+/// be read, its name counts.
 fn forks(machine: &Machine, process: &Process) -> bool {
     let program = machine.link(process.file("exe"));
     let name = program.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy());
@@ -84,7 +86,8 @@ fn forks(machine: &Machine, process: &Process) -> bool {
     FORKING_PROGRAMS.iter().any(|program| name.starts_with(program))
 }
 
-/// Returns the mode of transparent huge pages: the word in brackets, as in `always [madvise] never`.
+/// Returns the mode of transparent huge pages: the word in brackets, as in
+/// `always [madvise] never`.
 fn huge_page_mode(machine: &Machine) -> Option<String> {
     let modes = machine.text("/sys/kernel/mm/transparent_hugepage/enabled")?;
     let (_, rest) = modes.split_once('[')?;

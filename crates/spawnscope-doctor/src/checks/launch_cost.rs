@@ -1,4 +1,5 @@
-//! Finds launches that take longer than they should on any machine, and the part of the launch that is slow.
+//! Finds launches that take longer than they should on any machine, and the part of the launch that
+//! is slow.
 
 use crate::measure::LaunchCost;
 use crate::{Effect, Examination, Finding, Findings};
@@ -75,7 +76,8 @@ fn parts(cost: LaunchCost) -> [Part; 3] {
 
 fn beyond(whole: Option<Nanos>, part: Option<Nanos>) -> Option<Nanos> {
     let (whole, part) = (whole?, part?);
-    // If a part took longer than the whole, the difference is noise, or the files of the two programs behave differently.
+    // If a part took longer than the whole, the difference is noise, or the files of the two
+    // programs behave differently.
     (whole >= part).then(|| whole.since(part))
 }
 

@@ -1,5 +1,6 @@
-//! The dynamic loader's library cache: without it, each program start searches directories. Libraries that are newer than the cache are not
-//! looked for, since what they cost cannot be shown.
+//! The dynamic loader's library cache: without it, each program start searches directories.
+//! Libraries that are newer than the cache are not looked for, since what they cost cannot be
+//! shown.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -42,7 +43,8 @@ pub(crate) fn why_unusable(machine: &Machine) -> Option<&'static str> {
     }
 }
 
-/// Returns the finding for an unusable cache. `times` are those of a launch now, and without the library search, if they were measured.
+/// Returns the finding for an unusable cache. `times` are those of a launch now, and without the
+/// library search, if they were measured.
 fn unusable_cache_finding(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
     let evidence = times.map(|(with, without)| {
         let (with, without) = (units::time(with), units::time(without));

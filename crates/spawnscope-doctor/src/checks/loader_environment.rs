@@ -73,8 +73,8 @@ fn variables_finding(examination: &Examination<'_>, programs: &Programs, set: &[
         .fix_cost("each program that needs the variables must then be given them separately")
 }
 
-/// Returns the libraries that glibc's loader fails to load when `true` is started, according to its messages, except for missing ones.
-/// Other loaders print other messages, which are ignored.
+/// Returns the libraries that glibc's loader fails to load when `true` is started, according to its
+/// messages, except for missing ones. Other loaders print other messages, which are ignored.
 fn unloadable_libraries(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
     LIBRARY_VARIABLES.iter().find_map(|name| machine.variable(name))?;
     let ran = programs.run(machine.command(machine.program("true")?), Capture::Stderr).ok()?;
@@ -96,7 +96,8 @@ fn unloadable_libraries(machine: &Machine, programs: &Programs, missing: &[Strin
         .then(|| format!("cannot be loaded, as each program reports at its start: {}", refused.join(", ")))
 }
 
-/// Returns evidence if LD_LIBRARY_PATH depends on the working directory. An empty entry means the working directory.
+/// Returns evidence if LD_LIBRARY_PATH depends on the working directory. An empty entry means the
+/// working directory.
 fn relative_directory(set: &[(&str, String)]) -> Option<String> {
     let (_, value) = set.iter().find(|(name, _)| *name == "LD_LIBRARY_PATH")?;
     value.split([':', ';']).any(|path| !Path::new(path).is_absolute() && !path.starts_with('$')).then(|| {
@@ -134,7 +135,8 @@ fn check_preload_file(machine: &Machine, findings: &mut Findings) {
     findings.add(finding);
 }
 
-/// Returns the files and directories that a variable names but that do not exist. A directory that does not answer may exist.
+/// Returns the files and directories that a variable names but that do not exist. A directory that
+/// does not answer may exist.
 fn missing_paths(machine: &Machine, name: &str, value: &str) -> Vec<String> {
     paths(name, value).filter(|path| !machine.exists(path) && !machine.is_left_out(path)).map(str::to_owned).collect()
 }

@@ -1,5 +1,6 @@
-//! The checks: the table of all, and one file for each. A finding has a title, evidence, the cost on this machine, and what the user can do
-//! about it. What a user cannot change, or what costs nothing that can be measured or calculated, is not a check.
+//! The checks: the table of all, and one file for each. A finding has a title, evidence, the cost
+//! on this machine, and what the user can do about it. What a user cannot change, or what costs
+//! nothing that can be measured or calculated, is not a check.
 
 mod audit;
 mod cpuid;
@@ -98,7 +99,8 @@ pub static ALL: [Check; 18] = {
             StartingPrograms(interpreters::run),
         ),
         check("shims", "shims of version managers in PATH, timed against their targets", StartingPrograms(shims::run)),
-        // The last check may use all the time that the others have left, and start-up files may take longest.
+        // The last check may use all the time that the others have left, and start-up files may
+        // take longest.
         check(
             "shell-start",
             "start-up files of bash and zsh, BASH_ENV, ENV: the time that they take",

@@ -1,4 +1,5 @@
-//! A huge limit on open files. Some programs close every possible descriptor before an exec, one by one up to the limit.
+//! A huge limit on open files. Some programs close every possible descriptor before an exec, one by
+//! one up to the limit.
 
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;

@@ -1,5 +1,6 @@
-//! Finds the process that could not fork because the kernel enforces a limit on committed memory (vm.overcommit_memory is 2), even if the
-//! child would never use the memory. In the heuristic mode, the kernel refuses a mapping that is too large for a copy when it is made.
+//! Finds the process that could not fork because the kernel enforces a limit on committed memory
+//! (vm.overcommit_memory is 2), even if the child would never use the memory. In the heuristic
+//! mode, the kernel refuses a mapping that is too large for a copy when it is made.
 
 use crate::processes::field_bytes;
 use crate::{Examination, Finding, Findings};

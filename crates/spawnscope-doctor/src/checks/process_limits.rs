@@ -64,7 +64,8 @@ fn machine_limit(machine: &Machine, environment: &Environment, name: &str, used:
     Some(Limit { name: format!("kernel.{name}"), used, limit, raise })
 }
 
-/// Returns the number of tasks of the whole machine, even inside a container: 345 in `0.1 0.2 0.3 2/345 6789`.
+/// Returns the number of tasks of the whole machine, even inside a container: 345 in
+/// `0.1 0.2 0.3 2/345 6789`.
 fn tasks(machine: &Machine) -> Option<u64> {
     let load = machine.text("/proc/loadavg")?;
     load.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
@@ -95,8 +96,8 @@ fn group_limits(machine: &Machine, environment: &Environment) -> Vec<Limit> {
     limits
 }
 
-/// Returns how to raise `pids.max` of a control group. The limit of a systemd unit must be set through systemd, which would overwrite a
-/// direct change.
+/// Returns how to raise `pids.max` of a control group. The limit of a systemd unit must be set
+/// through systemd, which would overwrite a direct change.
 fn raise_group_limit(environment: &Environment, root: &str, group: &str, value: u64) -> Vec<String> {
     if environment.container.is_some() {
         let where_started =

@@ -1,5 +1,6 @@
-//! On-access scanners: programs that delay an open or exec until they have scanned the file. The check finds them by fanotify permission
-//! marks, by process name, and by their effect: it compares the first launch of a fresh file with later ones.
+//! On-access scanners: programs that delay an open or exec until they have scanned the file. The
+//! check finds them by fanotify permission marks, by process name, and by their effect: it compares
+//! the first launch of a fresh file with later ones.
 
 use std::fs;
 use std::io;
@@ -39,7 +40,8 @@ const KNOWN_DAEMONS: [(&str, &str); 19] = [
 const PERMISSION_EVENTS: u64 = 0x17_0000;
 /// The time limit for the examination of descriptors. A machine may have hundreds of thousands.
 const TIMEOUT: Duration = Duration::from_millis(300);
-/// If no process holds permission marks, a delay of at least this counts as a scan. Reading a fresh file from disk takes less.
+/// If no process holds permission marks, a delay of at least this counts as a scan. Reading a fresh
+/// file from disk takes less.
 const MIN_DELAY_WITHOUT_MARKS: Nanos = Nanos(400_000);
 /// Replaces `MIN_DELAY_WITHOUT_MARKS` on a busy machine, where other programs displace cached files
 /// between launches. Without this, four busy loops made a doctor at nice 19 report a scanner in
@@ -47,13 +49,15 @@ const MIN_DELAY_WITHOUT_MARKS: Nanos = Nanos(400_000);
 const MIN_DELAY_WITHOUT_MARKS_WHEN_BUSY: Nanos = Nanos(2_000_000);
 /// Replaces `MIN_DELAY_WITHOUT_MARKS` if a process holds permission marks.
 const MIN_DELAY_WITH_MARKS: Nanos = Nanos(50_000);
-/// If one launch is delayed by less than this, a queue cannot be distinguished from concurrent launches that share the CPUs.
+/// If one launch is delayed by less than this, a queue cannot be distinguished from concurrent
+/// launches that share the CPUs.
 const MIN_QUEUE_DELAY: Nanos = Nanos(1_000_000);
 /// Replaces `MIN_QUEUE_DELAY` if other programs share the CPUs, too.
 const MIN_QUEUE_DELAY_WHEN_BUSY: Nanos = Nanos(10_000_000);
 /// The last of n queued launches is late by at least this fraction of n times the delay of one.
 const MIN_QUEUE_SHARE: f64 = 0.5;
-/// The last of n concurrent launches that do not queue is late by at most this fraction of n times the delay of one.
+/// The last of n concurrent launches that do not queue is late by at most this fraction of n times
+/// the delay of one.
 const MAX_NO_QUEUE_SHARE: f64 = 0.3;
 
 pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -94,7 +98,8 @@ pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     findings.add(with_fix(finding));
 }
 
-/// Returns a sentence for each process that holds marks or, if there is none, for each process with a known name.
+/// Returns a sentence for each process that holds marks or, if there is none, for each process with
+/// a known name.
 fn suspects(examination: &Examination<'_>, marks: &PermissionMarks<'_>) -> Vec<String> {
     if !marks.holders.is_empty() {
         return marks.holders.iter().map(|process| holder_line(process)).collect();
@@ -152,7 +157,8 @@ impl Delay {
     }
 }
 
-/// Returns the effect of an operation that did not finish: at least the time until it was abandoned.
+/// Returns the effect of an operation that did not finish: at least the time until it was
+/// abandoned.
 fn stuck_effect(stuck: StuckOperation) -> Effect {
     let (span, affected) = match stuck {
         StuckOperation::Creation(span) => (span, "each new file"),
@@ -294,7 +300,8 @@ impl PermissionMarks<'_> {
     }
 }
 
-/// Returns whether the doctor may not read the descriptors of a process. A process that has ended is not hidden.
+/// Returns whether the doctor may not read the descriptors of a process. A process that has ended
+/// is not hidden.
 fn is_hidden(machine: &Machine, process: &Process) -> bool {
     let descriptors = fs::read_dir(machine.path(process.file("fd")));
     descriptors.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)

@@ -11,7 +11,8 @@ use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// A look-up is slow if it takes at least as long as this many system calls that do nothing, and at least `MIN_SLOW_LOOKUP`.
+/// A look-up is slow if it takes at least as long as this many system calls that do nothing, and at
+/// least `MIN_SLOW_LOOKUP`.
 const SLOW_LOOKUP_CALLS: u64 = 20;
 /// See `SLOW_LOOKUP_CALLS`. In a local directory, a look-up takes 1 us.
 const MIN_SLOW_LOOKUP: Nanos = Nanos(50_000);
@@ -107,7 +108,8 @@ const REPEATED: &str = "repeated";
 /// The useless directories of PATH.
 #[derive(Default)]
 struct UselessDirectories<'p> {
-    /// Each directory and a reason, once. A directory that is useless for two reasons is listed under both.
+    /// Each directory and a reason, once. A directory that is useless for two reasons is listed
+    /// under both.
     reasons: Vec<(&'static str, &'p PathBuf)>,
     /// For each entry of PATH, whether it is useless.
     is_useless: Vec<bool>,
@@ -153,7 +155,8 @@ impl<'p> UselessDirectories<'p> {
     }
 }
 
-/// Returns why a directory that is named for the first time is unusable, or that it is another path of an earlier one.
+/// Returns why a directory that is named for the first time is unusable, or that it is another path
+/// of an earlier one.
 fn why_useless(examination: &Examination<'_>, directory: &Path, seen: &mut HashSet<PathBuf>) -> Option<&'static str> {
     let [missing, file, symlink_loop, forbidden, _, linked] = REASONS;
     match examination.machine.check_directory(directory) {
@@ -171,13 +174,15 @@ fn why_useless(examination: &Examination<'_>, directory: &Path, seen: &mut HashS
     }
 }
 
-/// Returns the minimum time of a slow look-up. It depends on the system calls, because look-ups are slow in any directory if these are slow.
+/// Returns the minimum time of a slow look-up. It depends on the system calls, because look-ups are
+/// slow in any directory if these are slow.
 fn min_slow_lookup(examination: &Examination<'_>) -> Nanos {
     let call = examination.measured.system_call.unwrap_or_default();
     MIN_SLOW_LOOKUP.max(Nanos(call.0 * SLOW_LOOKUP_CALLS))
 }
 
-/// Returns the time of a look-up in the fastest directory, unless that is slow, too. A look-up in a missing directory takes as long.
+/// Returns the time of a look-up in the fastest directory, unless that is slow, too. A look-up in a
+/// missing directory takes as long.
 fn usual_lookup(examination: &Examination<'_>) -> Option<Nanos> {
     let lookups = &examination.measured.lookups;
     let times = lookups.iter().filter_map(|(_, time)| *time);

@@ -1,4 +1,5 @@
-//! Seccomp filters: programs that the kernel runs for each system call of this process and of what it launches.
+//! Seccomp filters: programs that the kernel runs for each system call of this process and of what
+//! it launches.
 
 use crate::processes::field;
 use crate::{Examination, Finding, Findings};

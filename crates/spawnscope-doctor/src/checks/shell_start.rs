@@ -1,4 +1,5 @@
-//! Shell start-up files that take long, usually because they launch programs. Which lines do so is the work of a recording.
+//! Shell start-up files that take long, usually because they launch programs. Which lines do so is
+//! the work of a recording.
 
 use std::path::Path;
 
@@ -9,9 +10,11 @@ use spawnscope_data::event::Nanos;
 
 /// How many times a shell is timed, with and without its files.
 const RUNS: usize = 2;
-/// Start-up files of interactive shells that take this long are a problem: together with other delays, users notice it.
+/// Start-up files of interactive shells that take this long are a problem: together with other
+/// delays, users notice it.
 const SLOW_INTERACTIVE: Nanos = Nanos(50_000_000);
-/// A file that each script reads is a problem if it takes as long as a launch: a build may start thousands of scripts.
+/// A file that each script reads is a problem if it takes as long as a launch: a build may start
+/// thousands of scripts.
 const SLOW_SCRIPT: Nanos = Nanos(1_000_000);
 
 /// A way to start a shell, and the files that it reads then.
@@ -126,8 +129,8 @@ impl Files {
     }
 }
 
-/// Whether a shell may read a file that this value of ENV or BASH_ENV names. Only a shell can expand some values. ENV is also used for other
-/// purposes, such as `production`.
+/// Whether a shell may read a file that this value of ENV or BASH_ENV names. Only a shell can
+/// expand some values. ENV is also used for other purposes, such as `production`.
 fn may_be_file(machine: &Machine, value: &str) -> bool {
     value.contains(['$', '`', '~', '\\', '"', '\'']) || machine.is_file(machine.working_directory().join(value))
 }

@@ -1,4 +1,5 @@
-//! Shims of version managers in PATH: each launch of an interpreter or compiler first starts a shell or a selector program.
+//! Shims of version managers in PATH: each launch of an interpreter or compiler first starts a
+//! shell or a selector program.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -46,11 +47,13 @@ const MANAGERS: [Manager; 9] = [
     Manager::new("rustup", "cargo", "bin", "CARGO_HOME"),
     Manager::new("volta", "volta", "bin", "VOLTA_HOME"),
 ];
-/// This manager installs a missing version even if only the path of a program is queried, and no option prevents that.
+/// This manager installs a missing version even if only the path of a program is queried, and no
+/// option prevents that.
 const INSTALLING_MANAGER: &str = "volta";
-/// Variables that keep the other managers from installing missing versions, since the doctor must not change anything. rustup before 1.28
-/// does not know RUSTUP_AUTO_INSTALL, so it gets an unusable download server. Go downloads another Go if a module requires one. asdf,
-/// pyenv, rbenv and similar managers never install anything unasked.
+/// Variables that keep the other managers from installing missing versions, since the doctor must
+/// not change anything. rustup before 1.28 does not know RUSTUP_AUTO_INSTALL, so it gets an
+/// unusable download server. Go downloads another Go if a module requires one. asdf, pyenv, rbenv
+/// and similar managers never install anything unasked.
 const INSTALL_NOTHING: [(&str, &str); 6] = [
     ("RUSTUP_AUTO_INSTALL", "0"),
     ("RUSTUP_DIST_SERVER", "file:///nonexistent"),

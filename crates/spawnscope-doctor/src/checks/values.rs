@@ -1,8 +1,10 @@
-//! Formats values of environment variables for display. They may contain secrets, so only the part that matters for the finding is shown.
+//! Formats values of environment variables for display. They may contain secrets, so only the part
+//! that matters for the finding is shown.
 
 const MASK: &str = "***";
 
-/// Returns a list of paths, in which assigned values (`name=...`) and everything after the scheme of a URL are masked.
+/// Returns a list of paths, in which assigned values (`name=...`) and everything after the scheme
+/// of a URL are masked.
 pub(super) fn without_secrets(value: &str) -> String {
     value.split(' ').map(mask_word).collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,6 @@
-//! Finds out which directories answer, and how fast: those of PATH, and others that the doctor itself would access. One measuring process
-//! per directory tries it, and all run at the same time. So a directory that hangs delays neither the others nor the doctor.
+//! Finds out which directories answer, and how fast: those of PATH, and others that the doctor
+//! itself would access. One measuring process per directory tries it, and all run at the same time.
+//! So a directory that hangs delays neither the others nor the doctor.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -17,17 +18,20 @@ use spawnscope_system::launch_timing::timing::timed;
 
 /// How long a directory may take to answer.
 pub(crate) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(300);
-/// How long all directories together may take, if there are too many to try them all at the same time.
+/// How long all directories together may take, if there are too many to try them all at the same
+/// time.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
 /// How many processes run at the same time.
 const MAX_PROCESSES: usize = 64;
-/// How many names are looked up in a directory. Each look-up uses another name, because the kernel caches negative results.
+/// How many names are looked up in a directory. Each look-up uses another name, because the kernel
+/// caches negative results.
 const LOOKUPS: usize = 9;
 
 /// How directories answered.
 #[derive(Default)]
 pub(super) struct Answers {
-    /// Existing directories of PATH, each with the time of a look-up that finds nothing; `None` if no look-up ended in time.
+    /// Existing directories of PATH, each with the time of a look-up that finds nothing; `None` if
+    /// no look-up ended in time.
     pub(super) lookups: Vec<(PathBuf, Option<Nanos>)>,
     /// Directories that did not answer in time, in PATH or not.
     pub(super) unresponsive: Vec<PathBuf>,
@@ -115,13 +119,14 @@ fn probes(machine: &Machine) -> Vec<Probe> {
         })
         .map(|(directory, is_in_path)| Probe { directory, is_in_path })
         .collect();
-    // Directories outside PATH come first: a long PATH can use up the time, and without a directory for the test programs, other
-    // measurements are missing.
+    // Directories outside PATH come first: a long PATH can use up the time, and without a directory
+    // for the test programs, other measurements are missing.
     probes.sort_by_key(|probe| probe.is_in_path);
     probes
 }
 
-/// Values of `SharedResults::answer`. `NOT_TRIED` remains if the process did not run in time, because the machine was too busy.
+/// Values of `SharedResults::answer`. `NOT_TRIED` remains if the process did not run in time,
+/// because the machine was too busy.
 const NOT_TRIED: u64 = 0;
 const STARTED: u64 = 1;
 const DIRECTORY: u64 = 2;
@@ -131,8 +136,9 @@ const SOMETHING_ELSE: u64 = 3;
 #[repr(C)]
 struct SharedResults {
     answer: AtomicU64,
-    /// The time of the fastest look-up in nanoseconds, without look-ups during which the process was preempted. The minimum is used because
-    /// a slow file system is slow each time, while a busy machine slows down only some look-ups.
+    /// The time of the fastest look-up in nanoseconds, without look-ups during which the process
+    /// was preempted. The minimum is used because a slow file system is slow each time, while a
+    /// busy machine slows down only some look-ups.
     fastest_ns: AtomicU64,
 }
 
@@ -140,7 +146,8 @@ struct SharedResults {
 unsafe impl Shareable for SharedResults {}
 
 impl Probe {
-    /// Starts a process that tries the directory; returns `None` if the time is up, or if no process can be created.
+    /// Starts a process that tries the directory; returns `None` if the time is up, or if no
+    /// process can be created.
     fn start(&self, machine: &Machine, end: Instant) -> Option<MeasuringProcess<SharedResults>> {
         if Instant::now() >= end {
             return None;

@@ -1,5 +1,5 @@
-//! Programs to launch, prepared before the fork so that nothing is allocated after it. Also provides a tiny static program, because not
-//! every machine has a static program or a compiler.
+//! Programs to launch, prepared before the fork so that nothing is allocated after it. Also
+//! provides a tiny static program, because not every machine has a static program or a compiler.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::path::Path;
@@ -40,7 +40,8 @@ impl Image {
     }
 }
 
-/// Creates an anonymous file (memfd) with the program. Scanners that watch file systems or mounts do not see it. Makes system calls only.
+/// Creates an anonymous file (memfd) with the program. Scanners that watch file systems or mounts
+/// do not see it. Makes system calls only.
 pub(super) fn create_in_memory(program: &[u8]) -> Option<c_int> {
     // SAFETY: the name ends with NUL, and the bytes are those of a slice.
     unsafe {

@@ -1,5 +1,5 @@
-//! Measures the cost of launching a process that only exits, a static program, and a dynamic program. The launches of all kinds alternate,
-//! and the result for each kind is the median.
+//! Measures the cost of launching a process that only exits, a static program, and a dynamic
+//! program. The launches of all kinds alternate, and the result for each kind is the median.
 
 use std::time::Duration;
 
@@ -50,11 +50,13 @@ pub(super) struct Launches {
     pub(super) typical: LaunchCost,
     /// The fastest launch of each kind, without the time that it waited for a CPU.
     pub(super) quickest: LaunchCost,
-    /// The time after which the launch of the dynamic program in the user's environment was abandoned.
+    /// The time after which the launch of the dynamic program in the user's environment was
+    /// abandoned.
     pub(super) abandoned_after: Option<Nanos>,
     /// The launch of the same program without loader variables; `None` if none is set.
     pub(super) without_variables: Option<Nanos>,
-    /// The launch of the same program with its library given by path; `None` if the loader's cache is usable.
+    /// The launch of the same program with its library given by path; `None` if the loader's cache
+    /// is usable.
     pub(super) without_search: Option<Nanos>,
 }
 
@@ -100,8 +102,8 @@ fn launch_cost(series: &[Series], time: fn(&Series) -> Option<Nanos>) -> LaunchC
     LaunchCost { fork: time(&series[FORK]), exec_static: time(&series[STATIC]), exec_dynamic: time(&series[DYNAMIC]) }
 }
 
-/// Launches the kinds in turn. The first launch of each kind is stored separately, because its files are not yet cached and may be
-/// scanned. A kind that takes too long is not launched again.
+/// Launches the kinds in turn. The first launch of each kind is stored separately, because its
+/// files are not yet cached and may be scanned. A kind that takes too long is not launched again.
 fn launch_in_turn(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     for (kind, series) in kinds.iter_mut().zip(&results.series) {
         match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {
@@ -130,7 +132,8 @@ fn without_variables(machine: &Machine) -> Option<Machine> {
     Some(machine.clone().without_variables(loader_environment::is_loader_variable))
 }
 
-/// Returns the machine with the C library in LD_PRELOAD, so that the loader need not search for it; `None` if the loader's cache is usable.
+/// Returns the machine with the C library in LD_PRELOAD, so that the loader need not search for it;
+/// `None` if the loader's cache is usable.
 fn without_search(machine: &Machine) -> Option<Machine> {
     loader_cache::why_unusable(machine)?;
     let library = C_LIBRARIES.into_iter().find(|file| machine.exists(file))?;

@@ -1,4 +1,5 @@
-//! Makes and times launches in a measuring process, under the rules of `launch_timing`. A launch that takes too long is killed.
+//! Makes and times launches in a measuring process, under the rules of `launch_timing`. A launch
+//! that takes too long is killed.
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
@@ -42,7 +43,8 @@ pub(super) enum LaunchError {
 #[derive(Clone, Copy)]
 pub(super) struct LaunchTime {
     pub(super) took: Nanos,
-    /// How long the child and the parent waited for a CPU, as part of `took`; zero if the kernel does not report it.
+    /// How long the child and the parent waited for a CPU, as part of `took`; zero if the kernel
+    /// does not report it.
     pub(super) waited: Nanos,
 }
 
@@ -68,7 +70,8 @@ pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, Laun
     }
 }
 
-/// Launches all programs concurrently. Adds the time from the common start to the end of each, in the order in which they end.
+/// Launches all programs concurrently. Adds the time from the common start to the end of each, in
+/// the order in which they end.
 pub(super) fn launch_concurrently<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
     let began = now();
     for image in images {
@@ -95,8 +98,8 @@ fn start(work: Work<'_>) -> Result<c_int, LaunchError> {
     child.map_err(|_| LaunchError::Failed)
 }
 
-/// Waits for the child's end without reaping it, so that its time in the run queue can be read afterwards. If an alarm interrupts the call,
-/// kills and reaps the child.
+/// Waits for the child's end without reaping it, so that its time in the run queue can be read
+/// afterwards. If an alarm interrupts the call, kills and reaps the child.
 fn await_end(child: c_int) -> Result<(), LaunchError> {
     // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills.
     let waited = unsafe {
@@ -113,13 +116,15 @@ fn await_end(child: c_int) -> Result<(), LaunchError> {
     Err(LaunchError::TookTooLong)
 }
 
-/// Interrupts wait calls when `limit` is over, and then repeatedly, so that a call that begins after the first signal is interrupted too.
+/// Interrupts wait calls when `limit` is over, and then repeatedly, so that a call that begins
+/// after the first signal is interrupted too.
 struct Alarm;
 
 impl Alarm {
     fn after(limit: Duration) -> Alarm {
         extern "C" fn do_nothing(_signal: c_int) {}
-        // SAFETY: all zeroes is a valid `sigaction`; without SA_RESTART, calls are not resumed after the signal.
+        // SAFETY: all zeroes is a valid `sigaction`; without SA_RESTART, calls are not resumed
+        // after the signal.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = do_nothing as extern "C" fn(c_int) as usize;

@@ -1,8 +1,9 @@
-//! The measurements before the checks: which directories answer (`answers`), what a launch costs (`launch`), whether fresh files are
-//! scanned (`scan`), and the time of a system call. Anything that can hang is done by measuring processes, with the tools of
-//! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary directory
-//! (`temporary_directory`), and store the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long,
-//! is unknown.
+//! The measurements before the checks: which directories answer (`answers`), what a launch costs
+//! (`launch`), whether fresh files are scanned (`scan`), and the time of a system call. Anything
+//! that can hang is done by measuring processes, with the tools of `launch_timing`. They time
+//! launches (`launches`) of static and dynamic programs (`image`) in a temporary directory
+//! (`temporary_directory`), and store the times in shared memory (`shared_results`). Anything that
+//! cannot be measured, or takes too long, is unknown.
 
 mod answers;
 mod image;
@@ -36,49 +37,58 @@ pub struct Measured {
     pub took: Duration,
     /// The typical time of each kind of launch.
     pub launch: LaunchCost,
-    /// The fastest launch of each kind, without the time that it waited for a CPU. A busy machine adds little to it.
+    /// The fastest launch of each kind, without the time that it waited for a CPU. A busy machine
+    /// adds little to it.
     pub quickest: LaunchCost,
     /// The time after which the launch of the dynamic program was abandoned; `None` if it ended.
     pub exec_dynamic_abandoned_after: Option<Nanos>,
     /// The launch of the dynamic program without the loader's variables; `None` if none is set.
     pub without_loader_variables: Option<Nanos>,
-    /// The launch of the dynamic program with its library given by path; `None` if the loader's cache is usable.
+    /// The launch of the dynamic program with its library given by path; `None` if the loader's
+    /// cache is usable.
     pub without_library_search: Option<Nanos>,
     /// First and later launches of fresh files on a local file system.
     pub scan: Option<Scan>,
-    /// First and later launches of fresh files in the directory for temporary files, if another machine or process serves that directory.
+    /// First and later launches of fresh files in the directory for temporary files, if another
+    /// machine or process serves that directory.
     pub remote_scan: Option<Scan>,
     /// Calibrated constants, such as the times of a page copy at a fork and of a CPUID instruction.
     pub constants: Vec<Calibration>,
     /// The time of a system call that does nothing.
     pub system_call: Option<Nanos>,
-    /// The time of a look-up that finds nothing, for each existing directory of PATH; `None` if it took too long.
+    /// The time of a look-up that finds nothing, for each existing directory of PATH; `None` if it
+    /// took too long.
     pub lookups: Vec<(PathBuf, Option<Nanos>)>,
-    /// Directories, in PATH or elsewhere, that did not answer in time. They must not be accessed again.
+    /// Directories, in PATH or elsewhere, that did not answer in time. They must not be accessed
+    /// again.
     pub unresponsive: Vec<PathBuf>,
     /// Directories that were not tried, or not for long enough. They must not be accessed either.
     pub untried: Vec<PathBuf>,
 }
 
-/// The index of the static program among the programs of a temporary directory. The others are fresh copies of it.
+/// The index of the static program among the programs of a temporary directory. The others are
+/// fresh copies of it.
 const STATIC_PROGRAM: usize = temporary_directory::PROGRAMS - 1;
 /// The time limit for the calibrated constants, which take 0.1 s on an idle machine.
 const CONSTANTS_TIMEOUT: Duration = Duration::from_millis(250);
 /// The time limit for files on a remote file system.
 const REMOTE_TIMEOUT: Duration = Duration::from_millis(360);
 
-/// The time limit for everything: the limits of all parts, and a grace period for measuring processes that hang.
+/// The time limit for everything: the limits of all parts, and a grace period for measuring
+/// processes that hang.
 const TOTAL_TIMEOUT: Duration = CONSTANTS_TIMEOUT
     .saturating_add(answers::TOTAL_TIMEOUT)
     .saturating_add(launch::TOTAL_TIMEOUT)
     .saturating_add(scan::TOTAL_TIMEOUT)
     .saturating_add(REMOTE_TIMEOUT)
-    // For the second temporary directory, only one parent is tried. Both temporary directories are removed.
+    // For the second temporary directory, only one parent is tried. Both temporary directories are
+    // removed.
     .saturating_add(temporary_directory::TOTAL_TIMEOUT)
     .saturating_add(temporary_directory::DIRECTORY_TIMEOUT)
     .saturating_add(temporary_directory::REMOVAL_TIMEOUT.saturating_mul(2))
     .saturating_add(isolated_child::KILL_TIMEOUT.saturating_mul(4));
-// The rest of the doctor's 5 s is for ending the last of the user's programs, for descriptors, and for audit rules.
+// The rest of the doctor's 5 s is for ending the last of the user's programs, for descriptors, and
+// for audit rules.
 const _: () =
     assert!(TOTAL_TIMEOUT.as_millis() <= programs::TOTAL_TIME.as_millis(), "the doctor could take more than 5 s");
 const _: () = assert!(scan::SEQUENTIAL_COPIES + scan::CONCURRENT_COPIES <= STATIC_PROGRAM);
@@ -106,7 +116,8 @@ impl Measured {
             without_loader_variables: launches.without_variables,
             without_library_search: launches.without_search,
             remote_scan,
-            // Without a local directory, the scan would measure the delay of the remote file system instead of a scanner's.
+            // Without a local directory, the scan would measure the delay of the remote file system
+            // instead of a scanner's.
             scan: scan.filter(|_| !local.is_empty()),
             system_call: system_call(),
             lookups: answers.lookups,
@@ -117,7 +128,8 @@ impl Measured {
         Measured { took: began.elapsed(), ..measured }
     }
 
-    /// Returns the lower bound of a constant in nanoseconds, or its median without a bound. A busy machine only adds time.
+    /// Returns the lower bound of a constant in nanoseconds, or its median without a bound. A busy
+    /// machine only adds time.
     #[must_use]
     pub fn min_ns(&self, what: Constant) -> Option<f64> {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;

@@ -1,5 +1,6 @@
-//! Measures whether files are scanned before their first launch. Launches fresh copies of a program one by one, each several times, and
-//! then other copies concurrently, which shows whether launches queue for the scanner.
+//! Measures whether files are scanned before their first launch. Launches fresh copies of a program
+//! one by one, each several times, and then other copies concurrently, which shows whether launches
+//! queue for the scanner.
 
 use std::time::Duration;
 
@@ -19,10 +20,11 @@ pub(super) const CONCURRENT_COPIES: usize = 8;
 const REPETITIONS: usize = 2;
 /// The minimum number of launches of each kind to distinguish a delay from noise.
 const MIN_LAUNCHES: usize = 5;
-/// For delays of at least this length, this many launches are enough: only waits for a CPU could delay a launch that long by chance, and
-/// there is no time for more launches.
+/// For delays of at least this length, this many launches are enough: only waits for a CPU could
+/// delay a launch that long by chance, and there is no time for more launches.
 const MIN_LAUNCHES_FOR_LONG_DELAYS: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
-/// An operation that does not finish is blamed on a scanner only if a launch from memory takes at most this long.
+/// An operation that does not finish is blamed on a scanner only if a launch from memory takes at
+/// most this long.
 const MAX_HEALTHY_LAUNCH: Nanos = Nanos(50_000_000);
 /// The time limit for everything.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(800);
@@ -30,8 +32,9 @@ pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(800);
 /// Times of first and later launches of files that were never executed before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Whether some launches waited for a CPU for most of their time, or even launches from memory were slow. The waiting launches are left
-    /// out; if too few remain, all are kept, with their waits subtracted.
+    /// Whether some launches waited for a CPU for most of their time, or even launches from memory
+    /// were slow. The waiting launches are left out; if too few remain, all are kept, with their
+    /// waits subtracted.
     pub is_disturbed: bool,
     /// The time to write each file.
     pub creation_times: Vec<Nanos>,
@@ -39,11 +42,13 @@ pub struct Scan {
     pub first_launches: Vec<Nanos>,
     /// The launches of each file after the first.
     pub later_launches: Vec<Nanos>,
-    /// Launches of the same program from memory, where no scanner sees it; empty if the kernel forbids such launches.
+    /// Launches of the same program from memory, where no scanner sees it; empty if the kernel
+    /// forbids such launches.
     pub memory_launches: Vec<Nanos>,
     /// The operation that had not finished even once when the time limit was reached.
     pub stuck: Option<StuckOperation>,
-    /// First launches of further files, all concurrent: the time from the common start to the end of each, in the order of the ends.
+    /// First launches of further files, all concurrent: the time from the common start to the end
+    /// of each, in the order of the ends.
     pub concurrent_launches: Vec<Nanos>,
 }
 
@@ -57,14 +62,15 @@ pub enum StuckOperation {
 }
 
 impl Scan {
-    /// Returns how much longer a first launch takes than a later one; `None` if the difference is below `min_delay` or within the noise.
+    /// Returns how much longer a first launch takes than a later one; `None` if the difference is
+    /// below `min_delay` or within the noise.
     #[must_use]
     pub fn first_delay(&self, min_delay: Nanos) -> Option<Nanos> {
         delay(&self.first_launches, &self.later_launches, min_delay)
     }
 
-    /// Returns how much longer a later launch takes than one from memory; `None` if the difference is below `min_delay` or within the
-    /// noise.
+    /// Returns how much longer a later launch takes than one from memory; `None` if the difference
+    /// is below `min_delay` or within the noise.
     #[must_use]
     pub fn later_delay(&self, min_delay: Nanos) -> Option<Nanos> {
         delay(&self.later_launches, &self.memory_launches, min_delay)
@@ -78,8 +84,9 @@ impl Scan {
             .all(|times| times.len() >= MIN_LAUNCHES)
     }
 
-    /// Returns how many successive delays the concurrent launches suffered: their total time, less that of as many successive
-    /// launches from memory, divided by `delay`. For a single-threaded scanner, this is the number of launches.
+    /// Returns how many successive delays the concurrent launches suffered: their total time, less
+    /// that of as many successive launches from memory, divided by `delay`. For a single-threaded
+    /// scanner, this is the number of launches.
     #[must_use]
     pub fn queued_delays(&self, delay: Nanos) -> Option<f64> {
         let last = self.concurrent_launches.iter().max()?;
@@ -89,8 +96,9 @@ impl Scan {
     }
 }
 
-/// Returns the difference of the medians or of the minima, whichever is less, because a scanner delays all launches. Three quarters of the
-/// slow launches must be slower than three quarters of the fast ones.
+/// Returns the difference of the medians or of the minima, whichever is less, because a scanner
+/// delays all launches. Three quarters of the slow launches must be slower than three quarters of
+/// the fast ones.
 fn delay(slow: &[Nanos], quick: &[Nanos], min_delay: Nanos) -> Option<Nanos> {
     let (mut slow, mut quick) = (slow.to_vec(), quick.to_vec());
     slow.sort_unstable();

@@ -1,4 +1,5 @@
-//! Shared memory in which a measuring process stores times of launches for the doctor. Bytes of zero mean that nothing is stored.
+//! Shared memory in which a measuring process stores times of launches for the doctor. Bytes of
+//! zero mean that nothing is stored.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -54,8 +55,8 @@ impl Series {
         self.launches().map(|launch| launch.took).collect()
     }
 
-    /// Returns the times of the undisturbed launches. If there are fewer than `min_count`, returns the times of all launches, less their
-    /// waits for a CPU.
+    /// Returns the times of the undisturbed launches. If there are fewer than `min_count`, returns
+    /// the times of all launches, less their waits for a CPU.
     pub(super) fn undisturbed_times(&self, min_count: usize) -> Vec<Nanos> {
         let launches: Vec<LaunchTime> = self.launches().collect();
         let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());
@@ -63,7 +64,8 @@ impl Series {
         if undisturbed.len() >= min_count {
             return undisturbed;
         }
-        // A time during which both the child and its parent waited is subtracted twice, so the difference can be zero.
+        // A time during which both the child and its parent waited is subtracted twice, so the
+        // difference can be zero.
         let times = launches.iter().map(|launch| launch.took.since(launch.waited));
         times.filter(|time| time.0 > 0).collect()
     }

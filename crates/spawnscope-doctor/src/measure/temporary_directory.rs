@@ -1,6 +1,6 @@
-//! A directory for test programs, on a file system that allows programs to be executed. A separate process, the keeper, creates the
-//! directory, and removes it when the doctor finishes or dies. The doctor itself never accesses it, because file systems, and scanners that
-//! watch them, can hang.
+//! A directory for test programs, on a file system that allows programs to be executed. A separate
+//! process, the keeper, creates the directory, and removes it when the doctor finishes or dies. The
+//! doctor itself never accesses it, because file systems, and scanners that watch them, can hang.
 
 use std::ffi::{CStr, CString, c_int};
 use std::hash::{BuildHasher, RandomState};
@@ -27,15 +27,16 @@ pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_millis(100);
 pub(super) const PROGRAMS: usize = 16;
 /// The free space that is needed: the size of all programs together, with a margin.
 const NEEDED_BYTES: u64 = 1 << 20;
-/// How many times the keeper tries to remove the directory. Processes that write to it die with the doctor, but on a busy machine only seconds
-/// later.
+/// How many times the keeper tries to remove the directory. Processes that write to it die with the
+/// doctor, but on a busy machine only seconds later.
 const MAX_REMOVALS: usize = 2000;
 /// The time between attempts to remove the directory.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(super) struct TemporaryDirectory {
     path: PathBuf,
-    /// The keeper, and our end of the connection, which it watches: it removes the directory when we close our end. `None` after that.
+    /// The keeper, and our end of the connection, which it watches: it removes the directory when
+    /// we close our end. `None` after that.
     keeper: Option<(IsolatedChild, UnixStream)>,
 }
 
@@ -64,7 +65,8 @@ impl TemporaryDirectory {
         let is_created = doctor_end.read_exact(&mut [0]).is_ok();
         let mut created = TemporaryDirectory { path, keeper: Some((child, doctor_end)) };
         if !is_created {
-            // If the keeper creates the directory later, it notices the closed connection and removes the directory.
+            // If the keeper creates the directory later, it notices the closed connection and
+            // removes the directory.
             if let Some((keeper, _)) = created.keeper.take() {
                 keeper.leave_running();
             }
@@ -73,8 +75,8 @@ impl TemporaryDirectory {
         Some(created)
     }
 
-    /// Returns one of the directory's programs; its file need not exist yet. It runs with the environment of `machine`, or with an empty
-    /// one.
+    /// Returns one of the directory's programs; its file need not exist yet. It runs with the
+    /// environment of `machine`, or with an empty one.
     pub(super) fn program(&self, number: usize, machine: Option<&Machine>) -> Option<Image> {
         let path = program(&self.path, number);
         match machine {
@@ -140,12 +142,13 @@ fn program(directory: &Path, number: usize) -> PathBuf {
     directory.join(format!("program-{number}"))
 }
 
-/// Does the keeper's work, with system calls only. The keeper must close its copy of the doctor's end, or it would wait for itself. It
-/// starts a session of its own, so that signals of the terminal or to the doctor's process group do not reach it.
+/// Does the keeper's work, with system calls only. The keeper must close its copy of the doctor's
+/// end, or it would wait for itself. It starts a session of its own, so that signals of the
+/// terminal or to the doctor's process group do not reach it.
 fn run_keeper(directory: &CStr, programs: &[CString], doctor_fd: c_int) {
     ignore_requests_to_end();
-    // SAFETY: plain system calls; the strings end with NUL, and the sent byte is static. Standard input is the keeper's end of the
-    // connection.
+    // SAFETY: plain system calls; the strings end with NUL, and the sent byte is static. Standard
+    // input is the keeper's end of the connection.
     let connection = unsafe {
         libc::close(doctor_fd);
         libc::setsid();

@@ -1,5 +1,5 @@
-//! Starts the programs that checks run and time. Each check gets a share of the doctor's time. A separate process supervises each program
-//! (`supervisor`, `program_session`).
+//! Starts the programs that checks run and time. Each check gets a share of the doctor's time. A
+//! separate process supervises each program (`supervisor`, `program_session`).
 
 mod program_session;
 mod supervisor;
@@ -12,9 +12,11 @@ use crate::Effect;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// The time limit of all measurements and of the user's programs together, without the time to end the last program.
+/// The time limit of all measurements and of the user's programs together, without the time to end
+/// the last program.
 pub(super) const TOTAL_TIME: Duration = Duration::from_millis(3800);
-/// A difference between minimum run times counts as noise up to 1/NOISE_DIVISOR of the run time, or up to `MIN_NOISE` if that is more.
+/// A difference between minimum run times counts as noise up to 1/NOISE_DIVISOR of the run time, or
+/// up to `MIN_NOISE` if that is more.
 const NOISE_DIVISOR: u64 = 10;
 /// See `NOISE_DIVISOR`.
 const MIN_NOISE: Nanos = Nanos(500_000);
@@ -37,7 +39,8 @@ pub(super) struct RunResult {
 enum Outcome {
     /// The program ended on its own.
     Ended(RunResult),
-    /// The program was killed at its time limit. `RunResult` has the time and the output until then.
+    /// The program was killed at its time limit. `RunResult` has the time and the output until
+    /// then.
     TookTooLong(RunResult),
 }
 
@@ -111,7 +114,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Gives a check its share of the time until `until`. `checks` checks, including this one, have yet to run.
+    /// Gives a check its share of the time until `until`. `checks` checks, including this one, have
+    /// yet to run.
     pub(super) fn for_check(until: Instant, checks: u32) -> Programs {
         let now = Instant::now();
         Programs { until: now + until.saturating_duration_since(now) / checks.max(1) }
@@ -130,8 +134,8 @@ impl Programs {
         }
     }
 
-    /// Returns the shortest time of several runs, because other load only makes a run longer. Slow programs run fewer times. Every run must
-    /// succeed.
+    /// Returns the shortest time of several runs, because other load only makes a run longer. Slow
+    /// programs run fewer times. Every run must succeed.
     pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<RunTime, RunError> {
         let mut shortest: Option<Nanos> = None;
         for _ in 0..runs {
@@ -153,12 +157,14 @@ impl Programs {
         Ok(RunTime { time, is_lower_bound: false })
     }
 
-    /// Returns whether there is time for another run, which may take twice as long as the shortest one.
+    /// Returns whether there is time for another run, which may take twice as long as the shortest
+    /// one.
     fn has_time_after(&self, shortest: Nanos) -> bool {
         self.time_limit().is_ok_and(|limit| limit > Duration::from_nanos(shortest.0) * 2)
     }
 
-    /// Returns the time limit for a program: half of the remaining time, so that time is left for others if the program hangs.
+    /// Returns the time limit for a program: half of the remaining time, so that time is left for
+    /// others if the program hangs.
     fn time_limit(&self) -> Result<Duration, RunError> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(RunError::NoTime) } else { Ok(left / 2) }

@@ -1,5 +1,6 @@
-//! Runs a program of the user for a limited time, in a session of its own without a terminal. If the time is up, sends the signals that a
-//! program also gets when its terminal closes, so that it can remove its locks. All of this happens in the supervisor (`supervisor`).
+//! Runs a program of the user for a limited time, in a session of its own without a terminal. If
+//! the time is up, sends the signals that a program also gets when its terminal closes, so that it
+//! can remove its locks. All of this happens in the supervisor (`supervisor`).
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,18 +16,20 @@ use crate::processes;
 use spawnscope_data::event::{Nanos, Pid};
 use spawnscope_system::process::{die_with_parent, pidfd, wait_until};
 
-/// How long background processes may continue after the program has ended, and how long processes have to end after each signal.
+/// How long background processes may continue after the program has ended, and how long processes
+/// have to end after each signal.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 /// The interval between checks for remaining processes.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// At most about this many bytes of output are stored. The rest is read, but dropped.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// The signals that end a session, in order. Scripts clean up at SIGTERM; interactive shells react only to SIGHUP.
+/// The signals that end a session, in order. Scripts clean up at SIGTERM; interactive shells react
+/// only to SIGHUP.
 const END_SIGNALS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHUP], &[libc::SIGKILL]];
 
-/// A session of a program and the processes that it creates, which are ended with it. Daemons that create a session of their own are not
-/// ended: they belong to the user.
+/// A session of a program and the processes that it creates, which are ended with it. Daemons that
+/// create a session of their own are not ended: they belong to the user.
 struct ProgramSession {
     /// The pid of the first process, which is also the session id.
     pid: i32,
@@ -55,7 +58,8 @@ impl ProgramSession {
     fn reap_and_check_end(&mut self) -> bool {
         loop {
             let mut status = 0;
-            // SAFETY: `status` has room for a status. Orphans of the session are children of the supervisor.
+            // SAFETY: `status` has room for a status. Orphans of the session are children of the
+            // supervisor.
             let reaped = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
             match reaped {
                 0 => break,
@@ -80,19 +84,21 @@ impl ProgramSession {
 
     fn signal(&self, signals: &[i32]) {
         let others = members(self.pid).into_iter().map(u32::cast_signed);
-        // Also signals the process group, in case /proc does not show the members. Its id cannot be reused before the first process is
-        // reaped.
+        // Also signals the process group, in case /proc does not show the members. Its id cannot be
+        // reused before the first process is reaped.
         let group = self.status.is_none().then_some(-self.pid);
         for process in others.chain(group) {
             for signal in signals {
-                // SAFETY: a plain system call; the session id is not reused while the session has members.
+                // SAFETY: a plain system call; the session id is not reused while the session has
+                // members.
                 unsafe { libc::kill(process, *signal) };
             }
         }
     }
 
-    /// Ends the session. If the program has ended, its background processes first get some time to end on their own. Then all are asked to
-    /// end, and finally killed. A process that hangs in the kernel is left behind.
+    /// Ends the session. If the program has ended, its background processes first get some time to
+    /// end on their own. Then all are asked to end, and finally killed. A process that hangs in the
+    /// kernel is left behind.
     fn end(&mut self) {
         self.reap_and_check_end();
         if self.status.is_some() && self.ends_within(GRACE) {
@@ -142,10 +148,11 @@ pub(super) fn run(
     })
 }
 
-/// Creates a session, and redirects standard input, output and error to /dev/null, except for the output that is captured. Signals need no
-/// change, because the supervisor has reset them.
+/// Creates a session, and redirects standard input, output and error to /dev/null, except for the
+/// output that is captured. Signals need no change, because the supervisor has reset them.
 fn redirect_standard_streams(output: &PipeWriter, capture: Capture) {
-    // SAFETY: plain system calls in one of our own processes. Standard input was the supervisor's connection, which is not needed here.
+    // SAFETY: plain system calls in one of our own processes. Standard input was the supervisor's
+    // connection, which is not needed here.
     unsafe {
         libc::setsid();
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
@@ -163,7 +170,8 @@ fn redirect_standard_streams(output: &PipeWriter, capture: Capture) {
     }
 }
 
-/// Reads output until the process has ended; returns `false` if that takes too long, or if the doctor is gone.
+/// Reads output until the process has ended; returns `false` if that takes too long, or if the
+/// doctor is gone.
 fn read_until_end(
     process: &OwnedFd,
     doctor: BorrowedFd<'_>,

@@ -1,5 +1,6 @@
-//! The supervisor: a separate process for each program that the doctor starts. It times the program and ends it, even if the doctor is gone
-//! by then. The doctor waits for the supervisor only with a time limit, since a program can hang in the kernel where no signal reaches it.
+//! The supervisor: a separate process for each program that the doctor starts. It times the program
+//! and ends it, even if the doctor is gone by then. The doctor waits for the supervisor only with a
+//! time limit, since a program can hang in the kernel where no signal reaches it.
 
 use std::io::{self, Read, Write};
 use std::mem::ManuallyDrop;
@@ -15,15 +16,17 @@ use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::process::is_readable_within;
 
-/// How much longer than its program's time limit a supervisor may take: it may wait `GRACE` after each signal to processes that ignore
-/// them.
+/// How much longer than its program's time limit a supervisor may take: it may wait `GRACE` after
+/// each signal to processes that ignore them.
 const TIME_TO_END: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
-/// Values of the first byte of an answer: whether the program failed, succeeded, or was killed, or could not be started.
+/// Values of the first byte of an answer: whether the program failed, succeeded, or was killed, or
+/// could not be started.
 const FAILED: u8 = 0;
 const SUCCEEDED: u8 = 1;
 const KILLED: u8 = 2;
 const NOT_STARTED: u8 = 3;
-/// The length of an encoded outcome before the output: the first byte, and the run time in nanoseconds.
+/// The length of an encoded outcome before the output: the first byte, and the run time in
+/// nanoseconds.
 const HEADER_BYTES: usize = 9;
 /// The exit status of a shell for a program that cannot be executed.
 const NOT_EXECUTED: i32 = 127;
@@ -45,7 +48,8 @@ fn run_supervisor(mut command: Command, time_limit: Duration, capture: Capture) 
     let supervisor = IsolatedChild::fork(Some(supervisor_end.as_fd()), || {
         let outcome = serve(&mut command, time_limit, capture);
         let answer = outcome.map_or_else(|_| vec![NOT_STARTED], |outcome| encode(&outcome));
-        // SAFETY: standard input is the supervisor's end of the connection, which no other object here owns.
+        // SAFETY: standard input is the supervisor's end of the connection, which no other object
+        // here owns.
         let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
         // Errors are ignored: if the doctor is gone, the answer is not needed.
         let _ = connection.write_all(&answer);
@@ -62,9 +66,11 @@ fn run_supervisor(mut command: Command, time_limit: Duration, capture: Capture) 
     Ok((bytes, is_over))
 }
 
-/// Runs the program; this code runs in the supervisor. The supervisor becomes the parent of orphans, so that it can detect when no process is left.
+/// Runs the program; this code runs in the supervisor. The supervisor becomes the parent of
+/// orphans, so that it can detect when no process is left.
 fn serve(command: &mut Command, time_limit: Duration, capture: Capture) -> io::Result<Outcome> {
-    // SAFETY: plain system calls in one of our own processes. In a session of its own, the process gets no signals from the terminal.
+    // SAFETY: plain system calls in one of our own processes. In a session of its own, the process
+    // gets no signals from the terminal.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);

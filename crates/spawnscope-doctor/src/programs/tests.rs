@@ -1,4 +1,5 @@
-//! Tests with programs that end, fail, hang or leave processes behind: the doctor measures them correctly, and ends all their processes.
+//! Tests with programs that end, fail, hang or leave processes behind: the doctor measures them
+//! correctly, and ends all their processes.
 
 use std::fs;
 

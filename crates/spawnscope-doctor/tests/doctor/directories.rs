@@ -1,4 +1,5 @@
-//! Tests of the checks `search-path` and `file-systems`: unusable or slow directories of PATH, and kinds of file systems.
+//! Tests of the checks `search-path` and `file-systems`: unusable or slow directories of PATH, and
+//! kinds of file systems.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Tests of doctor's check of git: the hooks, monitors and filters of a repository, and the time of `git status`.
+//! Tests of doctor's check of git: the hooks, monitors and filters of a repository, and the time of
+//! `git status`.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! Tests of the checks `cpuid` and `environment`, and of the description of what surrounds the process.
+//! Tests of the checks `cpuid` and `environment`, and of the description of what surrounds the
+//! process.
 
 use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_doctor::environment::Environment;
@@ -6,7 +7,8 @@ use spawnscope_doctor::{Measured, Severity};
 
 use crate::tree::{Tree, constant, diagnose, expect_finding, expect_nothing, usual_measurements};
 
-/// Measurements of a machine on which a CPUID instruction takes `ns`, and each program start has 43 of them.
+/// Measurements of a machine on which a CPUID instruction takes `ns`, and each program start has 43
+/// of them.
 fn with_cpuid_time(ns: f64) -> Measured {
     let mut measured = usual_measurements();
     let replaced = [Constant::Cpuid, Constant::Identify];
@@ -41,7 +43,8 @@ fn the_number_of_cpuid_instructions_of_a_start_is_measured() {
 fn kernels_that_are_not_linux_are_problems() {
     for version in ["4.4.0", "4.19.0-gvisor"] {
         let version = format!("Linux version {version} #1 SMP Sun Jan 10 15:06:54 PST 2016");
-        // The CPU flags in gVisor are those of the host, so they show the hypervisor below the host, which is not described.
+        // The CPU flags in gVisor are those of the host, so they show the hypervisor below the
+        // host, which is not described.
         let gvisor = Tree::new().file("proc/version", version).file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
         let words = ["gVisor", "a fork takes 200 us here"];
         expect_finding("environment", &gvisor.machine(), &usual_measurements(), Severity::Problem, &words);

@@ -1,5 +1,6 @@
-//! Tests of the checks that start programs: shells, git, Python and shims. The programs are installed ones, or scripts that the test
-//! writes. The files that they read at start are written by the test.
+//! Tests of the checks that start programs: shells, git, Python and shims. The programs are
+//! installed ones, or scripts that the test writes. The files that they read at start are written
+//! by the test.
 
 use std::time::Duration;
 
@@ -16,12 +17,14 @@ pub(crate) fn installed_machine(tree: &Tree) -> Machine {
         .in_directory(tree.root())
 }
 
-/// Returns measurements that have used up most of the doctor's time: what remains is enough to notice that a program hangs.
+/// Returns measurements that have used up most of the doctor's time: what remains is enough to
+/// notice that a program hangs.
 pub(crate) fn with_little_time() -> Measured {
     Measured { took: Duration::from_millis(2800), ..usual_measurements() }
 }
 
-/// Returns the only finding, a problem with a program that hangs. Makes several attempts, because a busy machine leaves less time.
+/// Returns the only finding, a problem with a program that hangs. Makes several attempts, because a
+/// busy machine leaves less time.
 #[track_caller]
 fn find_hanging(id: &str, machine: &Machine, words: &[&str]) -> Finding {
     best_of_three(|| {
@@ -36,7 +39,8 @@ fn has_longer_effect(finding: &Finding, ns: u64) -> bool {
     finding.effect.is_some_and(|effect| effect.span.0 > ns)
 }
 
-/// Returns the only finding. Makes several attempts, because a busy machine slows down the baseline.
+/// Returns the only finding. Makes several attempts, because a busy machine slows down the
+/// baseline.
 #[track_caller]
 fn find_in_attempts(id: &str, machine: &Machine, severity: Severity, words: &[&str]) -> Finding {
     best_of_three(|| find_one(id, machine, &usual_measurements(), severity, words))
@@ -52,7 +56,8 @@ pub(crate) fn find_problem_longer_than(id: &str, machine: &Machine, words: &[&st
     })
 }
 
-/// Checks that nothing is found. Makes several attempts, because on a busy machine a delay may be reported by chance.
+/// Checks that nothing is found. Makes several attempts, because on a busy machine a delay may be
+/// reported by chance.
 #[track_caller]
 fn find_nothing_in_attempts(id: &str, machine: &Machine) {
     best_of_three(|| {
@@ -230,7 +235,8 @@ fn version_managers_are_kept_from_downloading_or_not_started() {
     assert!(!tree.root().join("started").exists());
 }
 
-/// Makes several attempts, because on a busy machine any kind of launch may be the slowest by chance.
+/// Makes several attempts, because on a busy machine any kind of launch may be the slowest by
+/// chance.
 #[test]
 fn a_fork_is_faster_than_a_static_exec_and_that_is_faster_than_a_dynamic_one() {
     best_of_three(|| {

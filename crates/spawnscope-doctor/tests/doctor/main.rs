@@ -1,6 +1,6 @@
-//! Tests of the doctor's checks on fake machines: directories with the files of /proc, /sys and /etc that show a condition. Each check runs
-//! with its condition and without. Checks that start programs do so on the real machine, in an environment of the test. The tests need no
-//! privilege.
+//! Tests of the doctor's checks on fake machines: directories with the files of /proc, /sys and
+//! /etc that show a condition. Each check runs with its condition and without. Checks that start
+//! programs do so on the real machine, in an environment of the test. The tests need no privilege.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Tests of the checks `large-parents` and `overcommit`: processes whose fork would be slow, or refused for lack of memory.
+//! Tests of the checks `large-parents` and `overcommit`: processes whose fork would be slow, or
+//! refused for lack of memory.
 
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::Severity;

@@ -1,5 +1,5 @@
-//! Tests with directories that do not answer, are missing or repeated, or are links to other directories; and with delays of file systems,
-//! scanners and the loader.
+//! Tests with directories that do not answer, are missing or repeated, or are links to other
+//! directories; and with delays of file systems, scanners and the loader.
 
 use std::path::PathBuf;
 

@@ -154,7 +154,8 @@ pub fn usual_measurements() -> Measured {
     measured
 }
 
-/// Returns five first launches and five later ones with these times in milliseconds, and the ends of concurrent launches.
+/// Returns five first launches and five later ones with these times in milliseconds, and the ends
+/// of concurrent launches.
 pub fn scan(first: u64, later: u64, concurrent: &[u64]) -> spawnscope_doctor::measure::Scan {
     spawnscope_doctor::measure::Scan {
         first_launches: vec![Nanos(first * MS); 5],

@@ -1,6 +1,7 @@
-//! Compares the first launch of a file with the second, for one file alone and for several at once. If new executables are scanned, first
-//! launches take longer; if they are scanned one by one, the launches queue. A scanner that scans every launch is found by comparison with
-//! a program in memory, which no scanner watches.
+//! Compares the first launch of a file with the second, for one file alone and for several at once.
+//! If new executables are scanned, first launches take longer; if they are scanned one by one, the
+//! launches queue. A scanner that scans every launch is found by comparison with a program in
+//! memory, which no scanner watches.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,8 @@ pub(super) const FIRST_LAST_END: usize = 1;
 pub(super) const SECOND_MEDIAN: usize = 2;
 /// The index of the time until the last of the second launches ended.
 pub(super) const SECOND_LAST_END: usize = 3;
-/// The offset from the index of a measurement to that of its minimum. Minima are not shown, but used to detect scanners.
+/// The offset from the index of a measurement to that of its minimum. Minima are not shown, but
+/// used to detect scanners.
 pub(super) const MINIMUM_OFFSET: usize = 4;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
@@ -95,7 +97,8 @@ fn file_cases<'a>(
     cases
 }
 
-/// Returns a case that writes fresh copies of a program in each round, and launches `count` of them at once.
+/// Returns a case that writes fresh copies of a program in each round, and launches `count` of them
+/// at once.
 fn case<'a>(
     keys: [Value; 2],
     worker: &'a Worker,
@@ -117,8 +120,9 @@ fn repetitions(count: usize) -> usize {
     if count == 1 { SINGLE_REPETITIONS } else { 1 }
 }
 
-/// Launches each group of copies twice. A group has four values: the median and the last end of the first launches, and those of the second
-/// launches. Returns the median of each value over the groups, and then the minimum of each.
+/// Launches each group of copies twice. A group has four values: the median and the last end of the
+/// first launches, and those of the second launches. Returns the median of each value over the
+/// groups, and then the minimum of each.
 fn first_and_second<'a>(
     worker: &Worker,
     groups: impl Iterator<Item = &'a [PathBuf]>,

@@ -1,5 +1,5 @@
-//! Measures launches of a parent that grows by a step before each launch. Repeats this sweep with new parents, so that disturbances of the
-//! machine do not look like a slope.
+//! Measures launches of a parent that grows by a step before each launch. Repeats this sweep with
+//! new parents, so that disturbances of the machine do not look like a slope.
 
 use std::time::Instant;
 
@@ -44,7 +44,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Returns how much each parent can grow: `wanted`, or less if memory is short. In that case, adds a note.
+/// Returns how much each parent can grow: `wanted`, or less if memory is short. In that case, adds
+/// a note.
 fn growth_that_fits(wanted: u64, outcome: &mut Outcome) -> u64 {
     let available = AvailableMemory::now();
     let size = wanted.min(available.per_process).min(available.total / MECHANISMS.len() as u64);
@@ -64,8 +65,8 @@ fn empty_case(mechanism: Mechanism, step: u64) -> Measurements {
     }
 }
 
-/// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for the forks of another. Returns false if the
-/// run must stop.
+/// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for
+/// the forks of another. Returns false if the run must stop.
 fn run_sweep(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measurements]) -> Result<bool, LabError> {
     let mut parents = Vec::new();
     for mechanism in MECHANISMS {

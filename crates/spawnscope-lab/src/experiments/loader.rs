@@ -1,5 +1,6 @@
-//! The cost of the dynamic loader: for libraries, for immediate or lazy binding, for unsuccessful searches, and for names that need no
-//! search. Launches a program that does nothing, so that the loader causes the differences between cases.
+//! The cost of the dynamic loader: for libraries, for immediate or lazy binding, for unsuccessful
+//! searches, and for names that need no search. Launches a program that does nothing, so that the
+//! loader causes the differences between cases.
 
 use std::ffi::OsString;
 use std::fs;
@@ -27,8 +28,8 @@ const LIBRARY_SOURCE: &str = r"#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-void *table[] = { malloc, free, calloc, realloc, puts, printf, fopen, fclose, fread, fwrite, memcpy, strlen, strcmp, getenv,
-    getpid, read, write, close };
+void *table[] = { malloc, free, calloc, realloc, puts, printf, fopen, fclose, fread, fwrite,
+    memcpy, strlen, strcmp, getenv, getpid, read, write, close };
 int call(char *text) {
     puts(text);
     free(malloc(strlen(text)));
@@ -53,9 +54,11 @@ const KINDS: [(&str, Linking, bool); 4] = [
 enum Linking {
     /// All libraries are in one directory of the run path.
     RunPath,
-    /// Each library has its own directory, so that the loader searches the directories of other libraries first.
+    /// Each library has its own directory, so that the loader searches the directories of other
+    /// libraries first.
     RunPathPerLibrary,
-    /// The names of the libraries are absolute paths, so that the loader searches nothing. The tool shrinkwrap does this, too.
+    /// The names of the libraries are absolute paths, so that the loader searches nothing. The tool
+    /// shrinkwrap does this, too.
     Absolute,
 }
 
@@ -168,7 +171,8 @@ fn start_worker(environment: Environment) -> Result<Rc<Worker>, LabError> {
     Worker::start_with(&Setting::default(), environment).map(Rc::new)
 }
 
-/// Makes `count` copies of a library. Links would not do, because the loader loads the same file only once.
+/// Makes `count` copies of a library. Links would not do, because the loader loads the same file
+/// only once.
 fn copy_library(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Result<Vec<PathBuf>, LabError> {
     let mut copies = Vec::new();
     for copy in (0..count).map(name) {
@@ -182,8 +186,8 @@ fn copy_library(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -
     Ok(copies)
 }
 
-/// Links a program with libraries. The libraries have no SONAME, so the linker records the name under which each library was passed to
-/// it: the path, or with `-l:` the file name.
+/// Links a program with libraries. The libraries have no SONAME, so the linker records the name
+/// under which each library was passed to it: the path, or with `-l:` the file name.
 fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf]) -> Result<PathBuf, LabError> {
     let mut options = vec!["-Wl,--no-as-needed,-z,lazy".to_owned(), "-Wl,--allow-shlib-undefined".to_owned()];
     for file in files {

@@ -10,7 +10,8 @@ use crate::outcome::{Column, Outcome, Unit, Value, key, measure};
 use crate::worker::protocol::{CPU, SYSTEM, Setting};
 use crate::worker::{Mechanism, Worker};
 
-/// The mechanisms that are compared. Left out are those that differ from these only in how they close descriptors.
+/// The mechanisms that are compared. Left out are those that differ from these only in how they
+/// close descriptors.
 pub(super) const COMPARED: [Mechanism; 14] = [
     Mechanism::ForkExit,
     Mechanism::VforkExec,
@@ -52,8 +53,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let mut outcome = Outcome::new("Launch mechanisms: a small parent, a tiny static child", columns.collect());
     let mut cases = Vec::new();
     for mechanism in COMPARED {
-        // Each mechanism has a worker of its own. After a fork, the parent pays for each page it writes, which would slow down other
-        // mechanisms.
+        // Each mechanism has a worker of its own. After a fork, the parent pays for each page it
+        // writes, which would slow down other mechanisms.
         let worker = Rc::new(Worker::start(&Setting::default())?);
         let program = context.tiny_for(mechanism);
         let case = launches([Value::from(mechanism.name())], &worker, mechanism, &program);
@@ -75,8 +76,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Makes CPU time unknown if the kernel counts it in whole ticks, because most launches then appear to take none. Returns whether the
-/// kernel does so.
+/// Makes CPU time unknown if the kernel counts it in whole ticks, because most launches then appear
+/// to take none. Returns whether the kernel does so.
 fn clear_tick_columns(outcome: &mut Outcome) -> bool {
     let mut cpu_times = outcome.rows.iter().filter_map(|row| row.get("cpu_ns").estimate());
     let counts_ticks = cpu_times.any(|estimate| estimate.median == 0.0);
@@ -87,8 +88,9 @@ fn clear_tick_columns(outcome: &mut Outcome) -> bool {
     counts_ticks
 }
 
-/// Makes user and system time unknown for all cases if the kernel splits CPU time by clock ticks, because the split then depends on how
-/// many ticks happened to occur in a case. Their sum is exact.
+/// Makes user and system time unknown for all cases if the kernel splits CPU time by clock ticks,
+/// because the split then depends on how many ticks happened to occur in a case. Their sum is
+/// exact.
 fn clear_split_columns(outcome: &mut Outcome, measured: &[Measurements]) {
     if is_split_by_ticks(measured) {
         clear_columns(outcome, &["user_ns", "system_ns"]);
@@ -99,8 +101,8 @@ fn clear_split_columns(outcome: &mut Outcome, measured: &[Measurements]) {
     }
 }
 
-/// Returns whether the kernel splits CPU time by clock ticks. Every launch makes system calls, so a round can only lack system time if no
-/// tick occurred during one.
+/// Returns whether the kernel splits CPU time by clock ticks. Every launch makes system calls, so a
+/// round can only lack system time if no tick occurred during one.
 fn is_split_by_ticks(measured: &[Measurements]) -> bool {
     let mut rounds = measured.iter().flat_map(|case| &case.rounds);
     rounds.any(|round| {

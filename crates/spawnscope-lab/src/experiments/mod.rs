@@ -72,7 +72,8 @@ fn wall_and_call() -> [Column; 2] {
     [measure("wall_ns", "wall", Unit::Nanos), measure("call_ns", "call", Unit::Nanos)]
 }
 
-/// Returns a case that makes launches. The wall and the time inside the call must be within the wanted noise.
+/// Returns a case that makes launches. The wall and the time inside the call must be within the
+/// wanted noise.
 fn launches<'a>(
     keys: impl IntoIterator<Item = Value>,
     worker: &Rc<Worker>,

@@ -1,4 +1,5 @@
-//! Launch cost by the number of the parent's open files, whose descriptors a fork copies, and by the way in which the child closes them.
+//! Launch cost by the number of the parent's open files, whose descriptors a fork copies, and by
+//! the way in which the child closes them.
 
 use std::rc::Rc;
 
@@ -51,7 +52,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Returns a case for every mechanism and number of open files, and the cases whose files could not be opened.
+/// Returns a case for every mechanism and number of open files, and the cases whose files could not
+/// be opened.
 fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measurements>) {
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for &open_files in counts {

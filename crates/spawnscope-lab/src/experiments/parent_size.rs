@@ -1,5 +1,6 @@
-//! Launch cost by the parent's memory, for each mechanism and kind of pages, and for bash as the parent. The sizes of one kind take turns,
-//! because they are compared with each other; the kinds are measured one after the other, so that their parents need memory only then.
+//! Launch cost by the parent's memory, for each mechanism and kind of pages, and for bash as the
+//! parent. The sizes of one kind take turns, because they are compared with each other; the kinds
+//! are measured one after the other, so that their parents need memory only then.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -19,14 +20,17 @@ const MB: u64 = 1_000_000;
 const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
 /// Even these small sizes show that the cost of fork depends on the size.
 const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
-/// Sizes of parents with huge pages, enough for a linear fit. A huge page has 2 MiB, so tiny parents have none.
+/// Sizes of parents with huge pages, enough for a linear fit. A huge page has 2 MiB, so tiny
+/// parents have none.
 const HUGE_SIZES_MB: [u64; 7] = [10, 16, 32, 64, 100, 1000, 4000];
-/// Sizes of parents with a mapped file, enough for a linear fit. They take as much disk space, so they are small.
+/// Sizes of parents with a mapped file, enough for a linear fit. They take as much disk space, so
+/// they are small.
 const FILE_SIZES_MB: [u64; 7] = [1, 10, 16, 32, 64, 100, 250];
 /// The maximum size of bash, which takes long to fill.
 const MAX_BASH_MB: u64 = 1000;
 
-/// The mechanisms that copy page tables, and one that does not. The kind of pages does not affect other mechanisms.
+/// The mechanisms that copy page tables, and one that does not. The kind of pages does not affect
+/// other mechanisms.
 const PAGE_KIND_MECHANISMS: [Mechanism; 3] = [Mechanism::ForkExit, Mechanism::ForkExec, Mechanism::Vspawn];
 
 /// Parents of one kind, in several sizes.
@@ -113,8 +117,8 @@ impl Series<'_> {
         self.sizes_mb.len() * per_size
     }
 
-    /// Measures all sizes that fit into memory at the same time, and adds a note on the others. `done` and `share` are the shares of the
-    /// experiment that earlier series and this one take.
+    /// Measures all sizes that fit into memory at the same time, and adds a note on the others.
+    /// `done` and `share` are the shares of the experiment that earlier series and this one take.
     fn measure(
         &self,
         context: &ExperimentContext<'_>,
@@ -201,7 +205,8 @@ fn start_worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages
     Worker::start_with(&setting, environment).map(Rc::new)
 }
 
-/// Returns how many of these ascending sizes, counted from the first, fit into memory together while the largest is filled.
+/// Returns how many of these ascending sizes, counted from the first, fit into memory together
+/// while the largest is filled.
 fn count_fitting(sizes: &[u64], fill_factor: u64, available: AvailableMemory) -> usize {
     let mut sum = 0u64;
     let fitting = sizes.iter().take_while(|size| {

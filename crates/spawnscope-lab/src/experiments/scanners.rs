@@ -1,20 +1,23 @@
-//! Infers from first and second launches whether a scanner examines all executables or only new ones, and whether launches queue for it.
+//! Infers from first and second launches whether a scanner examines all executables or only new
+//! ones, and whether launches queue for it.
 
 use super::first_launch::{FIRST_LAST_END, FIRST_MEDIAN, MINIMUM_OFFSET, SECOND_LAST_END, SECOND_MEDIAN};
 use crate::harness::{MIN_ROUNDS, Measurements};
 
 /// A launch that takes at least this many times as long as an unwatched one counts as scanned.
 const MIN_SCANNED_RATIO: f64 = 2.0;
-/// If the extra time of second launches is smaller than that of first launches by at least this factor, second launches are not scanned.
-/// They are slower because the scan of the first launch has displaced cached data.
+/// If the extra time of second launches is smaller than that of first launches by at least this
+/// factor, second launches are not scanned. They are slower because the scan of the first launch
+/// has displaced cached data.
 const CACHE_FACTOR: f64 = 20.0;
 /// For each full group of this many rounds, one outlier that is too fast is ignored. The fast ends
 /// of the rounds are compared, not the medians: a scanner makes all launches longer, while on a
 /// busy machine the median launch from memory may take as long as a scanned one.
 const ROUNDS_PER_OUTLIER: usize = 10;
 
-/// Returns a note if a scanner scans each launch. `watched` has the launches of a program, with growing numbers of launches at once.
-/// `unwatched` has launches of the same program from memory: one alone, and the largest number at once.
+/// Returns a note if a scanner scans each launch. `watched` has the launches of a program, with
+/// growing numbers of launches at once. `unwatched` has launches of the same program from memory:
+/// one alone, and the largest number at once.
 pub fn every_launch_note(watched: &[Measurements], unwatched: &[Measurements]) -> Option<String> {
     let ([alone, .., most], [unwatched_alone, .., unwatched_most]) = (watched, unwatched) else {
         return None;
@@ -46,11 +49,13 @@ pub fn new_file_note(name: &str, measured: &[Measurements]) -> Option<String> {
     ))
 }
 
-/// Times of launches in nanoseconds from the fastest rounds: of launches that may be scanned, and of launches that are not. Other load on
-/// the machine makes some launches slower, a scanner makes all of them slower. So the fastest rounds distinguish the two, while a busy
-/// machine shifts medians and intervals. A scanner is reported wrongly only if all six rounds of five launches that may be scanned are
-/// disturbed, but not all of the other rounds. If four of five launches are disturbed, this happens once in 800 runs, and more rarely with
-/// more rounds. Missing a scanner is equally rare.
+/// Times of launches in nanoseconds from the fastest rounds: of launches that may be scanned, and
+/// of launches that are not. Other load on the machine makes some launches slower, a scanner makes
+/// all of them slower. So the fastest rounds distinguish the two, while a busy machine shifts
+/// medians and intervals. A scanner is reported wrongly only if all six rounds of five launches
+/// that may be scanned are disturbed, but not all of the other rounds. If four of five launches are
+/// disturbed, this happens once in 800 runs, and more rarely with more rounds. Missing a scanner is
+/// equally rare.
 struct FastTimes {
     watched: f64,
     unwatched: f64,
@@ -82,9 +87,10 @@ fn fast_time((measured, column): (&Measurements, usize)) -> Option<f64> {
     values.get(count / ROUNDS_PER_OUTLIER).copied().filter(|_| count >= MIN_ROUNDS)
 }
 
-/// Returns a clause if concurrent launches queue: the extra time of the last of `most` launches at once is compared with that of a single
-/// launch. Extra times are differences from unscanned launches, so the time that concurrent launches need without a scanner cancels out.
-/// Half of a full queue is enough, as with a scanner that has two threads or CPUs.
+/// Returns a clause if concurrent launches queue: the extra time of the last of `most` launches at
+/// once is compared with that of a single launch. Extra times are differences from unscanned
+/// launches, so the time that concurrent launches need without a scanner cancels out. Half of a
+/// full queue is enough, as with a scanner that has two threads or CPUs.
 fn queue_clause(alone: &FastTimes, last: Option<&FastTimes>, most: &Measurements) -> Option<String> {
     let at_once = most.keys.last()?.number().filter(|count| *count > 1.0)?;
     let times = last?.extra_ns() / alone.extra_ns();
@@ -100,8 +106,8 @@ mod tests {
 
     const MS: f64 = 1e6;
 
-    /// Returns a case of `at_once` launches at once. Each round has four times in milliseconds: the first launches, the last end of these,
-    /// the second launches, and the last end of these.
+    /// Returns a case of `at_once` launches at once. Each round has four times in milliseconds: the
+    /// first launches, the last end of these, the second launches, and the last end of these.
     fn measured(at_once: u64, rounds: impl IntoIterator<Item = [f64; 4]>) -> Measurements {
         Measurements {
             keys: vec![Value::from("tiny"), Value::from(at_once)],

@@ -15,7 +15,8 @@ pub struct Fit {
     pub slope_ns: f64,
     /// The confidence interval of the slope, estimated from the noise of the points.
     pub slope_interval_ns: Option<[f64; 2]>,
-    /// The unit of the x axis for the slope: `MB` for 1,000,000 bytes, or the unit of the column, such as `open file`.
+    /// The unit of the x axis for the slope: `MB` for 1,000,000 bytes, or the unit of the column,
+    /// such as `open file`.
     #[serde(rename = "per")]
     pub x_unit: String,
     /// The share of the variance that the line explains; unknown if nothing varies.
@@ -25,7 +26,8 @@ pub struct Fit {
     pub linearity: Linearity,
 }
 
-/// How an experiment is drawn, and how it is shown in a terminal: one row per series, one column per x.
+/// How an experiment is drawn, and how it is shown in a terminal: one row per series, one column
+/// per x.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
     /// The column along the x axis.

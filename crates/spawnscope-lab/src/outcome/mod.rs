@@ -1,5 +1,5 @@
-//! The result of an experiment: columns, rows of keys and estimates, fits, and the chart. These types
-//! define the JSON that `bench --json` writes.
+//! The result of an experiment: columns, rows of keys and estimates, fits, and the chart. These
+//! types define the JSON that `bench --json` writes.
 
 mod chart;
 mod rows;
@@ -11,8 +11,8 @@ pub use self::rows::{Column, Row, Unit, Value, key, label, measure};
 use super::harness::{Estimate, MIN_ROUNDS, Measurements};
 use super::machine::Machine;
 
-/// The name of a value that rows have in addition to their columns: the number of launches per round. It is missing if the amount of work
-/// of the case is fixed.
+/// The name of a value that rows have in addition to their columns: the number of launches per
+/// round. It is missing if the amount of work of the case is fixed.
 pub const LAUNCHES: &str = "launches";
 /// The version of the JSON that `bench --json` writes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -69,12 +69,14 @@ pub struct Outcome {
     pub chart: Option<Chart>,
     /// If there is no chart, the columns to draw as bars, one group of bars per row.
     pub bars: Vec<String>,
-    /// Notes for the reader, for example on skipped cases, values that cannot be trusted, and measurements that need root.
+    /// Notes for the reader, for example on skipped cases, values that cannot be trusted, and
+    /// measurements that need root.
     pub notes: Vec<String>,
 }
 
 impl Outcome {
-    /// Returns an outcome without rows. `columns` has the keys, then the measurements in the order in which cases return them.
+    /// Returns an outcome without rows. `columns` has the keys, then the measurements in the order
+    /// in which cases return them.
     #[must_use]
     pub fn new(title: &str, columns: Vec<Column>) -> Outcome {
         let first = columns.iter().find(|column| !column.is_key);
@@ -145,8 +147,9 @@ impl Outcome {
         }
     }
 
-    /// Adds a column with the ratio of each case to a base, computed round by round; `column` is the index among the measurements. Adds
-    /// a note that explains the ratio, and one with the cases whose noise is larger than their difference from the base.
+    /// Adds a column with the ratio of each case to a base, computed round by round; `column` is
+    /// the index among the measurements. Adds a note that explains the ratio, and one with the
+    /// cases whose noise is larger than their difference from the base.
     pub fn compare(&mut self, title: &str, measured: &[Measurements], base: &Measurements, column: usize) {
         let name = "ratio";
         let compared = self.columns.iter().filter(|column| !column.is_key).nth(column);

@@ -16,7 +16,8 @@ pub struct Column {
     pub unit: Unit,
     /// Whether the column identifies the case, instead of being measured.
     pub is_key: bool,
-    /// Whether others have published the numbers: these have no intervals, and are from another machine.
+    /// Whether others have published the numbers: these have no intervals, and are from another
+    /// machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_published: bool,
 }
@@ -37,7 +38,8 @@ pub enum Unit {
     Ratio,
 }
 
-/// A case with its measurements: a value for each column, and the number of launches under [`LAUNCHES`](super::LAUNCHES).
+/// A case with its measurements: a value for each column, and the number of launches under
+/// [`LAUNCHES`](super::LAUNCHES).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(pub Vec<(String, Value)>);
 

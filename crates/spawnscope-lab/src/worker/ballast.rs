@@ -1,5 +1,6 @@
-//! Allocates memory and descriptors, which make launches slow. Memory affects launches only if its pages exist, so all of it is
-//! populated. If huge pages are requested, checks that the kernel provides them.
+//! Allocates memory and descriptors, which make launches slow. Memory affects launches only if its
+//! pages exist, so all of it is populated. If huge pages are requested, checks that the kernel
+//! provides them.
 
 use std::fs::File;
 use std::io;
@@ -104,12 +105,13 @@ fn try_map_populated(bytes: usize, pages: Pages) -> io::Result<Memory> {
     }
 }
 
-/// Creates an anonymous file with all its blocks allocated. If the file system ran out of space while the mapping was read, the kernel
-/// would kill the reader.
+/// Creates an anonymous file with all its blocks allocated. If the file system ran out of space
+/// while the mapping was read, the kernel would kill the reader.
 fn allocated_file(bytes: u64) -> io::Result<File> {
     let file = tempfile::tempfile()?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
-        // A file system that cannot preallocate needs no blocks for reading: it supports holes, or has no storage.
+        // A file system that cannot preallocate needs no blocks for reading: it supports holes, or
+        // has no storage.
         Err(Errno::OPNOTSUPP) => file.set_len(bytes)?,
         done => done?,
     }

@@ -1,4 +1,5 @@
-//! The environment of a worker and its children, which is that of bench except for variables that an experiment sets or removes.
+//! The environment of a worker and its children, which is that of bench except for variables that
+//! an experiment sets or removes.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Command;
@@ -14,8 +15,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Removes the loader's variables, for experiments whose cases themselves set the search path, the
-    /// preloaded libraries and the binding mode.
+    /// Removes the loader's variables, for experiments whose cases themselves set the search path,
+    /// the preloaded libraries and the binding mode.
     #[must_use]
     pub fn without_loader_variables() -> Environment {
         Environment::without_loader_variables_among(std::env::vars_os().map(|(name, _)| name))
@@ -35,7 +36,8 @@ impl Environment {
         self
     }
 
-    /// Returns a note for the reader about variables that children lack; `None` if no variable is removed.
+    /// Returns a note for the reader about variables that children lack; `None` if no variable is
+    /// removed.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let names: Vec<_> = self.removed.iter().map(|name| name.to_string_lossy()).collect();

@@ -19,8 +19,8 @@ use spawnscope_system::launch_timing::clone::CloneCall;
 use spawnscope_system::launch_timing::timing::{LaunchTimer, LaunchTimes};
 use spawnscope_system::process::reap;
 
-/// The maximum number of descriptors that a close loop may have to close. With a limit of a billion open files, as in some containers, the
-/// loop would run for minutes.
+/// The maximum number of descriptors that a close loop may have to close. With a limit of a billion
+/// open files, as in some containers, the loop would run for minutes.
 const MAX_CLOSED_DESCRIPTORS: usize = 1 << 20;
 
 /// Everything that launches of one program need, prepared before the first launch.
@@ -119,8 +119,8 @@ impl<'p> Launcher<'p> {
         started.map_err(LabError::doing(format!("start a child with {}", mechanism.name())))
     }
 
-    /// Makes an uncounted launch before `count` timed ones, because a launch after other work finds cold caches. Does nothing before a
-    /// single launch.
+    /// Makes an uncounted launch before `count` timed ones, because a launch after other work finds
+    /// cold caches. Does nothing before a single launch.
     pub fn warm_up(&mut self, mechanism: Mechanism, count: u32) -> Result<(), LabError> {
         if count < 2 {
             return Ok(());
@@ -204,7 +204,8 @@ impl<'p> Launcher<'p> {
             static environ: *const *mut c_char;
         }
         let mut pid = 0;
-        // SAFETY: valid strings and arrays; the actions are initialized before use and destroyed afterwards.
+        // SAFETY: valid strings and arrays; the actions are initialized before use and destroyed
+        // afterwards.
         let result = unsafe {
             let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
             libc::posix_spawn_file_actions_init(&raw mut actions);
@@ -278,7 +279,8 @@ fn read(mut pipe: File) -> io::Result<String> {
     Ok(output)
 }
 
-/// Reads the output of a child of popen, and waits for the child. Returns the wait status and the output.
+/// Reads the output of a child of popen, and waits for the child. Returns the wait status and the
+/// output.
 fn read_stream(stream: *mut libc::FILE) -> (i32, Option<String>) {
     let mut output = Vec::new();
     let mut buffer = [0u8; 256];

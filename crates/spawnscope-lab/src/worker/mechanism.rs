@@ -41,7 +41,8 @@ pub enum Mechanism {
     CloseProc,
     /// vfork; the child closes all descriptors with one close_range.
     CloseRange,
-    /// clone with CLONE_VM, CLONE_VFORK and CLONE_FILES; the child gets its own descriptor table by close_range with CLOSE_RANGE_UNSHARE.
+    /// clone with CLONE_VM, CLONE_VFORK and CLONE_FILES; the child gets its own descriptor table by
+    /// close_range with CLOSE_RANGE_UNSHARE.
     CloseUnshare,
 }
 

@@ -1,5 +1,6 @@
-//! The workers: processes that launch. The cost of a launch depends on the parent's memory, descriptors and threads, so each parent is a
-//! separate process. It executes spawnscope with a hidden verb. `protocol` defines the messages.
+//! The workers: processes that launch. The cost of a launch depends on the parent's memory,
+//! descriptors and threads, so each parent is a separate process. It executes spawnscope with a
+//! hidden verb. `protocol` defines the messages.
 
 pub mod protocol;
 pub mod serve;
@@ -27,8 +28,8 @@ use super::LabError;
 /// The hidden verb that runs spawnscope as a worker.
 pub const VERB: &str = "lab-worker";
 
-/// A process that launches on request. Dropping the `Worker` ends the process. If the process dies, it is started again for the next
-/// request, so that one case cannot affect the others.
+/// A process that launches on request. Dropping the `Worker` ends the process. If the process dies,
+/// it is started again for the next request, so that one case cannot affect the others.
 pub struct Worker {
     setting: String,
     environment: Environment,
@@ -137,7 +138,8 @@ impl Process {
         })
     }
 
-    /// Ends the process by closing its input. Returns an error with its exit status, for callers that did not expect the end.
+    /// Ends the process by closing its input. Returns an error with its exit status, for callers
+    /// that did not expect the end.
     fn end(self) -> LabError {
         let Process { mut child, input, .. } = self;
         drop(input);

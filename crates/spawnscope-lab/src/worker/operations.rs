@@ -60,8 +60,8 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
 
-/// Launches all files, and returns the time of each from its start until it was reaped. The children are detached, so that a delayed exec
-/// of one does not delay the start of the others.
+/// Launches all files, and returns the time of each from its start until it was reaped. The
+/// children are detached, so that a delayed exec of one does not delay the start of the others.
 fn launch_concurrently(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
     let programs: Vec<Program> = paths.iter().map(|path| Program::new([path]).with_status(status)).collect();
     let mechanism = Mechanism::VspawnDetached;

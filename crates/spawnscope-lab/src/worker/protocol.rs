@@ -77,8 +77,9 @@ pub const SYSTEM: usize = 4;
 /// A request. All times are in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Launch and wait `count` times. If `count` is more than one, an uncounted launch comes first. The reply has the medians of the wall
-    /// and of the time inside the call, and the means of total, user and system CPU time, including children.
+    /// Launch and wait `count` times. If `count` is more than one, an uncounted launch comes first.
+    /// The reply has the medians of the wall and of the time inside the call, and the means of
+    /// total, user and system CPU time, including children.
     Launch {
         /// The mechanism.
         mechanism: Mechanism,
@@ -92,7 +93,8 @@ pub enum Request {
         /// The number of bytes.
         bytes: u64,
     },
-    /// Launch all of these files concurrently. The reply has the time of each until it was reaped, in the order in which they were reaped.
+    /// Launch all of these files concurrently. The reply has the time of each until it was reaped,
+    /// in the order in which they were reaped.
     Concurrent {
         /// The files.
         paths: Vec<String>,

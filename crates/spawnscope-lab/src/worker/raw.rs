@@ -1,5 +1,6 @@
-//! Launches by bare system calls. A library also blocks signals, reports errors and sets up descriptors, which these launches do not. The
-//! child runs in the parent's memory; it only makes system calls, and never returns.
+//! Launches by bare system calls. A library also blocks signals, reports errors and sets up
+//! descriptors, which these launches do not. The child runs in the parent's memory; it only makes
+//! system calls, and never returns.
 
 use std::ffi::{CStr, c_char};
 use std::io;
@@ -8,7 +9,8 @@ use spawnscope_system::ExecStrings;
 use spawnscope_system::arch::call;
 use spawnscope_system::launch_timing::clone::{ChildStack, CloneCall};
 
-/// The program of a child, and the child's stack. The value is boxed, because the child receives its address.
+/// The program of a child, and the child's stack. The value is boxed, because the child receives
+/// its address.
 pub struct RawLaunch {
     path: *const c_char,
     argv: *const *const c_char,
@@ -53,9 +55,11 @@ impl RawLaunch {
         }))
     }
 
-    /// Starts a child and returns its pid. The `RawLaunch` of a detached child must not be used again before the child has ended.
+    /// Starts a child and returns its pid. The `RawLaunch` of a detached child must not be used
+    /// again before the child has ended.
     pub fn start(&self, call: CloneCall) -> io::Result<i32> {
-        // SAFETY: the child only makes system calls, with memory that the parent keeps. The caller waits before it uses the stack again.
+        // SAFETY: the child only makes system calls, with memory that the parent keeps. The caller
+        // waits before it uses the stack again.
         unsafe { self.stack.start(call, child, std::ptr::from_ref(self).cast()) }
     }
 }
@@ -92,7 +96,8 @@ unsafe extern "C" fn child(raw: *const u8) -> ! {
 unsafe fn close_listed() {
     let mut listing_buffer = [0u8; LISTING_BYTES];
     let flags = (libc::O_RDONLY | libc::O_DIRECTORY) as usize;
-    // SAFETY: the path ends with NUL, the length is that of the buffer, and all records are within it.
+    // SAFETY: the path ends with NUL, the length is that of the buffer, and all records are within
+    // it.
     unsafe {
         let directory = c"/proc/self/fd".as_ptr() as usize;
         let listing = call(libc::SYS_openat, [libc::AT_FDCWD as usize, directory, flags]);

@@ -1,5 +1,5 @@
-//! The main loop of a worker: allocates what its setting requires, reports that it is ready, and performs each request until the end of its
-//! input.
+//! The main loop of a worker: allocates what its setting requires, reports that it is ready, and
+//! performs each request until the end of its input.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -35,15 +35,17 @@ pub fn serve(setting: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the worker and its children when the parent dies, because a worker may have gigabytes of memory. The parent-death signal does not
-/// reach grandchildren of the parent, so the worker leads its own process group and kills that.
+/// Ends the worker and its children when the parent dies, because a worker may have gigabytes of
+/// memory. The parent-death signal does not reach grandchildren of the parent, so the worker leads
+/// its own process group and kills that.
 fn end_group_with_parent() {
     extern "C" fn kill_group(_: i32) {
         // SAFETY: a plain system call; the group belongs to this process.
         unsafe { libc::kill(0, libc::SIGKILL) };
     }
     let handler: extern "C" fn(i32) = kill_group;
-    // SAFETY: plain system calls. setpgid fails only for a session leader, which leads a group anyway.
+    // SAFETY: plain system calls. setpgid fails only for a session leader, which leads a group
+    // anyway.
     unsafe {
         libc::setpgid(0, 0);
         libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
@@ -51,8 +53,8 @@ fn end_group_with_parent() {
     die_with_parent(libc::SIGTERM);
 }
 
-/// The original standard input and output. Standard input, output and error are replaced by /dev/null, so that output of children is not
-/// mistaken for a reply.
+/// The original standard input and output. Standard input, output and error are replaced by
+/// /dev/null, so that output of children is not mistaken for a reply.
 struct Pipes {
     input: BufReader<File>,
     output: File,

@@ -1,5 +1,6 @@
-//! Finds the secrets in the arguments of one command: by the table of programs, by secret names, by general forms of logins, and within each
-//! argument. If the command runs another command (`sudo`, `docker exec`, `env`), that one is searched as well.
+//! Finds the secrets in the arguments of one command: by the table of programs, by secret names, by
+//! general forms of logins, and within each argument. If the command runs another command (`sudo`,
+//! `docker exec`, `env`), that one is searched as well.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,7 +23,8 @@ static PASSWORDS: List = List::named("password options");
 static LOGIN_SECRETS: List = List::named("login options");
 static LOGINS: List = List::named("logins");
 static SETTERS: List = List::named("setters");
-/// What the name of an option contains whose next two arguments are a name and its value: `--arg`, `--stringparam`.
+/// What the name of an option contains whose next two arguments are a name and its value: `--arg`,
+/// `--stringparam`.
 const PAIR_OPTIONS: [&str; 10] = ["arg", "param", "var", "set", "define", "env", "prop", "field", "config", "option"];
 
 /// The role of an argument, which the arguments before it determine.
@@ -42,7 +44,8 @@ enum Role {
     Printing,
 }
 
-/// Finds the secrets of a command. Returns which part of its standard input is secret, if it reads a secret.
+/// Finds the secrets of a command. Returns which part of its standard input is secret, if it reads
+/// a secret.
 pub(super) fn find(words: &[Word<'_>], depth: u8, found: &mut Found) -> Option<Template> {
     let count = words.iter().take_while(|word| is_assignment(&word.text)).count();
     find_after_assignments(words, count, depth, found)
@@ -120,7 +123,8 @@ impl<'w> Walk<'w, '_> {
         within.or_else(|| self.input_template())
     }
 
-    /// Handles one argument. If the command that this one runs begins with this or the next argument, returns the index of that argument.
+    /// Handles one argument. If the command that this one runs begins with this or the next
+    /// argument, returns the index of that argument.
     fn step(&mut self, at: usize) -> Option<usize> {
         let words = self.words;
         let argument = &*words[at].text;
@@ -148,7 +152,8 @@ impl<'w> Walk<'w, '_> {
         None
     }
 
-    /// Handles an argument according to its role. Returns false if the argument is an option instead.
+    /// Handles an argument according to its role. Returns false if the argument is an option
+    /// instead.
     fn apply_role(&mut self, at: usize, role: Role) -> bool {
         let word = &self.words[at];
         let whole = 0..word.text.len();
@@ -215,8 +220,9 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Returns the role of the value of an option that the table does not have, because of its form: `-u me:X`, `-u me -p X`, `login -p X`. Ports,
-    /// paths, mappings and groups are no passwords.
+    /// Returns the role of the value of an option that the table does not have, because of its
+    /// form: `-u me:X`, `-u me -p X`, `login -p X`. Ports, paths, mappings and groups are no
+    /// passwords.
     fn login_role(&self, at: usize) -> Option<Role> {
         let option = &*self.words[at].text;
         let value = &*self.words.get(at + 1)?.text;
@@ -284,7 +290,8 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Handles an argument that is not an option. Returns its index if it begins the command that this one runs.
+    /// Handles an argument that is not an option. Returns its index if it begins the command that
+    /// this one runs.
     fn handle_positional(&mut self, at: usize) -> Option<usize> {
         let word = &self.words[at];
         let runs_command = self.program.is_some_and(|program| !program.carries.is_empty());
@@ -300,7 +307,8 @@ impl<'w> Walk<'w, '_> {
         None
     }
 
-    /// Whether the command that this one runs begins after this argument: `find -exec`, `kubectl exec pod --`.
+    /// Whether the command that this one runs begins after this argument: `find -exec`,
+    /// `kubectl exec pod --`.
     fn begins_command(&self, argument: &[u8]) -> bool {
         self.program.into_iter().flat_map(|program| &program.carries).any(|carries| {
             carries.separators.iter().any(|word| word.as_bytes() == argument)
@@ -308,10 +316,12 @@ impl<'w> Walk<'w, '_> {
         })
     }
 
-    /// Whether the command that this one runs begins with this argument, the last positional one so far.
+    /// Whether the command that this one runs begins with this argument, the last positional one so
+    /// far.
     fn is_carried(&self, argument: &[u8]) -> bool {
         let Some(program) = self.program else {
-            // If an argument of an unknown program is the name of a known program, the unknown program probably runs it.
+            // If an argument of an unknown program is the name of a known program, the unknown
+            // program probably runs it.
             return table::find(argument).is_some_and(|named| !named.is_plain && !named.is_word);
         };
         program.carries.iter().filter(|carries| carries.separators.is_empty()).any(|carries| {
@@ -354,8 +364,10 @@ impl<'w> Walk<'w, '_> {
         }
     }
 
-    /// Finds the name of a secret as one argument and its value as the next: `config set api.token X`, `--arg password X`. Without such a word
-    /// or option before, and for all later arguments, only a value that looks random is secret: `token add X`, `set-user-password vm me X`.
+    /// Finds the name of a secret as one argument and its value as the next:
+    /// `config set api.token X`, `--arg password X`. Without such a word or option before, and for
+    /// all later arguments, only a value that looks random is secret: `token add X`,
+    /// `set-user-password vm me X`.
     fn find_named_pairs(&mut self, words: &[Word<'_>]) {
         let mut sets = words.first().is_some_and(|name| SETTERS.has(&name.text));
         let is_plain = !sets && self.program.is_some_and(|program| program.is_plain);
@@ -433,7 +445,8 @@ pub(super) fn mark_template(word: &Word<'_>, part: Range<usize>, template: Templ
         Template::AfterPrefix(prefix) => whole = value.starts_with(prefix.as_bytes()).then_some(prefix.len()..end),
     }
     if let Some(secret) = whole {
-        // The table declares the value as secret, but an empty value, `-` and a reference to a secret are none.
+        // The table declares the value as secret, but an empty value, `-` and a reference to a
+        // secret are none.
         let value = &value[secret.clone()];
         if is_reference(value) {
             within.add_references(value);
@@ -457,7 +470,8 @@ fn inspect(word: &Word<'_>, program: Option<&Program>, role: Option<Role>, depth
         () => Kind::Argument,
     };
     inside::find(word, kind, found);
-    // The value of an option may be a header or a command: `--header=X-Api-Key: X`, `--command='mysql -pX'`.
+    // The value of an option may be a header or a command: `--header=X-Api-Key: X`,
+    // `--command='mysql -pX'`.
     let value = option_value(&word.text).filter(|start| *start < word.text.len());
     if let Some(start) = value {
         let part = word.part(start..word.text.len());

@@ -1,5 +1,6 @@
-//! Finds names with secret values inside one argument, in the syntax of any language: `--password=X`, `a=1&token=X`, `{"secret": "X"}`,
-//! `[ "$PASSWORD" = X ]`, `("token", "X")`, HTTP headers, and SQL clauses that set passwords. `names` decides which names are secret.
+//! Finds names with secret values inside one argument, in the syntax of any language:
+//! `--password=X`, `a=1&token=X`, `{"secret": "X"}`, `[ "$PASSWORD" = X ]`, `("token", "X")`, HTTP
+//! headers, and SQL clauses that set passwords. `names` decides which names are secret.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -28,7 +29,8 @@ static QUERY_NAMES: List = List::named("query names");
 static SCHEMES: List = List::named("header schemes");
 static HEADERS: List = List::named("headers");
 
-/// A name, what closes it (`"name"`, `form[name]`, `${name}`), and what separates it from its value.
+/// A name, what closes it (`"name"`, `form[name]`, `${name}`), and what separates it from its
+/// value.
 static PAIR: LazyLock<Regex> = LazyLock::new(|| {
     compile(
         r#"([A-Za-z0-9_.\-]+)((?:["'\]}\\]|%5D|%22)*)([\x20\t]{0,2})(=>|=~|!=|[:?+]?=|[:,]|-eq\b|-ne\b)(=*)([\x20\t]{0,2})"#,
@@ -235,7 +237,8 @@ impl<'t> Pair<'t> {
         self.name.start.checked_sub(1).map(|before| self.text[before])
     }
 
-    /// Whether the whole argument is this assignment. Its value may contain anything: `--from-literal=password=a b`.
+    /// Whether the whole argument is this assignment. Its value may contain anything:
+    /// `--from-literal=password=a b`.
     fn is_single(&self) -> bool {
         /// A longer text is not one assignment, and a limit keeps the search linear.
         const MAX_BYTES: usize = 1024;
@@ -255,13 +258,15 @@ impl<'t> Pair<'t> {
             b"sonar.login" | b"-Dsonar.login" => Some(Evidence::Secret),
             b"data" if self.text[..self.name.start].starts_with(b"secret,") => Some(Evidence::Secret),
             b"code" if is_parameter => Some(Evidence::Weak),
-            // A letter may precede the name: `-PsigningKey`, `-eTOKEN`. But clang's `-Rpass` reports on its passes.
+            // A letter may precede the name: `-PsigningKey`, `-eTOKEN`. But clang's `-Rpass`
+            // reports on its passes.
             [b'-', letter, rest @ ..] if letter.is_ascii_alphabetic() && rest != b"pass" => names::judge(rest),
             _ => (is_parameter && QUERY_NAMES.has(name)).then_some(Evidence::Secret),
         })
     }
 
-    /// Finds `"name": "value"`, `name: "value"`, `--password:X`, and `password: value` at the end of a line.
+    /// Finds `"name": "value"`, `name: "value"`, `--password:X`, and `password: value` at the end
+    /// of a line.
     fn find_after_colon(&self, evidence: Evidence, value: Option<Range<usize>>, found: &mut Found) {
         let rest = &self.text[self.end..];
         let next = rest.first().copied();
@@ -288,7 +293,8 @@ impl<'t> Pair<'t> {
                 found.mark(evidence, self.text, line.start..line.start + word.len());
             }
         } else if self.kind != Kind::Text && (self.name.start == 0 || self.name.start == 1 && self.text[0] == b'/') {
-            // Options of .NET and Windows programs, and `secretKey:X`. But `npm run token:reset` and `auth-token:1.2` name something else.
+            // Options of .NET and Windows programs, and `secretKey:X`. But `npm run token:reset`
+            // and `auth-token:1.2` name something else.
             let is_option = !name.contains(&b'.') && (name.starts_with(b"-") || self.name.start == 1);
             if is_option || evidence != Evidence::Weak && is_generated(rest) {
                 found.mark(evidence, self.text, self.end..self.text.len());
@@ -296,7 +302,8 @@ impl<'t> Pair<'t> {
         }
     }
 
-    /// Finds the secret in a header with a well-known name, anywhere in a text. Returns whether there is such a header.
+    /// Finds the secret in a header with a well-known name, anywhere in a text. Returns whether
+    /// there is such a header.
     fn find_header(&self, found: &mut Found) -> bool {
         let attached = usize::from(self.text[self.name.clone()].starts_with(b"-H")) * 2;
         let start = self.name.start + attached;
@@ -310,7 +317,8 @@ impl<'t> Pair<'t> {
         if !is_known || !begins || is_string || self.name.end != self.separator {
             return false;
         }
-        // If there are no quotes and no space after the colon, the next word is another argument: `http host X-Api-Token:X name=me`.
+        // If there are no quotes and no space after the colon, the next word is another argument:
+        // `http host X-Api-Token:X name=me`.
         let is_word = attached == 0 && preceding.is_some_and(|byte| byte.is_ascii_whitespace()) && !self.is_apart;
         let end =
             end_at(self.text, self.end, |byte| b"\n\r\"'".contains(byte) || is_word && byte.is_ascii_whitespace());
@@ -318,7 +326,8 @@ impl<'t> Pair<'t> {
         true
     }
 
-    /// Returns where an unquoted value ends. This depends on the byte before its name, which shows how the values are separated.
+    /// Returns where an unquoted value ends. This depends on the byte before its name, which shows
+    /// how the values are separated.
     fn end_of_unquoted(&self) -> usize {
         let substituted = match &self.text[self.end..] {
             [b'$', b'(', ..] => find_closing(self.text, self.end + 1, b'(', b')'),
@@ -337,7 +346,8 @@ impl<'t> Pair<'t> {
     }
 }
 
-/// Whether a value looks generated because it contains letters and digits. Words and versions do not.
+/// Whether a value looks generated because it contains letters and digits. Words and versions do
+/// not.
 fn is_generated(value: &[u8]) -> bool {
     const MIN_LENGTH: usize = 6;
     let is_one_word = value.iter().all(|byte| byte.is_ascii_graphic() && !b"/.:,".contains(byte));

@@ -1,10 +1,13 @@
-//! Masks likely secrets before they are stored. This code does no I/O. Argument boundaries are kept, and a mask does not reveal the length of
-//! the secret. If a program or a name indicates a secret, doubtful values are masked, too. But arguments of forms that are frequent in
-//! ordinary commands (`-DEND_TOKEN=5`, `--passes=3`, `-p 22`) are kept.
+//! Masks likely secrets before they are stored. This code does no I/O. Argument boundaries are
+//! kept, and a mask does not reveal the length of the secret. If a program or a name indicates a
+//! secret, doubtful values are masked, too. But arguments of forms that are frequent in ordinary
+//! commands (`-DEND_TOKEN=5`, `--passes=3`, `-p 22`) are kept.
 //!
-//! `names` and `values` judge names and values. `inside` searches one argument for names with values, with `shapes` and `urls` for secrets
-//! that need no name. `command` searches the arguments of a command, which `options` matches with the table, and `text` the commands of a script,
-//! which `shell` splits. `programs.txt` lists the programs whose secrets have neither a name nor a common form.
+//! `names` and `values` judge names and values. `inside` searches one argument for names with
+//! values, with `shapes` and `urls` for secrets that need no name. `command` searches the arguments
+//! of a command, which `options` matches with the table, and `text` the commands of a script, which
+//! `shell` splits. `programs.txt` lists the programs whose secrets have neither a name nor a common
+//! form.
 
 mod command;
 mod inside;
@@ -39,7 +42,8 @@ impl Redaction {
     /// Masks an argv, whose arguments are NUL-terminated. The last argument may be truncated.
     #[must_use]
     pub fn apply(self, argv: &[u8]) -> Cow<'_, [u8]> {
-        // This function runs for each launch, so the few that may contain a secret are selected quickly.
+        // This function runs for each launch, so the few that may contain a secret are selected
+        // quickly.
         if self == Redaction::Keep || !is_suspicious(argv) {
             return Cow::Borrowed(argv);
         }
@@ -64,7 +68,8 @@ impl Redaction {
         masked(path, found)
     }
 
-    /// Masks the value that belongs to a name, as if name and value were an option: `--token=x`, `--mirror=https://user:password@host`.
+    /// Masks the value that belongs to a name, as if name and value were an option: `--token=x`,
+    /// `--mirror=https://user:password@host`.
     #[must_use]
     pub fn apply_to_value(self, name: &str, value: &str) -> String {
         let option = format!("--{name}=");
@@ -92,7 +97,8 @@ fn masked(bytes: &[u8], found: Found) -> Cow<'_, [u8]> {
 
 fn find_in_argv(argv: &[u8]) -> Found {
     let mut found = Found::default();
-    // Tokens do not contain NUL, and one search through the whole argv is faster than one for each argument.
+    // Tokens do not contain NUL, and one search through the whole argv is faster than one for each
+    // argument.
     shapes::find(argv, !argv.ends_with(b"\0"), &mut found);
     let mut start = 0;
     let mut words = Vec::new();
@@ -115,10 +121,12 @@ fn is_revealing(text: &[u8]) -> bool {
     REVEALING.is_match(text) || shapes::has_key(text)
 }
 
-/// Matches every word that contains a secret, and few others: by secret words, logins and prefixes of tokens.
+/// Matches every word that contains a secret, and few others: by secret words, logins and prefixes
+/// of tokens.
 static REVEALING: LazyLock<Regex> = LazyLock::new(|| compile(&revealing()));
 
-/// Matches every argv that contains a secret, and few others: also by words that announce a login, and names of programs in the table.
+/// Matches every argv that contains a secret, and few others: also by words that announce a login,
+/// and names of programs in the table.
 static SUSPICIOUS: LazyLock<Regex> = LazyLock::new(|| {
     const LOGINS: &str = r"[\x00\s](?:-u|-U|-a|-D|--user|--username|-user|-username|--login|login|signin|logon|register|unlock|unseal|unwrap)[\x00\s]";
     let names = table::programs_with_secrets().into_iter().map(|name| match name.strip_suffix('*') {

@@ -1,6 +1,7 @@
-//! Decides which names denote secrets: `API_KEY`, `--db-password`, `authToken`, `pass-phrase`, but not
-//! `KEYMAP`, `--max-tokens` or `--token-file`. A name is split into words at punctuation and changes of
-//! case, and the words decide. `words.txt` has all lists of words. `values` judges values.
+//! Decides which names denote secrets: `API_KEY`, `--db-password`, `authToken`, `pass-phrase`, but
+//! not `KEYMAP`, `--max-tokens` or `--token-file`. A name is split into words at punctuation and
+//! changes of case, and the words decide. `words.txt` has all lists of words. `values` judges
+//! values.
 
 use std::collections::HashSet;
 use std::sync::{LazyLock, OnceLock};
@@ -34,7 +35,8 @@ static NO_PASS_WORDS: List = List::named("before no pass");
 static NO_TOKEN_WORDS: List = List::named("before no token");
 static PIN_WORDS: List = List::named("before pins");
 static SECRET_HEADERS: List = List::named("secret headers");
-/// The beginnings of all secret words. This test is faster than splitting a name into words, and excludes most names.
+/// The beginnings of all secret words. This test is faster than splitting a name into words, and
+/// excludes most names.
 static STEMS: LazyLock<Regex> = LazyLock::new(|| {
     compile("(?i:pas|pw|psk|psw|pin|puk|secret|token|key|cred|auth|cookie|bearer|jwt|otp|mnemonic|requirepa|twofa)")
 });
@@ -152,8 +154,8 @@ fn evidence_of_key(name: &[u8]) -> Evidence {
     if is_variable { Evidence::Secret } else { Evidence::Weak }
 }
 
-/// Judges the name of an option whose value is the next argument. Unlike `judge`, it ignores switches such as `--ask-pass`, and `--pwd`, which
-/// is the working directory for many programs.
+/// Judges the name of an option whose value is the next argument. Unlike `judge`, it ignores
+/// switches such as `--ask-pass`, and `--pwd`, which is the working directory for many programs.
 pub(super) fn judge_flag(name: &[u8]) -> Option<Evidence> {
     let bare = name.rsplit(|byte| *byte == b'-').next().unwrap_or_default();
     let is_short =
@@ -178,7 +180,8 @@ fn is_glued_password(word: &[u8]) -> bool {
     }
 }
 
-/// Whether an option defines a C macro whose name does not mean a secret but, for example, a token of a parser: `-DEND_TOKEN=5`.
+/// Whether an option defines a C macro whose name does not mean a secret but, for example, a token
+/// of a parser: `-DEND_TOKEN=5`.
 pub(super) fn is_macro(name: &[u8]) -> bool {
     let is_definition = name.starts_with(b"-D") && !name.contains(&b'.') && !name.iter().any(u8::is_ascii_lowercase);
     let words = split(name);

@@ -1,5 +1,5 @@
-//! Matches arguments with the options and words of the table, in all forms: with the value in the next argument, as `-pX`, as `--opt=X`, and as
-//! one of several letters (`-su user:X`).
+//! Matches arguments with the options and words of the table, in all forms: with the value in the
+//! next argument, as `-pX`, as `--opt=X`, and as one of several letters (`-su user:X`).
 
 use super::table::{Program, Template, Verb};
 
@@ -34,8 +34,9 @@ pub(super) enum OptionMatch {
     Rest(usize, Template),
 }
 
-/// Matches an argument with a program's options: with the value in the next argument, as `-pX`, as `--opt=X`, and as one of several letters
-/// (`-su user:X`). Exact matches take precedence over letters: `-pass` is not `-p`.
+/// Matches an argument with a program's options: with the value in the next argument, as `-pX`, as
+/// `--opt=X`, and as one of several letters (`-su user:X`). Exact matches take precedence over
+/// letters: `-pass` is not `-p`.
 pub(super) fn match_option(program: &'static Program, argument: &[u8], verbs: &[&[u8]]) -> Option<OptionMatch> {
     let rules = program.rules.iter().filter(|rule| !rule.is_last && occur_in_order(&rule.verbs, verbs));
     let mut letters = None;
@@ -62,7 +63,8 @@ pub(super) fn match_option(program: &'static Program, argument: &[u8], verbs: &[
     letters
 }
 
-/// Returns the offset after this letter in a cluster of short options, if all letters before it have no value: `-vp`.
+/// Returns the offset after this letter in a cluster of short options, if all letters before it
+/// have no value: `-vp`.
 fn end_of_cluster(program: &Program, argument: &[u8], letter: u8) -> Option<usize> {
     let letters = argument.strip_prefix(b"-")?;
     let at = letters.iter().position(|byte| *byte == letter)?;
@@ -76,7 +78,8 @@ fn is_valued(program: &Program, letter: u8) -> bool {
     program.letters.as_bytes().contains(&letter) || flags.any(|flag| flag.as_bytes() == [b'-', letter])
 }
 
-/// Whether an argument is a cluster of short options, and the next argument is the value of the last one.
+/// Whether an argument is a cluster of short options, and the next argument is the value of the
+/// last one.
 pub(super) fn takes_next(program: &Program, argument: &[u8]) -> bool {
     match argument {
         [b'-', letters @ .., last] if !program.is_exact && !letters.is_empty() && letters[0] != b'-' => {

@@ -1,5 +1,5 @@
-//! Finds secrets by their form, regardless of the context: tokens with a known prefix, words that only a generator writes, private keys, and
-//! URLs that grant access to anyone who knows them.
+//! Finds secrets by their form, regardless of the context: tokens with a known prefix, words that
+//! only a generator writes, private keys, and URLs that grant access to anyone who knows them.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -10,7 +10,8 @@ use super::compile;
 use super::values::is_key_by_entropy;
 use super::words::Found;
 
-/// Prefixes of tokens whose other characters need not look random, the characters that follow, and their minimum number.
+/// Prefixes of tokens whose other characters need not look random, the characters that follow, and
+/// their minimum number.
 const TOKENS: &[(&str, &str, usize)] = &[
     (
         r"gh[pousr]_|AKID|LTAI|npm_|sb[ps]_|rnd_|gsk_|r8_|lin_(?:api|oauth)_|ntn_|rubygems_|hf_|dapi|pplx-|do[opr]_v1_",
@@ -33,7 +34,8 @@ const TOKENS: &[(&str, &str, usize)] = &[
         "[A-Za-z0-9_-]",
         16,
     ),
-    // Some prefixes also begin ordinary words, so that a digit or a long piece must follow: `sk-learn-contrib-estimators`.
+    // Some prefixes also begin ordinary words, so that a digit or a long piece must follow:
+    // `sk-learn-contrib-estimators`.
     (r"(?:sk-|pypi-|SG\.|sl\.|xai-|tvly-|lsv2_|phx_|fw_|waka_)(?:[A-Za-z_.-]*[0-9]|[A-Za-z]{20})", "[A-Za-z0-9_.-]", 6),
     (r"eyJ[A-Za-z0-9_-]{8,}\.", "[A-Za-z0-9_.-]", 4),
     (r"-----BEGIN\x20[A-Z0-9\x20]*PRIVATE\x20KEY(?:\x20BLOCK)?-----", r"[^\x00]", 0),
@@ -71,7 +73,8 @@ static TRUNCATED: LazyLock<Regex> =
 static ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| any_of(ADDRESSES.iter().map(|(start, secret)| format!("(?:{start})({secret})"))));
 
-/// Finds tokens, private keys and secret URLs in a text. If the text is truncated, a token at its end may be too short.
+/// Finds tokens, private keys and secret URLs in a text. If the text is truncated, a token at its
+/// end may be too short.
 pub(super) fn find(text: &[u8], is_truncated: bool, found: &mut Found) {
     TOKEN.find_iter(text).for_each(|token| found.add(token.range()));
     if is_truncated {

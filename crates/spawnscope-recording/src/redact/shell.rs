@@ -1,6 +1,6 @@
-//! Splits shell text into commands, words without quotes, pipes, here-documents and substitutions. It
-//! does not check the syntax: it returns a result for any text, even if the text is prose or in another
-//! language. `vspawn_shell` reads the quotes.
+//! Splits shell text into commands, words without quotes, pipes, here-documents and substitutions.
+//! It does not check the syntax: it returns a result for any text, even if the text is prose or in
+//! another language. `vspawn_shell` reads the quotes.
 
 use std::ops::Range;
 
@@ -136,7 +136,8 @@ impl<'a> Parser<'a> {
         self.target = target;
     }
 
-    /// Skips the substitution that opens at `from`, and stores its range. Returns false if it is not closed; it is then read as plain text.
+    /// Skips the substitution that opens at `from`, and stores its range. Returns false if it is
+    /// not closed; it is then read as plain text.
     fn skip_substitution(&mut self, from: usize, opens: u8, closes: u8) -> bool {
         let limit = self.text.len().min(from + MAX_SUBSTITUTION_BYTES);
         let end = if opens == closes {

@@ -1,4 +1,5 @@
-//! Parses `programs.txt`, which lists the positions of secrets on the command lines of known programs.
+//! Parses `programs.txt`, which lists the positions of secrets on the command lines of known
+//! programs.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -84,7 +85,8 @@ pub(super) struct Program {
     pub(super) has_headers: bool,
     /// Whether `-D` sets properties instead of C macros.
     pub(super) has_properties: bool,
-    /// Whether the arguments are never a command and no names of secrets, although they may look like it: they are files and patterns.
+    /// Whether the arguments are never a command and no names of secrets, although they may look
+    /// like it: they are files and patterns.
     pub(super) is_plain: bool,
     /// Whether the program's name is also an ordinary word.
     pub(super) is_word: bool,
@@ -92,7 +94,8 @@ pub(super) struct Program {
 
 static TABLE: LazyLock<HashMap<&'static [u8], Program>> = LazyLock::new(|| parse(TEXT));
 
-/// Returns the program with this name. A directory, a suffix such as `.exe`, and a version (`python3.11`, `psql-15`) are ignored.
+/// Returns the program with this name. A directory, a suffix such as `.exe`, and a version
+/// (`python3.11`, `psql-15`) are ignored.
 pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
     const MAX_NAME_BYTES: usize = 64;
     const SUFFIXES: &str = ".exe .cmd .bat .sh .py .js .mjs .rb .pl .php .jar .bin";
@@ -139,7 +142,8 @@ fn parse(text: &'static str) -> HashMap<&'static [u8], Program> {
 }
 
 impl Program {
-    /// Whether the next argument is the value of this option, and no secret unless it looks like one.
+    /// Whether the next argument is the value of this option, and no secret unless it looks like
+    /// one.
     pub(super) fn takes_other(&self, option: &[u8]) -> bool {
         matches!(option, [b'-', letter] if self.letters.as_bytes().contains(letter))
             || self.valued.iter().any(|flag| flag.as_bytes() == option)

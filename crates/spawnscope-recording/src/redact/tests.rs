@@ -1,5 +1,5 @@
-//! Tests that secrets are masked (`tests/secrets.txt`), and that ordinary arguments are not (`tests/harmless.txt`). Each command is tested
-//! both as separate arguments and as shell text.
+//! Tests that secrets are masked (`tests/secrets.txt`), and that ordinary arguments are not
+//! (`tests/harmless.txt`). Each command is tested both as separate arguments and as shell text.
 
 use super::*;
 
@@ -10,7 +10,8 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with("# ")).flat_map(|line| line.split(" ¦ "))
 }
 
-/// Returns a line without the marks `«` and `»`, and with the text between them replaced if `replacement` is given.
+/// Returns a line without the marks `«` and `»`, and with the text between them replaced if
+/// `replacement` is given.
 fn unmarked(line: &str, replacement: Option<&str>) -> String {
     let mut parts = line.split('«');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -161,8 +162,8 @@ proptest::proptest! {
     }
 }
 
-/// Prints how long masking takes. To be run in a release build:
-/// `cargo test --release -p spawnscope-recording --lib masking_is_measured -- --ignored --nocapture`.
+/// Prints how long masking takes. To be run in a release build, with the arguments `--ignored` and
+/// `--nocapture` of the test program.
 #[test]
 #[ignore = "a measurement"]
 fn masking_is_measured() {

@@ -1,6 +1,7 @@
-//! Finds secrets in texts with commands: after `sh -c`, for `ssh`, in `$( )`, in here-documents. `command` searches each command. This module
-//! also finds secrets that are piped from one command to another, that expect scripts send at prompts, that configuration texts contain, and
-//! that reach a secret place through a variable, a function or a positional parameter.
+//! Finds secrets in texts with commands: after `sh -c`, for `ssh`, in `$( )`, in here-documents.
+//! `command` searches each command. This module also finds secrets that are piped from one command
+//! to another, that expect scripts send at prompts, that configuration texts contain, and that
+//! reach a secret place through a variable, a function or a positional parameter.
 
 use std::sync::LazyLock;
 
@@ -19,7 +20,8 @@ const MAX_STEPS: usize = 8;
 /// Maximum number of functions whose calls are searched.
 const MAX_FUNCTIONS: usize = 64;
 
-/// Finds the secrets of a script in one word of a command. The words after it are the script's parameters, from `$0` on.
+/// Finds the secrets of a script in one word of a command. The words after it are the script's
+/// parameters, from `$0` on.
 pub(super) fn find_script(word: &Word<'_>, parameters: &[Word<'_>], depth: u8, found: &mut Found) {
     let mut within = Found::default();
     find(&word.text, depth + 1, &mut within);
@@ -103,7 +105,8 @@ fn add(word: &Word<'_>, template: Template, found: &mut Found) {
     mark_template(word, 0..word.text.len() - newline, template, found);
 }
 
-/// Finds secrets in the text that a command reads: commands for `ssh host <<END`, and the lines of a configuration.
+/// Finds secrets in the text that a command reads: commands for `ssh host <<END`, and the lines of
+/// a configuration.
 fn find_in_documents(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, depth: u8, found: &mut Found) {
     for document in &line.here_documents {
         let word = Word::plain(&text[document.clone()], document.start);
@@ -134,7 +137,8 @@ fn find_in_configuration(word: &Word<'_>, found: &mut Found) {
     }
 }
 
-/// Finds the text that an expect script sends at a password prompt: `expect "assword:"; send "X\r"`.
+/// Finds the text that an expect script sends at a password prompt:
+/// `expect "assword:"; send "X\r"`.
 fn find_sent_by_expect(text: &[u8], found: &mut Found) {
     static SENT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r#"(?s-u)expect\b.*?(?:asswor|assphrase|PIN|oken|ecret| code).*?send\b[^"{'\n;]*(?:["']([^"']*?)|\{([^}]*?))(?:\\*\\[rn])*["'}]"#)
@@ -187,8 +191,8 @@ fn mark_parameters(parameters: &[Word<'_>], references: &[Vec<u8>], found: &mut 
     }
 }
 
-/// Marks the values that a command gives a variable: `name=X`, `for name in X`, `read name <<< X`, `--arg name X`. `%s` is the variable of
-/// a format.
+/// Marks the values that a command gives a variable: `name=X`, `for name in X`, `read name <<< X`,
+/// `--arg name X`. `%s` is the variable of a format.
 fn find_values(name: &[u8], command: &Command<'_>, found: &mut Found) {
     let words = &command.words;
     for (at, word) in words.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Finds credentials in URLs: `https://user:X@host`, `https://X@host`, `redis://:X@host`, and without a scheme, `user:X@host:80`.
+//! Finds credentials in URLs: `https://user:X@host`, `https://X@host`, `redis://:X@host`, and
+//! without a scheme, `user:X@host:80`.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -59,7 +60,8 @@ pub(super) fn find(text: &[u8], found: &mut Found) {
 fn login_before(text: &[u8], address: Range<usize>) -> Option<Range<usize>> {
     let host_end = address.clone().find(|at| b"/?#".contains(&text[*at])).unwrap_or(address.end);
     let first = address.start..host_end;
-    // If there is no `@` before the first slash, the text after the colon may be a port, or a password that contains a slash.
+    // If there is no `@` before the first slash, the text after the colon may be a port, or a
+    // password that contains a slash.
     let login = match text[first.clone()].iter().rposition(|byte| *byte == b'@') {
         Some(at) => first.start..first.start + at,
         None => {
@@ -87,7 +89,8 @@ pub(super) fn add_pair(text: &[u8], pair: Range<usize>, colon: usize, found: &mu
     }
 }
 
-/// Finds `user:X@host.name` and `user:X@host:80`, which are used for proxies and by tools with an implied scheme.
+/// Finds `user:X@host.name` and `user:X@host:80`, which are used for proxies and by tools with an
+/// implied scheme.
 fn find_without_scheme(text: &[u8], found: &mut Found) {
     for captures in LOGIN.captures_iter(text) {
         let (Some(user), Some(password), Some(host)) = (captures.get(2), captures.get(3), captures.get(4)) else {

@@ -1,5 +1,6 @@
-//! Decides which part of the value of a secret name is secret: usually all of it, but nothing if the value is a switch, a small number or a path,
-//! or if it refers to the secret (`$TOKEN`, `env:TOKEN`, `@file`).
+//! Decides which part of the value of a secret name is secret: usually all of it, but nothing if
+//! the value is a switch, a small number or a path, or if it refers to the secret (`$TOKEN`,
+//! `env:TOKEN`, `@file`).
 
 use std::ops::Range;
 
@@ -43,7 +44,8 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
         || REFERENCE_PREFIXES.begins(value)
 }
 
-/// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the secret.
+/// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the
+/// secret.
 fn password_start(value: &[u8]) -> usize {
     const MAX_USER_BYTES: usize = 32;
     let colon = value.iter().position(|byte| *byte == b':').filter(|colon| (1..=MAX_USER_BYTES).contains(colon));
@@ -57,7 +59,8 @@ pub(super) fn may_be_user(text: &[u8]) -> bool {
     !is_mixed(text) && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.@\\-".contains(byte))
 }
 
-/// Whether a value consists only of references to variables and command outputs: `$TOKEN`, `${USER}:$(cat file)`, `%TOKEN%`.
+/// Whether a value consists only of references to variables and command outputs: `$TOKEN`,
+/// `${USER}:$(cat file)`, `%TOKEN%`.
 pub(super) fn is_reference(value: &[u8]) -> bool {
     if let [b'%', name @ .., b'%'] = value {
         return !name.is_empty() && name.iter().all(is_name_byte);
@@ -85,7 +88,8 @@ fn reference_length(text: &[u8]) -> Option<usize> {
         [b'`', rest @ ..] => rest.iter().position(|byte| *byte == b'`').map(|at| at + 2),
         [b'$', b'{', rest @ ..] => {
             let end = rest.iter().position(|byte| *byte == b'}')?;
-            // Other characters may begin a default value, which may be a secret: `${TOKEN:-hunter2}`.
+            // Other characters may begin a default value, which may be a secret:
+            // `${TOKEN:-hunter2}`.
             rest[..end].iter().all(|byte| is_name_byte(byte) || b"[]!@.*#".contains(byte)).then_some(end + 3)
         }
         [b'$', b'@' | b'*', ..] => Some(2),
@@ -132,7 +136,8 @@ fn is_name_byte(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || *byte == b'_'
 }
 
-/// Whether a value is the path of a file. Keys in base64 may also begin with a slash, but they are long and contain mixed characters.
+/// Whether a value is the path of a file. Keys in base64 may also begin with a slash, but they are
+/// long and contain mixed characters.
 fn is_path(value: &[u8]) -> bool {
     let is_relative = ["./", "../", "~/"].iter().any(|start| value.starts_with(start.as_bytes()));
     if is_relative || value.first() == Some(&b'$') && value.contains(&b'/') {
@@ -156,7 +161,8 @@ pub(super) fn is_word_like(value: &[u8]) -> bool {
     value.iter().all(|byte| byte.is_ascii_lowercase() || b"_-".contains(byte))
 }
 
-/// Whether a value looks random, or like a password chosen to be hard to guess: a word with letters and digits.
+/// Whether a value looks random, or like a password chosen to be hard to guess: a word with letters
+/// and digits.
 pub(super) fn looks_random(value: &[u8]) -> bool {
     let may_be_key = value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-!#%^*?@$&~".contains(byte));
     may_be_key && !WORDS_WITH_DIGITS.has(value) && value.split(|byte| b"-_/=+".contains(byte)).any(is_random_piece)
@@ -169,7 +175,8 @@ fn is_random_piece(piece: &[u8]) -> bool {
     piece.len() >= MIN_KEY_LENGTH && has_letter && has_digit && !WORDS_WITH_DIGITS.has(piece)
 }
 
-/// Whether a word without any context is a key, because upper case, lower case and digits alternate more often than in a name.
+/// Whether a word without any context is a key, because upper case, lower case and digits alternate
+/// more often than in a name.
 pub(super) fn is_key_by_entropy(word: &[u8]) -> bool {
     const MIN_DIGITS: usize = 3;
     let class = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase(), byte.is_ascii_lowercase());

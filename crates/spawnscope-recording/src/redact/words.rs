@@ -1,5 +1,6 @@
-//! A word of a command line, which knows the positions of its bytes in the surrounding text, and what was found in a text: ranges to mask, and
-//! the shell variables whose values reach a secret place. A mask does not reveal the length of the secret.
+//! A word of a command line, which knows the positions of its bytes in the surrounding text, and
+//! what was found in a text: ranges to mask, and the shell variables whose values reach a secret
+//! place. A mask does not reveal the length of the secret.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,7 +17,8 @@ const MAX_REFERENCES: usize = 64;
 pub(super) struct Word<'a> {
     /// The bytes that a program would receive.
     pub(super) text: Cow<'a, [u8]>,
-    /// The range in the surrounding text of each byte, which includes its quoting. If empty, the bytes are contiguous from `start` on.
+    /// The range in the surrounding text of each byte, which includes its quoting. If empty, the
+    /// bytes are contiguous from `start` on.
     ranges: Vec<Range<usize>>,
     start: usize,
 }
@@ -54,8 +56,8 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// Returns the word with its escapes decoded, as the program at the other end reads it: `%3D` of a URL, and `\n`, `\"`, `\x3d` and
-    /// `\u003d` of a string. Returns `None` if there are none.
+    /// Returns the word with its escapes decoded, as the program at the other end reads it: `%3D`
+    /// of a URL, and `\n`, `\"`, `\x3d` and `\u003d` of a string. Returns `None` if there are none.
     pub(super) fn decoded(&self) -> Option<Word<'static>> {
         let text = &*self.text;
         if !text.iter().any(|byte| matches!(byte, b'%' | b'\\')) {
@@ -94,7 +96,8 @@ fn decode(text: &[u8], has_escaped_quotes: bool) -> Option<(u8, usize)> {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     ranges: Vec<Range<usize>>,
-    /// The names of the variables that are used where a secret is expected: `x` in `mysql -p"$x"`. `1` is the first positional parameter.
+    /// The names of the variables that are used where a secret is expected: `x` in `mysql -p"$x"`.
+    /// `1` is the first positional parameter.
     pub(super) references: Vec<Vec<u8>>,
 }
 

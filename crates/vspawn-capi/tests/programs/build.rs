@@ -8,7 +8,8 @@ use tempfile::TempDir;
 
 pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Builds libvspawn.so and libvspawn.a as for users, since cargo does not build them for a test. Returns their directory.
+/// Builds libvspawn.so and libvspawn.a as for users, since cargo does not build them for a test.
+/// Returns their directory.
 pub fn libraries() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -73,7 +74,8 @@ impl Program {
         Program { directory }
     }
 
-    /// Returns a command that runs the program, under `runner` (such as valgrind) if that is not empty.
+    /// Returns a command that runs the program, under `runner` (such as valgrind) if that is not
+    /// empty.
     pub fn command(&self, runner: &[&str]) -> Command {
         let program = self.directory.path().join("program");
         let mut command = match runner {

@@ -1,6 +1,7 @@
-//! C programs that test the libraries. Each program in `tests/c` checks itself. It runs with the shared library under AddressSanitizer
-//! with LeakSanitizer. Programs that depend on constructors or forks also run with the static library; valgrind sees the accesses of the
-//! library itself. Also tests where `make install` puts files.
+//! C programs that test the libraries. Each program in `tests/c` checks itself. It runs with the
+//! shared library under AddressSanitizer with LeakSanitizer. Programs that depend on constructors
+//! or forks also run with the static library; valgrind sees the accesses of the library itself.
+//! Also tests where `make install` puts files.
 
 mod build;
 
@@ -54,8 +55,9 @@ fn without_memory_every_call_returns() {
 const VALGRIND: [&str; 4] =
     ["valgrind", "--leak-check=full", "--show-leak-kinds=definite,possible,indirect", "--error-exitcode=99"];
 
-/// valgrind refuses clone3 and replaces clone(VM, VFORK) by a fork, so that the child runs in a copy of the parent's memory. The parent
-/// then does not learn of a failed exec. Therefore, only spawns that succeed run under valgrind.
+/// valgrind refuses clone3 and replaces clone(VM, VFORK) by a fork, so that the child runs in a
+/// copy of the parent's memory. The parent then does not learn of a failed exec. Therefore, only
+/// spawns that succeed run under valgrind.
 #[test]
 fn twenty_popens_leak_no_memory_under_valgrind() {
     let program = Program::build("streams", Link::Shared);

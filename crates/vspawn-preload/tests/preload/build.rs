@@ -1,4 +1,5 @@
-//! Builds the library and the C programs, and runs texts with the program `launch`, with and without the library.
+//! Builds the library and the C programs, and runs texts with the program `launch`, with and
+//! without the library.
 
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};
@@ -161,8 +162,8 @@ impl Directory {
             .collect()
     }
 
-    /// Runs texts with and without the library, and compares the results. If they differ, repeats the texts one by one to find the
-    /// culprit. Returns how often the shell was skipped.
+    /// Runs texts with and without the library, and compares the results. If they differ, repeats
+    /// the texts one by one to find the culprit. Returns how often the shell was skipped.
     pub fn compare(&self, setting: &Setting, texts: &[&[u8]]) -> u64 {
         let page = self.path().join("counters");
         std::fs::write(&page, [0; 4096]).expect("a file");

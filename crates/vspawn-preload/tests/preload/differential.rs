@@ -1,5 +1,6 @@
-//! Random texts: those that are accepted as one simple command have the same meaning in dash and bash. `VSPAWN_PRELOAD_SEED` and
-//! `VSPAWN_PRELOAD_TEXTS` set the seed and the number of texts (scripts/accel-fuzz.sh).
+//! Random texts: those that are accepted as one simple command have the same meaning in dash and
+//! bash. `VSPAWN_PRELOAD_SEED` and `VSPAWN_PRELOAD_TEXTS` set the seed and the number of texts
+//! (scripts/accel-fuzz.sh).
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -67,7 +68,8 @@ fn random_arguments(random: &mut fastrand::Rng) -> String {
     (0..count).map(|_| *random.choice(PIECES).expect("pieces")).collect()
 }
 
-/// Each accepted text calls a shell function that prints its arguments. One shell process runs thousands of texts.
+/// Each accepted text calls a shell function that prints its arguments. One shell process runs
+/// thousands of texts.
 #[test]
 fn accepted_texts_are_split_into_the_words_that_both_shells_see() {
     let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));
@@ -113,8 +115,8 @@ fn output_of(shell: &[&str], script: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// Returns whether a text writes only below its directory, and starts nothing that continues after the text has ended. Excludes the shell's
-/// pid, too, which differs from run to run.
+/// Returns whether a text writes only below its directory, and starts nothing that continues after
+/// the text has ended. Excludes the shell's pid, too, which differs from run to run.
 fn is_harmless(text: &str) -> bool {
     let rest = text.replace("/dev/null ", "").replace("missing/x", "").replace("./pr", "").replace("./plain", "");
     !text.contains("$$")
@@ -122,7 +124,8 @@ fn is_harmless(text: &str) -> bool {
         && (!text.contains('>') || !rest.contains(['/', '$', '`', '~']))
 }
 
-/// Runs whole texts, accepted or not, and compares argv, environment, output and status with and without the library.
+/// Runs whole texts, accepted or not, and compares argv, environment, output and status with and
+/// without the library.
 #[test]
 fn random_texts_have_the_same_result_with_and_without_the_library() {
     let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));

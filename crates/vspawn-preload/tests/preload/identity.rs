@@ -1,4 +1,5 @@
-//! One test for each property in which a program that is run directly could differ from one that a shell runs.
+//! One test for each property in which a program that is run directly could differ from one that a
+//! shell runs.
 
 use std::process::Command;
 
@@ -6,7 +7,8 @@ use crate::build::{Directory, FUNCTIONS, Setting, library};
 
 const SHELLS: [&str; 2] = ["/bin/dash", "/bin/bash"];
 
-/// Checks that the shell is skipped for each of the texts, with both shells, and that the results are the same.
+/// Checks that the shell is skipped for each of the texts, with both shells, and that the results
+/// are the same.
 fn assert_skipped(texts: &[&[u8]]) {
     assert_skipped_with(texts, |setting| setting);
 }
@@ -19,7 +21,8 @@ fn assert_skipped_with(texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
     }
 }
 
-/// Checks that the shell runs each of the texts, with both shells, and that the results are the same.
+/// Checks that the shell runs each of the texts, with both shells, and that the results are the
+/// same.
 fn assert_kept(texts: &[&[u8]]) {
     assert_kept_with(texts, &SHELLS, |setting| setting);
 }
@@ -152,7 +155,8 @@ fn callers_of_popen_and_system_see_a_groups_signal_as_with_the_shell() {
     }
 }
 
-/// Returns how many shells a function skips. `popen` is tested while another stream is open, whose `cat` is a text of its own.
+/// Returns how many shells a function skips. `popen` is tested while another stream is open, whose
+/// `cat` is a text of its own.
 fn expected_skips(function: &str) -> u64 {
     if matches!(function, "popen" | "popen-fclose") { 2 } else { 1 }
 }

@@ -1,5 +1,5 @@
-//! Small programs whose work the library does itself: output, errors, status and all files are compared with those of the programs, for
-//! many lists of arguments, some of which fail.
+//! Small programs whose work the library does itself: output, errors, status and all files are
+//! compared with those of the programs, for many lists of arguments, some of which fail.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -23,7 +23,8 @@ struct Outcome {
 const SETUP: &str = "echo one >a; echo two >'x y'; : >c.txt; echo read-only >w; chmod 444 w
     mkdir -m 755 d e; echo three >d/a; echo four >d/f; ln -s d l; ln -s missing k; ln -s a s\n";
 
-/// Runs a script in a fresh directory, which always has the same name. Returns its outcome, and how many programs were not executed.
+/// Runs a script in a fresh directory, which always has the same name. Returns its outcome, and how
+/// many programs were not executed.
 fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) -> (Outcome, u64) {
     let outer = tempfile::tempdir().expect("a directory");
     let (directory, page) = (outer.path().join("work"), outer.path().join("counters"));
@@ -72,7 +73,8 @@ fn list_files(root: &Path, directory: &Path, files: &mut BTreeMap<String, (u32, 
     }
 }
 
-/// Runs commands with the programs and in place, and compares the outcomes. Returns how many programs were not executed.
+/// Runs commands with the programs and in place, and compares the outcomes. Returns how many
+/// programs were not executed.
 fn compare(commands: &[String], shell: &str, variables: &[(&str, &str)]) -> u64 {
     let mut script = String::new();
     for command in commands {
@@ -93,7 +95,8 @@ fn commands(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// After setpriv, a process has privileges that an exec would take away. A child of Python blocks its parent until it executes a program.
+/// After setpriv, a process has privileges that an exec would take away. A child of Python blocks
+/// its parent until it executes a program.
 #[test]
 fn programs_that_are_not_shells_execute_every_program() {
     let deleting = "mkdir -m 755 p; : >p/f; setpriv --reuid=65534 --regid=65534 --clear-groups rm -f p/f; echo $?";
@@ -241,7 +244,8 @@ fn other_settings_of_the_loader_execute_the_program() {
     assert_eq!(compare(&texts, "bash", &[("SPAWNSCOPE_ACCEL_STRICT", "1")]), 0);
 }
 
-/// What a script can find out about a command does not change, because the shell does not know about the replacement.
+/// What a script can find out about a command does not change, because the shell does not know
+/// about the replacement.
 #[test]
 fn a_script_cannot_detect_the_replacement() {
     let texts = commands(&[

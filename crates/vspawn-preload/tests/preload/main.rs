@@ -1,5 +1,5 @@
-//! Compares `libvspawn_preload.so` with the shells that it skips: everything that a launched program can see, its output and its status
-//! are the same with and without the library.
+//! Compares `libvspawn_preload.so` with the shells that it skips: everything that a launched
+//! program can see, its output and its status are the same with and without the library.
 
 mod build;
 mod differential;

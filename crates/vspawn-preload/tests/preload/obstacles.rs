@@ -1,4 +1,5 @@
-//! The library is left out of the environment of programs that it cannot be loaded into, or that it would break.
+//! The library is left out of the environment of programs that it cannot be loaded into, or that it
+//! would break.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +7,8 @@ use std::process::Command;
 use crate::build::{CRATE, Directory, FUNCTIONS, Setting, library, succeed};
 use crate::obstacle::{Obstacle, is_sanitizer, obstacle};
 
-/// Compiles the program that prints its LD_PRELOAD. Returns whether the compiler is there and can do that, which CI requires.
+/// Compiles the program that prints its LD_PRELOAD. Returns whether the compiler is there and can
+/// do that, which CI requires.
 fn compile(directory: &Directory, compiler: &str, options: &[&str]) -> bool {
     let source = Path::new(CRATE).join("tests/c/loaded.c");
     let mut cc = Command::new("timeout");

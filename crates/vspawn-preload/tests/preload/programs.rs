@@ -1,5 +1,5 @@
-//! Common programs that launch others through a shell have the same output and status with and without the library. A program that is not
-//! installed is skipped.
+//! Common programs that launch others through a shell have the same output and status with and
+//! without the library. A program that is not installed is skipped.
 
 use std::process::{Command, Stdio};
 

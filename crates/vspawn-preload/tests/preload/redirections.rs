@@ -1,5 +1,5 @@
-//! Redirections: those that the library carries out itself have the same result as with dash. All others are left to the shell, and with
-//! bash, all are.
+//! Redirections: those that the library carries out itself have the same result as with dash. All
+//! others are left to the shell, and with bash, all are.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -215,8 +215,9 @@ const PIECES: &[&str] = &[
     "&",
 ];
 
-/// Each accepted text calls a shell function, with redirections, that writes to 1 and 2 and reads from 0. One shell process runs many texts.
-/// The test carries out the redirections that the library's parser returns, and compares the results.
+/// Each accepted text calls a shell function, with redirections, that writes to 1 and 2 and reads
+/// from 0. One shell process runs many texts. The test carries out the redirections that the
+/// library's parser returns, and compares the results.
 #[test]
 fn accepted_redirections_are_those_that_dash_reads() {
     let mut random = fastrand::Rng::with_seed(number_from_environment("VSPAWN_PRELOAD_SEED", 1));
@@ -272,13 +273,15 @@ fn contents(directory: &Path) -> BTreeMap<OsString, Vec<u8>> {
         .collect()
 }
 
-/// Creates a directory in memory, because file systems on disks are slow here: they write an emptied file back at once.
+/// Creates a directory in memory, because file systems on disks are slow here: they write an
+/// emptied file back at once.
 fn memory_directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
 
-/// Does what the shell function does, with the redirections as the parser returned them. Returns `false` without doing anything if a file
-/// to read is missing, since the library then leaves the text to the shell.
+/// Does what the shell function does, with the redirections as the parser returned them. Returns
+/// `false` without doing anything if a file to read is missing, since the library then leaves the
+/// text to the shell.
 fn emulate_function(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
     for redirection in words.redirections() {
         if let Destination::File { name, mode: Mode::Read } = redirection.destination

@@ -1,7 +1,8 @@
-//! Compares mechanisms to start a process. Each round starts one child with each mechanism, so that disturbances of the machine affect
-//! all mechanisms equally. Prints one JSON object, which `benchmarks/spawn.py` reads.
+//! Compares mechanisms to start a process. Each round starts one child with each mechanism, so that
+//! disturbances of the machine affect all mechanisms equally. Prints one JSON object, which
+//! `benchmarks/spawn.py` reads.
 //!
-//! `spawn --child PATH [--rounds N] [--parent-mb N] [--open-files N] [--in-flight N] [--only NAME,NAME]`
+//! `spawn --child PATH [--rounds N] [--parent-mb N] [--open-files N] [--in-flight N] [--only LIST]`
 
 #![expect(clippy::unwrap_used, reason = "a benchmark stops at anything unexpected")]
 
@@ -153,8 +154,8 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
 
-/// Measures how many children per second one thread starts while it keeps `options.in_flight` of them running. Blocks of the
-/// three mechanisms alternate.
+/// Measures how many children per second one thread starts while it keeps `options.in_flight` of
+/// them running. Blocks of the three mechanisms alternate.
 fn measure_in_flight(fixture: &mut Fixture, options: &Options) {
     const BLOCKS: usize = 20;
     let mut rates: [Vec<f64>; 3] = [Vec::new(), Vec::new(), Vec::new()];

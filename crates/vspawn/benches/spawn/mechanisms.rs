@@ -1,4 +1,6 @@
-//! The mechanisms whose figures are in `docs/guide/costs.md`; `spawnscope bench mechanisms` compares more. Each starts the child once and waits for it; `call` is the time inside the starting call.
+//! The mechanisms whose figures are in `docs/guide/costs.md`; `spawnscope bench mechanisms`
+//! compares more. Each starts the child once and waits for it; `call` is the time inside the
+//! starting call.
 
 use std::ffi::{CString, c_char};
 use std::io::Read;
@@ -37,7 +39,8 @@ impl Fixture {
 
 pub type Mechanism = fn(&mut Fixture) -> Duration;
 
-/// All mechanisms, with their names. Each starts one child, waits for its end, and returns the time inside the starting call.
+/// All mechanisms, with their names. Each starts one child, waits for its end, and returns the time
+/// inside the starting call.
 pub const MECHANISMS: &[(&str, Mechanism)] = &[
     ("raw_clone3", raw_clone3),
     ("raw_clone", raw_clone),

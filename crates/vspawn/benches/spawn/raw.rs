@@ -1,5 +1,5 @@
-//! The lower bound: the bare system calls, without what a library needs (blocking signals, reporting
-//! errors, placing descriptors).
+//! The lower bound: the bare system calls, without what a library needs (blocking signals,
+//! reporting errors, placing descriptors).
 
 use std::ffi::{CString, c_char};
 
@@ -37,7 +37,8 @@ impl Raw {
         }
     }
 
-    /// Sets the descriptor that becomes the standard output of later children; with -1, they inherit the parent's.
+    /// Sets the descriptor that becomes the standard output of later children; with -1, they
+    /// inherit the parent's.
     pub fn set_output(&mut self, fd: i32) {
         self.output = fd.into();
     }
@@ -53,15 +54,16 @@ impl Raw {
         unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.stack_top(), 0, 0)) }
     }
 
-    /// Calls clone(CLONE_VM), and does not wait for the child's exec. Returns the child's pid. This `Raw` must not start another
-    /// child before this one has ended.
+    /// Calls clone(CLONE_VM), and does not wait for the child's exec. Returns the child's pid. This
+    /// `Raw` must not start another child before this one has ended.
     pub fn clone_nowait(&self) -> i32 {
         let flags = libc::CLONE_VM | libc::SIGCHLD;
         // SAFETY: as above; no other code uses the stack before the child's end.
         unsafe { self.start(libc::SYS_clone, clone_arguments(flags as usize, self.stack_top(), 0, 0)) }
     }
 
-    /// Calls clone3 with the flags that vspawn uses; the child calls exec. Returns the child's pidfd.
+    /// Calls clone3 with the flags that vspawn uses; the child calls exec. Returns the child's
+    /// pidfd.
     pub fn clone3(&self) -> i32 {
         let mut pidfd = -1i32;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;

@@ -4,7 +4,8 @@ use std::arch::asm;
 
 use super::Entry;
 
-/// The largest page size. Kernels are built for pages of 4, 16 or 64 KiB (arch/arm64/Kconfig, "Page size").
+/// The largest page size. Kernels are built for pages of 4, 16 or 64 KiB (arch/arm64/Kconfig, "Page
+/// size").
 pub(crate) const MAX_PAGE_BYTES: usize = 64 * 1024;
 
 /// Makes a system call.
@@ -28,11 +29,13 @@ pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize 
     result
 }
 
-/// Makes a clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and never returns.
+/// Makes a clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and
+/// never returns.
 ///
 /// # Safety
-/// `number` and `arguments` must be a valid call. It must give the child a stack (or, without CLONE_VM, none) that is aligned to 16
-/// bytes, large enough for `entry`, and not used by any other code until the child has left this memory.
+/// `number` and `arguments` must be a valid call. It must give the child a stack (or, without
+/// CLONE_VM, none) that is aligned to 16 bytes, large enough for `entry`, and not used by any other
+/// code until the child has left this memory.
 #[inline(never)]
 pub(crate) unsafe fn clone_into(
     number: libc::c_long,
@@ -42,8 +45,9 @@ pub(crate) unsafe fn clone_into(
 ) -> isize {
     let result: isize;
     let [a, b, c, d, e] = arguments;
-    // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child, on its own stack,
-    // calls `entry` and never reaches label 2. Its frame pointer and return address are 0, so that a stack walk ends there.
+    // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child, on
+    // its own stack, calls `entry` and never reaches label 2. Its frame pointer and return address
+    // are 0, so that a stack walk ends there.
     unsafe {
         asm!(
             "svc 0",

@@ -1,7 +1,9 @@
-//! Code that depends on the processor architecture, in one file for each: how a system call is made, how a child starts on its own
-//! stack, and the order of clone's arguments. The numbers of system calls are libc's.
+//! Code that depends on the processor architecture, in one file for each: how a system call is
+//! made, how a child starts on its own stack, and the order of clone's arguments. The numbers of
+//! system calls are libc's.
 //!
-//! Every file has the same functions. `call` and `clone_into` return the kernel's result, where -4095..=-1 is an error.
+//! Every file has the same functions. `call` and `clone_into` return the kernel's result, where
+//! -4095..=-1 is an error.
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!("vspawn makes raw system calls and supports only Linux on x86-64 and aarch64");

@@ -15,7 +15,8 @@ pub(crate) const MAX_PAGE_BYTES: usize = 4096;
 pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
     let result: isize;
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: the kernel preserves all registers except rax, rcx and r11; the arguments are the caller's promise.
+    // SAFETY: the kernel preserves all registers except rax, rcx and r11; the arguments are the
+    // caller's promise.
     unsafe {
         asm!(
             "syscall",
@@ -28,11 +29,13 @@ pub(crate) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize 
     result
 }
 
-/// Makes a clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and never returns.
+/// Makes a clone or clone3 call whose child starts in `entry(argument)`, on its own stack, and
+/// never returns.
 ///
 /// # Safety
-/// `number` and `arguments` must be a valid call. It must give the child a stack (or, without CLONE_VM, none) that is aligned to 16
-/// bytes, large enough for `entry`, and not used by any other code until the child has left this memory.
+/// `number` and `arguments` must be a valid call. It must give the child a stack (or, without
+/// CLONE_VM, none) that is aligned to 16 bytes, large enough for `entry`, and not used by any other
+/// code until the child has left this memory.
 #[inline(never)]
 pub(crate) unsafe fn clone_into(
     number: libc::c_long,
@@ -42,8 +45,8 @@ pub(crate) unsafe fn clone_into(
 ) -> isize {
     let result: isize;
     let [a, b, c, d, e] = arguments;
-    // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child, on its own stack,
-    // calls `entry` and never reaches label 2. The rest is the caller's promise.
+    // SAFETY: the parent continues at label 2 with its registers and stack unchanged; the child, on
+    // its own stack, calls `entry` and never reaches label 2. The rest is the caller's promise.
     unsafe {
         asm!(
             "syscall",

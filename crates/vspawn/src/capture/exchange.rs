@@ -1,4 +1,5 @@
-//! Exchanges data with one child: writes its input and reads its output whenever a stream is ready, until all streams have ended.
+//! Exchanges data with one child: writes its input and reads its output whenever a stream is ready,
+//! until all streams have ended.
 
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -30,7 +31,8 @@ pub struct Captured {
     pub stdout: Vec<u8>,
     /// What was read from standard error, up to the limit.
     pub stderr: Vec<u8>,
-    /// Why the child was killed: an error with [`Stage::Timeout`] or [`Stage::Limit`]. `None` if it was not.
+    /// Why the child was killed: an error with [`Stage::Timeout`] or [`Stage::Limit`]. `None` if it
+    /// was not.
     pub cut: Option<Error>,
 }
 
@@ -103,8 +105,8 @@ impl<'a> Exchange<'a> {
         Ok(Captured { status, stdout, stderr, cut: stopped_by })
     }
 
-    /// Writes and reads the streams that are ready, until all of them have ended. Returns an error for the timeout or the limit if
-    /// one of them ended the exchange early.
+    /// Writes and reads the streams that are ready, until all of them have ended. Returns an error
+    /// for the timeout or the limit if one of them ended the exchange early.
     fn exchange(&mut self) -> Result<Option<Error>, Errno> {
         for fd in self.open_fds() {
             set_nonblocking(fd)?;
@@ -148,7 +150,8 @@ impl<'a> Exchange<'a> {
         poll_any(&mut polls, self.remaining_time())
     }
 
-    /// Writes some of the input. It is no error if the child does not read its input (EPIPE): its status reports the result.
+    /// Writes some of the input. It is no error if the child does not read its input (EPIPE): its
+    /// status reports the result.
     fn write_some(&mut self) -> Result<(), Errno> {
         let Some(stdin) = &self.stdin else { return Ok(()) };
         match write(stdin.as_fd(), self.input) {
@@ -168,7 +171,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Waits until the child has ended. Returns an error for the timeout if it is still running at the deadline.
+    /// Waits until the child has ended. Returns an error for the timeout if it is still running at
+    /// the deadline.
     fn wait_until_deadline(&mut self) -> Result<Option<Error>, Error> {
         let Some(remaining) = self.remaining_time() else {
             return Ok(None);
@@ -177,8 +181,9 @@ impl<'a> Exchange<'a> {
         Ok(ended.is_none().then(|| self.timed_out()))
     }
 
-    /// Kills the child and, if it has its own group, the group. Returns an error if this process may not kill the child (which now
-    /// runs as another user). The caller then does not wait for the child, which could take forever.
+    /// Kills the child and, if it has its own group, the group. Returns an error if this process
+    /// may not kill the child (which now runs as another user). The caller then does not wait for
+    /// the child, which could take forever.
     fn stop(&mut self) -> Result<(), Error> {
         if self.child.has_own_group() {
             let _ = self.child.signal_group(libc::SIGKILL);
@@ -220,8 +225,9 @@ fn read(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize, Errno> {
     unsafe { syscall!(SYS_read, fd.as_raw_fd(), buffer.as_mut_ptr(), buffer.len()) }
 }
 
-/// Writes without sending SIGPIPE to the caller. The kernel sends it after a write to a pipe without a reader; it is blocked during
-/// the write and then removed, so the caller's disposition does not matter.
+/// Writes without sending SIGPIPE to the caller. The kernel sends it after a write to a pipe
+/// without a reader; it is blocked during the write and then removed, so the caller's disposition
+/// does not matter.
 fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     let sigpipe_blocked = SigpipeGuard::new();
     // SAFETY: the bytes are borrowed, with their length.

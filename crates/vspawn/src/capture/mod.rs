@@ -1,5 +1,5 @@
-//! Runs a command and captures its output. Input, output and error are transferred at the same time, so that no full pipe can
-//! block the child. A limit on the size and a timeout are optional.
+//! Runs a command and captures its output. Input, output and error are transferred at the same
+//! time, so that no full pipe can block the child. A limit on the size and a timeout are optional.
 
 pub(crate) mod exchange;
 
@@ -48,8 +48,8 @@ impl<'a> Capture<'a> {
         self
     }
 
-    /// Limits standard output and standard error to this number of bytes each. A child that writes more is killed (with its group, if it
-    /// has its own).
+    /// Limits standard output and standard error to this number of bytes each. A child that writes
+    /// more is killed (with its group, if it has its own).
     ///
     /// ```
     /// let error = vspawn::Command::new("yes").capture().limit(100).run().unwrap_err();
@@ -62,13 +62,14 @@ impl<'a> Capture<'a> {
         self
     }
 
-    /// Limits the time until the streams and the child have ended. After this time, the child is killed (with its group, if it has its
-    /// own).
+    /// Limits the time until the streams and the child have ended. After this time, the child is
+    /// killed (with its group, if it has its own).
     ///
     /// ```
     /// use std::time::Duration;
     ///
-    /// let error = vspawn::Command::new("sleep").arg("60").capture().timeout(Duration::from_millis(20)).run().unwrap_err();
+    /// let mut command = vspawn::Command::new("sleep");
+    /// let error = command.arg("60").capture().timeout(Duration::from_millis(20)).run().unwrap_err();
     /// assert_eq!(error.stage(), vspawn::Stage::Timeout);
     /// # Ok::<(), vspawn::Error>(())
     /// ```
@@ -96,7 +97,8 @@ impl<'a> Capture<'a> {
         }
     }
 
-    /// Runs the command. Returns what was read, even if the child was killed because it exceeded the timeout or the limit.
+    /// Runs the command. Returns what was read, even if the child was killed because it exceeded
+    /// the timeout or the limit.
     ///
     /// # Errors
     /// The same as [`Command::output`].
@@ -125,12 +127,13 @@ impl<'a> Capture<'a> {
 }
 
 impl Command {
-    /// Starts the process, reads its standard output and error to their ends, and waits for it. As with std, these are piped and
-    /// its standard input is empty, unless the command says otherwise. For input, limits or a timeout, see
-    /// [`Command::capture`].
+    /// Starts the process, reads its standard output and error to their ends, and waits for it. As
+    /// with std, these are piped and its standard input is empty, unless the command says
+    /// otherwise. For input, limits or a timeout, see [`Command::capture`].
     ///
     /// # Errors
-    /// The same as [`Command::spawn`] and [`Child::wait`], and [`Stage::Communicate`](crate::Stage::Communicate).
+    /// The same as [`Command::spawn`] and [`Child::wait`], and
+    /// [`Stage::Communicate`](crate::Stage::Communicate).
     ///
     /// ```
     /// let output = vspawn::Command::new("sh").args(["-c", "echo out; echo error >&2"]).output()?;
@@ -141,7 +144,8 @@ impl Command {
         self.capture().run()
     }
 
-    /// Prepares to run the command like [`Command::output`], but with input, a limit on the output, or a timeout.
+    /// Prepares to run the command like [`Command::output`], but with input, a limit on the output,
+    /// or a timeout.
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");
@@ -153,7 +157,8 @@ impl Command {
 }
 
 impl Child {
-    /// Closes the child's standard input, reads its piped standard output and error to their ends at the same time, and waits for it.
+    /// Closes the child's standard input, reads its piped standard output and error to their ends
+    /// at the same time, and waits for it.
     ///
     /// # Errors
     /// The same as [`Child::wait`], and [`Stage::Communicate`](crate::Stage::Communicate).

@@ -1,5 +1,5 @@
-//! The child's descriptors: places those that it gets, carries out its file actions, and closes the others. The rules of `child/mod.rs`
-//! apply.
+//! The child's descriptors: places those that it gets, carries out its file actions, and closes the
+//! others. The rules of `child/mod.rs` apply.
 
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -10,10 +10,12 @@ use crate::plan::{Move, NULL_DEVICE, Plan};
 use crate::request::Action;
 use crate::sys::{Errno, syscall};
 
-/// Puts each descriptor at its target. First copies every source whose number is also a target to another number, then copies each
-/// source to its target. This order handles swaps and cycles: no source is overwritten before it has been copied.
+/// Puts each descriptor at its target. First copies every source whose number is also a target to
+/// another number, then copies each source to its target. This order handles swaps and cycles: no
+/// source is overwritten before it has been copied.
 pub(super) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
-    // SAFETY: the moves are in the job's own workspace; the system calls get integers and a constant string.
+    // SAFETY: the moves are in the job's own workspace; the system calls get integers and a
+    // constant string.
     unsafe {
         let moves = std::slice::from_raw_parts_mut(job.moves, job.move_count);
         let above_targets = plan.highest_target.wrapping_add(1);
@@ -42,8 +44,8 @@ pub(super) unsafe fn place_descriptors(job: &Job, plan: &Plan) -> Step {
     Ok(())
 }
 
-/// Copies a descriptor to a number that is not a target: above all targets or, if RLIMIT_NOFILE leaves no number there, in any gap
-/// between them. The exec closes the copies.
+/// Copies a descriptor to a number that is not a target: above all targets or, if RLIMIT_NOFILE
+/// leaves no number there, in any gap between them. The exec closes the copies.
 unsafe fn copy_to_non_target(source: i32, above_targets: i32, moves: &[Move]) -> Result<i32, Errno> {
     // SAFETY: integers.
     unsafe {
@@ -99,7 +101,8 @@ unsafe fn carry_out_one(action: &Action) -> Result<(), Errno> {
             Action::ChangeDirectory(path) => drop(syscall!(SYS_chdir, path.as_ptr())?),
             Action::ChangeDirectoryTo(fd) => drop(syscall!(SYS_fchdir, *fd)?),
             Action::Foreground(fd) => {
-                // In a background group, SIGTTOU would stop the child here, but all signals are blocked.
+                // In a background group, SIGTTOU would stop the child here, but all signals are
+                // blocked.
                 let group = syscall!(SYS_getpgid, 0)? as i32;
                 syscall!(SYS_ioctl, *fd, libc::TIOCSPGRP, &raw const group)?;
             }
@@ -108,8 +111,8 @@ unsafe fn carry_out_one(action: &Action) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Opens a file as descriptor `target`. Closes the target first, as POSIX requires, so that even a full table of descriptors has room
-/// for the file.
+/// Opens a file as descriptor `target`. Closes the target first, as POSIX requires, so that even a
+/// full table of descriptors has room for the file.
 unsafe fn open(target: i32, path: &CString, flags: i32, mode: u32) -> Result<(), Errno> {
     // SAFETY: a string that the plan holds, and integers.
     unsafe {
@@ -123,8 +126,9 @@ unsafe fn open(target: i32, path: &CString, flags: i32, mode: u32) -> Result<(),
     Ok(())
 }
 
-/// Closes the descriptors between those that stay open, and all above them. If the child has unshared its table (`unshare_above`), the
-/// descriptors above that number are left alone: they were opened after that, and are close-on-exec.
+/// Closes the descriptors between those that stay open, and all above them. If the child has
+/// unshared its table (`unshare_above`), the descriptors above that number are left alone: they
+/// were opened after that, and are close-on-exec.
 pub(super) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
     let last = job.unshare_above.map_or(u32::MAX, |above| above as u32);
     let mut next = 0u32;
@@ -144,8 +148,8 @@ pub(super) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
     unsafe { close_range(next, last, job.close_flags) }.map_err(failed_at(Stage::CloseOthers))
 }
 
-/// Closes a range of descriptors by `close_range`. Without it (before Linux 5.9, or under an old seccomp filter), closes those that
-/// `/proc/self/fd` lists.
+/// Closes a range of descriptors by `close_range`. Without it (before Linux 5.9, or under an old
+/// seccomp filter), closes those that `/proc/self/fd` lists.
 unsafe fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno> {
     // SAFETY: integers.
     match unsafe { syscall!(SYS_close_range, first, last, flags) } {
@@ -175,7 +179,8 @@ unsafe fn close_range_by_proc(first: u32, last: u32, close_flags: u32) -> Result
             };
             let mut entry = buffer.as_ptr().cast::<u8>();
             while entry < end {
-                // struct linux_dirent64: inode and offset of 8 bytes each, length of 2, type of 1, then the name.
+                // struct linux_dirent64: inode and offset of 8 bytes each, length of 2, type of 1,
+                // then the name.
                 let length = entry.add(16).cast::<u16>().read_unaligned();
                 if let Some(fd) = parse_number(entry.add(19))
                     && (first..=last).contains(&fd)

@@ -1,4 +1,5 @@
-//! What parent and child exchange, in memory that both share: the parent writes a `Job`, the child a `Report`.
+//! What parent and child exchange, in memory that both share: the parent writes a `Job`, the child
+//! a `Report`.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -12,16 +13,20 @@ use crate::sys::Errno;
 pub(crate) struct Report {
     pub(crate) errno: AtomicI32,
     pub(crate) stage: AtomicU32,
-    /// Which object failed if a stage has several: the index of a move, a file action, a limit, or a candidate for exec.
+    /// Which object failed if a stage has several: the index of a move, a file action, a limit, or
+    /// a candidate for exec.
     pub(crate) index: AtomicU32,
-    /// What a detached child shares with the parent: `SHARES_MEMORY` or `SHARES_MEMORY_ONLY` while it runs in the parent's memory. When
-    /// the child leaves that memory, the kernel sets this to 0.
+    /// What a detached child shares with the parent: `SHARES_MEMORY` or `SHARES_MEMORY_ONLY` while
+    /// it runs in the parent's memory. When the child leaves that memory, the kernel sets this to
+    /// 0.
     pub(crate) sharing_state: AtomicU32,
 }
 
-/// The initial value of `Report::sharing_state`: the child runs in the parent's memory, and may also use the parent's file table.
+/// The initial value of `Report::sharing_state`: the child runs in the parent's memory, and may
+/// also use the parent's file table.
 pub(crate) const SHARES_MEMORY: u32 = 1;
-/// A value of `Report::sharing_state`: the child runs in the parent's memory, but has its own file table.
+/// A value of `Report::sharing_state`: the child runs in the parent's memory, but has its own file
+/// table.
 pub(crate) const SHARES_MEMORY_ONLY: u32 = 2;
 
 /// The instructions for one child.
@@ -32,13 +37,16 @@ pub(crate) struct Job {
     pub(crate) envp: *const *const c_char,
     pub(crate) moves: *mut Move,
     pub(crate) move_count: usize,
-    /// Set if the child starts with the parent's file table. The child first gets its own table, without the descriptors above this number.
+    /// Set if the child starts with the parent's file table. The child first gets its own table,
+    /// without the descriptors above this number.
     pub(crate) unshare_above: Option<i32>,
     /// Whether the parent of a detached child waits until the child has its own file table.
     pub(crate) parent_waits_for_files: bool,
-    /// The flags for close_range: 0 closes other descriptors at once, CLOSE_RANGE_CLOEXEC at the exec.
+    /// The flags for close_range: 0 closes other descriptors at once, CLOSE_RANGE_CLOEXEC at the
+    /// exec.
     pub(crate) close_flags: u32,
-    /// Whether the child has to reset the parent's handlers itself, because clone3 was not available.
+    /// Whether the child has to reset the parent's handlers itself, because clone3 was not
+    /// available.
     pub(crate) clear_handlers: bool,
     /// The parent's pid if there is a `parent_death_signal`, otherwise 0.
     pub(crate) parent_pid: u32,

@@ -1,13 +1,14 @@
 //! The code that runs in the child between clone and exec.
 //!
-//! The child shares the parent's memory, and may run at the same time. The rules for all code in this folder, except for
-//! the parent's function in `job.rs`:
-//! 1. Raw system calls only (`syscall!`): a libc function may write errno, take a lock, or be a cancellation point, and
-//!    `set*id` (in musl also `setrlimit`) signals the parent's threads.
-//! 2. No allocation, no lock, no thread-local variable, no panic: no indexing, no arithmetic that can overflow, no formatting.
+//! The child shares the parent's memory, and may run at the same time. The rules for all code in
+//! this folder, except for the parent's function in `job.rs`:
+//! 1. Raw system calls only (`syscall!`): a libc function may write errno, take a lock, or be a
+//!    cancellation point, and `set*id` (in musl also `setrlimit`) signals the parent's threads.
+//! 2. No allocation, no lock, no thread-local variable, no panic: no indexing, no arithmetic that
+//!    can overflow, no formatting.
 //! 3. No memory of the parent is written except the `Report` and the `Job`'s own moves.
-//! 4. None of the parent's signal handlers may run here: all signals are blocked until the last step, or CLONE_CLEAR_SIGHAND has
-//!    removed the handlers.
+//! 4. None of the parent's signal handlers may run here: all signals are blocked until the last
+//!    step, or CLONE_CLEAR_SIGHAND has removed the handlers.
 
 mod descriptors;
 pub(crate) mod job;
@@ -25,7 +26,8 @@ use crate::sys::{Errno, SIGNAL_COUNT, SIGNAL_SET_BYTES, SignalAction, SignalSet,
 /// Runs in the child until its exec or, if a step fails, until it exits.
 ///
 /// # Safety
-/// `job` is a `Job` whose plan, report and moves stay in place until the child has left this memory.
+/// `job` is a `Job` whose plan, report and moves stay in place until the child has left this
+/// memory.
 pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
     // SAFETY: the caller's promise; the plan keeps all arguments of the system calls alive.
     unsafe {
@@ -105,7 +107,8 @@ unsafe fn carry_out_steps(job: &Job, plan: &Plan) -> Step {
         set_dispositions(job, plan)?;
         place_descriptors(job, plan)?;
         carry_out(&plan.attributes.actions)?;
-        // Must precede the limits and the new root: without close_range, it needs a descriptor and /proc.
+        // Must precede the limits and the new root: without close_range, it needs a descriptor and
+        // /proc.
         if plan.attributes.close_others {
             close_others(job, plan)?;
         }
@@ -154,7 +157,8 @@ unsafe fn join_groups(plan: &Plan) -> Step {
     Ok(())
 }
 
-/// Sets the dispositions of signals. The child has its own table of them, so the parent's are not affected.
+/// Sets the dispositions of signals. The child has its own table of them, so the parent's are not
+/// affected.
 unsafe fn set_dispositions(job: &Job, plan: &Plan) -> Step {
     if job.clear_handlers {
         for signal in 1..=SIGNAL_COUNT {
@@ -181,7 +185,8 @@ unsafe fn set_handler(signal: i32, handler: usize) -> Result<(), Errno> {
     unsafe { syscall!(SYS_rt_sigaction, signal, &raw const action, 0, SIGNAL_SET_BYTES) }.map(drop)
 }
 
-/// Resets a signal to its default effect if it has a handler. An ignored signal stays ignored, as with CLONE_CLEAR_SIGHAND.
+/// Resets a signal to its default effect if it has a handler. An ignored signal stays ignored, as
+/// with CLONE_CLEAR_SIGHAND.
 unsafe fn clear_handler(signal: i32) {
     let mut action = SignalAction::default();
     // SAFETY: `action` is the kernel's struct. SIGKILL and SIGSTOP cannot be handled.
@@ -256,7 +261,8 @@ unsafe fn become_user(identity: &Identity) -> Step {
     Ok(())
 }
 
-/// Requests a signal at the parent's death. If the parent has already died, sends the signal at once.
+/// Requests a signal at the parent's death. If the parent has already died, sends the signal at
+/// once.
 unsafe fn request_parent_death_signal(job: &Job, signal: i32) -> Step {
     // SAFETY: integers.
     unsafe {
@@ -272,7 +278,8 @@ unsafe fn request_parent_death_signal(job: &Job, signal: i32) -> Step {
     Ok(())
 }
 
-/// Tries each candidate as execvp does: skips directories that lack the program or may not be searched.
+/// Tries each candidate as execvp does: skips directories that lack the program or may not be
+/// searched.
 unsafe fn exec(job: &Job, plan: &Plan) -> Failure {
     let mut failure = Failure { stage: Stage::Exec, index: 0, errno: libc::ENOENT };
     for (index, candidate) in plan.candidates.pointers().iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Creates the child by clone3 or, if clone3 is missing, by clone. The child gets a copy of the parent's memory (a fork) only if that was requested.
+//! Creates the child by clone3 or, if clone3 is missing, by clone. The child gets a copy of the
+//! parent's memory (a fork) only if that was requested.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +27,9 @@ pub(crate) enum Start {
 /// Whether clone3 is missing (an old kernel, or a seccomp filter). It is then not tried again.
 static IS_CLONE3_MISSING: AtomicBool = AtomicBool::new(false);
 
-/// Creates the child, without a pidfd if no descriptor number is free. An emulator that refuses pidfds (qemu-user) is accepted only
-/// for a fork: if it were asked for shared memory without a pidfd, it would silently make a copy.
+/// Creates the child, without a pidfd if no descriptor number is free. An emulator that refuses
+/// pidfds (qemu-user) is accepted only for a fork: if it were asked for shared memory without a
+/// pidfd, it would silently make a copy.
 pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<Handle, Errno> {
     // SAFETY: the caller's promise.
     unsafe {
@@ -45,10 +47,12 @@ pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, s
     }
 }
 
-/// Forks by libc's function, for a child that runs the caller's code. It puts the allocator's locks into order, and runs the handlers of
-/// `pthread_atfork`. The child moves itself to its cgroup, because only clone3 can create it there.
+/// Forks by libc's function, for a child that runs the caller's code. It puts the allocator's locks
+/// into order, and runs the handlers of `pthread_atfork`. The child moves itself to its cgroup,
+/// because only clone3 can create it there.
 unsafe fn fork_with_handlers(job: *mut Job) -> Result<Handle, Errno> {
-    // SAFETY: all signals are blocked, so the child can clear the handlers before any of them runs; the job is a copy of its own.
+    // SAFETY: all signals are blocked, so the child can clear the handlers before any of them runs;
+    // the job is a copy of its own.
     unsafe {
         (*job).clear_handlers = true;
         (*job).unshare_above = None;
@@ -60,8 +64,9 @@ unsafe fn fork_with_handlers(job: *mut Job) -> Result<Handle, Errno> {
     }
 }
 
-/// Creates a child by a function that gives no pidfd and ignores CLONE_VFORK: libc's fork, or the clone of an emulator. The parent waits until
-/// the child has closed a pipe, which happens when it calls exec or ends.
+/// Creates a child by a function that gives no pidfd and ignores CLONE_VFORK: libc's fork, or the
+/// clone of an emulator. The parent waits until the child has closed a pipe, which happens when it
+/// calls exec or ends.
 unsafe fn wait_by_pipe(
     plan: &Plan,
     job: *mut Job,
@@ -69,7 +74,8 @@ unsafe fn wait_by_pipe(
 ) -> Result<Handle, Errno> {
     let pipe = Pipe::new().map_err(|error| error.raw_os_error())?;
     let above = plan.highest_target.saturating_add(1);
-    // SAFETY: a job that is ours until the child is created; the new descriptor has no other owner; a byte of our own.
+    // SAFETY: a job that is ours until the child is created; the new descriptor has no other owner;
+    // a byte of our own.
     unsafe {
         let writer = syscall!(SYS_fcntl, pipe.writer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, above)?;
         let writers = (OwnedFd::from_raw_fd(writer as i32), pipe.writer);
@@ -123,7 +129,8 @@ unsafe fn create_with(
         match clone3(plan, args, job) {
             // EINVAL: Linux 5.3 and 5.4 have clone3 but not CLONE_CLEAR_SIGHAND.
             Err(errno @ (libc::ENOSYS | libc::EPERM | libc::EINVAL)) if plan.attributes.cgroup.is_none() => {
-                // With a pidfd even if none is wanted: an emulator that would make a copy refuses it.
+                // With a pidfd even if none is wanted: an emulator that would make a copy refuses
+                // it.
                 let result = clone(args, flags | flag_of_pidfd(may_have_pidfd), job);
                 if errno == libc::ENOSYS || (errno == libc::EINVAL && result.is_ok()) {
                     IS_CLONE3_MISSING.store(true, Ordering::Relaxed);
@@ -135,8 +142,8 @@ unsafe fn create_with(
     };
     Ok(Handle {
         pid: pid as u32,
-        // `pidfd` is still -1 if CLONE_PIDFD was not set, or if clone ignored it (before Linux 5.2).
-        // SAFETY: the kernel has stored a new descriptor, which has no other owner.
+        // `pidfd` is still -1 if CLONE_PIDFD was not set, or if clone ignored it (before Linux
+        // 5.2). SAFETY: the kernel has stored a new descriptor, which has no other owner.
         pidfd: (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) }),
     })
 }
@@ -155,10 +162,12 @@ unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usiz
     unsafe { clone_into(libc::SYS_clone3, [(&raw const args) as usize, bytes, 0, 0, 0], child::main, job.cast()) }
 }
 
-/// Calls clone, which has no CLONE_CLEAR_SIGHAND: the child clears the handlers itself, and no signal may reach it before that.
+/// Calls clone, which has no CLONE_CLEAR_SIGHAND: the child clears the handlers itself, and no
+/// signal may reach it before that.
 unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Errno> {
     let _blocked = SignalGuard::new().map_err(|error| error.raw_os_error())?;
-    // SAFETY: the caller's promise; the address for the pidfd is passed where clone expects it (`parent_tid`).
+    // SAFETY: the caller's promise; the address for the pidfd is passed where clone expects it
+    // (`parent_tid`).
     unsafe {
         (*job).clear_handlers = true;
         let flags = flags | args.exit_signal;
@@ -172,7 +181,8 @@ unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Err
     }
 }
 
-/// Returns the error of a failed clone. It names the request that the kernel refused, since nothing silently falls back to a fork.
+/// Returns the error of a failed clone. It names the request that the kernel refused, since nothing
+/// silently falls back to a fork.
 pub(crate) fn clone_error(plan: &Plan, errno: Errno) -> Error {
     let action = match errno {
         _ if plan.attributes.forks() => "fork".to_owned(),

@@ -1,8 +1,10 @@
-//! Restores the process's dumpable flag after children have changed their user. A `set*id` in a child that shares memory also clears
-//! the flag for the parent. If it stayed cleared, the parent could not be debugged, and its `/proc` files would belong to root.
+//! Restores the process's dumpable flag after children have changed their user. A `set*id` in a
+//! child that shares memory also clears the flag for the parent. If it stayed cleared, the parent
+//! could not be debugged, and its `/proc` files would belong to root.
 //!
-//! Among spawns that overlap, the first saves the flag and the last restores it, so that no spawn waits for the exec of another. The flag
-//! is not restored earlier: while it is off, processes of a child's new user cannot trace the child, whose memory is the parent's.
+//! Among spawns that overlap, the first saves the flag and the last restores it, so that no spawn
+//! waits for the exec of another. The flag is not restored earlier: while it is off, processes of a
+//! child's new user cannot trace the child, whose memory is the parent's.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
@@ -17,7 +19,8 @@ static SAVED_FLAG: AtomicUsize = AtomicUsize::new(UNKNOWN_FLAG);
 static FLAG_FOR_FORKS: AtomicUsize = AtomicUsize::new(UNKNOWN_FLAG);
 const UNKNOWN_FLAG: usize = usize::MAX;
 
-/// Counts one spawn that changes the user. When the last one is dropped, the flag is restored. All signals must be blocked.
+/// Counts one spawn that changes the user. When the last one is dropped, the flag is restored. All
+/// signals must be blocked.
 #[derive(Debug)]
 pub(crate) struct DumpableGuard;
 
@@ -35,8 +38,8 @@ impl DumpableGuard {
 impl Drop for DumpableGuard {
     fn drop(&mut self) {
         let _section = Section::enter();
-        // In a process that was forked without libc's fork handlers, the count includes spawns of the parent's other threads, which never
-        // end there.
+        // In a process that was forked without libc's fork handlers, the count includes spawns of
+        // the parent's other threads, which never end there.
         if IN_FLIGHT.load(Ordering::Relaxed) == 1 {
             set_dumpable(SAVED_FLAG.load(Ordering::Relaxed));
         }
@@ -49,7 +52,8 @@ fn dumpable() -> usize {
     unsafe { syscall!(SYS_prctl, libc::PR_GET_DUMPABLE, 0, 0, 0, 0) }.unwrap_or(1)
 }
 
-/// Sets the flag. The value 2 (readable by root only) cannot be set. If the flag was 2 before, the child's change of user leaves it at 2.
+/// Sets the flag. The value 2 (readable by root only) cannot be set. If the flag was 2 before, the
+/// child's change of user leaves it at 2.
 fn set_dumpable(value: usize) {
     if value < 2 {
         // SAFETY: sets a flag.
@@ -57,11 +61,13 @@ fn set_dumpable(value: usize) {
     }
 }
 
-/// Makes `fork` restore the flag in the new process, since another thread may fork while the flag is off. Allocates once.
+/// Makes `fork` restore the flag in the new process, since another thread may fork while the flag
+/// is off. Allocates once.
 pub(crate) fn watch_forks() {
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if !WATCHED.swap(true, Ordering::Relaxed) {
-        // SAFETY: both functions make system calls and touch atomics only. Without memory, forked children keep the copied flag.
+        // SAFETY: both functions make system calls and touch atomics only. Without memory, forked
+        // children keep the copied flag.
         let _ = unsafe { libc::pthread_atfork(Some(before_fork), None, Some(reset_in_forked_child)) };
     }
 }
@@ -77,7 +83,8 @@ unsafe extern "C" fn before_fork() {
     FLAG_FOR_FORKS.store(value, Ordering::Relaxed);
 }
 
-/// Resets the state in a forked process, in which the spawns of the parent's other threads do not exist.
+/// Resets the state in a forked process, in which the spawns of the parent's other threads do not
+/// exist.
 unsafe extern "C" fn reset_in_forked_child() {
     SECTION.store(0, Ordering::Relaxed);
     IN_FLIGHT.store(0, Ordering::Relaxed);
@@ -87,9 +94,9 @@ unsafe extern "C" fn reset_in_forked_child() {
     }
 }
 
-/// The id of the thread that is in the critical section, which reads or writes `IN_FLIGHT` and the flags; 0 if there is none. A futex with priority
-/// inheritance: a preempted thread of low priority continues to run while one of high priority waits for it. The section lasts two
-/// system calls.
+/// The id of the thread that is in the critical section, which reads or writes `IN_FLIGHT` and the
+/// flags; 0 if there is none. A futex with priority inheritance: a preempted thread of low priority
+/// continues to run while one of high priority waits for it. The section lasts two system calls.
 static SECTION: AtomicU32 = AtomicU32::new(0);
 
 struct Section {
@@ -119,8 +126,9 @@ impl Section {
     }
 }
 
-/// Whether the thread that holds the section does not exist in this process. If so, this process was forked, without libc's fork
-/// handlers, while another thread of the parent was in the section. A holder with this thread's own id is such a thread, too.
+/// Whether the thread that holds the section does not exist in this process. If so, this process
+/// was forked, without libc's fork handlers, while another thread of the parent was in the section.
+/// A holder with this thread's own id is such a thread, too.
 fn is_holder_gone(holder: u32, this_thread: u32) -> bool {
     // SAFETY: integers; signal 0 only checks.
     let exists = unsafe { syscall!(SYS_tgkill, std::process::id(), holder, 0) };
@@ -141,7 +149,8 @@ fn sleep() {
 
 impl Drop for Section {
     fn drop(&mut self) {
-        // If threads wait, FUTEX_WAITERS is set in the word, and the kernel passes the section to one of them.
+        // If threads wait, FUTEX_WAITERS is set in the word, and the kernel passes the section to
+        // one of them.
         if SECTION.compare_exchange(self.thread, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             let operation = libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG;
             // SAFETY: the word is static.

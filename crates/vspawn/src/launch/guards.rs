@@ -1,9 +1,11 @@
-//! Changes that a spawn makes to the calling thread or process, each undone when its guard is dropped.
+//! Changes that a spawn makes to the calling thread or process, each undone when its guard is
+//! dropped.
 
 use crate::error::{Error, Stage};
 use crate::sys::{SIGNAL_SET_BYTES, SignalSet, syscall};
 
-/// Blocks all signals of this thread, including those that libc reserves (for cancellation and set*id).
+/// Blocks all signals of this thread, including those that libc reserves (for cancellation and
+/// set*id).
 #[derive(Debug)]
 pub(crate) struct SignalGuard {
     previous_mask: SignalSet,
@@ -12,7 +14,8 @@ pub(crate) struct SignalGuard {
 impl SignalGuard {
     pub(crate) fn new() -> Result<SignalGuard, Error> {
         let (all, mut previous_mask): (SignalSet, SignalSet) = (!0, 0);
-        // SAFETY: both sets are locals. The raw call is needed: libc's leaves its own signals unblocked.
+        // SAFETY: both sets are locals. The raw call is needed: libc's leaves its own signals
+        // unblocked.
         unsafe {
             syscall!(SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const all, &raw mut previous_mask, SIGNAL_SET_BYTES)
         }
@@ -37,8 +40,8 @@ unsafe extern "C-unwind" {
 /// The value is the same in glibc and musl.
 const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
 
-/// Disables cancellation of this thread. A cancellation within a spawn would leave behind open pipes, a wrong count in `dumpable.rs`,
-/// or a child without a handle.
+/// Disables cancellation of this thread. A cancellation within a spawn would leave behind open
+/// pipes, a wrong count in `dumpable.rs`, or a child without a handle.
 #[derive(Debug)]
 pub(crate) struct CancellationGuard {
     previous_state: libc::c_int,

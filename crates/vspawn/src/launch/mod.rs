@@ -1,4 +1,5 @@
-//! The parent's part of a spawn: makes pipes, writes the job for the child, and reads the child's report.
+//! The parent's part of a spawn: makes pipes, writes the job for the child, and reads the child's
+//! report.
 
 mod create;
 pub(crate) mod dumpable;
@@ -21,7 +22,8 @@ use crate::stdio::{Pipe, Source};
 use crate::sys::syscall;
 use crate::workspace::{ChildMemory, Workspace};
 
-/// The number of descriptors up to which a table is cheap to copy (a few microseconds). Sharing the table helps only above it.
+/// The number of descriptors up to which a table is cheap to copy (a few microseconds). Sharing the
+/// table helps only above it.
 const SMALL_TABLE_DESCRIPTORS: i32 = 1024;
 
 /// Whether close_range with CLOSE_RANGE_UNSHARE is missing. It is then not tried again.
@@ -34,7 +36,8 @@ type Pipes = [Option<Pipe>; 3];
 pub(crate) fn launch(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     let cancellation_disabled = CancellationGuard::new();
     let child = launch_uncancelled(plan, start);
-    // Dropped while `child` is a local: a pending cancellation acts here and unwinds, and must then drop the child's handle.
+    // Dropped while `child` is a local: a pending cancellation acts here and unwinds, and must then
+    // drop the child's handle.
     drop(cancellation_disabled);
     child
 }
@@ -55,7 +58,8 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     .map(|parts| Child::new(parts, pipes))
 }
 
-/// Replaces this process by the program: takes the steps that a child would take. Returns only if one of them fails.
+/// Replaces this process by the program: takes the steps that a child would take. Returns only if
+/// one of them fails.
 pub(crate) fn replace(plan: &Plan) -> Error {
     if plan.attributes.cgroup.is_some()
         || plan.placements.iter().any(|placement| matches!(placement.source, Source::Piped))
@@ -81,7 +85,8 @@ fn take_steps(plan: &Plan) -> Result<Error, Error> {
     }
 }
 
-/// Checks that every source that is given by its number is open. Otherwise, the next pipe or the pidfd could get that number.
+/// Checks that every source that is given by its number is open. Otherwise, the next pipe or the
+/// pidfd could get that number.
 fn check_numbered_sources(plan: &Plan) -> Result<(), Error> {
     for placement in &plan.placements {
         if let Source::Number(number) = placement.source {
@@ -105,7 +110,8 @@ fn make_pipes(plan: &Plan) -> Result<Pipes, Error> {
     Ok(pipes)
 }
 
-/// Returns the child's end of the pipe for `target`, or -1 without a pipe. The child reads standard input and writes the other streams.
+/// Returns the child's end of the pipe for `target`, or -1 without a pipe. The child reads standard
+/// input and writes the other streams.
 fn pipe_end(pipes: &Pipes, target: i32) -> i32 {
     let pipe = pipes.get(target as usize).and_then(Option::as_ref);
     pipe.map_or(-1, |pipe| match target {
@@ -120,16 +126,18 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
     // SAFETY: only we use the workspace until the child is created.
     let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
     let created = {
-        // Signals are blocked first, so that no handler of this thread runs within the critical section in `dumpable.rs`. A
-        // detached child needs them blocked only if it ignores or blocks signals, or has file actions (one may cause SIGTTOU).
-        // Otherwise, CLONE_CLEAR_SIGHAND alone prevents our handlers from running in it, and the two system calls would take a tenth
-        // of the time of a detached start.
+        // Signals are blocked first, so that no handler of this thread runs within the critical
+        // section in `dumpable.rs`. A detached child needs them blocked only if it ignores or
+        // blocks signals, or has file actions (one may cause SIGTTOU). Otherwise,
+        // CLONE_CLEAR_SIGHAND alone prevents our handlers from running in it, and the two system
+        // calls would take a tenth of the time of a detached start.
         let must_block = start == Start::Waited
             || plan.attributes.ignored_signals | plan.attributes.signal_mask != 0
             || !plan.attributes.actions.is_empty();
         let _blocked = must_block.then(SignalGuard::new).transpose()?;
         let _dumpable = plan.attributes.identity.is_some().then(DumpableGuard::new);
-        // SAFETY: the job is complete; plan and workspace stay valid until the child has left this memory.
+        // SAFETY: the job is complete; plan and workspace stay valid until the child has left this
+        // memory.
         unsafe { create(plan, job, &workspace, start) }
     };
     let handle = created.map_err(|errno| clone_error(plan, errno))?;
@@ -153,8 +161,9 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
     }
 }
 
-/// Returns the parts of a child that runs at the same time as the parent. If the child starts with our file table, waits until it has its
-/// own, because the caller may close or open descriptors as soon as it continues.
+/// Returns the parts of a child that runs at the same time as the parent. If the child starts with
+/// our file table, waits until it has its own, because the caller may close or open descriptors as
+/// soon as it continues.
 fn finish_detached(parts: ChildParts, child_memory: ChildMemory) -> Result<ChildParts, Error> {
     let job = child_memory.job();
     if job.parent_waits_for_files {
@@ -171,8 +180,8 @@ fn finish_detached(parts: ChildParts, child_memory: ChildMemory) -> Result<Child
     Ok(ChildParts { child_memory: Some(child_memory), ..parts })
 }
 
-/// The memory that the child writes its report to: a part of the workspace or, for a forked child, which has only a copy of the
-/// workspace, a shared mapping.
+/// The memory that the child writes its report to: a part of the workspace or, for a forked child,
+/// which has only a copy of the workspace, a shared mapping.
 #[derive(Debug)]
 enum ReportMemory {
     InWorkspace(*mut Report),
@@ -230,7 +239,8 @@ unsafe fn write_job(
             // An action may name any of the parent's descriptors.
             && plan.attributes.actions.is_empty()
             && needed < SMALL_TABLE_DESCRIPTORS
-            // The parent of a detached child waits until the child has its own table, which must be worth it.
+            // The parent of a detached child waits until the child has its own table, which must be
+            // worth it.
             && (start == Start::Waited || (!plan.attributes.forks() && has_large_table()));
         workspace.job().write(Job {
             plan,
@@ -250,8 +260,9 @@ unsafe fn write_job(
 
 /// Returns whether the table of descriptors is expensive to copy, judged by the lowest free number.
 fn has_large_table() -> bool {
-    // A descriptor of its own: closing a copy of one of the caller's would release the caller's POSIX record locks on that file.
-    // SAFETY: integers; the descriptor is closed at once. If it cannot be created, the table counts as small.
+    // A descriptor of its own: closing a copy of one of the caller's would release the caller's
+    // POSIX record locks on that file. SAFETY: integers; the descriptor is closed at once. If it
+    // cannot be created, the table counts as small.
     unsafe {
         syscall!(SYS_eventfd2, 0, libc::EFD_CLOEXEC).is_ok_and(|lowest| {
             let _ = syscall!(SYS_close, lowest);

@@ -1,5 +1,6 @@
-//! The child's environment variables. They are copied if the command is prepared or changes variables, or if the process has several
-//! threads, since another thread might change them. Otherwise, the kernel reads C's `environ` itself at exec.
+//! The child's environment variables. They are copied if the command is prepared or changes
+//! variables, or if the process has several threads, since another thread might change them.
+//! Otherwise, the kernel reads C's `environ` itself at exec.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -16,8 +17,8 @@ use crate::error::Error;
 pub(crate) enum Inheritance {
     /// Copied now, under the lock of Rust's standard library.
     Copied,
-    /// Read from `environ` by the kernel if the command changes no variable and no other thread can. Only for a child that calls exec before
-    /// the caller continues.
+    /// Read from `environ` by the kernel if the command changes no variable and no other thread
+    /// can. Only for a child that calls exec before the caller continues.
     InPlace,
 }
 
@@ -58,11 +59,13 @@ struct EmptyArray([*const c_char; 1]);
 unsafe impl Sync for EmptyArray {}
 static EMPTY_ARRAY: EmptyArray = EmptyArray([ptr::null()]);
 
-/// Whether libc knows that the process has one thread: `__libc_single_threaded` of glibc 2.32 and later. `false` with other C libraries.
+/// Whether libc knows that the process has one thread: `__libc_single_threaded` of glibc 2.32 and
+/// later. `false` with other C libraries.
 fn is_single_threaded() -> bool {
     static FLAG: OnceLock<Option<&'static AtomicI8>> = OnceLock::new();
     let flag = FLAG.get_or_init(|| {
-        // SAFETY: a libc variable, a `char`, which exists for the life of the process; NULL if there is none.
+        // SAFETY: a libc variable, a `char`, which exists for the life of the process; NULL if
+        // there is none.
         unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr()).cast::<AtomicI8>().as_ref() }
     });
     flag.is_some_and(|flag| flag.load(Ordering::Relaxed) != 0)

@@ -1,4 +1,5 @@
-//! A prepared command: every string, array and decision that a child needs, so that spawning it allocates nothing.
+//! A prepared command: every string, array and decision that a child needs, so that spawning it
+//! allocates nothing.
 
 pub(crate) mod environment;
 mod prepare;
@@ -27,7 +28,8 @@ pub(crate) struct Move {
     /// The parent's descriptor, or `NULL_DEVICE`.
     pub(crate) source: i32,
     pub(crate) target: i32,
-    /// Whether the source's number is another move's target, so that the source must be copied away first.
+    /// Whether the source's number is another move's target, so that the source must be copied away
+    /// first.
     pub(crate) is_source_a_target: bool,
 }
 
@@ -54,7 +56,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Writes the moves for the descriptors of one spawn. They differ between spawns, because pipes get new numbers each time.
+    /// Writes the moves for the descriptors of one spawn. They differ between spawns, because pipes
+    /// get new numbers each time.
     ///
     /// # Safety
     /// `moves` must have room for one move per placement, and no other code may use it.
@@ -74,7 +77,8 @@ impl Plan {
         }
     }
 
-    /// Returns the parent's descriptor that becomes the child's standard output: by default, the parent's own standard output.
+    /// Returns the parent's descriptor that becomes the child's standard output: by default, the
+    /// parent's own standard output.
     fn stdout_source(&self, pipe_end: &impl Fn(i32) -> i32) -> i32 {
         let stdout = self.placements.iter().find(|placement| placement.target == 1);
         stdout.map_or(1, |stdout| source_number(&stdout.source, 1, pipe_end))
@@ -179,7 +183,8 @@ fn source_number(source: &Source, target: i32, pipe_end: &impl Fn(i32) -> i32) -
         Source::Fd(fd) => fd.as_raw_fd(),
         Source::Number(fd) => *fd,
         Source::Piped => pipe_end(target),
-        // Reached only if the child's standard output has `Source::Stdout` itself. It is then the parent's.
+        // Reached only if the child's standard output has `Source::Stdout` itself. It is then the
+        // parent's.
         Source::Stdout => 1,
         Source::Null | Source::Inherit => NULL_DEVICE,
     }

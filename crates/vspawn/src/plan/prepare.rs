@@ -1,4 +1,5 @@
-//! Turns a command into a plan: checks it, builds the strings for the kernel, and searches PATH. All allocation happens here.
+//! Turns a command into a plan: checks it, builds the strings for the kernel, and searches PATH.
+//! All allocation happens here.
 
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +26,8 @@ impl Plan {
             argv: arguments(command)?,
             envp: Environment::new(command, inheritance)?,
             cwd: match c_path(command.cwd.as_deref(), "the working directory")? {
-                // As in std. Otherwise, the child would keep a working directory outside of its root.
+                // As in std. Otherwise, the child would keep a working directory outside of its
+                // root.
                 None if command.chroot.is_some() => Some(c"/".to_owned()),
                 cwd => cwd,
             },
@@ -89,8 +91,9 @@ fn arguments(command: &Command) -> Result<StringArray, Error> {
     Ok(strings.finish())
 }
 
-/// Returns the candidates for execve, in order: the program itself if it has a slash, otherwise the program in each directory of the
-/// child's PATH. An empty directory is the current one, as in execvp.
+/// Returns the candidates for execve, in order: the program itself if it has a slash, otherwise the
+/// program in each directory of the child's PATH. An empty directory is the current one, as in
+/// execvp.
 fn candidates(command: &Command) -> Result<StringArray, Error> {
     let program = &command.program;
     if program.as_bytes().contains(&b'/') {
@@ -109,7 +112,8 @@ fn candidates(command: &Command) -> Result<StringArray, Error> {
     for directory in directories {
         if directory.is_empty() {
             push_path(&mut candidates, &[program])?;
-        // As in glibc, a directory longer than any path is skipped. Its ENAMETOOLONG would end the search.
+        // As in glibc, a directory longer than any path is skipped. Its ENAMETOOLONG would end the
+        // search.
         } else if directory.len() + program.len() + 1 < libc::PATH_MAX as usize {
             push_path(&mut candidates, &[OsStr::from_bytes(directory), OsStr::new("/"), program])?;
         }
@@ -129,7 +133,8 @@ fn placements(command: &Command) -> Vec<Placement> {
     given.map(|(target, source)| Placement { source: source.clone(), target: *target }).collect()
 }
 
-/// Returns the descriptors that `close_others` leaves open: the standard streams and the files that the command gives the child.
+/// Returns the descriptors that `close_others` leaves open: the standard streams and the files that
+/// the command gives the child.
 fn kept_descriptors(command: &Command) -> Vec<i32> {
     let mut kept: Vec<i32> = command.fds.keys().copied().chain(0..3).collect();
     kept.sort_unstable();

@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::error::{Error, Stage};
 
-/// Strings in the form that execve takes: an array of pointers, ended by NULL. The bytes of all strings are in one block.
+/// Strings in the form that execve takes: an array of pointers, ended by NULL. The bytes of all
+/// strings are in one block.
 pub(crate) struct StringArray {
     _bytes: Vec<u8>,
     pointers: Vec<*const c_char>,

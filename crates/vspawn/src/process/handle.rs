@@ -1,6 +1,7 @@
-//! Identifies a child by its pidfd, so that no other process is ever waited for or signalled. Without a pidfd (a full table of
-//! descriptors, qemu-user, an old seccomp filter), the child is identified by its pid, which is equally reliable until the child has
-//! been waited for, unless other code waits for it.
+//! Identifies a child by its pidfd, so that no other process is ever waited for or signalled.
+//! Without a pidfd (a full table of descriptors, qemu-user, an old seccomp filter), the child is
+//! identified by its pid, which is equally reliable until the child has been waited for, unless
+//! other code waits for it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 use crate::sys::{Errno, PIDFD_SIGNAL_PROCESS_GROUP, syscall};
 
-/// The interval at which a wait that must not block polls a child without a pidfd. Only a pidfd can report the child's end to `poll`.
+/// The interval at which a wait that must not block polls a child without a pidfd. Only a pidfd can
+/// report the child's end to `poll`.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
@@ -69,13 +71,15 @@ impl Handle {
 
     pub(crate) fn signal(&self, signal: i32) -> Result<(), Errno> {
         match self.signal_by_pidfd(signal, 0) {
-            // A filter or an emulator may refuse the call. If EPERM is instead due to missing permissions, `kill` returns it, too.
+            // A filter or an emulator may refuse the call. If EPERM is instead due to missing
+            // permissions, `kill` returns it, too.
             None | Some(Err(libc::ENOSYS | libc::EPERM | libc::EINVAL)) => kill(self.pid as i32, signal),
             Some(result) => result,
         }
     }
 
-    /// Signals the group whose leader is this process. After the process has been waited for, only a pidfd still identifies its group.
+    /// Signals the group whose leader is this process. After the process has been waited for, only
+    /// a pidfd still identifies its group.
     pub(crate) fn signal_group(&self, signal: i32, was_waited_for: bool) -> Result<(), Errno> {
         match self.signal_by_pidfd(signal, PIDFD_SIGNAL_PROCESS_GROUP) {
             // EINVAL: before Linux 6.9.
@@ -130,7 +134,8 @@ fn pollfd_for_reading(fd: BorrowedFd<'_>) -> libc::pollfd {
     libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }
 }
 
-/// Waits until one of the descriptors is ready, for at most `timeout` (`None`: no limit). Returns early if a signal interrupts the wait.
+/// Waits until one of the descriptors is ready, for at most `timeout` (`None`: no limit). Returns
+/// early if a signal interrupts the wait.
 pub(crate) fn poll_any(polls: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<(), Errno> {
     let limit = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),

@@ -31,8 +31,8 @@ impl ChildParts {
     }
 }
 
-/// A child process. Dropping it neither kills nor waits: as with [`std::process::Child`], a child that has ended stays
-/// a zombie until a call waits for it or the parent ends.
+/// A child process. Dropping it neither kills nor waits: as with [`std::process::Child`], a child
+/// that has ended stays a zombie until a call waits for it or the parent ends.
 ///
 /// ```
 /// use vspawn::{Command, Stdio};
@@ -88,10 +88,11 @@ impl Child {
         self.handle.pid
     }
 
-    /// Returns the pidfd, which becomes readable (for poll, epoll and similar calls) when the child has ended. `None` if the kernel gave
-    /// none: the table of descriptors was full, or an emulator (qemu-user) or an old seccomp filter refuses pidfds. All methods then use
-    /// the pid, which identifies the child until it has been waited for. A signal can reach another process only if other code waits
-    /// for this child.
+    /// Returns the pidfd, which becomes readable (for poll, epoll and similar calls) when the child
+    /// has ended. `None` if the kernel gave none: the table of descriptors was full, or an emulator
+    /// (qemu-user) or an old seccomp filter refuses pidfds. All methods then use the pid, which
+    /// identifies the child until it has been waited for. A signal can reach another process only
+    /// if other code waits for this child.
     ///
     /// ```
     /// use std::os::fd::AsRawFd;
@@ -110,8 +111,9 @@ impl Child {
         self.handle.pidfd.as_ref().map(OwnedFd::as_fd)
     }
 
-    /// Waits until the child has called exec, or has failed. After [`Prepared::spawn`](crate::Prepared::spawn), this returns at once; it is
-    /// meant for [`spawn_nowait`](crate::Prepared::spawn_nowait).
+    /// Waits until the child has called exec, or has failed. After
+    /// [`Prepared::spawn`](crate::Prepared::spawn), this returns at once; it is meant for
+    /// [`spawn_nowait`](crate::Prepared::spawn_nowait).
     ///
     /// # Errors
     /// The stage and errno of the failure, before or at exec. The child has then been waited for.
@@ -136,17 +138,20 @@ impl Child {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Returns whether a detached child has left our memory, by an exec or by its end. The kernel then clears the state, with two
-    /// exceptions: a child that dumps core (before Linux 5.16), and the memory of a process that was forked from us.
+    /// Returns whether a detached child has left our memory, by an exec or by its end. The kernel
+    /// then clears the state, with two exceptions: a child that dumps core (before Linux 5.16), and
+    /// the memory of a process that was forked from us.
     fn has_left(&self, child_memory: &ChildMemory) -> bool {
         child_memory.sharing_state().load(Ordering::Acquire) == 0 || self.handle.has_ended()
     }
 
-    /// Closes the child's standard input, and waits until the child has ended, like [`std::process::Child::wait`].
+    /// Closes the child's standard input, and waits until the child has ended, like
+    /// [`std::process::Child::wait`].
     ///
     /// # Errors
-    /// [`Stage::Wait`] with `ECHILD` if the parent ignores SIGCHLD (the kernel then keeps no status), or if other code
-    /// has waited for the child; after `spawn_nowait`, the errors of [`Child::started`].
+    /// [`Stage::Wait`] with `ECHILD` if the parent ignores SIGCHLD (the kernel then keeps no
+    /// status), or if other code has waited for the child; after `spawn_nowait`, the errors of
+    /// [`Child::started`].
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("false").spawn()?.wait()?.code(), Some(1));
@@ -160,8 +165,9 @@ impl Child {
         }
     }
 
-    /// Waits like [`Child::wait`], but returns `None` after a signal handler has run in this thread, for callers that handle
-    /// signals between two waits, such as interpreters. Leaves the child's standard input open.
+    /// Waits like [`Child::wait`], but returns `None` after a signal handler has run in this
+    /// thread, for callers that handle signals between two waits, such as interpreters. Leaves the
+    /// child's standard input open.
     ///
     /// # Errors
     /// The same as [`Child::wait`].
@@ -188,7 +194,8 @@ impl Child {
         self.wait_and_check_exec(libc::WNOHANG)
     }
 
-    /// Waits until the child has ended, then checks that its exec succeeded. In the other order, the parent would sleep twice.
+    /// Waits until the child has ended, then checks that its exec succeeded. In the other order,
+    /// the parent would sleep twice.
     fn wait_and_check_exec(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
         let status = self.wait_for_end(options);
         if !matches!(status, Ok(None)) {
@@ -213,7 +220,8 @@ impl Child {
         self.wait_and_check_exec(libc::WNOHANG)
     }
 
-    /// Waits until the child ends, for at most `timeout`. Returns `None` if the child is still running then.
+    /// Waits until the child ends, for at most `timeout`. Returns `None` if the child is still
+    /// running then.
     ///
     /// # Errors
     /// The same as [`Child::wait`].
@@ -290,11 +298,12 @@ impl Child {
     }
 
     /// Sends a signal to the child's process group, which the child must have created
-    /// ([`process_group(0)`](crate::Command::process_group) or [`new_session`](crate::Command::new_session)).
+    /// ([`process_group(0)`](crate::Command::process_group) or
+    /// [`new_session`](crate::Command::new_session)).
     ///
     /// # Errors
-    /// [`Stage::Kill`] with `EINVAL` if the child has no group of its own, with `ESRCH` if the group has ended; after
-    /// `spawn_nowait`, the errors of [`Child::started`].
+    /// [`Stage::Kill`] with `EINVAL` if the child has no group of its own, with `ESRCH` if the
+    /// group has ended; after `spawn_nowait`, the errors of [`Child::started`].
     ///
     /// ```
     /// let mut command = vspawn::Command::new("sh");

@@ -10,9 +10,10 @@ use crate::error::Error;
 const MAX_SCANS: usize = 64;
 
 impl Child {
-    /// Kills the child and all its descendants, and returns the number of descendants. Each process is stopped
-    /// before its children are searched, so that none can escape by forking. A descendant whose parent ended before
-    /// this call has another parent and is not found. To reach such descendants, give the child a process group or a cgroup.
+    /// Kills the child and all its descendants, and returns the number of descendants. Each process
+    /// is stopped before its children are searched, so that none can escape by forking. A
+    /// descendant whose parent ended before this call has another parent and is not found. To reach
+    /// such descendants, give the child a process group or a cgroup.
     ///
     /// # Errors
     /// [`Stage::Kill`](crate::Stage::Kill) if the child itself cannot be signalled.
@@ -42,7 +43,8 @@ impl Child {
         Ok(stopped.len())
     }
 
-    /// Scans all processes once, and stops those whose parent is the child or a known descendant. Returns whether it found any.
+    /// Scans all processes once, and stops those whose parent is the child or a known descendant.
+    /// Returns whether it found any.
     fn stop_new_descendants(&self, stopped: &mut Vec<Handle>) -> bool {
         let mut found = false;
         for (pid, parent) in pids_and_parents() {
@@ -50,8 +52,9 @@ impl Child {
             if !known(parent) || known(pid) {
                 continue;
             }
-            // The pidfd refers to the process that has the pid now, so check again that it is our descendant. Without a pidfd,
-            // the pid could be reused between this check and the signals.
+            // The pidfd refers to the process that has the pid now, so check again that it is our
+            // descendant. Without a pidfd, the pid could be reused between this check and the
+            // signals.
             if let Ok(process) = Handle::open(pid)
                 && parent_of(pid) == Some(parent)
                 && process.signal(libc::SIGSTOP).is_ok()
@@ -64,7 +67,8 @@ impl Child {
     }
 }
 
-/// Returns the pids of each process and of its parent, sorted by pid, so that most parents come before their children.
+/// Returns the pids of each process and of its parent, sorted by pid, so that most parents come
+/// before their children.
 fn pids_and_parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -74,8 +78,8 @@ fn pids_and_parents() -> Vec<(u32, u32)> {
     pids.into_iter().filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
 }
 
-/// Reads a process's parent, the fourth field of `/proc/PID/stat`. The second field, the name, may contain any character, but ends with
-/// the last parenthesis.
+/// Reads a process's parent, the fourth field of `/proc/PID/stat`. The second field, the name, may
+/// contain any character, but ends with the last parenthesis.
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);

@@ -1,4 +1,5 @@
-//! Properties of a child besides its descriptors: variables, directory, limits, process groups, a terminal, a cgroup.
+//! Properties of a child besides its descriptors: variables, directory, limits, process groups, a
+//! terminal, a cgroup.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -143,7 +144,8 @@ fn pre_exec_after_handlers() {
     assert!(!HANDLED.load(Ordering::Relaxed), "the handler runs in the child only");
 }
 
-/// A process loses its locks on a file when it closes any descriptor of that file. Another process sees whether the lock is there.
+/// A process loses its locks on a file when it closes any descriptor of that file. Another process
+/// sees whether the lock is there.
 fn record_locks() {
     let file = tempfile::tempfile().unwrap();
     // SAFETY: our own descriptors. This process runs one test.

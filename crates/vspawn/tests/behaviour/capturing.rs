@@ -1,4 +1,5 @@
-//! Running a command or a pipeline for its output: nothing blocks, nothing is lost, limits of size and time work, and no process is left.
+//! Running a command or a pipeline for its output: nothing blocks, nothing is lost, limits of size
+//! and time work, and no process is left.
 
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,8 @@ fn timeout() {
 }
 
 fn grandchild() {
-    // If the child has its own group, the grandchild is killed with it. Otherwise, the test has to kill it.
+    // If the child has its own group, the grandchild is killed with it. Otherwise, the test has to
+    // kill it.
     let script = "sleep 1000 & echo $!; exec sleep 1000";
     let captured = shell(script).process_group(0).capture().timeout(Duration::from_millis(200)).run_to_any_end();
     assert!(captured.unwrap().timed_out());

@@ -20,7 +20,8 @@ pub fn tests() -> Vec<Test> {
     tests.into_iter().map(|test| test.needs(&[Need::Root])).collect()
 }
 
-/// Runs `cat` on its own `status` file. Returns its user ids and group ids (real, effective, saved and file system's), and its groups.
+/// Runs `cat` on its own `status` file. Returns its user ids and group ids (real, effective, saved
+/// and file system's), and its groups.
 fn identity(command: &mut Command) -> [String; 3] {
     let status = String::from_utf8(command.arg("/proc/self/status").output().unwrap().stdout).unwrap();
     ["Uid", "Gid", "Groups"].map(|name| field(&status, name))
@@ -71,7 +72,8 @@ fn root() {
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::ENOENT));
     let error = Command::new("/program").chroot("/nowhere").spawn().unwrap_err();
     assert_eq!((error.stage(), error.action()), (Stage::Chroot, "chroot to /nowhere"));
-    // The child does not keep the parent's working directory either. Otherwise, the relative paths below would start there.
+    // The child does not keep the parent's working directory either. Otherwise, the relative paths
+    // below would start there.
     std::fs::copy("/bin/true", directory.path().join("here")).unwrap();
     std::env::set_current_dir(directory.path().join("inner")).unwrap();
     let error = Command::new("../here").chroot(directory.path().join("inner")).spawn().unwrap_err();

@@ -34,8 +34,8 @@ fn signal() {
     child.wait().unwrap();
 }
 
-/// Starts a shell that prints the pids of its descendants, one per line, and waits for the first `count` pids. Returns the shell and its
-/// output. All these processes keep the output open.
+/// Starts a shell that prints the pids of its descendants, one per line, and waits for the first
+/// `count` pids. Returns the shell and its output. All these processes keep the output open.
 fn start_family(command: &mut Command, script: &str, count: usize) -> (Child, BufReader<vspawn::ChildStdout>) {
     let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
@@ -98,7 +98,8 @@ fn no_group() {
 fn tree() {
     for _ in 0..10 {
         let mut command = Command::new("/bin/sh");
-        // Some descendants have their own session, which a signal to the child's group does not reach.
+        // Some descendants have their own session, which a signal to the child's group does not
+        // reach.
         let script = "setsid sleep 1000 & (setsid sh -c 'sleep 1000 & echo $!; wait' & wait) & wait";
         let (mut child, lines) = start_family(&mut command, script, 1);
         // The first sleep, the subshell, the shell in its own session, and that shell's sleep.

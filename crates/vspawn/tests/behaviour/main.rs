@@ -1,5 +1,6 @@
-//! Tests of the success paths: a child's properties, and how it is waited for, killed and read. Each file covers one subject; each
-//! test runs in its own process (`support`). Tests that cannot run print the reason.
+//! Tests of the success paths: a child's properties, and how it is waited for, killed and read.
+//! Each file covers one subject; each test runs in its own process (`support`). Tests that cannot
+//! run print the reason.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! Features of `std::process::Command` and `posix_spawn`: replacing the process, reading the outputs of a running child, file actions,
-//! scheduling.
+//! Features of `std::process::Command` and `posix_spawn`: replacing the process, reading the
+//! outputs of a running child, file actions, scheduling.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd};
@@ -146,7 +146,8 @@ fn failed_actions() {
     assert_eq!((terminal.stage(), terminal.raw_os_error()), (Stage::FileAction, libc::ENOTTY));
 }
 
-/// Like glibc's tst-spawn3: when RLIMIT_NOFILE is reached, closing a descriptor and opening a file at its number need no free number.
+/// Like glibc's tst-spawn3: when RLIMIT_NOFILE is reached, closing a descriptor and opening a file
+/// at its number need no free number.
 fn full_table() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 64);
     let directory = TempDir::new().unwrap();

@@ -30,7 +30,8 @@ fn read(pty: &mut Pty) -> String {
 fn controlling() {
     for close_others in [false, true] {
         let mut pty = Pty::open(Size::new(24, 80)).unwrap();
-        // `stat` shows that the child leads its session, and that the pseudo-terminal is its controlling terminal.
+        // `stat` shows that the child leads its session, and that the pseudo-terminal is its
+        // controlling terminal.
         let mut command = shell("echo to the terminal >/dev/tty; cat /proc/$$/stat; tty");
         let mut child = pty.spawn(command.close_others(close_others)).unwrap();
         let output = read(&mut pty);

@@ -1,4 +1,5 @@
-//! Threads that are cancelled while they spawn. The cancellation acts before or after a spawn, never within it.
+//! Threads that are cancelled while they spawn. The cancellation acts before or after a spawn,
+//! never within it.
 
 use std::ffi::c_void;
 use std::os::fd::AsRawFd;
@@ -51,8 +52,8 @@ extern "C" fn record_mask(_: *mut c_void) {
 
 /// Spawns until it is cancelled. "C-unwind", since glibc cancels by unwinding.
 extern "C-unwind" fn spawn_forever(spawner: *mut c_void) -> *mut c_void {
-    // SAFETY: the spawner outlives the thread, which is joined; the calls get valid arguments. Only the spawn runs
-    // while asynchronous cancellation is enabled.
+    // SAFETY: the spawner outlives the thread, which is joined; the calls get valid arguments. Only
+    // the spawn runs while asynchronous cancellation is enabled.
     unsafe {
         let spawner = &*spawner.cast::<Spawner>();
         pthread_setspecific(spawner.key, std::ptr::from_ref(spawner).cast());
@@ -63,7 +64,8 @@ extern "C-unwind" fn spawn_forever(spawner: *mut c_void) -> *mut c_void {
             }
             let child = spawner.prepared.spawn();
             pthread_setcanceltype(DEFERRED, &raw mut before);
-            // Dropping a handle calls `close`, a cancellation point. A cancellation there would leave the file open.
+            // Dropping a handle calls `close`, a cancellation point. A cancellation there would
+            // leave the file open.
             pthread_setcancelstate(DISABLED, &raw mut before);
             if let Ok(mut child) = child {
                 let _ = child.wait();
@@ -75,7 +77,8 @@ extern "C-unwind" fn spawn_forever(spawner: *mut c_void) -> *mut c_void {
     }
 }
 
-/// Cancels the thread in the middle of its spawn, while the `pre_exec` function in the child waits for a byte.
+/// Cancels the thread in the middle of its spawn, while the `pre_exec` function in the child waits
+/// for a byte.
 fn cancelled(asynchronous: bool) {
     let (reader, writer) = std::io::pipe().unwrap();
     let (hook_reader, hook_writer) = std::io::pipe().unwrap();
@@ -100,7 +103,8 @@ fn cancelled(asynchronous: bool) {
     for _ in 0..10 {
         let files = crate::support::state::open_files();
         let mut thread: libc::pthread_t = 0;
-        // SAFETY: the function's unwinding ends in glibc, which started it; the spawner outlives the thread.
+        // SAFETY: the function's unwinding ends in glibc, which started it; the spawner outlives
+        // the thread.
         unsafe {
             let run: extern "C" fn(*mut c_void) -> *mut c_void =
                 std::mem::transmute(spawn_forever as extern "C-unwind" fn(*mut c_void) -> *mut c_void);
@@ -115,11 +119,13 @@ fn cancelled(asynchronous: bool) {
         let mut result = std::ptr::null_mut();
         // SAFETY: as above.
         assert_eq!(unsafe { libc::pthread_join(thread, &raw mut result) }, 0);
-        // The function never returns. After a cancellation by pthread_setcancelstate, glibc 2.36 does not return PTHREAD_CANCELED.
+        // The function never returns. After a cancellation by pthread_setcancelstate, glibc 2.36
+        // does not return PTHREAD_CANCELED.
         assert!(result as isize == -1 || (asynchronous && result.is_null()));
         assert!(WAS_MASK_EMPTY.swap(false, SeqCst));
         assert_eq!(files, crate::support::state::open_files());
-        // A thread that was cancelled asynchronously has dropped the handle, but its child is complete.
+        // A thread that was cancelled asynchronously has dropped the handle, but its child is
+        // complete.
         match asynchronous {
             true => assert_eq!(kernel::reap_any().expect("the child").1, 0),
             false => assert!(!kernel::has_children()),

@@ -1,5 +1,5 @@
-//! A parent without some of its standard streams. Pipes and other descriptors then get the numbers 0 to 2, which the child's standard
-//! streams need too.
+//! A parent without some of its standard streams. Pipes and other descriptors then get the numbers
+//! 0 to 2, which the child's standard streams need too.
 
 use std::io::{Read, Write};
 
@@ -38,10 +38,12 @@ impl Request {
     }
 }
 
-/// Checks all combinations of requests. Each bit of `closed` stands for a stream that the parent has closed.
+/// Checks all combinations of requests. Each bit of `closed` stands for a stream that the parent
+/// has closed.
 fn check(closed: u32) {
     let directory = TempDir::new().unwrap();
-    // Copies of the streams stay open at higher numbers, to restore the streams for the message of a failed assertion.
+    // Copies of the streams stay open at higher numbers, to restore the streams for the message of
+    // a failed assertion.
     let copies = [0, 1, 2].map(|fd| kernel::copy_above(fd, 50).unwrap());
     (0..3).filter(|fd| closed & (1 << fd) != 0).for_each(kernel::close);
     let outcome = std::panic::catch_unwind(|| {
@@ -62,7 +64,8 @@ fn check(closed: u32) {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
 }
 
-/// Checks that the child's three descriptors have the right targets, and that no other descriptor is open in it.
+/// Checks that the child's three descriptors have the right targets, and that no other descriptor
+/// is open in it.
 fn check_streams(requested: [Request; 3], close_others: bool, directory: &std::path::Path) {
     let before = open_files();
     let mut command = Command::new(helper::path());

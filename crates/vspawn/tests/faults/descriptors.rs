@@ -1,5 +1,5 @@
-//! The descriptors of a child: swaps, cycles, chains, and random maps are compared with the expected result. All others are closed, even
-//! if the kernel refuses the fast calls.
+//! The descriptors of a child: swaps, cycles, chains, and random maps are compared with the
+//! expected result. All others are closed, even if the kernel refuses the fast calls.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -59,9 +59,11 @@ fn path_of(fd: i32) -> String {
     std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap().display().to_string()
 }
 
-/// Gives the child exactly the descriptor `source`, which the test keeps. The caller must forget the command.
+/// Gives the child exactly the descriptor `source`, which the test keeps. The caller must forget
+/// the command.
 fn lend(command: &mut Command, target: i32, source: i32) {
-    // SAFETY: a second owner of the number, which never closes it, because the command is forgotten.
+    // SAFETY: a second owner of the number, which never closes it, because the command is
+    // forgotten.
     command.fd(target, unsafe { OwnedFd::from_raw_fd(source) });
 }
 
@@ -173,7 +175,8 @@ fn random() {
     outcome.unwrap();
 }
 
-/// Opens inheritable files between the requested descriptors and above them. Only the requested ones may be open in the child.
+/// Opens inheritable files between the requested descriptors and above them. Only the requested
+/// ones may be open in the child.
 fn others_closed(refused: &[(u32, i32)]) {
     let directory = TempDir::new().unwrap();
     let _files = files(directory.path(), 3, 10);
@@ -228,7 +231,8 @@ fn low_limit_without_close_range() {
 fn other_root() {
     let directory = TempDir::new().unwrap();
     refuse(&[(call(libc::SYS_close_range), ENOSYS)]);
-    // The new root contains neither /proc nor the program. The exec fails, so the closing worked: it precedes the chroot.
+    // The new root contains neither /proc nor the program. The exec fails, so the closing worked:
+    // it precedes the chroot.
     let error = Command::new("/program").close_others(true).chroot(directory.path()).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
 }
@@ -242,7 +246,8 @@ fn inherited() {
     inheritable.into_iter().for_each(kernel::close);
 }
 
-/// Gives a child a number that is not open. Without a check, the next pipe or the pidfd could get this number, one of the lowest free ones.
+/// Gives a child a number that is not open. Without a check, the next pipe or the pidfd could get
+/// this number, one of the lowest free ones.
 fn closed_number() {
     for distance in 0..4 {
         let free = File::open("/dev/null").unwrap().as_raw_fd() + distance;

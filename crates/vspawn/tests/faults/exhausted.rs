@@ -59,7 +59,8 @@ fn full_table() {
     }
 }
 
-/// Even without a free number, a child without pipes can be started, waited for and killed, as with std.
+/// Even without a free number, a child without pipes can be started, waited for and killed, as with
+/// std.
 fn no_number_left() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 100);
     let held = fill_table(0);
@@ -94,7 +95,8 @@ fn no_memory() {
     }
     assert_eq!(before, State::now());
     assert!(prepared.spawn().unwrap().wait().unwrap().success());
-    // The stack is cached now, so the spawn itself needs no more memory. The started program needs some, and may fail.
+    // The stack is cached now, so the spawn itself needs no more memory. The started program needs
+    // some, and may fail.
     kernel::set_soft_limit(libc::RLIMIT_AS, 1 << 20);
     let kept = prepared.spawn();
     kernel::set_soft_limit(libc::RLIMIT_AS, unlimited);

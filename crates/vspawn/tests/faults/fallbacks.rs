@@ -1,5 +1,5 @@
-//! Kernels without clone3, and seccomp filters that refuse it or pidfds. Without clone3, the child is created by clone and clears its
-//! handlers itself.
+//! Kernels without clone3, and seccomp filters that refuse it or pidfds. Without clone3, the child
+//! is created by clone and clears its handlers itself.
 
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
@@ -105,7 +105,8 @@ fn cgroup_without_clone3() {
     }
 }
 
-/// The filter refuses a detached start that copies the table, which it recognizes by the flags of clone.
+/// The filter refuses a detached start that copies the table, which it recognizes by the flags of
+/// clone.
 fn large_table() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 4096);
     let copying = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;

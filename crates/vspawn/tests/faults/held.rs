@@ -1,5 +1,6 @@
-//! Children that are stopped, killed, or blocked between clone and exec, and handles that are dropped at that moment. A seccomp filter asks
-//! the test for a decision about each exec, so the timing is exact.
+//! Children that are stopped, killed, or blocked between clone and exec, and handles that are
+//! dropped at that moment. A seccomp filter asks the test for a decision about each exec, so the
+//! timing is exact.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -46,8 +47,8 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Installs a filter that stops the first process that calls exec. The kernel restarts the call once the process continues. The returned
-/// value becomes the pid of the stopped process.
+/// Installs a filter that stops the first process that calls exec. The kernel restarts the call
+/// once the process continues. The returned value becomes the pid of the stopped process.
 fn stop_at_first_exec() -> Arc<AtomicU32> {
     let stopped = Arc::new(AtomicU32::new(0));
     let first_pid = Arc::clone(&stopped);
@@ -137,8 +138,8 @@ fn held_detached() {
     child.wait().unwrap();
 }
 
-/// The strings and stacks of dropped children must not be reused. Each child creates a file with its own number, and fails if a string is
-/// corrupted.
+/// The strings and stacks of dropped children must not be reused. Each child creates a file with
+/// its own number, and fails if a string is corrupted.
 fn dropped() {
     let directory = tempfile::TempDir::new().unwrap();
     let open = block_execs();
@@ -159,8 +160,8 @@ fn dropped() {
     assert!(mappings() < while_held / 2 + 100, "{} after {while_held}", mappings());
 }
 
-/// The kernel clears the word that shows whether the child still uses the parent's memory only in the parent itself. In a fork of the
-/// parent, `wait` relies on the end of the child instead.
+/// The kernel clears the word that shows whether the child still uses the parent's memory only in
+/// the parent itself. In a fork of the parent, `wait` relies on the end of the child instead.
 fn forked_meanwhile() {
     let open = block_execs();
     let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
@@ -181,7 +182,8 @@ fn forked_meanwhile() {
     assert_eq!(kernel::reap_any(), Some((forked, 0)));
 }
 
-/// Starts a thread whose child changes its user and is then held before its exec, until the returned flag is set.
+/// Starts a thread whose child changes its user and is then held before its exec, until the
+/// returned flag is set.
 fn hold_child_after_change_of_user() -> (Arc<AtomicBool>, JoinHandle<()>) {
     let (sender, receiver) = mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -194,8 +196,8 @@ fn hold_child_after_change_of_user() -> (Arc<AtomicBool>, JoinHandle<()>) {
     (open, thread)
 }
 
-/// Runs on one CPU with a real-time policy. If this thread waited by yielding, the child of the other thread would never get the CPU for
-/// its exec.
+/// Runs on one CPU with a real-time policy. If this thread waited by yielding, the child of the
+/// other thread would never get the CPU for its exec.
 fn change_of_user() {
     kernel::stay_on_one_cpu();
     let (open, thread) = hold_child_after_change_of_user();

@@ -1,5 +1,6 @@
-//! Invalid input and faults: the error of a spawn, and the unchanged state of its process. Each file covers one subject; each
-//! test runs in its own process (`support`). Tests that cannot run print the reason.
+//! Invalid input and faults: the error of a spawn, and the unchanged state of its process. Each
+//! file covers one subject; each test runs in its own process (`support`). Tests that cannot run
+//! print the reason.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,5 @@
-//! Spawns as pid 1 of a pid namespace, with a parent outside of the child's pid namespace, and under strace.
+//! Spawns as pid 1 of a pid namespace, with a parent outside of the child's pid namespace, and
+//! under strace.
 
 use vspawn::{Command, Stage};
 
@@ -53,8 +54,8 @@ fn every_kind_of_spawn() {
     assert!(!child.wait().unwrap().success());
 }
 
-/// In the child's pid namespace, the parent's pid is 0, which must not be mistaken for the parent's end. `first` becomes pid 1 of the
-/// namespace, which could not be killed from within.
+/// In the child's pid namespace, the parent's pid is 0, which must not be mistaken for the parent's
+/// end. `first` becomes pid 1 of the namespace, which could not be killed from within.
 fn parent_outside() {
     kernel::put_children_into_new_pid_namespace();
     let mut first = Command::new("/bin/sleep").arg("1000").spawn().unwrap();

@@ -1,4 +1,5 @@
-//! Programs that cannot be executed, the search in PATH, and strings that cannot be passed to a program.
+//! Programs that cannot be executed, the search in PATH, and strings that cannot be passed to a
+//! program.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -39,7 +40,8 @@ fn file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
     path
 }
 
-/// Checks that a command fails at exec, in the same way with and without waiting. Returns the error.
+/// Checks that a command fails at exec, in the same way with and without waiting. Returns the
+/// error.
 fn assert_exec_fails(command: &mut Command, errno: i32) -> Error {
     let error = command.spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, errno), "{error}");
@@ -121,7 +123,8 @@ fn own_path() {
 }
 
 fn too_big() {
-    // The kernel allows 128 KiB for one string, and a quarter of the stack limit for all strings together.
+    // The kernel allows 128 KiB for one string, and a quarter of the stack limit for all strings
+    // together.
     assert_exec_fails(Command::new("/bin/true").arg("x".repeat(200_000)), E2BIG);
     assert_exec_fails(Command::new("/bin/true").args(vec!["x".repeat(100_000); 100]), E2BIG);
     assert_exec_fails(Command::new("/bin/true").env("LARGE", "x".repeat(200_000)), E2BIG);

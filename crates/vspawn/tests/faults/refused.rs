@@ -1,5 +1,6 @@
-//! Makes every system call of a spawn fail in turn, and checks the errno, the stage and the text of the error. The parent waits for
-//! the exec or not; the child shares its memory or is a fork. The harness checks that nothing is left behind.
+//! Makes every system call of a spawn fail in turn, and checks the errno, the stage and the text of
+//! the error. The parent waits for the exec or not; the child shares its memory or is a fork. The
+//! harness checks that nothing is left behind.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::support::{Test, test};
 /// A descriptor number that is free in these tests.
 const FREE: i32 = 40;
 
-/// A call that is refused: its number, optionally the index and value of an argument that it must have, and the errno.
+/// A call that is refused: its number, optionally the index and value of an argument that it must
+/// have, and the errno.
 type Refusal = (libc::c_long, Option<(u32, u32)>, i32);
 
 /// The request, which calls fail and how, and the expected error.
@@ -28,7 +30,8 @@ struct Row {
 }
 
 macro_rules! row {
-    ($name:literal, $command:ident => $ask:expr, [$(($call:ident $(, $index:literal = $value:expr)?) => $refused:expr),*],
+    ($name:literal, $command:ident => $ask:expr,
+        [$(($call:ident $(, $index:literal = $value:expr)?) => $refused:expr),*],
         $stage:ident, $errno:expr, $action:literal) => {
         Row {
             name: $name,
@@ -139,7 +142,8 @@ fn check(row: &Row) {
     for round in 0..20 {
         row.compare("spawn", &shared.spawn().unwrap_err());
         match detached_error(&shared) {
-            // Without waiting, the parent's mask is not changed: the first such call is the child's.
+            // Without waiting, the parent's mask is not changed: the first such call is the
+            // child's.
             Some(error) if row.name == "rt_sigprocmask" => assert_eq!(error.action(), "set the child's signals"),
             Some(error) => row.compare("spawn_nowait", &error),
             None => {}
@@ -154,8 +158,8 @@ fn check(row: &Row) {
     }
 }
 
-/// Returns the error of a detached spawn, which occurs at once or in the child. `None` for a change of user, which a detached spawn
-/// does not support.
+/// Returns the error of a detached spawn, which occurs at once or in the child. `None` for a change
+/// of user, which a detached spawn does not support.
 fn detached_error(prepared: &vspawn::Prepared) -> Option<vspawn::Error> {
     match prepared.spawn_nowait() {
         Err(error) if error.stage() == Stage::Prepare => None,
@@ -178,7 +182,8 @@ impl Row {
     }
 }
 
-/// The parent makes the same call as the child, so the filter asks the test, which refuses only the child's.
+/// The parent makes the same call as the child, so the filter asks the test, which refuses only the
+/// child's.
 fn mask_of_the_child() {
     let parent = std::process::id();
     ask(&[call(libc::SYS_rt_sigprocmask)], move |waiting| match waiting.pid == parent {
@@ -209,7 +214,8 @@ fn map_for_a_report() {
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Stack, ENOMEM));
 }
 
-/// A filter cannot read clone3's flags, which are in memory. It returns ENOSYS, so that the library uses clone, whose flags it can read.
+/// A filter cannot read clone3's flags, which are in memory. It returns ENOSYS, so that the library
+/// uses clone, whose flags it can read.
 fn shared_memory(errno: i32) {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let detached = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;

@@ -1,5 +1,5 @@
-//! Side effects that a spawn must not have: writing errno, flushing buffers, allocating, clearing the dumpable flag, leaking
-//! memory.
+//! Side effects that a spawn must not have: writing errno, flushing buffers, allocating, clearing
+//! the dumpable flag, leaking memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
@@ -47,8 +47,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// The child runs at the same time as its parent and shares the parent's thread-local memory, so a libc call in the child would write the
-/// parent's errno.
+/// The child runs at the same time as its parent and shares the parent's thread-local memory, so a
+/// libc call in the child would write the parent's errno.
 fn errno() {
     const UNTOUCHED: i32 = 12345;
     let missing = Command::new("/nowhere/x").prepare().unwrap();
@@ -105,7 +105,8 @@ fn unchanged_environment() {
         unsafe { std::env::set_var(format!("VARIABLE_{index}"), "value") };
     }
     assert_eq!(allocated(&mut command), (few, variables + 1000));
-    // If there is another thread, which might change a variable, the variables are copied, unless the caller excludes such changes.
+    // If there is another thread, which might change a variable, the variables are copied, unless
+    // the caller excludes such changes.
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
     let other = std::thread::spawn(move || receiver.recv());
     assert!(allocated(Command::new("env").stdout(Stdio::piped())).0 > few);
@@ -126,7 +127,8 @@ fn unchanged_environment() {
     assert_eq!(none, 0);
 }
 
-/// In popen_noshell, a child that failed called libc's exit functions, so the parent's buffered output went into the pipe.
+/// In popen_noshell, a child that failed called libc's exit functions, so the parent's buffered
+/// output went into the pipe.
 fn buffered_output() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("childs");

@@ -1,4 +1,5 @@
-//! A stream of signals to the parent while it spawns: its handlers run only in the parent, and its mask is unchanged.
+//! A stream of signals to the parent while it spawns: its handlers run only in the parent, and its
+//! mask is unchanged.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -36,7 +37,8 @@ extern "C" fn count(_: i32) {
     if is_ours { &HANDLED } else { &HANDLED_ELSEWHERE }.fetch_add(1, SeqCst);
 }
 
-/// Sends signals to this thread as fast as another thread can, and to the whole process group, while `run` runs.
+/// Sends signals to this thread as fast as another thread can, and to the whole process group,
+/// while `run` runs.
 fn while_signals_arrive(run: impl FnOnce()) {
     let own = std::process::id() as i32;
     SPAWNING_THREAD.store(own as u32, SeqCst);
@@ -93,7 +95,8 @@ fn spawn_under_signals(without_clone3: bool) {
     assert!(!kernel::has_children());
 }
 
-/// The caller's blocked signals stay blocked, signals that arrive during the spawn are delivered after it, and the child gets none.
+/// The caller's blocked signals stay blocked, signals that arrive during the spawn are delivered
+/// after it, and the child gets none.
 fn mask() {
     SPAWNING_THREAD.store(std::process::id(), SeqCst);
     kernel::set_handler(libc::SIGUSR1, count as *const () as usize);

@@ -1,5 +1,6 @@
-//! Stress tests. Eight threads spawn, wait for and kill children concurrently, and leave nothing behind. Four threads do so while another
-//! forks and spawns in the forked process. Each runs for one second, or for VSPAWN_STRESS_SECONDS.
+//! Stress tests. Eight threads spawn, wait for and kill children concurrently, and leave nothing
+//! behind. Four threads do so while another forks and spawns in the forked process. Each runs for
+//! one second, or for VSPAWN_STRESS_SECONDS.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -84,7 +85,8 @@ fn eight_threads() {
             scope.spawn(move || {
                 let mut state = thread + 1;
                 while Instant::now() < end {
-                    // Knuth's generator: a different sequence for each thread, the same in each run.
+                    // Knuth's generator: a different sequence for each thread, the same in each
+                    // run.
                     state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                     commands.run(state >> 33, state >> 40);
                     spawns.fetch_add(1, Relaxed);

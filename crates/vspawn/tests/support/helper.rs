@@ -1,4 +1,5 @@
-//! Builds and runs helper.c, a program that lists its descriptors. The process that starts all tests builds it once.
+//! Builds and runs helper.c, a program that lists its descriptors. The process that starts all
+//! tests builds it once.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

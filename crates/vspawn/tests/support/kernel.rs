@@ -17,7 +17,8 @@ pub fn set_dumpable(value: i32) {
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, value, 0, 0, 0) }, 0);
 }
 
-/// Whether a signal can be sent to a process group by a pidfd (Linux 6.9). Sends signal 0 to this process's own group.
+/// Whether a signal can be sent to a process group by a pidfd (Linux 6.9). Sends signal 0 to this
+/// process's own group.
 pub fn can_signal_groups_by_pidfd() -> bool {
     const PIDFD_SIGNAL_PROCESS_GROUP: u32 = 1 << 2;
     // SAFETY: integers, and no siginfo; the value owns the descriptor.
@@ -53,7 +54,8 @@ pub fn close(fd: RawFd) {
     unsafe { libc::close(fd) };
 }
 
-/// Closes all descriptors above `fd`. Only for a process that has just started, in which no value owns a descriptor.
+/// Closes all descriptors above `fd`. Only for a process that has just started, in which no value
+/// owns a descriptor.
 pub fn close_all_above(fd: u32) {
     // SAFETY: integers.
     assert_eq!(unsafe { libc::syscall(libc::SYS_close_range, fd + 1, u32::MAX, 0) }, 0);
@@ -64,7 +66,8 @@ pub fn is_open(fd: RawFd) -> bool {
     unsafe { libc::fcntl(fd, libc::F_GETFD) >= 0 }
 }
 
-/// Copies a descriptor to `number`, which must be free or owned by the test. The copy is closed on exec.
+/// Copies a descriptor to `number`, which must be free or owned by the test. The copy is closed on
+/// exec.
 pub fn copy_to(fd: RawFd, number: RawFd) -> OwnedFd {
     // SAFETY: the returned value owns the new descriptor.
     unsafe {

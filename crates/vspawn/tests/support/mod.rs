@@ -1,6 +1,7 @@
-//! A harness that runs each test in its own process: it starts this binary again, with the test's name in a variable. Changes that
-//! a test makes to its process (filters, limits, closed streams) end with the process. State that a spawn must not change is
-//! compared before and after the test. Contains no tests.
+//! A harness that runs each test in its own process: it starts this binary again, with the test's
+//! name in a variable. Changes that a test makes to its process (filters, limits, closed streams)
+//! end with the process. State that a spawn must not change is compared before and after the test.
+//! Contains no tests.
 
 pub mod helper;
 pub mod kernel;
@@ -29,8 +30,8 @@ const EXTRA_SECONDS_VARIABLE: &str = "VSPAWN_TEST_PATIENCE";
 pub struct Test {
     name: String,
     needs: Vec<Need>,
-    /// Whether the harness checks that the process has the same `State` after the test. False for tests that change this state
-    /// themselves.
+    /// Whether the harness checks that the process has the same `State` after the test. False for
+    /// tests that change this state themselves.
     compares_state: bool,
     /// Whether the test is started only by another test, with `run_alone`.
     is_inner: bool,
@@ -111,7 +112,8 @@ fn trial(test: Test) -> Trial {
     }
 }
 
-/// Runs a test in its own process. `wrapper` is a command line that starts this process, such as `unshare --pid`; it may be empty.
+/// Runs a test in its own process. `wrapper` is a command line that starts this process, such as
+/// `unshare --pid`; it may be empty.
 pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
     let output = tempfile::NamedTempFile::new().unwrap();
     let log = File::options().append(true).open(output.path()).unwrap();

@@ -1,11 +1,13 @@
-//! What a test may need from the machine, how to detect it, and whether it may be missing. `CONTRIBUTING.md` explains the rules.
+//! What a test may need from the machine, how to detect it, and whether it may be missing.
+//! `CONTRIBUTING.md` explains the rules.
 
 use std::process::Command;
 use std::sync::OnceLock;
 
 use super::{helper, kernel};
 
-/// The environment variable that lists the needs that must be met, separated by commas. A test that lacks one of them fails.
+/// The environment variable that lists the needs that must be met, separated by commas. A test that
+/// lacks one of them fails.
 const REQUIRED_VARIABLE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// Needs of the other crates' tests, which the variable may also contain.
 const OTHER_CRATES_NEEDS: [&str; 14] = [
@@ -82,7 +84,8 @@ impl Need {
     }
 }
 
-/// Returns whether the need must be met. An unknown name is an error, since a typo would silently require nothing.
+/// Returns whether the need must be met. An unknown name is an error, since a typo would silently
+/// require nothing.
 pub fn required(need: Need) -> Result<bool, String> {
     let names = std::env::var(REQUIRED_VARIABLE).unwrap_or_default();
     let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -99,7 +102,8 @@ fn cgroup() -> Result<(), String> {
     succeeds(&["unshare", "--mount", "sh", "-c", script])
 }
 
-/// Starts a child with the library, which reports a refusal and does not fall back to fork. The result is cached, since every test needs it.
+/// Starts a child with the library, which reports a refusal and does not fall back to fork. The
+/// result is cached, since every test needs it.
 fn shared_memory() -> Result<(), String> {
     static RESULT: OnceLock<Result<(), String>> = OnceLock::new();
     let result = RESULT.get_or_init(|| match vspawn::Command::new("/bin/true").status() {

@@ -1,5 +1,6 @@
-//! Filters that make a system call fail, or that ask a thread of the test for a decision. A filter stays in force for this thread and
-//! for all threads and processes that it starts later, so it is only for tests in their own process.
+//! Filters that make a system call fail, or that ask a thread of the test for a decision. A filter
+//! stays in force for this thread and for all threads and processes that it starts later, so it is
+//! only for tests in their own process.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::mpsc;
@@ -99,7 +100,8 @@ impl PendingCall<'_> {
     }
 }
 
-/// Installs a filter that passes each of the calls to `decide`, which runs in a thread that the filter does not cover.
+/// Installs a filter that passes each of the calls to `decide`, which runs in a thread that the
+/// filter does not cover.
 pub fn ask(calls: &[Call], mut decide: impl FnMut(PendingCall<'_>) + Send + 'static) {
     let (sender, receiver) = mpsc::channel::<OwnedFd>();
     std::thread::spawn(move || {

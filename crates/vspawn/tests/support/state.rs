@@ -1,4 +1,5 @@
-//! State that a spawn must preserve in the calling process: open files, signals, the dumpable flag, no remaining child.
+//! State that a spawn must preserve in the calling process: open files, signals, the dumpable flag,
+//! no remaining child.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +39,8 @@ pub fn open_files() -> BTreeMap<i32, String> {
     .collect()
 }
 
-/// Returns a set of signals of this thread. The two that libc reserves are removed: libc installs their handlers with the first thread or
-/// cancellation.
+/// Returns a set of signals of this thread. The two that libc reserves are removed: libc installs
+/// their handlers with the first thread or cancellation.
 fn signals(name: &str) -> u64 {
     const LIBCS_OWN: u64 = 0b11 << 31;
     u64::from_str_radix(&status_field(name), 16).unwrap() & !LIBCS_OWN
