@@ -74,6 +74,7 @@ impl Causes {
             drifts: &drifts,
             whatif: WhatIf { forest, timelines, replay: &replay, constants: &Constants::of(recording, forest) },
             callers: &Callers::find(forest, Detail::Line),
+            sites: &Callers::behind_helpers(forest),
         };
         let is_reliable = is_reliable(replay.error());
         let (advices, dependence, answer) = if is_reliable {

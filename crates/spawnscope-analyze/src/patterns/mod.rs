@@ -13,3 +13,4 @@ pub(crate) mod script_calls;
 pub(crate) mod shell_syntax;
 pub(crate) mod shells;
 pub(crate) mod subcommands;
+pub(crate) mod words;

@@ -17,6 +17,12 @@ pub(crate) enum Runtime {
     Java,
     Node,
     Php,
+    Fish,
+    Lua,
+    Tcl,
+    Awk,
+    CMake,
+    R,
     Emacs,
     Make,
     Go,
@@ -27,24 +33,22 @@ pub(crate) enum Runtime {
 }
 
 /// Names of interpreters, without a version.
-const NAMES: [(&[u8], Runtime); 17] = [
-    (b"python", Runtime::Python),
-    (b"pypy", Runtime::Python),
-    (b"ruby", Runtime::Ruby),
-    (b"perl", Runtime::Perl),
-    (b"java", Runtime::Java),
-    (b"node", Runtime::Node),
-    (b"nodejs", Runtime::Node),
-    (b"bun", Runtime::Node),
-    (b"deno", Runtime::Node),
-    (b"raku", Runtime::Raku),
-    (b"rakudo", Runtime::Raku),
-    (b"perl6", Runtime::Raku),
-    (b"moar", Runtime::Raku),
-    (b"php", Runtime::Php),
-    (b"emacs", Runtime::Emacs),
-    (b"make", Runtime::Make),
-    (b"gmake", Runtime::Make),
+pub(crate) const NAMES: [(&[&[u8]], Runtime); 15] = [
+    (&[b"python", b"pypy"], Runtime::Python),
+    (&[b"ruby"], Runtime::Ruby),
+    (&[b"perl"], Runtime::Perl),
+    (&[b"java"], Runtime::Java),
+    (&[b"node", b"nodejs", b"bun", b"deno"], Runtime::Node),
+    (&[b"raku", b"rakudo", b"perl6", b"moar"], Runtime::Raku),
+    (&[b"php"], Runtime::Php),
+    (&[b"fish"], Runtime::Fish),
+    (&[b"lua", b"luajit", b"nvim"], Runtime::Lua),
+    (&[b"tclsh", b"wish", b"expect"], Runtime::Tcl),
+    (&[b"awk", b"gawk", b"mawk", b"original-awk"], Runtime::Awk),
+    (&[b"cmake", b"ccmake"], Runtime::CMake),
+    (&[b"R", b"Rscript"], Runtime::R),
+    (&[b"emacs"], Runtime::Emacs),
+    (&[b"make", b"gmake"], Runtime::Make),
 ];
 
 /// Parts of function names that occur only in programs of one compiled language.
@@ -88,8 +92,48 @@ impl Runtime {
         if is_shell(name) {
             return Runtime::Shell;
         }
-        let known = NAMES.iter().find(|(begin, _)| is_version_of(name, begin));
+        let known = NAMES.iter().find(|(names, _)| names.iter().any(|begin| is_version_of(name, begin)));
         known.map_or(Runtime::Native, |(_, runtime)| *runtime)
+    }
+
+    /// Returns the name of the language in a sentence.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Runtime::Python => "Python",
+            Runtime::Ruby => "Ruby",
+            Runtime::Perl => "Perl",
+            Runtime::Raku => "Raku",
+            Runtime::Java => "Java",
+            Runtime::Node => "Node.js",
+            Runtime::Php => "PHP",
+            Runtime::Lua => "Lua",
+            Runtime::Tcl => "Tcl",
+            Runtime::CMake => "CMake",
+            Runtime::R => "R",
+            Runtime::Emacs => "Emacs Lisp",
+            Runtime::Go => "Go",
+            Runtime::Rust => "Rust",
+            Runtime::Shell => "the shell",
+            Runtime::Native => "the program",
+            Runtime::Awk => "awk",
+            Runtime::Fish => "fish",
+            Runtime::Make => "make",
+        }
+    }
+
+    /// Returns how to shorten the start of an interpreter.
+    pub(crate) fn shorter_start(self) -> Option<&'static str> {
+        match self {
+            Runtime::Python => Some(
+                "python3 -X importtime lists the imports and how long each takes; import what is rarely needed inside functions",
+            ),
+            Runtime::Node => Some("node --snapshot-blob, or NODE_COMPILE_CACHE=DIRECTORY (Node 22)"),
+            Runtime::Ruby => Some("ruby --disable-gems, or bootsnap"),
+            Runtime::Php => Some("php -n ignores php.ini and its extensions; opcache.file_cache"),
+            Runtime::Java => Some("-XX:SharedArchiveFile (class data sharing), or -XX:TieredStopAtLevel=1"),
+            Runtime::R => Some("Rscript --vanilla"),
+            _ => None,
+        }
     }
 
     /// Whether the runtime's programs allocate memory with the C library's `malloc`. Other runtimes map their
@@ -103,6 +147,9 @@ impl Runtime {
                 | Runtime::Shell
                 | Runtime::Make
                 | Runtime::Emacs
+                | Runtime::Tcl
+                | Runtime::Awk
+                | Runtime::CMake
                 | Runtime::Rust
                 | Runtime::Native
         )
@@ -149,7 +196,13 @@ impl Runtime {
             Runtime::Rust => {
                 &["Command without pre_exec, uid, gid or groups; give the path of the program if env(\"PATH\") is set"]
             }
-            Runtime::Native => {
+            Runtime::Native
+            | Runtime::Awk
+            | Runtime::CMake
+            | Runtime::Fish
+            | Runtime::Lua
+            | Runtime::R
+            | Runtime::Tcl => {
                 &["posix_spawn() instead of fork() and exec(); or vfork(), followed by nothing but exec() and _exit()"]
             }
         }

@@ -2,6 +2,8 @@
 //! something that the caller can do itself (redirections, a directory, variables, a home
 //! directory), or a shell.
 
+use super::words::Words;
+
 /// What a command needs from a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
@@ -15,35 +17,10 @@ pub(crate) enum Need {
 }
 
 /// Words that are keywords or builtins at the beginning of a command, not programs.
-const KEYWORDS: [&[u8]; 27] = [
-    b"!",
-    b".",
-    b":",
-    b"[[",
-    b"alias",
-    b"break",
-    b"case",
-    b"eval",
-    b"exit",
-    b"export",
-    b"for",
-    b"function",
-    b"if",
-    b"local",
-    b"readonly",
-    b"return",
-    b"select",
-    b"set",
-    b"shift",
-    b"source",
-    b"trap",
-    b"type",
-    b"ulimit",
-    b"umask",
-    b"unset",
-    b"until",
-    b"while",
-];
+const KEYWORDS: Words = Words(
+    "! . : [[ alias break case eval exit export for function if local readonly return select set shift source trap
+     type ulimit umask unset until while",
+);
 
 /// Returns what a command needs from a shell.
 pub(crate) fn need_of(command: &[u8]) -> Need {
@@ -113,7 +90,7 @@ impl<'c> Reader<'c> {
             }
         }
         let first = words.first()?;
-        let is_program = first.is_quoted || !(KEYWORDS.contains(&first.text.as_slice()) || first.text == b"cd");
+        let is_program = first.is_quoted || !(KEYWORDS.contains(&first.text) || first.text == b"cd");
         is_program.then_some(())
     }
 

@@ -1,70 +1,46 @@
 //! Programs with subcommands (`git log`, `docker run`, `python3 -m pip`): finds the subcommand in
 //! their arguments.
 
+use super::words::Words;
 use crate::model::launch::{Exec, base_name, is_version_of};
 
-/// A program with subcommands, and the options before the subcommand whose value is the next
-/// argument.
-type Program = (&'static [u8], &'static [&'static [u8]]);
-
-const PROGRAMS: [Program; 57] = [
-    (b"adb", &[b"-s", b"-t", b"-H", b"-P"]),
-    (b"apt", &[b"-o", b"-c", b"-t"]),
-    (b"apt-get", &[b"-o", b"-c", b"-t"]),
-    (b"aws", &[b"--profile", b"--region", b"--output"]),
-    (b"az", &[]),
-    (b"bazel", &[]),
-    (b"brew", &[]),
-    (b"btrfs", &[]),
-    (b"bundle", &[]),
-    (b"busctl", &[b"-H", b"-M"]),
-    (b"busybox", &[]),
-    (b"cargo", &[b"-C", b"-Z", b"--color", b"--config"]),
-    (b"composer", &[b"-d"]),
-    (b"conda", &[]),
-    (b"docker", &[b"-H", b"-c", b"-l", b"--host", b"--context", b"--config", b"--log-level"]),
-    (b"dotnet", &[]),
-    (b"flatpak", &[]),
-    (b"gcloud", &[b"--project"]),
-    (b"gem", &[]),
-    (b"gh", &[b"-R", b"--repo"]),
-    (b"git", &[b"-C", b"-c", b"--git-dir", b"--work-tree", b"--namespace", b"--config-env"]),
-    (b"go", &[b"-C"]),
-    (b"guix", &[]),
-    (b"helm", &[b"-n", b"--namespace", b"--kube-context", b"--kubeconfig"]),
-    (b"hg", &[b"-R", b"--repository", b"--cwd", b"--config"]),
-    (b"ip", &[b"-n", b"-netns", b"-f", b"-family"]),
-    (b"jj", &[b"-R", b"--repository"]),
-    (b"kubectl", &[b"-n", b"-s", b"--namespace", b"--context", b"--kubeconfig", b"--cluster", b"--user"]),
-    (b"loginctl", &[b"-H", b"-M", b"-p"]),
-    (b"meson", &[]),
-    (b"nix", &[]),
-    (b"nmcli", &[b"-f", b"-m", b"-g"]),
-    (b"npm", &[b"-C", b"--prefix", b"-w", b"--loglevel"]),
-    (b"openssl", &[]),
-    (b"perf", &[]),
-    (b"pip", &[]),
-    (b"pip3", &[]),
-    (b"pnpm", &[b"-C", b"--dir", b"--filter"]),
-    (b"podman", &[b"-c", b"--connection", b"--url", b"--root", b"--log-level"]),
-    (b"poetry", &[b"-C", b"-P"]),
-    (b"resolvectl", &[]),
-    (b"rustup", &[]),
-    (b"snap", &[]),
-    (b"svn", &[]),
-    (b"systemctl", &[b"-H", b"-M", b"-n", b"-o", b"-p", b"-t"]),
-    (b"tc", &[b"-n"]),
-    (b"terraform", &[]),
-    (b"timedatectl", &[b"-H", b"-M"]),
-    (b"tmux", &[b"-L", b"-S", b"-f", b"-c"]),
-    (b"udevadm", &[]),
-    (b"uv", &[b"--directory", b"--project"]),
-    (b"vault", &[]),
-    (b"virsh", &[b"-c", b"--connect"]),
-    (b"yarn", &[b"--cwd"]),
-    (b"zfs", &[]),
-    (b"zpool", &[]),
-    (b"zypper", &[]),
+/// Programs with subcommands, and without options before the subcommand whose value is the next argument.
+const WITHOUT_VALUES: Words = Words(
+    "az bazel brew btrfs bundle busybox conda dotnet flatpak gem guix meson nix openssl perf pip pip3 resolvectl
+     rustup snap svn terraform udevadm vault zfs zpool zypper",
+);
+/// The others, and these options.
+const WITH_VALUES: [(&str, Words); 30] = [
+    ("adb", Words("-s -t -H -P")),
+    ("apt", Words("-o -c -t")),
+    ("apt-get", Words("-o -c -t")),
+    ("aws", Words("--profile --region --output")),
+    ("busctl", Words("-H -M")),
+    ("cargo", Words("-C -Z --color --config")),
+    ("composer", Words("-d")),
+    ("docker", Words("-H -c -l --host --context --config --log-level")),
+    ("gcloud", Words("--project")),
+    ("gh", Words("-R --repo")),
+    ("git", Words("-C -c --git-dir --work-tree --namespace --config-env")),
+    ("go", Words("-C")),
+    ("helm", Words("-n --namespace --kube-context --kubeconfig")),
+    ("hg", Words("-R --repository --cwd --config")),
+    ("ip", Words("-n -netns -f -family")),
+    ("jj", Words("-R --repository")),
+    ("kubectl", Words("-n -s --namespace --context --kubeconfig --cluster --user")),
+    ("loginctl", Words("-H -M -p")),
+    ("nmcli", Words("-f -m -g")),
+    ("npm", Words("-C --prefix -w --loglevel")),
+    ("pnpm", Words("-C --dir --filter")),
+    ("podman", Words("-c --connection --url --root --log-level")),
+    ("poetry", Words("-C -P")),
+    ("systemctl", Words("-H -M -n -o -p -t")),
+    ("tc", Words("-n")),
+    ("timedatectl", Words("-H -M")),
+    ("tmux", Words("-L -S -f -c")),
+    ("uv", Words("--directory --project")),
+    ("virsh", Words("-c --connect")),
+    ("yarn", Words("--cwd")),
 ];
 /// The option of Python that names a module.
 const MODULE: &[u8] = b"-m";
@@ -78,8 +54,10 @@ pub(crate) fn subcommand_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
         options.find(|option| *option == MODULE)?;
         return exec.arguments().skip_while(|argument| *argument != MODULE).nth(1);
     }
-    let known = PROGRAMS.binary_search_by_key(&program, |(name, _)| name).ok()?;
-    let (_, with_value) = PROGRAMS[known];
+    let with_value = match WITH_VALUES.iter().find(|(name, _)| name.as_bytes() == program) {
+        Some((_, options)) => *options,
+        None => WITHOUT_VALUES.contains(program).then_some(Words(""))?,
+    };
     let mut arguments = exec.arguments().skip(1);
     let mut first = None;
     while let Some(argument) = arguments.next() {
@@ -89,7 +67,7 @@ pub(crate) fn subcommand_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
             return Some(argument);
         }
         first.get_or_insert(argument);
-        if with_value.contains(&argument) {
+        if with_value.contains(argument) {
             arguments.next();
         }
     }
@@ -100,14 +78,4 @@ pub(crate) fn subcommand_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
 pub(crate) fn label(program: &[u8], subcommand: &[u8]) -> Vec<u8> {
     let option: &[u8] = if is_version_of(program, b"python") { b" -m " } else { b" " };
     [program, option, subcommand].concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_are_sorted_for_the_search() {
-        assert!(PROGRAMS.is_sorted_by_key(|(name, _)| *name));
-    }
 }

@@ -1,6 +1,6 @@
 //! Advice about shells per file, make's `$(shell ...)` and recipes, GNU parallel, scripts that poll, serial launches, and loops in general.
 
-use spawnscope_analyze::explain::advice::{AdviceList, Owner, Rejection};
+use spawnscope_analyze::explain::advice::{Advice, AdviceList, Owner};
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow};
 
@@ -26,20 +26,20 @@ const LOOP: &[&str] = &["/bin/sh", "-c", "test -s \"$1\" && echo \"$1\"", "sh", 
 #[test]
 fn one_shell_loops_over_the_files_of_find() {
     let find = &["/usr/bin/find", ".", "-exec", "sh", "-c", "...", "sh", "{}", ";"];
-    let advice = only(&advice_on_launches(find, LOOP, WAIT4), "shell-per-file");
+    let advice = only(&advice_on_launches(find, LOOP, WAIT4), "many-per-launch");
     assert!(fix_of(&advice).contains("{} +"), "{advice:?}");
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=find");
     let launching_only = COUNT * (Spans::USUAL.total() - Spans::USUAL.run);
     assert!(advice.saving[0] >= Nanos(launching_only), "{advice:?} of {launching_only}");
     let xargs = &["/usr/bin/xargs", "-n", "1", "sh", "-c", "..."];
-    assert!(!is_silent(&advice_on_launches(xargs, LOOP, WAIT4), "shell-per-file"));
+    assert!(!is_silent(&advice_on_launches(xargs, LOOP, WAIT4), "many-per-launch"));
     for all_at_once in [
         &["/usr/bin/find", ".", "-exec", "sh", "-c", "...", "sh", "{}", "+"][..],
         &["/usr/bin/xargs", "sh", "-c", "..."],
         &["/bin/bash", "loop.sh"],
     ] {
         let found = advice_on_launches(all_at_once, LOOP, WAIT4);
-        assert!(is_silent(&found, "shell-per-file"), "{all_at_once:?}: {found:?}");
+        assert!(is_silent(&found, "many-per-launch"), "{all_at_once:?}: {found:?}");
     }
 }
 
@@ -67,11 +67,11 @@ fn find_and_xargs_need_no_shell_for_a_plain_command() {
         let advice = only(&found, "needless-shell");
         assert!(fix_of(&advice).contains(fix), "{advice:?}");
         assert!(!fix_of(&advice).contains("posix_spawn"), "{advice:?}");
-        assert!(is_silent(&found, "shell-per-file"), "{found:?}");
+        assert!(is_silent(&found, "many-per-launch"), "{found:?}");
         // find and xargs cannot redirect by themselves.
         let found = advice_on_launches_by_shell(parent, "sha1sum <f@");
         assert!(is_silent(&found, "needless-shell"), "{found:?}");
-        assert!(!is_silent(&found, "shell-per-file"), "{found:?}");
+        assert!(!is_silent(&found, "many-per-launch"), "{found:?}");
     }
 }
 
@@ -79,13 +79,13 @@ fn find_and_xargs_need_no_shell_for_a_plain_command() {
 fn make_evaluates_a_shell_function_once() {
     let make = &["/usr/bin/make", "all"];
     let same = &["/bin/sh", "-c", "cat version | tr a b"];
-    let advice = only(&advice_on_launches(make, same, READ), "make-shell");
-    assert!(advice.finding.title.ends_with("30 times") && fix_of(&advice).contains(":="), "{advice:?}");
+    let advice = only(&advice_on_launches(make, same, READ), "once");
+    assert!(advice.finding.title.contains("30 times") && fix_of(&advice).contains(":="), "{advice:?}");
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * Spans::USUAL.total()));
     let different = advice_on_launches(make, &["/bin/sh", "-c", "cat v@ | tr a b"], READ);
-    assert!(is_silent(&different, "make-shell"), "{different:?}");
+    assert!(is_silent(&different, "once"), "{different:?}");
     let recipe = advice_on_launches(make, same, WAIT4);
-    assert!(is_silent(&recipe, "make-shell"), "make does not read what a recipe prints: {recipe:?}");
+    assert!(is_silent(&recipe, "once"), "make does not read what a recipe prints: {recipe:?}");
 }
 
 #[test]
@@ -96,11 +96,11 @@ fn parallel_gets_no_advice_on_its_shells() {
         serial.launch(&Spans::USUAL, Some(("/bin/bash", &["/bin/bash", "-c", &text])));
     }
     let found = advices(&serial.finish());
-    let advice = only(&found, "gnu-parallel");
+    let advice = only(&found, "many-per-launch");
     assert!(fix_of(&advice).contains("parallel -m"), "{advice:?}");
     assert!(is_silent(&found, "needless-shell"), "{found:?}");
     let xargs = advice_on_launches(&["/usr/bin/xargs"], &["/bin/bash", "-c", "cksum f@"], WAIT4);
-    assert!(is_silent(&xargs, "gnu-parallel"), "{xargs:?}");
+    assert!(is_silent(&xargs, "many-per-launch"), "{xargs:?}");
 }
 
 /// The duration of each sleep.
@@ -152,15 +152,11 @@ fn a_script_that_polls_its_child_sleeps_too_long_once() {
 }
 
 #[test]
-fn polling_for_an_unknown_event_has_no_certain_saving() {
-    let found = advices(&polling(17, false));
-    assert!(is_silent(&found, "sleep-loop"), "{found:?}");
-    let mut unsure = found.not_worth.iter().filter(|(_, advice)| advice.finding.rule == "sleep-loop");
-    let (doubt, advice) = unsure.next().unwrap();
-    assert_eq!((*doubt, advice.saving[0]), (Rejection::Uncertain, Nanos(0)), "{advice:?}");
-    let few = advices(&polling(2, true));
-    let all = few.worth.iter().chain(few.not_worth.iter().map(|(_, advice)| advice));
-    assert!(all.clone().all(|advice| advice.finding.rule != "sleep-loop"), "{few:?}");
+fn polling_for_an_unknown_event_may_save_all_of_the_sleep() {
+    let advice = only(&advices(&polling(17, false)), "sleep-loop");
+    assert!(advice.finding.limits.contains("does not show what the script waits for"), "{advice:?}");
+    assert!(advice.saving[0] >= Nanos(17 * PAUSE), "{advice:?}");
+    assert!(!is_silent(&advices(&polling(1, true)), "sleep-loop"), "one sleep holds the wall");
 }
 
 fn advice_on_recipes(lines: &[&str]) -> AdviceList {
@@ -176,40 +172,40 @@ fn advice_on_recipes(lines: &[&str]) -> AdviceList {
 
 #[test]
 fn lines_of_recipes_share_a_shell() {
-    let advice = only(&advice_on_recipes(&["test -s f@ || exit 1", "echo x >f@.o; :"]), "make-oneshell");
+    let advice = only(&advice_on_recipes(&["test -s f@ || exit 1", "echo x >f@.o; :"]), "many-per-launch");
     assert_eq!(advice.finding.whatif, "--batch=sh,parent=make=2");
     let single = advice_on_recipes(&["test -s f@ || exit 1"]);
-    assert!(is_silent(&single, "make-oneshell"), "one line each: {single:?}");
+    assert!(is_silent(&single, "many-per-launch"), "one line each: {single:?}");
 }
 
 #[test]
 fn a_loop_over_an_unknown_program_gets_general_advice() {
     let python = &["/usr/bin/python3", "loop.py"];
-    let advice = only(&advice_on_launches(python, &["/opt/ask", "f@"], WAIT4), "launch-loop");
+    let advice = only(&advice_on_launches(python, &["/opt/ask", "f@"], WAIT4), "in-language");
     assert_eq!(advice.finding.whatif, "--in-process=ask,parent=python3");
-    assert!(fix_of(&advice).contains("a module"), "{advice:?}");
+    assert!(fix_of(&advice).contains("with a library"), "{advice:?}");
     let known = advice_on_launches(&["/bin/bash", "loop.sh"], &["/usr/bin/dirname", "a/f@"], WAIT4);
-    assert!(is_silent(&known, "launch-loop"), "another rule has better advice: {known:?}");
+    assert_eq!(known.worth[0].finding.rule, "builtin", "a rule has better advice: {known:?}");
 }
 
 #[test]
 fn a_loop_of_command_lines_run_by_a_shell_is_a_loop() {
     let python = &["/usr/bin/python3", "loop.py"];
     let line = &["/bin/sh", "-c", "read x <f@; echo $x"];
-    let advice = only(&advice_on_launches(python, line, WAIT4), "launch-loop");
+    let advice = only(&advice_on_launches(python, line, WAIT4), "in-language");
     assert_eq!(advice.finding.title, format!("python3 runs {COUNT} command lines through sh"));
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=python3");
-    assert!(fix_of(&advice).contains("a module"), "{advice:?}");
+    assert!(fix_of(&advice).contains("do the work in Python"), "{advice:?}");
     let shell = advice_on_launches(&["/bin/bash", "loop.sh"], line, WAIT4);
-    assert!(is_silent(&shell, "launch-loop"), "{shell:?}");
+    assert!(is_silent(&shell, "in-language"), "{shell:?}");
 }
 
 #[test]
 fn a_shell_has_no_builtin_for_changes_of_files() {
-    let rm = only(&advice_on_launches(BASH, &["/bin/rm", "-f", "conftest"], WAIT4), "launch-loop");
+    let rm = only(&advice_on_launches(BASH, &["/bin/rm", "-f", "conftest"], WAIT4), "in-language");
     assert!(fix_of(&rm).contains("several files"), "{rm:?}");
     assert!(!fix_of(&rm).contains("##*/"), "{rm:?}");
-    let ask = only(&advice_on_launches(BASH, &["/opt/ask", "f@"], WAIT4), "launch-loop");
+    let ask = only(&advice_on_launches(BASH, &["/opt/ask", "f@"], WAIT4), "in-language");
     assert!(fix_of(&ask).contains("keep one process") && !fix_of(&ask).contains("##*/"), "{ask:?}");
 }
 
@@ -229,8 +225,9 @@ fn loops_are_ranked_by_their_launch_tax() {
     }
     let found = advices(&serial.finish());
     let titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
-    assert!(titles.contains(&"bash launches d 35 times"), "{titles:?}");
-    assert!(titles.contains(&"bash launches a 30 times"), "{titles:?}");
+    for title in ["bash launches d 35 times", "bash launches a 30 times"] {
+        assert!(titles.iter().any(|found| found.starts_with(title)), "{titles:?}");
+    }
 }
 
 /// Python runs command lines through a shell. Each line contains a subshell and a program, and the program runs a line through another
@@ -257,7 +254,7 @@ fn a_command_line_and_its_launches_count_once() {
         }
     }
     let found = advices(&serial.finish());
-    let advice = only(&found, "launch-loop");
+    let advice = only(&found, "in-language");
     assert_eq!(advice.finding.launches.len() as u64, 4 * COUNT, "{advice:?}");
     let options = &advice.finding.whatif;
     assert!(options.contains("'--in-process=(sh),parent=sh'"), "{options}");
@@ -281,8 +278,8 @@ fn advice_on_wrappers(wrapper: (&str, &[&str]), each: u64) -> AdviceList {
 }
 
 fn count_link_advices(found: &AdviceList) -> usize {
-    let not_worth = found.not_worth.iter().map(|(_, advice)| advice);
-    let all = found.worth.iter().chain(not_worth);
+    let not_worth = found.not_worth.iter().map(|(_, advice)| advice.clone());
+    let all = found.worth.iter().cloned().flat_map(Advice::separated).chain(not_worth);
     all.filter(|advice| advice.finding.title.contains("launches link")).count()
 }
 
@@ -290,9 +287,9 @@ fn count_link_advices(found: &AdviceList) -> usize {
 fn a_compiled_program_that_launches_one_program_is_not_a_loop() {
     let compiled: (&str, &[&str]) = ("/opt/collect", &["collect", "a.o"]);
     assert_eq!(count_link_advices(&advice_on_wrappers(compiled, 1)), 0);
-    assert_eq!(count_link_advices(&advice_on_wrappers(compiled, 2)), 1);
+    assert!(count_link_advices(&advice_on_wrappers(compiled, 2)) > 0);
     let script: (&str, &[&str]) = ("/usr/bin/python3", &["python3", "one.py"]);
-    assert_eq!(count_link_advices(&advice_on_wrappers(script, 1)), 1, "a script could do it itself");
+    assert!(!advice_on_wrappers(script, 1).worth.is_empty(), "one process could run the script for all");
 }
 
 /// Returns the advice on a parent that compiles file after file, for `millis` each, while the program `beside` runs.
@@ -313,13 +310,13 @@ fn advice_on_compilations(parent: &str, millis: u64, file: &str, beside: Option<
 #[test]
 fn long_independent_launches_are_advised_to_run_in_parallel() {
     let (make, cargo) = ("/usr/bin/make", "/usr/bin/cargo");
-    let advice = only(&advice_on_compilations(make, 20, "f@.c", None), "serial");
+    let advice = only(&advice_on_compilations(make, 20, "f@.c", None), "parallel");
     assert!(fix_of(&advice).contains("make -j"), "{advice:?}");
-    assert!(is_silent(&advice_on_compilations(make, 1, "f@.c", None), "serial"), "too short");
-    assert!(is_silent(&advice_on_compilations(make, 20, "f.c", None), "serial"), "always the same");
+    assert!(is_silent(&advice_on_compilations(make, 1, "f@.c", None), "parallel"), "too short");
+    assert!(is_silent(&advice_on_compilations(make, 20, "f.c", None), "parallel"), "always the same");
     let parallel = advice_on_compilations(make, 20, "f@.c", Some("/usr/bin/ar"));
-    assert!(is_silent(&parallel, "serial"), "both CPUs had a command: {parallel:?}");
-    assert!(!is_silent(&advice_on_compilations(cargo, 20, "f@.rs", None), "serial"), "as with -j1");
+    assert!(is_silent(&parallel, "parallel"), "both CPUs had a command: {parallel:?}");
+    assert!(!is_silent(&advice_on_compilations(cargo, 20, "f@.rs", None), "parallel"), "as with -j1");
     assert!(is_silent(&advice_on_compilations(cargo, 20, "f@.rs", Some("/usr/bin/rustc")), "serial"));
 }
 
@@ -334,7 +331,7 @@ fn launches_that_a_known_program_chooses_itself_are_not_the_users() {
             let number = number.to_string();
             serial.launch(&Spans::USUAL, Some(("/opt/ask", &["ask", &number])));
         }
-        let advice = only(&advices(&serial.finish()), "launch-loop");
+        let advice = only(&advices(&serial.finish()), "in-language");
         assert_eq!(advice.foreign.map(|foreign| foreign.owner), owner, "{launcher}");
     }
 }

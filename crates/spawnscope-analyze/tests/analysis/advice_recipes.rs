@@ -57,26 +57,26 @@ fn directory_with_files() -> tempfile::TempDir {
 
 #[test]
 fn arguments_that_all_launches_share_are_kept() {
-    let lint = only(&for_each(40, &["php", "-l", "f@.php"]), "serial");
+    let lint = only(&for_each(40, &["php", "-l", "f@.php"]), "parallel");
     assert!(fix_of(&lint).contains("| xargs -0 -P2 -n1 php -l\n"), "{lint:?}");
     assert!(fix_of(&lint).contains("php -l ... &"), "{lint:?}");
-    let convert = only(&for_each(40, &["convert", "f@.png", "-strip", "out dir"]), "serial");
+    let convert = only(&for_each(40, &["convert", "f@.png", "-strip", "out dir"]), "parallel");
     assert!(fix_of(&convert).contains("xargs -0 -P2 -I{} convert {} -strip 'out dir'\n"), "{convert:?}");
-    let two = only(&for_each(40, &["convert", "f@.png", "g@.png"]), "serial");
+    let two = only(&for_each(40, &["convert", "f@.png", "g@.png"]), "parallel");
     assert!(!fix_of(&two).contains("xargs") && fix_of(&two).contains("convert ... ... &"), "{two:?}");
 }
 
 #[test]
 fn programs_that_take_a_lock_are_not_advised_to_run_in_parallel() {
-    assert!(!is_silent(&for_each(40, &["compile", "f@"]), "serial"));
+    assert!(!is_silent(&for_each(40, &["compile", "f@"]), "parallel"));
     for words in [&["dpkg", "--install", "f@.deb"][..], &["pip", "install", "f@"], &["git", "fetch", "f@"]] {
-        assert!(is_silent(&for_each(40, words), "serial"), "{words:?}");
+        assert!(is_silent(&for_each(40, words), "parallel"), "{words:?}");
     }
 }
 
 #[test]
 fn a_list_of_files_is_handled_once_with_the_same_options() {
-    let advice = only(&for_each(0, &["rm", "-f", "f@"]), "batch");
+    let advice = only(&for_each(0, &["rm", "-f", "f@"]), "many-per-launch");
     let directory = directory_with_files();
     let output = run(&instead_of_the_loop(&advice, &NAMES), directory.path(), &[]);
     assert!(output.status.success(), "{output:?}");
@@ -86,7 +86,7 @@ fn a_list_of_files_is_handled_once_with_the_same_options() {
 
 #[test]
 fn files_with_one_destination_are_copied_at_once() {
-    let advice = only(&for_each(0, &["cp", "-p", "f@", "into"]), "batch");
+    let advice = only(&for_each(0, &["cp", "-p", "f@", "into"]), "many-per-launch");
     let directory = directory_with_files();
     let output = run(&instead_of_the_loop(&advice, &NAMES), directory.path(), &[]);
     assert!(output.status.success(), "{output:?}");
@@ -95,7 +95,7 @@ fn files_with_one_destination_are_copied_at_once() {
 
 #[test]
 fn pairs_are_moved_by_one_process_into_directories_too() {
-    let command = after_the_loop(&only(&for_each(0, &["mv", "from@", "to@"]), "many-files"));
+    let command = after_the_loop(&only(&for_each(0, &["mv", "from@", "to@"]), "many-per-launch"));
     let directory = directory_with_files();
     let at = |name: &str| directory.path().join(name);
     fs::create_dir(at("tree")).unwrap();
@@ -122,9 +122,9 @@ fn pairs_are_moved_by_one_process_into_directories_too() {
 
 #[test]
 fn options_of_pairs_are_not_dropped() {
-    let fix = fix_of(&only(&for_each(0, &["cp", "-a", "from@", "to@"]), "many-files"));
-    assert!(!fix.contains("perl") && fix.contains("cp -t DIRECTORY"), "{fix}");
-    let links = after_the_loop(&only(&for_each(0, &["ln", "-s", "from@", "to@"]), "many-files"));
+    let fix = fix_of(&only(&for_each(0, &["cp", "-a", "from@", "to@"]), "many-per-launch"));
+    assert!(!fix.contains("perl") && fix.contains("cp -a -t DIRECTORY"), "{fix}");
+    let links = after_the_loop(&only(&for_each(0, &["ln", "-s", "from@", "to@"]), "many-per-launch"));
     let directory = directory_with_files();
     assert!(run(&links, directory.path(), &["../plain", "into", "plain", "link"]).status.success());
     for link in ["into/plain", "link"] {

@@ -1,6 +1,6 @@
 //! Advice about launches that ask the same question again, and about launches once per item.
 
-use spawnscope_analyze::explain::advice::AdviceList;
+use spawnscope_analyze::explain::advice::{Advice, AdviceList};
 use spawnscope_data::event::Nanos;
 
 use crate::builder::Spans;
@@ -29,14 +29,14 @@ const PYTHON: &[&str] = &["/usr/bin/python3.11", "deploy.py"];
 #[test]
 fn a_program_with_the_same_arguments_is_launched_once() {
     let found = advice_on_repeats(BASH, &[&["git", "rev-parse", "--show-toplevel"]], READ);
-    let advice = only(&found, "repeats");
+    let advice = only(&found, "once");
     assert_eq!(advice.finding.title, "bash launches git 30 times with the same arguments");
     // The first launch stays.
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * Spans::USUAL.total()));
     assert!(fix_of(&advice).contains("answer=$("), "{advice:?}");
     assert_eq!(advice.finding.whatif, "--remove=git,parent=bash");
     let found = advice_on_repeats(PYTHON, &[&["git", "--version"], &["uname", "-r"]], WAIT4);
-    let both: Vec<_> = found.worth.iter().filter(|advice| advice.finding.rule == "repeats").collect();
+    let both: Vec<_> = found.worth.iter().filter(|advice| advice.finding.rule == "once").collect();
     assert_eq!(both.len(), 2, "{found:?}");
     assert!(both.iter().all(|advice| fix_of(advice).contains("functools.cache")));
     assert!(!both.iter().any(|advice| fix_of(advice).contains("$(")), "nothing for shells");
@@ -45,7 +45,7 @@ fn a_program_with_the_same_arguments_is_launched_once() {
 #[test]
 fn several_questions_to_one_program_are_one_finding() {
     let lines: [&[&str]; 2] = [&["git", "config", "user.name"], &["git", "rev-parse", "HEAD"]];
-    let advice = only(&advice_on_repeats(BASH, &lines, READ), "repeats");
+    let advice = only(&advice_on_repeats(BASH, &lines, READ), "once");
     assert!(advice.finding.title.ends_with("git 60 times with only 2 different command lines"));
     assert_eq!(advice.saving[0], Nanos(2 * (COUNT - 1) * Spans::USUAL.total()));
 }
@@ -55,7 +55,7 @@ fn command_lines_with_the_same_beginning_are_distinguished() {
     let options = "core.preloadindex=true,log.showSignature=false,color.ui=false";
     let lines: [&[&str]; 2] =
         [&["git", "-c", options, "config", "user.name"], &["git", "-c", options, "rev-parse", "--git-dir"]];
-    let advice = only(&advice_on_repeats(PYTHON, &lines, READ), "repeats");
+    let advice = only(&advice_on_repeats(PYTHON, &lines, READ), "once");
     let evidence = advice.finding.evidence.join("\n");
     assert!(evidence.contains("…") && evidence.contains(" config user.name"), "{evidence}");
     assert!(evidence.contains(" rev-parse --git-dir"), "{evidence}");
@@ -74,18 +74,18 @@ fn changing_or_other_commands_are_not_repeated_questions() {
     ];
     for (line, wait) in cases {
         let found = advice_on_repeats(PYTHON, &[line], wait);
-        assert!(is_silent(&found, "repeats"), "{line:?}: {found:?}");
+        assert!(is_silent(&found, "once"), "{line:?}: {found:?}");
     }
     let different = advice_on_repeats(BASH, &[&["git", "rev-parse", "v@"]], READ);
-    assert!(is_silent(&different, "repeats"), "{different:?}");
+    assert!(is_silent(&different, "once"), "{different:?}");
     // In a shell, a variable such as HOSTNAME is better than a stored answer.
     let found = advice_on_repeats(BASH, &[&["hostname"]], READ);
-    assert!(is_silent(&found, "repeats") && !is_silent(&found, "builtin"), "{found:?}");
+    assert!(is_silent(&found, "once") && !is_silent(&found, "builtin"), "{found:?}");
 }
 
 #[test]
 fn advice_on_repeats_of_an_unknown_program_states_its_limits() {
-    let advice = only(&advice_on_repeats(PYTHON, &[&["our-settings", "--get", "x"]], READ), "repeats");
+    let advice = only(&advice_on_repeats(PYTHON, &[&["our-settings", "--get", "x"]], READ), "once");
     assert!(advice.finding.limits.contains("does not know this program"), "{advice:?}");
 }
 
@@ -100,21 +100,27 @@ fn one_launch_answers_for_all_items() {
         (&["systemctl", "is-active", "unit@"], "systemctl is-active A B C"),
     ];
     for (line, fix) in cases {
-        let advice = only(&advice_on_repeats(BASH, &[line], READ), "per-item");
+        let advice = only(&advice_on_repeats(BASH, &[line], READ), "many-per-launch");
         assert!(fix_of(&advice).contains(fix), "{line:?}: {advice:?}");
         assert!(advice.saving[0] > Nanos((COUNT - 1) * Spans::USUAL.total() * 3 / 4), "{advice:?}");
     }
 }
 
+/// Returns the advice whose fix contains a text.
+fn with_fix(found: &AdviceList, text: &str) -> Advice {
+    let mut all = found.worth.iter().cloned().flat_map(Advice::separated);
+    all.find(|advice| fix_of(advice).contains(text)).unwrap_or_else(|| panic!("no {text}: {found:?}"))
+}
+
 #[test]
 fn the_whatif_selects_exactly_the_launches_of_the_advice() {
-    let alone = only(&advice_on_repeats(BASH, &[&["git", "show", "c@"]], READ), "per-item");
+    let alone = only(&advice_on_repeats(BASH, &[&["git", "show", "c@"]], READ), "many-per-launch");
     assert_eq!(alone.finding.whatif, "--batch=git,parent=bash=1000");
     let among: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "m@"]];
-    let among = only(&advice_on_repeats(BASH, &among, READ), "per-item");
+    let among = with_fix(&advice_on_repeats(BASH, &among, READ), "git cat-file");
     assert_eq!(among.finding.whatif, "'--batch=git,parent=bash,argv=*show*=1000'");
     let not_apart: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "show@"]];
-    let not_apart = only(&advice_on_repeats(BASH, &not_apart, READ), "per-item");
+    let not_apart = with_fix(&advice_on_repeats(BASH, &not_apart, READ), "git cat-file");
     assert_eq!(not_apart.finding.whatif, "");
 }
 
@@ -128,38 +134,40 @@ fn arguments_that_are_no_list_of_items_get_no_advice() {
     ];
     for line in cases {
         let found = advice_on_repeats(BASH, &[line], READ);
-        assert!(is_silent(&found, "per-item"), "{line:?}: {found:?}");
+        let texts: String = found.worth.iter().map(fix_of).collect();
+        assert!(!texts.contains("ask once for all items"), "{line:?}: {texts}");
     }
 }
 
 #[test]
 fn pairs_of_files_are_moved_by_one_process() {
-    let advice = only(&advice_on_repeats(BASH, &[&["mv", "a/f@", "b/g@"]], WAIT4), "many-files");
+    let advice = only(&advice_on_repeats(BASH, &[&["mv", "a/f@", "b/g@"]], WAIT4), "many-per-launch");
     assert!(advice.finding.title.ends_with(", once per pair of files"), "{advice:?}");
     assert!(fix_of(&advice).contains("mv(@f)"), "{advice:?}");
     assert!(advice.finding.whatif.starts_with("--batch=mv"), "{advice:?}");
-    let advice = only(&advice_on_repeats(PYTHON, &[&["cp", "a/f@", "b/g@"]], WAIT4), "many-files");
+    let advice = only(&advice_on_repeats(PYTHON, &[&["cp", "a/f@", "b/g@"]], WAIT4), "in-language");
     assert!(fix_of(&advice).contains("shutil.copy2") && !fix_of(&advice).contains("perl"), "{advice:?}");
-    let advice = only(&advice_on_repeats(BASH, &[&["rm", "a@.o", "a@.d"]], WAIT4), "many-files");
-    assert!(fix_of(&advice).contains("xargs -0 rm --"), "{advice:?}");
+    let advice = only(&advice_on_repeats(BASH, &[&["rm", "a@.o", "a@.d"]], WAIT4), "many-per-launch");
+    assert!(fix_of(&advice).contains("xargs -0r rm --"), "{advice:?}");
 }
 
 #[test]
 fn repeated_files_and_a_common_destination_are_not_pairs() {
     let again = advice_on_repeats(BASH, &[&["rm", "-f", "conftest.o"]], WAIT4);
-    assert!(is_silent(&again, "many-files"), "{again:?}");
+    assert!(is_silent(&again, "many-per-launch"), "{again:?}");
     let batched = advice_on_repeats(BASH, &[&["mv", "f@", "dir"]], WAIT4);
-    assert!(is_silent(&batched, "many-files") && !is_silent(&batched, "batch"), "{batched:?}");
+    assert!(!fix_of(&only(&batched, "many-per-launch")).contains("pairs"), "{batched:?}");
 }
 
 #[test]
 fn grep_takes_many_patterns_or_files() {
-    let advice = only(&advice_on_repeats(BASH, &[&["grep", "-q", "word@", "list"]], WAIT4), "grep-loop");
+    let advice = only(&advice_on_repeats(BASH, &[&["grep", "-q", "word@", "list"]], WAIT4), "many-per-launch");
     assert!(advice.finding.title.ends_with("once per pattern"), "{advice:?}");
     assert!(fix_of(&advice).contains("declare -A"), "{advice:?}");
-    let dash = only(&advice_on_repeats(&["/bin/dash", "x"], &[&["grep", "-q", "word@", "list"]], WAIT4), "grep-loop");
+    let dash =
+        only(&advice_on_repeats(&["/bin/dash", "x"], &[&["grep", "-q", "word@", "list"]], WAIT4), "many-per-launch");
     assert!(fix_of(&dash).contains("grep -F -f -") && !fix_of(&dash).contains("declare"), "{dash:?}");
-    let files = only(&advice_on_repeats(BASH, &[&["grep", "-c", "-e", "x", "f@"]], WAIT4), "grep-loop");
+    let files = only(&advice_on_repeats(BASH, &[&["grep", "-c", "-e", "x", "f@"]], WAIT4), "many-per-launch");
     assert!(fix_of(&files).contains("grep -l PATTERN FILES"), "{files:?}");
 }
 
@@ -172,6 +180,6 @@ fn a_grep_of_its_input_and_a_repeated_grep_are_left_alone() {
     ];
     for (parent, line) in cases {
         let found = advice_on_repeats(parent, &[line], WAIT4);
-        assert!(is_silent(&found, "grep-loop"), "{line:?}: {found:?}");
+        assert!(is_silent(&found, "many-per-launch"), "{line:?}: {found:?}");
     }
 }

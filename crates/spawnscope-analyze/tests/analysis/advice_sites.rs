@@ -44,22 +44,23 @@ fn evidence_of(advice: &Advice) -> String {
 
 #[test]
 fn launches_with_the_same_arguments_are_made_once() {
-    let advice = only(&advice_on(COUNT, &["/opt/settings", "--get", "x"], &LONG, keep), "site");
+    let advice = only(&advice_with_wait(READ, COUNT, &["/opt/settings", "--get", "x"], &LONG, keep), "once");
     assert_eq!(advice.finding.title, "bash launches settings 4 times with the same arguments");
     assert!(fix_of(&advice).contains("answer=$("), "{advice:?}");
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * LONG.total()));
     assert!(evidence_of(&advice).contains(" of the wall depends on them"), "{advice:?}");
-    let unsure = only(&advice_on(COUNT, &["/usr/bin/curl", "http://localhost"], &LONG, keep), "site");
+    let unsure = only(&advice_on(COUNT, &["/usr/bin/fetch-it", "http://localhost"], &LONG, keep), "many-per-launch");
     assert!(!fix_of(&unsure).contains("answer=$("), "its answer may change: {unsure:?}");
 }
 
 #[test]
 fn launches_that_differ_in_one_argument_keep_the_others() {
-    let advice = only(&advice_on(COUNT, &["/usr/bin/php", "-l", "f@.php"], &LONG, keep), "site");
-    assert_eq!(advice.finding.title, "bash launches php 4 times, with one different argument");
-    let advice = only(&advice_on(COUNT, &["/opt/lint", "-l", "f@", "--strict"], &LONG, keep), "site");
+    let advice = only(&advice_on(COUNT, &["/usr/bin/php", "-l", "f@.php"], &LONG, keep), "resident");
+    assert_eq!(advice.finding.title, "bash launches php 4 times");
+    assert!(!fix_of(&advice).contains("INPUT"), "php ignores further files: {advice:?}");
+    let advice = only(&advice_on(COUNT, &["/opt/lint", "-l", "f@", "--strict"], &LONG, keep), "many-per-launch");
     assert!(fix_of(&advice).contains("\n  /opt/lint -l INPUT... --strict\n"), "{advice:?}");
-    let filter = only(&advice_on(COUNT, &["/opt/t", "--filter=c@"], &LONG, keep), "site");
+    let filter = only(&advice_on(COUNT, &["/opt/t", "--filter=c@"], &LONG, keep), "many-per-launch");
     assert!(fix_of(&filter).contains("  /opt/t --filter=INPUT...\n"), "{filter:?}");
     let [_, low, high] = advice.saving;
     assert!(low < high && high >= Nanos((COUNT - 1) * LONG.total()), "a wide range: {:?}", advice.saving);
@@ -77,19 +78,19 @@ fn a_front_end_prepares_the_program_once() {
         let [born, ends] = [row.created, row.zombie].map(|at| at.unwrap().0);
         serial.slices.extend([created(child.0, born, built.queue), ended(child.0, born + built.queue, ends)]);
     });
-    let advice = only(&found, "build-once");
+    let advice = only(&found, "resident");
     assert_eq!(advice.finding.title, "bash launches go 4 times: each launch checks and links the program again");
     assert!(fix_of(&advice).contains("go build -o PROGRAM PACKAGE once"), "{advice:?}");
     let each = LONG.total() - built.total();
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * each), "the built program still runs");
-    let other = only(&advice_on(COUNT, &["/usr/bin/go", "vet", "./p@"], &LONG, keep), "site");
+    let other = only(&advice_on(COUNT, &["/usr/bin/go", "vet", "./p@"], &LONG, keep), "many-per-launch");
     assert!(!fix_of(&other).contains("go build"), "{other:?}");
 }
 
 #[test]
 fn a_missing_program_is_not_launched_at_all() {
     let fail = |serial: &mut Serial, launch| serial.builder.row(launch).wait_status = Some(127 << 8);
-    let advice = only(&advice_on(COUNT, &["/bin/sh", "-c", "missing f@"], &LONG, fail), "site");
+    let advice = only(&advice_on(COUNT, &["/bin/sh", "-c", "missing f@"], &LONG, fail), "not-at-all");
     assert!(advice.finding.title.ends_with("which does not exist"), "{advice:?}");
     assert!(fix_of(&advice).contains("install the program"), "{advice:?}");
     assert_eq!(advice.saving[0], Nanos(COUNT * LONG.total()));
@@ -103,7 +104,7 @@ fn a_fork_for_a_missing_program_is_no_subshell() {
         serial.builder.row(fork).wait_status = Some(127 << 8);
     }
     let found = advices(&serial.finish());
-    assert_eq!(only(&found, "site").finding.title, "bash launches a missing program 30 times");
+    assert_eq!(only(&found, "not-at-all").finding.title, "bash launches a missing program 30 times");
     assert!(is_silent(&found, "bare-forks"), "{found:?}");
 }
 
@@ -113,7 +114,7 @@ fn a_single_launch_that_holds_the_wall_is_named_with_its_line() {
         let line = serial.builder.line(Language::Bash, "/home/me/.bashrc", 7, "");
         serial.builder.set_call_chain(launch, &[line]);
     });
-    let advice = only(&found, "site");
+    let advice = only(&found, "resident");
     assert_eq!(advice.finding.title, "bash waits for one launch of slow-tool, at .bashrc:7");
     assert!(evidence_of(&advice).contains(".bashrc:7"), "{advice:?}");
     assert!(evidence_of(&advice).contains("in its own run"), "{advice:?}");
@@ -122,7 +123,7 @@ fn a_single_launch_that_holds_the_wall_is_named_with_its_line() {
 
 #[test]
 fn a_single_launch_that_does_its_work_gets_no_advice() {
-    assert!(is_silent(&advice_on(1, &["/usr/bin/cc", "-c", "a.c"], &LONG, keep), "site"));
+    assert!(advice_on(1, &["/usr/bin/cc", "-c", "a.c"], &LONG, keep).worth.is_empty());
 }
 
 #[test]
@@ -131,14 +132,14 @@ fn a_cheap_site_is_not_named() {
     serial.launch_waiting(&LONG, Some(("/opt/slow-tool", &["slow-tool"])), READ);
     let small = Spans { run: 6_000_000, ..Spans::USUAL };
     serial.launch_waiting(&small, Some(("/opt/small-tool", &["small-tool"])), READ);
-    let advice = only(&advices(&serial.finish()), "site");
+    let advice = only(&advices(&serial.finish()), "resident");
     assert!(advice.finding.title.contains("slow-tool"), "{advice:?}");
 }
 
 #[test]
 fn a_site_that_another_finding_covers_is_not_named_twice() {
     let found = advice_on(30, &["/usr/bin/sha256sum", "f@"], &Spans::USUAL, keep);
-    assert!(!found.worth.is_empty() && is_silent(&found, "site") && is_silent(&found, "launch-loop"), "{found:?}");
+    assert_eq!(found.worth.len(), 1, "{found:?}");
 }
 
 #[test]

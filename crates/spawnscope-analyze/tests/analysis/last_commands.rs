@@ -139,7 +139,7 @@ fn a_shell_with_more_than_one_command_stays_although_it_launched_nothing() {
 #[test]
 fn shells_that_worked_before_cannot_become_one_interpreter() {
     let (recorded, shells) = repeated_recipe(&BUILD);
-    assert!(is_silent(&advices(&recorded), "interpreter-start"));
+    assert!(is_silent(&advices(&recorded), "resident"));
     let prediction = predict(&recorded, &Default::default(), &[(Change::Batch(5), &shells)]);
     assert!(prediction.changed[0].is_empty());
     assert_eq!(prediction.predicted, prediction.wall);

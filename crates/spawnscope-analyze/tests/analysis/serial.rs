@@ -148,7 +148,8 @@ pub(crate) fn advices((recording, slices): &(Recording, Vec<SliceRow>)) -> Advic
 
 /// Returns the only advice of a rule, and panics if there is none or more than one.
 pub(crate) fn only(advices: &AdviceList, rule: &str) -> Advice {
-    let mut found = advices.worth.iter().filter(|advice| advice.finding.rule == rule);
+    let all: Vec<Advice> = advices.worth.iter().cloned().flat_map(Advice::separated).collect();
+    let mut found = all.iter().filter(|advice| advice.finding.rule == rule);
     let advice = found.next().unwrap_or_else(|| panic!("no {rule} in {advices:?}"));
     assert!(found.next().is_none(), "more than one {rule}: {advices:?}");
     let [expected, least, most] = advice.saving;
@@ -158,7 +159,7 @@ pub(crate) fn only(advices: &AdviceList, rule: &str) -> Advice {
 
 /// Returns whether a rule has no findings that are worth fixing.
 pub(crate) fn is_silent(advices: &AdviceList, rule: &str) -> bool {
-    !advices.worth.iter().any(|advice| advice.finding.rule == rule)
+    !advices.worth.iter().cloned().flat_map(Advice::separated).any(|advice| advice.finding.rule == rule)
 }
 
 /// Predicts the wall with the given changes.

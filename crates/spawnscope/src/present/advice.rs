@@ -20,6 +20,8 @@ use crate::analyze::sites::callers::CallerCounts;
 pub(super) const MAX_IN_REPORT: usize = 3;
 /// Maximum number of changed lines that are shown for a finding.
 const MAX_EDITS: usize = 4;
+/// Maximum number of other fixes that are shown for a finding.
+const MAX_ALTERNATIVES: usize = 2;
 /// The text if there is no advice. `analyze::explain::advice` defines the limits.
 const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall time and 5 ms.";
 /// The `schema_version` of `advise --json`.
@@ -149,6 +151,9 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     if !finding.limits.is_empty() {
         page.sentence(5, QUIET, &format!("caveat: {}", text::escape(finding.limits.as_bytes())));
     }
+    for alternative in advice.alternatives.iter().take(MAX_ALTERNATIVES) {
+        print_alternative(page, alternative);
+    }
     let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     if !numbers.is_empty() {
         let numbers = numbers.join(", ");
@@ -158,6 +163,19 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
         let whatif = text::escape(finding.whatif.as_bytes());
         page.command(5, &format!("try: spawnscope whatif {whatif}{}", argument(file)));
     }
+}
+
+/// Prints another fix of the same cause: what it saves, its first sentence, and the first code to type.
+fn print_alternative(page: &mut Page, alternative: &Advice) {
+    let [expected, low, high] = alternative.saving.map(units::time);
+    let escape = |line: &String| text::escape(line.as_bytes());
+    let sentence = alternative.finding.fix.iter().find(|line| !line.starts_with("  ")).map(escape).unwrap_or_default();
+    let rule = alternative.finding.rule;
+    page.sentence(5, PLAIN, &format!("or: {sentence}"));
+    if let Some(snippet) = alternative.finding.fix.iter().find(|line| line.starts_with("  ")) {
+        print_snippet(page, 7, &escape(snippet));
+    }
+    page.sentence(9, QUIET, &format!("saves {expected} ({low} to {high}); rule {rule}"));
 }
 
 /// Prints the lines that the fix changes, as they are in the user's files.
@@ -362,10 +380,26 @@ fn object(advice: &Advice) -> Map<String, Value> {
     };
     object.insert("basis".into(), basis.into());
     object.insert("overlaps".into(), advice.overlaps.as_slice().into());
+    if !advice.alternatives.is_empty() {
+        object.insert("alternatives".into(), advice.alternatives.iter().map(alternative_value).collect());
+    }
     if !advice.edited.is_empty() {
         object.insert("edits".into(), advice.edited.iter().map(edit_value).collect());
     }
     object
+}
+
+/// Returns another fix of the same cause.
+fn alternative_value(alternative: &Advice) -> Value {
+    let [expected, low, high] = alternative.saving;
+    json!({
+        "rule": alternative.finding.rule,
+        "saving_ns": expected.0,
+        "saving_low_ns": low.0,
+        "saving_high_ns": high.0,
+        "fix": alternative.finding.fix.join("\n"),
+        "limits": alternative.finding.limits,
+    })
 }
 
 /// Returns a line that the fix changes: `before` and `after`, or `refusal`, the reason why it must be changed by hand.

@@ -251,7 +251,7 @@ fn through_a_shim(shim_ns: u64) -> (Recording, Vec<SliceRow>) {
 
 #[test]
 fn advice_with_a_small_or_uncertain_saving_says_which_it_is() {
-    let uncertain = all_advice_on_a_shim(8_000_000);
+    let uncertain = all_advice_on_a_shim(5_600_000);
     let expected = "Too uncertain the recorded command reaches the real ruby through /home/user/.rbenv/shims/ruby";
     assert_contains(&uncertain, [expected]);
     assert_contains(&uncertain, ["of the wall time (between "]);

@@ -165,6 +165,7 @@ mod tests {
             callers: CallerCounts { largest: vec![(call_site(), 1)], ..CallerCounts::default() },
             foreign: None,
             overlaps: Vec::new(),
+            alternatives: Vec::new(),
             edited: Vec::new(),
         }
     }

@@ -1,7 +1,6 @@
 //! Findings with the predicted savings of their fixes: which fixes are worth making, which are not
 //! and why, and which findings overlap.
 
-use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::explain::advice::context::RuleContext;
@@ -32,8 +31,18 @@ pub struct Advice {
     /// Indices of earlier advice about some of the same launches. The savings of overlapping advice
     /// cannot be added.
     pub overlaps: Vec<usize>,
+    /// Other fixes of the same cause, the largest saving first.
+    pub alternatives: Vec<Advice>,
     /// The edits of `finding` in the user's files. Empty until someone looks them up.
     pub edited: Vec<EditedLine>,
+}
+
+impl Advice {
+    /// Returns the advice and its alternatives, each for itself.
+    pub fn separated(mut self) -> impl Iterator<Item = Advice> {
+        let alternatives = std::mem::take(&mut self.alternatives);
+        std::iter::once(self).chain(alternatives)
+    }
 }
 
 /// All advice on a recording.
@@ -84,9 +93,10 @@ impl AdviceList {
         rules::ALL.iter().flat_map(|(names, _)| names.iter().copied()).chain(sites::IDS)
     }
 
-    /// Keeps only the findings of one rule. Drops the saving of several findings together, which is
-    /// no longer known.
+    /// Keeps only the findings of one rule, also those that are alternatives of others. Drops the saving of several findings together, which
+    /// is no longer known.
     pub fn keep_rule(&mut self, rule: &str) {
+        self.worth = std::mem::take(&mut self.worth).into_iter().flat_map(Advice::separated).collect();
         self.worth.retain(|advice| advice.finding.rule == rule);
         self.not_worth.retain(|(_, advice)| advice.finding.rule == rule);
         self.together = None;
@@ -104,24 +114,6 @@ impl AdviceList {
             });
             later[0].overlaps = overlaps.collect();
         }
-    }
-
-    /// For two rules with the same fix, drops advice of one rule whose launches are all contained
-    /// in advice of the other. If both are about the same launches, keeps the advice of the first
-    /// rule.
-    pub(super) fn drop_contained(&mut self, rules: [&str; 2]) {
-        let candidates =
-            self.worth.iter().filter_map(|advice| Some((rank(advice, rules)?, advice.finding.launches.clone())));
-        let candidates: Vec<(usize, Vec<u32>)> = candidates.collect();
-        self.worth.retain(|advice| {
-            let own = &advice.finding.launches;
-            rank(advice, rules).is_none_or(|own_rank| {
-                !candidates.iter().any(|(rank, launches)| {
-                    let comes_first = (Reverse(launches.len()), *rank) < (Reverse(own.len()), own_rank);
-                    *rank != own_rank && comes_first && own.iter().all(|launch| launches.binary_search(launch).is_ok())
-                })
-            })
-        });
     }
 
     /// Adds the owner of the code to each title, if the user does not maintain the code: after the name of its file if the title begins with that,
@@ -162,11 +154,6 @@ impl AdviceList {
             }
         }
     }
-}
-
-/// Returns the position of the advice's rule in `rules`.
-fn rank(advice: &Advice, rules: [&str; 2]) -> Option<usize> {
-    rules.iter().position(|rule| *rule == advice.finding.rule)
 }
 
 /// Returns one addition for each title. `None` if one is missing or two are equal.

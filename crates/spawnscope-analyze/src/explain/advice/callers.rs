@@ -9,7 +9,7 @@ use spawnscope_data::units;
 
 /// Adds the evidence about call sites. A finding without a known call site is returned unchanged.
 pub(super) fn add_evidence(context: &RuleContext<'_, '_>, mut finding: Finding) -> Finding {
-    let callers = context.callers;
+    let callers = context.sites;
     let counts = callers.count(&finding.launches);
     match counts.largest.as_slice() {
         [] => return finding,

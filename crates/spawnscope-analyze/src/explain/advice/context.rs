@@ -34,6 +34,8 @@ pub struct RuleContext<'g, 'a> {
     pub whatif: WhatIf<'g, 'a>,
     /// The call sites of launches.
     pub callers: &'g Callers,
+    /// The call sites of launches, with helper functions seen through.
+    pub sites: &'g Callers,
 }
 
 impl<'g, 'a> RuleContext<'g, 'a> {

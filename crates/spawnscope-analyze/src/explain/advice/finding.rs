@@ -33,6 +33,11 @@ pub struct Finding {
     pub changes: Vec<AppliedChange>,
     /// How the saving is derived.
     pub basis: Basis,
+    /// Whether the fix is not in the code that requests the launches, but in the machine, the environment, the launched program, or an option
+    /// that the user passes.
+    pub is_fixed_elsewhere: bool,
+    /// Whether it is unknown if the launched program or the parent can do what the fix says.
+    pub is_guess: bool,
 }
 
 /// How a predicted saving is derived.
@@ -89,6 +94,18 @@ impl Finding {
     /// Sets the edits that apply the fix.
     pub(super) fn edits(mut self, edits: Vec<Edit>) -> Finding {
         self.edits = edits;
+        self
+    }
+
+    /// Declares that the fix is not in the code that requests the launches.
+    pub(super) fn fixed_elsewhere(mut self) -> Finding {
+        self.is_fixed_elsewhere = true;
+        self
+    }
+
+    /// Declares that it is unknown whether the fix is possible.
+    pub(super) fn guessed(mut self) -> Finding {
+        self.is_guess = true;
         self
     }
 

@@ -1,6 +1,6 @@
-//! Advice: what to change, how, and how much time that saves. Each rule in `rules` finds launches
-//! and proposes a fix; `sites` has a general answer where no rule fits. Each fix is replayed, and only fixes that reliably save wall time are
-//! recommended: first those in code that the user maintains, the largest saving first.
+//! Advice: what to change, how, and how much time that saves. `sites` groups launches, and tries a few general cures on each group; each rule
+//! in `rules` looks for one mechanism that makes launches slow. Each fix is replayed, and only fixes that save wall time are recommended.
+//! `merge` makes one piece of advice of all that is about the same cause, and decides which comes first.
 
 mod advice_list;
 mod callers;
@@ -8,9 +8,12 @@ mod candidates;
 mod context;
 mod edit;
 mod finding;
+mod functions;
 mod languages;
+mod merge;
 mod owner;
 mod phrases;
+mod programs;
 mod rules;
 mod selection;
 mod shared_line;
@@ -36,6 +39,8 @@ use spawnscope_data::parallel;
 /// A finding that is not worth fixing is reported only when its launches took more than this share
 /// of the wall.
 const NOTABLE_SHARE: f64 = 0.05;
+/// A finding whose saving is uncertain is worth a look if the expected saving is at least this share of the wall.
+const LIKELY_SHARE: f64 = 0.1;
 /// Number of findings whose fixes are replayed together.
 const MAX_TOGETHER: usize = 3;
 
@@ -53,7 +58,7 @@ impl Found {
     }
 }
 
-/// Applies all rules to a recording, and looks for sites that need an answer.
+/// Applies all rules to a recording, and looks for sites and their cures.
 pub(crate) fn find(context: &RuleContext<'_, '_>) -> Found {
     let (findings, answers) = parallel::join(
         || parallel::map(rules::ALL.len(), usize::MAX, |index| rules::ALL[index].1(context)),
@@ -67,21 +72,20 @@ pub(crate) fn find(context: &RuleContext<'_, '_>) -> Found {
 /// Selects and sorts findings by the savings of their fixes. `predictions` has one entry for each set of changes that was found.
 pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &[Prediction]) -> AdviceList {
     let mut list = AdviceList { unrecorded: context.whatif.unrecorded(), ..AdviceList::default() };
-    let (of_findings, of_answers) = predictions.split_at(found.findings.len());
+    let (of_findings, mut others) = predictions.split_at(found.findings.len());
     for (finding, prediction) in found.findings.into_iter().zip(of_findings) {
         add(&mut list, context, advice_of(context, finding, prediction.saving()));
     }
-    add_answers(&mut list, context, found.answers, of_answers);
-    list.worth.sort_by_key(|advice| {
-        let finding = &advice.finding;
-        let is_foreign = advice.foreign.is_some();
-        (is_foreign, Reverse(advice.saving), finding.rule, finding.title.clone())
-    });
+    for answer in found.answers {
+        let (own, rest) = others.split_at(1 + answer.cures.len());
+        others = rest;
+        add_cures(&mut list, context, answer.evaluate(context, own));
+    }
+    list.worth = merge::merge(context, std::mem::take(&mut list.worth));
     list.not_worth.sort_by_key(|(rejection, advice)| {
         let finding = &advice.finding;
         (*rejection, Reverse(context.spent_on(&finding.launches)), finding.rule)
     });
-    list.drop_contained([rules::batch::RULE, rules::per_item::RULE]);
     list.distinguish_titles();
     list.name_owners();
     list.mark_overlaps();
@@ -93,26 +97,26 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
     list
 }
 
-/// Adds the answers about sites that no finding of a rule answers.
-fn add_answers(list: &mut AdviceList, context: &RuleContext<'_, '_>, answers: Vec<Answer>, predictions: &[Prediction]) {
-    // Running launches at the same time does not reduce their number.
-    let others = list.worth.iter().filter(|advice| advice.finding.rule != rules::serial_jobs::RULE);
-    let others = others.map(|advice| (advice.finding.launches.as_slice(), advice.saving[0]));
-    let others: Vec<(&[u32], Nanos)> = others.collect();
-    let pairs = answers.into_iter().zip(predictions.chunks_exact(2));
-    let worth = pairs.filter_map(|(answer, pair)| answer.evaluate(context, [&pair[0], &pair[1]], &others));
-    let worth: Vec<Advice> = worth.map(|(finding, saving)| advice_of(context, finding, saving)).collect();
-    list.worth.extend(worth);
+/// Adds the cures of a site that are worth it. If none is, the site is not worth a fix.
+fn add_cures(list: &mut AdviceList, context: &RuleContext<'_, '_>, cures: Vec<(Finding, [Nanos; 3], bool)>) {
+    let (worth, others): (Vec<_>, Vec<_>) = cures.into_iter().partition(|(.., is_worth)| *is_worth);
+    if worth.is_empty() {
+        let best = others.into_iter().max_by_key(|(_, saving, _)| saving[0]);
+        best.into_iter().for_each(|(finding, saving, _)| add(list, context, advice_of(context, finding, saving)));
+    } else {
+        list.worth.extend(worth.into_iter().map(|(finding, saving, _)| advice_of(context, finding, saving)));
+    }
 }
 
 fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]) -> Advice {
     Advice {
         launched: launched(context.forest(), &finding.launches),
-        callers: context.callers.count(&finding.launches),
-        foreign: owner::foreign_code(context, finding.rule, &finding.launches),
+        callers: context.sites.count(&finding.launches),
+        foreign: owner::foreign_code(context, &finding.launches).filter(|_| !finding.is_fixed_elsewhere),
         finding: unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
         saving,
         overlaps: Vec::new(),
+        alternatives: Vec::new(),
         edited: Vec::new(),
     }
 }
@@ -125,7 +129,7 @@ fn add(list: &mut AdviceList, context: &RuleContext<'_, '_>, advice: Advice) {
         // The finding would be wrong: without these launches, the wall would be clearly shorter.
         return;
     }
-    if advice.saving[1] > min_saving {
+    if advice.saving[1] > min_saving || advice.saving[0] >= context.share_of_wall(LIKELY_SHARE) {
         list.worth.push(advice);
     } else if context.spent_on(&advice.finding.launches) > context.share_of_wall(NOTABLE_SHARE) {
         list.not_worth.push((Rejection::of(context, &advice), advice));

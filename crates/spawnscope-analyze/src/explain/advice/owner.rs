@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::explain::advice::context::RuleContext;
 use crate::model::launch::{Exec, base_name, is_version_of};
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::words::Words;
+use crate::predict::dependence::is_launcher;
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Language;
 
@@ -31,84 +34,36 @@ pub struct ForeignCode {
 }
 
 /// Scripts that Autoconf, Automake and Libtool generate or copy into a project.
-const GENERATED_SCRIPTS: [&[u8]; 15] = [
-    b"ar-lib",
-    b"compile",
-    b"config.guess",
-    b"config.status",
-    b"config.sub",
-    b"configure",
-    b"depcomp",
-    b"install-sh",
-    b"libtool",
-    b"ltmain.sh",
-    b"missing",
-    b"mkinstalldirs",
-    b"py-compile",
-    b"test-driver",
-    b"ylwrap",
-];
+const GENERATED_SCRIPTS: Words = Words(
+    "ar-lib compile config.guess config.status config.sub configure depcomp install-sh libtool ltmain.sh missing
+     mkinstalldirs py-compile test-driver ylwrap",
+);
 /// Directories of generated code.
-const GENERATED_DIRECTORIES: [&[u8]; 2] = [b"CMakeFiles", b"autom4te.cache"];
+const GENERATED_DIRECTORIES: Words = Words("CMakeFiles autom4te.cache");
 /// Directories of installed or vendored dependencies.
-const THIRD_PARTY_DIRECTORIES: [&[u8]; 8] =
-    [b"dist-packages", b"gems", b"node_modules", b"perl5", b"site-packages", b"third_party", b"vendor", b"vendor_perl"];
+const THIRD_PARTY_DIRECTORIES: Words =
+    Words("dist-packages gems node_modules perl5 site-packages third_party vendor vendor_perl");
 /// Prefixes of paths of installed packages.
 const INSTALLED_PREFIXES: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/", b"/nix/store/", b"/gnu/store/"];
 /// The directory below `/usr/` in which users keep their own scripts.
 const LOCAL_PREFIX: &[u8] = b"/usr/local/";
 /// Parts of paths of dependencies that a package manager downloaded.
 const DOWNLOADED_PARTS: [&[u8]; 3] = [b"/.cargo/registry/", b"/.rustup/toolchains/", b"/go/pkg/mod/"];
-/// Compiled programs that decide for themselves what to launch. No script or makefile of the user
-/// requests these launches.
-const SELF_DIRECTED: [&[u8]; 18] = [
-    b"apt",
-    b"apt-get",
-    b"c++",
-    b"cargo",
-    b"cc",
-    b"clang",
-    b"clang++",
-    b"cmake",
-    b"collect2",
-    b"dpkg",
-    b"g++",
-    b"gcc",
-    b"git",
-    b"go",
-    b"lto-wrapper",
-    b"ninja",
-    b"rpm",
-    b"rustc",
-];
-/// Rules whose fix is not in the code that requests the launches, but in the machine, the
-/// environment or the launched program.
-const FIXED_ELSEWHERE: [&str; 12] = [
-    "build-once",
-    "loader",
-    "loader-search",
-    "off-path",
-    "path-search",
-    "run-queue",
-    "scanner",
-    "shell-code",
-    "shims",
-    "slow-machine",
-    "teardown",
-    "version-manager",
-];
-
+/// Compiled programs that decide for themselves what to launch, wherever they are installed. No script or makefile of the user requests these
+/// launches. Programs of packages count, too.
+const SELF_DIRECTED: Words =
+    Words("apt apt-get c++ cargo cc clang clang++ cmake collect2 dpkg g++ gcc git go lto-wrapper ninja rpm rustc");
 impl Owner {
     /// Returns who maintains a file, by its path.
     #[must_use]
     pub fn of(path: &[u8]) -> Owner {
         let mut directories = path.rsplit(|byte| *byte == b'/').skip(1);
-        if GENERATED_SCRIPTS.contains(&base_name(path)) {
+        if GENERATED_SCRIPTS.contains(base_name(path)) {
             return Owner::Generated;
         }
         let kind = directories.find_map(|directory| match directory {
-            _ if GENERATED_DIRECTORIES.contains(&directory) => Some(Owner::Generated),
-            _ if THIRD_PARTY_DIRECTORIES.contains(&directory) => Some(Owner::ThirdParty),
+            _ if GENERATED_DIRECTORIES.contains(directory) => Some(Owner::Generated),
+            _ if THIRD_PARTY_DIRECTORIES.contains(directory) => Some(Owner::ThirdParty),
             _ => None,
         });
         let is_installed =
@@ -123,11 +78,8 @@ impl Owner {
 }
 
 /// Returns the code that requests most of the launches of a finding. `None` if the user maintains
-/// it, if it is unknown, or if the rule's fix is elsewhere.
-pub(super) fn foreign_code(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32]) -> Option<ForeignCode> {
-    if FIXED_ELSEWHERE.contains(&rule) {
-        return None;
-    }
+/// it, or if it is unknown.
+pub(super) fn foreign_code(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<ForeignCode> {
     let mut files: BTreeMap<(Owner, &[u8]), usize> = BTreeMap::new();
     for (owner, file) in launches.iter().filter_map(|launch| code_of(context, *launch)) {
         *files.entry((owner, file)).or_default() += 1;
@@ -144,7 +96,7 @@ pub(super) fn foreign_code(context: &RuleContext<'_, '_>, rule: &str, launches: 
 /// program that decides for itself what to launch. `None` for other compiled programs, because the
 /// user controls only their arguments.
 fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g [u8])> {
-    let call_site = context.callers.call_site_of(launch as usize);
+    let call_site = context.sites.call_site_of(launch as usize);
     let script_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
     let launcher = context.forest().launcher(launch as usize);
     let program = launcher.filter(|_| script_call_site.is_none()).filter(is_self_directed);
@@ -160,7 +112,9 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
 
 fn is_self_directed(exec: &&Exec<'_>) -> bool {
     let name = exec.program_name();
-    SELF_DIRECTED.iter().any(|program| is_version_of(name, program))
+    let is_compiled = matches!(Runtime::named(name), Runtime::Native | Runtime::CMake);
+    let is_packaged = is_compiled && !is_launcher(name) && Owner::of(exec.path()) == Owner::ThirdParty;
+    is_packaged || SELF_DIRECTED.iter().any(|program| is_version_of(name, program.as_bytes()))
 }
 
 /// Whether the call site is in a makefile whose text says that it was generated. The path does not
@@ -171,7 +125,10 @@ fn is_generated_makefile(call_site: &CallSite) -> bool {
 
 /// Returns the path of the script that an exec ran.
 fn script_of<'e>(exec: &'e Exec<'_>) -> Option<&'e [u8]> {
-    exec.interpreter().map(|_| exec.path())
+    let is_interpreter =
+        !matches!(Runtime::named(exec.program_name()), Runtime::Native | Runtime::Make | Runtime::CMake);
+    let first = exec.arguments().nth(1).filter(|first| is_interpreter && !first.starts_with(b"-"));
+    exec.interpreter().map(|_| exec.path()).or(first)
 }
 
 #[cfg(test)]

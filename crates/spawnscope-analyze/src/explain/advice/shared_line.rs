@@ -75,7 +75,7 @@ impl SharedLine {
 }
 
 /// Returns the arguments without the interpreter of a `#!` script, which the kernel inserts.
-fn as_written<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
+pub(super) fn as_written<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
     let arguments: Vec<&[u8]> = exec.arguments().collect();
     let script = arguments.iter().position(|argument| exec.interpreter().is_some() && *argument == exec.path());
     arguments[script.unwrap_or(0)..].to_vec()

@@ -5,13 +5,11 @@ use std::collections::HashSet;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::sites;
 use crate::model::tree::Forest;
 use spawnscope_data::units;
 
 /// Rules that select launches by their arguments.
-const RULES: [&str; 9] =
-    ["batch", "builtin", "grep-loop", sites::LOOP, "many-files", "needless-shell", "per-item", "pipeline", "repeats"];
+const RULES: [&str; 6] = ["builtin", "in-language", "many-per-launch", "needless-shell", "once", "pipeline"];
 
 /// Adds how many more launches of the same programs by the same processes may belong to the
 /// finding.

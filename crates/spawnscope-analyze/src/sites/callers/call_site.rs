@@ -2,6 +2,7 @@
 //! site is the innermost frame whose code the user can change, so libraries that every launch goes
 //! through are skipped.
 
+use super::helpers::Helpers;
 use crate::model::frames::{Frame, Frames, is_standard_library};
 use crate::model::launch::{Launch, base_name, is_version_of};
 use crate::model::tree::Forest;
@@ -95,14 +96,15 @@ const GO_PACKAGES: [&[u8]; 6] = [b"runtime.", b"syscall.", b"sync.", b"os.", b"o
 
 impl CallSite {
     /// Returns the call site of a launch. `None` if no call chain shows it. `inline_script` is the
-    /// script that the launching shell was given with `-c`.
-    pub(super) fn find(
-        forest: &Forest<'_>,
+    /// script that the launching shell was given with `-c`. `helpers` are skipped.
+    pub(super) fn find<'a>(
+        forest: &Forest<'a>,
         launch: &Launch<'_>,
         inline_script: Option<&[u8]>,
         detail: Detail,
+        helpers: &Helpers<'a>,
     ) -> Option<CallSite> {
-        let script = script_frame(forest.frames(launch.script_stack), detail);
+        let script = script_frame(forest.frames(launch.script_stack), detail, helpers);
         let frame = script.or_else(|| machine_code_frame(&forest.frames(launch.native_stack)))?;
         Some(CallSite::from_frame(&frame, launch.birth_command.name, inline_script, detail))
     }
@@ -207,13 +209,13 @@ fn script_line(script: &[u8], line: u32) -> Option<Vec<u8>> {
 }
 
 /// Returns the innermost frame outside of the language's standard library, or the innermost frame
-/// if all are in the library. If the line of that frame is unknown, returns its caller in the same
+/// if all are in the library. Skips helper functions, too. If the line of that frame is unknown, returns its caller in the same
 /// file, which is more precise.
-fn script_frame(frames: Frames<'_>, detail: Detail) -> Option<Frame<'_>> {
+fn script_frame<'a>(frames: Frames<'a>, detail: Detail, helpers: &Helpers<'a>) -> Option<Frame<'a>> {
     let mut innermost = None;
     let mut frames = frames.filter(has_position);
     while let Some(frame) = frames.next() {
-        if !is_standard_library(&frame) {
+        if !is_standard_library(&frame) && !helpers.contains(&frame) {
             let lacks_line = detail == Detail::Line && frame.line.is_none() && frame.file.is_some();
             let caller = if lacks_line { frames.next() } else { None };
             let caller = caller.filter(|caller| caller.line.is_some() && caller.file == frame.file);

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::call_site::{CallSite, Detail};
+use super::helpers::{self, Helpers};
 use crate::model::launch::base_name;
 use crate::model::tree::Forest;
 use crate::patterns::shells::command_of;
@@ -44,6 +45,28 @@ impl Callers {
     /// Finds the call site of every launch.
     #[must_use]
     pub fn find(forest: &Forest<'_>, detail: Detail) -> Callers {
+        Callers::find_without(forest, detail, &Helpers::default())
+    }
+
+    /// Finds the line of every launch that decides what is launched: the line that calls a helper function, and the line that gives a script to
+    /// a shell.
+    pub(crate) fn behind_helpers(forest: &Forest<'_>) -> Callers {
+        let mut callers = Callers::find_without(forest, Detail::Line, &helpers::find(forest));
+        // Parents come before their children. A script that was given with `-c` is code of whatever gave it.
+        for index in 0..forest.launches.len() {
+            let is_inline =
+                callers.call_site_of(index).is_some_and(|site| site.language.is_script() && site.file.is_none());
+            let mut shells = std::iter::successors(forest.parent(index), |above| forest.parent(*above));
+            let shell = shells.find(|above| !forest.launches[*above].execs.is_empty()).filter(|_| is_inline);
+            let outer = shell.filter(|shell| callers.call_site_of(*shell).is_some_and(|site| site.file.is_some()));
+            if let Some(outer) = outer {
+                callers.requesters[index] = callers.requesters[outer];
+            }
+        }
+        callers
+    }
+
+    fn find_without<'a>(forest: &Forest<'a>, detail: Detail, helpers: &Helpers<'a>) -> Callers {
         let mut callers = Callers::default();
         let mut known: HashMap<CallSite, u32> = HashMap::new();
         // Many launches share a call chain, and many call chains share a call site.
@@ -53,7 +76,7 @@ impl Callers {
             let inline_script = script.and_then(|_| command_of(forest.launcher(index)?));
             let chain = (script, launch.native_stack, launch.birth_command.name, inline_script);
             let call_site = *by_chain.entry(chain).or_insert_with(|| {
-                let call_site = CallSite::find(forest, launch, inline_script, detail)?;
+                let call_site = CallSite::find(forest, launch, inline_script, detail, helpers)?;
                 Some(*known.entry(call_site).or_insert_with_key(|call_site| {
                     callers.call_sites.push(call_site.clone());
                     callers.call_sites.len() as u32 - 1

@@ -4,6 +4,7 @@
 use crate::explain::advice::candidates::Candidate;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
+use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{name, time};
 use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::model::phases::Phase;
@@ -91,39 +92,10 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     Finding::measured("late-reaping", title, candidate.launches)
         .evidence(evidence)
         .with_example(context)
-        .fix_lines(fix(runtime).iter().copied())
+        .fix_lines(language(runtime).wait.iter().copied())
         .limits(
             "other work that the parent does at each poll must still be done; shorter sleeps detect the end sooner, at the cost of \
              CPU time",
         )
         .predicted_by(Change::ReapNow, format!("--reap-now=parent={parent}"))
-}
-
-fn fix(runtime: Runtime) -> &'static [&'static str] {
-    match runtime {
-        Runtime::Python => &[
-            "process.wait() instead of a loop of process.poll() and time.sleep()",
-            "with a time limit: before Python 3.15, wait(timeout=...) and run(timeout=...) without pipes poll at intervals of up to 50 ms; \
-             select.poll() on os.pidfd_open(process.pid) returns as soon as the process ends (Python 3.9)",
-            "for many children: asyncio.create_subprocess_exec",
-        ],
-        Runtime::Shell => {
-            &["`wait PID`, or `wait -n` for the first that ends, instead of a loop of `kill -0` or `jobs` and `sleep`"]
-        }
-        Runtime::Perl => &["waitpid($pid, 0) instead of a loop of waitpid($pid, WNOHANG) and sleep"],
-        Runtime::Ruby => &["Process.wait(pid) instead of a loop with Process::WNOHANG and sleep"],
-        Runtime::Java => &["process.waitFor() or process.onExit() instead of a loop of isAlive() and sleep"],
-        Runtime::Raku => &["await $proc.start, or whenever $proc.start { ... }, instead of a loop of sleep"],
-        Runtime::Node => &["child.on(\"exit\", ...) instead of setInterval and process.kill(pid, 0)"],
-        Runtime::Php => &["proc_close($process), which waits, instead of a loop of proc_get_status() and usleep()"],
-        Runtime::Emacs => {
-            &["a process sentinel, or accept-process-output, instead of a loop of process-live-p and sleep-for"]
-        }
-        Runtime::Go => &["cmd.Wait(), or its result through a channel, instead of a loop of Signal(0) and time.Sleep"],
-        Runtime::Rust => &["child.wait() instead of a loop of try_wait() and thread::sleep"],
-        Runtime::Make | Runtime::Native => &[
-            "waitpid(pid, &status, 0) instead of a loop of waitpid(pid, &status, WNOHANG) and a sleep",
-            "with a time limit, or together with other events: poll() on pidfd_open(pid, 0) (Linux 5.3), or SIGCHLD through signalfd",
-        ],
-    }
 }

@@ -102,6 +102,7 @@ fn search_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Fi
     );
     let title = format!("the loader of {program} searches directories that lack the libraries");
     Finding::modelled("loader-search", title, candidate.launches)
+        .fixed_elsewhere()
         .evidence(evidence)
         .evidence_lines(lacks_cache.then(|| "its cache, /etc/ld.so.cache, could not be opened".to_owned()))
         .with_example(context)
@@ -149,6 +150,7 @@ fn libraries_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) ->
     );
     let title = format!("launches of {program} spend much of their time loading libraries");
     Finding::modelled("loader", title, candidate.launches)
+        .fixed_elsewhere()
         .evidence(evidence)
         .with_example(context)
         .fix(format!("launch it less often: run one {program} for many inputs, or keep one running"))

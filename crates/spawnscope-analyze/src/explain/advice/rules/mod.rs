@@ -2,32 +2,22 @@
 //! The replay decides later whether the fix saves enough.
 
 mod bare_forks;
-pub(super) mod batch;
 pub(super) mod builtin;
 mod close_loop;
-mod gnu_parallel;
-mod grep_loop;
 mod growing_parent;
-mod interpreter_start;
 mod large_parent;
 mod late_reaping;
 mod loader;
-mod make_oneshell;
 mod make_recursive;
-mod make_shells;
-mod many_files;
-mod needless_shell;
+pub(super) mod needless_shell;
 pub(super) mod off_path;
 mod package_scripts;
 mod path_search;
-pub(super) mod per_item;
 mod pipelines;
-mod repeats;
 mod run_queue;
 mod scanner;
-pub(super) mod serial_jobs;
 mod shell_code;
-mod shell_per_file;
+mod shell_line;
 mod shims;
 pub(super) mod sleep_loop;
 mod slow_machine;
@@ -42,34 +32,24 @@ pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, each with the ids of its findings. The rules run in parallel. `run_queue` is first
 /// because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 32] = [
+pub(super) const ALL: [(&[&str], Rule); 22] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
-    (&["batch"], batch::find),
     (&["builtin"], builtin::find),
     (&["close-loop"], close_loop::find),
-    (&["gnu-parallel"], gnu_parallel::find),
-    (&["grep-loop"], grep_loop::find),
     (&["growing-parent"], growing_parent::find),
-    (&["interpreter-start"], interpreter_start::find),
     (&["large-parent", "large-parent-pages"], large_parent::find),
     (&["late-reaping"], late_reaping::find),
     (&["loader", "loader-search"], loader::find),
-    (&["make-oneshell"], make_oneshell::find),
     (&["make-recursive"], make_recursive::find),
-    (&["make-shell"], make_shells::find),
-    (&["many-files"], many_files::find),
     (&["needless-shell"], needless_shell::find),
     (&[off_path::RULE], off_path::find),
     (&["package-script"], package_scripts::find),
     (&["path-search"], path_search::find),
-    (&["per-item"], per_item::find),
     (&["pipeline"], pipelines::find),
-    (&["repeats"], repeats::find),
     (&["scanner"], scanner::find),
-    (&[serial_jobs::RULE], serial_jobs::find),
-    (&["shell-per-file"], shell_per_file::find),
     (&["shell-code"], shell_code::find),
+    (&["shell-line"], shell_line::find),
     (&["shims"], shims::find),
     (&[sleep_loop::RULE], sleep_loop::find),
     (&["slow-machine"], slow_machine::find),

@@ -3,17 +3,19 @@
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::languages;
+use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{launches, literal, name, quoted, time};
-use crate::explain::advice::rules::shell_per_file::PER_FILE_LAUNCHERS;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, needless_shell};
+use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::units;
 
+/// Programs that launch a command per file or per item of their input.
+const PER_FILE_LAUNCHERS: Words = Words("find gfind gxargs xargs");
 /// GNU parallel, which always uses a shell for its jobs.
-pub(super) const PARALLEL: &[u8] = b"parallel";
+pub(in crate::explain::advice) const PARALLEL: &[u8] = b"parallel";
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_parent = context.grouped_by(|index, launch| {
@@ -26,9 +28,14 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// Whether a launch goes through a shell that its parent can leave out. `find` and `xargs` need the
 /// shell for redirections, directories and variables, because they have no options for these.
-pub(super) fn is_needless(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let is_per_file = PER_FILE_LAUNCHERS.contains(&context.launch(index).birth_command.name);
+pub(in crate::explain::advice) fn is_needless(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let is_per_file = is_per_file_launcher(context.launch(index).birth_command.name);
     needless_shell(context.forest(), index).is_some() && !(is_per_file && count_with_syntax(context, &[index]) > 0)
+}
+
+/// Whether a program launches a command per file or per item of its input.
+pub(in crate::explain::advice) fn is_per_file_launcher(program: &[u8]) -> bool {
+    PER_FILE_LAUNCHERS.contains(program)
 }
 
 /// Returns how many of the launches use shell syntax that the caller must replace.
@@ -41,14 +48,15 @@ fn count_with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
 }
 
 /// Returns the lines of the fix for a shell in the arguments of `find` or `xargs`.
-fn without_shell_in_arguments(parent: &[u8]) -> Vec<&'static str> {
-    vec![
+fn without_shell_in_arguments(parent: &[u8]) -> Vec<String> {
+    let lines = [
         "write the command itself, without `sh -c` and its quotes:",
         match parent {
             b"find" | b"gfind" => "  find ... -exec PROGRAM {} +     with + instead of \\; if it takes many files",
             _ => "  xargs PROGRAM     without -I and -n1 if it takes many files",
         },
-    ]
+    ];
+    lines.map(str::to_owned).to_vec()
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
@@ -64,8 +72,9 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         let some = units::counted(with_syntax as u64, "command has", "commands have");
         format!("{some} redirections, variables or a directory, which options of the call can replace")
     });
-    let replacing = if with_syntax > 0 { languages::instead_of_shell_syntax(runtime) } else { &[] };
-    let is_per_file = PER_FILE_LAUNCHERS.contains(&parent);
+    let replacing =
+        if with_syntax > 0 { Some(language(runtime).instead_of_syntax).filter(|text| !text.is_empty()) } else { None };
+    let is_per_file = is_per_file_launcher(parent);
     // Go makes system calls without libc, so a preloaded library cannot intercept them.
     let accelerated = (with_syntax < all.len() && runtime != Runtime::Go && !is_per_file)
         .then_some("if the program cannot be changed: `spawnscope accel -- CMD` skips the shell of a plain command");
@@ -76,10 +85,12 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         .fix_lines(if is_per_file {
             without_shell_in_arguments(parent)
         } else {
-            let direct = ["start the program directly, with its arguments as a list:"];
-            [&direct, languages::without_shell(runtime)].concat()
+            vec![
+                "start the program directly, with its arguments as a list:".to_owned(),
+                format!("  {}", language(runtime).without_shell),
+            ]
         })
-        .fix_lines(replacing.iter().copied())
+        .fix_lines(replacing.map(|text| format!("  {text}")))
         .fix_lines(accelerated)
         .limits("commands with pipes, expansions, wildcards or several steps still need a shell")
         .predicted_by(Change::NoShell, quoted(&format!("--no-shell=parent={}", literal(parent))))

@@ -68,6 +68,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], label: &[u8], all: Vec<
         units::percent(critical, spent.max(Nanos(1)))
     );
     Finding::modelled(RULE, title, all)
+        .fixed_elsewhere()
         .evidence(evidence)
         .with_example(context)
         .fix("none needed: the command would take as long without them")

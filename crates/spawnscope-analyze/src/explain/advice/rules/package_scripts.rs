@@ -11,6 +11,8 @@ use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
+/// A single call counts if its runner takes at least this share of the wall.
+const LARGE_SHARE: f64 = 0.3;
 /// Maximum length of a command in the fix, in characters.
 const MAX_COMMAND: usize = 60;
 
@@ -19,10 +21,19 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let call = ScriptCall::of(context.forest(), index)?;
         Some((call.runner, is_nested(context, index)))
     });
-    // A single `npm test` is what the user typed. Inside another script, each call can be left out.
-    let calls = by_runner.into_iter().filter(|((_, is_nested), all)| *is_nested || all.len() >= MIN_REPETITIONS);
+    // A single `npm test` is what the user typed. Inside another script, each call can be left out, and so can one whose runner takes longest.
+    let calls = by_runner
+        .into_iter()
+        .filter(|((_, is_nested), all)| *is_nested || all.len() >= MIN_REPETITIONS || holds_the_wall(context, all));
     let calls = longest_groups(context, calls, MAX_FINDINGS).into_iter();
     calls.filter_map(|((_, is_nested), all)| finding(context, is_nested, all)).collect()
+}
+
+/// Whether the runners themselves take much of the wall.
+fn holds_the_wall(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let children = all.iter().filter_map(|index| ScriptCall::of(context.forest(), *index));
+    let children: Vec<u32> = children.map(|call| call.child).collect();
+    context.spent_on(all).since(context.spent_on(&children)) >= context.share_of_wall(LARGE_SHARE)
 }
 
 /// Whether another runner started the script that makes this call.

@@ -56,6 +56,7 @@ fn finding(
     let found = most_frequent(programs.values().copied());
     let title = format!("{} search PATH directories that lack the program", launches(searching.len()));
     Finding::measured("path-search", title, searching)
+        .fixed_elsewhere()
         .evidence_lines(evidence(searches, &parents))
         .with_example(context)
         .fix_lines(instructions(searches, &found))

@@ -112,6 +112,7 @@ fn finding(
         queue_of_new_processes(context),
     );
     Finding::modelled("run-queue", title, launches)
+        .fixed_elsewhere()
         .evidence(evidence)
         .evidence(format!("on average {threads:.1} threads were running or runnable"))
         .evidence_lines(too_many_jobs(context, cpus))

@@ -192,6 +192,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let is_launched = context.launch(all[0]).execs.len() == 1;
     let in_process = if is_launched { "" } else { " of execs in one process" };
     Finding::measured("shims", title, all)
+        .fixed_elsewhere()
         .evidence(format!("the chain{in_process}: {}", links.join(" -> ")))
         .evidence(format!("{took} {spent}, {before} of it before {real} begins"))
         .evidence_lines(caller.map(|caller| {

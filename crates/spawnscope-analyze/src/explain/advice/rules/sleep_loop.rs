@@ -19,6 +19,10 @@ const MAX_FINDINGS: usize = 2;
 /// Minimum number of equal sleeps by one process. The number is small because a few long sleeps can
 /// take most of the wall.
 const MIN_SLEEPS: usize = 3;
+/// Fewer sleeps count if they take at least this share of the wall.
+const LARGE_SHARE: f64 = 0.1;
+/// The same for a single sleep.
+const MAJORITY: f64 = 0.3;
 /// Maximum number of programs that are named as the condition of a loop.
 const MAX_NAMED: usize = 3;
 
@@ -35,7 +39,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                 of_parent.entry((launch.birth_command.name, pause)).or_default().push(index as u32);
             }
         }
-        let frequent_groups = of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_SLEEPS);
+        let frequent_groups =
+            of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_SLEEPS || holds_the_wall(context, all));
         frequent_groups.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
     }
     longest_groups(context, loops, MAX_FINDINGS)
@@ -45,6 +50,12 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             finding(context, parent, pause, all)
         })
         .collect()
+}
+
+/// Whether a few sleeps take so much of the wall that each of them counts.
+fn holds_the_wall(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let share = if all.len() > 1 { LARGE_SHARE } else { MAJORITY };
+    context.total_phase(all, Phase::Run) >= context.share_of_wall(share)
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<u32>) -> Finding {
@@ -63,18 +74,24 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     let tests = likely_tests(context, &all);
     let condition_evidence =
         (!tests.is_empty()).then(|| format!("between the sleeps it launches {}", tests.join(", ")));
+    // Without a known event, nothing shows when the sleep could have ended.
+    let is_unknown = late.is_empty() && holds_the_wall(context, &all);
+    let change = if is_unknown { Change::Remove } else { Change::WakeInTime };
+    let limits = if is_unknown { UNKNOWN_LIMITS } else { LIMITS };
     Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
         .evidence_lines(late_evidence)
         .evidence_lines(condition_evidence)
         .with_example(context)
         .fix_lines(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
-        .limits(
-            "the event itself takes as long as before: only the rest of the last sleep is saved, half a pause on average; if the \
-             recording does not show what the script waited for, nothing is predicted",
-        )
-        .predicted_by(Change::WakeInTime, "")
+        .limits(limits)
+        .predicted_by(change, "")
 }
+
+const LIMITS: &str =
+    "the event itself takes as long as before: only the rest of the last sleep is saved, half a pause on average";
+const UNKNOWN_LIMITS: &str = "the recording does not show what the script waits for: the saving is that of no sleep at all, and the event takes its own \
+                              time";
 
 /// Returns the first launch by a program of this name.
 fn first_launch_by(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {

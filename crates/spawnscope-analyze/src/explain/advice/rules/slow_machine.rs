@@ -71,6 +71,7 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, median_cost: Nanos
     let by_phase = phases.map(|(phase, span)| format!("{} {}", phase.name(), time(span)));
     let count = phrases::launches(launches.len());
     Finding::modelled("slow-machine", "every launch is slow on this machine", launches)
+        .fixed_elsewhere()
         .evidence(format!("median of {count}: {} per launch, not counting the run of the program", time(median_cost)))
         .evidence(format!("median by phase: {}", by_phase.join(", ")))
         .with_example(context)

@@ -34,6 +34,7 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     );
     let title = format!("{program} ends slowly, because it frees a lot of memory");
     Finding::modelled("teardown", title, candidate.launches)
+        .fixed_elsewhere()
         .evidence(evidence)
         .with_example(context)
         .fix(

@@ -48,6 +48,7 @@ pub(super) fn same_result(
     };
     let options = options(context, &changes);
     Finding::measured(rule, format!("{} calls `{call}` {times}", name(caller)), all)
+        .fixed_elsewhere()
         .evidence(evidence)
         .predicted_by_all(changes, options)
 }

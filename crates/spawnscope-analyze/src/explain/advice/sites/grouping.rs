@@ -6,35 +6,23 @@ use std::collections::BTreeMap;
 use super::{MIN_DEPENDENT_SHARE, Site};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::rules::off_path::critical_with_descendants;
-use crate::explain::advice::thresholds::is_mostly_tax_by_cpu_time;
+use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::model::launch::{Launch, NOT_FOUND, base_name};
 use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
 use crate::patterns::chains::is_in_version_manager;
-use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::{command_of, is_shell, needless_shell};
+use crate::patterns::queries::{Answer, answer_of};
 use crate::patterns::subcommands::subcommand_of;
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Nanos;
 
-/// Minimum number of launches, or of command lines, in a loop. If there are only a few, each may be necessary.
-const MIN_LAUNCHES_OF_LOOP: usize = 20;
-/// Maximum number of launches of one command line. With more launches, it is a script.
-const MAX_LAUNCHES_OF_LINE: usize = 32;
-/// A site is replayed if at least this share of the minimum is on the critical path, since more may depend on it.
+/// A site is examined if at least this share of the minimum is on the critical path, since more may depend on it.
 const MIN_CRITICAL: f64 = 0.5 * MIN_DEPENDENT_SHARE;
-/// Programs whose purpose is to launch others. Their input determines how many launches they make.
-const LAUNCHERS: [&[u8]; 10] =
-    [b"find", b"gfind", b"gmake", b"gxargs", b"make", b"ninja", b"parallel", b"xargs", b"cc", b"gcc"];
-/// Programs whose work the parent cannot do itself.
-const IRREPLACEABLE: [&[u8]; 3] = [b"sleep", b"sudo", b"ssh"];
 
-/// The programs of the parent and of the launch.
-type Programs<'a> = (&'a [u8], &'a [u8]);
 /// The line that requests a launch, and the script that it executes; without a line, the script or the subcommand.
 type Place<'g, 'a> = (Option<&'g CallSite>, Option<&'a [u8]>);
 
-/// Returns the sites that may be worth an answer.
+/// Returns the sites that may be worth a cure: those with much time on the critical path, and those with many launches.
 pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
     let critical = critical_with_descendants(context);
     let critical_of = |launches: &[u32]| {
@@ -46,23 +34,32 @@ pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
         (!is_in_version_manager(context.forest(), index)).then_some((launch.birth_command.name, program))
     });
     let mut sites = Vec::new();
-    for (programs, launches) in by_programs {
-        let loop_launches = loop_launches(context, programs, &launches);
-        let rest: Vec<u32> = launches.into_iter().filter(|index| loop_launches.binary_search(index).is_err()).collect();
-        let loops = Some((loop_launches, true)).filter(|(launches, _)| !launches.is_empty());
-        let parts = parts(context, rest, &critical_of).into_iter().map(|launches| (launches, false));
-        for (launches, is_loop) in loops.into_iter().chain(parts) {
-            let (parent, command) = programs;
+    for ((parent, command), launches) in by_programs {
+        // One question that several lines ask is one cause.
+        let parts =
+            if are_questions(context, &launches) { vec![launches] } else { parts(context, launches, &critical_of) };
+        for launches in parts {
             let program = common_script(context, &launches).unwrap_or(command);
-            sites.push(Site { parent, program, critical: critical_of(&launches), launches, is_loop });
+            sites.push(Site { parent, program, critical: critical_of(&launches), launches });
         }
     }
     let least = context.share_of_wall(MIN_CRITICAL);
-    sites.retain(|site| match site.is_loop {
-        true => context.spent_on(&site.launches) >= context.min_saving(),
-        false => site.critical >= least,
+    sites.retain(|site| {
+        let is_frequent = site.launches.len() >= MIN_REPETITIONS && site.critical >= context.min_saving();
+        site.critical >= least || is_frequent
     });
     sites
+}
+
+/// Whether most launches repeat questions.
+fn are_questions(context: &RuleContext<'_, '_>, launches: &[u32]) -> bool {
+    let execs = launches.iter().filter_map(|index| context.launch(*index).execs.last());
+    let questions = execs.filter(|exec| answer_of(exec) == Some(Answer::Same)).map(|exec| (exec.argv(), exec.cwd()));
+    let mut questions: Vec<_> = questions.collect();
+    let all = questions.len();
+    questions.sort_unstable();
+    questions.dedup();
+    all * 2 > launches.len() && questions.len() * 2 < all
 }
 
 /// Returns the program that a launch executed; for a fork whose exec failed, the missing program. `None` for other forks.
@@ -85,7 +82,7 @@ fn common_script<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> Option<
 fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl Fn(&[u32]) -> Nanos) -> Vec<Vec<u32>> {
     let mut by_place: BTreeMap<Place<'_, '_>, Vec<u32>> = BTreeMap::new();
     for index in launches {
-        let line = context.callers.call_site_of(index as usize);
+        let line = context.sites.call_site_of(index as usize);
         let exec = context.launch(index).execs.last();
         let subcommand = exec.filter(|_| line.is_none()).and_then(subcommand_of);
         let script = exec.and_then(Call::of).map(|call| call.name);
@@ -98,45 +95,4 @@ fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl F
     parts.push(others);
     parts.retain(|part| !part.is_empty());
     parts
-}
-
-/// Returns the launches that form a loop: each works for less time than it takes to launch it. Empty if they are few. The parent of a loop could
-/// do the work itself.
-fn loop_launches(context: &RuleContext<'_, '_>, (parent, program): Programs<'_>, all: &[u32]) -> Vec<u32> {
-    let mut launches = all.to_vec();
-    if LAUNCHERS.contains(&parent) || IRREPLACEABLE.contains(&program) {
-        launches.clear();
-    }
-    launches.retain(|index| match is_shell(program) {
-        true => is_small_line(context, *index),
-        false => is_small(context, *index),
-    });
-    if launches.len() < MIN_LAUNCHES_OF_LOOP { Vec::new() } else { launches }
-}
-
-/// Whether a launch without descendants works for less time than it takes to launch it. About programs in an unnecessary shell, the rule
-/// `needless-shell` has better advice.
-fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let forest = context.forest();
-    let launch = context.launch(index);
-    let parent = forest.parent(index as usize);
-    launch.execs.len() == 1
-        && forest.children(index as usize).is_empty()
-        && parent.is_none_or(|parent| needless_shell(forest, parent as u32).is_none())
-        && is_mostly_tax_by_cpu_time(context, index as usize)
-}
-
-/// Whether a launch is a command line that a program other than a shell runs with `sh -c`, that needs the shell, and whose launches all work for
-/// less time than it takes to launch them.
-fn is_small_line(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let forest = context.forest();
-    let is_line = matches!(&context.launch(index).execs[..], [exec] if command_of(exec).is_some());
-    let members = forest.walk(&[index as usize]).take(MAX_LAUNCHES_OF_LINE + 1);
-    is_line
-        && needless_shell(forest, index).is_none()
-        && !matches!(Runtime::of_parent(forest, index), Runtime::Shell | Runtime::Make)
-        && members
-            .map(|step| is_mostly_tax_by_cpu_time(context, step.index))
-            .enumerate()
-            .all(|(number, is_mostly_tax)| number < MAX_LAUNCHES_OF_LINE && is_mostly_tax)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::Site;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::{launches, name, time};
+use crate::model::launch::Outcome;
 use crate::model::phases::Phase;
 use spawnscope_data::event::Nanos;
 
@@ -12,11 +13,6 @@ use spawnscope_data::event::Nanos;
 const MOSTLY: f64 = 0.5;
 /// A start-up is mentioned if it takes at least this share of the time of the launches.
 const NOTABLE: f64 = 0.1;
-
-/// Returns the summed launch tax.
-pub(super) fn tax(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
-    Nanos(all.iter().filter_map(|index| context.launch(*index).tax()).map(|tax| tax.0).sum())
-}
 
 /// Returns sentences about where the time of a site is.
 pub(super) fn evidence(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<String> {
@@ -38,7 +34,17 @@ pub(super) fn evidence(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<St
         vec![format!("{takes} {} in all", time(spent)), format!("on the critical path: {}", parts.join(", "))];
     sentences.extend(start_up(context, all, spent));
     sentences.extend(waiting(context, all, below));
+    sentences.extend(failures(context, all));
     sentences
+}
+
+/// Returns a sentence about launches that all failed with the same status. A status of 1 is an answer for many programs.
+fn failures(context: &RuleContext<'_, '_>, all: &[u32]) -> Option<String> {
+    let first = context.launch(all[0]).outcome;
+    let Outcome::Code(status) = first else { return None };
+    let are_alike = all.len() > 1 && all.iter().all(|index| context.launch(*index).outcome == first);
+    (are_alike && status > 1)
+        .then(|| format!("all of them failed with status {status}: leave them out if their failure is expected"))
 }
 
 /// Returns a sentence about launches that mostly wait, and not for what they launch.

@@ -1,11 +1,9 @@
-//! Sites: all launches of one program from one place in the code. The engine knows nothing about the launched programs,
-//! except for the table in `front_ends`. It gives every site that a large part of the wall depends on the best of a few
-//! general cures, so that repeated launches never stay without an answer. A single launch that simply does its work has
-//! no cure. An answer is dropped if a rule's advice about the same launches saves about as much.
+//! Sites: all launches of one program from one place in the code, and the cures of each. The engine knows nothing about the launched programs,
+//! except for rows of tables (`programs`, `functions`, `cures/front_ends`). Each cure is one of few ways to spend less time on a site; the
+//! recorded arguments decide which of them fit, the replay what each saves, and `merge` which comes first. So repeated launches never stay
+//! without an answer. A single launch that simply does its work has none.
 
-mod answer;
 mod cures;
-mod front_ends;
 mod grouping;
 mod holders;
 
@@ -13,28 +11,25 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
 use crate::explain::advice::owner::foreign_code;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
 use crate::predict::dependence::is_launcher;
+use crate::predict::whatif::changes::Change;
+use crate::predict::whatif::{AppliedChange, Prediction};
 use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
 
-pub(crate) use answer::Answer;
-
-/// Id of the answers about many launches, each of which works for less time than it takes to launch it.
-pub(super) const LOOP: &str = "launch-loop";
-/// Id of the answers about programs that are prepared again at each launch. Whatever launches them, their configuration is the user's.
-pub(super) const BUILD: &str = "build-once";
-/// Id of all other answers.
-pub(super) const SITE: &str = "site";
-
-/// Ids of all answers.
-pub(super) const IDS: [&str; 3] = [LOOP, BUILD, SITE];
+pub(super) use cures::IDS;
 
 /// A site is answered if at least this share of the wall depends on it.
 const MIN_DEPENDENT_SHARE: f64 = 0.1;
-/// Maximum number of answers. Each needs two replays.
-const MAX_ANSWERS: usize = 5;
+/// Maximum number of sites. Each needs several replays, which take long for large recordings.
+const MAX_SITES: usize = 8;
+const MAX_SITES_IF_LARGE: usize = 4;
+/// A recording with at least this many launches is large.
+const MIN_LARGE_LAUNCHES: usize = 20_000;
 /// A site explains another one around it if it holds at least this share of the other's time on the critical path.
 const MAJORITY: f64 = 0.5;
 
@@ -48,25 +43,84 @@ struct Site<'a> {
     launches: Vec<u32>,
     /// Time of the launches and their descendants on the critical path. Hardly more of the wall can depend on them.
     critical: Nanos,
-    /// Whether there are many launches, each of which works for less time than it takes to launch it.
-    is_loop: bool,
 }
 
-/// Returns an answer for each site on which much of the wall may depend. The replays decide which of them hold.
+/// One way to spend less time on a site.
+pub(super) struct Cure {
+    /// What to do, and the change that predicts what it saves.
+    pub(super) finding: Finding,
+    /// Whether the cure may save up to everything that depends on the launches, because the recording does not separate their start-up from
+    /// their work.
+    pub(super) is_open: bool,
+    /// Time of the launches that the cure keeps, although its change removes them.
+    pub(super) kept: Nanos,
+}
+
+/// The cures of one site.
+pub(crate) struct Answer {
+    pub(super) cures: Vec<Cure>,
+    /// Removes the site's launches, which shows how much of the wall depends on them.
+    removal: AppliedChange,
+}
+
+impl Answer {
+    /// Returns the changes to predict: the removal of the launches, and those of each cure.
+    pub(super) fn changes(&self) -> impl Iterator<Item = &[AppliedChange]> {
+        let removal = std::slice::from_ref(&self.removal);
+        std::iter::once(removal).chain(self.cures.iter().map(|cure| cure.finding.changes.as_slice()))
+    }
+
+    /// Returns each cure with what it saves, and whether that is worth printing. `predictions` are those of `changes`.
+    pub(super) fn evaluate(
+        self,
+        context: &RuleContext<'_, '_>,
+        predictions: &[Prediction],
+    ) -> Vec<(Finding, [Nanos; 3], bool)> {
+        let Some((removal, predictions)) = predictions.split_first() else { return Vec::new() };
+        let [dependent, ..] = removal.saving();
+        let depends = dependent.0 as f64 >= MIN_DEPENDENT_SHARE * removal.unrecorded.0 as f64;
+        let share = units::percent(dependent, removal.unrecorded);
+        let them = if self.removal.launches.len() == 1 { "it" } else { "them" };
+        let cures = self.cures.into_iter().zip(predictions).map(|(cure, prediction)| {
+            let [expected, low, high] = prediction.saving();
+            let high = if cure.is_open { high.max(dependent) } else { high };
+            let saving = [expected.since(cure.kept), low.since(cure.kept), high];
+            let is_likely = depends && saving[0].max(saving[2]) > context.min_saving();
+            let is_worth = saving[1] > context.min_saving() || is_likely;
+            let finding =
+                cure.finding.evidence_lines(depends.then(|| format!("{share} of the wall depends on {them}")));
+            (finding, saving, is_worth)
+        });
+        cures.collect()
+    }
+}
+
+/// Returns the cures of each site on which enough of the wall may depend. The replays decide which of them hold.
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     let mut sites = grouping::sites(context);
     sites.sort_by_key(|site| (Reverse(site.critical), site.program, site.launches[0]));
-    let sites = without_nested(context, sites);
-    sites.iter().filter_map(|site| cures::answer(context, site)).take(MAX_ANSWERS).collect()
+    let (sites, around) = without_nested(context, sites);
+    let is_large = context.forest().launches.len() >= MIN_LARGE_LAUNCHES;
+    let answers = sites.iter().filter_map(|site| {
+        let cures = cures::of(context, site);
+        let removal = AppliedChange { change: Change::Remove, launches: site.launches.clone() };
+        (!cures.is_empty()).then_some(Answer { cures, removal })
+    });
+    let mut answers: Vec<Answer> = answers.take(if is_large { MAX_SITES_IF_LARGE } else { MAX_SITES }).collect();
+    answers.extend(around.iter().filter_map(|site| {
+        let removal = AppliedChange { change: Change::Remove, launches: site.launches.clone() };
+        Some(Answer { cures: vec![cures::at_the_same_time(context, site)?], removal })
+    }));
+    answers
 }
 
-/// Keeps one of two sites of which one launches the other.
-fn without_nested<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>) -> Vec<Site<'a>> {
+/// Keeps one of two sites of which one launches the other. Returns also those around another one, which may still run at the same time.
+fn without_nested<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>) -> (Vec<Site<'a>>, Vec<Site<'a>>) {
     let mut site_of = vec![None; context.forest().launches.len()];
     for (number, site) in sites.iter().enumerate() {
         site.launches.iter().for_each(|launch| site_of[*launch as usize] = Some(number));
     }
-    let mut dropped = BTreeSet::new();
+    let (mut dropped, mut explained) = (BTreeSet::new(), BTreeSet::new());
     for (inner, site) in sites.iter().enumerate() {
         if is_needed_by_each_parent(context, site) {
             dropped.insert(inner);
@@ -75,12 +129,24 @@ fn without_nested<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>) -> Ve
             if !dropped.contains(&outer) && !dropped.contains(&inner) {
                 let drops_inner = is_consequence(context, &sites[outer], site);
                 let explains = site.critical.0 as f64 >= MAJORITY * sites[outer].critical.0 as f64;
-                dropped.extend((drops_inner || explains).then_some(if drops_inner { inner } else { outer }));
+                if drops_inner {
+                    dropped.insert(inner);
+                } else if explains {
+                    explained.insert(outer);
+                    dropped.insert(outer);
+                }
             }
         }
     }
-    let numbered = sites.into_iter().enumerate();
-    numbered.filter(|(number, _)| !dropped.contains(number)).map(|(_, site)| site).collect()
+    let (mut kept, mut around) = (Vec::new(), Vec::new());
+    for (number, site) in sites.into_iter().enumerate() {
+        match dropped.contains(&number) {
+            false => kept.push(site),
+            true if explained.contains(&number) => around.push(site),
+            true => {}
+        }
+    }
+    (kept, around)
 }
 
 /// Returns the other sites to which ancestors of most of a site's launches belong.
@@ -104,8 +170,10 @@ fn ancestors(context: &RuleContext<'_, '_>, launch: u32) -> impl Iterator<Item =
 /// Whether a site is a consequence of the launches around it: it is part of a loop, or a known front end or a third party requests it.
 fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<'_>) -> bool {
     let is_wrapper = is_shell(around.program) || is_launcher(around.program);
-    let is_front_end = front_ends::of(context, around).is_some();
-    around.is_loop || is_front_end || !is_wrapper && foreign_code(context, SITE, &site.launches).is_some()
+    let is_front_end = cures::is_front_end(context, around);
+    is_front_end
+        || cures::are_lines_of_a_language(context, around)
+        || !is_wrapper && foreign_code(context, &site.launches).is_some()
 }
 
 /// Whether each process of a compiled program made only one of the launches, as each `collect2` starts one linker. Such a program needs its

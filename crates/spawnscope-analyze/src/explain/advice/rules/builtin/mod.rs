@@ -16,15 +16,18 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::edit::Edit;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, replacement, time, times};
 use crate::explain::advice::selection::options;
+use crate::explain::advice::shared_line::as_written;
 use crate::explain::advice::thresholds::{
     MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups,
 };
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::Dialect;
+use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use call::{Call, Effect, Substitute};
@@ -36,6 +39,8 @@ use table::TABLE;
 const MAX_FINDINGS: usize = 5;
 /// Maximum number of different calls that are shown per program.
 const MAX_FORMS: usize = 4;
+/// Scripts without input, whose work is as small as that of a builtin.
+const WITHOUT_INPUT: Words = Words("which");
 /// The lengths of replacements that the title shows, in characters.
 const TITLE_LENGTHS: RangeInclusive<usize> = 3..=24;
 
@@ -79,8 +84,17 @@ pub(super) fn forks_for_programs(context: &RuleContext<'_, '_>) -> HashSet<u32> 
     find_needless(context).flat_map(|needless| needless.forks).collect()
 }
 
+/// Returns the lines of a fix for some of the launches, and their edits. Empty if none can be replaced exactly.
+pub(in crate::explain::advice) fn fix_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> (Vec<String>, Vec<Edit>) {
+    let needless: Vec<NeedlessLaunch> =
+        find_needless(context).filter(|needless| launches.binary_search(&needless.launch).is_ok()).collect();
+    let programs: BTreeSet<&[u8]> = needless.iter().map(|each| context.launch(each.launch).command.name).collect();
+    let edits = programs.into_iter().flat_map(|program| edits::edits(context, program, launches)).collect();
+    if needless.is_empty() { (Vec::new(), edits) } else { (instructions(&forms_of(&needless)), edits) }
+}
+
 /// Whether a shell launched a program that this rule can replace.
-pub(super) fn can_replace(context: &RuleContext<'_, '_>, index: u32) -> bool {
+pub(in crate::explain::advice) fn can_replace(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let program = context.launch(index).command.name;
     let is_known = TABLE.binary_search_by_key(&program, |(program, _)| program).is_ok();
     is_known && Dialect::of_parent(context.forest(), index as usize).is_some()
@@ -102,12 +116,12 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     let is_small =
         if pipeline.is_fed { is_mostly_tax_by_cpu_time(context, index) } else { is_mostly_tax(context, index) };
     // The user does not maintain the scripts of a version manager.
-    if !is_small || is_in_version_manager(forest, index as u32) {
+    if !is_small && !WITHOUT_INPUT.contains(launch.command.name) || is_in_version_manager(forest, index as u32) {
         return None;
     }
     let call = Call {
         program: name(launch.command.name),
-        arguments: exec.arguments().skip(1).map(name).collect(),
+        arguments: as_written(exec).into_iter().skip(1).map(name).collect(),
         dialect,
         is_fed: pipeline.is_fed,
         is_captured: pipeline.is_captured,

@@ -37,6 +37,7 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
     let title = format!("execs and opens wait for a permission scanner: {}", daemons.join(" and "));
     let evidence = evidence(context, waits, waited, &launches);
     Finding::measured("scanner", title, launches)
+        .fixed_elsewhere()
         .evidence_lines(evidence)
         .with_example(context)
         .fix_lines(products::fix(&daemons))

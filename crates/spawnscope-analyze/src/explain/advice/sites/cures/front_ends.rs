@@ -1,8 +1,8 @@
 //! Front ends that prepare a program at each launch and then run it: they build it, resolve its packages, or start a container. What they
 //! prepare can be kept.
 
-use super::Site;
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::sites::Site;
 use crate::patterns::calls::Call;
 use crate::patterns::subcommands::subcommand_of;
 
@@ -35,9 +35,10 @@ const BUILDS: &str = "checks and links the program again";
 const RESOLVES: &str = "resolves the packages again";
 const STARTS: &str = "starts a container again";
 const CONFIGURES: &str = "builds and links a small project";
+const RUNS_CASE: &str = "starts the test program again for one case";
 const CHECKS: &str = "ask for several features in one check (check_source_compiles with all of them), or keep the results: cmake -C CACHE_FILE sets them";
 
-const TABLE: [FrontEnd; 24] = [
+const TABLE: [FrontEnd; 26] = [
     runs("bunx", "", RESOLVES, "bun add -d PACKAGE once, then node_modules/.bin/PROGRAM"),
     runs("cargo", "run", BUILDS, "cargo build once, then target/debug/PROGRAM (--release: target/release/PROGRAM)"),
     runs("deno", "run", "checks and loads the modules again", "deno compile -o PROGRAM FILE once, then ./PROGRAM"),
@@ -74,10 +75,29 @@ const TABLE: [FrontEnd; 24] = [
         "compiles and links one example",
         "edition 2024 compiles the examples of a crate as one program; mark others as `no_run` or `ignore`",
     ),
+    cases(
+        "ctest",
+        "",
+        RUNS_CASE,
+        "one add_test that runs all cases of the program, instead of gtest_discover_tests or one add_test each; select single cases by hand",
+    ),
+    cases(
+        "libtool",
+        "",
+        "compiles each file twice, once for the shared library",
+        "configure --disable-static (or --disable-shared) compiles each file once",
+    ),
     cases("cmake", "gmake", CONFIGURES, CHECKS),
     cases("cmake", "make", CONFIGURES, CHECKS),
     cases("cmake", "ninja", CONFIGURES, CHECKS),
 ];
+
+impl FrontEnd {
+    /// Whether it is about each program that its parent launches.
+    pub(super) fn is_any_program(&self) -> bool {
+        self.program.is_empty()
+    }
+}
 
 /// Returns the front end that a site launches.
 pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<&'static FrontEnd> {
@@ -85,7 +105,7 @@ pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<&'sta
     let call = Call::of(exec)?;
     let words = [call.arguments.first().copied(), subcommand_of(exec)];
     TABLE.iter().find(|front_end| {
-        call.name == front_end.program.as_bytes()
+        (front_end.is_any_program() || call.name == front_end.program.as_bytes())
             && (front_end.subcommand.is_empty() || words.contains(&Some(front_end.subcommand.as_bytes())))
             && (front_end.parent.is_empty() || site.parent == front_end.parent.as_bytes())
     })

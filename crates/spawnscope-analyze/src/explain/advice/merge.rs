@@ -1,0 +1,138 @@
+//! One cause is one piece of advice: findings about mostly the same launches become one, with the best fix first and the others as alternatives.
+//! Then decides in which order causes are told.
+
+use std::cmp::Reverse;
+
+use crate::explain::advice::advice_list::Advice;
+use crate::explain::advice::context::RuleContext;
+use spawnscope_data::event::Nanos;
+
+/// Two findings have the same cause if they share at least this part of the launches of the larger one.
+const SAME_CAUSE: f64 = 0.5;
+/// They also have the same cause if their own launches agree in this part.
+const ABOUT_ALL: f64 = 0.8;
+/// Of several fixes of a cause, the simplest of those that save at least this part of the best one comes first.
+const ABOUT_AS_MUCH: f64 = 0.75;
+/// A fix in the user's own files comes before one elsewhere if it saves at least this part of it.
+const MUCH: f64 = 0.25;
+/// A fix that is known to be possible comes before a guess if it saves at least this part of it.
+const GUESSED: f64 = 0.15;
+/// Findings that save less than this share of the wall come after all larger ones.
+const SMALL_SHARE: f64 = 0.02;
+
+/// The ids of findings, the simplest fixes first. Others are in between.
+const SIMPLE: [&str; 10] = [
+    "not-at-all",
+    "scanner",
+    "lock-wait",
+    "once",
+    "builtin",
+    "shell-line",
+    "pipeline",
+    "shell-code",
+    "version-manager",
+    "needless-shell",
+];
+/// The ids of other findings about launches, not about their phases.
+const OF_LAUNCHES: [&str; 5] = ["many-per-launch", "resident", "in-language", "make-recursive", "package-script"];
+const HARDER: [&str; 4] = ["resident", "in-language", "parallel", "loader"];
+
+/// Merges the findings about each cause, and sorts causes: those in the user's own code first, the largest saving first, and small ones last.
+pub(super) fn merge(context: &RuleContext<'_, '_>, mut all: Vec<Advice>) -> Vec<Advice> {
+    all.sort_by_key(|advice| (Reverse(score(advice)), advice.finding.rule, advice.finding.title.clone()));
+    let mut causes: Vec<(Vec<bool>, Vec<Advice>)> = Vec::new();
+    for advice in all {
+        let covered = covered(context, &advice);
+        match causes.iter_mut().find(|(others, members)| {
+            is_same_cause(others, &covered, members[0].finding.rule == "shell-line")
+                || have_same_launches(&members[0].finding.launches, &advice.finding.launches)
+        }) {
+            Some((_, members)) => members.push(advice),
+            None => causes.push((covered, vec![advice])),
+        }
+    }
+    let small = Nanos((context.whatif.unrecorded().0 as f64 * SMALL_SHARE) as u64);
+    let mut merged: Vec<Advice> = causes.into_iter().map(|(_, members)| best_of(members)).collect();
+    merged.sort_by_key(|advice| {
+        let finding = &advice.finding;
+        let is_small = advice.saving[0] < small;
+        // Work inside a lock is not what others wait for.
+        let is_lock = finding.rule == "lock-wait";
+        (is_small, advice.foreign.is_some(), !is_lock, Reverse(advice.saving), finding.rule, finding.title.clone())
+    });
+    merged
+}
+
+/// Returns how much a fix saves. What is uncertain counts half; one launch that may be needed counts less than what it does.
+fn score(advice: &Advice) -> Nanos {
+    let [expected, low, _] = advice.saving;
+    let likely = low.0.midpoint(expected.0);
+    let is_whole = advice.finding.launches.len() == 1 && advice.finding.rule == "resident";
+    Nanos(if is_whole { likely / 2 } else { likely })
+}
+
+/// Returns for each launch whether a finding is about it: its own launches, those that its fix changes, and all descendants.
+fn covered(context: &RuleContext<'_, '_>, advice: &Advice) -> Vec<bool> {
+    let forest = context.forest();
+    let mut covered = vec![false; forest.launches.len()];
+    let changed = advice.finding.changes.iter().flat_map(|change| &change.launches);
+    advice.finding.launches.iter().chain(changed).for_each(|launch| covered[*launch as usize] = true);
+    for step in forest.walk_all() {
+        covered[step.index] |= forest.parent(step.index).is_some_and(|parent| covered[parent]);
+    }
+    covered
+}
+
+fn is_same_cause(one: &[bool], other: &[bool], is_line: bool) -> bool {
+    let count = |launches: &[bool]| launches.iter().filter(|is_covered| **is_covered).count();
+    let common = one.iter().zip(other).filter(|(one, other)| **one && **other).count();
+    // A line contains all that it launches.
+    let larger = if is_line { count(other) } else { count(one).max(count(other)) };
+    common > 0 && common as f64 >= SAME_CAUSE * larger as f64
+}
+
+/// Whether two findings are about the same launches, apart from the forks around them.
+fn have_same_launches(one: &[u32], other: &[u32]) -> bool {
+    let common = one.iter().filter(|launch| other.binary_search(launch).is_ok()).count();
+    common > 0 && common as f64 >= ABOUT_ALL * one.len().max(other.len()) as f64
+}
+
+/// Returns the advice about a cause: the best fix, with the others as its alternatives. `members` are sorted by their scores.
+fn best_of(mut members: Vec<Advice>) -> Advice {
+    let most = score(&members[0]);
+    let is_much = |advice: &Advice, share: f64| score(advice).0 as f64 >= share * most.0 as f64;
+    let is_foreign = !members.iter().any(|advice| advice.foreign.is_none() && is_much(advice, MUCH));
+    let in_place = |advice: &Advice| advice.foreign.is_some() == is_foreign;
+    let is_guess = !members.iter().any(|advice| in_place(advice) && is_known(advice) && is_much(advice, GUESSED));
+    let is_candidate = |advice: &Advice| in_place(advice) && (is_guess || !advice.finding.is_guess);
+    let parallel = members.iter().find(|advice| advice.finding.rule == "parallel").map(|advice| advice.saving[0]);
+    let most = members.iter().filter(|advice| is_candidate(advice)).map(score).max().unwrap_or_default();
+    let candidates = members.iter().enumerate().filter(|(_, advice)| {
+        let beats_parallel = is_one_process(advice) && parallel.is_some_and(|parallel| advice.saving[2] >= parallel);
+        is_candidate(advice) && (beats_parallel || score(advice).0 as f64 >= ABOUT_AS_MUCH * most.0 as f64)
+    });
+    let best = candidates.min_by_key(|(position, advice)| (difficulty(advice.finding.rule), *position));
+    let best = best.map_or(0, |(position, _)| position);
+    let mut best = members.remove(best);
+    best.alternatives = members;
+    best
+}
+
+/// Whether it is known that a fix is possible, and that it is about the launches themselves rather than about their phases.
+fn is_known(advice: &Advice) -> bool {
+    let rule = advice.finding.rule;
+    !advice.finding.is_guess && (SIMPLE.contains(&rule) || OF_LAUNCHES.contains(&rule))
+}
+
+/// Whether a fix lets one process do all the work. That saves more than running launches at the same time, even where the recording does not
+/// show how long their start-up takes.
+fn is_one_process(advice: &Advice) -> bool {
+    !advice.finding.is_guess && matches!(advice.finding.rule, "many-per-launch" | "resident")
+}
+
+/// Returns how hard a fix is to make, compared with others.
+fn difficulty(rule: &str) -> usize {
+    let simple = SIMPLE.iter().position(|id| *id == rule);
+    let harder = HARDER.iter().position(|id| *id == rule).map(|position| SIMPLE.len() + 1 + position);
+    simple.or(harder).unwrap_or(SIMPLE.len())
+}

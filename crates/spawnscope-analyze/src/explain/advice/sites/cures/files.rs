@@ -1,0 +1,229 @@
+//! Programs that get one file at a time from xargs, find or a shell loop: which launches can be merged, and the command that merges them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::phrases::{name, quoted, replacement};
+use crate::explain::advice::programs::{HAS_DESTINATION, TAKES_MANY, TAKES_ONE, is_heavy};
+use crate::explain::advice::thresholds::{is_mostly_tax, is_mostly_tax_by_cpu_time};
+use crate::model::launch::{Exec, is_version_of};
+use crate::patterns::shells::Dialect;
+
+/// Maximum batch size. The command line must not get too long.
+const MAX_BATCH: usize = 1000;
+/// Number of batches for each parallel process of xargs, so that all processes stay busy until the end.
+const BATCHES_PER_PROCESS: usize = 4;
+/// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
+const MIN_DISTINCT_PERCENT: usize = 80;
+
+/// What passes one file at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Launcher {
+    /// `xargs`: the number of parallel processes (-P), and whether it replaces a placeholder (-I).
+    Xargs {
+        parallel: usize,
+        replaces: bool,
+    },
+    Find,
+    Shell(Dialect),
+}
+
+/// What launches that could be merged have in common, besides their common arguments.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct BatchKey {
+    launcher: Launcher,
+    has_destination: bool,
+}
+
+impl BatchKey {
+    /// Returns the number of files per launch.
+    pub(super) fn batch_size(&self, count: usize) -> usize {
+        match self.launcher {
+            Launcher::Xargs { parallel, .. } if parallel > 1 => {
+                (count / (parallel * BATCHES_PER_PROCESS)).clamp(2, MAX_BATCH)
+            }
+            _ => MAX_BATCH,
+        }
+    }
+}
+
+/// Returns the batches of launches, the largest first. One launch could replace each batch: it has one parent process and common arguments.
+pub(super) fn batches(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<(BatchKey, Vec<u32>)> {
+    type Common<'a> = (BatchKey, Option<usize>, Vec<&'a [u8]>);
+    let mut alike: BTreeMap<Common<'_>, Vec<(u32, &[u8])>> = BTreeMap::new();
+    for &index in all {
+        if let Some((key, common, file)) = member(context, index) {
+            alike.entry((key, context.forest().parent(index as usize), common)).or_default().push((index, file));
+        }
+    }
+    let are_files = |files: &[(u32, &[u8])]| {
+        let distinct: HashSet<&[u8]> = files.iter().map(|(_, file)| *file).collect();
+        files.len() > 1 && distinct.len() * 100 >= files.len() * MIN_DISTINCT_PERCENT
+    };
+    let batches = alike.into_iter().filter(|(_, files)| are_files(files));
+    let mut batches: Vec<(BatchKey, Vec<u32>)> =
+        batches.map(|((key, ..), files)| (key, files.into_iter().map(|(index, _)| index).collect())).collect();
+    batches.sort_by_key(|(_, batch)| std::cmp::Reverse(batch.len()));
+    batches
+}
+
+/// The key of a launch, its common arguments and its file.
+type Member<'a> = (BatchKey, Vec<&'a [u8]>, &'a [u8]);
+
+/// Returns the key, the common arguments and the file of a launch that could be part of a batch.
+fn member<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Member<'a>> {
+    let launch = context.launch(index);
+    let [exec] = &launch.execs[..] else { return None };
+    let program = launch.command.name;
+    let launcher = launcher(context.forest().launcher(index as usize)?, context.recording.info.usable_cpus() as usize)?;
+    let is_loop = matches!(launcher, Launcher::Shell(_));
+    // Without a recorded start-up, nothing shows how much of a long run is work.
+    let is_small = launch.start_up.get().is_some() || !is_heavy(program) || is_small(context, index);
+    let is_read = is_loop && context.is_captured(index);
+    if exec.interpreter().is_some() && is_loop && !TAKES_MANY.contains(program)
+        || exec.argv_cut
+        || !is_small
+        || is_read
+        || !takes_many(launcher, program, exec)
+    {
+        return None;
+    }
+    let mut common: Vec<&[u8]> = exec.arguments().collect();
+    let has_destination = HAS_DESTINATION.contains(program) && common.len() > 2 && !common.contains(&b"-t".as_slice());
+    let at = common.len().checked_sub(if has_destination { 2 } else { 1 }).filter(|at| *at > 0)?;
+    let file = common.remove(at);
+    // A launch with a second file argument does not belong to a list of files.
+    let has_other_file = common.iter().skip(1).take(at - 1).any(|argument| !argument.starts_with(b"-"));
+    let is_pair = has_other_file && is_loop && has_destination;
+    (!file.starts_with(b"-") && !is_pair).then_some((BatchKey { launcher, has_destination }, common, file))
+}
+
+/// Whether a launch works for less time than it takes to launch it. In a loop, these programs wait only for the disk, so their waits do not count as
+/// work.
+pub(super) fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    is_mostly_tax(context, index as usize) || is_mostly_tax_by_cpu_time(context, index as usize)
+}
+
+/// Returns the launcher that an exec runs. `None` if the program is not a launcher, or already passes many files at once.
+fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
+    let arguments: Vec<String> = exec.arguments().map(name).collect();
+    match exec.program_name() {
+        b"xargs" | b"gxargs" => xargs(&arguments, cpus),
+        // Only a command at the end of the expression can be batched. Anywhere else it is a test, whose result find needs for each file.
+        b"find" | b"gfind" => arguments.last().is_some_and(|last| last == ";").then_some(Launcher::Find),
+        program => Dialect::of_program(program).map(Launcher::Shell),
+    }
+}
+
+/// Returns the launcher of an `xargs` call if its options pass one argument or line at a time.
+fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
+    let mut parallel = 1;
+    let (mut is_single, mut replaces) = (false, false);
+    let mut words = arguments.iter().skip(1).map(String::as_str);
+    while let Some((option, value)) = next_option(&mut words) {
+        match (option, value) {
+            ("-n" | "-L" | "--max-args" | "--max-lines", Some("1")) => is_single = true,
+            ("-I" | "-i" | "--replace", _) => (is_single, replaces) = (true, true),
+            ("-P" | "--max-procs", Some(value)) => {
+                parallel = value.parse().ok().filter(|parallel| *parallel > 0).unwrap_or(cpus);
+            }
+            _ => {}
+        }
+    }
+    is_single.then_some(Launcher::Xargs { parallel, replaces })
+}
+
+/// Returns the next option with its value. `None` when the next word is the program that xargs launches.
+fn next_option<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<(&'w str, Option<&'w str>)> {
+    let word = words.next().filter(|word| word.starts_with('-'))?;
+    if word.starts_with("--") {
+        return Some(word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value))));
+    }
+    if word.len() > 2 && word.is_char_boundary(2) {
+        return Some((&word[..2], Some(&word[2..])));
+    }
+    let takes_value = matches!(word, "-n" | "-L" | "-P" | "-I" | "-d" | "-s" | "-a" | "-E");
+    Some((word, if takes_value { words.next() } else { None }))
+}
+
+/// Whether a program may get many files from this launcher.
+fn takes_many(launcher: Launcher, program: &[u8], exec: &Exec<'_>) -> bool {
+    match launcher {
+        Launcher::Shell(_) => TAKES_MANY.contains(program) || is_sed_for_each_file(program, exec),
+        Launcher::Xargs { .. } | Launcher::Find => {
+            let is_sed = program == b"sed" && is_sed_for_each_file(program, exec);
+            is_sed || !TAKES_ONE.contains(program) && !is_version_of(program, b"python")
+        }
+    }
+}
+
+/// Whether this is a sed that edits files in place, or handles them separately. Without these options, sed treats several files as one text.
+fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
+    let words: Vec<&[u8]> = exec.arguments().collect();
+    let separates = words.iter().any(|word| {
+        word.starts_with(b"-i") || word.starts_with(b"--in-place") || *word == b"-s" || *word == b"--separate"
+    });
+    // The last argument of `sed -i FILE -e SCRIPT` is not a file. A script that quits would end at the first file.
+    let before_last = words.len().checked_sub(2).map_or(&b""[..], |at| words[at]);
+    let is_script_last = [&b"-e"[..], b"-f", b"--expression", b"--file"].contains(&before_last);
+    let quits = words.iter().any(|word| word.ends_with(b"q") || word.ends_with(b"Q"));
+    program == b"sed" && separates && !is_script_last && !quits
+}
+
+/// Returns the lines of the fix for a launch with the arguments `argv`. `size` is the number of files per launch if xargs runs several launches
+/// in parallel. With several batches, each has its own options or destination.
+pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], size: usize, batches: usize) -> Vec<String> {
+    let file = argv.len().saturating_sub(if key.has_destination { 2 } else { 1 });
+    let program = argv.first().map(|program| name(program)).unwrap_or_default();
+    let (options, destination) = (join_words(argv.get(1..file)), join_words(argv.get(file + 1..)));
+    let (options, destination) = match (batches > 1, key.has_destination) {
+        (true, true) => (options, " DIRECTORY".to_owned()),
+        (true, false) => (" OPTIONS...".to_owned(), destination),
+        (false, _) => (options, destination),
+    };
+    let with_file = |file: &str| format!("{program}{options}{file}{destination}");
+    let target = if destination.is_empty() { String::new() } else { format!(" -t{destination}") };
+    let without_file = format!("{program}{options}{target}");
+    let (before, after) = match key.launcher {
+        Launcher::Xargs { parallel, replaces } => {
+            let (each, file) = if replaces { ("-I{}", " {}") } else { ("-n1", "") };
+            let workers = if parallel > 1 { format!(" -P{parallel}") } else { String::new() };
+            let batch_option = if parallel > 1 { format!(" -n{size}") } else { String::new() };
+            (
+                format!("xargs {each}{workers} {}", with_file(file)),
+                format!("xargs{batch_option}{workers} {without_file}"),
+            )
+        }
+        Launcher::Find => {
+            (format!("find ... -exec {} \\;", with_file(" {}")), format!("find ... -exec {without_file} {{}} +"))
+        }
+        Launcher::Shell(Dialect::Posix) => {
+            (format!("for f in *; do {}; done", with_file(" \"$f\"")), format!("{without_file} -- *"))
+        }
+        Launcher::Shell(_) => (
+            format!("for f in \"${{files[@]}}\"; do {}; done", with_file(" \"$f\"")),
+            format!("{without_file} -- \"${{files[@]}}\""),
+        ),
+    };
+    let mut fix = vec![match (batches > 1, key.has_destination) {
+        (true, true) => "pass many files at once, with one launch for each directory:".to_owned(),
+        (true, false) => "pass many files at once, with one launch for the files of each kind:".to_owned(),
+        (false, _) => "pass many files at once:".to_owned(),
+    }];
+    fix.extend(replacement(&before, &after));
+    if matches!(key.launcher, Launcher::Xargs { .. }) && key.has_destination {
+        fix.push("  (with -t, the directory comes first, so the files can come last without -I)".to_owned());
+    }
+    if matches!(key.launcher, Launcher::Shell(_)) {
+        fix.push(format!(
+            "or collect the files: printf '%s\\0' \"$f\" in the loop, and after it: done | xargs -0r {without_file} --"
+        ));
+    }
+    fix
+}
+
+/// Formats words with a space before each. Without `--`, which is added where it is needed.
+fn join_words(words: Option<&[Vec<u8>]>) -> String {
+    let words = words.unwrap_or_default().iter().filter(|word| *word != b"--");
+    words.map(|word| format!(" {}", quoted(&name(word)))).collect()
+}

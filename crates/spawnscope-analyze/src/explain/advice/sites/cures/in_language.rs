@@ -1,0 +1,87 @@
+//! Small programs whose work the launching code can do itself, with a function of its language. For shells, `rules/builtin` has better advice
+//! about many calls.
+
+use super::{Cure, IN_LANGUAGE, certain, finding};
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::functions::functions;
+use crate::explain::advice::languages::without_launching;
+use crate::explain::advice::phrases::name;
+use crate::explain::advice::programs::{FILE_CHANGERS, is_worth_a_launch};
+use crate::explain::advice::rules::builtin;
+use crate::explain::advice::selection::options;
+use crate::explain::advice::sites::Site;
+use crate::explain::advice::thresholds::is_mostly_tax_by_cpu_time;
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::{is_shell, needless_shell};
+use crate::patterns::words::Words;
+use crate::predict::whatif::AppliedChange;
+use crate::predict::whatif::changes::Change;
+
+/// Minimum number of launches of an unknown program. If there are only a few, each may be necessary.
+const MIN_LAUNCHES: usize = 20;
+/// Programs whose purpose is to launch others. Their input determines how many launches they make.
+const LAUNCHERS: Words = Words("cc find gcc gfind gxargs ninja parallel xargs");
+
+/// Returns the cure of small launches by code that can do the work itself.
+pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let forest = context.forest();
+    let command = context.launch(site.launches[0]).command.name;
+    let runtime = Runtime::of_parent(forest, site.launches[0]);
+    let known = functions(runtime, command);
+    if LAUNCHERS.contains(site.parent) || is_worth_a_launch(command) || is_shell(command) {
+        return None;
+    }
+    let mut all = site.launches.clone();
+    all.retain(|index| is_small(context, *index) || known.is_some());
+    if all.len() * 2 < site.launches.len() || known.is_none() && all.len() < MIN_LAUNCHES {
+        return None;
+    }
+    let changes = vec![AppliedChange { change: Change::InProcess, launches: all.clone() }];
+    let with = options(context, &changes);
+    let mut finding = finding(context, site, IN_LANGUAGE, "", all)
+        .fix_lines(fix(context, site, runtime, command))
+        .limits(
+            "the parent may not be able to do this itself; the prediction keeps the work and removes only the launches",
+        )
+        .predicted_by_all(changes, with);
+    let is_general = builtin::can_replace(context, site.launches[0]);
+    if is_general || without_launching(forest, site.launches[0], Some(command)).is_none() {
+        finding = finding.guessed();
+    }
+    Some(certain(finding))
+}
+
+/// Whether a launch without descendants works for less time than it takes to launch it. About programs in an unnecessary shell, the rule
+/// `needless-shell` has better advice.
+fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let forest = context.forest();
+    let parent = forest.parent(index as usize);
+    context.launch(index).execs.len() == 1
+        && forest.children(index as usize).is_empty()
+        && parent.is_none_or(|parent| needless_shell(forest, parent as u32).is_none())
+        && is_mostly_tax_by_cpu_time(context, index as usize)
+}
+
+fn fix(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, command: &[u8]) -> Vec<String> {
+    let or = "keep one process that answers through a pipe, or pass all inputs to one launch";
+    if runtime == Runtime::Shell && FILE_CHANGERS.contains(command) {
+        return [
+            "launch it less often:",
+            "  pass several files to one launch",
+            "  skip launches that change nothing, such as rm -f of a missing file",
+            "  write a file under its final name at once instead of renaming it",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+    }
+    match without_launching(context.forest(), site.launches[0], Some(command)) {
+        Some(own) if runtime == Runtime::Shell => vec!["launch it less often:".to_owned(), own, format!("  or {or}")],
+        Some(own) => {
+            vec![format!("do the work of {} in {}, which launches nothing:", name(command), runtime.label()), own]
+        }
+        None if matches!(runtime, Runtime::Shell | Runtime::Native) => {
+            vec!["launch it less often:".to_owned(), format!("  {or}")]
+        }
+        None => vec![format!("do the work in {}, with a library, or {or}", runtime.label())],
+    }
+}

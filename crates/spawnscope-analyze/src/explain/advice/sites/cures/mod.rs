@@ -1,0 +1,139 @@
+//! Cures: the few ways to spend less time on a site. Each function returns the cure if the recording supports it.
+
+mod files;
+mod front_ends;
+mod in_language;
+mod lock;
+mod many;
+mod not_at_all;
+mod once;
+mod pairs;
+mod parallel;
+mod resident;
+mod shell_lines;
+mod wrapper;
+
+use super::{Cure, Site, holders};
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
+use crate::explain::advice::phrases::{name, times};
+use crate::explain::advice::selection::options;
+use crate::explain::advice::shared_line::SharedLine;
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::command_of;
+use crate::predict::whatif::AppliedChange;
+use crate::predict::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
+
+/// Ids of the cures.
+const NOT_AT_ALL: &str = "not-at-all";
+const ONCE: &str = "once";
+const IN_LANGUAGE: &str = "in-language";
+const MANY: &str = "many-per-launch";
+const RESIDENT: &str = "resident";
+const PARALLEL: &str = "parallel";
+const LOCK: &str = "lock-wait";
+
+/// Ids of all cures of sites.
+pub(in crate::explain::advice) const IDS: [&str; 7] = [NOT_AT_ALL, LOCK, ONCE, IN_LANGUAGE, MANY, RESIDENT, PARALLEL];
+
+/// A function that returns a cure of a site, if it has one.
+type CureOf = fn(&RuleContext<'_, '_>, &Site<'_>) -> Option<Cure>;
+
+/// Cures of several launches.
+const ALL: [CureOf; 8] = [
+    lock::cure,
+    once::cure,
+    resident::cure,
+    many::cure,
+    wrapper::cure,
+    in_language::cure,
+    shell_lines::cure,
+    parallel::cure,
+];
+
+/// Returns the cures of a site.
+pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
+    if let Some(cure) = not_at_all::cure(context, site) {
+        return vec![cure];
+    }
+    match site.launches.len() {
+        1 => resident::single(context, site).into_iter().collect(),
+        _ => ALL.iter().filter_map(|cure| cure(context, site)).collect(),
+    }
+}
+
+/// Whether a site launches command lines of a language other than the shell and make.
+pub(super) fn are_lines_of_a_language(context: &RuleContext<'_, '_>, site: &Site<'_>) -> bool {
+    let is_line = context.launch(site.launches[0]).execs.first().is_some_and(|exec| command_of(exec).is_some());
+    is_line
+        && !matches!(
+            Runtime::of_parent(context.forest(), site.launches[0]),
+            Runtime::Shell | Runtime::Make | Runtime::Native
+        )
+}
+
+/// Returns the cure that runs the launches of a site at the same time.
+pub(super) fn at_the_same_time(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    parallel::cure(context, site)
+}
+
+/// Whether a site launches a front end, which launches others itself.
+pub(super) fn is_front_end(context: &RuleContext<'_, '_>, site: &Site<'_>) -> bool {
+    front_ends::of(context, site).is_some()
+}
+
+/// Returns `bash launches git 12 times`.
+fn title(site: &Site<'_>) -> String {
+    let program = if site.program.is_empty() { "a missing program".to_owned() } else { name(site.program) };
+    let count = if site.launches.len() == 1 { "once".to_owned() } else { times(site.launches.len()) };
+    format!("{} launches {program} {count}", name(site.parent))
+}
+
+/// Returns `, at build.sh:7` if all launches of a site come from one line.
+fn place(context: &RuleContext<'_, '_>, site: &Site<'_>) -> String {
+    match (context.sites.count(&site.launches), site.launches.len() as u64) {
+        (counts, all) if counts.largest.first().is_some_and(|(_, count)| *count == all) => {
+            format!(", at {}", name(&counts.largest[0].0.short_label()))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Begins the finding of a cure, with where the time of these launches of the site is.
+fn finding(
+    context: &RuleContext<'_, '_>,
+    site: &Site<'_>,
+    id: &'static str,
+    what: &str,
+    launches: Vec<u32>,
+) -> Finding {
+    let title = format!("{}{what}{}", title(site), place(context, site));
+    Finding::modelled(id, title, launches).evidence_lines(holders::evidence(context, site)).with_example(context)
+}
+
+/// Returns the command lines of a site's launches, if all are known.
+fn shared_line(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<SharedLine> {
+    let mut execs = launches.iter().map(|index| context.launch(*index).execs.first());
+    execs
+        .all(|exec| exec.is_some_and(|exec| !exec.argv_cut && command_of(exec).is_none()))
+        .then(|| SharedLine::of(context, launches))?
+}
+
+/// Returns a cure that removes launches.
+fn removing(context: &RuleContext<'_, '_>, finding: Finding, removed: Vec<u32>) -> Cure {
+    let all = removed.len() == finding.launches.len();
+    let changes = vec![AppliedChange { change: Change::Remove, launches: removed }];
+    let options = if all || finding.rule == ONCE { options(context, &changes) } else { String::new() };
+    Cure { finding: finding.predicted_by_all(changes, options), is_open: false, kept: Nanos(0) }
+}
+
+/// Returns a cure whose saving is what its change saves.
+fn certain(finding: Finding) -> Cure {
+    Cure { finding, is_open: false, kept: Nanos(0) }
+}
+
+/// Returns a cure that may save up to everything that depends on the launches.
+fn open(finding: Finding) -> Cure {
+    Cure { finding, is_open: true, kept: Nanos(0) }
+}

@@ -1,0 +1,201 @@
+//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over independent files.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::lock::waited_for_locks;
+use super::{Cure, PARALLEL, certain, finding, shared_line};
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::languages::language;
+use crate::explain::advice::phrases::{name, quoted, selector};
+use crate::explain::advice::programs::LOCKERS;
+use crate::explain::advice::shared_line::SharedLine;
+use crate::explain::advice::sites::Site;
+use crate::explain::advice::thresholds::{MIN_REPETITIONS, work_time};
+use crate::model::launch::Exec;
+use crate::model::timeline::beginning;
+use crate::model::tree::Forest;
+use crate::patterns::recursive_make::is_sub_make;
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::words::Words;
+use crate::predict::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
+
+/// Minimum mean work of the launches, without their start-up. With less work it is better to merge or avoid the launches than to run them in
+/// parallel.
+const MIN_WORK: Nanos = Nanos(2_000_000);
+/// Minimum share of distinct command lines, in percent. Equal command lines have the same result.
+const MIN_DISTINCT_PERCENT: usize = 80;
+/// Minimum number of idle CPUs while the launches ran. With fewer, they would only wait for each other.
+const MIN_IDLE_CPUS: f64 = 0.4;
+/// Number of ancestors that are searched for an option of their own.
+const MAX_ANCESTORS: usize = 6;
+/// Programs with an option for the number of commands to run at a time, which may launch these through others. `{n}` stands for the number.
+const JOBS_OPTIONS: [(&str, &str); 13] = [
+    ("bats", "bats -j {n}   (needs GNU parallel)"),
+    ("ctest", "ctest -j {n}"),
+    ("find", "find ... -print0 | xargs -0 -n1 -P{n} COMMAND"),
+    ("gmake", "make -j{n}"),
+    ("make", "make -j{n}"),
+    ("meson", "meson test --num-processes {n}"),
+    ("ninja", "ninja -j{n}"),
+    ("nose2", "nose2 --plugin nose2.plugins.mp -N {n}"),
+    ("prove", "prove -j{n}"),
+    ("pytest", "pytest -n {n}   (pytest-xdist)"),
+    ("py.test", "pytest -n {n}   (pytest-xdist)"),
+    ("tox", "tox run-parallel -p {n}"),
+    ("xargs", "xargs -P{n}"),
+];
+/// Parents that by default run as many commands at a time as there are CPUs.
+const PARALLEL_BY_DEFAULT: Words = Words("bazel cargo go ninja");
+
+/// Returns the cure of independent launches.
+pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let cpus = context.whatif.replay.cpus;
+    if cpus < 2 {
+        return None;
+    }
+    let forest = context.forest();
+    let mut by_parent: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for &index in &site.launches {
+        if let Some(parent) = forest.parent(index as usize).filter(|_| !context.launch(index).execs.is_empty()) {
+            by_parent.entry(parent).or_default().push(index);
+        }
+    }
+    by_parent.retain(|parent, all| {
+        all.len() >= MIN_REPETITIONS && !has_enough_jobs(forest, *parent, cpus) && are_independent(context, all)
+    });
+    let mut all = by_parent.into_values().collect::<Vec<_>>().concat();
+    all.sort_unstable();
+    let idle = idle_cpus(context, *all.first()?, *all.last()?)?;
+    if idle < MIN_IDLE_CPUS || takes_lock(context, &all) {
+        return None;
+    }
+    let option = format!("--jobs={}={cpus}", selector(context.launch(all[0]).command.name, site.parent));
+    let own = own_option(forest, all[0], cpus);
+    let mut finding = finding(context, site, PARALLEL, ", one after the other", all.clone())
+        .evidence(format!("while they ran, {idle:.1} of {cpus} CPUs were idle on average"))
+        .fix(format!("run {cpus} of them at a time:"))
+        .fix_lines(fix(context, &own, &all, cpus))
+        .limits(
+            "only if they do not need each other's results; none of them waited for a lock on a file, but other locks are not recorded; their \
+             output may come in another order; together they need more memory",
+        )
+        .predicted_by(Change::Jobs(cpus), quoted(&option));
+    if own.is_some() {
+        finding = finding.fixed_elsewhere();
+    }
+    Some(certain(finding))
+}
+
+/// Whether a program that can run commands in parallel ran at least as many at a time as there are CPUs, as `make -j2` does on two CPUs. Commands
+/// that such a process ran one after the other probably depend on each other.
+fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
+    let program = forest.launches[parent].command.name;
+    if !JOBS_OPTIONS.iter().any(|(name, _)| name.as_bytes() == program) && !PARALLEL_BY_DEFAULT.contains(program) {
+        return false;
+    }
+    let mut changes: Vec<(Nanos, i32)> = Vec::new();
+    for &child in forest.children(parent) {
+        let launch = &forest.launches[child];
+        if let Some(start) = launch.start() {
+            changes.extend([(start, 1), (launch.end().unwrap_or(forest.end), -1)]);
+        }
+    }
+    // At the same instant, an end comes before a start.
+    changes.sort_unstable();
+    let mut running = 0;
+    changes.iter().any(|(_, change)| {
+        running += change;
+        running >= cpus.cast_signed()
+    })
+}
+
+/// Whether launches of one program by one process look independent: they work for long enough, their command lines differ, and the parent does not
+/// read their output.
+fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let work: u64 = all.iter().map(|index| work_of(context, *index as usize).0).sum();
+    let execs = all.iter().filter_map(|index| context.launch(*index).execs.last());
+    let distinct: HashSet<&[u8]> = execs.map(|exec| exec.argv()).collect();
+    work >= MIN_WORK.0 * all.len() as u64
+        && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
+        && !all.iter().any(|index| context.is_captured(*index))
+}
+
+/// Returns the mean number of idle CPUs from the start of one launch to the end of another.
+fn idle_cpus(context: &RuleContext<'_, '_>, first: u32, last: u32) -> Option<f64> {
+    let (from, to) = (context.launch(first).start()?, context.launch(last).end().unwrap_or(context.forest().end));
+    let timelines = context.timelines();
+    let threads = 0..timelines.threads.len() as u32;
+    let busy: u64 = threads
+        .flat_map(|thread| timelines.slices(thread).iter())
+        .map(|slice| slice.off.min(to).since(beginning(&slice).max(from)).0)
+        .sum();
+    let span = to.since(from).0.max(1);
+    Some(f64::from(context.whatif.replay.cpus) - busy as f64 / span as f64)
+}
+
+/// Whether launches run a program that is known to take a lock, or wait for a lock on a file, themselves or through what they launch.
+fn takes_lock(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let forest = context.forest();
+    let tops: Vec<usize> = all.iter().map(|index| *index as usize).collect();
+    let mut members = forest.walk(&tops);
+    let is_known = members.any(|step| {
+        let mut execs = forest.launches[step.index].execs.iter();
+        execs.any(|exec| LOCKERS.contains(exec.program_name()))
+    });
+    is_known || waited_for_locks(context, all) > Nanos(0)
+}
+
+/// Returns the work of a launch without its start-up. A sub-make waits for what it launches, so its work is that of its descendants, without
+/// makes and without shells that launched something.
+fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
+    let forest = context.forest();
+    let own = |index: usize| {
+        let start_up = forest.launches[index].start_up.get().unwrap_or_default();
+        work_time(context, index).unwrap_or_default().since(start_up)
+    };
+    if !is_sub_make(forest, index) {
+        return own(index);
+    }
+    let leaves = forest.walk(&[index]).filter(|step| forest.children(step.index).is_empty());
+    Nanos(leaves.filter(|step| !is_sub_make(forest, step.index)).map(|step| own(step.index).0).sum())
+}
+
+/// Returns the option of the nearest program above a launch that runs several commands at a time.
+fn own_option(forest: &Forest<'_>, launch: u32, cpus: u32) -> Option<String> {
+    let ancestors = std::iter::successors(forest.parent(launch as usize), |ancestor| forest.parent(*ancestor));
+    let mut execs = ancestors.take(MAX_ANCESTORS).flat_map(|ancestor| forest.launches[ancestor].execs.iter().rev());
+    let is_option_of = |exec: &Exec<'_>| {
+        let script = exec.arguments().nth(1).unwrap_or_default();
+        let names = [exec.path(), exec.program_name(), script].map(crate::model::launch::base_name);
+        JOBS_OPTIONS.iter().find(|(program, _)| names.contains(&program.as_bytes())).map(|(_, option)| *option)
+    };
+    execs.find_map(is_option_of).map(|option| format!("  {}", option.replace("{n}", &cpus.to_string())))
+}
+
+fn fix(context: &RuleContext<'_, '_>, own: &Option<String>, all: &[u32], cpus: u32) -> Vec<String> {
+    // Even with -j, make runs the lines of one recipe, and the commands of its shells, one after the other.
+    if all.iter().all(|index| is_sub_make(context.forest(), *index as usize)) {
+        return vec![
+            format!("  make -j{cpus}, with a target for each directory; `$(MAKE)` and `+` pass -j on:"),
+            "    $(DIRS): ; +$(MAKE) -C $@".to_owned(),
+        ];
+    }
+    if let Some(option) = own {
+        return vec![option.clone()];
+    }
+    match Runtime::of_parent(context.forest(), all[0]) {
+        Runtime::Shell => shell_fix(shared_line(context, all), &name(context.launch(all[0]).command.name), cpus),
+        runtime => vec![format!("  {}", language(runtime).parallel.replace("{n}", &cpus.to_string()))],
+    }
+}
+
+/// Keeps the arguments that all launches share.
+fn shell_fix(line: Option<SharedLine>, program: &str, cpus: u32) -> Vec<String> {
+    let each = line.as_ref().and_then(SharedLine::for_each_input);
+    let command = line.map_or_else(|| format!("{program} ..."), |line| line.with_inputs("..."));
+    let xargs = each.map(|each| format!("  printf '%s\\0' FILES... | xargs -0 -P{cpus} {each}"));
+    let or = if xargs.is_some() { "or " } else { "" };
+    let background = format!("  {or}{command} & in the loop, with `wait -n` while {cpus} of them run (bash 4.3)");
+    xargs.into_iter().chain([background]).collect()
+}

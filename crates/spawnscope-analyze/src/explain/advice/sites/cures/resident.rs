@@ -1,0 +1,169 @@
+//! One process that serves all: a program that is built once, an interpreter that loops over the inputs, one run of all test cases.
+
+use super::front_ends::{self, FrontEnd};
+use super::{Cure, RESIDENT, finding, open, removing, shared_line};
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::phrases::{name, option};
+use crate::explain::advice::selection::batch_option;
+use crate::explain::advice::sites::Site;
+use crate::model::launch::{Exec, base_name};
+use crate::patterns::chains::did_other_work;
+use crate::patterns::runtimes::Runtime;
+use crate::predict::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
+
+const LIMITS: &str = "in one process, the variables and modules of one job remain visible to the next; the upper end assumes that the launches repeat \
+                      everything but a little work of their own";
+
+/// Returns the cure of launches that prepare the same program again, or start the same interpreter again.
+pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    if let Some(front_end) = front_ends::of(context, site) {
+        return Some(prepared_once(context, site, front_end));
+    }
+    interpreter(context, site)
+}
+
+/// Each launch prepares the same program. The program's own processes stay.
+fn prepared_once(context: &RuleContext<'_, '_>, site: &Site<'_>, front_end: &FrontEnd) -> Cure {
+    let forest = context.forest();
+    let all = site.launches.clone();
+    let keeps = front_end.keeps_last_child;
+    let what = format!(": each launch {}", front_end.repeats);
+    let finding = finding(context, site, RESIDENT, &what, all.clone())
+        .fix(if keeps { "prepare it once, and use the result:" } else { "do it once for all of them:" })
+        .fix(format!("  {}", front_end.fix))
+        .fixed_elsewhere()
+        .limits(match keeps {
+            true => "prepare it again when its sources or its configuration change",
+            false => "a failure of one of them may then fail all",
+        });
+    if front_end.is_any_program() {
+        let size = all.len() as u32;
+        return open(finding.predicted_by(Change::Batch(size), String::new()));
+    }
+    let last_children = all[1..].iter().filter_map(|launch| forest.children(*launch as usize).last());
+    let kept = last_children.filter_map(|child| forest.launches[*child].total(forest.end)).map(|total| total.0).sum();
+    Cure { kept: Nanos(if keeps { kept } else { 0 }), ..removing(context, finding, all[1..].to_vec()) }
+}
+
+/// Each launch starts the same interpreter.
+fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let forest = context.forest();
+    let all = &site.launches;
+    let command = context.launch(all[0]).command.name;
+    let program = context.launch(all[0]).execs.last().map_or(command, Exec::program_name);
+    let runtime = Runtime::named(program);
+    if matches!(runtime, Runtime::Native | Runtime::Make | Runtime::Shell | Runtime::CMake)
+        || all.iter().any(|index| did_other_work(forest, context.timelines(), *index))
+    {
+        return None;
+    }
+    let script = context.launch(all[0]).execs.last().and_then(|exec| script_of(exec, site));
+    let scripts = all.iter().map(|index| context.launch(*index).execs.last().and_then(|exec| script_of(exec, site)));
+    let is_one_script = scripts.clone().all(|other| other == script);
+    let starts = match &script {
+        Some(script) if is_one_script && script.as_bytes() != site.program => format!(" for {script}"),
+        _ => String::new(),
+    };
+    let parent = Runtime::of_parent(forest, all[0]);
+    // The script decides whether it takes several inputs. php itself checks only the first file of `php -l`.
+    let first = context.launch(all[0]).execs.last();
+    let is_script_shared = first.is_some_and(|exec| {
+        let argument = exec.arguments().nth(1).unwrap_or_default();
+        exec.interpreter().is_some()
+            || !argument.starts_with(b"-")
+                && all.iter().all(|index| {
+                    context.launch(*index).execs.last().is_some_and(|exec| exec.arguments().nth(1) == Some(argument))
+                })
+    });
+    let line = shared_line(context, all);
+    let finding = finding(context, site, RESIDENT, &starts, all.clone())
+        .fix("use one process for all the work:")
+        .fix_lines(one_process(parent, runtime, script.as_deref().unwrap_or("the script")))
+        .fix_lines(
+            line.filter(|line| line.differing() == 1 && is_script_shared)
+                .map(|line| format!("  if it takes several inputs: {}", line.with_inputs("INPUT..."))),
+        )
+        .fix_lines(runtime.shorter_start().map(|hint| format!("  or shorten each start: {hint}")))
+        .limits(LIMITS);
+    let size = batch_size(context, all);
+    let with = batch_option(context, (command, site.parent), b"", all, size);
+    let with = if with.is_empty() { format!("{}={size}", option("--batch", command, site.parent)) } else { with };
+    let finding = finding.predicted_by(Change::Batch(size), with);
+    let has_options = first.is_some_and(|exec| exec.arguments().nth(1).is_some_and(|word| word.starts_with(b"-")));
+    // Different scripts may do different work.
+    Some(open(if is_one_script || has_options { finding } else { finding.guessed() }))
+}
+
+/// Returns how one process does the work of many launches of an interpreter.
+fn one_process(parent: Runtime, runtime: Runtime, script: &str) -> Vec<String> {
+    let language = runtime.label();
+    if parent == runtime {
+        let call = match runtime {
+            Runtime::Python => "  import it and call its main() in this process (for tests: click's CliRunner, typer's CliRunner, or runpy.run_path)".to_owned(),
+            Runtime::Node => "  require or import it, and call its function in this process".to_owned(),
+            _ => format!("  load {script} in this process, and call its function"),
+        };
+        return vec![call, "  or keep one such process, and send it the work through a pipe".to_owned()];
+    }
+    vec![
+        format!("  one {language} that loops over the inputs, or reads them from its standard input"),
+        "  or keep one such process, and send it the work through a pipe".to_owned(),
+    ]
+}
+
+/// Returns the script of an interpreter: a file name, a module, or the option for inline text.
+fn script_of(exec: &Exec<'_>, site: &Site<'_>) -> Option<String> {
+    if exec.interpreter().is_some() {
+        return Some(name(site.program));
+    }
+    let mut arguments = exec.arguments().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            b"-c" | b"-e" | b"-r" => return Some(name(argument)),
+            b"-m" | b"-jar" => return Some(name(&[argument, b" ", arguments.next().unwrap_or_default()].concat())),
+            _ if argument.starts_with(b"-") => {}
+            _ => return Some(name(base_name(argument))),
+        }
+    }
+    None
+}
+
+/// Maximum batch size. Larger batches would hardly save more.
+const MAX_BATCH: usize = 1000;
+/// Number of batches per CPU that keeps all CPUs busy, for launches that ran in parallel.
+const BATCHES_PER_CPU: usize = 2;
+
+/// Returns the batch size: the maximum or, if the launches ran in parallel, a size that leaves work for every CPU.
+fn batch_size(context: &RuleContext<'_, '_>, all: &[u32]) -> u32 {
+    let overlapping = all.windows(2).filter(|pair| {
+        let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);
+        first.reaped.get().zip(second.created.get()).is_some_and(|(reaped, created)| created < reaped)
+    });
+    if overlapping.count() * 2 < all.len() {
+        return MAX_BATCH as u32;
+    }
+    let batches = context.recording.info.usable_cpus() as usize * BATCHES_PER_CPU;
+    (all.len() / batches.max(1)).clamp(2, MAX_BATCH) as u32
+}
+
+/// One launch, whose time may be necessary. `None` unless a shell reads its output, which can be kept, or a front end prepares it.
+pub(super) fn single(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let launch = site.launches[0];
+    let front_end = front_ends::of(context, site);
+    let is_answer = Runtime::of_parent(context.forest(), launch) == Runtime::Shell && context.is_captured(launch);
+    if !is_answer && front_end.is_none() {
+        return None;
+    }
+    let hint = front_end.map(|front_end| format!("it {}: {}", front_end.repeats, front_end.fix));
+    let command = shared_line(context, &site.launches).filter(|_| is_answer).map(|line| line.with_inputs(""));
+    let title =
+        format!("{} waits for one launch of {}{}", name(site.parent), name(site.program), super::place(context, site));
+    let mut finding = finding(context, site, RESIDENT, "", site.launches.clone())
+        .fix_lines(hint)
+        .fix("leave it out, keep its result until its input changes, or shorten what holds its time")
+        .fix_lines(command.map(|command| format!("  {command} >FILE   when its input changes, and $(cat FILE) here")))
+        .limits("the saving is what the command would save without this launch, whose work may be needed");
+    finding.title = title;
+    Some(removing(context, finding, site.launches.clone()))
+}

@@ -1,0 +1,17 @@
+//! Lists of words, such as names of programs. One text per list is shorter than an array, and as easy to extend.
+
+/// Words that are separated by blanks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words(pub(crate) &'static str);
+
+impl Words {
+    /// Whether the list has this word.
+    pub(crate) fn contains(self, word: &[u8]) -> bool {
+        self.0.split_ascii_whitespace().any(|each| each.as_bytes() == word)
+    }
+
+    /// Iterates over the words.
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'static str> {
+        self.0.split_ascii_whitespace()
+    }
+}
