@@ -55,7 +55,7 @@ impl Tracing {
         };
         let launch = thread.launch;
         self.waits.on_parent_released(pid, at);
-        self.waits.forget(pid);
+        self.waits.on_exec(pid);
         self.launchers.forget(pid);
         for other in self.processes.remove_other_threads(launch) {
             let gone = EventKind::Gone { zombie: None, auto_reaped: false, cpu: None };
@@ -192,6 +192,9 @@ impl Tracing {
         let (pid, first_run) = (process.pid, process.first_run.take());
         let loading = process.loading.filter(|_| last_thread);
         let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_time_of(pid) };
+        if last_thread {
+            self.waits.on_exiting(pid);
+        }
         if let Some(loading) = loading {
             self.report_loaded(at, thread.launch, thread.task, &loading, Loaded::by_loader(None));
         }
@@ -233,6 +236,15 @@ impl Tracing {
         }
     }
 
+    /// Reports the wait of a parent for a child that has ended, if the parent's own calls do not show it.
+    fn report_wait_for(&mut self, child: Pid, at: Nanos) {
+        if let Some((waiting, slice)) = self.waits.on_end(child, at)
+            && let Some(parent) = self.processes.thread(waiting).filter(|_| !self.launchers.is_watched(waiting))
+        {
+            self.report(at, parent.launch, parent.task, EventKind::Slice(slice));
+        }
+    }
+
     /// Handles the end of a thread and, if it was the first thread, of its process.
     pub(super) fn handle_end(&mut self, tid: Pid, status: i32) {
         let at = clock::now();
@@ -242,6 +254,7 @@ impl Tracing {
         }
         self.launchers.forget(tid);
         self.waits.on_parent_released(tid, at);
+        self.report_wait_for(tid, at);
         self.waits.forget(tid);
         let Some((thread, process)) = self.processes.remove(tid) else {
             return;

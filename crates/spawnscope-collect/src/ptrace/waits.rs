@@ -2,10 +2,15 @@
 //! then show the call in which it waited, and the child that this call has reaped. The scheduler's counters (schedstat) show how long the
 //! thread was off its CPU since it launched, and how often. A wait is reported only if it was the only one, because the lengths and causes of
 //! several waits are unknown.
+//!
+//! Some parents do not stop for SIGCHLD, and each write of a child ends a read of the child's output. Therefore the parent is also examined
+//! when a child begins to exit. If it is then blocked in a wait for this child, or in a read of the child's output, it waits until the child
+//! has ended. All its waits since its last stop are reported as one if it has hardly run in between.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
 use spawnscope_data::event::{LeftCpu, Nanos, Pid, Slice, Syscall};
@@ -52,6 +57,20 @@ struct LaunchingThread {
     vfork_wait_ns: u64,
     /// Number of these waits.
     vfork_waits: u64,
+    /// The call that the thread is blocked in (/proc/PID/task/TID/syscall).
+    call: Option<File>,
+    /// The children that have begun to exit since the last stop, while the thread was waiting for them.
+    awaited: Vec<AwaitedChild>,
+}
+
+/// A child that has begun to exit while its parent was waiting for it.
+#[derive(Clone, Copy, Debug)]
+struct AwaitedChild {
+    child: Pid,
+    /// The call in which the parent waits for children; `None` if it reads the child's output.
+    call: Option<Syscall>,
+    /// The counters of the blocked parent.
+    counters: Counters,
 }
 
 /// The running threads that launch.
@@ -60,6 +79,8 @@ pub(super) struct Waits {
     threads: HashMap<Pid, LaunchingThread>,
     /// The creator of each vfork child that has not yet executed a program.
     creators: HashMap<Pid, Pid>,
+    /// The process and the thread that have created each running process.
+    parents: HashMap<Pid, (Pid, Pid)>,
 }
 
 impl Waits {
@@ -72,6 +93,7 @@ impl Waits {
             watched.vfork_children.insert(child, watched.at_last_stop.at);
             self.creators.insert(child, thread);
         }
+        self.parents.insert(child, (process, thread));
     }
 
     /// Call when a process has executed a program or ended, so that a parent that is blocked in vfork continues.
@@ -87,9 +109,42 @@ impl Waits {
         }
     }
 
+    /// Call when a process begins to exit, before it closes its files.
+    pub(super) fn on_exiting(&mut self, child: Pid) {
+        let Some((process, thread)) = self.parents.get(&child) else {
+            return;
+        };
+        if let Some(watched) = self.threads.get_mut(thread)
+            && let Some(call) = watched.call.as_ref().and_then(blocking_call)
+            && is_wait_for(call, *process, child)
+            && let Some(counters) = read_counters(&watched.schedstat)
+        {
+            let number = u32::try_from(call.0).ok().filter(|_| call.0 != libc::SYS_read);
+            let call = number.map(|number| Syscall { number, argument: call.1[0] });
+            watched.awaited.push(AwaitedChild { child, call, counters });
+        }
+    }
+
+    /// Call when a process has ended. Returns the thread that has waited for it, and the slice of this wait.
+    pub(super) fn on_end(&mut self, child: Pid, at: Nanos) -> Option<(Pid, Slice)> {
+        let (_, thread) = self.parents.remove(&child)?;
+        let watched = self.threads.get_mut(&thread)?;
+        let awaited = *watched.awaited.iter().find(|awaited| awaited.child == child)?;
+        let now = Counters { at, ..awaited.counters };
+        let slice = watched.wait_for_child(&now);
+        watched.restart(now);
+        Some((thread, Slice { syscall: awaited.call, ..slice? }))
+    }
+
+    /// Call when a thread has executed a program.
+    pub(super) fn on_exec(&mut self, thread: Pid) {
+        self.threads.remove(&thread);
+    }
+
     /// Call when a thread has ended, or is no longer traced.
     pub(super) fn forget(&mut self, thread: Pid) {
         self.threads.remove(&thread);
+        self.parents.remove(&thread);
     }
 
     /// Reads the counters of a stopped thread. The length of its next wait is measured from then on.
@@ -103,10 +158,11 @@ impl Waits {
             }
             Entry::Vacant(_) if is_full => None,
             Entry::Vacant(entry) => {
-                let path = format!("/proc/{}/task/{}/schedstat", process.0, thread.0);
-                let schedstat = File::open(path).ok()?;
+                let [schedstat, call] = ["schedstat", "syscall"]
+                    .map(|name| File::open(format!("/proc/{}/task/{}/{name}", process.0, thread.0)).ok());
+                let schedstat = schedstat?;
                 let last = read_counters(&schedstat)?;
-                Some(entry.insert(LaunchingThread::new(schedstat, last)))
+                Some(entry.insert(LaunchingThread { call, ..LaunchingThread::new(schedstat, last) }))
             }
         }
     }
@@ -120,35 +176,57 @@ impl Waits {
         let runnable = (now.ran + now.delayed).saturating_sub(watched.at_last_stop.ran + watched.at_last_stop.delayed);
         watched.restart(now);
         let slice = slice?;
-        let has_just_ended = runnable <= MAX_RUNNABLE_NS.max(now.at.since(slice.off).0 / RUNNABLE_DIVISOR);
+        let has_just_ended = is_short(runnable, now.at.since(slice.off).0);
         Some((slice, has_just_ended, now.at))
     }
 }
 
 impl LaunchingThread {
     fn new(schedstat: File, at_last_stop: Counters) -> LaunchingThread {
-        LaunchingThread { schedstat, at_last_stop, vfork_children: HashMap::new(), vfork_wait_ns: 0, vfork_waits: 0 }
+        LaunchingThread {
+            schedstat,
+            at_last_stop,
+            vfork_children: HashMap::new(),
+            vfork_wait_ns: 0,
+            vfork_waits: 0,
+            call: None,
+            awaited: Vec::new(),
+        }
     }
 
     fn restart(&mut self, now: Counters) {
         (self.at_last_stop, self.vfork_wait_ns, self.vfork_waits) = (now, 0, 0);
+        self.awaited.clear();
     }
 
     /// Returns the wait between the last stop and this one, if it was the only one apart from waits for vfork children.
     fn single_wait(&self, now: &Counters) -> Option<Slice> {
         // The thread gets a CPU once when the tracer resumes it, and once after each wait.
+        let (slice, arrivals, _) = self.time_off(now)?;
+        (arrivals == 2).then_some(slice)
+    }
+
+    /// Returns the wait between the last stop and the end of a child, for which the thread is still waiting.
+    fn wait_for_child(&self, now: &Counters) -> Option<Slice> {
+        let (slice, arrivals, ran) = self.time_off(now)?;
+        (arrivals <= 1 || is_short(ran, now.at.since(slice.off).0)).then_some(slice)
+    }
+
+    /// Returns all time off the CPU since the last stop as one wait at the end, how often the thread got a CPU, and how long it ran.
+    fn time_off(&self, now: &Counters) -> Option<(Slice, u64, u64)> {
         let arrivals = now.arrivals.checked_sub(self.at_last_stop.arrivals + self.vfork_waits)?;
         let ran = now.ran.checked_sub(self.at_last_stop.ran)?;
         let delayed = now.delayed.checked_sub(self.at_last_stop.delayed)?;
         let off = now.at.since(self.at_last_stop.at).0.checked_sub(ran + delayed + self.vfork_wait_ns)?;
-        if arrivals != 2 || off < MIN_OFF_NS {
+        if off < MIN_OFF_NS {
             return None;
         }
         let left = Nanos(now.at.0 - off - delayed);
-        Some(Slice {
+        let slice = Slice {
             on: Some(Nanos(left.0.saturating_sub(ran)).max(self.at_last_stop.at)),
             ..Slice::new(left, LeftCpu::Interruptible)
-        })
+        };
+        Some((slice, arrivals, ran))
     }
 }
 
@@ -159,6 +237,40 @@ fn read_counters(schedstat: &File) -> Option<Counters> {
     let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
     let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse().ok());
     Some(Counters { ran: numbers.next()?, delayed: numbers.next()?, arrivals: numbers.next()?, at: clock::now() })
+}
+
+/// Whether a time on CPUs or in the run queue is short, compared with a wait. Both are in nanoseconds.
+fn is_short(runnable: u64, wait: u64) -> bool {
+    runnable <= MAX_RUNNABLE_NS.max(wait / RUNNABLE_DIVISOR)
+}
+
+/// Returns the number and the first two arguments of the call that a thread is blocked in; `None` if it is not blocked.
+fn blocking_call(file: &File) -> Option<(libc::c_long, [u64; 2])> {
+    let mut bytes = [0; 256];
+    let length = file.read_at(&mut bytes, 0).ok()?;
+    parse_blocking_call(std::str::from_utf8(bytes.get(..length)?).ok()?)
+}
+
+fn parse_blocking_call(text: &str) -> Option<(libc::c_long, [u64; 2])> {
+    let mut words = text.split_ascii_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    Some((number, [argument()?, argument()?]))
+}
+
+/// Whether a call of a process waits for this child, or for output of it.
+fn is_wait_for((number, [first, second]): (libc::c_long, [u64; 2]), process: Pid, child: Pid) -> bool {
+    let is_child = |id: u64| id as i32 == child.0;
+    match number {
+        libc::SYS_wait4 => first as i32 == -1 || is_child(first),
+        libc::SYS_waitid => first == u64::from(libc::P_ALL) || first == u64::from(libc::P_PID) && is_child(second),
+        libc::SYS_read => {
+            let target = |process: Pid, fd: u64| std::fs::read_link(format!("/proc/{}/fd/{fd}", process.0)).ok();
+            let read = target(process, first).filter(|file| file.as_os_str().as_bytes().starts_with(b"pipe:"));
+            read.is_some() && [1, 2].iter().any(|fd| target(child, *fd) == read)
+        }
+        _ => false,
+    }
 }
 
 /// Whether the kernel has these counters. Without CONFIG_SCHED_INFO they are zero.
@@ -302,6 +414,48 @@ mod tests {
         ] {
             assert_eq!(watched.single_wait(&now), None, "{now:?}");
         }
+    }
+
+    #[test]
+    fn several_waits_for_one_child_are_one_wait() {
+        let mut waits = Waits::default();
+        for (child, ran, is_known) in [(7, 800_000, true), (8, 3_000_000, false)] {
+            let awaited =
+                AwaitedChild { child: Pid(child), call: None, counters: counters(8_000_000, ran, 200_000, 12) };
+            waits.threads.insert(Pid(1), LaunchingThread { awaited: vec![awaited], ..watched() });
+            waits.parents.insert(Pid(child), (Pid(1), Pid(1)));
+            assert_eq!(waits.on_end(Pid(6), Nanos(8_500_000)), None, "another child");
+            let slice = waits.on_end(Pid(child), Nanos(9_000_000)).map(|(_, slice)| (slice.off, slice.on));
+            // The second thread has worked meanwhile.
+            assert_eq!(slice, is_known.then_some((Nanos(1_300_000), Some(Nanos(1_000_000)))));
+            assert_eq!(waits.threads[&Pid(1)].at_last_stop.at, Nanos(9_000_000));
+        }
+    }
+
+    #[test]
+    fn a_blocked_thread_waits_for_a_child_or_for_its_output() {
+        let wait4 = libc::SYS_wait4;
+        let blocked =
+            parse_blocking_call(&format!("{wait4} 0xffffffff 0x7ffc 0x0 0x0 0x0 0x0 0x7ffc 0x7f00\n")).unwrap();
+        assert_eq!(blocked, (wait4, [0xffff_ffff, 0x7ffc]));
+        assert!(is_wait_for(blocked, Pid(1), Pid(7)));
+        assert!(is_wait_for((wait4, [7, 0]), Pid(1), Pid(7)) && !is_wait_for((wait4, [8, 0]), Pid(1), Pid(7)));
+        assert_eq!(parse_blocking_call("running\n"), None);
+        assert_eq!(parse_blocking_call("-1 0x7ffc 0x7f00\n").map(|(number, _)| number), Some(-1));
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let own = Pid(std::process::id().cast_signed());
+        let [output, input] = [
+            std::os::fd::AsRawFd::as_raw_fd(child.stdout.as_ref().unwrap()),
+            std::os::fd::AsRawFd::as_raw_fd(child.stdin.as_ref().unwrap()),
+        ];
+        let reads = |fd: i32| is_wait_for((libc::SYS_read, [fd as u64, 0]), own, Pid(child.id().cast_signed()));
+        assert!(reads(output) && !reads(input));
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 
     #[test]
