@@ -12,6 +12,7 @@ pub mod launch;
 pub(crate) mod names;
 pub mod phases;
 pub mod pieces;
+pub(crate) mod poll_loop;
 pub mod samples;
 pub mod slices;
 pub mod timeline;

@@ -7,6 +7,7 @@ use std::iter;
 
 use crate::model::external_wait::waker_is_cause;
 use crate::model::launch::MaybeKnown;
+use crate::model::poll_loop::PollLoops;
 use crate::model::slices::{Slices, ThreadSlices};
 use crate::model::tree::Forest;
 use crate::model::unknown_waits::UnknownWaits;
@@ -27,6 +28,17 @@ pub struct Thread {
     pub created: MaybeKnown,
 }
 
+/// The end of a thread by the exit of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kill {
+    /// When the exit began.
+    pub(crate) at: Nanos,
+    /// The thread that exited.
+    pub(crate) by: ThreadIndex,
+    /// The thread that was killed.
+    pub(crate) killed: ThreadIndex,
+}
+
 /// The threads of a recording, with their slices.
 #[derive(Clone, Debug)]
 pub struct Timelines {
@@ -45,6 +57,13 @@ pub struct Timelines {
     /// Uncertainty of the total length of waits for polling threads and event loops (`polling`,
     /// `event_loops`).
     pub(crate) polling_uncertainty: Nanos,
+    /// The loops that poll.
+    pub(crate) polls: PollLoops,
+    /// For each wait that timed out and was repeated until another thread ended it, by slice: the slice
+    /// of the wait that was ended.
+    pub(crate) repeated_waits: HashMap<u32, u32>,
+    /// The threads that the exit of their process killed.
+    pub(crate) kills: Vec<Kill>,
 }
 
 /// Maps task ids of the recording to thread indices.
@@ -121,6 +140,9 @@ impl Timelines {
             awaited: HashMap::new(),
             unknown: None,
             polling_uncertainty: Nanos(0),
+            polls: PollLoops::default(),
+            repeated_waits: HashMap::new(),
+            kills: Vec::new(),
         }
     }
 
@@ -131,7 +153,8 @@ impl Timelines {
 
     /// Replaces all slices. The threads that are awaited in open waits become unknown.
     pub(crate) fn with_slices(self, slices: Slices) -> Timelines {
-        Timelines::new(self.threads, self.tasks, slices, self.is_alive)
+        let polls = self.polls;
+        Timelines { polls, ..Timelines::new(self.threads, self.tasks, slices, self.is_alive) }
     }
 
     /// Adds a slice.

@@ -5,6 +5,7 @@ use crate::model::compact::CompactNumbers;
 use crate::model::external_wait::{ExternalWait, ExternalWaitTimes, external_wait_of};
 use crate::model::phases::Phase;
 use crate::model::pieces::Piece;
+use crate::model::poll_loop::PollLoop;
 use crate::model::timeline::{Moment, State, ThreadIndex, Timelines, last_launch, last_thread, root_of};
 use crate::model::tree::Forest;
 use spawnscope_data::event::Nanos;
@@ -195,9 +196,17 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     /// Charges the part of the wall that ends at the cursor, and moves the cursor or switches its thread.
     fn step(&mut self) {
         let timelines = self.timelines;
+        let polls = timelines.polls.of_thread(self.thread);
+        let polls_before = polls.partition_point(|each| each.end < self.at);
+        let polled = polls.get(polls_before).filter(|each| each.at <= self.at && each.checks[0] < self.at);
+        if let Some(polled) = polled.filter(|_| self.jumps < MAX_JUMPS) {
+            return self.go_to_polled(polled);
+        }
         let Some(Moment { since, state }) = timelines.state_before(self.thread, self.at) else {
             return self.go_to_creator(self.start, Time::Unknown);
         };
+        // A loop may end while its thread is on a CPU.
+        let since = polls_before.checked_sub(1).map_or(since, |last| since.max(polls[last].end));
         match state {
             State::Running => self.charge_running(since),
             State::Unknown => self.charge(since, Time::Unknown),
@@ -208,6 +217,19 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
             State::Runnable(Some(slice)) => self.charge_woken(since, &slice),
             State::Blocked(slice) => self.go_to_waker(since, &slice),
         }
+    }
+
+    /// Handles a loop that polled until after the cursor: charges the time since the end of what the
+    /// loop waited for, and continues there. If that was a child, the parent reaps it late.
+    fn go_to_polled(&mut self, polled: &PollLoop) {
+        let child = self.timelines.launch_of(polled.awaited);
+        let is_child = self.forest.parent(child as usize) == Some(self.launch() as usize);
+        let is_reaped_late = is_child && self.ended_at(child, polled.at);
+        let late =
+            if is_reaped_late { Charge::Phase(child, Phase::Reap) } else { Charge::ExternalWait(ExternalWait::Timer) };
+        self.charge_back_to(polled.at, late);
+        self.jumps += 1;
+        self.thread = polled.awaited;
     }
 
     /// Charges the wait for a CPU after another wait. If the thread waited for the end of a child,

@@ -6,9 +6,12 @@ pub mod attribution;
 pub(crate) mod child_waits;
 pub(crate) mod event_loops;
 pub mod failed_execs;
+mod kills;
 pub(crate) mod open_waits;
+mod poll_loops;
 pub(crate) mod polling;
 pub mod reconstruct;
+mod repeated_waits;
 pub mod slice_collection;
 
 mod split;

@@ -6,13 +6,17 @@ use std::collections::HashMap;
 
 use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::model::launch::{Launch, MaybeKnown};
+use crate::model::poll_loop::PollLoops;
 use crate::model::slices::Slices;
 use crate::model::timeline::{Tasks, Thread, ThreadIndex, Timelines};
 use crate::model::tree::Forest;
 use crate::waits::child_waits::{self, Reaps};
 use crate::waits::event_loops;
+use crate::waits::kills;
 use crate::waits::open_waits::OpenWaits;
+use crate::waits::poll_loops;
 use crate::waits::polling;
+use crate::waits::repeated_waits;
 use spawnscope_data::event::{ObjectKind, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
@@ -88,6 +92,9 @@ impl SliceCollection {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
         rewrite_waits(&mut timelines, &self.peers);
         child_waits::rewrite_waits(&mut timelines, &self.reaps);
+        timelines.kills = kills::find(&mut timelines, &self.exits);
+        timelines.repeated_waits = repeated_waits::find(&timelines);
+        timelines.polls = PollLoops::new(poll_loops::find(&timelines, &self.reaps, &self.exits));
         let timer_uncertainty = event_loops::rewrite_waits(&mut timelines, &self.reaps);
         timelines.polling_uncertainty = polling::rewrite_waits(&mut timelines, &self.exits).max(timer_uncertainty);
         let awaited = self.open_waits.awaited(&timelines);

@@ -32,6 +32,7 @@ mod partial;
 mod path_search;
 mod peers;
 mod phases;
+mod poll_loops;
 mod polling;
 mod recordings;
 mod replay;

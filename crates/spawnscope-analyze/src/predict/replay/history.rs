@@ -72,7 +72,7 @@ impl History {
             let begun = history.states.partition_point(|(since, ..)| *since < at);
             let found = history.states[..begun].last();
             let jump = match (found, history.creator) {
-                (Some((_, ThreadState::Waiting, by)), _) => *by,
+                (Some((_, ThreadState::Waiting | ThreadState::Sleeping(_), by)), _) => *by,
                 (None, creator) => creator,
                 _ => None,
             };

@@ -2,6 +2,7 @@
 //! reproduce the measured wall; the difference is the replay error. `write` turns slices into
 //! programs, each step of which belongs to an `activity`; `simulate` runs the programs.
 
+mod actions;
 pub mod activity;
 mod contention;
 mod delayed;

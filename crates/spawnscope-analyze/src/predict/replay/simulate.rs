@@ -4,13 +4,13 @@
 //! depends on the number of steps, not on their durations. A `Watch` receives every change.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashSet, VecDeque};
 use std::mem;
 
 use super::activity::Activity;
 use super::delayed::{DelayedThreads, Forecast};
 use super::program::Script;
-use super::steps::Step;
+use super::steps::{Step, Token};
 use super::turns::Turns;
 use crate::model::external_wait::ExternalWait;
 use crate::model::timeline::ThreadIndex;
@@ -106,6 +106,7 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
         let mut is_turn = false;
         match event {
             Event::Ready(thread) => simulation.become_ready(thread),
+            Event::TimesOut(thread, token) => simulation.time_out(thread, token),
             Event::StretchEnds(thread) => is_turn = simulation.end_stretch(thread),
             Event::DelayEnds(_) => simulation.release_delayed(),
         }
@@ -122,6 +123,8 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
 enum Event {
     /// A thread becomes runnable.
     Ready(ThreadIndex),
+    /// The wait of a thread for a token times out, if the thread still waits for it.
+    TimesOut(ThreadIndex, Token),
     /// The time slice of a thread on a CPU, or its CPU time for a step, ends.
     StretchEnds(ThreadIndex),
     /// The first delayed thread has lost all its time, if this forecast is still valid.
@@ -185,6 +188,8 @@ struct Simulation<'p, S, W> {
     ready: VecDeque<ThreadIndex>,
     delayed: DelayedThreads,
     free_cpus: u32,
+    /// The threads that were killed and have not gone on since.
+    killed: HashSet<ThreadIndex>,
     /// Number of turns since the last change of another kind.
     turns: usize,
     ended: bool,
@@ -208,6 +213,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             ready: VecDeque::new(),
             delayed: DelayedThreads::default(),
             free_cpus: machine.cpus,
+            killed: HashSet::new(),
             turns: 0,
             ended: false,
             script,
@@ -343,8 +349,9 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             | Step::Record(_, activity)
             | Step::Lose(_, activity)
             | Step::Wait(_, activity, _)
+            | Step::TimedWait(_, activity, _)
             | Step::Sleep(_, activity, _) => Some(activity),
-            Step::Wake(_) | Step::Spawn(_) => None,
+            Step::Check(_) | Step::Wake(_) | Step::Spawn(_) | Step::Kill(_) | Step::Killed => None,
         }
     }
 
@@ -380,6 +387,10 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
 
     /// Executes the steps of a thread until one of them takes time.
     fn continue_thread(&mut self, thread: ThreadIndex) {
+        if !self.killed.is_empty() && self.killed.remove(&thread) {
+            self.skip_to(thread, |step| step == Step::Killed);
+            self.advance(thread);
+        }
         loop {
             let ProgramPosition { position, done } = self.next[thread as usize];
             let Some(step) = self.script.step(thread, position as usize) else {
@@ -387,6 +398,12 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 self.ended |= thread == self.script.last();
                 return self.script.end(thread);
             };
+            if let Step::Check(token) = step
+                && self.signals[token as usize] == Signal::SIGNALLED
+            {
+                self.skip_to(thread, |step| matches!(step, Step::Wait(other, ..) if other == token));
+                continue;
+            }
             if let Some((span, activity)) = self.machine.cpu_time(step) {
                 if done < span {
                     self.watch.state_begins(thread, self.now, ThreadState::Running(activity));
@@ -411,15 +428,26 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     fn execute(&mut self, thread: ThreadIndex, step: Step) -> bool {
         match step {
             Step::Wake(token) => {
-                let signal = &mut self.signals[token as usize];
-                match signal.sleeper() {
-                    Some(sleeper) => {
-                        self.watch.thread_woken(sleeper, thread);
-                        self.become_ready(sleeper);
-                    }
-                    None => *signal = Signal::SIGNALLED,
-                }
+                self.signal(token, thread);
                 true
+            }
+            Step::Kill(killed) => {
+                self.kill(killed, thread);
+                true
+            }
+            Step::Killed => {
+                self.block(thread, ThreadState::Waiting);
+                false
+            }
+            Step::TimedWait(token, _, span) => {
+                if self.signals[token as usize] == Signal::SIGNALLED {
+                    self.skip_loss(thread);
+                    return true;
+                }
+                self.signals[token as usize] = Signal(thread);
+                self.schedule(self.after(span), Event::TimesOut(thread, token));
+                self.block(thread, ThreadState::Sleeping(ExternalWait::Timer));
+                false
             }
             Step::Spawn(child) => {
                 self.script.begin(child);
@@ -450,7 +478,60 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 self.free_cpus += 1;
                 !self.delay_if_loss(thread)
             }
-            Step::Run(..) | Step::Record(..) => true,
+            Step::Run(..) | Step::Record(..) | Step::Check(_) => true,
+        }
+    }
+
+    /// Signals a token, and wakes the thread that waits for it.
+    fn signal(&mut self, token: Token, by: ThreadIndex) {
+        let before = mem::replace(&mut self.signals[token as usize], Signal::SIGNALLED);
+        if let Some(sleeper) = before.sleeper() {
+            self.watch.thread_woken(sleeper, by);
+            self.become_ready(sleeper);
+        }
+    }
+
+    /// Handles the timeout of a wait.
+    fn time_out(&mut self, thread: ThreadIndex, token: Token) {
+        if self.signals[token as usize].sleeper() == Some(thread) {
+            self.signals[token as usize] = Signal::NONE;
+            self.become_ready(thread);
+        }
+    }
+
+    /// Kills a thread: ends its wait or sleep, and skips the rest of its program up to that moment.
+    fn kill(&mut self, thread: ThreadIndex, by: ThreadIndex) {
+        self.killed.insert(thread);
+        let last = self.position(thread).checked_sub(1).and_then(|last| self.script.step(thread, last));
+        let is_blocked = match last {
+            Some(Step::Killed) => true,
+            Some(Step::Wait(token, ..) | Step::TimedWait(token, ..)) => {
+                let signal = &mut self.signals[token as usize];
+                signal.sleeper() == Some(thread) && mem::replace(signal, Signal::NONE) != Signal::NONE
+            }
+            Some(Step::Sleep(..)) => {
+                let scheduled = self.events.len();
+                self.events.retain(|Reverse((_, event))| *event != Event::Ready(thread));
+                self.events.len() < scheduled
+            }
+            _ => false,
+        };
+        if is_blocked {
+            self.watch.thread_woken(thread, by);
+            self.become_ready(thread);
+        }
+    }
+
+    /// Skips the steps of a thread up to a certain step. Only wakes other threads, which would wait
+    /// forever.
+    fn skip_to(&mut self, thread: ThreadIndex, is_wanted: impl Fn(Step) -> bool) {
+        while let Some(step) = self.script.step(thread, self.position(thread))
+            && !is_wanted(step)
+        {
+            if let Step::Wake(token) = step {
+                self.signal(token, thread);
+            }
+            self.advance(thread);
         }
     }
 

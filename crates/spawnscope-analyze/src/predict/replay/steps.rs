@@ -24,10 +24,19 @@ pub enum Step {
     Wait(Token, Activity, Nanos),
     /// Has an external wait of this duration.
     Sleep(Nanos, Activity, ExternalWait),
+    /// Waits until another thread signals this token, or until this duration has passed.
+    TimedWait(Token, Activity, Nanos),
+    /// Goes on with the wait for this token, if it has been signalled: the next iteration of a loop that
+    /// polls would not have happened.
+    Check(Token),
     /// Wakes the thread that waits for this token.
     Wake(Token),
     /// Creates a thread.
     Spawn(ThreadIndex),
+    /// Kills a thread of the same process, which goes on after its step `Killed`.
+    Kill(ThreadIndex),
+    /// Waits until another thread kills this one.
+    Killed,
 }
 
 /// A sequence of steps. Steps that do not fit into a `PackedStep` are stored unpacked.
@@ -60,8 +69,11 @@ enum StepKind {
     Lose,
     Wait,
     Sleep,
+    Check,
     Wake,
     Spawn,
+    Kill,
+    Killed,
     Unpacked,
 }
 
@@ -90,8 +102,11 @@ impl Steps {
                 Step::Wait(packed.number, activity, Nanos(u64::from(span)))
             }
             StepKind::Sleep => Step::Sleep(span, activity, self.external_waits[usize::from(packed.external_wait)]),
+            StepKind::Check => Step::Check(packed.number),
             StepKind::Wake => Step::Wake(packed.number),
             StepKind::Spawn => Step::Spawn(packed.number),
+            StepKind::Kill => Step::Kill(packed.number),
+            StepKind::Killed => Step::Killed,
             StepKind::Unpacked => self.unpacked[packed.number as usize],
         }
     }
@@ -115,8 +130,13 @@ impl Steps {
                 let external_wait = self.number_of(external_wait)?;
                 Some(PackedStep { external_wait, ..packed })
             }
+            Step::Check(token) => Some(PackedStep::number(StepKind::Check, token)),
             Step::Wake(token) => Some(PackedStep::number(StepKind::Wake, token)),
             Step::Spawn(thread) => Some(PackedStep::number(StepKind::Spawn, thread)),
+            Step::Kill(thread) => Some(PackedStep::number(StepKind::Kill, thread)),
+            Step::Killed => Some(PackedStep::number(StepKind::Killed, 0)),
+            // The duration of a packed wait belongs to its token, which has another wait.
+            Step::TimedWait(..) => None,
         }
     }
 
@@ -169,8 +189,12 @@ mod tests {
             Step::Sleep(short, activity, ExternalWait::Process(Some(TextId(2)))),
             Step::Sleep(short, activity, ExternalWait::Scanner(None)),
             Step::Sleep(long, activity, ExternalWait::Disk),
+            Step::TimedWait(9, activity, long),
+            Step::Check(2),
             Step::Wake(3),
             Step::Spawn(4),
+            Step::Kill(5),
+            Step::Killed,
         ];
         let mut steps = Steps::default();
         all.iter().for_each(|step| steps.push(*step));

@@ -1,14 +1,14 @@
 //! Turns slices into programs. Slices contain the time of every activity; programs contain only
 //! steps and their durations.
 
-use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use super::Parameters;
+use super::actions::{Action, ActionKind, collect_actions, take_actions_of};
 use super::activity::{Activities, Activity, ActivityKind};
 use super::contention::{Contention, runnable};
 use super::launch_overhead::LaunchOverhead;
 use super::program::Programs;
-use super::reaps::{self, Reap};
 use super::steps::{Step, Steps, Token};
 use crate::model::external_wait::external_wait_of;
 use crate::model::phases::Phase;
@@ -21,63 +21,6 @@ use spawnscope_data::rows::{Origin, SliceRow};
 
 /// Maximum overhead of recording, as a share of a stretch on the CPU.
 const MAX_OVERHEAD_SHARE: f64 = 0.9;
-/// Maximum unused capacity of the list of actions, in entries: 4 MiB.
-const MAX_SPARE: usize = 1 << 18;
-
-/// An action of a thread that involves another thread, at an instant of the recording. It is packed
-/// into one number that sorts by thread, by time, and by the order within one instant, because
-/// there are several per launch and all of them must be sorted.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Action(u128);
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum ActionKind {
-    Wake(Token),
-    /// Continues only when the token has been signalled.
-    Await(Token),
-    Spawn(ThreadIndex),
-}
-
-impl Action {
-    const NUMBER_BITS: u32 = 32;
-    /// Two bits above the number of the token or created thread distinguish the kinds.
-    const AT_BIT: u32 = Action::NUMBER_BITS + 2;
-    /// Enough for instants of more than a century.
-    const AT_BITS: u32 = 62;
-    const THREAD_BIT: u32 = Action::AT_BIT + Action::AT_BITS;
-
-    fn new(thread: ThreadIndex, at: Nanos, kind: ActionKind) -> Action {
-        let (order, number) = match kind {
-            ActionKind::Wake(token) => (0u8, token),
-            ActionKind::Await(token) => (1, token),
-            ActionKind::Spawn(child) => (2, child),
-        };
-        let at = u128::from(at.0.min(u64::MAX >> (u64::BITS - Action::AT_BITS)));
-        Action(
-            u128::from(thread) << Action::THREAD_BIT
-                | at << Action::AT_BIT
-                | u128::from(order) << Action::NUMBER_BITS
-                | u128::from(number),
-        )
-    }
-
-    fn thread(self) -> ThreadIndex {
-        (self.0 >> Action::THREAD_BIT) as ThreadIndex
-    }
-
-    fn at(self) -> Nanos {
-        Nanos((self.0 >> Action::AT_BIT) as u64 & (u64::MAX >> (u64::BITS - Action::AT_BITS)))
-    }
-
-    fn kind(self) -> ActionKind {
-        let number = self.0 as u32;
-        match self.0 >> Action::NUMBER_BITS & 3 {
-            0 => ActionKind::Wake(number),
-            1 => ActionKind::Await(number),
-            _ => ActionKind::Spawn(number),
-        }
-    }
-}
 
 /// Turns a recording into programs. Slices outside the window are left out.
 pub(super) fn write(
@@ -109,6 +52,7 @@ pub(super) fn write(
                 steps,
                 waits: &waits[tokens.clone()],
                 first_token: tokens.start as Token,
+                repeated_waits: &timelines.repeated_waits,
                 window,
                 contention: &contention,
                 call_ns: parameters.call_ns,
@@ -141,75 +85,10 @@ fn roots(forest: &Forest<'_>, timelines: &Timelines, root: u32, start: Nanos) ->
     std::iter::once(root).chain(others.map(|(index, _)| index)).collect()
 }
 
-/// Returns the slice indices of the recorded waits, which have the first tokens, the number of all
-/// tokens, and all actions in descending order.
-fn collect_actions(
-    forest: &Forest<'_>,
-    timelines: &Timelines,
-    window: (Nanos, Nanos),
-) -> (Vec<u32>, Token, Vec<Action>) {
-    let (waits, mut actions) = collect_wakes(timelines, window);
-    let mut count = waits.len() as Token;
-    for dependency in reaps::without_wait(forest, timelines, window) {
-        let Reap { parent, child, zombie, reaped } = dependency;
-        actions.push(Action::new(child, zombie, ActionKind::Wake(count)));
-        actions.push(Action::new(parent, reaped, ActionKind::Await(count)));
-        count += 1;
-    }
-    collect_spawns(timelines, &mut actions);
-    actions.sort_unstable_by_key(|action| Reverse(*action));
-    (waits, count, actions)
-}
-
-/// Removes the actions of a thread, which are the last in `actions`. Frees their memory, since the
-/// programs grow at the same time.
-fn take_actions_of(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
-    let own = actions.iter().rev().take_while(|action| action.thread() == thread);
-    let own = actions.split_off(actions.len() - own.count());
-    if actions.capacity() - actions.len() > MAX_SPARE {
-        actions.shrink_to_fit();
-    }
-    own
-}
-
-/// Assigns a token to every wait that a recorded thread ended, and a wake action to that thread. A
-/// wait that was open at the end of the recording is ended then. Returns the slice index of each
-/// token, by thread, and the actions.
-fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
-    let (mut waits, mut actions) = (Vec::new(), Vec::new());
-    for thread in 0..timelines.threads.len() as ThreadIndex {
-        let slices = timelines.slices(thread);
-        for (index, slice) in slices.indices().zip(slices.iter()) {
-            let Some(woken) = woken_at(&slice, end).filter(|woken| *woken > start) else {
-                continue;
-            };
-            let Some(waker) = timelines.cause(thread, &slice) else {
-                continue;
-            };
-            actions.push(Action::new(waker, woken, ActionKind::Wake(waits.len() as Token)));
-            waits.push(index);
-        }
-    }
-    (waits, actions)
-}
-
 /// Whether an activity makes many system calls. The work of a parent for a child consists of one
 /// long call and few others.
 fn makes_many_calls(activity: Activity) -> bool {
     !matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Create) | ActivityKind::Supervise)
-}
-
-fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
-    if slice.is_open_wait() {
-        return Some(end);
-    }
-    Some(Nanos(slice.off.0 + slice.wake_span?.0))
-}
-
-fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
-    actions.extend((0..).zip(&timelines.threads).filter_map(|(child, each)| {
-        Some(Action::new(each.creator.get()?, each.created.get()?, ActionKind::Spawn(child)))
-    }));
 }
 
 /// Writes the program of one thread.
@@ -221,6 +100,8 @@ struct Writer<'w> {
     waits: &'w [u32],
     /// The token of the first of them.
     first_token: Token,
+    /// For each wait that timed out and was repeated, the wait that was not.
+    repeated_waits: &'w HashMap<u32, u32>,
     window: (Nanos, Nanos),
     contention: &'w Contention,
     /// Overhead of recording per system call, in nanoseconds.
@@ -239,18 +120,17 @@ impl Writer<'_> {
         let mut returned = None;
         for (index, slice) in slices.indices().zip(slices.iter()) {
             returned = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
-            let wait = self.waits.binary_search(&index).ok();
-            let token = wait.map(|wait| self.first_token + wait as Token);
+            let token = self.token_of(index);
             if slice.off <= start && slice.reason != LeftCpu::Created {
                 // A daemon that sleeps when the window begins starts to work at its first request.
                 if token.is_some() {
-                    self.leave(&slice, token, Nanos(0));
+                    self.leave(index, &slice, Nanos(0));
                 }
                 continue;
             }
             self.call_overhead_share = self.call_overhead_share_of(&slice);
             self.run(beginning(&slice).max(start), slice.off.min(end));
-            self.leave(&slice, token, self.contention.lost(index));
+            self.leave(index, &slice, self.contention.lost(index));
         }
         self.call_overhead_share = 0.0;
         // If the process has ended, a last slice was lost, and the thread was on a CPU until then. If it is still alive, what it did is unknown:
@@ -281,7 +161,10 @@ impl Writer<'_> {
             self.steps.push(match action.kind() {
                 ActionKind::Wake(token) => Step::Wake(token),
                 ActionKind::Await(token) => Step::Wait(token, self.activities.at(action.at()), Nanos(0)),
+                ActionKind::Check(token) => Step::Check(token),
                 ActionKind::Spawn(child) => Step::Spawn(child),
+                ActionKind::Kill(thread) => Step::Kill(thread),
+                ActionKind::Killed => Step::Killed,
             });
         }
         at
@@ -316,16 +199,24 @@ impl Writer<'_> {
     }
 
     /// Adds the steps for the time off the CPU after a slice.
-    fn leave(&mut self, slice: &SliceRow, token: Option<Token>, lost: Nanos) {
+    fn leave(&mut self, index: u32, slice: &SliceRow, lost: Nanos) {
         let activity = self.activities.at(slice.off);
-        match (slice.reason, token) {
-            (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, _) => {}
-            (_, Some(token)) => self.steps.push(Step::Wait(token, activity, self.span_of(slice))),
-            (_, None) => self.sleep(slice),
+        let repeated = self.repeated_waits.get(&index).and_then(|last| self.token_of(*last));
+        match (slice.reason, repeated, self.token_of(index)) {
+            (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, ..) => {}
+            (_, Some(token), _) => self.steps.push(Step::TimedWait(token, activity, self.span_of(slice))),
+            (_, None, Some(token)) => self.steps.push(Step::Wait(token, activity, self.span_of(slice))),
+            (_, None, None) => self.sleep(slice),
         }
         if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
             self.steps.push(Step::Lose(lost, self.activities.at(from)));
         }
+    }
+
+    /// Returns the token of the wait after a slice.
+    fn token_of(&self, slice: u32) -> Option<Token> {
+        let wait = self.waits.binary_search(&slice).ok();
+        wait.map(|wait| self.first_token + wait as Token)
     }
 
     /// Adds a sleep with the activity at its end, so that a sleep through the end of a child counts
@@ -340,26 +231,5 @@ impl Writer<'_> {
     fn span_of(&self, slice: &SliceRow) -> Nanos {
         let (start, end) = self.window;
         slice.wake_span.or(slice.off_span).unwrap_or_else(|| end.since(slice.off.max(start)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn actions_are_sorted_by_thread_then_time_with_wakes_first() {
-        let all = [
-            (0, u64::MAX >> 2, ActionKind::Spawn(u32::MAX)),
-            (1, 5, ActionKind::Wake(7)),
-            (1, 5, ActionKind::Wake(u32::MAX)),
-            (1, 5, ActionKind::Await(0)),
-            (1, 5, ActionKind::Spawn(0)),
-            (1, 6, ActionKind::Wake(1)),
-            (u32::MAX, 0, ActionKind::Wake(0)),
-        ];
-        let actions = all.map(|(thread, at, kind)| Action::new(thread, Nanos(at), kind));
-        assert!(actions.is_sorted());
-        assert_eq!(actions.map(|action| (action.thread(), action.at().0, action.kind())), all);
     }
 }

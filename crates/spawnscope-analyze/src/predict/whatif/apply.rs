@@ -97,7 +97,7 @@ impl Script for &mut EditedPrograms<'_> {
 
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
         let rewriting = self.running[thread as usize].as_mut()?;
-        while rewriting.steps_passed < index && rewriting.written.pop_front().is_some() {
+        while rewriting.steps_passed + 1 < index && rewriting.written.pop_front().is_some() {
             rewriting.steps_passed += 1;
         }
         while rewriting.steps_passed + rewriting.written.len() <= index {
@@ -218,8 +218,8 @@ impl<'e> Rewriter<'e> {
             }
             None => return false,
         }
-        rewriting.stays_awake =
-            matches!(step, Some(Step::Sleep(..) | Step::Wait(..))) && rewriting.written.len() == before;
+        rewriting.stays_awake = matches!(step, Some(Step::Sleep(..) | Step::Wait(..) | Step::TimedWait(..)))
+            && rewriting.written.len() == before;
         true
     }
 
@@ -242,7 +242,9 @@ impl<'e> Rewriter<'e> {
                 }
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
-            Step::Wait(token, _, span) if self.signalled_at_start[token as usize] => cache.remove_pause(span),
+            Step::Wait(token, _, span) | Step::TimedWait(token, _, span) if self.signalled_at_start[token as usize] => {
+                cache.remove_pause(span);
+            }
             Step::Sleep(span, activity, external_wait) => match scale(span, factor) {
                 Some(rest) => {
                     cache.keep_pause();
@@ -251,11 +253,11 @@ impl<'e> Rewriter<'e> {
                 None => cache.remove_pause(span),
             },
             Step::Spawn(child) => self.spawn(child, written),
-            Step::Wait(..) => {
+            Step::Wait(..) | Step::TimedWait(..) => {
                 cache.keep_pause();
                 written.push_back(step);
             }
-            Step::Wake(_) => written.push_back(step),
+            Step::Check(_) | Step::Wake(_) | Step::Kill(_) | Step::Killed => written.push_back(step),
         }
     }
 
@@ -264,7 +266,7 @@ impl<'e> Rewriter<'e> {
             Step::Run(_, activity) | Step::Record(_, activity) => self.adjustments.factor(activity),
             Step::Lose(span, activity) => self.adjustments.factor_of_queue(span, activity),
             Step::Sleep(_, activity, _) => self.adjustments.factor_of_sleep(activity),
-            Step::Wait(..) | Step::Wake(_) | Step::Spawn(_) => 1.0,
+            _ => 1.0,
         }
     }
 
@@ -313,8 +315,9 @@ fn is_after_exec(step: &Step, launch: u32) -> bool {
         | Step::Record(_, activity)
         | Step::Lose(_, activity)
         | Step::Wait(_, activity, _)
+        | Step::TimedWait(_, activity, _)
         | Step::Sleep(_, activity, _) => *activity,
-        Step::Wake(_) | Step::Spawn(_) => return false,
+        Step::Check(_) | Step::Wake(_) | Step::Spawn(_) | Step::Kill(_) | Step::Killed => return false,
     };
     let is_after = matches!(activity.stage.kind(), ActivityKind::Phase(Phase::Load | Phase::Run | Phase::Teardown));
     activity.launch == launch && is_after && !activity.stage.is_before_execs()

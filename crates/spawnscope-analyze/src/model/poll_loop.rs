@@ -1,0 +1,51 @@
+//! Loops that poll, and what each of them waited for. `waits::poll_loops` finds them.
+
+use std::collections::HashMap;
+
+use crate::model::timeline::ThreadIndex;
+use spawnscope_data::event::Nanos;
+
+/// A loop of short sleeps in which a thread waited for another thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PollLoop {
+    /// The thread that polled.
+    pub(crate) thread: ThreadIndex,
+    /// When the thread began to check whether it must go on, before each sleep.
+    pub(crate) checks: Box<[Nanos]>,
+    /// When the last sleep ended.
+    pub(crate) end: Nanos,
+    /// The thread that the loop waited for.
+    pub(crate) awaited: ThreadIndex,
+    /// When that thread did what ended the loop, before `end`.
+    pub(crate) at: Nanos,
+}
+
+/// All loops that poll.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PollLoops(HashMap<ThreadIndex, Vec<PollLoop>>);
+
+impl PollLoops {
+    pub(crate) fn new(loops: Vec<PollLoop>) -> PollLoops {
+        let mut by_thread: HashMap<ThreadIndex, Vec<PollLoop>> = HashMap::new();
+        for each in loops {
+            by_thread.entry(each.thread).or_default().push(each);
+        }
+        by_thread.values_mut().for_each(|loops| loops.sort_unstable_by_key(|each| each.end));
+        PollLoops(by_thread)
+    }
+
+    /// Returns the loops of a thread, by time.
+    pub(crate) fn of_thread(&self, thread: ThreadIndex) -> &[PollLoop] {
+        if self.0.is_empty() {
+            return &[];
+        }
+        self.0.get(&thread).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns all loops in a fixed order.
+    pub(crate) fn all(&self) -> Vec<&PollLoop> {
+        let mut all: Vec<&PollLoop> = self.0.values().flatten().collect();
+        all.sort_unstable_by_key(|each| (each.thread, each.end));
+        all
+    }
+}

@@ -1,0 +1,394 @@
+//! Loops that poll: short sleeps that a thread repeats until something has happened, such as
+//! `while p.is_alive(): sleep(0.001)`, or a shell that executes `sleep 0.1` until a file exists.
+//! What ended the last sleep is a timer, but what ended the loop is the process or thread that the
+//! loop waited for. A recording shows no wake-up for that. The loop is therefore tied to what ended
+//! during its last sleep: the child that the thread reaped next, another thread or a descendant that
+//! ended, or a thread of the process that worked last.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::model::external_wait::{ExternalWait, external_wait_of, is_sleep};
+use crate::model::launch::MaybeKnown;
+use crate::model::poll_loop::PollLoop;
+use crate::model::timeline::{ThreadIndex, Timelines, beginning, woken_at};
+use crate::waits::child_waits::{Reaps, is_created};
+use spawnscope_data::event::syscalls::number;
+use spawnscope_data::event::{LeftCpu, Nanos};
+use spawnscope_data::rows::{SliceRow, WakerRow};
+
+/// The system call with which the kernel continues a sleep after a signal.
+pub(super) const RESTART_SYSCALL: u16 = number("restart_syscall");
+/// Minimum number of sleeps of a loop. One sleep may have any purpose.
+const MIN_NAPS: usize = 2;
+/// How much longer or shorter the next sleep of a loop may be. Some loops double their sleeps.
+const MAX_GROWTH: f64 = 2.5;
+/// Maximum wait for another thread of the process between two sleeps, such as for the lock of
+/// Python's interpreter.
+const MAX_LOCKED: Nanos = Nanos(20_000_000);
+/// Maximum number of threads that are considered as the one that a loop waited for.
+const MAX_CANDIDATES: usize = 64;
+/// Maximum number of generations between a thread that polls and a descendant.
+const MAX_GENERATIONS: usize = 64;
+
+/// Finds all loops that poll. `exits` contains the start of each launch's exit.
+pub(super) fn find(timelines: &Timelines, reaps: &Reaps, exits: &[MaybeKnown]) -> Vec<PollLoop> {
+    let (mut sleepers, mut sleeping_threads) = (Vec::new(), BTreeSet::new());
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let naps = naps_of(timelines, thread);
+        if let Some(sleep) = lone_sleep(timelines, thread, &naps) {
+            sleepers.push(sleep);
+        } else if naps.len() >= MIN_NAPS {
+            sleeping_threads.insert(thread);
+        }
+    }
+    let creations = Creations::by(timelines, &sleeping_threads);
+    let threads = sleeping_threads.iter().flat_map(|thread| runs_of(timelines, *thread, &creations, exits));
+    let mut runs: Vec<Run> = threads.collect();
+    runs.extend(runs_of_sleepers(timelines, reaps, sleepers));
+    runs.retain(|run| run.checks.len() >= MIN_NAPS);
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let search = Search { timelines, reaps, ends: ends_by_time(timelines), others: other_threads(timelines) };
+    runs.into_iter().filter_map(|run| search.loop_of(run)).collect()
+}
+
+/// Consecutive sleeps of a thread, or of children that a thread executes one after the other.
+#[derive(Debug)]
+struct Run {
+    thread: ThreadIndex,
+    /// When the thread began to check whether it must go on, before each sleep.
+    checks: Vec<Nanos>,
+    /// When the last sleep ended.
+    end: Nanos,
+}
+
+impl Run {
+    /// Returns the time in which the loop was ended: from the last check that failed to the end of the
+    /// last sleep.
+    fn last_window(&self) -> (Nanos, Nanos) {
+        (self.checks.last().copied().unwrap_or(self.end), self.end)
+    }
+}
+
+/// A process that does nothing but sleep.
+#[derive(Clone, Copy, Debug)]
+struct Sleeper {
+    /// The thread that created it.
+    creator: ThreadIndex,
+    process: ThreadIndex,
+    created: Nanos,
+    nap: Nanos,
+}
+
+/// Whether a timer ended the wait after a slice.
+pub(super) fn is_nap(slice: &SliceRow) -> bool {
+    let is_wait = slice.reason == LeftCpu::Interruptible && slice.wake_span.is_some();
+    is_wait && external_wait_of(slice) == ExternalWait::Timer
+}
+
+/// Returns the lengths of the first sleeps of a thread, enough to recognize a loop.
+fn naps_of(timelines: &Timelines, thread: ThreadIndex) -> Vec<Nanos> {
+    let naps = timelines.slices(thread).iter().filter(is_nap);
+    naps.filter_map(|nap| nap.wake_span).take(MIN_NAPS).collect()
+}
+
+/// Returns a process that slept once and worked less, such as `sleep 0.1`.
+fn lone_sleep(timelines: &Timelines, thread: ThreadIndex, naps: &[Nanos]) -> Option<Sleeper> {
+    let [nap] = *naps else { return None };
+    let known = timelines.threads[thread as usize];
+    let (created, creator) = (known.created.get()?, known.creator.get()?);
+    let worked: u64 = timelines.slices(thread).iter().filter_map(|slice| Some(slice.on_span?.0)).sum();
+    let is_process = known.launch == thread;
+    (is_process && nap.0 >= worked).then_some(Sleeper { creator, process: thread, created, nap })
+}
+
+/// Returns the runs of sleeps of a thread that end with the thread going on.
+fn runs_of(timelines: &Timelines, thread: ThreadIndex, creations: &Creations, exits: &[MaybeKnown]) -> Vec<Run> {
+    let exit = exits[timelines.launch_of(thread) as usize].get();
+    let (mut runs, mut current) = (Vec::new(), Naps::default());
+    let slices = timelines.slices(thread);
+    for (index, slice) in slices.indices().zip(slices.iter()) {
+        current.worked += slice.on_span.unwrap_or_default().0;
+        if timelines.repeated_waits.contains_key(&index) {
+            current.take(thread);
+        } else if is_nap(&slice) {
+            let has_created =
+                current.end().is_some_and(|end| creations.between(thread, (end, slice.off)).next().is_some());
+            if has_created || !current.continues_with(&slice) {
+                runs.extend(current.take(thread));
+            }
+            current.add(&slice);
+        } else if !may_interrupt(timelines, thread, &slice) {
+            runs.extend(current.take(thread));
+        }
+    }
+    // A sleep that the exit of the process ended did not wait for anything.
+    let last = current.take(thread);
+    runs.extend(last.filter(|run| exit.is_none_or(|exit| run.end <= exit)));
+    runs
+}
+
+/// Whether a loop may continue after this slice: a wait for a CPU, or for a lock of the process.
+pub(super) fn may_interrupt(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
+    match slice.reason {
+        LeftCpu::Created | LeftCpu::Preempted => true,
+        LeftCpu::Ended | LeftCpu::Stopped => false,
+        LeftCpu::Interruptible | LeftCpu::Uninterruptible => {
+            let cause = timelines.cause(thread, slice).map(|cause| timelines.launch_of(cause));
+            cause == Some(timelines.launch_of(thread)) && slice.wake_span.is_some_and(|span| span <= MAX_LOCKED)
+        }
+    }
+}
+
+/// The sleeps of a run.
+#[derive(Debug, Default)]
+struct Naps {
+    naps: Vec<(Nanos, Nanos)>,
+    syscall: Option<u16>,
+    /// CPU time since the last sleep.
+    worked: u64,
+    /// Whether a signal interrupted the last sleep.
+    was_interrupted: bool,
+}
+
+impl Naps {
+    /// Returns when the last sleep ended.
+    fn end(&self) -> Option<Nanos> {
+        self.naps.last().map(|(_, end)| *end)
+    }
+
+    /// Whether a sleep continues the run: the same call, after less work than sleep.
+    fn continues_with(&self, slice: &SliceRow) -> bool {
+        let Some((off, end)) = self.naps.last() else { return true };
+        let is_same_call = [self.syscall, Some(RESTART_SYSCALL)].contains(&slice.syscall);
+        is_same_call && self.worked <= end.since(*off).0.max(slice.wake_span.unwrap_or_default().0)
+    }
+
+    fn add(&mut self, slice: &SliceRow) {
+        if self.naps.is_empty() {
+            self.syscall = slice.syscall;
+        }
+        let end = woken_at(slice).unwrap_or(slice.off);
+        match self.naps.last_mut().filter(|_| std::mem::take(&mut self.was_interrupted)) {
+            Some((_, last)) => *last = end,
+            None => self.naps.push((slice.off, end)),
+        }
+        // A signal ended this sleep. The thread sleeps for the rest of the time next.
+        let by_thread = matches!(slice.waker, Some(WakerRow::Task(_))) && slice.is_waker_certain == Some(true);
+        self.was_interrupted = by_thread && is_sleep(slice);
+        self.worked = 0;
+    }
+
+    /// Ends the run.
+    fn take(&mut self, thread: ThreadIndex) -> Option<Run> {
+        let naps = std::mem::take(self).naps;
+        let ((first, _), (_, end)) = (naps.first()?, naps.last()?);
+        // After each sleep, the thread checks whether it needs another one.
+        let checks: Vec<Nanos> = std::iter::once(*first).chain(naps.iter().map(|(_, end)| *end)).collect();
+        Some(Run { thread, checks: checks[..naps.len()].to_vec(), end: *end })
+    }
+}
+
+/// Returns the runs of processes that only sleep, each reaped before the next was created. Between
+/// them, the parent may have executed another program, which tested the condition.
+fn runs_of_sleepers(timelines: &Timelines, reaps: &Reaps, mut sleepers: Vec<Sleeper>) -> Vec<Run> {
+    sleepers.sort_unstable_by_key(|sleep| (sleep.creator, sleep.created));
+    let creators: BTreeSet<ThreadIndex> = sleepers.iter().map(|sleep| sleep.creator).collect();
+    let parents: BTreeSet<u32> = creators.iter().map(|creator| timelines.launch_of(*creator)).collect();
+    let reaps_of_all = parents.iter().flat_map(|parent| reaps.of_launch(*parent));
+    let reaped_at: HashMap<u32, Nanos> = reaps_of_all.map(|reap| (reap.child, reap.reaped)).collect();
+    let creations = Creations::by(timelines, &creators);
+    let is_part_of_loop = |parent: ThreadIndex, (from, to): (Nanos, Nanos)| {
+        let mut between = creations.between(parent, (from, to));
+        let test = between.next();
+        let has_ended = test.is_none_or(|test| reaped_at.get(&test).is_some_and(|reaped| *reaped <= to));
+        has_ended && between.next().is_none()
+    };
+    let mut runs: Vec<(Run, Sleeper)> = Vec::new();
+    for sleep in sleepers {
+        let Some(reaped) = reaped_at.get(&sleep.process).copied() else { continue };
+        if let Some((run, last)) = runs.last_mut()
+            && run.thread == sleep.creator
+            && is_similar(last.nap, sleep.nap)
+            && run.end <= sleep.created
+            && is_part_of_loop(sleep.creator, (run.end, sleep.created))
+        {
+            run.checks.push(run.end);
+            (run.end, *last) = (reaped, sleep);
+        } else {
+            runs.push((Run { thread: sleep.creator, checks: vec![sleep.created], end: reaped }, sleep));
+        }
+    }
+    runs.into_iter().map(|(run, _)| run).collect()
+}
+
+/// The threads and processes that some threads created, ordered by creator and time.
+struct Creations(Vec<(ThreadIndex, Nanos, ThreadIndex)>);
+
+impl Creations {
+    fn by(timelines: &Timelines, creators: &BTreeSet<ThreadIndex>) -> Creations {
+        if creators.is_empty() {
+            return Creations(Vec::new());
+        }
+        let created = (0..).zip(&timelines.threads).filter_map(|(index, thread)| {
+            let creator = thread.creator.get().filter(|creator| creators.contains(creator))?;
+            Some((creator, thread.created.get()?, index))
+        });
+        let mut created: Vec<_> = created.collect();
+        created.sort_unstable();
+        Creations(created)
+    }
+
+    /// Returns what a thread created from `from` up to just before `to`.
+    fn between(&self, creator: ThreadIndex, (from, to): (Nanos, Nanos)) -> impl Iterator<Item = ThreadIndex> + '_ {
+        let begun = self.0.partition_point(|(other, at, _)| (*other, *at) < (creator, from));
+        let between = self.0[begun..].iter().take_while(move |(other, at, _)| *other == creator && *at < to);
+        between.map(|(.., created)| *created)
+    }
+}
+
+/// Whether two sleeps may belong to the same loop.
+fn is_similar(one: Nanos, other: Nanos) -> bool {
+    let (one, other) = (one.0.max(1) as f64, other.0.max(1) as f64);
+    (1.0 / MAX_GROWTH..=MAX_GROWTH).contains(&(one / other))
+}
+
+/// Returns the ends of all threads, by time.
+fn ends_by_time(timelines: &Timelines) -> Vec<(Nanos, ThreadIndex)> {
+    let threads = 0..timelines.threads.len() as ThreadIndex;
+    let ends = threads.filter_map(|thread| {
+        let last = timelines.slices(thread).last().filter(|last| last.reason == LeftCpu::Ended)?;
+        Some((last.off, thread))
+    });
+    let mut ends: Vec<_> = ends.collect();
+    ends.sort_unstable();
+    ends
+}
+
+/// How a thread is related to a thread that polls, the nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Relation {
+    OwnThreadOrDescendant,
+    Sibling,
+}
+
+/// Searches the thread that each loop waited for.
+struct Search<'t> {
+    timelines: &'t Timelines,
+    reaps: &'t Reaps,
+    ends: Vec<(Nanos, ThreadIndex)>,
+    /// For each process with several threads, all but the first.
+    others: HashMap<u32, Vec<ThreadIndex>>,
+}
+
+/// Returns the threads of each process, without the first threads.
+fn other_threads(timelines: &Timelines) -> HashMap<u32, Vec<ThreadIndex>> {
+    let mut others: HashMap<u32, Vec<ThreadIndex>> = HashMap::new();
+    for (index, thread) in (0..).zip(&timelines.threads) {
+        // The first thread has the index of its launch.
+        if index != thread.launch {
+            others.entry(thread.launch).or_default().push(index);
+        }
+    }
+    others
+}
+
+impl Search<'_> {
+    fn loop_of(&self, run: Run) -> Option<PollLoop> {
+        let start = *run.checks.first()?;
+        let (awaited, at) = self
+            .reaped_next(&run)
+            .or_else(|| self.ended(&run, start))
+            .or_else(|| self.worked_last(run.thread, run.last_window()))
+            .filter(|(awaited, _)| self.is_replayed(run.thread, *awaited))?;
+        Some(PollLoop { thread: run.thread, checks: run.checks.into(), end: run.end, awaited, at })
+    }
+
+    /// Whether a replay that has the thread which polls has the other thread, too.
+    fn is_replayed(&self, polls: ThreadIndex, other: ThreadIndex) -> bool {
+        is_created(self.timelines, other) || other == self.timelines.launch_of(polls)
+    }
+
+    /// Returns the child that ended during the last sleep and that the thread reaped after it,
+    /// before it blocked again.
+    fn reaped_next(&self, run: &Run) -> Option<(ThreadIndex, Nanos)> {
+        let slices = self.timelines.slices(run.thread);
+        let next = slices.partition_point(|slice| beginning(slice) < run.end || slice.off <= run.end);
+        let until = slices.get(next).map_or(run.end, |next| next.off);
+        let reaps = self.reaps.between(self.timelines.launch_of(run.thread), run.end, until).iter();
+        let reaps = reaps.filter(|reap| run.last_window().0 < reap.zombie && reap.zombie <= run.end);
+        let reap = reaps.max_by_key(|reap| reap.zombie)?;
+        let begun = self.ends.partition_point(|(end, _)| *end <= reap.zombie);
+        let near = self.ends[..begun].iter().rev().take(MAX_CANDIDATES);
+        let last = near.map(|(_, thread)| *thread).find(|thread| self.timelines.launch_of(*thread) == reap.child);
+        Some((last.unwrap_or(reap.child), reap.zombie))
+    }
+
+    /// Returns the related thread that ended last during the last sleep. If its creator worked on
+    /// after that, returns the creator, which learned of the end first.
+    fn ended(&self, run: &Run, start: Nanos) -> Option<(ThreadIndex, Nanos)> {
+        let (from, to) = run.last_window();
+        let [begun, ended] = [from, to].map(|at| self.ends.partition_point(|(end, _)| *end <= at));
+        let near = self.ends[begun..ended.max(begun)].iter().rev().take(MAX_CANDIDATES);
+        let related =
+            near.filter_map(|(end, thread)| Some((self.relation(run.thread, *thread, start)?, *thread, *end)));
+        // On a tie, the first is kept, which ended last.
+        let (_, mut thread, mut at) = related.reduce(|one, other| if other.0 < one.0 { other } else { one })?;
+        let own = self.timelines.launch_of(run.thread);
+        for _ in 0..MAX_GENERATIONS {
+            let first = self.timelines.launch_of(thread);
+            let Some(creator) = self.timelines.threads[first as usize].creator.get() else { break };
+            if first == own || creator == run.thread {
+                break;
+            }
+            let Some(until) = worked_until(self.timelines, creator, (at, to)) else { break };
+            (thread, at) = (creator, until);
+        }
+        Some((thread, at))
+    }
+
+    /// Returns how a thread is related to a thread that polls. `None` if it is not, or if it is a
+    /// part of the loop: the loop itself launched it.
+    fn relation(&self, polls: ThreadIndex, other: ThreadIndex, start: Nanos) -> Option<Relation> {
+        let timelines = self.timelines;
+        let own = timelines.launch_of(polls);
+        let parent_of =
+            |launch: u32| timelines.threads[launch as usize].creator.get().map(|at| timelines.launch_of(at));
+        let parent = parent_of(own);
+        let mut launch = timelines.launch_of(other);
+        if launch == own {
+            return (other != polls).then_some(Relation::OwnThreadOrDescendant);
+        }
+        for _ in 0..MAX_GENERATIONS {
+            let known = timelines.threads[launch as usize];
+            let above = parent_of(launch)?;
+            if above == own {
+                let is_of_loop = known.creator.get() == Some(polls) && known.created.get().is_none_or(|at| at >= start);
+                return (!is_of_loop).then_some(Relation::OwnThreadOrDescendant);
+            }
+            if parent == Some(above) {
+                return Some(Relation::Sibling);
+            }
+            launch = above;
+        }
+        None
+    }
+
+    /// Returns the other thread of the process that worked last during the last sleep.
+    fn worked_last(&self, polls: ThreadIndex, window: (Nanos, Nanos)) -> Option<(ThreadIndex, Nanos)> {
+        let own = self.timelines.launch_of(polls);
+        let threads = self.others.get(&own)?.iter().copied().chain([own]).filter(|thread| *thread != polls);
+        let worked = threads.filter_map(|other| Some((other, worked_until(self.timelines, other, window)?)));
+        worked.max_by_key(|(thread, until)| (*until, *thread))
+    }
+}
+
+/// Returns until when a thread was on a CPU, if it was after `from` and up to `to`.
+fn worked_until(timelines: &Timelines, thread: ThreadIndex, (from, to): (Nanos, Nanos)) -> Option<Nanos> {
+    let slices = timelines.slices(thread);
+    let begun = slices.partition_point(|slice| beginning(slice) < to);
+    let last = slices.get(begun.checked_sub(1)?)?;
+    let until = last.off.min(to);
+    (until > from && last.on_span.is_some()).then_some(until)
+}
