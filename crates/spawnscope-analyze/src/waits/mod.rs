@@ -13,6 +13,7 @@ pub(crate) mod polling;
 pub mod reconstruct;
 mod repeated_waits;
 pub mod slice_collection;
+mod terminals;
 
 mod split;
 

@@ -212,7 +212,7 @@ fn worked_until(slices: ThreadSlices<'_>, from: Nanos, to: Nanos) -> Option<(Tas
 }
 
 /// Returns the slice with a wait that the given thread ended at an instant.
-fn ended_by(slice: &SliceRow, task: TaskId, until: Nanos) -> SliceRow {
+pub(super) fn ended_by(slice: &SliceRow, task: TaskId, until: Nanos) -> SliceRow {
     SliceRow {
         waker: Some(WakerRow::Task(task)),
         wake_span: Some(until.since(slice.off)),

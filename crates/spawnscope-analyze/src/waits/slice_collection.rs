@@ -2,7 +2,7 @@
 //! that listened at the other end of internet sockets: a thread that waits for such a socket is woken in an interrupt, so the waker is unknown. If
 //! the peer is a process on the same machine, the wait was for that process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::model::launch::{Launch, MaybeKnown};
@@ -16,9 +16,9 @@ use crate::waits::kills;
 use crate::waits::open_waits::OpenWaits;
 use crate::waits::poll_loops;
 use crate::waits::polling;
-use crate::waits::repeated_waits;
+use crate::waits::{repeated_waits, terminals};
 use spawnscope_data::event::{ObjectKind, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::rows::{Recording, SliceRow, TextId, ThreadRow, WakerRow};
 
 /// Collects slices as they are read.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct SliceCollection {
     open_waits: OpenWaits,
     reaps: Reaps,
     peers: Peers,
+    /// The names of kernel workers.
+    kernel_workers: HashSet<TextId>,
 }
 
 impl SliceCollection {
@@ -71,6 +73,7 @@ impl SliceCollection {
             open_waits: OpenWaits::new(forest),
             reaps: Reaps::new(forest),
             peers: Peers::new(forest.recording()),
+            kernel_workers: forest.recording().texts.starting_with(terminals::WORKER_PREFIX).collect(),
         }
     }
 
@@ -91,6 +94,7 @@ impl SliceCollection {
     pub fn finish(self) -> Timelines {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
         rewrite_waits(&mut timelines, &self.peers);
+        terminals::rewrite_waits(&mut timelines, &self.kernel_workers);
         child_waits::rewrite_waits(&mut timelines, &self.reaps);
         timelines.kills = kills::find(&mut timelines, &self.exits);
         timelines.repeated_waits = repeated_waits::find(&timelines);

@@ -10,8 +10,10 @@ use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::{predict, timelines};
+use crate::recordings::DIRNAME;
+use crate::serial::{READ, Serial, predict, timelines};
 use crate::slices::{created, ended, slice};
+use crate::whatif::LAUNCH;
 
 const WALL: u64 = 10_000_000;
 const WAITED: u64 = 3_000_000;
@@ -78,4 +80,26 @@ fn removing_a_launch_that_an_interrupt_may_have_hit_does_not_shorten_the_wait() 
     });
     assert!(certain > WAITED, "it is removed with its waker");
     assert!(uncertain <= Spans::USUAL.create, "{uncertain}");
+}
+
+#[test]
+fn a_terminal_that_a_kernel_worker_serves_is_a_wait_for_the_writer() {
+    for (name, is_terminal) in [(&b"kworker/u8:0"[..], true), (b"scand", false)] {
+        let mut serial = Serial::new();
+        (0..4).for_each(|_| {
+            serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
+        });
+        let worker = WakerRow::Other(Pid(7), Some(serial.builder.text(name)));
+        let (recording, mut slices) = serial.finish();
+        // The worker wakes the reader a little after the writer has ended.
+        for slice in slices.iter_mut().filter(|slice| slice.task.0 == 1 && slice.syscall == Some(READ)) {
+            let later = slice.wake_span.map(|span| Nanos(span.0 + 5_000));
+            *slice = SliceRow { waker: Some(worker), wake_span: later, ..*slice };
+        }
+        let forest = Forest::build(&recording);
+        let path = critical_path(&forest, &timelines(&forest, &slices), recording.info.wall.unwrap()).unwrap();
+        let launches: u64 = path.launches[1..].iter().map(|charges| charges.total().0).sum();
+        let all = 4 * LAUNCH;
+        assert_eq!(launches > all * 9 / 10, is_terminal, "{launches} of {all} is charged to the writers");
+    }
 }

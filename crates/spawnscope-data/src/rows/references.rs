@@ -85,6 +85,11 @@ impl Texts {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.bytes[start..end]
     }
+
+    /// Returns the references to all strings that begin with `prefix`.
+    pub fn starting_with(&self, prefix: &[u8]) -> impl Iterator<Item = TextId> {
+        (0..self.ends.len() as u32).map(TextId).filter(move |id| self.get(*id).starts_with(prefix))
+    }
 }
 
 #[cfg(test)]
