@@ -111,8 +111,8 @@ fn work_that_stays_does_not_make_a_batch_uncertain() {
     assert!(half < prediction.predicted.0 / 10, "{prediction:?}");
 }
 
-/// Adds a shell that launches one `dirname` and waits for it. Returns the `dirname`.
-fn launch_in_shell(serial: &mut Serial) -> LaunchId {
+/// Adds a shell that launches one `dirname` of `path` and waits for it. Returns the shell and the `dirname`.
+fn launch_in_shell(serial: &mut Serial, path: &str) -> [LaunchId; 2] {
     /// How long the shell works before its launch, and again after it, in nanoseconds.
     const SHELL_WORK: u64 = 200_000;
     let spans = Spans { run: Spans::USUAL.total() + 2 * SHELL_WORK, ..Spans::USUAL };
@@ -120,7 +120,12 @@ fn launch_in_shell(serial: &mut Serial) -> LaunchId {
     let row = serial.builder.row(shell);
     let (exit, zombie) = (row.exit.unwrap().0, row.zombie.unwrap().0);
     let runs = row.first_run.unwrap().0;
-    let child = serial.builder.launch(shell, exit - spans.run + SHELL_WORK, &Spans::USUAL, DIRNAME);
+    let child = serial.builder.launch(
+        shell,
+        exit - spans.run + SHELL_WORK,
+        &Spans::USUAL,
+        Some(("/bin/dirname", &["dirname", path])),
+    );
     let row = serial.builder.row(child);
     row.parent_task = Some(TaskId(shell.0));
     let (made, ends, reaped) = (row.created.unwrap().0, row.zombie.unwrap().0, row.reaped.unwrap().0);
@@ -132,13 +137,28 @@ fn launch_in_shell(serial: &mut Serial) -> LaunchId {
         created(child.0, made, Spans::USUAL.queue),
         ended(child.0, made + Spans::USUAL.queue, ends),
     ]);
-    child
+    [shell, child]
+}
+
+#[test]
+fn one_launch_for_all_still_launches_what_differed() {
+    let saved_with = |paths: [&str; 4]| {
+        let mut serial = Serial::new();
+        let shells = paths.map(|path| launch_in_shell(&mut serial, path)[0]);
+        saved(&serial.finish(), &[(Change::Batch(4), &shells)])
+    };
+    let (same, different) = (saved_with(["a/b"; 4]), saved_with(["a/b", "a/c", "a/d", "a/e"]));
+    // In both cases, the start-ups of three shells are saved.
+    let children = 3 * LAUNCH;
+    let off = (same - different).abs_diff(children);
+    assert!(off < 3 * 200_000, "{same} {different}");
+    assert!(different > 3 * (LAUNCH - Spans::USUAL.run), "{different}");
 }
 
 #[test]
 fn only_children_are_merged_across_their_parents() {
     let mut serial = Serial::new();
-    let launches: Vec<LaunchId> = (0..4).map(|_| launch_in_shell(&mut serial)).collect();
+    let launches: Vec<LaunchId> = (0..4).map(|_| launch_in_shell(&mut serial, "a/b")[1]).collect();
     let recorded = serial.finish();
     // The shells remain, but all except the first have nothing to wait for. Three tenths of each run of `dirname` count as work, since the
     // runs are alike.

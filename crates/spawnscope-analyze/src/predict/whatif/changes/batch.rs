@@ -1,12 +1,13 @@
 //! Merges launches of one program. The start-up that each of them repeats is saved; their work
 //! stays.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::Context;
 use super::start_up::{FixedPart, StartUps};
 use super::work::{RunParts, keep_work, work_time};
 use crate::model::phases::Phase;
+use crate::model::tree::Forest;
 use crate::patterns::chains::did_other_work;
 use crate::predict::whatif::adjustments::Adjustments;
 
@@ -21,18 +22,34 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
     for group in &groups {
         for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
             let fixed = start_ups.fixed_part(batch);
-            if batch.iter().any(|launch| !context.forest.children(*launch as usize).is_empty()) {
-                // One process still launches what all of them did, one after the other.
-                for launch in &batch[1..] {
-                    keep_work(context, *launch, fixed, 0.0, adjustments);
+            match repeated_children(context.forest, batch) {
+                // One process still launches what each of them did, one after the other.
+                Some(repeated) => {
+                    adjustments.remove_within(context.forest, &repeated);
+                    for launch in &batch[1..] {
+                        keep_work(context, *launch, fixed, 0.0, adjustments);
+                    }
                 }
-            } else {
-                merge(context, batch, fixed, adjustments);
+                None => merge(context, batch, fixed, adjustments),
             }
             affected.extend(batch);
         }
     }
     affected
+}
+
+/// Returns the children of all launches of a batch but the first that do the same as a child of the
+/// first: they are launched once, such as the gzip of tar. All others are launched as before, such
+/// as the dpkg-deb of dpkg. `None` if there are no others.
+fn repeated_children(forest: &Forest<'_>, batch: &[u32]) -> Option<Vec<usize>> {
+    let children = |launch: &u32| forest.children(*launch as usize).iter().copied();
+    let argv = |child: usize| forest.launches[child].execs.last().map(|exec| exec.argv());
+    let of_first: HashSet<&[u8]> = children(&batch[0]).filter_map(argv).collect();
+    let (repeated, others): (Vec<usize>, Vec<usize>) = batch[1..]
+        .iter()
+        .flat_map(children)
+        .partition(|child| argv(*child).is_some_and(|argv| of_first.contains(argv)));
+    (!others.is_empty()).then_some(repeated)
 }
 
 /// Groups launches that can be merged, in order of creation: by program, and by the nearest

@@ -32,7 +32,8 @@ impl<'c, 'a> StartUps<'c, 'a> {
             }
         }
         let shortest = runs.into_iter().map(|(name, runs)| (name, ShortestRun::of(runs)));
-        let are_recorded = forest.launches.iter().any(|launch| launch.start_up.get().is_some());
+        // The collector that recognizes the beginning of work also reads memory sizes at exits.
+        let are_recorded = forest.launches.iter().any(|launch| launch.counts.exit_rss_bytes.get().is_some());
         StartUps { forest, shortest: shortest.collect(), are_recorded }
     }
 
@@ -96,6 +97,8 @@ const ALIKE_RATIO: f64 = 1.1;
 /// Assumed share of work in the shortest run if all runs are alike. It is 0.05 to 0.35 for
 /// coreutils programs on small files.
 const ALIKE_WORK_SHARE: f64 = 0.3;
+/// The same for a program that uses no input.
+const WORK_SHARE_WITHOUT_INPUT: f64 = 0.1;
 
 /// The shortest run of a program.
 #[derive(Clone, Copy)]
@@ -193,10 +196,11 @@ impl FixedPart {
     }
 
     /// Estimates the fixed part of a program that uses neither an argument as a file nor its input,
-    /// as far as the recorder recognizes that. It may do nothing but start, as Java, emacs and
-    /// curl, or compute what its arguments say.
+    /// as far as the recorder recognizes that. It may compute what its arguments say. But emacs,
+    /// javac, curl and a test program with a filter did little more than start.
     fn without_input(run: ShortestRun) -> FixedPart {
-        FixedPart { likely: run.not_work, deviation: run.not_work.max(run.span - run.not_work) / REACH, recorded: None }
+        let likely = run.span - (run.span - run.not_work) * WORK_SHARE_WITHOUT_INPUT / ALIKE_WORK_SHARE;
+        FixedPart { likely, deviation: likely / REACH, recorded: None }
     }
 
     /// Computes the fixed part from recorded start-ups. `None` if there are too few. The start-ups
