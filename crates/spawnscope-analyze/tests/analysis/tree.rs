@@ -94,7 +94,7 @@ fn a_program_without_a_path_is_named_by_its_first_argument() {
     assert_eq!(label_after(&[("/proc/self/exe", "", &["/proc/self/exe", "init"])]), "runc", "it executes itself");
     assert_eq!(label_after(&[("/bin/a", "", &["a"]), ("/proc/7/exe", "", &[""])]), "a");
     assert_eq!(label_after(&[("/dev/fd/5", "", &[""])]), "5", "nothing else is known");
-    assert_eq!(label_after(&[("/home/proc/fd/tool", "", &["other"])]), "tool", "a file with a name");
+    assert_eq!(label_after(&[("/srv/proc/fd/tool", "", &["other"])]), "tool", "a file with a name");
 }
 
 #[test]

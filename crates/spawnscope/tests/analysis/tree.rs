@@ -8,15 +8,15 @@ use crate::printed::{plain, styled_tree};
 
 #[test]
 fn a_program_without_a_file_has_the_same_name_in_the_tree_and_in_the_report() {
-    for argv in [&[b"".as_slice(), b"x"][..], &[b"prog", b"x"]] {
+    for (argv, name) in [(&[b"".as_slice(), b"x"][..], "3"), (&[b"prog", b"x"], "prog")] {
         let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
         let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, None);
         builder.exec_at(launch, b"/dev/fd/3", argv, [1_100_000, 1_200_000, 1_300_000]);
         let forest = Forest::build(&builder.recording);
         let shown = forest.launches.iter().find(|shown| shown.id == launch).unwrap();
-        assert_eq!(shown.command.label(), b"3");
+        assert_eq!(shown.command.label(), name.as_bytes());
         let written = plain(&styled_tree(&builder.recording, None));
-        assert!(written.contains(" 3 x "), "{argv:?}: {written}");
+        assert!(written.contains(&format!(" {name} x ")), "{argv:?}: {written}");
     }
 }
 

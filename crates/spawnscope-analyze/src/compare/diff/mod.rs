@@ -166,7 +166,7 @@ pub fn compare(before: &[Run], after: &[Run], grouping: Grouping) -> Diff {
 }
 
 /// Marks the changes of times on the critical path that are noise: all of them if the wall is
-/// unchanged, otherwise those that are not clear enough for one of so many groups.
+/// unchanged, otherwise those that are not clear enough for one of many groups.
 fn mark_noise<'c>(changes: impl Iterator<Item = &'c mut TimeChange>, wall: &TimeChange) {
     let known: Vec<(f64, &mut TimeChange)> = changes.filter_map(|change| Some((change.chance?, change))).collect();
     let chances: Vec<f64> = known.iter().map(|(chance, _)| *chance).collect();
