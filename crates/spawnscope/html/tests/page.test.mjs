@@ -74,6 +74,16 @@ test("details show phases, callers, predictions and relatives", () =>
     assert.equal(await page.textContent("#h-details"), "bash");
   }));
 
+test("advice comes before the phases, and details are beside the timeline", () =>
+  open(`${unpack}#q=command%3Dmv`, {}, async (page) => {
+    await page.press("#search", "Enter");
+    const parts = ["#advice", "#timeline", ".bar", "#lanes", "#details"];
+    const [advice, timeline, bar, lanes, details] = await Promise.all(parts.map((part) => page.locator(part).boundingBox()));
+    assert.ok(advice.y < timeline.y && timeline.y < bar.y);
+    assert.ok(lanes.x + lanes.width <= details.x && details.y < lanes.y + lanes.height);
+    assert.equal(await page.locator("#advice details[open]").count(), 1, "only the first is open");
+  }));
+
 test("Shift and drag sum the launches in a box", () =>
   open(unpack, {}, async (page) => {
     await page.keyboard.down("Shift");
