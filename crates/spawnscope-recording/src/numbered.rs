@@ -1,5 +1,5 @@
-//! The names of several recordings of one command (`--runs`) or of one ring (`--keep`): the number is before the suffix, so that a suffix keeps
-//! its meaning.
+//! The names of several recordings of one command (`--runs`) or of one ring (`--keep`): the number
+//! is before the suffix, so that a suffix keeps its meaning.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

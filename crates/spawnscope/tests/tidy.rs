@@ -113,9 +113,14 @@ fn is_profiler_source(path: &Path) -> bool {
 }
 
 fn writes_to_terminal(line: &str) -> bool {
-    // Queries for the width and the type of the terminal write nothing.
-    let harmless =
-        ["width(&io::stderr())", "width(&std::io::stderr())", "use_stderr()", "duplicate_if_terminal(stderr())"];
+    // Queries for the size and the type of the terminal write nothing.
+    let harmless = [
+        "width(&io::stderr())",
+        "height(&io::stderr())",
+        "width(&std::io::stderr())",
+        "use_stderr()",
+        "duplicate_if_terminal(stderr())",
+    ];
     let line = harmless.iter().fold(line.to_owned(), |line, query| line.replace(query, ""));
     let macros_and_streams = ["print!(", "println!(", "dbg!(", "stderr()"];
     !is_comment(&line) && macros_and_streams.iter().any(|text| line.contains(text))

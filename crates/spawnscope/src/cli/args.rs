@@ -91,14 +91,15 @@ pub enum Verb {
     Top(TopArguments),
     /// Report where the time of launches went
     ///
-    /// The report fits on one screen; --full prints all sections. Launch tax is the time of all phases but `run`, in which the program
-    /// itself runs. It is summed over launches, so it can exceed the wall when launches overlap. `-` means unknown, not zero.
+    /// The report fits on one screen; --full prints all sections. Start-up, or launch tax, is the
+    /// time of all phases but `run`, in which the program itself runs. It is summed over launches,
+    /// so it can exceed the wall time when launches overlap. `-` means unknown, not zero.
     #[command(after_help = REPORT_EXAMPLES)]
     Report(ReportArguments),
     /// List what to change, how to change it, and how much wall time it saves
     ///
     /// Each saving is predicted by replaying the recording with that fix applied. The largest saving comes first. Fixes that save
-    /// less than 1 % of the wall, or less than 5 ms, are omitted.
+    /// less than 1 % of the wall time, or less than 5 ms, are omitted.
     #[command(after_help = super::advise::EXAMPLES)]
     Advise(AdviseArguments),
     /// Predict the wall time if launches were changed or removed
@@ -112,7 +113,7 @@ pub enum Verb {
     /// Compare recordings of two versions: launches added, removed and changed
     ///
     /// Launches are matched by program, arguments (without numbers and temporary names), script line and parent. The first
-    /// sentence says what happened to the wall, and because of which launches.
+    /// sentence says what happened to the wall time, and because of which launches.
     #[command(after_help = super::diff::EXAMPLES, override_usage = super::diff::USAGE)]
     Diff(DiffArguments),
     /// Fail when a command exceeds a budget for its launches
@@ -234,7 +235,7 @@ Examples:
   spawnscope tree --unfold | less     # every process
   spawnscope tree --match git ci.db   # git, and what led to it
   spawnscope tree --depth 2           # the upper levels
-  spawnscope tree --critical          # what determined the wall";
+  spawnscope tree --critical          # what determined the wall time";
 
 /// Arguments of `tree`.
 #[derive(Debug, Args)]
@@ -267,7 +268,7 @@ Examples:
   spawnscope flame --folded | grep ';load '  # text, for other programs
 
 With --weight wall, concurrent processes each count in full, so the graph can
-add up to more than the wall. With --weight critical, it adds up to the wall.";
+add up to more than the wall time. With --weight critical, it adds up to it.";
 
 /// Arguments of `flame`.
 #[derive(Debug, Args)]

@@ -160,7 +160,8 @@ impl DiffArguments {
             ),
             (_, after) if after.iter().any(|file| is_option(file)) => {
                 bail!(
-                    "after --, everything is a recording: options go before the first recording (`spawnscope diff -o PAGE A1 A2 -- B1 B2`)"
+                    "after --, everything is a recording: options go before the first one \
+                     (`spawnscope diff -o PAGE A1 A2 -- B1 B2`)"
                 )
             }
             (before, after) => Ok([before, after]),

@@ -199,8 +199,9 @@ pub struct HtmlArguments {
 /// The program that opens a file as the user's desktop would.
 const OPENER: &str = "xdg-open";
 
-/// Opens the file. Under sudo this is refused: a browser must not run as root, and the desktop belongs to the user who called sudo. The page
-/// is written in any case, so no browser is no failure.
+/// Opens the file. Under sudo this is refused: a browser must not run as root, and the desktop
+/// belongs to the user who called sudo. The page is written in any case, so no browser is no
+/// failure.
 ///
 /// # Errors
 /// When the path cannot be resolved.

@@ -55,13 +55,15 @@ fn terminal_size(stream: &impl AsFd) -> Option<Winsize> {
     rustix::termios::tcgetwinsize(fd.is_terminal().then_some(fd)?).ok()
 }
 
-/// Returns text for a person, with ASCII in place of other glyphs if the terminal or the locale cannot show them.
+/// Returns text for a person, with ASCII in place of other glyphs if the terminal or the locale
+/// cannot show them.
 #[must_use]
 pub fn with_glyphs(text: String) -> String {
     if shows_glyphs(|name| env::var(name).ok()) { text } else { text::to_ascii(&text) }
 }
 
-/// Writes text for a person, like `with_glyphs`. Each piece that is written must be whole characters, as `write!` does it.
+/// Writes text for a person, like `with_glyphs`. Each piece that is written must be whole
+/// characters, as `write!` does it.
 pub fn glyph_writer(out: impl Write) -> impl Write {
     GlyphWriter { out, is_ascii: !shows_glyphs(|name| env::var(name).ok()) }
 }
@@ -85,7 +87,8 @@ impl<W: Write> Write for GlyphWriter<W> {
     }
 }
 
-/// Whether glyphs beyond ASCII can be shown. Without a locale, as in most containers, the terminal is usually one for UTF-8.
+/// Whether glyphs beyond ASCII can be shown. Without a locale, as in most containers, the terminal
+/// is usually one for UTF-8.
 fn shows_glyphs(variable: impl Fn(&str) -> Option<String>) -> bool {
     let mut locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(&variable).filter(|value| !value.is_empty());
     let is_utf8 = locale.next().is_none_or(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));

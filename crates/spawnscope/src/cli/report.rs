@@ -1,7 +1,6 @@
 //! `spawnscope report`: shows where launch time went.
 
 use std::io::{self, Write};
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -55,7 +54,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     } else if arguments.by.is_some() || arguments.top.is_some() {
         output::with_glyphs(table::render_table(&report, &options))
     } else {
-        first_screen(&mut report, &io::stdout(), options.file)
+        first_screen(&mut report, width, output::terminal_height(&io::stdout()), options.file)
     };
     print(&text, &mut anstream::stdout().lock())
 }
@@ -70,19 +69,19 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file
         json_file.replace(|out| out.write_all(json::render(&report).as_bytes()))?;
     }
     if let Some(out) = out {
-        let screen = first_screen(&mut report, &io::stderr(), output::typed_name(file).as_deref());
-        print(&screen, out)?;
+        let (width, height) = (output::width(&io::stderr()), output::terminal_height(&io::stderr()));
+        print(&first_screen(&mut report, width, height, output::typed_name(file).as_deref()), out)?;
     }
     Ok(report.all.count)
 }
 
-/// Renders the first screen for a stream, with the edits as lines of the user's files.
-fn first_screen(report: &mut Report, stream: &impl AsFd, file: Option<&str>) -> String {
+/// Renders the first screen, with the edits as lines of the user's files.
+fn first_screen(report: &mut Report, width: usize, height: Option<usize>, file: Option<&str>) -> String {
     match &mut report.busiest {
         Some(busiest) => SourceFiles::look_up(busiest),
         None => SourceFiles::look_up(report),
     };
-    output::with_glyphs(summary::render(report, output::width(stream), output::terminal_height(stream), file))
+    output::with_glyphs(summary::render(report, width, height, file))
 }
 
 /// Reads a part of a recording and reports on it. The report on a whole recording of a machine also contains its busiest episode.

@@ -1,4 +1,4 @@
-//! Advice: a short section at the end of a report, the full text of `spawnscope advise`, and JSON.
+//! Advice: the parts that several outputs share, the full text of `spawnscope advise`, and JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -26,24 +26,6 @@ const MAX_ALTERNATIVES: usize = 2;
 const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall time and 5 ms.";
 /// The `schema_version` of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;
-
-/// Prints the section of the report that lists the first pieces of advice.
-pub(super) fn print_first(page: &mut Page, report: &Report, file: Option<&str>) {
-    let advices = &report.advices.worth;
-    if advices.is_empty() {
-        return;
-    }
-    page.heading("What to change");
-    for (number, advice) in (1..).zip(advices.iter().take(MAX_IN_REPORT)) {
-        print_numbered_title(page, number, advice);
-        page.sentence(5, PLAIN, &saving(advice, report));
-    }
-    if let Some(saving) = combined_saving(&report.advices) {
-        page.sentence(2, PLAIN, &saving);
-    }
-    page.sentence(2, QUIET, "For details and all advice:");
-    page.command(2, &format!("spawnscope advise{}", argument(file)));
-}
 
 /// Renders all advice as text.
 #[must_use]
@@ -101,8 +83,13 @@ fn print_numbered_title(page: &mut Page, number: usize, advice: &Advice) {
     }
 }
 
-pub(super) fn saving(advice: &Advice, report: &Report) -> String {
+fn saving(advice: &Advice, report: &Report) -> String {
     let [expected, low, high] = advice.saving.map(units::time);
+    format!("saves {expected} ({low} to {high}), {}", basis(advice, report))
+}
+
+/// Returns what share of the wall time is saved, and how the saving was found.
+pub(super) fn basis(advice: &Advice, report: &Report) -> String {
     let unrecorded = report.advices.unrecorded;
     let share = units::percent(advice.saving[0], unrecorded);
     let wall = wall_name(report.wall, unrecorded);
@@ -110,8 +97,7 @@ pub(super) fn saving(advice: &Advice, report: &Report) -> String {
         Basis::Measured => "based on measured times",
         Basis::Modelled => "estimated by a model",
     };
-    let rule = advice.finding.rule;
-    format!("saves {expected} ({low} to {high}), {share} of {wall}; {basis}; rule {rule}")
+    format!("{share} of {wall}; {basis}; rule {}", advice.finding.rule)
 }
 
 /// Returns where the example was launched, if that is known and other launches have other call sites.
@@ -188,7 +174,8 @@ fn print_edits(page: &mut Page, advice: &Advice, file: Option<&str>) {
     print_changed_lines(page, 5, advice, MAX_EDITS);
 }
 
-/// Prints the first changes of the fix, and returns how many there are in all. The place is left out if only one is printed.
+/// Prints the first changes of the fix, and returns how many there are in all. The place is left
+/// out if only one is printed.
 pub(super) fn print_changed_lines(page: &mut Page, indent: usize, advice: &Advice, most: usize) -> usize {
     let changes: Vec<(&EditedLine, Vec<String>)> =
         advice.edited.iter().filter_map(|edited| Some((edited, signed_lines(edited)?))).collect();
@@ -212,8 +199,8 @@ pub(super) fn place(edited: &EditedLine) -> String {
     format!("{}:{}", text::escape(base_name(&edited.file)), edited.line)
 }
 
-/// Returns the old lines, marked by `-`, and the new ones, marked by `+`, without the indentation that all have. `None` if the file is not
-/// edited.
+/// Returns the old lines, marked by `-`, and the new ones, marked by `+`, without the indentation
+/// that all have. `None` if the file is not edited.
 pub(super) fn signed_lines(edited: &EditedLine) -> Option<Vec<String>> {
     let [before, after] = edited.change.as_ref().ok()?;
     let signed = [('-', before), ('+', after)];
@@ -223,7 +210,8 @@ pub(super) fn signed_lines(edited: &EditedLine) -> Option<Vec<String>> {
     Some(lines.iter().map(|(sign, line)| format!("{sign} {}", text::escape(&line.as_bytes()[margin..]))).collect())
 }
 
-/// Names the programs that the advice is about, how often they were started, and where: `mv, 40 x at unpack.sh:21`.
+/// Names the programs that the advice is about, how often they were started, and where: `mv, 40 x
+/// at unpack.sh:21`.
 pub(super) fn subject(advice: &Advice) -> String {
     let names: Vec<String> = advice.launched.iter().take(2).map(|(label, _)| text::escape(label)).collect();
     let others = if advice.launched.len() > 2 { " ..." } else { "" };

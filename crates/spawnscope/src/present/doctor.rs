@@ -16,7 +16,8 @@ const INDENT: usize = 5;
 /// Width of the ids of checks, in columns.
 const ID_WIDTH: usize = 20;
 
-/// Renders the problems with their fixes; with `full`, also the evidence, what the fixes cost, and notes.
+/// Renders the problems with their fixes; with `full`, also the evidence, what the fixes cost, and
+/// notes.
 #[must_use]
 pub fn render(diagnosis: &Diagnosis, full: bool, width: usize) -> String {
     let mut page = Page::of_width(width);

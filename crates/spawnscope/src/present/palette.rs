@@ -11,7 +11,8 @@ pub(super) const QUIET: Style = Style::new().dimmed();
 pub(super) const WARNING: Style = AnsiColor::Red.on_default().bold();
 pub(super) const FINDING: Style = AnsiColor::Magenta.on_default().bold();
 
-/// Returns the colour and the glyph of a phase in bars and legends. Adjacent phases differ in both. Only run is grey, as on the HTML page.
+/// Returns the colour and the glyph of a phase in bars and legends. Adjacent phases differ in both.
+/// Only run is grey, as on the HTML page.
 pub(super) fn phase_style(phase: Phase) -> (Style, char) {
     let (color, glyph) = match phase {
         Phase::Create => (AnsiColor::Red, '█'),

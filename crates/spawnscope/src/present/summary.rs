@@ -1,5 +1,6 @@
-//! The first screen: what the wall time went into, what to change with the edit and its saving, and a table that has a row for every program that
-//! the text names. If the lines of a terminal do not suffice, texts are shortened, never the table. `table` has the full report.
+//! The first screen: what the wall time went into, what to change with the edit and its saving, and
+//! a table that has a row for every program that the text names. If the lines of a terminal do not
+//! suffice, texts are shortened, never the table. `table` has the full report.
 
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
@@ -38,7 +39,7 @@ const LEGEND: &str = "start-up: starting and ending a program, everything but it
 
 /// How much the text above the table says.
 #[derive(Clone, Copy)]
-struct Detail {
+pub(super) struct Detail {
     /// Number of pieces of advice.
     advice: usize,
     /// Number of pieces of advice that have the lines of their cures.
@@ -47,17 +48,19 @@ struct Detail {
 }
 
 /// From the most to the least detailed.
-const DETAILS: [Detail; 6] = [
+pub(super) const DETAILS: [Detail; 7] = [
     Detail { advice: 3, cures: 3, has_legend: true },
     Detail { advice: 3, cures: 2, has_legend: true },
     Detail { advice: 3, cures: 1, has_legend: true },
     Detail { advice: 2, cures: 1, has_legend: true },
     Detail { advice: 1, cures: 1, has_legend: true },
     Detail { advice: 1, cures: 1, has_legend: false },
+    Detail { advice: 1, cures: 0, has_legend: false },
 ];
 
-/// Renders the first screen for a terminal of `height` lines, of which the last is for the prompt; `None` if it is for a file. `file` is the
-/// recording as the user must type it; `None` means the default file.
+/// Renders the first screen for a terminal of `height` lines, of which the last is for the prompt;
+/// `None` if it is for a file. `file` is the recording as the user must type it; `None` means the
+/// default file.
 #[must_use]
 pub fn render(report: &Report, width: usize, height: Option<usize>, file: Option<&str>) -> String {
     let lines = height.map_or(LINES_OF_A_FILE, |height| height.saturating_sub(1));
@@ -80,6 +83,9 @@ fn render_with(report: &Report, detail: Detail, width: usize, lines: usize, file
         above.line([]);
     }
     sentences.iter().for_each(|sentence| above.sentence(2, TITLE, sentence));
+    if !episodes::report_to_explain(report).advices.worth.is_empty() {
+        above.line([]);
+    }
     print_advice(&mut above, report, detail);
     let (above, below) = (above.finish(), render_below_table(report, width, file));
     let plain_text = anstream::adapter::strip_str(&above).to_string();
@@ -146,14 +152,14 @@ fn start_up(report: &Report) -> Option<String> {
     let least = if is_tax_partial(report) { "at least " } else { "" };
     Some(match report.all.critical_tax.map(units::time) {
         None if !report.info.sees_scheduler() => {
-            format!("start-up {least}{tax}, how much of it the end waited for is unknown")
+            format!("start-up {least}{tax} (how much of it delayed the end is unknown)")
         }
         None => format!("start-up {least}{tax}"),
         // The second time may be larger than the first one.
         Some(critical) if report.is_reconstructed => {
-            format!("start-up {least}{tax} without unknown phases, the end waited for {critical} with them")
+            format!("start-up {least}{tax} without unknown phases ({critical} with them delayed the end)")
         }
-        Some(critical) => format!("start-up {tax}, the end waited for {critical} of it"),
+        Some(critical) => format!("start-up {tax} ({critical} of it delayed the end)"),
     })
 }
 
@@ -162,13 +168,11 @@ pub(super) fn is_tax_partial(report: &Report) -> bool {
     !report.info.sees_scheduler()
 }
 
-/// Prints the pieces of advice with the largest savings, each with the edit or a description of the cure.
-fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
+/// Prints the pieces of advice with the largest savings, each with the edit or a description of the
+/// cure.
+pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
     let advices = &episodes::report_to_explain(report).advices;
     let shown = distinct_advice(&advices.worth, detail.advice);
-    if !shown.is_empty() {
-        page.line([]);
-    }
     for (number, advice) in shown.iter().enumerate() {
         let label = if number == 0 { "Fix first" } else { "Then" };
         print_subject(page, label, advice);
@@ -240,19 +244,22 @@ fn has_same_launches(one: &Advice, other: &Advice) -> bool {
     2 * common > one.len().max(other.len())
 }
 
-/// Returns the words of a text, with and without the punctuation around them: each may be the name of a program.
+/// Returns the words of a text, with and without the punctuation around them: each may be the name
+/// of a program.
 fn words_of(text: &str) -> Vec<&str> {
     let is_punctuation = |each: char| matches!(each, ',' | ';' | ':' | '.' | '\'' | '"' | '`');
     let words = text.split_whitespace().map(|word| word.trim_matches(is_punctuation));
     words.flat_map(|word| [word, word.trim_matches(['(', ')']).trim_matches(is_punctuation)]).collect()
 }
 
-/// Prints the table: the programs without which most is saved, and each program that the text above names.
+/// Prints the table: the programs without which most is saved, and each program that the text above
+/// names.
 fn print_table(page: &mut Page, report: &Report, named: &[&str], lines: usize, has_legend: bool) {
     let labels: Vec<String> = report.groups.iter().map(|group| text::escape(&group.label)).collect();
     let is_named = |index: &usize| named.contains(&labels[*index].as_str());
     let count = (0..labels.len()).filter(is_named).count();
-    // The heading, the empty line before it, the legend, and the number of omitted rows take a line each.
+    // The heading, the empty line before it, the legend, and the number of omitted rows take a line
+    // each.
     let rows = lines.saturating_sub(3 + usize::from(has_legend)).clamp(MIN_ROWS, MAX_ROWS);
     let mut others = rows.saturating_sub(count);
     let shown = (0..labels.len()).filter(|index| {

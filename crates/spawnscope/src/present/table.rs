@@ -7,7 +7,7 @@ use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::verdict;
-use super::{advice, callers, critical, episodes, findings, json, summary, text, units, waited, words};
+use super::{callers, critical, episodes, findings, json, summary, text, units, waited, words};
 use crate::analyze::explain::report::{GroupBy, Report};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::Group;
@@ -118,7 +118,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
         print_groups(&mut page, report, options);
         critical::print_critical_path(&mut page, report);
         waited::print_waits(&mut page, report);
-        advice::print_first(&mut page, episodes::report_to_explain(report), options.file);
+        print_advice(&mut page, report, options.file);
         episodes::print_busiest(&mut page, report, options.file);
     }
     findings::print_repeats(&mut page, report);
@@ -128,6 +128,16 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
     findings::print_labels(&mut page, report);
     findings::print_limits(&mut page, report);
     page.finish()
+}
+
+fn print_advice(page: &mut Page, report: &Report, file: Option<&str>) {
+    if episodes::report_to_explain(report).advices.worth.is_empty() {
+        return;
+    }
+    page.heading("What to change");
+    summary::print_advice(page, report, summary::DETAILS[0]);
+    page.sentence(2, QUIET, "For details and all advice:");
+    page.command(2, &format!("spawnscope advise{}", argument(file)));
 }
 
 /// Formats a recording as the last argument of a printed command.
@@ -262,8 +272,8 @@ fn print_legend(page: &mut Page, report: &Report) {
     page.sentence(2, QUIET, "run includes time spent waiting for children; its CPU time does not");
 }
 
-/// Returns the time of a phase. `None` if it is unknown for all launches but one, such as the command, or for nearly all: the known ones are not
-/// representative.
+/// Returns the time of a phase. `None` if it is unknown for all launches but one, such as the
+/// command, or for nearly all: the known ones are not representative.
 fn phase_time(sum: PhaseSum) -> Option<Nanos> {
     let is_mostly_unknown = sum.unknown > 0 && (sum.known <= 1 || sum.known < sum.unknown / 10);
     sum.time.filter(|_| !is_mostly_unknown)

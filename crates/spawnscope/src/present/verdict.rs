@@ -1,5 +1,6 @@
-//! The verdict: the principal cause of the wall time, even if nothing can be done about it, and the program without which it would be
-//! shorter. JSON and traces, which have no list of advice beside it, also get the best fix as a sentence.
+//! The verdict: the principal cause of the wall time, even if nothing can be done about it, and the
+//! program without which it would be shorter. JSON and traces, which have no list of advice beside
+//! it, also get the best fix as a sentence.
 
 use super::whatif::has_visible_overhead;
 use super::{cpu_waits, critical, episodes, text, units};
@@ -26,7 +27,8 @@ pub(super) const NOTHING: &str = "Nothing worth changing";
 /// The rule that finds scripts that sleep until something happens.
 const POLLING: &str = "sleep-loop";
 
-/// Returns the verdict and the best fix as one text. `None` for a recording without scheduling data.
+/// Returns the verdict and the best fix as one text. `None` for a recording without scheduling
+/// data.
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
     let explained = episodes::report_to_explain(report);
@@ -164,7 +166,8 @@ fn is_notable(tax: Nanos, report: &Report) -> bool {
     tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64
 }
 
-/// Returns the sentences about the launch tax, with its largest part if the tax is large or the principal cause.
+/// Returns the sentences about the launch tax, with its largest part if the tax is large or the
+/// principal cause.
 fn launch_tax_sentences(report: &Report) -> impl Iterator<Item = String> {
     let tax = critical_tax(report);
     let share = units::percent(tax, report.wall);

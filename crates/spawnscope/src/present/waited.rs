@@ -54,9 +54,10 @@ pub(super) fn print_waits(page: &mut Page, report: &Report) {
     page.sentence(2, QUIET, "waits overlap: they do not add up to the wall time");
 }
 
-/// Formats waits, for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it blocked), 1.00 s launch tax,
-/// 300 ms queued for a CPU`. A child's own waits are part of its run. Late reaping is listed separately within the launch tax, because the waiting
-/// program can fix it.
+/// Formats waits, for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800
+/// ms of it blocked), 1.00 s start-up, 300 ms queued for a CPU`. A child's own waits are part of
+/// its run. Late reaping is listed separately within the launch tax, because the waiting program
+/// can fix it.
 pub(super) fn sentence(waits: &AttributedWaits) -> String {
     let command = short_name(&waits.command);
     let total = time(waits.parts.total());
@@ -129,7 +130,7 @@ fn list_parts(parts: &Parts) -> String {
     let tax = Nanos(parts.tax.0 + parts.reap.0);
     let mut named = [
         (parts.run, "run", (parts.run_waiting, "blocked")),
-        (tax, "launch tax", (parts.reap, "late reaping")),
+        (tax, "start-up", (parts.reap, "late reaping")),
         (parts.queue, "queued for a CPU", (Nanos(0), "")),
         (parts.other, UNATTRIBUTED, (Nanos(0), "")),
     ];

@@ -48,7 +48,7 @@ fn the_report_lists_waits_at_every_width() {
         waits_section(&whole_table(&found, 80)),
         [
             "  emacs waited 55.2 ms in read on a pipe from 25 x git: 35.5 ms run, 18.2 ms",
-            "    launch tax, 1.50 ms queued for a CPU",
+            "    start-up, 1.50 ms queued for a CPU",
             "  git waited 6.25 ms in execve for the scanner clamd",
             "  after the colon: what the awaited programs did meanwhile",
             "  waits overlap: they do not add up to the wall time",

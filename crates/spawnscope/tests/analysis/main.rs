@@ -16,6 +16,7 @@ mod path_search;
 mod printed;
 mod report;
 mod samples;
+mod screen;
 mod shown;
 mod tree;
 mod verdict;

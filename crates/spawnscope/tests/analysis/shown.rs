@@ -174,8 +174,6 @@ fn a_saving_has_the_same_share_of_the_unrecorded_wall_in_every_output() {
     assert_contains(&output, [&share, &format!("about {base} without recording overhead")]);
     let output = joined(&advice::render(&found, false, 80, None));
     assert_contains(&output, [&share]);
-    let output = joined(&table::render(&found, &table::Options::default()));
-    assert_contains(&output, [&share]);
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["unrecorded_ns"].as_u64(), Some(prediction.unrecorded.0));
 }

@@ -22,7 +22,8 @@ pub struct Advice {
     /// Wall time that the fix saves: expected value, lower and upper end of the confidence
     /// interval.
     pub saving: [Nanos; 3],
-    /// What was launched, and how often: programs first, then forks; in both parts the most frequent first.
+    /// What was launched, and how often: programs first, then forks; in both parts the most
+    /// frequent first.
     pub launched: Vec<(Vec<u8>, u64)>,
     /// Call sites of the affected launches.
     pub callers: CallerCounts,

@@ -133,10 +133,10 @@ pub struct BudgetArguments {
     /// At most N failed execs
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true, value_parser = parse_count)]
     pub max_failed_execs: Option<u64>,
-    /// At most this share of the wall for launch tax on the critical path, such as 20%
+    /// At most this share of the wall time for launch tax on the critical path, such as 20%
     #[arg(long, value_name = "SHARE", value_hint = ValueHint::Other)]
     pub max_critical_tax: Option<String>,
-    /// At most this wall, such as 2s or 800ms
+    /// At most this wall time, such as 2s or 800ms
     #[arg(long, value_name = "TIME", value_hint = ValueHint::Other)]
     pub max_wall: Option<String>,
     /// At most N launches from any one script line
@@ -145,7 +145,8 @@ pub struct BudgetArguments {
     /// At most N launches of a program (a glob on its base name); can be repeated
     #[arg(long, value_name = "PROGRAM=N", value_hint = ValueHint::Other)]
     pub per_command: Vec<String>,
-    /// At most as many launches, forks without exec and failed execs as in this recording; if repeated for several runs, the wall is limited too
+    /// At most as many launches, forks without exec and failed execs as in this recording; if
+    /// repeated for several runs, the wall time is limited too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub against: Vec<PathBuf>,
     /// Permitted increase over --against: a share such as 5%, or a number of launches [default: 0]

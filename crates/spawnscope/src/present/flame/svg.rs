@@ -139,7 +139,7 @@ fn subtitle(flame: &Flame<'_>) -> String {
     let wanted = &flame.options;
     let width = match wanted.weight {
         Weight::Wall => "wall time of processes, without their children",
-        Weight::Tax => "launch tax",
+        Weight::Tax => "start-up",
         Weight::Count => "launches",
         Weight::Critical => "time on the critical path",
         Weight::OnCpu => "on-CPU time, from samples",

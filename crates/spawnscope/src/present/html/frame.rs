@@ -176,7 +176,7 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
         title: escape(&finding.title),
         saving: format!("saves {} ({})", units::time(expected), units::interval(low, high)),
         edits: advice.edited.iter().filter_map(edit_item).collect(),
-        basis: advice::saving(advice, report),
+        basis: advice::basis(advice, report),
         interval: interval.map(|position| format!("{position:.2}")),
         evidence: finding.evidence.iter().map(|sentence| escape(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),

@@ -57,7 +57,8 @@ pub fn experiment(outcome: &Outcome, full: bool, width: usize) -> String {
     page.finish()
 }
 
-/// Returns how the times depend on what was varied; if nothing was, the fastest and the slowest case.
+/// Returns how the times depend on what was varied; if nothing was, the fastest and the slowest
+/// case.
 fn conclusions(outcome: &Outcome) -> Vec<String> {
     if !outcome.fits.is_empty() {
         return outcome.fits.iter().map(describe_fit).collect();

@@ -19,11 +19,12 @@ pub(super) fn width_of(text: &str) -> f64 {
 const LIGHT: [&str; 3] = ["#ffffff", "#24292f", "#dde1e6"];
 /// The colours of background, text and grid in the dark theme.
 const DARK: [&str; 3] = ["#161a20", "#e3e7ec", "#3a414b"];
-/// The colours of series in the light theme. A test checks that readers with any colour vision deficiency can distinguish them.
+/// The colours of series in the light theme; the first ones are those of the report's page. A test
+/// checks that readers with any colour vision deficiency can distinguish them.
 const LIGHT_SERIES: [&str; 8] =
-    ["#1b6ca8", "#cc6600", "#7a1f5c", "#3399ee", "#2200bb", "#555500", "#8800ee", "#995566"];
+    ["#0072b2", "#d55e00", "#7a1f5c", "#3399ee", "#2200bb", "#555500", "#9000ff", "#995566"];
 /// The colours of series in the dark theme.
-const DARK_SERIES: [&str; 8] = ["#6cb6f0", "#ffa94d", "#c06090", "#aaeeff", "#8844ff", "#ffdd99", "#6688dd", "#ee0000"];
+const DARK_SERIES: [&str; 8] = ["#56b4e9", "#e69f00", "#c06090", "#aaeeff", "#8844ff", "#ffdd99", "#6688dd", "#ee0000"];
 /// The marks of points, as paths relative to the point. Each colour has a different mark.
 const MARKS: [&str; 8] = [
     "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",

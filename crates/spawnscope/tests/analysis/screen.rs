@@ -1,0 +1,68 @@
+//! The first screen: every program that its text names has a row, whatever the number of lines.
+
+use spawnscope::analyze::{GroupBy, Report};
+use spawnscope::event::Language;
+use spawnscope::present::{summary, text};
+
+use crate::builder::Spans;
+use crate::printed::{plain, report_with_causes};
+use crate::serial::{READ, Serial};
+use crate::texts::assert_contains;
+
+/// Returns the report on a script that launches dirname 40 times at one line, and 30 other programs
+/// once. The advice names bash, which is the last of all programs.
+fn report_on_many_programs() -> Report {
+    let mut serial = Serial::new();
+    for _ in 0..40 {
+        let argv = ["dirname", "/a/b"];
+        let child = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/dirname", &argv)), READ);
+        let line = serial.builder.line(Language::Bash, "build.sh", 3, "");
+        serial.builder.set_call_chain(child, &[line]);
+    }
+    for number in 0..30 {
+        let name = format!("p{number}");
+        serial.launch(&Spans::USUAL, Some((&format!("/bin/{name}"), &[&name])));
+    }
+    report_with_causes(&serial.finish(), GroupBy::Command)
+}
+
+/// Returns the screen above the table, and the rows of the table.
+fn screen(report: &Report, width: usize, height: Option<usize>) -> (String, Vec<String>) {
+    let screen = plain(&summary::render(report, width, height, None));
+    if let Some(height) = height {
+        assert!(screen.lines().count() < height, "no line is left for the prompt:\n{screen}");
+    }
+    let is_command = |line: &&str| line.contains("spawnscope ");
+    let mut lines = screen.lines().filter(|line| !is_command(line));
+    assert!(lines.all(|line| text::width(line) <= width), "{screen}");
+    let (above, table) = screen.split_once("\n  program ").unwrap();
+    let rows = table.lines().skip(1).map_while(|line| line.strip_prefix("  ")).map(str::to_owned);
+    (above.to_owned(), rows.collect())
+}
+
+#[test]
+fn each_program_that_the_text_names_has_a_row() {
+    let found = report_on_many_programs();
+    for (width, height) in [(80, Some(24)), (120, Some(24)), (80, Some(50)), (80, None)] {
+        let (above, rows) = screen(&found, width, height);
+        assert_contains(&above, ["Fix first  dirname, 40 x at build.sh:3", "bash launches dirname"]);
+        for named in ["dirname", "bash"] {
+            assert!(rows.iter().any(|row| row.starts_with(&format!("{named} "))), "{named}: {rows:#?}");
+        }
+        assert!(rows.iter().any(|row| row.starts_with("... ") && row.ends_with(" more: report --full")), "{rows:#?}");
+    }
+}
+
+#[test]
+fn more_lines_show_more_rows() {
+    let found = report_on_many_programs();
+    let rows = [Some(24), Some(50), None].map(|height| screen(&found, 80, height).1.len());
+    assert!(rows[0] < rows[1] && rows[1] == rows[2], "{rows:?}");
+}
+
+#[test]
+fn a_narrow_screen_keeps_the_names_and_what_is_saved_without_them() {
+    let (above, rows) = screen(&report_on_many_programs(), 40, Some(24));
+    assert_contains(&above, ["Fix first  dirname, 40 x at"]);
+    assert!(rows[0].starts_with("dirname") && rows[0].ends_with(" ms"), "{rows:#?}");
+}
