@@ -62,7 +62,6 @@ fn find_after_assignments(words: &[Word<'_>], count: usize, depth: u8, found: &m
         depth,
         found,
         next_roles: VecDeque::new(),
-        positionals: Vec::new(),
         verbs: Vec::new(),
         given: Vec::new(),
         options_ended: false,
@@ -93,10 +92,8 @@ struct Walk<'w, 's> {
     found: &'s mut Found,
     /// The roles of the next arguments.
     next_roles: VecDeque<Role>,
-    /// The indexes of the arguments that are not options.
-    positionals: Vec<usize>,
-    /// Their text.
-    verbs: Vec<&'w [u8]>,
+    /// The arguments that are not options.
+    verbs: Vec<&'w Word<'w>>,
     /// The options so far, without their values.
     given: Vec<&'w [u8]>,
     /// Whether `--` has ended the options.
@@ -247,7 +244,7 @@ impl<'w> Walk<'w, '_> {
             let is_name = !user.starts_with(b"-") && !user.contains(&b':') && !user.iter().all(u8::is_ascii_digit);
             USERS.has(&pair[0].text) && is_name
         };
-        let is_login = LOGIN_SECRETS.has(option) && self.verbs.iter().any(|verb| LOGINS.has(verb))
+        let is_login = LOGIN_SECRETS.has(option) && self.verbs.iter().any(|verb| LOGINS.has(&verb.text))
             || PASSWORDS.has(option) && self.words.windows(2).any(is_user);
         let is_number = value.iter().all(|byte| byte.is_ascii_digit());
         let is_mapping = value.iter().any(|byte| b":/,={ ".contains(byte)) && !values::looks_random(value);
@@ -297,8 +294,7 @@ impl<'w> Walk<'w, '_> {
         let runs_command = self.program.is_some_and(|program| !program.carries.is_empty());
         let is_text = at + 1 == self.words.len() && word.text.iter().any(u8::is_ascii_whitespace);
         if !(runs_command && is_assignment(&word.text) && !is_text) {
-            self.positionals.push(at);
-            self.verbs.push(&self.words[at].text);
+            self.verbs.push(&self.words[at]);
             if self.is_carried(&word.text) {
                 return Some(at);
             }
@@ -335,32 +331,21 @@ impl<'w> Walk<'w, '_> {
 
     /// Finds secrets by position, once all arguments are known.
     fn find_positionals(&mut self) {
-        let verbs = std::mem::take(&mut self.verbs);
+        let verbs = &self.verbs;
         let rules = self.program.map_or(&[][..], |program| &program.rules);
         for rule in rules.iter().filter(|rule| rule.is_last || rule.flag.is_none()) {
             match rule.verbs.len() {
                 _ if rule.is_last => {
                     if rule.flag.is_none_or(|flag| is_given(flag, &self.given)) {
-                        self.apply_slots(rule, verbs.len().saturating_sub(rule.slots.len()));
+                        apply_slots(rule, &verbs[verbs.len().saturating_sub(rule.slots.len())..], self.found);
                     }
                 }
-                0 => self.apply_slots(rule, 0),
+                0 => apply_slots(rule, verbs, self.found),
                 count => {
                     let ends = (count..=verbs.len()).filter(|end| ends_with_verbs(&rule.verbs, &verbs[..*end]));
-                    ends.for_each(|start| self.apply_slots(rule, start));
+                    ends.for_each(|start| apply_slots(rule, &verbs[start..], self.found));
                 }
             }
-        }
-        self.verbs = verbs;
-    }
-
-    /// Applies the slots of a rule to the positional arguments from `start` on.
-    fn apply_slots(&mut self, rule: &Rule, start: usize) {
-        for at in start..self.positionals.len() {
-            let slot = rule.slots.get(at - start).or_else(|| rule.slots.last().filter(|_| rule.repeats));
-            let Some(template) = slot else { return };
-            let word = &self.words[self.positionals[at]];
-            mark_template(word, 0..word.text.len(), *template, self.found);
         }
     }
 
@@ -413,6 +398,14 @@ impl<'w> Walk<'w, '_> {
             occur_in_order(&reads.verbs, &self.verbs) && reads.flag.is_none_or(|flag| is_given(flag, &self.given))
         });
         known.map(|reads| reads.template).or(reads_named.then_some(Template::Whole))
+    }
+}
+
+/// Applies the slots of a rule to arguments that are not options.
+fn apply_slots(rule: &Rule, words: &[&Word<'_>], found: &mut Found) {
+    let last = rule.slots.last().filter(|_| rule.repeats);
+    for (word, slot) in words.iter().zip(rule.slots.iter().chain(last.into_iter().cycle())) {
+        mark_template(word, 0..word.text.len(), *slot, found);
     }
 }
 

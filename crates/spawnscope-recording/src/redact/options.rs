@@ -2,20 +2,21 @@
 //! next argument, as `-pX`, as `--opt=X`, and as one of several letters (`-su user:X`).
 
 use super::table::{Program, Template, Verb};
+use super::words::Word;
 
 pub(super) fn is_flag_among(argument: &[u8], flags: &[&str]) -> bool {
     flags.iter().any(|flag| flag.as_bytes() == argument)
 }
 
 /// Whether the wanted words occur in this order, possibly with other words between them.
-pub(super) fn occur_in_order(wanted: &[Verb], verbs: &[&[u8]]) -> bool {
+pub(super) fn occur_in_order(wanted: &[Verb], verbs: &[&Word<'_>]) -> bool {
     let mut rest = verbs.iter();
-    wanted.iter().all(|verb| rest.any(|word| is_verb(verb, word)))
+    wanted.iter().all(|verb| rest.any(|word| is_verb(verb, &word.text)))
 }
 
-pub(super) fn ends_with_verbs(wanted: &[Verb], verbs: &[&[u8]]) -> bool {
+pub(super) fn ends_with_verbs(wanted: &[Verb], verbs: &[&Word<'_>]) -> bool {
     let start = verbs.len().checked_sub(wanted.len());
-    start.is_some_and(|start| wanted.iter().zip(&verbs[start..]).all(|(verb, word)| is_verb(verb, word)))
+    start.is_some_and(|start| wanted.iter().zip(&verbs[start..]).all(|(verb, word)| is_verb(verb, &word.text)))
 }
 
 /// Whether a word is one of the alternatives of a verb.
@@ -37,7 +38,7 @@ pub(super) enum OptionMatch {
 /// Matches an argument with a program's options: with the value in the next argument, as `-pX`, as
 /// `--opt=X`, and as one of several letters (`-su user:X`). Exact matches take precedence over
 /// letters: `-pass` is not `-p`.
-pub(super) fn match_option(program: &'static Program, argument: &[u8], verbs: &[&[u8]]) -> Option<OptionMatch> {
+pub(super) fn match_option(program: &'static Program, argument: &[u8], verbs: &[&Word<'_>]) -> Option<OptionMatch> {
     let rules = program.rules.iter().filter(|rule| !rule.is_last && occur_in_order(&rule.verbs, verbs));
     let mut letters = None;
     for (rule, flag) in rules.filter_map(|rule| Some((rule, rule.flag?.as_bytes()))) {

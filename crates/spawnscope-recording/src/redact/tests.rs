@@ -162,43 +162,6 @@ proptest::proptest! {
     }
 }
 
-/// Prints how long masking takes. To be run in a release build, with the arguments `--ignored` and
-/// `--nocapture` of the test program.
-#[test]
-#[ignore = "a measurement"]
-fn masking_is_measured() {
-    let compiler = format!(
-        "cc -O2 -g -Wall -DHAVE_CONFIG_H {} -c -o lib/keyboard.o ../src/lib/keyboard.c",
-        "-I../include/some/directory ".repeat(20)
-    );
-    let start = std::time::Instant::now();
-    drop(Redaction::Mask.apply(b"cc\0key\0"));
-    println!("first call, with table and patterns: {} us", start.elapsed().as_micros());
-    let without = compiler.replace("keyboard", "keybd").replace("key", "bay");
-    for (name, line) in [
-        ("compiler without a secret word", without.as_str()),
-        ("short", "dirname /usr/share/doc/hello"),
-        ("compiler", compiler.as_str()),
-        ("secret", "curl -fsSL -u me:hunter2 -H 'X-Api-Key: abcd1234' https://example.org/a?token=abcd1234"),
-        ("script", "sh -c 'set -e; for i in a b c; do mysql -uroot -phunter2 -e \"select 1\"; done'"),
-    ] {
-        let argv: String = arguments(line).iter().flat_map(|argument| [argument, "\0"]).collect();
-        mask_repeatedly(&argv);
-        let fastest = (0..50).map(|_| mask_repeatedly(&argv)).min().unwrap_or_default();
-        println!("{name}: {fastest} ns for {} bytes", argv.len());
-    }
-}
-
-/// Returns how long masking takes, in nanoseconds.
-fn mask_repeatedly(argv: &str) -> u128 {
-    let start = std::time::Instant::now();
-    for _ in 0..1000 {
-        let masked = Redaction::Mask.apply(std::hint::black_box(argv.as_bytes()));
-        drop(std::hint::black_box(masked));
-    }
-    start.elapsed().as_nanos() / 1000
-}
-
 #[test]
 fn a_value_is_masked_if_its_name_or_its_form_is_secret() {
     for (name, value) in [
