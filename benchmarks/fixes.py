@@ -9,13 +9,15 @@ so the recording overhead and changes of the machine within a round count as err
 of the wall time before the fix, because a user decides by that share: of 600 ms, it does not matter whether 3 ms or 6 ms are left. The
 ratio predicted / `after` is printed, too. Every recording is judged, since a user has only one: its interval is correct if it contains the
 median of `after`, and its sign is correct if it says longer or shorter as the fix does. The advice is right if the pair's file `advice`
-lists the rule that `spawnscope advise` prints first for most recordings. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json,
+lists the rule that `spawnscope advise` prints first for most recordings. If `spawnscope advise --patch` prints a patch, it is applied to a
+copy of the pair, whose `before` must print the same, and is timed as well. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json,
 and with --write the table of docs/guide/predictions.md. --stored judges such a file again without measuring. Exits with status 1 if a goal
 is missed (the constants below). Pairs whose fix changes more than launches (described in their file `beyond`) do not count, and have a
 separate table.
 Needs root, bash, python3, make, cc, 3 GB of memory, and a quiet machine."""
 
 import argparse
+import copy
 import json
 import os
 import shutil
@@ -94,6 +96,21 @@ class Pair:
         self.work.mkdir()
         if (self.directory / "build").exists():
             self.call([self.directory / "build", self.directory])
+        for variant in ("before", "after"):
+            if not (self.work / variant).exists():
+                shutil.copy(self.directory / variant, self.work / variant)
+
+    def patched(self, binary, recording):
+        """Returns a copy of the pair with the patch that a recording leads to; None if the patch is empty."""
+        command = [binary, "advise", "--patch", recording]
+        patch = subprocess.run(command, cwd=self.work, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        if not patch:
+            return None
+        other = copy.copy(self)
+        other.work = self.work.with_name(f"{self.name}.patched")
+        shutil.copytree(self.work, other.work, symlinks=True, ignore=shutil.ignore_patterns("*.db"))
+        subprocess.run(["patch", "-p0", "--silent", "--no-backup-if-mismatch"], cwd=other.work, input=patch, check=True)
+        return other
 
     def beyond(self):
         """Returns what the fix changes besides launches; empty for most pairs."""
@@ -111,8 +128,7 @@ class Pair:
         """Runs a variant through a wrapper, from the state that it expects. Returns its output."""
         if (self.directory / "setup").exists():
             self.call([self.directory / "setup"])
-        built = self.work / variant
-        command = [*wrapper, f"./{variant}" if built.exists() else self.directory / variant]
+        command = [*wrapper, f"./{variant}"]
         if (self.work / "around").exists():
             command = ["./around", variant, *command]
         with tempfile.TemporaryFile() as output:
@@ -139,6 +155,8 @@ def measure_pair(pair, options):
         recordings.append(record_and_predict(pair, options, number))
         for variant in list(runs) if number % 2 else reversed(list(runs)):
             runs[variant].append(pair.time_variant(variant, expected))
+    patched = pair.patched(options.binary, recordings[-1]["file"])
+    patched_runs = [patched.time_variant("before", expected) for _ in range(options.rounds)] if patched else []
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
         shutil.copy(recording_with_median_prediction(recordings)["file"], options.keep / f"{pair.name}.before.db")
@@ -146,7 +164,8 @@ def measure_pair(pair, options):
         Path(recording["file"]).unlink()
     predictions = [recording["prediction"] for recording in recordings]
     measured = {"flags": pair.flags, "predictions": predictions, "runs_seconds": runs, "beyond": pair.beyond()}
-    return {**measured, **first_advice(pair.rules, recordings)}
+    patch = {"patched_seconds": spread(patched_runs) if patched else None}
+    return {**measured, **first_advice(pair.rules, recordings), **patch}
 
 
 def first_advice(rules, recordings):
@@ -235,8 +254,8 @@ def tables(rows):
 
 def table(rows):
     lines = [
-        "| fix | `whatif` | recorded | before | predicted | after | error | predicted / after | in interval | first advice |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|---|",
+        "| fix | `whatif` | recorded | before | predicted | after | error | predicted / after | in interval | first advice | after `advise --patch` |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|---|--:|",
     ]
     for name, row in rows.items():
         low, high = row["interval_seconds"]
@@ -251,6 +270,7 @@ def table(rows):
             f"{row['ratio']:.2f}",
             f"{sum(row['covered'])} of {len(row['covered'])}",
             row["first_rule"] + (" (wrong)" if row["is_advice_right"] is False else ""),
+            ms(row["patched_seconds"]["median"]) if row.get("patched_seconds") else "",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

@@ -9,7 +9,7 @@ pub(crate) mod pipeline;
 pub(crate) mod queries;
 pub(crate) mod recursive_make;
 pub(crate) mod runtimes;
-pub(crate) mod script_calls;
+pub(crate) mod script;
 pub(crate) mod shell_syntax;
 pub(crate) mod shells;
 pub(crate) mod subcommands;

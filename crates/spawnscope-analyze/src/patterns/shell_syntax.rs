@@ -29,29 +29,14 @@ pub(crate) fn need_of(command: &[u8]) -> Need {
 }
 
 /// Reads a command. Every method returns `None` if the command needs a shell.
-pub(super) struct Reader<'c> {
+struct Reader<'c> {
     rest: &'c [u8],
     need: Need,
 }
 
 impl<'c> Reader<'c> {
-    pub(super) fn new(text: &'c [u8]) -> Reader<'c> {
+    fn new(text: &'c [u8]) -> Reader<'c> {
         Reader { rest: text, need: Need::Nothing }
-    }
-
-    /// Returns the text that was not read yet.
-    pub(super) fn rest(&self) -> &'c [u8] {
-        self.rest
-    }
-
-    /// Whether what was read needs more than a program with arguments.
-    pub(super) fn needs_more(&self) -> bool {
-        self.need != Need::Nothing
-    }
-
-    /// Reads one word, and returns it without its quotes.
-    pub(super) fn literal_word(&mut self) -> Option<Vec<u8>> {
-        self.word().map(|word| word.text)
     }
 
     fn command(&mut self) -> Option<()> {
@@ -94,13 +79,13 @@ impl<'c> Reader<'c> {
         is_program.then_some(())
     }
 
-    pub(super) fn peek_past_blanks(&mut self) -> Option<u8> {
+    fn peek_past_blanks(&mut self) -> Option<u8> {
         let blanks = self.rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         self.skip(blanks);
         self.rest.first().copied()
     }
 
-    pub(super) fn skip(&mut self, count: usize) {
+    fn skip(&mut self, count: usize) {
         self.rest = self.rest.get(count..).unwrap_or_default();
     }
 

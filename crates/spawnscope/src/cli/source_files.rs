@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::analyze::Report;
-use crate::analyze::explain::advice::{Advice, Edit, EditedLine, Owner};
+use crate::analyze::explain::advice::{Advice, Edit, EditedLine, Owner, Splice, spliced};
 use crate::present::patch;
 
 /// Larger files are not read: scripts and makefiles are smaller.
@@ -25,8 +26,8 @@ pub struct SourceFiles {
 /// A file that has not changed since the recording.
 struct SourceFile {
     original: Vec<u8>,
-    /// The text with the edits so far.
-    edited: Vec<u8>,
+    /// The edits so far, in the order of their positions. They do not overlap.
+    splices: Vec<Splice>,
 }
 
 /// The diff of all edits, and what it does not contain.
@@ -39,43 +40,73 @@ pub struct Patch {
 }
 
 impl SourceFiles {
-    /// Looks up all edits of a report, and sets `Advice::edited`.
+    /// Looks up all edits of a report, and sets `Advice::edited` and `Advice::patch`.
     pub fn look_up(report: &mut Report) -> SourceFiles {
         let mut sources = SourceFiles { started_unix_ns: report.started_unix_ns, files: BTreeMap::new() };
         for advice in &mut report.advices.worth {
-            advice.edited = advice.finding.edits.iter().map(|edit| sources.edited_line(edit)).collect();
+            let mut own = Vec::new();
+            for edit in &advice.finding.edits {
+                match sources.apply(edit) {
+                    Ok((path, splices)) => {
+                        let original = sources.original(&path);
+                        advice.edited.extend(edited_lines(edit, original, &splices));
+                        own.push((path, splices));
+                    }
+                    Err(reason) => {
+                        let (file, line) = (edit.file.clone(), edit.line);
+                        advice.edited.push(EditedLine { file, line, change: Err(reason) });
+                    }
+                }
+            }
+            advice.patch = sources.patch_of(own);
         }
         sources
     }
 
-    fn edited_line(&mut self, edit: &Edit) -> EditedLine {
-        let mut edited = EditedLine { file: edit.file.clone(), line: edit.line, change: Err(String::new()) };
-        edited.change = self.apply(edit).map(|(line, change)| {
-            edited.line = line;
-            change
-        });
-        edited
+    fn original(&self, path: &Path) -> &[u8] {
+        match self.files.get(path) {
+            Some(Ok(file)) => &file.original,
+            _ => b"",
+        }
     }
 
-    /// Makes an edit in the text of its file. Returns the number of the line, and the line before and after.
-    fn apply(&mut self, edit: &Edit) -> Result<(u32, [Vec<u8>; 2]), String> {
+    /// Returns the diff of the edits of one finding.
+    fn patch_of(&self, edits: Vec<(PathBuf, Vec<Splice>)>) -> Vec<u8> {
+        let mut by_file: BTreeMap<PathBuf, Vec<Splice>> = BTreeMap::new();
+        for (path, splices) in edits {
+            by_file.entry(path).or_default().extend(splices);
+        }
+        let mut diffs = Vec::new();
+        for (path, mut splices) in by_file {
+            splices.sort_by_key(|splice| splice.range.start);
+            let original = self.original(&path);
+            let name = path.to_str().filter(|name| patch::is_plain_name(name));
+            let diff = name.map(|name| patch::unified(name, original, &spliced(original, &splices)));
+            diffs.extend(diff.and_then(Result::ok).unwrap_or_default());
+        }
+        diffs
+    }
+
+    /// Finds the parts of its file that an edit replaces.
+    fn apply(&mut self, edit: &Edit) -> Result<(PathBuf, Vec<Splice>), String> {
         if Owner::of(&edit.file) != Owner::User {
             return Err("this file is generated, or belongs to a package".to_owned());
         }
         let path = path_of(edit)?;
         let started = self.started_unix_ns;
-        let file = self.files.entry(path).or_insert_with_key(|path| SourceFile::read(path, started));
+        let file = self.files.entry(path.clone()).or_insert_with_key(|path| SourceFile::read(path, started));
         let file = file.as_mut().map_err(|reason| reason.clone())?;
-        let (line, after) = edit.apply(&file.original).map_err(|refusal| refusal.to_string())?;
-        let before = line_at(&file.original, line).ok_or("the file has no such line")?;
-        if !patch::is_printable(before) || !patch::is_printable(&after) {
+        let splices = edit.splices(&file.original).map_err(|refusal| refusal.to_string())?;
+        let new: Vec<Splice> = splices.iter().filter(|splice| !file.splices.contains(splice)).cloned().collect();
+        if edited_lines(edit, &file.original, &splices).iter().any(|lines| !is_printable(lines)) {
             return Err("the line contains control characters, or is not UTF-8".to_owned());
         }
-        let change = [before.to_vec(), after];
-        // An earlier edit may have changed the line.
-        let (line, after) = edit.apply(&file.edited).map_err(|refusal| refusal.to_string())?;
-        file.edited = with_line(&file.edited, line, &after);
-        Ok((line, change))
+        if new.iter().any(|splice| file.splices.iter().any(|other| overlap(splice, other))) {
+            return Err("an earlier finding changes the same code: apply that, and record again".to_owned());
+        }
+        file.splices.extend(new);
+        file.splices.sort_by_key(|splice| splice.range.start);
+        Ok((path, splices))
     }
 
     /// Returns the diff of all edits in files below a directory, and what it leaves out.
@@ -97,10 +128,11 @@ impl SourceFiles {
         }
         for (path, file) in &self.files {
             let Ok(file) = file else { continue };
-            if file.original == file.edited {
+            let edited = spliced(&file.original, &file.splices);
+            if file.original == edited {
                 continue;
             }
-            let diff = name_below(path, directory).and_then(|name| patch::unified(&name, &file.original, &file.edited));
+            let diff = name_below(path, directory).and_then(|name| patch::unified(&name, &file.original, &edited));
             match diff {
                 Ok(diff) => result.text.extend(diff),
                 Err(reason) => result.left_out.push(format!("{}: {reason}", path.display())),
@@ -135,8 +167,7 @@ fn name_below(path: &Path, directory: &Path) -> Result<String, String> {
 
 impl SourceFile {
     fn read(path: &Path, started_unix_ns: i64) -> Result<SourceFile, String> {
-        let original = read_unchanged(path, started_unix_ns)?;
-        Ok(SourceFile { edited: original.clone(), original })
+        Ok(SourceFile { original: read_unchanged(path, started_unix_ns)?, splices: Vec::new() })
     }
 }
 
@@ -171,14 +202,54 @@ fn read_unchanged(path: &Path, started_unix_ns: i64) -> Result<Vec<u8>, String> 
     Ok(text)
 }
 
-fn line_at(text: &[u8], line: u32) -> Option<&[u8]> {
-    text.split(|byte| *byte == b'\n').nth(line.checked_sub(1)? as usize)
+/// Whether two edits replace the same bytes, or insert at the same place.
+fn overlap(one: &Splice, other: &Splice) -> bool {
+    let is_same_place = one.range == other.range;
+    is_same_place || one.range.start < other.range.end && other.range.start < one.range.end
 }
 
-fn with_line(text: &[u8], line: u32, new: &[u8]) -> Vec<u8> {
-    let lines = text.split(|byte| *byte == b'\n').zip(1..);
-    let lines: Vec<&[u8]> = lines.map(|(old, number)| if number == line { new } else { old }).collect();
-    lines.join(&b'\n')
+/// Returns the lines that an edit changes, as groups of adjacent lines.
+fn edited_lines(edit: &Edit, original: &[u8], splices: &[Splice]) -> Vec<EditedLine> {
+    let mut groups: Vec<(Range<usize>, Vec<Splice>)> = Vec::new();
+    for splice in splices {
+        let lines = lines_around(original, &splice.range);
+        match groups.last_mut() {
+            Some((last, own)) if lines.start <= last.end => {
+                last.end = last.end.max(lines.end);
+                own.push(splice.clone());
+            }
+            _ => groups.push((lines, vec![splice.clone()])),
+        }
+    }
+    groups.into_iter().map(|(lines, own)| edited_line(edit, original, &lines, own)).collect()
+}
+
+fn edited_line(edit: &Edit, original: &[u8], lines: &Range<usize>, mut splices: Vec<Splice>) -> EditedLine {
+    for splice in &mut splices {
+        splice.range = splice.range.start - lines.start..splice.range.end - lines.start;
+    }
+    let before = &original[lines.clone()];
+    let after = spliced(before, &splices);
+    let mut change =
+        [before, &after].map(|text| text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>());
+    // A line that stays the same below new lines is only where they are inserted.
+    let is_inserted = change[0].last() == change[1].last() && change[1].len() > change[0].len();
+    if is_inserted {
+        change.iter_mut().for_each(|lines| drop(lines.pop()));
+    }
+    let line = 1 + original[..lines.start].iter().filter(|byte| **byte == b'\n').count() as u32;
+    EditedLine { file: edit.file.clone(), line, change: Ok(change) }
+}
+
+/// Returns the bytes of the whole lines around a range, without the last newline.
+fn lines_around(text: &[u8], range: &Range<usize>) -> Range<usize> {
+    let start = text[..range.start].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let end = text[range.end..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| range.end + length);
+    start..end
+}
+
+fn is_printable(lines: &EditedLine) -> bool {
+    lines.change.iter().flatten().flatten().all(|line| patch::is_printable(line))
 }
 
 #[cfg(test)]
@@ -228,10 +299,20 @@ mod tests {
     }
 
     #[test]
-    fn one_line_is_replaced() {
-        assert_eq!(with_line(b"a\nb\nc", 2, b"x"), b"a\nx\nc");
-        assert_eq!(with_line(b"a\nb\n", 2, b"x"), b"a\nx\n");
-        assert_eq!(line_at(b"a\nb\n", 2), Some(&b"b"[..]));
-        assert_eq!(line_at(b"a", 0), None);
+    fn changed_lines_are_shown_in_groups() {
+        let edit = Edit::for_test(b"a.sh");
+        let splice = |range: Range<usize>, text: &str| Splice { range, text: text.into() };
+        let shown = |splices: &[Splice]| {
+            let groups = edited_lines(&edit, b"one\ntwo\nthree", splices).into_iter();
+            let text = |lines: &[Vec<u8>]| String::from_utf8(lines.join(&b'/')).unwrap();
+            let groups = groups.map(|group| {
+                let [before, after] = group.change.unwrap();
+                format!("{}:-{}+{}", group.line, text(&before), text(&after))
+            });
+            groups.collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&[splice(4..7, "2")]), ["2:-two+2"]);
+        assert_eq!(shown(&[splice(4..4, "new\n"), splice(9..13, "")]), ["2:-+new", "3:-three+t"]);
+        assert_eq!(shown(&[splice(0..1, "O"), splice(2..3, "E")]), ["1:-one+OnE"]);
     }
 }

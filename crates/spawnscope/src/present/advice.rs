@@ -203,9 +203,10 @@ pub(super) fn place(edited: &EditedLine) -> String {
 /// that all have. `None` if the file is not edited.
 pub(super) fn signed_lines(edited: &EditedLine) -> Option<Vec<String>> {
     let [before, after] = edited.change.as_ref().ok()?;
-    let signed = [('-', before), ('+', after)];
+    let signed = before.iter().map(|line| ('-', line)).chain(after.iter().map(|line| ('+', line)));
     // Tabs have no width of their own.
-    let lines = signed.map(|(sign, line)| (sign, String::from_utf8_lossy(line).replace('\t', "    ")));
+    let lines: Vec<(char, String)> =
+        signed.map(|(sign, line)| (sign, String::from_utf8_lossy(line).replace('\t', "    "))).collect();
     let margin = lines.iter().map(|(_, line)| line.len() - line.trim_start().len()).min().unwrap_or_default();
     Some(lines.iter().map(|(sign, line)| format!("{sign} {}", text::escape(&line.as_bytes()[margin..]))).collect())
 }
@@ -373,6 +374,7 @@ fn object(advice: &Advice) -> Map<String, Value> {
     }
     if !advice.edited.is_empty() {
         object.insert("edits".into(), advice.edited.iter().map(edit_value).collect());
+        object.insert("patch".into(), String::from_utf8_lossy(&advice.patch).into());
     }
     object
 }
@@ -397,8 +399,8 @@ fn edit_value(edited: &EditedLine) -> Value {
         Ok([before, after]) => json!({
             "file": file,
             "line": edited.line,
-            "before": String::from_utf8_lossy(before),
-            "after": String::from_utf8_lossy(after),
+            "before": String::from_utf8_lossy(&before.join(&b'\n')),
+            "after": String::from_utf8_lossy(&after.join(&b'\n')),
         }),
         Err(refusal) => json!({ "file": file, "line": edited.line, "refusal": refusal }),
     }

@@ -184,6 +184,9 @@ fn an_expansion_does_what_sed_does() {
         ] {
             assert_differs_only_where_described(&new_call(shell, &["sed", script], &TEXTS));
         }
+        for script in ["s/a/b/", "s/a/x y/", "s/a-b/%/", "s,b,/,", "s/#/x/"] {
+            assert_differs_only_where_described(&new_call(shell, &["sed", script], &TEXTS));
+        }
         assert_differs_only_where_described(&new_call(shell, &["sed", "s,^.*/,,"], &PATHS));
         assert_differs_only_where_described(&new_call(shell, &["sed", "s,/.*,,"], &PATHS));
     }
@@ -247,6 +250,9 @@ fn an_expansion_does_what_awk_and_head_do() {
         for field in ["$1", "$2", "$3"] {
             let program = format!("{{ print {field} }}");
             assert_differs_only_where_described(&new_call(shell, &["awk", &program], &TEXTS));
+        }
+        for program in ["{print $1}", "{print $2}", "{ print $4 }"] {
+            assert_differs_only_where_described(&new_call(shell, &["awk", "-F:", program], &TEXTS));
         }
         assert_differs_only_where_described(&new_call(shell, &["head", "-n1"], &TEXTS));
         assert_differs_only_where_described(&new_call(shell, &["head", "-n1", "file"], &TEXTS));

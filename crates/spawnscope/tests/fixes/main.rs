@@ -39,6 +39,20 @@ const SAMPLE: [&str; 12] = [
     "xargs_batch",
 ];
 
+/// The pairs for which `advise --patch` prints a patch of the script, makefile or package.
+const PATCHED: [&str; 10] = [
+    "awk_in_a_substitution",
+    "cat_of_a_file",
+    "cp_loop",
+    "dirname_loop",
+    "expr_and_basename",
+    "fields_of_lines",
+    "make_shell_variable",
+    "needless_shell",
+    "npm_scripts",
+    "python_os_system",
+];
+
 /// Runs a test for each pair.
 fn main() -> ExitCode {
     let known = Pair::names();
@@ -93,6 +107,9 @@ fn check(name: &str) {
             format!("predicts {predicted} ns for a wall of {wall} ns")
         })?;
         let (expected, given) = (pair.text("advice"), advice(&before.file));
+        let patched = pair.patched_output(&before.file);
+        ok_if(patched.is_some() == PATCHED.contains(&name), || "the patch is empty, or should be".to_owned())?;
+        assert!(patched.is_none_or(|patched| patched == before.output), "the patched program does not print the same");
         ok_if(expected.split_whitespace().any(|rule| rule == "-" || given.iter().any(|each| each == rule)), || {
             format!("gives the advice {given:?}, none of `{}`", expected.trim())
         })

@@ -16,7 +16,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::support::run::{Record, run};
+use crate::support::run::{Record, SPAWNSCOPE, run};
 
 const DIRECTORIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixes");
 /// The tests count failed execs along PATH, so PATH must be fixed.
@@ -72,7 +72,35 @@ impl Pair {
             work: tempfile::tempdir().expect("a temporary directory"),
         };
         pair.run_script("build", &[pair.directory.as_os_str()]);
+        pair.copy_scripts();
         pair
+    }
+
+    /// Copies the scripts of the variants into the working directory, where a patch can change them. Programs that `build` created stay.
+    fn copy_scripts(&self) {
+        for variant in [Variant::Before, Variant::After] {
+            let (from, to) = (self.directory.join(variant.name()), self.work.path().join(variant.name()));
+            if !to.exists() {
+                std::fs::copy(&from, &to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+            }
+        }
+    }
+
+    /// Applies what `advise --patch` prints for a recording of `before`, and returns what `before` then prints. `None` if the patch is empty.
+    pub fn patched_output(&self, recording: &Path) -> Option<Vec<u8>> {
+        let mut advise = Command::new(SPAWNSCOPE);
+        let advise = advise.args(["advise", "--patch"]).arg(recording).current_dir(self.work.path());
+        let patch = run(advise).expect_code(0).stdout;
+        if patch.is_empty() {
+            return None;
+        }
+        std::fs::write(self.work.path().join("changes.diff"), patch).expect("a diff");
+        let mut apply = Command::new("git");
+        let apply = apply.args(["apply", "-p0", "changes.diff"]).env("GIT_CEILING_DIRECTORIES", "/");
+        run(apply.current_dir(self.work.path())).expect_code(0);
+        self.run_script("setup", &[]);
+        let mut before = Command::new(self.work.path().join(Variant::Before.name()));
+        Some(run(self.in_working_directory(&mut before)).expect_code(0).stdout)
     }
 
     /// Reads a file of the pair's directory.
@@ -88,15 +116,9 @@ impl Pair {
         if self.work.path().join("around").exists() {
             record = record.through(&["./around", variant.name()]);
         }
-        let mut command = record.command([self.program(variant.name())]);
+        let mut command = record.command([self.work.path().join(variant.name())]);
         let finished = run(self.in_working_directory(&mut command)).expect_code(0);
         Recorded { output: finished.stdout, file: record.file(), _record: record }
-    }
-
-    /// Returns the path of a variant: a program that `build` created takes precedence over a script.
-    fn program(&self, name: &str) -> PathBuf {
-        let built = self.work.path().join(name);
-        if built.exists() { built } else { self.directory.join(name) }
     }
 
     /// Runs a script of the pair, if there is one of this name.

@@ -56,6 +56,51 @@ a:b:c
 END
 done
 "#;
+/// Calls whose replacements are words, commands and conditions of bash.
+const FORMS_OF_BASH: &str = r#"
+set -e
+for round in 1 2 3 4 5 6 7 8; do
+    for p in 'a b/c d.c' 'dir/*.c' './-n.c' '-x y' '\'; do
+        number=$(expr $round \* 3)
+        echo "$(expr "$number" - 24)" "$(date +%Y)"
+        upper=$(echo "$p" | tr a-z A-Z)
+        third=$(echo "$upper:a:$p" | cut -d: -f3)
+        fifth=$(echo "$p:a" | cut -d: -f5)
+        if echo "x$p" | grep -q '/c'; then echo yes; fi
+        if echo "$p:a" | grep -qE '^(a|d.).*c$'; then echo no; fi
+        ! grep -q ' ' <<<"$p" || echo blank
+        printf '%s\n' "$upper" "$third" "$fifth"
+    done
+done
+"#;
+/// Calls whose replacements are commands of every shell.
+const FORMS_OF_ANY_SHELL: &str = r#"
+set -e
+kernel() { uname -s; }
+for round in 1 2 3 4 5 6 7 8; do
+    for p in 'a b/c d.c' 'dir/*.c' './-n.c' 'a'; do
+        number=$(expr "$round" + 3)
+        text=$(echo "x$p" | sed s/a/b/)
+        if echo "x$p" | grep -q /c; then echo yes; fi
+        basename "$round/$p" .c
+        printf '%s\n' "$number" "$text" "$(kernel)" "$(basename "x/$p")"
+    done
+done
+"#;
+/// Loops that are one call. The list of the last one is empty.
+const LOOPS: &str = r#"
+set -e
+mkdir -p made
+for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do : >"made/-$number a
+b"; : >"made/$number *"; done
+cd made
+for f in *; do
+    touch -r .. -- "$f"
+done
+ls | grep '[*]' | while IFS= read -r f; do chmod 600 "$f"; done
+for f in $nothing; do touch "$f"; done
+stat -c '%a %Y' -- * | uniq -c | wc -l
+"#;
 const END: &str = "false\necho not reached\n";
 
 fn write_script(directory: &Path, name: &str, text: &str) -> PathBuf {
@@ -91,8 +136,8 @@ fn apply_patch(patch: &[u8], script: &Path) {
     }
 }
 
-/// Records a script, applies the patch with this number of changed lines, and runs the script again.
-fn assert_does_the_same(shell: &str, body: &str, changes: usize) {
+/// Records a script, applies the patch, which must contain these parts, and runs the script again.
+fn assert_does_the_same(shell: &str, body: &str, parts: &[&str]) {
     best_of_three(|| {
         let record = Record::new();
         let text = format!("#!{shell}\n{body}{END}");
@@ -101,26 +146,81 @@ fn assert_does_the_same(shell: &str, body: &str, changes: usize) {
         let before = record.command(["./a script.sh"]).current_dir(record.directory()).output().expect("a recording");
         assert_eq!(before.status.code(), Some(1), "{}", String::from_utf8_lossy(&before.stderr));
         let patch = patch_of(&record.file(), record.directory());
-        let changed = patch.output().lines().filter(|line| line.starts_with("+ ")).count();
-        ok_if(changed == changes, || format!("{shell}: {}{}", patch.output(), patch.errors()))?;
+        let text = patch.output();
+        let added: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix('+')).collect();
+        for part in parts {
+            ok_if(added.iter().any(|line| line.contains(part)), || {
+                format!("{shell}: `{part}` is not in the patch:\n{text}{}", patch.errors())
+            })?;
+        }
         apply_patch(&patch.stdout, &script);
-        let after = run(&mut Command::new(&script)).expect_code(1);
+        let after = run(Command::new(&script).current_dir(record.directory())).expect_code(1);
         assert_eq!(String::from_utf8_lossy(&before.stdout), after.output(), "{shell}");
         Ok(())
     });
 }
 
+/// The replacements in `ANY_SHELL`.
+const IN_ANY_SHELL: [&str; 8] = [
+    "d=${p%/*}",
+    "\"${p##*/}\"",
+    "stem=${p##*/}; stem=${stem%.c}",
+    "b=${p##*/}",
+    "key=${text%%:*}",
+    "value=${text#*:}; value=${value%%:*}",
+    "\"${text%%:*}\"",
+    "printf '[%s]",
+];
+
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_patched_script_of_bash_does_the_same() {
-    assert_does_the_same("/bin/bash", ANY_SHELL, 8);
-    assert_does_the_same("/bin/bash", &format!("set -e{BASH_ONLY}"), 3);
+    assert_does_the_same("/bin/bash", ANY_SHELL, &IN_ANY_SHELL);
+    assert_does_the_same(
+        "/bin/bash",
+        &format!("set -e{BASH_ONLY}"),
+        &["a=${text//[:]/}", "b=${text//://}", "c=${text//b/x}"],
+    );
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_patched_script_of_dash_does_the_same() {
-    assert_does_the_same("/bin/dash", ANY_SHELL, 8);
+    assert_does_the_same("/bin/dash", ANY_SHELL, &IN_ANY_SHELL);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn every_form_of_a_replacement_does_the_same() {
+    let of_bash = [
+        "number=$((round * 3))",
+        "printf -v date_result '%(%Y)T' -1",
+        "upper=${p^^}",
+        "third=${third%%:*};;",
+        "fifth=${fifth%%:*};;",
+        "if [[ \"x$p\" == *'/c'* ]]",
+        "if [[ \"$p:a\" =~ ^(a|d.).*c$ ]]",
+    ];
+    assert_does_the_same("/bin/bash", FORMS_OF_BASH, &of_bash);
+    let of_any_shell = [
+        "uname_s=$(uname -s)",
+        "kernel() { printf '%s\\n' \"$uname_s\"; }",
+        "number=$((round + 3))",
+        "text=\"x$p\"; case $text in *a*) text=${text%%a*}b${text#*a};; esac",
+        "if case \"x$p\" in *'/c'*) true;; *) false;; esac; then",
+        "basename_result=\"$round/$p\"; basename_result=${basename_result##*/}",
+    ];
+    for shell in ["/bin/bash", "/bin/dash"] {
+        assert_does_the_same(shell, FORMS_OF_ANY_SHELL, &of_any_shell[if shell == "/bin/bash" { 0..3 } else { 2..6 }]);
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_loop_that_became_one_call_does_the_same() {
+    for shell in ["/bin/bash", "/bin/dash"] {
+        assert_does_the_same(shell, LOOPS, &["touch -r .. -- *", "| xargs -r -d '\\n' chmod 600"]);
+    }
 }
 
 #[apply(live_test)]

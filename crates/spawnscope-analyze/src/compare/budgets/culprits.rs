@@ -167,6 +167,7 @@ mod tests {
             overlaps: Vec::new(),
             alternatives: Vec::new(),
             edited: Vec::new(),
+            patch: Vec::new(),
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Advice {
     pub alternatives: Vec<Advice>,
     /// The edits of `finding` in the user's files. Empty until someone looks them up.
     pub edited: Vec<EditedLine>,
+    /// The edits as a unified diff, with the paths of the files as they were recorded. Empty until someone looks them up.
+    pub patch: Vec<u8>,
 }
 
 impl Advice {

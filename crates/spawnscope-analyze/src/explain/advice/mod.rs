@@ -27,7 +27,9 @@ use crate::path::groups::launched;
 use crate::predict::whatif::{AppliedChange, Prediction};
 pub use advice_list::{Advice, AdviceList, Rejection};
 pub use context::RuleContext;
-pub use edit::{Edit, EditRefusal, EditedLine};
+#[cfg(fuzzing)]
+pub use edit::edit_for_fuzzing;
+pub use edit::{Edit, EditRefusal, EditedLine, Splice, spliced};
 pub use finding::{Basis, Finding};
 pub use owner::{ForeignCode, Owner};
 #[cfg(fuzzing)]
@@ -113,11 +115,15 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         launched: launched(context.forest(), &finding.launches),
         callers: context.sites.count(&finding.launches),
         foreign: owner::foreign_code(context, &finding.launches).filter(|_| !finding.is_fixed_elsewhere),
-        finding: unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
+        finding: edit::add_edits(
+            context,
+            unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
+        ),
         saving,
         overlaps: Vec::new(),
         alternatives: Vec::new(),
         edited: Vec::new(),
+        patch: Vec::new(),
     }
 }
 

@@ -92,6 +92,9 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
         })
         .fix_lines(replacing.map(|text| format!("  {text}")))
         .fix_lines(accelerated)
-        .limits("commands with pipes, expansions, wildcards or several steps still need a shell")
+        .limits(
+            "commands with pipes, expansions, wildcards or several steps still need a shell; without one, a value with blanks or quotes stays \
+             one argument, and a missing program is an error of the call",
+        )
         .predicted_by(Change::NoShell, quoted(&format!("--no-shell=parent={}", literal(parent))))
 }

@@ -67,7 +67,8 @@ fn finding(context: &RuleContext<'_, '_>, is_nested: bool, all: Vec<u32>) -> Opt
         .with_example(context)
         .fix_lines(instructions(&call, is_nested))
         .limits(format!(
-            "{runner} also sets npm_* variables, and may run pre and post scripts (`prelint`); a direct command and `node --run` do neither"
+            "{runner} also prints the command unless it is silent, sets npm_* variables, and may run pre and post scripts (`prelint`); a direct \
+             command and `node --run` do not"
         ))
         .predicted_by_all(changes, options);
     Some(finding)

@@ -1,5 +1,6 @@
 //! A shell's call of a small program, and the shell code that replaces the call.
 
+pub(super) use crate::explain::advice::edit::{Form, Operand};
 use crate::patterns::shells::Dialect;
 
 /// The arguments of a program and its context in the script.
@@ -49,41 +50,39 @@ pub(super) enum Effect {
     Once,
 }
 
-/// The expansions of one variable that replace a call, for an edit of the user's line. Only for calls that the expansions replace exactly, for
-/// the texts of `exact_for`.
+/// The code that an edit puts in place of a call. Only for calls that it replaces exactly, with the arguments of `exact_for`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Expansions {
-    /// Where the call has the variable.
-    pub(super) operand: Operand,
-    /// The texts for which the expansions do the same as the program.
+pub(super) struct Exact {
+    pub(super) form: Form,
     pub(super) exact_for: ExactFor,
-    /// The suffixes of the expansions, as in `SubstitutionRewrite`.
-    pub(super) steps: Vec<String>,
 }
 
-/// Where a call has the variable whose text is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Operand {
-    First,
-    Last,
-    /// The input: `echo "$x" | program`.
-    Input,
-}
-
-/// The texts for which an expansion does the same as a program.
+/// The arguments or texts for which the new code does the same as a program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ExactFor {
+    Any,
     /// Paths with a directory other than `/`, and without superfluous slashes.
     Directory,
     /// Paths that do not end with a slash, and whose name is not this suffix.
-    Name { suffix: String },
+    Name {
+        suffix: String,
+    },
     /// Texts of one line.
     Line,
+    /// Numbers that a shell reads as expr does: integers without leading zeros.
+    Integers,
+    /// Programs that are not also builtins of a shell.
+    Program,
 }
 
 impl ExactFor {
-    /// Whether the replacement of a call with this operand is exact.
-    pub(super) fn includes(&self, operand: &[u8]) -> bool {
+    /// Whether the replacement of a call with these arguments is exact.
+    pub(super) fn includes(&self, form: &Form, arguments: &[&[u8]]) -> bool {
+        let operand = match form {
+            Form::Steps { operand: Operand::First, .. } => arguments.first(),
+            _ => arguments.last(),
+        };
+        let operand = operand.copied().unwrap_or_default();
         let slash = operand.iter().rposition(|byte| *byte == b'/');
         let (directory, name) = match slash {
             Some(slash) => (&operand[..slash], &operand[slash + 1..]),
@@ -98,10 +97,23 @@ impl ExactFor {
                 let stem = name.strip_suffix(suffix.as_bytes()).unwrap_or(name);
                 !name.is_empty() && !stem.is_empty() && !stem.ends_with(b"\n")
             }
-            // The input is not recorded. `Edit::apply` examines the script.
-            ExactFor::Line => true,
+            ExactFor::Integers => {
+                [0, 2].iter().all(|at| arguments.get(*at).is_some_and(|number| is_plain_integer(number)))
+            }
+            ExactFor::Program => !BUILTINS.contains(&operand),
+            // The input is not recorded. The edit examines the script.
+            ExactFor::Line | ExactFor::Any => true,
         }
     }
+}
+
+/// Builtins whose names are also names of programs.
+const BUILTINS: [&[u8]; 10] = [b"[", b"echo", b"false", b"kill", b"printf", b"pwd", b"test", b"time", b"true", b"type"];
+
+fn is_plain_integer(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let is_short = (1..=18).contains(&digits.len());
+    is_short && digits.iter().all(u8::is_ascii_digit) && (digits == b"0" || !digits.starts_with(b"0"))
 }
 
 /// Shell code that replaces a call.
@@ -118,7 +130,7 @@ pub(super) struct Substitute {
     /// Cases in which the replacement behaves differently. May be empty.
     pub(super) limits: &'static [&'static str],
     /// The replacement for an edit. `None` if the user must adapt it.
-    pub(super) expansions: Option<Expansions>,
+    pub(super) exact: Option<Exact>,
 }
 
 impl Substitute {
@@ -129,7 +141,7 @@ impl Substitute {
         limits: &'static [&'static str],
     ) -> Option<Substitute> {
         let (before, after) = (before.into(), after.into());
-        Some(Substitute { before, after, sets: None, effect: Effect::NoProcess, limits, expansions: None })
+        Some(Substitute { before, after, sets: None, effect: Effect::NoProcess, limits, exact: None })
     }
 
     /// Returns a substitute that is a command and sets the variable `sets`.
@@ -145,12 +157,17 @@ impl Substitute {
 
     /// Sets the expansions of an edit.
     pub(super) fn edited_with<Step: Into<String>>(
-        mut self,
+        self,
         operand: Operand,
         exact_for: ExactFor,
         steps: impl IntoIterator<Item = Step>,
     ) -> Substitute {
-        self.expansions = Some(Expansions { operand, exact_for, steps: steps.into_iter().map(Into::into).collect() });
+        self.edited_as(Form::Steps { operand, steps: steps.into_iter().map(Into::into).collect() }, exact_for)
+    }
+
+    /// Sets the code of an edit.
+    pub(super) fn edited_as(mut self, form: Form, exact_for: ExactFor) -> Substitute {
+        self.exact = Some(Exact { form, exact_for });
         self
     }
 

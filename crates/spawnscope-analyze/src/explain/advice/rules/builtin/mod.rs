@@ -31,6 +31,7 @@ use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use call::{Call, Effect, Substitute};
+pub(in crate::explain::advice) use edits::edits;
 use spawnscope_data::event::{Mechanism, Nanos};
 use spawnscope_data::units;
 use table::TABLE;
@@ -150,14 +151,12 @@ fn finding(
     let forms = forms_of(needless);
     let options = options(context, &changes);
     let evidence = evidence(context, &all, needless);
-    let edits = edits::edits(context, program, &all);
     let title =
         format!("{} launches {} {} {}", name(parent), name(program), times(all.len()), replacement_text(&forms));
     let finding = Finding::modelled("builtin", title, all)
         .evidence_lines(evidence)
         .with_example(context)
         .fix_lines(instructions(&forms))
-        .edits(edits)
         .limits(limits(&forms))
         .predicted_by_all(changes, options);
     Some(finding)

@@ -1,6 +1,6 @@
 //! Replacements for basename with a suffix, and for date.
 
-use super::call::{BASENAME_LIMIT, Call, ExactFor, NEWLINES_LIMIT, Operand, Substitute, has_only};
+use super::call::{BASENAME_LIMIT, Call, ExactFor, Form, NEWLINES_LIMIT, Operand, Substitute, has_only};
 
 pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
     let suffix = match call.words()[..] {
@@ -26,12 +26,13 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
 
 pub(super) fn date(call: &Call) -> Option<Substitute> {
     let format = call.arguments[0].strip_prefix('+').filter(|format| is_strftime_format(format))?;
-    Substitute::statement(
+    let substitute = Substitute::statement(
         format!("$(date '+{format}')"),
         format!("printf -v t '%({format})T' -1"),
         "t",
         &["`printf %(...)T` needs bash 4.2, and ignores a TZ that is set only for date"],
-    )
+    )?;
+    Some(substitute.edited_as(Form::Statement(format!("printf -v {{y}} '%({format})T' -1")), ExactFor::Any))
 }
 
 /// Maximum length of the format between `%(` and `)T`, in bytes. The expanded text must fit into

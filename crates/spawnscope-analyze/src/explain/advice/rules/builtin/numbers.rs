@@ -1,19 +1,20 @@
 //! Replacements for arithmetic and comparisons by expr, and for seq.
 
-use super::call::{Call, Substitute};
+use super::call::{Call, ExactFor, Form, Substitute};
 use crate::patterns::shells::Dialect;
 
 pub(super) fn arithmetic(call: &Call) -> Option<Substitute> {
     let operator = &call.arguments[1];
     let shown = if operator == "*" { "\\*" } else { operator };
-    Substitute::code(
+    let substitute = Substitute::code(
         format!("$(expr \"$a\" {shown} \"$b\")"),
         format!("$((a {operator} b))"),
         &[
             "`$(( ))` reads a number with a leading zero as octal, treats other text as a variable name or as 0, and computes with 64-bit integers",
             "expr also exits with status 1 when the result is 0",
         ],
-    )
+    )?;
+    Some(substitute.edited_as(Form::Word(format!("$(({{#1}} {operator} {{#3}}))")), ExactFor::Integers))
 }
 
 /// Replaces a comparison that expr makes: of numbers if both operands are numbers, otherwise of

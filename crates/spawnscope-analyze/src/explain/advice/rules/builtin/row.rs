@@ -1,7 +1,7 @@
 //! A row of the table of replacements: the calls that it matches, and the shell code that replaces
 //! them.
 
-use super::call::{Call, Effect, ExactFor, Expansions, Operand, Substitute};
+use super::call::{Call, Effect, Exact, ExactFor, Form, Operand, Substitute};
 use crate::patterns::shells::Dialect;
 
 pub(super) const BUILTIN_LIMITS: &[&str] = &["the builtin may support fewer options than the program"];
@@ -35,15 +35,23 @@ pub(super) struct Row {
     sets: Option<&'static str>,
     effect: Effect,
     limits: &'static [&'static str],
-    /// The suffix of the expansion that replaces the last argument, and the arguments for which it is exact.
-    expansion: Option<(&'static str, ExactForArgument)>,
+    /// The code of an edit.
+    edit: Option<RowEdit>,
 }
 
-/// The arguments for which an expansion is exact.
+/// The code that an edit puts in place of a call, and the arguments for which it is exact.
 #[derive(Clone, Copy)]
-pub(super) enum ExactForArgument {
-    Directory,
-    Name,
+pub(super) enum RowEdit {
+    /// An expansion of the last argument, a path.
+    OfDirectory(&'static str),
+    /// An expansion of the last argument, a path that ends with a name.
+    OfName(&'static str),
+    /// An expansion of the text that the program reads.
+    OfInput(&'static str),
+    /// A word, as a template.
+    Word(&'static str),
+    /// The name of a builtin in place of the program, for programs that are not builtins themselves.
+    Lookup(&'static str),
 }
 
 /// Matches calls with any arguments.
@@ -64,7 +72,7 @@ pub(super) const fn calls_with(arguments: &'static [&'static [Word]]) -> Row {
         sets: None,
         effect: Effect::NoProcess,
         limits: &[],
-        expansion: None,
+        edit: None,
     }
 }
 
@@ -101,9 +109,9 @@ impl Row {
         self
     }
 
-    /// Declares that an edit replaces the call by an expansion of the last argument.
-    pub(super) const fn edited_with(mut self, suffix: &'static str, exact_for: ExactForArgument) -> Row {
-        self.expansion = Some((suffix, exact_for));
+    /// Declares the code of an edit.
+    pub(super) const fn edited(mut self, edit: RowEdit) -> Row {
+        self.edit = Some(edit);
         self
     }
 
@@ -149,15 +157,27 @@ impl Row {
         // Arguments may contain `{program}`, so `{call}` is replaced last.
         let [before, after] =
             self.code.map(|code| code.replace("{program}", &call.program).replace("{call}", &call.command_line()));
-        let expansions = self.expansion.map(|(suffix, exact_for)| Expansions {
-            operand: Operand::Last,
-            exact_for: match exact_for {
-                ExactForArgument::Directory => ExactFor::Directory,
-                ExactForArgument::Name => ExactFor::Name { suffix: String::new() },
+        let exact = self.exact(call);
+        Some(Substitute { before, after, sets: self.sets, effect: self.effect, limits: self.limits, exact })
+    }
+
+    fn exact(&self, call: &Call) -> Option<Exact> {
+        let steps = |operand, step: &str| Form::Steps { operand, steps: vec![step.to_owned()] };
+        let (form, exact_for) = match self.edit {
+            Some(RowEdit::OfDirectory(step)) => (steps(Operand::Last, step), ExactFor::Directory),
+            Some(RowEdit::OfName(step)) => (steps(Operand::Last, step), ExactFor::Name { suffix: String::new() }),
+            Some(RowEdit::OfInput(step)) => (steps(Operand::Input, step), ExactFor::Any),
+            Some(RowEdit::Word(template)) => (Form::Word(template.to_owned()), ExactFor::Any),
+            Some(RowEdit::Lookup(builtin)) => (Form::Builtin(builtin.to_owned()), ExactFor::Program),
+            None => match self.effect {
+                Effect::Once => (Form::Once, ExactFor::Any),
+                Effect::Builtin if self.code[1].starts_with("{program}") => {
+                    (Form::Builtin(call.program.clone()), ExactFor::Any)
+                }
+                _ => return None,
             },
-            steps: vec![suffix.to_owned()],
-        });
-        Some(Substitute { before, after, sets: self.sets, effect: self.effect, limits: self.limits, expansions })
+        };
+        Some(Exact { form, exact_for })
     }
 
     pub(super) fn matches(&self, call: &Call) -> bool {

@@ -1,7 +1,7 @@
 //! Replaces sed with an expansion, if its script is a single `s` command on the text of a variable.
 
 use super::call::{
-    Call, ECHO_DIFFERS, ExactFor, Operand, Substitute, escape_pattern, escape_substitution_pattern, is_literal,
+    Call, ECHO_DIFFERS, ExactFor, Form, Operand, Substitute, escape_pattern, escape_substitution_pattern, is_literal,
     is_literal_replacement,
 };
 
@@ -17,6 +17,11 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
         return None;
     }
     let command = Command::parse(script)?;
+    if !call.has_extensions()
+        && let Some(substitute) = command.in_any_shell(script)
+    {
+        return Some(substitute);
+    }
     let step = command.portable_expansion().or_else(|| {
         let is_simple = is_literal(command.pattern) && is_literal_replacement(command.replacement);
         let slashes = if command.is_global { "//" } else { "/" };
@@ -47,6 +52,26 @@ impl<'s> Command<'s> {
             _ => return None,
         };
         is_plain.then_some(Command { pattern, replacement, is_global })
+    }
+
+    /// Returns commands that replace the first occurrence of a text in every shell.
+    fn in_any_shell(&self, script: &str) -> Option<Substitute> {
+        let is_simple = is_literal(self.pattern) && is_literal_replacement(self.replacement) && !self.is_global;
+        if !is_simple {
+            return None;
+        }
+        let (pattern, new) = (escape_pattern(self.pattern), self.replacement);
+        let new = if new.chars().all(|each| each.is_ascii_alphanumeric() || "_./-".contains(each)) {
+            new.to_owned()
+        } else {
+            format!("'{new}'")
+        };
+        let before = format!("$(echo \"$x\" | sed '{script}')");
+        let after = format!("y=$x; case $y in *{pattern}*) y=${{y%%{pattern}*}}{new}${{y#*{pattern}}};; esac");
+        let exact = format!(
+            "{{y}}={{x}}; case ${{y}} in *{pattern}*) {{y}}=${{{{y}}%%{pattern}*}}{new}${{{{y}}#*{pattern}}};; esac"
+        );
+        Some(Substitute::statement(before, after, "y", LIMITS)?.edited_as(Form::Statement(exact), ExactFor::Line))
     }
 
     /// Returns the suffix of an expansion that works in every shell, `#...` or `%...`, for a command

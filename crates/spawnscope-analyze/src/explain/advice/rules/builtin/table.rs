@@ -2,13 +2,13 @@
 
 use super::call::{BASENAME_LIMIT, Call, ECHO_DIFFERS, NEWLINES_LIMIT, VARIABLE_LIMIT};
 use super::row::Word::{Any, Is, OneOf, Operand};
-use super::row::{ExactForArgument, Row, Word, any_call, calls_with};
+use super::row::{Row, RowEdit, Word, any_call, calls_with};
 use super::{names, numbers, row, sed, text};
 use crate::patterns::shells::Dialect::{self, Bash, Ksh, Posix, Zsh};
 
 /// The rows of each program, sorted by program name.
 pub(super) const TABLE: [(&[u8], &[Row]); 33] = [
-    (b"[", &[any_call().builtin(["/usr/bin/[ ... ]", "[ ... ]"], row::BUILTIN_LIMITS)]),
+    (b"[", &[any_call().builtin(["/usr/bin/[ ... ]", "{program} ... ]"], row::BUILTIN_LIMITS)]),
     (b"arch", &[any_call().once()]),
     (b"awk", AWK),
     (b"basename", BASENAME),
@@ -71,7 +71,7 @@ const AWK: &[Row] = &[any_call().if_captured().computed_by(text::awk)];
 const BASENAME: &[Row] = &[
     calls_with(&[&[Is("--"), Any], &[Operand]])
         .replaced_with(["$(basename \"$p\")", "${p##*/}"], &[BASENAME_LIMIT, NEWLINES_LIMIT])
-        .edited_with("##*/", ExactForArgument::Name),
+        .edited(RowEdit::OfName("##*/")),
     any_call().computed_by(names::basename_with_suffix),
 ];
 
@@ -79,7 +79,8 @@ const CAT: &[Row] = &[
     calls_with(&[&[Operand]])
         .if_captured()
         .in_shells(EXTENDED)
-        .builtin(["$(cat \"$f\")", "$(<\"$f\")"], &["only for one readable file"]),
+        .builtin(["$(cat \"$f\")", "$(<\"$f\")"], &["only for one readable file"])
+        .edited(RowEdit::Word("$(<{1})")),
     calls_with(&[&[Operand]]).if_captured().sets_variable("x").replaced_with(
         ["x=$(cat \"$f\")", "IFS= read -r x <\"$f\""],
         &["only for files of one line; sh has no equivalent for longer files", FIRST_LINE_LIMIT],
@@ -89,27 +90,33 @@ const CAT: &[Row] = &[
 const DATE: &[Row] = &[
     calls_with(&[&[Is("+%s")]])
         .in_shells(&[Bash])
-        .replaced_with(["$(date '+%s')", "$EPOCHSECONDS"], &["`$EPOCHSECONDS` needs bash 5.0"]),
+        .replaced_with(["$(date '+%s')", "$EPOCHSECONDS"], &["`$EPOCHSECONDS` needs bash 5.0"])
+        .edited(RowEdit::Word("$EPOCHSECONDS")),
     calls_with(&[&[Is("+%s")]])
         .in_shells(&[Zsh])
         .replaced_with(["$(date '+%s')", "$EPOCHSECONDS"], &["`$EPOCHSECONDS` needs `zmodload zsh/datetime`"]),
     // In some locales, the decimal separator of $EPOCHREALTIME is a comma.
     calls_with(&[&[Is("+%s.%N")]])
         .in_shells(&[Bash])
-        .replaced_with(["$(date '+%s.%N')", "${EPOCHREALTIME/,/.}000"], REALTIME_LIMITS),
+        .replaced_with(["$(date '+%s.%N')", "${EPOCHREALTIME/,/.}000"], REALTIME_LIMITS)
+        .edited(RowEdit::Word("${EPOCHREALTIME/,/.}000")),
     calls_with(&[&[Is("+%s%N")]])
         .in_shells(&[Bash])
-        .replaced_with(["$(date '+%s%N')", "${EPOCHREALTIME//[.,]/}000"], REALTIME_LIMITS),
-    calls_with(&[&[Is("+%s%3N")]]).in_shells(&[Bash]).replaced_with(
-        ["$(date '+%s%3N')", "$((${EPOCHREALTIME//[.,]/} / 1000))"],
-        &["`$EPOCHREALTIME` needs bash 5.0"],
-    ),
+        .replaced_with(["$(date '+%s%N')", "${EPOCHREALTIME//[.,]/}000"], REALTIME_LIMITS)
+        .edited(RowEdit::Word("${EPOCHREALTIME//[.,]/}000")),
+    calls_with(&[&[Is("+%s%3N")]])
+        .in_shells(&[Bash])
+        .replaced_with(
+            ["$(date '+%s%3N')", "$((${EPOCHREALTIME//[.,]/} / 1000))"],
+            &["`$EPOCHREALTIME` needs bash 5.0"],
+        )
+        .edited(RowEdit::Word("$((${EPOCHREALTIME//[.,]/} / 1000))")),
     calls_with(&[&[Any]]).in_shells(&[Bash]).computed_by(names::date),
 ];
 
 const DIRNAME: &[Row] = &[calls_with(&[&[Operand], &[Is("--"), Any]])
     .replaced_with(["$(dirname \"$p\")", "${p%/*}"], &[DIRNAME_LIMIT, NEWLINES_LIMIT])
-    .edited_with("%/*", ExactForArgument::Directory)];
+    .edited(RowEdit::OfDirectory("%/*"))];
 
 const ECHO: &[Row] =
     &[any_call().in_shells(&[Bash]).same_builtin(), any_call().only_if(prints_the_same_everywhere).same_builtin()];
@@ -117,7 +124,10 @@ const ECHO: &[Row] =
 const EXPR: &[Row] = &[
     calls_with(&[&[Any, OneOf(&["+", "-", "*", "/", "%"]), Any]]).computed_by(numbers::arithmetic),
     calls_with(&[&[Any, OneOf(&["<", "<=", ">", ">=", "=", "!="]), Any]]).computed_by(numbers::comparison),
-    calls_with(&[&[Is("length"), Any]]).in_shells(EXTENDED).replaced_with(["$(expr length \"$s\")", "${#s}"], &[]),
+    calls_with(&[&[Is("length"), Any]])
+        .in_shells(EXTENDED)
+        .replaced_with(["$(expr length \"$s\")", "${#s}"], &[])
+        .edited(RowEdit::Word("${#{$2}}")),
     calls_with(&[&[Is("length"), Any]])
         .replaced_with(["$(expr length \"$s\")", "${#s}"], &["sh may count bytes; expr counts characters"]),
     calls_with(&[&[Is("substr"), Any, Any, Any]]).in_shells(EXTENDED).replaced_with(
@@ -143,7 +153,8 @@ const HEAD: &[Row] = &[
         .if_captured()
         .in_shells(EXTENDED)
         .sets_variable("y")
-        .replaced_with(["$(echo \"$x\" | head -n1)", "IFS= read -r y <<<\"$x\""], &[VARIABLE_LIMIT, ECHO_DIFFERS]),
+        .replaced_with(["$(echo \"$x\" | head -n1)", "IFS= read -r y <<<\"$x\""], &[VARIABLE_LIMIT, ECHO_DIFFERS])
+        .edited(RowEdit::OfInput("%%$'\\n'*")),
     calls_with(&[&[OneOf(&["-1", "-n1"])], &[Is("-n"), Is("1")]]).if_captured().replaced_with(
         ["$(echo \"$x\" | head -n1)", "${x%%\"$newline\"*}"],
         &[VARIABLE_LIMIT, "`$newline` must contain a newline", ECHO_DIFFERS],
@@ -155,14 +166,22 @@ const HEAD: &[Row] = &[
 ];
 
 const HOSTNAME: &[Row] = &[
-    calls_with(NO_ARGUMENTS).in_shells(&[Bash]).replaced_with(["$(hostname)", "$HOSTNAME"], &[HOSTNAME_LIMIT]),
+    calls_with(NO_ARGUMENTS)
+        .in_shells(&[Bash])
+        .replaced_with(["$(hostname)", "$HOSTNAME"], &[HOSTNAME_LIMIT])
+        .edited(RowEdit::Word("$HOSTNAME")),
     calls_with(NO_ARGUMENTS).in_shells(&[Zsh]).replaced_with(["$(hostname)", "$HOST"], &[HOST_LIMIT]),
     // An argument would set the host name.
     any_call().only_if(has_only_options).once(),
 ];
 
-const ID: &[Row] =
-    &[calls_with(&[&[Is("-u")]]).in_shells(&[Bash, Zsh]).replaced_with(["$(id -u)", "$EUID"], &[]), any_call().once()];
+const ID: &[Row] = &[
+    calls_with(&[&[Is("-u")]])
+        .in_shells(&[Bash, Zsh])
+        .replaced_with(["$(id -u)", "$EUID"], &[])
+        .edited(RowEdit::Word("$EUID")),
+    any_call().once(),
+];
 
 const PWD: &[Row] = &[
     calls_with(&[&[], &[Is("-L")]])
@@ -180,10 +199,16 @@ const TO_LOWER: Row = calls_with(&[&[UPPER, LOWER]]).if_captured();
 const ECHO_PIPE: &str = "$(echo \"$x\" | {call})";
 
 const TR: &[Row] = &[
-    TO_UPPER.in_shells(&[Bash]).replaced_with([ECHO_PIPE, "${x^^}"], CASE_IN_BASH_LIMITS),
+    TO_UPPER
+        .in_shells(&[Bash])
+        .replaced_with([ECHO_PIPE, "${x^^}"], CASE_IN_BASH_LIMITS)
+        .edited(RowEdit::OfInput("^^")),
     TO_UPPER.in_shells(&[Ksh]).sets_variable("y").replaced_with([ECHO_PIPE, "typeset -u y=$x"], CASE_LIMITS),
     TO_UPPER.in_shells(&[Zsh]).replaced_with([ECHO_PIPE, "${(U)x}"], CASE_LIMITS),
-    TO_LOWER.in_shells(&[Bash]).replaced_with([ECHO_PIPE, "${x,,}"], CASE_IN_BASH_LIMITS),
+    TO_LOWER
+        .in_shells(&[Bash])
+        .replaced_with([ECHO_PIPE, "${x,,}"], CASE_IN_BASH_LIMITS)
+        .edited(RowEdit::OfInput(",,")),
     TO_LOWER.in_shells(&[Ksh]).sets_variable("y").replaced_with([ECHO_PIPE, "typeset -l y=$x"], CASE_LIMITS),
     TO_LOWER.in_shells(&[Zsh]).replaced_with([ECHO_PIPE, "${(L)x}"], CASE_LIMITS),
     calls_with(&[&[Any, Any]]).if_captured().in_shells(EXTENDED).computed_by(text::tr),
@@ -214,10 +239,12 @@ const WC: &[Row] = &[
         .replaced_with(["n=$(wc -l \"$f\")", COUNT_LINES], &[MAPFILE_LIMIT]),
 ];
 
-const WHICH: &[Row] = &[calls_with(&[&[Operand]]).builtin(
-    ["which \"$program\"", "command -v \"$program\""],
-    &["`command -v` also finds functions, builtins and aliases"],
-)];
+const WHICH: &[Row] = &[calls_with(&[&[Operand]])
+    .builtin(
+        ["which \"$program\"", "command -v \"$program\""],
+        &["`command -v` also finds functions, builtins and aliases"],
+    )
+    .edited(RowEdit::Lookup("command -v"))];
 
 const WHOAMI: &[Row] = &[
     calls_with(NO_ARGUMENTS).in_shells(&[Posix]).once(),

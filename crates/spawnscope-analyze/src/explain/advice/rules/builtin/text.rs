@@ -2,8 +2,8 @@
 //! as in `$(echo "$x" | tr a b)`.
 
 use super::call::{
-    Call, ECHO_DIFFERS, ExactFor, Operand, Substitute, VARIABLE_LIMIT, escape_pattern, escape_substitution_pattern,
-    is_literal, is_literal_replacement,
+    Call, ECHO_DIFFERS, ExactFor, Form, Operand, Substitute, VARIABLE_LIMIT, escape_pattern,
+    escape_substitution_pattern, has_only, is_literal, is_literal_replacement,
 };
 
 const ONE_LINE_LIMIT: &str = "only for text of one line: the program handles each line separately";
@@ -71,25 +71,41 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
         ],
     };
     let substitute = Substitute::statement(before, after, "y", limits)?;
-    // With more fields, the replacement gives the last one where cut gives nothing.
-    let is_exact = field == 2;
-    let steps = [format!("#*{pattern}"), format!("%%{pattern}*")];
-    Some(if is_exact { substitute.edited_with(Operand::Input, ExactFor::Line, steps) } else { substitute })
+    if field == 2 {
+        let steps = [format!("#*{pattern}"), format!("%%{pattern}*")];
+        return Some(substitute.edited_with(Operand::Input, ExactFor::Line, steps));
+    }
+    // cut gives nothing for a field that is missing, but the whole line if it has no delimiter at all.
+    let missing = delimiter.repeat(field - 1);
+    let steps = format!("{{y}}=${{{{y}}#*{pattern}}}; ").repeat(field - 1);
+    let exact = format!(
+        "case {{x}} in *{pattern}*) {{y}}={{x}}'{missing}'; {steps}{{y}}=${{{{y}}%%{pattern}*}};; *) {{y}}={{x}};; esac"
+    );
+    Some(substitute.edited_as(Form::Statement(exact), ExactFor::Line))
 }
 
 pub(super) fn awk(call: &Call) -> Option<Substitute> {
-    let words = call.words();
-    let [program] = words[..] else { return None };
+    let (program, separator) = match call.words()[..] {
+        [program] => (program, None),
+        ["-F", separator, program] => (program, Some(separator)),
+        [option, program] => (program, Some(option.strip_prefix("-F")?)),
+        _ => return None,
+    };
     let body = program.trim().strip_prefix('{')?.strip_suffix('}')?;
     let field = body.trim().trim_end_matches(';').strip_prefix("print")?.trim();
     let field: usize = field.strip_prefix('$')?.parse().ok()?;
     if !(1..=9).contains(&field) {
         return None;
     }
+    if let Some(separator) = separator {
+        return field_between(separator, field);
+    }
     let before = filter_text(&format!("awk '{{ print ${field} }}'"));
     if call.has_extensions() {
         let after = format!("read -r {}y _ <<<\"$x\"", "_ ".repeat(field - 1));
-        return Substitute::statement(before, after, "y", &[VARIABLE_LIMIT, ONE_LINE_LIMIT, IFS_LIMIT, ECHO_DIFFERS]);
+        let limits = &[VARIABLE_LIMIT, ONE_LINE_LIMIT, IFS_LIMIT, ECHO_DIFFERS];
+        let exact = Form::Statement(format!("read -r {}{{y}} _ <<<{{x}}", "_ ".repeat(field - 1)));
+        return Some(Substitute::statement(before, after, "y", limits)?.edited_as(exact, ExactFor::Line));
     }
     Substitute::statement(
         before,
@@ -97,6 +113,27 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
         "y",
         &[VARIABLE_LIMIT, ONE_LINE_LIMIT, IFS_LIMIT, "`set` overwrites `$1`, `$2`, ...", ECHO_DIFFERS],
     )
+}
+
+/// Replaces an awk that prints the field between separators of one character. A missing field is empty.
+fn field_between(separator: &str, field: usize) -> Option<Substitute> {
+    if !is_character(separator) || separator == " " {
+        return None;
+    }
+    let pattern = escape_pattern(separator);
+    if field == 1 {
+        let (before, step) = (filter_text(&format!("awk -F'{separator}' '{{ print $1 }}'")), format!("%%{pattern}*"));
+        let substitute =
+            Substitute::code(before, format!("${{x{step}}}"), &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS])?;
+        return Some(substitute.edited_with(Operand::Input, ExactFor::Line, [step]));
+    }
+    let missing = separator.repeat(field - 1);
+    let steps = |y: &str| format!("{y}=${{{y}#*{pattern}}}; ").repeat(field - 1) + &format!("{y}=${{{y}%%{pattern}*}}");
+    let before = filter_text(&format!("awk -F'{separator}' '{{ print ${field} }}'"));
+    let exact = Form::Statement(format!("{{y}}={{x}}'{missing}'; {}", steps("{y}")));
+    let after = format!("y=$x'{missing}'; {}", steps("y"));
+    let limits = &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS];
+    Some(Substitute::statement(before, after, "y", limits)?.edited_as(exact, ExactFor::Line))
 }
 
 pub(super) fn grep(call: &Call) -> Option<Substitute> {
@@ -115,14 +152,18 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let before = format!("echo \"$x\" | grep {options} '{pattern}'");
     let is_fixed = options.contains('F') || is_literal(pattern);
     if is_fixed && call.has_extensions() {
-        return Substitute::code(before, format!("[[ $x == *'{pattern}'* ]]"), &[VARIABLE_LIMIT, ECHO_DIFFERS]);
+        let exact = Form::Condition(format!("[[ {{x}} == *'{pattern}'* ]]"));
+        let substitute =
+            Substitute::code(before, format!("[[ $x == *'{pattern}'* ]]"), &[VARIABLE_LIMIT, ECHO_DIFFERS])?;
+        return Some(substitute.edited_as(exact, ExactFor::Any));
     }
     if is_fixed {
         let after = format!("case $x in *'{pattern}'*) ... ;; esac");
-        return Substitute::code(before, after, &[VARIABLE_LIMIT, ECHO_DIFFERS]);
+        let exact = Form::Condition(format!("case {{x}} in *'{pattern}'*) true;; *) false;; esac"));
+        return Some(Substitute::code(before, after, &[VARIABLE_LIMIT, ECHO_DIFFERS])?.edited_as(exact, ExactFor::Any));
     }
     if call.is_bash() && (options.contains('E') || means_the_same_extended(pattern)) {
-        return Substitute::code(
+        let substitute = Substitute::code(
             before,
             format!("re='{pattern}'; [[ $x =~ $re ]]"),
             &[
@@ -130,9 +171,17 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
                 "only for text of one line: in the shell, `^`, `$` and `.` match against the whole text",
                 ECHO_DIFFERS,
             ],
-        );
+        )?;
+        let exact = Form::Condition(format!("[[ {{x}} =~ {pattern} ]]"));
+        return Some(if is_plain_regex(pattern) { substitute.edited_as(exact, ExactFor::Line) } else { substitute });
     }
     None
+}
+
+/// Whether a regular expression can stand in `[[ =~ ]]` without quotes.
+fn is_plain_regex(pattern: &str) -> bool {
+    let inside = pattern.strip_suffix('$').unwrap_or(pattern);
+    !inside.is_empty() && has_only(inside, "_-.^*+?()|[]/:,@%=")
 }
 
 /// Whether a basic regular expression means the same as an extended one, because it has no

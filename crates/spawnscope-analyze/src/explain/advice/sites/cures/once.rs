@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cure, ONCE, finding, removing};
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::edit::{Edit, Rewrite};
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{abridged, name};
 use crate::explain::advice::programs::is_idempotent;
@@ -16,8 +15,7 @@ use crate::model::tree::Forest;
 use crate::patterns::pipeline::overlap;
 use crate::patterns::queries::{Answer, answer_of};
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::{command_of, is_shell};
-use spawnscope_data::event::Language;
+use crate::patterns::shells::is_shell;
 use spawnscope_data::units;
 
 /// Maximum number of command lines that are shown.
@@ -62,7 +60,6 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         .evidence_lines(lines(context, &questions))
         .fix_lines(one_git(context, &all, questions.len()))
         .fix_lines(fix(context, &all))
-        .edits(make_edits(context, &questions))
         .limits(match (Runtime::of_parent(context.forest(), all[0]), is_sure) {
             (Runtime::Make, _) => {
                 "the command then runs even if no target needs it, and does not see files that the build makes later"
@@ -144,25 +141,6 @@ fn one_git(context: &RuleContext<'_, '_>, all: &[u32], questions: usize) -> Vec<
         "ask several questions in one git, where the answers may change in between:",
         "  git status --porcelain=v2 --branch   (branch, upstream, changes); git rev-parse takes several options",
     ]
-}
-
-/// Returns the edits of the makefile lines that define the variables. `Edit::apply` finds the definition; the line of a use may be unknown.
-fn make_edits(context: &RuleContext<'_, '_>, questions: &BTreeMap<Question<'_>, Vec<u32>>) -> Vec<Edit> {
-    let edits = questions.values().filter_map(|all| {
-        let counts = context.callers.count(all);
-        let (call_site, _) = counts.largest.iter().find(|(call_site, _)| call_site.language == Language::Make)?;
-        let is_read = all.iter().any(|index| context.is_captured(*index));
-        let exec = context.launch(all[0]).execs.first().filter(|_| is_read)?;
-        let command = command_of(exec).map_or_else(|| exec.arguments().collect::<Vec<_>>().join(&b' '), <[u8]>::to_vec);
-        let directory = context.forest().launcher(all[0] as usize).and_then(|make| make.cwd());
-        Some(Edit {
-            file: call_site.file.clone()?,
-            directory: directory.map(<[u8]>::to_vec),
-            line: call_site.line.unwrap_or(1),
-            rewrite: Ok(Rewrite::MakeVariable(command)),
-        })
-    });
-    edits.collect()
 }
 
 /// Returns the most frequent command lines, formatted as `1,234 x command line`.

@@ -1,0 +1,165 @@
+//! The edits that apply the changes of a finding, whichever rule found it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::makefile::MakeRewrite;
+use super::package::PackageRewrite;
+use super::python::PythonRewrite;
+use super::shell::ShellRewrite;
+use super::sites::{Key, MAX_EDITS, shell_sites};
+use super::{Edit, Form, Rewrite};
+use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
+use crate::explain::advice::programs::TAKES_MANY;
+use crate::explain::advice::rules::builtin;
+use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::queries::answer_of;
+use crate::patterns::shell_syntax::{Need, need_of};
+use crate::patterns::shells::command_of;
+use crate::predict::whatif::changes::Change;
+use spawnscope_data::event::Language;
+
+/// Adds the edits that make the changes of a finding.
+pub(in crate::explain::advice) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
+    let launches = &finding.launches;
+    let removed: usize = finding.changes.iter().map(|applied| applied.launches.len()).sum();
+    let edits = match finding.changes.first().map(|applied| &applied.change) {
+        Some(Change::NoShell) => python_edits(context, launches),
+        Some(Change::Direct) => package_edits(context, launches),
+        Some(Change::Batch(_)) => merged(context, launches),
+        Some(Change::Remove | Change::Builtin) => replaced(context, launches, removed < launches.len()),
+        _ => Vec::new(),
+    };
+    let caveat =
+        edits.iter().find_map(|edit| caveat(edit.rewrite.as_ref().ok()?)).filter(|_| !finding.limits.is_empty());
+    let limits = caveat.map_or_else(|| finding.limits.clone(), |caveat| format!("{}; {caveat}", finding.limits));
+    finding.limits(limits).edits(edits)
+}
+
+/// Returns what an edit changes besides the launches, if the fix itself does not say so.
+fn caveat(rewrite: &Rewrite) -> Option<&'static str> {
+    match rewrite {
+        Rewrite::Shell(ShellRewrite { form: Form::Once, .. }) => {
+            Some("the question is then asked even if the loop does nothing")
+        }
+        Rewrite::Shell(ShellRewrite { form: Form::Many, .. }) => Some(
+            "with `set -e`, the script no longer stops before the next file if one fails; xargs keeps the blanks and backslashes that `read` \
+             removes without `IFS=` and -r",
+        ),
+        _ => None,
+    }
+}
+
+fn by_program<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {
+    let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
+    for index in launches.iter().filter(|index| context.launch(**index).execs.len() == 1) {
+        programs.entry(context.launch(*index).command.name).or_default().push(*index);
+    }
+    programs
+}
+
+/// Returns the edits that merge launches into one.
+fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
+    let programs = by_program(context, launches).into_iter();
+    let known = programs.filter(|(program, _)| TAKES_MANY.contains(program));
+    known.flat_map(|(program, own)| shell_edits(context, program, &own, &Form::Many)).collect()
+}
+
+/// Returns the edits that do without launches: the shell does the work itself, or asks once.
+fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], keeps_one: bool) -> Vec<Edit> {
+    let of_make = make_edits(context, launches);
+    if !of_make.is_empty() {
+        return of_make;
+    }
+    let edits = by_program(context, launches).into_iter().flat_map(|(program, own)| {
+        let by_shell = builtin::edits(context, program, &own);
+        let is_question = |index: &u32| context.launch(*index).execs.last().and_then(answer_of).is_some();
+        match by_shell.is_empty() && keeps_one && own.iter().all(is_question) {
+            true => shell_edits(context, program, &own, &Form::Once),
+            false => by_shell,
+        }
+    });
+    edits.collect()
+}
+
+/// Returns the edits that replace all calls of a program from these lines in the same way.
+fn shell_edits(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32], form: &Form) -> Vec<Edit> {
+    let sites = shell_sites(context, program, launches);
+    sites.into_iter().filter_map(|site| site.edit(context, program, Ok((form.clone(), false)))).collect()
+}
+
+/// Returns the edits of makefiles whose variables are commands that make evaluates again at each use. `launches` are those of the commands. The
+/// edit finds the definitions; the lines of the uses may be unknown.
+fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
+    // The makefile, the directory of make, and the text of the command.
+    type MakeCommand<'a> = (&'a [u8], Option<&'a [u8]>, Vec<u8>);
+    let mut commands: BTreeSet<MakeCommand<'_>> = BTreeSet::new();
+    if !launches.iter().any(|index| context.is_captured(*index)) {
+        return Vec::new();
+    }
+    for index in launches {
+        let call_site = context.callers.number_of(*index as usize).map(|number| context.callers.call_site(number));
+        let file = call_site.filter(|site| site.language == Language::Make).and_then(|site| site.file.as_deref());
+        if let (Some(file), Some(exec)) = (file, context.launch(*index).execs.first()) {
+            let directory = context.forest().launcher(*index as usize).and_then(|make| make.cwd());
+            // make executes a simple command without a shell.
+            let words = || exec.arguments().collect::<Vec<_>>().join(&b' ');
+            commands.insert((file, directory, command_of(exec).map_or_else(words, <[u8]>::to_vec)));
+        }
+    }
+    let edits = commands.into_iter().take(MAX_EDITS).map(|(file, directory, command)| Edit {
+        file: file.to_vec(),
+        directory: directory.map(<[u8]>::to_vec),
+        line: 1,
+        rewrite: Ok(Rewrite::Make(MakeRewrite { command })),
+    });
+    edits.collect()
+}
+
+/// Returns the edits of Python lines that pass plain commands to a shell.
+fn python_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
+    let mut lines: BTreeMap<Key<'_>, BTreeSet<Vec<u8>>> = BTreeMap::new();
+    for index in launches {
+        let call_site = context.callers.number_of(*index as usize).map(|number| context.callers.call_site(number));
+        let call_site = call_site.filter(|call_site| call_site.language == Language::Python);
+        let line = call_site.and_then(|call_site| Some((call_site.file.as_deref()?, call_site.line?)));
+        let command = context.launch(*index).execs.first().and_then(command_of);
+        if let (Some((file, line)), Some(command)) = (line, command) {
+            let directory = context.forest().launcher(*index as usize).and_then(|python| python.cwd());
+            lines.entry((file, line, directory)).or_default().insert(command.to_vec());
+        }
+    }
+    let plain =
+        lines.into_iter().filter(|(_, commands)| commands.iter().all(|command| need_of(command) == Need::Nothing));
+    let edits = plain.take(MAX_EDITS).map(|((file, line, directory), commands)| Edit {
+        file: file.to_vec(),
+        directory: directory.map(<[u8]>::to_vec),
+        line,
+        rewrite: Ok(Rewrite::Python(PythonRewrite { commands })),
+    });
+    edits.collect()
+}
+
+/// Returns the edits of the packages whose scripts call other scripts, by the directories in which the runners started.
+fn package_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
+    let forest = context.forest();
+    let is_nested = |index: u32| {
+        let mut ancestors = std::iter::successors(forest.parent(index as usize), |parent| forest.parent(*parent));
+        ancestors.any(|ancestor| ScriptCall::of(forest, ancestor as u32).is_some())
+    };
+    let mut packages: BTreeMap<&[u8], BTreeSet<Vec<u8>>> = BTreeMap::new();
+    for index in launches.iter().filter(|index| is_nested(**index)) {
+        let directory = context.launch(*index).execs.last().and_then(|exec| exec.cwd());
+        let script = ScriptCall::of(forest, *index).and_then(|call| call.script());
+        if let (Some(directory), Some(script)) = (directory, script) {
+            packages.entry(directory).or_default().insert(script.to_vec());
+        }
+    }
+    let edits = packages.into_iter().map(|(directory, scripts)| Edit {
+        file: b"package.json".to_vec(),
+        directory: Some(directory.to_vec()),
+        line: 1,
+        rewrite: Ok(Rewrite::Package(PackageRewrite { scripts })),
+    });
+    edits.collect()
+}

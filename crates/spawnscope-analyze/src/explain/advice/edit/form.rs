@@ -1,0 +1,41 @@
+//! The code that replaces a call in a shell script, as a template in which the words of the call are inserted.
+
+/// What replaces a call. In templates, `{1}` is the first argument as it is written in the script, `{#1}` the same as a number in arithmetic,
+/// `{x}` the text that the program reads, and `{y}` the variable that gets the result.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::explain::advice) enum Form {
+    /// Expansions of one operand, each of the result of the one before: `%/*` for `${p%/*}`.
+    Steps { operand: Operand, steps: Vec<String> },
+    /// A word that replaces `$( )`.
+    Word(String),
+    /// A command that sets a variable.
+    Statement(String),
+    /// A command with the same exit status, in place of a pipeline.
+    Condition(String),
+    /// The name of a builtin in place of the program.
+    Builtin(String),
+    /// One call before the loop, for all calls in it.
+    Once,
+    /// One call in place of a loop, with all its words.
+    Many,
+}
+
+/// Where a call has the text that an expansion replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::explain::advice) enum Operand {
+    First,
+    Last,
+    /// The input: `echo "$x" | program`.
+    Input,
+}
+
+impl Form {
+    /// Whether the new code reads the text that was the input of the program.
+    pub(super) fn has_input(&self) -> bool {
+        match self {
+            Form::Steps { operand, .. } => *operand == Operand::Input,
+            Form::Word(template) | Form::Statement(template) | Form::Condition(template) => template.contains("{x}"),
+            Form::Builtin(_) | Form::Once | Form::Many => false,
+        }
+    }
+}

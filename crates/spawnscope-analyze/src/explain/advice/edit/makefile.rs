@@ -1,0 +1,287 @@
+//! Edits of makefiles: a variable that is defined with `=` as the output of a command becomes one that is evaluated once, with `:=`.
+
+use super::{EditRefusal, Splice, refuse};
+use crate::explain::advice::phrases::name;
+
+/// A command that make evaluated repeatedly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::explain::advice) struct MakeRewrite {
+    /// The text of the command, as the shell got it, or the words of a command that make executed directly, joined by blanks.
+    pub(in crate::explain::advice) command: Vec<u8>,
+}
+
+/// A definition of a variable.
+struct Definition<'t> {
+    name: &'t [u8],
+    /// Without the blanks around it.
+    operator: &'t [u8],
+    value: &'t [u8],
+    /// Where the operator is in the makefile.
+    operator_at: usize,
+    /// Where the definition begins and ends, without the newline.
+    start: usize,
+    end: usize,
+}
+
+impl MakeRewrite {
+    pub(super) fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
+        let all = definitions(text);
+        let found = all.iter().filter(|definition| definition.evaluates(&self.command));
+        let mut splices = Vec::new();
+        for definition in found.filter(|definition| matches!(definition.operator, b"=" | b"?=")) {
+            check(text, &all, definition)?;
+            splices.extend(splices_of(definition));
+        }
+        match splices.is_empty() {
+            true => refuse(format!("the makefile does not define a variable as `= $(shell {})`", name(&self.command))),
+            false => Ok(splices),
+        }
+    }
+}
+
+fn splices_of(definition: &Definition<'_>) -> Vec<Splice> {
+    let operator = definition.operator_at..definition.operator_at + definition.operator.len();
+    let once = Splice { range: operator, text: b":=".to_vec() };
+    if definition.operator == b"=" {
+        return vec![once];
+    }
+    let condition = [b"ifeq ($(origin ", definition.name, b"),undefined)\n"].concat();
+    let before = Splice { range: definition.start..definition.start, text: condition };
+    let after = Splice { range: definition.end..definition.end, text: b"\nendif".to_vec() };
+    vec![before, once, after]
+}
+
+/// Returns the definitions of variables in a makefile.
+fn definitions(text: &[u8]) -> Vec<Definition<'_>> {
+    let mut found = Vec::new();
+    let (mut at, mut is_inside) = (0, false);
+    while at < text.len() {
+        let start = at;
+        let mut end = line_end(text, at);
+        while end < text.len() && text[start..end].ends_with(b"\\") {
+            end = line_end(text, end + 1);
+        }
+        at = end + 1;
+        let line = &text[start..end];
+        let words = line.trim_ascii_start();
+        if words.starts_with(b"define ") || words.starts_with(b"endef") {
+            is_inside = words.starts_with(b"define ");
+        } else if !is_inside && !line.starts_with(b"\t") && !words.starts_with(b"#") {
+            found.extend(definition(text, start, end));
+        }
+    }
+    found
+}
+
+fn line_end(text: &[u8], at: usize) -> usize {
+    let at = at.min(text.len());
+    text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length)
+}
+
+/// Reads `NAME = value`, also after `export` and `override`.
+fn definition(text: &[u8], start: usize, end: usize) -> Option<Definition<'_>> {
+    let line = &text[start..end];
+    let equals = line.iter().position(|byte| *byte == b'=')?;
+    let operator = line[..equals].iter().rposition(|byte| !b":?+!".contains(byte)).map_or(0, |last| last + 1);
+    let words: Vec<&[u8]> = line[..operator].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    let (name, modifiers) = words.split_last()?;
+    let is_name = name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte));
+    let is_plain = modifiers.iter().all(|word| matches!(*word, b"export" | b"override"));
+    let definition = Definition {
+        name,
+        operator: &line[operator..=equals],
+        value: line[equals + 1..].trim_ascii(),
+        operator_at: start + operator,
+        start,
+        end,
+    };
+    (is_name && is_plain).then_some(definition)
+}
+
+impl Definition<'_> {
+    /// Whether the value contains `$(shell command)`.
+    fn evaluates(&self, command: &[u8]) -> bool {
+        let value = self.value;
+        let starts = (0..value.len())
+            .filter(|at| value[*at..].starts_with(b"$(shell ") || value[*at..].starts_with(b"${shell "));
+        starts.filter_map(|at| call_at(value, at)).any(|inside| can_be(&inside[b"shell ".len()..], command))
+    }
+}
+
+/// Returns what is between the parentheses of a call.
+fn call_at(text: &[u8], at: usize) -> Option<&[u8]> {
+    let (open, close) = if text.get(at + 1)? == &b'(' { (b'(', b')') } else { (b'{', b'}') };
+    let mut depth = 0_usize;
+    for (end, byte) in text.iter().enumerate().skip(at + 1) {
+        if *byte == open {
+            depth += 1;
+        } else if *byte == close {
+            depth -= 1;
+            if depth == 0 {
+                return Some(&text[at + 2..end]);
+            }
+        }
+    }
+    None
+}
+
+/// Whether make may have executed a command for this text. make replaces variables, and removes quotes if it needs no shell.
+fn can_be(text: &[u8], command: &[u8]) -> bool {
+    let command = plain(command);
+    let mut rest = &command[..];
+    let mut is_open = false;
+    let mut at = 0;
+    let text = plain(text);
+    while at < text.len() {
+        if text[at] == b'$' && text.get(at + 1) != Some(&b'$') {
+            let is_call = matches!(text.get(at + 1), Some(b'(' | b'{'));
+            at += if is_call { call_at(&text, at).map_or(2, |inside| inside.len() + 3) } else { 2 };
+            is_open = true;
+            continue;
+        }
+        let length = text[at..].iter().position(|byte| *byte == b'$').map_or(text.len() - at, |length| length.max(1));
+        let literal = &text[at..at + length];
+        at += length + usize::from(literal == b"$");
+        let found = if is_open {
+            rest.windows(literal.len()).position(|window| window == literal)
+        } else {
+            rest.starts_with(literal).then_some(0)
+        };
+        let Some(found) = found else { return false };
+        rest = &rest[found + literal.len()..];
+        is_open = false;
+    }
+    is_open || rest.is_empty()
+}
+
+/// Returns a text without quotes, and with single blanks.
+fn plain(text: &[u8]) -> Vec<u8> {
+    let words = text.split(|byte| byte.is_ascii_whitespace() || *byte == b'\\').filter(|word| !word.is_empty());
+    let words: Vec<Vec<u8>> =
+        words.map(|word| word.iter().copied().filter(|byte| !b"'\"".contains(byte)).collect()).collect();
+    words.join(&b' ')
+}
+
+/// Checks that the value is the same when it is evaluated where it is defined.
+fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -> Result<(), EditRefusal> {
+    let own = name(definition.name);
+    let mut at = 0;
+    while let Some(dollar) = definition.value.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'$')) {
+        at += dollar + 2;
+        let next = definition.value.get(at - 1).copied().unwrap_or_default();
+        if next == b'$' {
+            continue;
+        }
+        let length = definition.value[at.min(definition.value.len())..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(byte))
+            .count();
+        let inside = definition.value.get(at..at + length).unwrap_or_default();
+        if !matches!(next, b'(' | b'{')
+            || length == 0
+            || inside.iter().all(u8::is_ascii_digit)
+            || matches!(inside, b"call" | b"eval" | b"foreach")
+        {
+            return refuse(format!("`{own}` depends on where it is used"));
+        }
+        let is_later = all.iter().any(|other| other.name == inside && other.start >= definition.start);
+        let is_included = !all.iter().any(|other| other.name == inside) && has_include_after(makefile, definition.end);
+        if is_later || is_included && !is_function(inside) {
+            return refuse(format!("`{own}` uses `{}`, which may be set later", name(inside)));
+        }
+    }
+    if all.iter().any(|other| other.name == definition.name && other.operator == b"+=") {
+        return refuse(format!("`{own}` is extended elsewhere"));
+    }
+    let words = definition.value.split(|byte| b" \t()<>|;'\"".contains(byte));
+    let made = words.filter(|word| word.len() > 1).find(|word| is_target(makefile, word));
+    match made {
+        Some(made) => refuse(format!("`{own}` reads {}, which the makefile makes", name(made))),
+        None => Ok(()),
+    }
+}
+
+fn is_function(name: &[u8]) -> bool {
+    const FUNCTIONS: [&[u8]; 20] = [
+        b"abspath",
+        b"addprefix",
+        b"addsuffix",
+        b"basename",
+        b"dir",
+        b"filter",
+        b"filter-out",
+        b"findstring",
+        b"firstword",
+        b"if",
+        b"join",
+        b"lastword",
+        b"notdir",
+        b"or",
+        b"patsubst",
+        b"realpath",
+        b"shell",
+        b"sort",
+        b"strip",
+        b"subst",
+    ];
+    FUNCTIONS.contains(&name)
+}
+
+fn has_include_after(makefile: &[u8], at: usize) -> bool {
+    let lines = makefile[at.min(makefile.len())..].split(|byte| *byte == b'\n');
+    lines
+        .map(<[u8]>::trim_ascii_start)
+        .any(|line| [&b"include "[..], b"-include ", b"sinclude "].iter().any(|word| line.starts_with(word)))
+}
+
+/// Whether a rule of the makefile makes a file.
+fn is_target(makefile: &[u8], file: &[u8]) -> bool {
+    makefile.split(|byte| *byte == b'\n').any(|line| {
+        let colon = line.iter().position(|byte| *byte == b':');
+        let targets = colon.filter(|colon| line.get(colon + 1) != Some(&b'=')).map(|colon| &line[..colon]);
+        let is_rule = !line.starts_with(b"\t") && !line.starts_with(b"#");
+        is_rule && targets.is_some_and(|targets| targets.split(u8::is_ascii_whitespace).any(|target| target == file))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::advice::edit::spliced;
+
+    fn edited(command: &str, makefile: &str) -> Option<String> {
+        let rewrite = MakeRewrite { command: command.as_bytes().to_vec() };
+        let splices = rewrite.splices(makefile.as_bytes()).ok()?;
+        String::from_utf8(spliced(makefile.as_bytes(), &splices)).ok()
+    }
+
+    #[test]
+    fn variables_are_defined_once() {
+        for (makefile, expected) in [
+            ("V = $(shell cat VERSION)\nall:\n\techo $(V)", Some("V := $(shell cat VERSION)\nall:\n\techo $(V)")),
+            ("V=$(shell cat VERSION)", Some("V:=$(shell cat VERSION)")),
+            ("export V = x-$(shell cat VERSION)-y", Some("export V := x-$(shell cat VERSION)-y")),
+            ("V = ${shell cat 'VERSION'}", Some("V := ${shell cat 'VERSION'}")),
+            ("V = $(shell cat \\\n  VERSION)", Some("V := $(shell cat \\\n  VERSION)")),
+            (
+                "V = $(shell cat VERSION)\nW = $(shell cat VERSION)",
+                Some("V := $(shell cat VERSION)\nW := $(shell cat VERSION)"),
+            ),
+            ("F = VERSION\nV = $(shell cat $(F))", Some("F = VERSION\nV := $(shell cat $(F))")),
+            ("V ?= $(shell cat VERSION)\n", Some("ifeq ($(origin V),undefined)\nV := $(shell cat VERSION)\nendif\n")),
+            ("V = $(shell cat $(F))\nF = VERSION", None),
+            ("V = $(shell cat $(F))\ninclude config.mk", None),
+            ("V = $(shell cat $@)", None),
+            ("V = $(shell cat $(1))", None),
+            ("V := $(shell cat VERSION)", None),
+            ("V = $(shell cat VERSION)\nV += x", None),
+            ("V = $(shell cat VERSION)\nVERSION:\n\ttouch VERSION", None),
+            ("define V =\nV = $(shell cat VERSION)\nendef", None),
+            ("\tV = $(shell cat VERSION)", None),
+            ("V = $(shell cat OTHER)", None),
+            ("", None),
+        ] {
+            assert_eq!(edited("cat VERSION", makefile).as_deref(), expected, "{makefile}");
+        }
+    }
+}

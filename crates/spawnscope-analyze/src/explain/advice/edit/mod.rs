@@ -1,0 +1,130 @@
+//! Edits: how a fix rewrites the user's own script, makefile or package. What was recorded of the calls and the new code are data; `Edit::splices`
+//! finds the calls in the text of the file and replaces exactly them. It refuses whatever may change what the file does. Nothing here reads files.
+
+mod cures;
+mod form;
+#[cfg(fuzzing)]
+mod fuzzing;
+mod loops;
+mod makefile;
+mod one_line;
+mod package;
+mod python;
+mod shell;
+mod sites;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::Range;
+
+#[cfg(fuzzing)]
+pub use fuzzing::edit_for_fuzzing;
+
+pub(super) use cures::add_edits;
+pub(super) use form::{Form, Operand};
+use makefile::MakeRewrite;
+use package::PackageRewrite;
+use python::PythonRewrite;
+use shell::ShellRewrite;
+pub(super) use sites::shell_sites;
+
+/// An edit of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The file, as in the recording.
+    pub file: Vec<u8>,
+    /// The directory that a relative `file` starts from, if known.
+    pub directory: Option<Vec<u8>>,
+    /// The line that the recording names, from 1.
+    pub line: u32,
+    /// How to rewrite the file, or why the recording shows that it must not be rewritten.
+    pub(super) rewrite: Result<Rewrite, EditRefusal>,
+}
+
+/// How to rewrite calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Rewrite {
+    /// Calls in a shell script.
+    Shell(ShellRewrite),
+    /// Variables of a makefile.
+    Make(MakeRewrite),
+    /// Scripts of a `package.json`.
+    Package(PackageRewrite),
+    /// Calls in a Python program.
+    Python(PythonRewrite),
+}
+
+/// A part of a file that an edit replaces. The range is empty for an insertion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Splice {
+    /// The bytes that are replaced.
+    pub range: Range<usize>,
+    /// The new text.
+    pub text: Vec<u8>,
+}
+
+/// An edit, looked up in the file of the user. The analysis reads no files, so whoever shows the advice looks it up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EditedLine {
+    /// The file, as in the recording.
+    pub file: Vec<u8>,
+    /// The first line that changes, from 1.
+    pub line: u32,
+    /// The lines before and after the edit, or why the file is not edited. Lines that are only added have nothing before.
+    pub change: Result<[Vec<Vec<u8>>; 2], String>,
+}
+
+/// Why a file is not edited, as a sentence without its beginning and end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EditRefusal(pub(super) String);
+
+impl fmt::Display for EditRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Returns an error with this reason.
+fn refuse<T>(reason: impl Into<String>) -> Result<T, EditRefusal> {
+    Err(EditRefusal(reason.into()))
+}
+
+impl Edit {
+    /// Returns an edit that changes nothing, for tests of how edits are shown.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn for_test(file: &[u8]) -> Edit {
+        Edit { file: file.to_vec(), directory: None, line: 1, rewrite: refuse("it is a test") }
+    }
+
+    /// Returns the parts of the file to replace, in the order of their positions. They do not overlap.
+    ///
+    /// # Errors
+    /// Why the file is not edited.
+    pub fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
+        let mut splices = match self.rewrite.as_ref().map_err(Clone::clone)? {
+            Rewrite::Shell(rewrite) => rewrite.splices(text, self.line)?,
+            Rewrite::Make(rewrite) => rewrite.splices(text)?,
+            Rewrite::Package(rewrite) => rewrite.splices(text)?,
+            Rewrite::Python(rewrite) => rewrite.splices(text, self.line)?,
+        };
+        splices.sort_by_key(|splice| splice.range.start);
+        let overlap = splices.windows(2).any(|two| two[0].range.end > two[1].range.start);
+        if overlap { refuse("one of the calls is an argument of another one") } else { Ok(splices) }
+    }
+}
+
+/// Replaces parts of a text.
+#[must_use]
+pub fn spliced(text: &[u8], splices: &[Splice]) -> Vec<u8> {
+    let mut result = Vec::new();
+    let mut at = 0;
+    for splice in splices {
+        result.extend(&text[at..splice.range.start]);
+        result.extend(&splice.text);
+        at = splice.range.end;
+    }
+    result.extend(&text[at..]);
+    result
+}

@@ -1,0 +1,483 @@
+//! Edits of shell scripts: finds the recorded calls in the script, and replaces them where they stand. `loops` moves calls out of loops.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::form::{Form, Operand};
+use super::{EditRefusal, Splice, loops, one_line, refuse};
+use crate::explain::advice::phrases::name;
+use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
+use crate::patterns::shells::Dialect;
+
+/// How to rewrite the calls of a program in a line of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::explain::advice) struct ShellRewrite {
+    /// The base name of the program.
+    pub(in crate::explain::advice) program: Vec<u8>,
+    /// The different lists of arguments of the recorded calls.
+    pub(in crate::explain::advice) calls: BTreeSet<Vec<Vec<u8>>>,
+    pub(in crate::explain::advice) form: Form,
+    /// Whether the new code does the same only for a text of one line.
+    pub(in crate::explain::advice) needs_one_line: bool,
+    pub(in crate::explain::advice) dialect: Dialect,
+    /// Whether one of the recorded calls failed.
+    pub(in crate::explain::advice) has_failures: bool,
+}
+
+/// A call in a script.
+pub(super) struct FoundCall<'s, 't> {
+    pub(super) script: &'s Script<'t>,
+    pub(super) rewrite: &'s ShellRewrite,
+    /// The node of the command.
+    pub(super) command: usize,
+    pub(super) simple: &'s Simple<'t>,
+    /// The commands of the pipeline that the command ends.
+    pub(super) pipeline: Vec<usize>,
+    /// The number of calls that the edit has replaced before. Each has a variable of its own.
+    number: usize,
+    /// The `$( )` that contains the pipeline and nothing else.
+    pub(super) substitution: Option<usize>,
+}
+
+impl ShellRewrite {
+    pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
+        let Some(script) = Script::parse(text) else {
+            return refuse("the script has syntax that Spawnscope does not read");
+        };
+        let program = name(&self.program);
+        let found = self.calls_at(&script, line);
+        if found.is_empty() {
+            return refuse(format!("the line does not call {program} by its name"));
+        }
+        let is_found = |call: &&Vec<Vec<u8>>| found.iter().any(|command| can_be(&script, *command, call));
+        if !self.calls.iter().all(|call| is_found(&call)) {
+            return refuse(format!("{program} got other arguments from this line than those that are written there"));
+        }
+        let was_made = |command: &usize| self.calls.iter().any(|call| can_be(&script, *command, call));
+        let mut splices = Vec::new();
+        for (number, command) in found.into_iter().filter(was_made).enumerate() {
+            splices.extend(FoundCall::new(&script, self, command, number)?.splices()?);
+        }
+        let is_escaped = |splice: &Splice| splice.text.contains(&b'\\') && is_in_backquotes(&script, &splice.range);
+        if splices.iter().any(is_escaped) { refuse("the call is within backquotes") } else { Ok(splices) }
+    }
+
+    /// Returns the calls that begin in a line or, if there are none, those that contain it. bash names the line of `$(function)` for the last
+    /// command of the function, so the functions that the line calls are searched last.
+    fn calls_at(&self, script: &Script<'_>, line: u32) -> Vec<usize> {
+        let lines = |command: &usize| {
+            let range = &script.node(*command).range;
+            script.line_of(range.start)..=script.line_of(range.end)
+        };
+        let calls: Vec<usize> = script.calls(&self.program).collect();
+        let at_line = |command: &usize| *lines(command).start() == line;
+        let beginning: Vec<usize> = calls.iter().copied().filter(at_line).collect();
+        let around = calls.iter().copied().filter(|command| lines(command).contains(&line));
+        let around: Vec<usize> = if beginning.is_empty() { around.collect() } else { beginning };
+        if !around.is_empty() {
+            return around;
+        }
+        let commands =
+            (0..script.len()).filter(at_line).filter_map(|index| script.simple(index)?.words.first()?.literal());
+        let functions: Vec<Range<usize>> = commands.filter_map(|command| script.function(&command)).collect();
+        let is_called =
+            |command: &usize| functions.iter().any(|range| range.contains(&script.node(*command).range.start));
+        calls.into_iter().filter(is_called).collect()
+    }
+}
+
+/// Whether a range is within backquotes, where backslashes have another meaning.
+fn is_in_backquotes(script: &Script<'_>, range: &Range<usize>) -> bool {
+    (0..script.len()).map(|index| script.node(index)).any(|node| {
+        let is_around = node.range.start < range.start && range.end < node.range.end;
+        is_around && matches!(node.kind, Kind::Substitution) && script.source(&node.range).starts_with(b"`")
+    })
+}
+
+/// Whether a command may have made a recorded call.
+fn can_be(script: &Script<'_>, command: usize, call: &[Vec<u8>]) -> bool {
+    let words = script.simple(command).map(|simple| &simple.words[1..]).unwrap_or_default();
+    words.len() == call.len() && words.iter().zip(call).all(|(word, argument)| word.can_be(argument))
+}
+
+impl<'s, 't> FoundCall<'s, 't> {
+    fn new(
+        script: &'s Script<'t>,
+        rewrite: &'s ShellRewrite,
+        command: usize,
+        number: usize,
+    ) -> Result<Self, EditRefusal> {
+        let simple = script.simple(command).filter(|simple| simple.assignments.is_empty());
+        let Some(simple) = simple else { return refuse("the line sets variables only for this call") };
+        let pipeline: Vec<usize> =
+            script.node(command).parent.map(|parent| script.children(parent).collect()).unwrap_or_default();
+        let list = script.node(command).parent.and_then(|pipeline| script.node(pipeline).parent);
+        let substitution = list.and_then(|list| script.node(list).parent).filter(|parent| {
+            let is_alone =
+                script.children(*parent).count() == 1 && list.is_some_and(|list| script.children(list).count() == 1);
+            let opening = script.source(&script.node(*parent).range);
+            matches!(script.node(*parent).kind, Kind::Substitution)
+                && is_alone
+                && !opening.starts_with(b"<")
+                && !opening.starts_with(b">")
+        });
+        Ok(FoundCall { script, rewrite, command, simple, pipeline, number, substitution })
+    }
+
+    pub(super) fn program(&self) -> String {
+        name(&self.rewrite.program)
+    }
+
+    fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
+        match &self.rewrite.form {
+            Form::Once => loops::once(self),
+            Form::Many => loops::many(self),
+            Form::Builtin(name) => {
+                Ok(vec![Splice { range: self.simple.words[0].range.clone(), text: name.clone().into_bytes() }])
+            }
+            _ if self.substitution.is_some() => self.in_substitution(),
+            _ => self.in_place(),
+        }
+    }
+
+    /// Returns the text that the program reads, and checks that nothing else leads into or out of the call.
+    fn input(&self) -> Result<Option<&'s Word<'t>>, EditRefusal> {
+        let is_quiet =
+            |operator: &[u8], target: &Word<'_>| operator == b"2>" && target.literal().as_deref() == Some(b"/dev/null");
+        let redirections = self.simple.redirections.iter().filter(|each| !is_quiet(each.operator, &each.target));
+        let redirections: Vec<_> = redirections.collect();
+        let other = || refuse(format!("the input of {} is not the text of a variable", self.program()));
+        match (self.rewrite.form.has_input(), &self.pipeline[..], &redirections[..]) {
+            (false, [_], []) => Ok(None),
+            (true, [_], [here]) if here.operator == b"<<<" => Ok(Some(&here.target)),
+            (true, [feeder, last], []) if *last == self.command => match self.script.simple(*feeder).and_then(fed_word)
+            {
+                Some(word) => Ok(Some(word)),
+                None => other(),
+            },
+            (true, ..) => other(),
+            (false, ..) => refuse(format!("the input or output of {} is redirected", self.program())),
+        }
+    }
+
+    /// Replaces `$( )` by a word, or by a variable that commands before it set.
+    fn in_substitution(&self) -> Result<Vec<Splice>, EditRefusal> {
+        let Some(substitution) = self.substitution else { return refuse("there is no substitution") };
+        let input = self.input()?;
+        self.check_status(substitution)?;
+        let range = self.script.node(substitution).range.clone();
+        if let Some(text) = self.word(input)? {
+            return Ok(vec![Splice { range, text }]);
+        }
+        let Some(holder) = self.script.node(substitution).parent else {
+            return refuse("there is no command around the call");
+        };
+        if let Some(splices) = self.in_assignment(holder, substitution, input)? {
+            return Ok(splices);
+        }
+        let variable = self.new_variable(input);
+        let commands = self.commands(&variable, input)?.join("; ");
+        let before = insertion(self.script, holder, &commands)?;
+        Ok(vec![before, Splice { range: range.clone(), text: used(self.script, &variable, range.end) }])
+    }
+
+    /// Replaces an assignment of the result to a variable. `None` if the command is not one.
+    fn in_assignment(
+        &self,
+        holder: usize,
+        substitution: usize,
+        input: Option<&Word<'t>>,
+    ) -> Result<Option<Vec<Splice>>, EditRefusal> {
+        let Some(simple) = self.script.simple(holder) else { return Ok(None) };
+        let range = self.script.node(holder).range.clone();
+        let (variable, declaration) = match (&simple.assignments[..], &simple.words[..]) {
+            ([only], []) if only.value.as_ref().and_then(Word::substitution) == Some(substitution) => (only.name, None),
+            ([], [builtin, word]) => match (declared(builtin, word, substitution), builtin.literal()) {
+                (Some(variable), Some(builtin)) => (variable, Some(builtin)),
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
+        };
+        if !simple.redirections.is_empty() {
+            return Ok(None);
+        }
+        let uses = |word: &Word<'_>| names(self.script.source(&word.range), variable);
+        if declaration.is_some() && (input.is_some_and(uses) || self.simple.words.iter().any(uses)) {
+            return refuse("the declared variable is also an argument of the call");
+        }
+        let variable = name(variable);
+        let mut commands = self.commands(&variable, input)?;
+        match declaration.as_deref() {
+            None => {}
+            Some(b"export") => commands.push(format!("export {variable}")),
+            Some(builtin) => commands.insert(0, format!("{} {variable}", name(builtin))),
+        }
+        let text = commands.join("; ");
+        let text =
+            if is_statement(self.script, holder) || commands.len() == 1 { text } else { format!("{{ {text}; }}") };
+        Ok(Some(vec![Splice { range, text: text.into_bytes() }]))
+    }
+
+    /// Replaces a command that prints its result, or whose exit status is used.
+    fn in_place(&self) -> Result<Vec<Splice>, EditRefusal> {
+        if let Form::Condition(template) = &self.rewrite.form {
+            let input = self.input()?;
+            let first = self.script.node(self.pipeline[0]).range.start;
+            let range = first..self.script.node(self.command).range.end;
+            return Ok(vec![Splice { range, text: self.filled(template, "", input)?.into_bytes() }]);
+        }
+        let (Some(first), Some(last)) = (self.simple.words.first(), self.simple.words.last()) else {
+            return refuse("the call has no words");
+        };
+        let range = first.range.start..last.range.end;
+        let has_other =
+            self.simple.redirections.iter().any(|each| each.range.start < range.end || each.operator.contains(&b'<'));
+        if self.rewrite.form.has_input() || has_other || self.pipeline[0] != self.command {
+            return refuse(format!("the line does not call {} in $( )", self.program()));
+        }
+        if self.rewrite.has_failures {
+            return refuse(format!("{} failed", self.program()));
+        }
+        if let Some(word) = self.word(None)? {
+            return Ok(vec![Splice { range, text: [b"printf '%s\\n' \"", &word[..], b"\""].concat() }]);
+        }
+        if !is_statement(self.script, self.command) {
+            return refuse("the call is joined to other commands, and the replacement consists of several");
+        }
+        let variable = self.new_variable(None);
+        let mut commands = self.commands(&variable, None)?;
+        commands.push(format!("printf '%s\\n' \"${variable}\""));
+        Ok(vec![Splice { range, text: commands.join("; ").into_bytes() }])
+    }
+
+    /// Returns the new code as one word. `None` if it consists of commands.
+    fn word(&self, input: Option<&Word<'t>>) -> Result<Option<Vec<u8>>, EditRefusal> {
+        match &self.rewrite.form {
+            Form::Word(template) => self.filled(template, "", input).map(|word| Some(word.into_bytes())),
+            Form::Steps { operand, steps } => {
+                let word = self.operand(*operand, input)?;
+                let ([step], Some(variable)) = (&steps[..], word.variable()) else { return Ok(None) };
+                self.check_lines(word)?;
+                Ok(Some(expansion(&name(variable), step).into_bytes()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the new code as commands that set a variable.
+    fn commands(&self, variable: &str, input: Option<&Word<'t>>) -> Result<Vec<String>, EditRefusal> {
+        match &self.rewrite.form {
+            Form::Statement(template) => Ok(vec![self.filled(template, variable, input)?]),
+            Form::Steps { operand, steps } => {
+                let word = self.operand(*operand, input)?;
+                self.check_lines(word)?;
+                let mut commands = Vec::new();
+                let mut from = word.variable().map(name);
+                if from.is_none() {
+                    commands.push(format!("{variable}={}", self.plain_source(word)?));
+                    from = Some(variable.to_owned());
+                }
+                for step in steps {
+                    commands.push(format!("{variable}={}", expansion(from.as_deref().unwrap_or(variable), step)));
+                    from = Some(variable.to_owned());
+                }
+                Ok(commands)
+            }
+            _ => refuse("the replacement sets no variable"),
+        }
+    }
+
+    fn operand<'w>(&'w self, operand: Operand, input: Option<&'w Word<'t>>) -> Result<&'w Word<'t>, EditRefusal> {
+        let arguments = &self.simple.words[1..];
+        let word = match operand {
+            Operand::First => arguments.first(),
+            Operand::Last => arguments.last(),
+            Operand::Input => input,
+        };
+        word.ok_or_else(|| EditRefusal(format!("{} has no argument in this line", self.program())))
+    }
+
+    /// Inserts words of the call into a template.
+    fn filled(&self, template: &str, variable: &str, input: Option<&Word<'t>>) -> Result<String, EditRefusal> {
+        let mut text = template.replace("{y}", variable);
+        if let Some(input) = input {
+            self.check_lines(input)?;
+            text = text.replace("{x}", &self.plain_source(input)?);
+        }
+        for (number, word) in self.simple.words.iter().enumerate().skip(1) {
+            for (placeholder, kind) in
+                [(format!("{{{number}}}"), 0), (format!("{{#{number}}}"), 1), (format!("{{${number}}}"), 2)]
+            {
+                if text.contains(&placeholder) {
+                    let source = match kind {
+                        0 => self.plain_source(word)?,
+                        1 => self.number(word)?,
+                        _ => word
+                            .variable()
+                            .map(name)
+                            .ok_or_else(|| EditRefusal("the argument is not a variable".to_owned()))?,
+                    };
+                    text = text.replace(&placeholder, &source);
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    fn check_lines(&self, word: &Word<'_>) -> Result<(), EditRefusal> {
+        match self.rewrite.needs_one_line && !one_line::is_one_line(self.script, word) {
+            true => refuse(format!("`{}` may contain several lines", name(self.script.source(&word.range)))),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns a word as it is written. It must be one text, also where it is not split into several words.
+    fn plain_source(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
+        let source = self.script.source(&word.range);
+        let is_list = word.parts.iter().any(|part| match part {
+            Part::Pattern => true,
+            Part::Other { text, .. } => text.contains(&b'@') || text.contains(&b'*'),
+            _ => false,
+        });
+        if is_list || source.contains(&b'\n') {
+            return refuse(format!("`{}` may be several words", name(source)));
+        }
+        Ok(name(source))
+    }
+
+    /// Returns a word as a number in arithmetic.
+    fn number(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
+        match (word.variable(), word.literal()) {
+            (Some(variable), _) if variable[0].is_ascii_digit() => Ok(format!("${}", expansion_of(&name(variable)))),
+            (Some(variable), _) => Ok(name(variable)),
+            (None, Some(literal)) => Ok(name(&literal)),
+            _ => refuse(format!("`{}` is neither a number nor a variable", name(self.script.source(&word.range)))),
+        }
+    }
+
+    /// Checks that nothing depends on the exit status of the substitution, if a call failed.
+    fn check_status(&self, substitution: usize) -> Result<(), EditRefusal> {
+        let is_number = matches!(&self.rewrite.form, Form::Word(template) if template.starts_with("$(("));
+        let holder =
+            self.script.node(substitution).parent.and_then(|holder| Some((holder, self.script.simple(holder)?)));
+        let has_own_status = holder.is_some_and(|(_, simple)| !simple.words.is_empty());
+        let is_ignored =
+            holder.is_some_and(|(holder, _)| is_statement(self.script, holder)) && !checks_status(self.script.text);
+        match self.rewrite.has_failures && !(is_number && (has_own_status || is_ignored)) {
+            true => refuse(format!("the exit status of {} was not always 0", self.program())),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns the name of a variable that the script does not use.
+    fn new_variable(&self, input: Option<&Word<'_>>) -> String {
+        let operand = self.simple.words[1..].iter().chain(input).find_map(Word::variable);
+        let of = operand.filter(|variable| !variable[0].is_ascii_digit());
+        let suffix = of.map_or("result".to_owned(), |variable| format!("of_{}", name(variable)));
+        let number = if self.number == 0 { String::new() } else { format!("_{}", self.number + 1) };
+        unused_variable(self.script, &format!("{}_{suffix}{number}", self.program()))
+    }
+}
+
+/// Returns a name that a script does not contain, made of a text.
+pub(super) fn unused_variable(script: &Script<'_>, text: &str) -> String {
+    let mut base: String = text.chars().map(|each| if each.is_ascii_alphanumeric() { each } else { '_' }).collect();
+    if base.starts_with(|first: char| first.is_ascii_digit()) {
+        base.insert(0, '_');
+    }
+    let numbered = (2..).map(|number| format!("{base}{number}"));
+    let mut candidates = std::iter::once(base.clone()).chain(numbered);
+    candidates.find(|name| !names(script.text, name.as_bytes())).unwrap_or(base)
+}
+
+/// Returns the expansion of a variable, in braces if the next byte would belong to its name.
+pub(super) fn used(script: &Script<'_>, variable: &str, next: usize) -> Vec<u8> {
+    let is_longer = script.text.get(next).is_some_and(|next| next.is_ascii_alphanumeric() || b"_[".contains(next));
+    if is_longer { format!("${{{variable}}}").into_bytes() } else { format!("${variable}").into_bytes() }
+}
+
+fn expansion(variable: &str, step: &str) -> String {
+    format!("${{{variable}{step}}}")
+}
+
+fn expansion_of(number: &str) -> String {
+    if number.len() > 1 { format!("{{{number}}}") } else { number.to_owned() }
+}
+
+/// Returns the word that a command prints as its only output: `echo "$x"`, `printf '%s\n' "$x"`.
+fn fed_word<'s, 't>(feeder: &'s Simple<'t>) -> Option<&'s Word<'t>> {
+    let is_plain = feeder.assignments.is_empty() && feeder.redirections.is_empty();
+    let literal = |word: &Word<'_>| word.literal().unwrap_or_default();
+    match &feeder.words[..] {
+        [echo, word] if is_plain && literal(echo) == b"echo" => {
+            let is_option = matches!(word.parts.first(), Some(Part::Literal { text, .. }) if text.starts_with(b"-"));
+            (!is_option).then_some(word)
+        }
+        [printf, format, word] if is_plain && literal(printf) == b"printf" => {
+            matches!(&literal(format)[..], b"%s" | b"%s\\n").then_some(word)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the variable of `local name=$( )`, where `$( )` is this node.
+fn declared<'w>(builtin: &Word<'_>, word: &'w Word<'_>, substitution: usize) -> Option<&'w [u8]> {
+    const BUILTINS: [&[u8]; 4] = [b"declare", b"export", b"local", b"typeset"];
+    let is_declaration = builtin.literal().is_some_and(|builtin| BUILTINS.contains(&&builtin[..]));
+    let [Part::Literal { text, .. }, Part::Substitution { node, .. }] = &word.parts[..] else { return None };
+    let name = text.strip_suffix(b"=")?;
+    let is_name =
+        name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') && !name.first()?.is_ascii_digit();
+    (is_declaration && is_name && *node == substitution).then_some(name)
+}
+
+/// Whether a command is a statement of its own: nothing is joined to it.
+pub(super) fn is_statement(script: &Script<'_>, command: usize) -> bool {
+    let Some(pipeline) = script.node(command).parent else { return false };
+    let Some(list) = script.node(pipeline).parent else { return false };
+    let is_alone = script.children(pipeline).count() == 1 && script.children(list).count() == 1;
+    let is_plain = matches!(script.node(pipeline).kind, Kind::Pipeline { is_negated: false })
+        && matches!(script.node(list).kind, Kind::List { is_background: false });
+    is_alone && is_plain
+}
+
+/// Whether a script may end or do something else when a command fails.
+fn checks_status(script: &[u8]) -> bool {
+    let has = |part: &[u8]| script.windows(part.len()).any(|window| window == part);
+    has(b"errexit")
+        || has(b"$?")
+        || has(b"trap ")
+        || has(b"set -")
+        || script
+            .split(|byte| *byte == b'\n')
+            .next()
+            .is_some_and(|first| first.starts_with(b"#!") && first.windows(2).any(|two| two == b" -"))
+}
+
+/// Returns how to insert commands before the statement that a command begins.
+pub(super) fn insertion(script: &Script<'_>, command: usize, commands: &str) -> Result<Splice, EditRefusal> {
+    let list = first_of_list(script, command)
+        .ok_or_else(|| EditRefusal("the call is not at the beginning of a statement".to_owned()))?;
+    Ok(insertion_at(script.text, script.node(list).range.start, commands))
+}
+
+/// Returns the list that a command is the first of.
+pub(super) fn first_of_list(script: &Script<'_>, command: usize) -> Option<usize> {
+    let pipeline = script.node(command).parent?;
+    let list = script.node(pipeline).parent?;
+    let is_first = script.children(pipeline).next() == Some(command) && script.children(list).next() == Some(pipeline);
+    let is_list = matches!(script.node(list).kind, Kind::List { .. });
+    (is_first && is_list).then_some(list)
+}
+
+/// Inserts commands at the beginning of a statement: as a line of their own, if the statement begins its line.
+pub(super) fn insertion_at(text: &[u8], at: usize, commands: &str) -> Splice {
+    let line_start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let indentation = &text[line_start..at];
+    let is_at_start = indentation.iter().all(|byte| matches!(byte, b' ' | b'\t'));
+    let text = match is_at_start {
+        true => [commands.as_bytes(), b"\n", indentation].concat(),
+        false => [commands.as_bytes(), b"; "].concat(),
+    };
+    Splice { range: at..at, text }
+}

@@ -1,0 +1,281 @@
+//! Tests of edits of shell scripts: the lines before and after.
+
+use std::collections::BTreeSet;
+
+use super::{Edit, Form, Operand, Rewrite, ShellRewrite, spliced};
+use crate::patterns::shells::Dialect;
+
+/// Recorded calls of a program, and what replaces them.
+struct Calls {
+    rewrite: ShellRewrite,
+}
+
+impl Calls {
+    fn of(program: &str, calls: &[&[&str]], form: Form) -> Calls {
+        let words = |call: &&[&str]| call.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let calls: BTreeSet<Vec<Vec<u8>>> = calls.iter().map(words).collect();
+        let program = program.as_bytes().to_vec();
+        let (needs_one_line, dialect, has_failures) = (false, Dialect::Bash, false);
+        Calls { rewrite: ShellRewrite { program, calls, form, needs_one_line, dialect, has_failures } }
+    }
+
+    fn one_line(mut self) -> Calls {
+        self.rewrite.needs_one_line = true;
+        self
+    }
+
+    fn failing(mut self) -> Calls {
+        self.rewrite.has_failures = true;
+        self
+    }
+
+    fn edit(&self, line: u32, script: &str) -> Result<String, String> {
+        let rewrite = Ok(Rewrite::Shell(self.rewrite.clone()));
+        let edit = Edit { file: b"a.sh".to_vec(), directory: None, line, rewrite };
+        let splices = edit.splices(script.as_bytes()).map_err(|refusal| refusal.to_string())?;
+        Ok(String::from_utf8(spliced(script.as_bytes(), &splices)).unwrap())
+    }
+
+    fn check(&self, cases: &[(&str, &str)]) {
+        for (script, expected) in cases {
+            assert_eq!(self.edit(1, script).as_deref(), Ok(*expected), "{script}");
+        }
+    }
+
+    fn refuses(&self, cases: &[(&str, &str)]) {
+        for (script, reason) in cases {
+            let refusal = self.edit(1, script).expect_err(script);
+            assert!(refusal.contains(reason), "{script}: {refusal}");
+        }
+    }
+}
+
+fn steps(operand: Operand, steps: &[&str]) -> Form {
+    Form::Steps { operand, steps: steps.iter().map(|step| (*step).to_owned()).collect() }
+}
+
+fn word(template: &str) -> Form {
+    Form::Word(template.to_owned())
+}
+
+#[test]
+fn an_expansion_replaces_a_substitution() {
+    let dirname = Calls::of("dirname", &[&["a/b"], &["c/d"]], steps(Operand::Last, &["%/*"]));
+    dirname.check(&[
+        ("  dir=$(dirname \"$path\")  # here", "  dir=${path%/*}  # here"),
+        ("dir=$(dirname $path)", "dir=${path%/*}"),
+        ("d=`/usr/bin/dirname \"$p\"`", "d=${p%/*}"),
+        ("mv a \"$(dirname \"${1}\")/b\" && x", "mv a \"${1%/*}/b\" && x"),
+        ("cd $(dirname $0); x", "cd ${0%/*}; x"),
+        ("a=$(dirname \"$x\") b=$(dirname \"$y\")", "a=${x%/*} b=${y%/*}"),
+        ("if [ \"$(dirname \"$p\")\" = a ]; then x; fi", "if [ \"${p%/*}\" = a ]; then x; fi"),
+        ("d=$(dirname \"$r/$f\")", "d=\"$r/$f\"; d=${d%/*}"),
+        ("x && d=$(dirname \"$r/$f\")", "x && { d=\"$r/$f\"; d=${d%/*}; }"),
+        (
+            "mv a $(dirname \"$r/$f\")",
+            "dirname_result=\"$r/$f\"; dirname_result=${dirname_result%/*}\nmv a $dirname_result",
+        ),
+        ("f() { local d=$(dirname \"$1\"); }", "f() { local d=${1%/*}; }"),
+        ("dirname \"$p\"", "printf '%s\\n' \"${p%/*}\""),
+        ("dir=$(x; dirname \"$p\")", "dir=$(x; printf '%s\\n' \"${p%/*}\")"),
+        ("dirname \"$p\" >f", "printf '%s\\n' \"${p%/*}\" >f"),
+    ]);
+    dirname.refuses(&[
+        ("dir=$(basename \"$path\")", "does not call dirname"),
+        ("dir=$(dirname -z \"$path\")", "other arguments"),
+        ("dir=$(dirname \"$path\" <f)", "redirected"),
+        ("dir=$(A=b dirname \"$path\")", "only for this call"),
+        ("eval 'dir=$(dirname \"$path\")'", "does not call dirname"),
+        ("echo '$(dirname \"$path\")'", "does not call dirname"),
+        ("d=$(dirname */*)", "several words"),
+        ("d=$(dirname \"$r/$f\" | x)", "redirected"),
+        ("for x in; do", "syntax"),
+    ]);
+    dirname.edit(2, "d=$(dirname \"$path\")\n").unwrap_err();
+    dirname.edit(0, "d=$(dirname \"$path\")\n").unwrap_err();
+    let failing = Calls::of("dirname", &[&["a/b"]], steps(Operand::Last, &["%/*"])).failing();
+    failing.refuses(&[("d=$(dirname \"$p\")", "exit status")]);
+}
+
+#[test]
+fn several_expansions_need_a_variable() {
+    let basename = Calls::of("basename", &[&["a/b.c", ".c"]], steps(Operand::First, &["##*/", "%.c"]));
+    basename.check(&[
+        ("b=$(basename \"$p\" .c)", "b=${p##*/}; b=${b%.c}"),
+        ("local b=$(basename \"$p\" .c)", "local b; b=${p##*/}; b=${b%.c}"),
+        ("export b=$(basename \"$p\" .c)", "b=${p##*/}; b=${b%.c}; export b"),
+        (
+            "cc -o \"$(basename \"$p\" .c).o\"",
+            "basename_of_p=${p##*/}; basename_of_p=${basename_of_p%.c}\ncc -o \"$basename_of_p.o\"",
+        ),
+        ("cc $(basename $p .c)_x", "basename_of_p=${p##*/}; basename_of_p=${basename_of_p%.c}\ncc ${basename_of_p}_x"),
+        (
+            "while x; do cc $(basename $p .c); done",
+            "while x; do basename_of_p=${p##*/}; basename_of_p=${basename_of_p%.c}; cc $basename_of_p; done",
+        ),
+    ]);
+    basename.check(&[("basename $d/$p .c", "basename_result=$d/$p; basename_result=${basename_result##*/}; basename_result=${basename_result%.c}; printf '%s\\n' \"$basename_result\"")]);
+    let two = "cc \"$(basename \"$p\" .c)\" \"$(basename \"$q\" .c)\"";
+    let edited = basename.edit(1, two).unwrap();
+    assert!(edited.ends_with("cc \"$basename_of_p\" \"$basename_of_q_2\""), "{edited}");
+    basename.refuses(&[
+        ("x | cc $(basename $p .c)", "beginning of a statement"),
+        ("x && cc $(basename $p .c)", "beginning of a statement"),
+        ("local p=$(basename \"$p\" .c)", "declared"),
+        ("basename \"$p\" .c || x", "several"),
+    ]);
+}
+
+#[test]
+fn a_filter_is_replaced_if_its_text_has_one_line() {
+    let cut = Calls::of("cut", &[&["-d:", "-f2"]], steps(Operand::Input, &["#*:", "%%:*"])).one_line();
+    for set in [
+        "while read -r x; do",
+        "for x in a *; do",
+        "for z in $(y); do x=$z-$((1 + 2))",
+        "for z in a; do x=$(basename $z)",
+    ] {
+        for feeder in ["printf '%s\\n' \"$x\" | cut -d: -f2", "cut -d: -f2 <<< \"$x\"", "echo $x | cut -d ':' -f 2"] {
+            let script = format!("{set}\n  y=$({feeder})\ndone");
+            let expected = format!("{set}\n  y=${{x#*:}}; y=${{y%%:*}}\ndone");
+            match feeder.contains("-f 2") {
+                true => assert!(cut.edit(2, &script).unwrap_err().contains("other arguments")),
+                false => assert_eq!(cut.edit(2, &script).unwrap(), expected, "{script}"),
+            }
+        }
+    }
+    for set in ["x=$(cat f)", "x=$1", "read -d '' x", "x='a\nb'", "x=$q", "", "eval x=y", "mapfile x"] {
+        let script = format!("y=$(echo \"$x\" | cut -d: -f2)\n{set}\n");
+        assert!(cut.edit(1, &script).unwrap_err().contains("several lines"), "{script}");
+    }
+}
+
+#[test]
+fn templates_get_the_words_of_the_call() {
+    let expr = Calls::of("expr", &[&["1", "+", "2"], &["3", "+", "2"]], word("$(({#1} + {#3}))"));
+    expr.check(&[
+        ("i=$(expr $i + 2)", "i=$((i + 2))"),
+        ("i=`expr \"$i\" \"+\" \"$1\"`", "i=$((i + $1))"),
+        ("echo \"$(expr $i + 2)\"", "echo \"$((i + 2))\""),
+        ("expr $i + 2", "printf '%s\\n' \"$((i + 2))\""),
+    ]);
+    expr.refuses(&[("i=$(expr ${x%a} + 2)", "neither")]);
+    let failing = Calls::of("expr", &[&["1", "-", "1"]], word("$(({#1} - {#3}))")).failing();
+    failing.check(&[("i=$(expr $i - 1)", "i=$((i - 1))"), ("echo $(expr $i - 1)", "echo $((i - 1))")]);
+    failing.refuses(&[("set -e; i=$(expr $i - 1)", "exit status"), ("i=$(expr $i - 1) && x", "exit status")]);
+    let date = Calls::of("date", &[&["+%F"]], Form::Statement("printf -v {y} '%(%F)T' -1".to_owned()));
+    date.check(&[
+        ("d=$(date +%F)", "printf -v d '%(%F)T' -1"),
+        ("local d=$(date +%F)", "local d; printf -v d '%(%F)T' -1"),
+        ("echo \"$(date +%F) x\"", "printf -v date_result '%(%F)T' -1\necho \"$date_result x\""),
+    ]);
+    let grep = Calls::of("grep", &[&["-q", "a"]], Form::Condition("[[ {x} == *'a'* ]]".to_owned()));
+    grep.check(&[
+        ("if echo \"$x\" | grep -q a; then y; fi", "if [[ \"$x\" == *'a'* ]]; then y; fi"),
+        ("! grep -q a <<<\"$x\" || y", "! [[ \"$x\" == *'a'* ]] || y"),
+    ]);
+    grep.refuses(&[("grep -q a f", "other arguments"), ("cat f | grep -q a", "not the text of a variable")]);
+    let printf = Calls::of("printf", &[&["x"]], Form::Builtin("printf".to_owned()));
+    printf.check(&[("/usr/bin/printf x | y", "printf x | y")]);
+}
+
+#[test]
+fn a_question_is_asked_before_the_loop() {
+    let git = Calls::of("git", &[&["rev-parse", "HEAD"]], Form::Once);
+    let cases = [
+        (
+            2,
+            "for f in *; do\n  echo \"$f $(git rev-parse HEAD)\"\ndone",
+            "git_rev_parse_HEAD=$(git rev-parse HEAD)\nfor f in *; do\n  echo \"$f $git_rev_parse_HEAD\"\ndone",
+        ),
+        (
+            3,
+            "x\nls | while read -r f; do\n  h=$(git rev-parse HEAD 2>/dev/null || echo no)\ndone",
+            "x\ngit_rev_parse_HEAD_2_dev_null_echo_no=$(git rev-parse HEAD 2>/dev/null || echo no)\nls | while read -r f; do\n  h=$git_rev_parse_HEAD_2_dev_null_echo_no\ndone",
+        ),
+        (
+            2,
+            "for a in 1 2; do for b in 1 2; do\n  x `git rev-parse HEAD`s\ndone; done",
+            "git_rev_parse_HEAD=`git rev-parse HEAD`\nfor a in 1 2; do for b in 1 2; do\n  x ${git_rev_parse_HEAD}s\ndone; done",
+        ),
+    ];
+    for (line, script, expected) in cases {
+        assert_eq!(git.edit(line, script).as_deref(), Ok(expected), "{script}");
+    }
+    git.refuses(&[
+        ("h=$(git rev-parse HEAD)", "not in a loop"),
+        ("f() { h=$(git rev-parse HEAD); }; cd x; for x in 1 2; do f; done", "not in a loop"),
+        ("for f in *; do cd $f; h=$(git rev-parse HEAD); done", "directory"),
+        ("for f in *; do git rev-parse HEAD; done", "$( )"),
+        ("for f in *; do h=$(git rev-parse HEAD; touch x); done", "more than ask"),
+        ("for f in *; do h=$(git rev-parse HEAD >f); done", "more than ask"),
+    ]);
+    git.check(&[(
+        "f() { h=$(git rev-parse HEAD); }; f",
+        "git_rev_parse_HEAD=$(git rev-parse HEAD)\nf() { h=$git_rev_parse_HEAD; }; f",
+    )]);
+    let uname = Calls::of("uname", &[&["-s"]], Form::Once);
+    uname.check(&[("os() { uname -s; }; cd x", "uname_s=$(uname -s)\nos() { printf '%s\\n' \"$uname_s\"; }; cd x")]);
+    let of_function = "os() {\n  uname -s\n}\necho $(os)";
+    assert_eq!(
+        uname.edit(4, of_function).unwrap(),
+        "uname_s=$(uname -s)\nos() {\n  printf '%s\\n' \"$uname_s\"\n}\necho $(os)"
+    );
+    let of_variable = Calls::of("git", &[&["log", "x"]], Form::Once);
+    of_variable.check(&[(
+        "for f in *; do h=$(git log \"$r\"); done",
+        "git_log_r=$(git log \"$r\")\nfor f in *; do h=$git_log_r; done",
+    )]);
+    of_variable.refuses(&[
+        ("for f in *; do h=$(git log \"$f\"); done", "changes"),
+        ("for f in *; do r=$f; h=$(git log \"$r\"); done", "changes"),
+        ("for f in *; do eval \"$f\"; h=$(git log \"$r\"); done", "changes"),
+        ("g() { r=1; }; for f in *; do g; h=$(git log \"$r\"); done", "changes"),
+        ("for f in *; do read -r r; h=$(git log \"$r\"); done", "changes"),
+        ("for f in *; do ((r++)); h=$(git log \"$r\"); done", "changes"),
+        ("for f in *; do h=$(git log \"$RANDOM\"); done", "changes"),
+    ]);
+}
+
+#[test]
+fn one_call_replaces_a_loop() {
+    let chmod = Calls::of("chmod", &[&["644", "a"], &["644", "b c"]], Form::Many);
+    chmod.check(&[
+        ("for f in *.c; do chmod 644 \"$f\"; done", "chmod 644 *.c"),
+        ("for f in $list; do chmod 644 \"$f\"; done", "(set -- $list; [ $# -eq 0 ] || chmod 644 \"$@\")"),
+        ("for f in \"${l[@]}\"; do chmod 644 \"$f\"; done", "(set -- \"${l[@]}\"; [ $# -eq 0 ] || chmod 644 \"$@\")"),
+        (
+            "find . | while IFS= read -r f; do chmod 644 \"$f\" 2>/dev/null; done",
+            "find . | xargs -r -d '\\n' chmod 644 2>/dev/null",
+        ),
+        (
+            "for f in *; do chmod 644 $f; done; ls | while read f; do x $f; done",
+            "chmod 644 *; ls | while read f; do x $f; done",
+        ),
+        ("while read f; do chmod 644 $f; done <list", "xargs -r -d '\\n' chmod 644 <list"),
+        (
+            "shopt -s nullglob; for f in *; do chmod 644 \"$f\"; done",
+            "shopt -s nullglob; (set -- *; [ $# -eq 0 ] || chmod 644 \"$@\")",
+        ),
+    ]);
+    let loop_of_lines = "for f in *.c x; do\n  chmod 644 \"$f\" # why\ndone >log";
+    assert_eq!(chmod.edit(2, loop_of_lines).as_deref(), Ok("chmod 644 *.c x >log"));
+    chmod.refuses(&[
+        ("for f in *; do chmod 644 \"$f\"; x; done", "other commands"),
+        ("for f in *; do chmod 644 \"$f\" || x; done", "joined"),
+        ("for f in *; do chmod 644 \"x$f\"; done", "other arguments"),
+        ("for f in *; do chmod 644 \"$f\" >\"$f.log\"; done", "input or output"),
+        ("for f in *; do chmod 644 \"$f\"; done; echo $f", "after the loop"),
+        ("while read f x; do chmod 644 \"$f\"; done", "over words or lines"),
+        ("until read -r f; do chmod 644 \"$f\"; done", "over words or lines"),
+        ("while read -r f; do chmod 644 \"$f\"; x; done", "other commands"),
+        ("for f in *; do if x; then chmod 644 \"$f\"; fi; done", "loop over words or lines"),
+        ("for f in *; do chmod \"$m\" \"$f\" \"$f\"; done", "other arguments"),
+    ]);
+    let cp = Calls::of("cp", &[&["a", "d/"], &["b", "d/"]], Form::Many);
+    cp.check(&[("for f in *; do cp \"$f\" d/; done", "cp * d/")]);
+    cp.refuses(&[
+        ("for f in *; do cp \"$f\" d; done", "other arguments"),
+        ("for f in *; do cp \"$f\" \"$d\"; done", "directory"),
+    ]);
+}
