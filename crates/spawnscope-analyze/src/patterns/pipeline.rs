@@ -57,6 +57,14 @@ impl PipelineUnit {
     }
 }
 
+/// Returns the children of a launch's parent, and its position among them.
+pub(crate) fn place_among_siblings<'f>(forest: &'f Forest<'_>, index: usize) -> Option<(&'f [usize], usize)> {
+    let siblings = forest.children(forest.parent(index)?);
+    // Children are in order of creation, and there may be 100,000 of them.
+    let key = |launch: usize| (forest.launches[launch].birth(), forest.launches[launch].id);
+    Some((siblings, siblings.binary_search_by_key(&key(index), |sibling| key(*sibling)).ok()?))
+}
+
 /// Whether a launch is a fork that neither executed a program nor launched another process.
 pub(crate) fn is_bare_fork(forest: &Forest<'_>, index: usize) -> bool {
     let launch = &forest.launches[index];

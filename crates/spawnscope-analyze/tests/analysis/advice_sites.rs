@@ -48,7 +48,7 @@ fn launches_with_the_same_arguments_are_made_once() {
     assert_eq!(advice.finding.title, "bash launches settings 4 times with the same arguments");
     assert!(fix_of(&advice).contains("answer=$("), "{advice:?}");
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * LONG.total()));
-    assert!(evidence_of(&advice).contains(" of the wall depends on them"), "{advice:?}");
+    assert!(evidence_of(&advice).contains(" of the wall time depends on them"), "{advice:?}");
     let unsure = only(&advice_on(COUNT, &["/usr/bin/fetch-it", "http://localhost"], &LONG, keep), "many-per-launch");
     assert!(!fix_of(&unsure).contains("answer=$("), "its answer may change: {unsure:?}");
 }

@@ -1,5 +1,5 @@
 //! One cause is one piece of advice: findings about mostly the same launches become one, with the best fix first and the others as alternatives.
-//! Then decides in which order causes are told.
+//! Then decides in which order causes are named.
 
 use std::cmp::Reverse;
 
@@ -114,6 +114,8 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
     let best = candidates.min_by_key(|(position, advice)| (difficulty(advice.finding.rule), *position));
     let best = best.map_or(0, |(position, _)| position);
     let mut best = members.remove(best);
+    // A guess is of no use beside a fix that is known to be possible.
+    members.retain(|advice| is_guess || !advice.finding.is_guess);
     best.alternatives = members;
     best
 }

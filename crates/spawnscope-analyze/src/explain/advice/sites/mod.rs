@@ -88,7 +88,7 @@ impl Answer {
             let is_likely = depends && saving[0].max(saving[2]) > context.min_saving();
             let is_worth = saving[1] > context.min_saving() || is_likely;
             let finding =
-                cure.finding.evidence_lines(depends.then(|| format!("{share} of the wall depends on {them}")));
+                cure.finding.evidence_lines(depends.then(|| format!("{share} of the wall time depends on {them}")));
             (finding, saving, is_worth)
         });
         cures.collect()

@@ -17,7 +17,7 @@ use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::model::launch::Exec;
-use crate::patterns::pipeline::PipelineUnit;
+use crate::patterns::pipeline::{PipelineUnit, place_among_siblings};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{Dialect, command_of, is_shell};
 use crate::patterns::subcommands;
@@ -116,8 +116,7 @@ fn merged(context: &RuleContext<'_, '_>, all: &[u32], size: u32) -> Vec<AppliedC
     let forest = context.forest();
     let mut forks = Vec::new();
     for &index in all {
-        let siblings = forest.parent(index as usize).map(|parent| forest.children(parent)).unwrap_or_default();
-        if let Some(position) = siblings.iter().position(|sibling| *sibling == index as usize) {
+        if let Some((siblings, position)) = place_among_siblings(forest, index as usize) {
             forks.extend(PipelineUnit::of(forest, context.timelines(), siblings, position).forks);
         }
     }
@@ -207,8 +206,7 @@ fn of_greps(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     for &index in &site.launches {
         let launch = context.launch(index);
         let [exec] = &launch.execs[..] else { continue };
-        let siblings = forest.parent(index as usize).map(|parent| forest.children(parent)).unwrap_or_default();
-        let position = siblings.iter().position(|sibling| *sibling == index as usize)?;
+        let (siblings, position) = place_among_siblings(forest, index as usize)?;
         if GREPS.contains(launch.command.name)
             && !PipelineUnit::of(forest, context.timelines(), siblings, position).is_fed
         {

@@ -24,6 +24,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         return None;
     }
     let shared = shared_line(context, &all).and_then(|line| line.before_inputs()).unwrap_or_else(|| name(first));
+    let shared = shared.strip_suffix(" sh -c").or(shared.strip_suffix(" bash -c")).unwrap_or(&shared).to_owned();
     let changes = vec![AppliedChange { change: Change::Batch(all.len() as u32), launches: all.clone() }];
     let finding = finding(context, site, MANY, &format!(", each through {}", name(first)), all)
         .fix(format!("run {} once, around the whole loop or script:", name(first)))
