@@ -30,10 +30,16 @@ const MAX_CANDIDATES: usize = 64;
 /// Maximum number of generations between a thread that polls and a descendant.
 const MAX_GENERATIONS: usize = 64;
 
-/// Finds all loops that poll. `exits` contains the start of each launch's exit.
-pub(super) fn find(timelines: &Timelines, reaps: &Reaps, exits: &[MaybeKnown]) -> Vec<PollLoop> {
+/// Finds all loops that poll. `threads` are those that slept, `exits` contains the start of each
+/// launch's exit.
+pub(super) fn find(
+    timelines: &Timelines,
+    threads: &BTreeSet<ThreadIndex>,
+    reaps: &Reaps,
+    exits: &[MaybeKnown],
+) -> Vec<PollLoop> {
     let (mut sleepers, mut sleeping_threads) = (Vec::new(), BTreeSet::new());
-    for thread in 0..timelines.threads.len() as ThreadIndex {
+    for &thread in threads {
         let naps = naps_of(timelines, thread);
         if let Some(sleep) = lone_sleep(timelines, thread, &naps) {
             sleepers.push(sleep);

@@ -1,7 +1,7 @@
 //! Waits with a timeout that a thread repeats, such as those of a thread that draws progress while it
 //! waits for messages. The timeouts do not matter for how long it waits.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::model::external_wait::is_sleep;
 use crate::model::timeline::{ThreadIndex, Timelines};
@@ -11,10 +11,10 @@ use spawnscope_data::rows::SliceRow;
 
 /// Finds waits with a timeout that a thread repeated in the same call until another thread ended the
 /// last one. The thread waited for that all the time. Maps each wait that timed out to the last one,
-/// both by slice.
-pub(super) fn find(timelines: &Timelines) -> HashMap<u32, u32> {
+/// both by slice. `threads` are those with waits that timed out.
+pub(super) fn find(timelines: &Timelines, threads: &BTreeSet<ThreadIndex>) -> HashMap<u32, u32> {
     let mut repeated = HashMap::new();
-    for thread in 0..timelines.threads.len() as ThreadIndex {
+    for &thread in threads {
         let slices = timelines.slices(thread);
         let (mut naps, mut worked): (Vec<(u32, SliceRow)>, u64) = (Vec::new(), 0);
         for (index, slice) in slices.indices().zip(slices.iter()) {

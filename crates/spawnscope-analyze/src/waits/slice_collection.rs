@@ -2,7 +2,7 @@
 //! that listened at the other end of internet sockets: a thread that waits for such a socket is woken in an interrupt, so the waker is unknown. If
 //! the peer is a process on the same machine, the wait was for that process.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::model::launch::{Launch, MaybeKnown};
@@ -35,6 +35,8 @@ pub struct SliceCollection {
     peers: Peers,
     /// The names of kernel workers.
     kernel_workers: HashSet<TextId>,
+    /// The threads with waits that a timer or a kernel worker ended. Few threads have any.
+    unexplained: BTreeSet<TaskId>,
 }
 
 impl SliceCollection {
@@ -74,18 +76,27 @@ impl SliceCollection {
             reaps: Reaps::new(forest),
             peers: Peers::new(forest.recording()),
             kernel_workers: forest.recording().texts.starting_with(terminals::WORKER_PREFIX).collect(),
+            unexplained: BTreeSet::new(),
         }
     }
 
     /// Adds a slice. Slices of unrecorded threads are ignored.
     pub fn push(&mut self, slice: SliceRow) {
+        if self.is_unexplained(&slice) {
+            self.unexplained.insert(slice.task);
+        }
         self.slices.push(slice);
+    }
+
+    fn is_unexplained(&self, slice: &SliceRow) -> bool {
+        poll_loops::is_nap(slice) || terminals::is_by_worker(slice, &self.kernel_workers)
     }
 
     /// Replaces the slices.
     #[must_use]
     pub fn with_slices(self, slices: Slices) -> SliceCollection {
-        SliceCollection { slices, ..self }
+        let unexplained = slices.rows().filter(|slice| self.is_unexplained(slice)).map(|slice| slice.task).collect();
+        SliceCollection { slices, unexplained, ..self }
     }
 
     /// Groups the slices by thread and time, and finds what threads really waited for in open
@@ -93,12 +104,14 @@ impl SliceCollection {
     #[must_use]
     pub fn finish(self) -> Timelines {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
+        let unexplained: BTreeSet<ThreadIndex> =
+            self.unexplained.iter().filter_map(|task| timelines.thread(*task)).collect();
         rewrite_waits(&mut timelines, &self.peers);
-        terminals::rewrite_waits(&mut timelines, &self.kernel_workers);
+        terminals::rewrite_waits(&mut timelines, &unexplained, &self.kernel_workers);
         child_waits::rewrite_waits(&mut timelines, &self.reaps);
         timelines.kills = kills::find(&mut timelines, &self.exits);
-        timelines.repeated_waits = repeated_waits::find(&timelines);
-        timelines.polls = PollLoops::new(poll_loops::find(&timelines, &self.reaps, &self.exits));
+        timelines.repeated_waits = repeated_waits::find(&timelines, &unexplained);
+        timelines.polls = PollLoops::new(poll_loops::find(&timelines, &unexplained, &self.reaps, &self.exits));
         let timer_uncertainty = event_loops::rewrite_waits(&mut timelines, &self.reaps);
         timelines.polling_uncertainty = polling::rewrite_waits(&mut timelines, &self.exits).max(timer_uncertainty);
         let awaited = self.open_waits.awaited(&timelines);

@@ -3,7 +3,7 @@
 //! worker. The wait was for the thread that wrote. A write does not block, so a recording does not show
 //! it; but the worker runs at once, so the writer is the thread that was on a CPU last.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, woken_at};
 use crate::waits::child_waits::is_created;
@@ -41,12 +41,9 @@ enum Relation {
 }
 
 /// Rewrites the waits that kernel workers ended as waits for the writer. `workers` contains the names of
-/// these workers.
-pub(super) fn rewrite_waits(timelines: &mut Timelines, workers: &HashSet<TextId>) {
-    if workers.is_empty() {
-        return;
-    }
-    let mut waits = waits_for_workers(timelines, workers);
+/// these workers, `threads` are those with such waits.
+pub(super) fn rewrite_waits(timelines: &mut Timelines, threads: &BTreeSet<ThreadIndex>, workers: &HashSet<TextId>) {
+    let mut waits = waits_for_workers(timelines, threads, workers);
     find_writers(timelines, &mut waits);
     for wait in waits {
         let slice = timelines.slices(wait.thread).get(wait.index);
@@ -58,19 +55,22 @@ pub(super) fn rewrite_waits(timelines: &mut Timelines, workers: &HashSet<TextId>
     }
 }
 
+/// Whether a kernel worker ended a wait that may have been for a terminal.
+pub(super) fn is_by_worker(slice: &SliceRow, workers: &HashSet<TextId>) -> bool {
+    let Some(WakerRow::Other(_, Some(name))) = slice.waker else { return false };
+    let is_read = slice.syscall.is_some_and(|call| READS.contains(&call));
+    slice.reason == LeftCpu::Interruptible && is_read && workers.contains(&name)
+}
+
 /// Returns the waits that a kernel worker ended, by the time of the wake-up.
-fn waits_for_workers(timelines: &Timelines, workers: &HashSet<TextId>) -> Vec<TerminalWait> {
-    let is_by_worker = |slice: &SliceRow| {
-        let is_read = slice.syscall.is_some_and(|call| READS.contains(&call));
-        let name = match slice.waker {
-            Some(WakerRow::Other(_, name)) => name,
-            _ => None,
-        };
-        slice.reason == LeftCpu::Interruptible && is_read && name.is_some_and(|name| workers.contains(&name))
-    };
+fn waits_for_workers(
+    timelines: &Timelines,
+    threads: &BTreeSet<ThreadIndex>,
+    workers: &HashSet<TextId>,
+) -> Vec<TerminalWait> {
     let mut waits = Vec::new();
-    for thread in 0..timelines.threads.len() as ThreadIndex {
-        let slices = timelines.slices(thread).iter().enumerate().filter(|(_, slice)| is_by_worker(slice));
+    for &thread in threads {
+        let slices = timelines.slices(thread).iter().enumerate().filter(|(_, slice)| is_by_worker(slice, workers));
         let waited = slices.filter_map(|(index, slice)| Some((woken_at(&slice)?, index)));
         waits.extend(waited.map(|(woken, index)| TerminalWait { woken, thread, index, writer: None }));
     }
