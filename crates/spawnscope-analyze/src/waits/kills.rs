@@ -1,6 +1,7 @@
-//! Threads that the exit of their process killed. The thread that exits ends the waits and the sleeps
-//! of all others. A recording shows the last sleep of such a thread as a wait for a timer, so that a
-//! supervisor or a ticker, which nothing waits for, would seem to determine when its process ends.
+//! Threads that the exit of their process killed. The thread that exits ends the waits and the
+//! sleeps of all others. A recording shows the last sleep of such a thread as a wait for a timer,
+//! so that a supervisor or a ticker, which nothing waits for, would seem to determine when its
+//! process ends.
 
 use crate::model::launch::MaybeKnown;
 use crate::model::timeline::{Kill, State, ThreadIndex, Timelines, woken_at};
@@ -48,7 +49,8 @@ fn kills_of(timelines: &Timelines, threads: &[ThreadIndex], exit: Nanos) -> Vec<
     others.map(|killed| Kill { at: exit, by, killed }).collect()
 }
 
-/// Returns the wait that a kill ended, if it has no other cause, as a wait for the thread that exited.
+/// Returns the wait that a kill ended, if it has no other cause, as a wait for the thread that
+/// exited.
 fn last_sleep(timelines: &Timelines, kill: &Kill) -> Option<(usize, SliceRow)> {
     let slices = timelines.slices(kill.killed);
     let index = slices.partition_point(|slice| slice.off < kill.at).checked_sub(1)?;

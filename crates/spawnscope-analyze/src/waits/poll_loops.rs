@@ -1,9 +1,9 @@
-//! Loops that poll: short sleeps that a thread repeats until something has happened, such as
-//! `while p.is_alive(): sleep(0.001)`, or a shell that executes `sleep 0.1` until a file exists.
-//! What ended the last sleep is a timer, but what ended the loop is the process or thread that the
-//! loop waited for. A recording shows no wake-up for that. The loop is therefore tied to what ended
-//! during its last sleep: the child that the thread reaped next, another thread or a descendant that
-//! ended, or a thread of the process that worked last.
+//! Loops that poll: short sleeps that a thread repeats until something has happened, such as `while
+//! p.is_alive(): sleep(0.001)`, or a shell that executes `sleep 0.1` until a file exists. What
+//! ended the last sleep is a timer, but what ended the loop is the process or thread that the loop
+//! waited for. A recording shows no wake-up for that. The loop is therefore tied to what ended
+//! during its last sleep: the child that the thread reaped next, another thread or a descendant
+//! that ended, or a thread of the process that worked last.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -70,8 +70,8 @@ struct Run {
 }
 
 impl Run {
-    /// Returns the time in which the loop was ended: from the last check that failed to the end of the
-    /// last sleep.
+    /// Returns the time in which the loop was ended: from the last check that failed to the end of
+    /// the last sleep.
     fn last_window(&self) -> (Nanos, Nanos) {
         (self.checks.last().copied().unwrap_or(self.end), self.end)
     }

@@ -1,5 +1,5 @@
-//! Waits with a timeout that a thread repeats, such as those of a thread that draws progress while it
-//! waits for messages. The timeouts do not matter for how long it waits.
+//! Waits with a timeout that a thread repeats, such as those of a thread that draws progress while
+//! it waits for messages. The timeouts do not matter for how long it waits.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,9 +9,9 @@ use crate::waits::poll_loops::{RESTART_SYSCALL, is_nap, may_interrupt};
 use spawnscope_data::event::LeftCpu;
 use spawnscope_data::rows::SliceRow;
 
-/// Finds waits with a timeout that a thread repeated in the same call until another thread ended the
-/// last one. The thread waited for that all the time. Maps each wait that timed out to the last one,
-/// both by slice. `threads` are those with waits that timed out.
+/// Finds waits with a timeout that a thread repeated in the same call until another thread ended
+/// the last one. The thread waited for that all the time. Maps each wait that timed out to the last
+/// one, both by slice. `threads` are those with waits that timed out.
 pub(super) fn find(timelines: &Timelines, threads: &BTreeSet<ThreadIndex>) -> HashMap<u32, u32> {
     let mut repeated = HashMap::new();
     for &thread in threads {

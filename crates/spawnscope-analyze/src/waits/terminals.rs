@@ -1,7 +1,8 @@
-//! Waits for the other end of a pseudo-terminal. A worker of the kernel passes on what was written, and
-//! wakes the reader: the programs below `script`, expect, tmux or `ssh -t` would seem to wait for that
-//! worker. The wait was for the thread that wrote. A write does not block, so a recording does not show
-//! it; but the worker runs at once, so the writer is the thread that was on a CPU last.
+//! Waits for the other end of a pseudo-terminal. A worker of the kernel passes on what was written,
+//! and wakes the reader: the programs below `script`, expect, tmux or `ssh -t` would seem to wait
+//! for that worker. The wait was for the thread that wrote. A write does not block, so a recording
+//! does not show it; but the worker runs at once, so the writer is the thread that was on a CPU
+//! last.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -14,7 +15,8 @@ use spawnscope_data::rows::{SliceRow, TextId, WakerRow};
 
 /// What the name of each kernel worker begins with.
 pub(super) const WORKER_PREFIX: &[u8] = b"kworker/";
-/// Maximum time from a write until the worker wakes the reader. The worker may have to wait for a CPU.
+/// Maximum time from a write until the worker wakes the reader. The worker may have to wait for a
+/// CPU.
 const MAX_DELAY: Nanos = Nanos(10_000_000);
 /// Maximum number of generations between a reader and a writer.
 const MAX_GENERATIONS: usize = 16;
@@ -40,8 +42,8 @@ enum Relation {
     Descendant,
 }
 
-/// Rewrites the waits that kernel workers ended as waits for the writer. `workers` contains the names of
-/// these workers, `threads` are those with such waits.
+/// Rewrites the waits that kernel workers ended as waits for the writer. `workers` contains the
+/// names of these workers, `threads` are those with such waits.
 pub(super) fn rewrite_waits(timelines: &mut Timelines, threads: &BTreeSet<ThreadIndex>, workers: &HashSet<TextId>) {
     let mut waits = waits_for_workers(timelines, threads, workers);
     find_writers(timelines, &mut waits);

@@ -1,4 +1,5 @@
-//! Loops that poll end with what they waited for: the critical path leads there, and without it the loop does not sleep.
+//! Loops that poll end with what they waited for: the critical path leads there, and without it the
+//! loop does not sleep.
 
 use proptest::prelude::*;
 use spawnscope_analyze::path::critical_path::critical_path;
@@ -57,8 +58,8 @@ enum Waiting {
     UntilKilled,
 }
 
-/// Builds a recording of a process whose first thread launches programs one after the other, while another thread waits in calls of `nap`
-/// nanoseconds. Returns the launches, too.
+/// Builds a recording of a process whose first thread launches programs one after the other, while
+/// another thread waits in calls of `nap` nanoseconds. Returns the launches, too.
 fn waiting_thread(waiting: Waiting, nap: u64, runs: &[u64]) -> (Recording, Vec<SliceRow>, Vec<LaunchId>) {
     let mut serial = Serial::new();
     let spans = runs.iter().map(|run| Spans { run: *run, ..Spans::USUAL });
@@ -128,7 +129,8 @@ proptest! {
     }
 }
 
-/// Builds a recording of a shell that starts a program in the background, executes `sleep` until the program has ended, and works on.
+/// Builds a recording of a shell that starts a program in the background, executes `sleep` until
+/// the program has ended, and works on.
 fn sleeping_shell(run: u64) -> (Recording, Vec<SliceRow>, LaunchId, Vec<LaunchId>) {
     const NAP: u64 = 10_000_000;
     let mut serial = Serial::new();

@@ -141,8 +141,8 @@ fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.wake_span?.0))
 }
 
-/// Adds the actions of loops that poll: each loop has a token, which the awaited thread signals. Returns
-/// the number of tokens, which was `count` before.
+/// Adds the actions of loops that poll: each loop has a token, which the awaited thread signals.
+/// Returns the number of tokens, which was `count` before.
 fn collect_polls(
     timelines: &Timelines,
     (start, end): (Nanos, Nanos),

@@ -1,7 +1,7 @@
 //! Simulates programs on N CPUs with a queue of events, ordered by time, and a run queue. Threads
 //! that wake up go to the front of the run queue, threads at the end of their time slice to the
-//! back. While threads only take turns, many turns are simulated at once (`turns`), so that the work
-//! depends on the number of steps, not on their durations. A `Watch` receives every change.
+//! back. While threads only take turns, many turns are simulated at once (`turns`), so that the
+//! work depends on the number of steps, not on their durations. A `Watch` receives every change.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet, VecDeque};

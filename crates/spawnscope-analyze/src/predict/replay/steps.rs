@@ -26,8 +26,8 @@ pub enum Step {
     Sleep(Nanos, Activity, ExternalWait),
     /// Waits until another thread signals this token, or until this duration has passed.
     TimedWait(Token, Activity, Nanos),
-    /// Goes on with the wait for this token, if it has been signalled: the next iteration of a loop that
-    /// polls would not have happened.
+    /// Goes on with the wait for this token, if it has been signalled: the next iteration of a loop
+    /// that polls would not have happened.
     Check(Token),
     /// Wakes the thread that waits for this token.
     Wake(Token),
