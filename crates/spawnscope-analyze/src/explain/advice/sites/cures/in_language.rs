@@ -41,7 +41,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     let mut finding = finding(context, site, IN_LANGUAGE, "", all)
         .fix_lines(fix(context, site, runtime, command))
         .limits(
-            "the parent may not be able to do this itself; the prediction keeps the work and removes only the launches",
+            "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up",
         )
         .predicted_by_all(changes, with);
     let is_general = builtin::can_replace(context, site.launches[0]);

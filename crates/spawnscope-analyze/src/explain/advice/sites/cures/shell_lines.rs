@@ -184,7 +184,7 @@ fn lines(context: &RuleContext<'_, '_>, site: &Site<'_>, mut shells: Vec<u32>) -
         .fix(format!("do the work in {}, without a shell and its programs", runtime.label()))
         .fix("or pass all inputs to one launch, or keep one process that answers through a pipe")
         .limits(
-            "the parent may not be able to do this itself; the prediction keeps the work and removes only the launches",
+            "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up",
         )
         .predicted_by_all(changes, with);
     finding.title = format!("{} runs {} command lines through {}", name(site.parent), shells.len(), name(site.program));
