@@ -298,8 +298,8 @@ fn print_rows(page: &mut Page, groups: &[&Group]) {
     let site_width = page.width().saturating_sub(2 + name_width + columns.width() + 2);
     let has_sites = site_width >= MIN_SITE_WIDTH && sites.iter().any(|site| !site.is_empty());
     let line = |name: &str, figures: &str, site: &str| {
-        let site = if has_sites { text::abridge(site, site_width) } else { String::new() };
-        format!("  {}{figures}  {site}", text::pad_right(name, name_width))
+        let site = if has_sites { format!("  {}", text::abridge(site, site_width)) } else { String::new() };
+        format!("  {}{figures}{site}", text::pad_right(name, name_width)).trim_end().to_owned()
     };
     page.line([styled(QUIET, line("program", &columns.titles(), "where"))]);
     for ((name, figures), site) in names.iter().zip(&rows).zip(&sites) {
