@@ -24,6 +24,9 @@ const MIN_DIFFERENCE: f64 = 0.05;
 /// The beginning of a verdict if there is neither advice, nor a large launch tax, nor a command that the wall depends on.
 pub(super) const NOTHING: &str = "Nothing worth changing";
 
+/// The overhead of recording is shown if it is at least this share of the wall without it.
+const NOTABLE_OVERHEAD: f64 = 0.05;
+
 /// The rule that finds scripts that sleep until something happens.
 const POLLING: &str = "sleep-loop";
 
@@ -65,7 +68,15 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
     {
         sentences.extend(polling_sentence(report));
     }
+    sentences.extend(overhead_sentence(report));
     Some(sentences)
+}
+
+/// Formats `Recording made this run 1.14 times as long.`
+fn overhead_sentence(report: &Report) -> Option<String> {
+    let ratio = report.wall.0 as f64 / report.advices.unrecorded.0.max(1) as f64;
+    let is_notable = report.advices.unrecorded > Nanos(0) && ratio >= 1.0 + NOTABLE_OVERHEAD;
+    is_notable.then(|| format!("Recording made this run {ratio:.2} times as long."))
 }
 
 /// Returns the sentence about a loop that sleeps, even if the event that the loop waits for, and therefore the saving, is unknown.

@@ -22,7 +22,8 @@ impl<'f> LaunchOverhead<'f> {
     }
 
     /// Returns the overhead as a share of the time in an activity. Half of the overhead of a launch
-    /// is in its creation, which runs in the parent; the other half is in its teardown.
+    /// is in its creation, which runs in the parent, or in its setup if a collector cannot see the
+    /// creation; the other half is in its teardown.
     pub(super) fn share(&self, activity: Activity) -> f64 {
         let ActivityKind::Phase(phase) = activity.stage.kind() else {
             return 0.0;
@@ -30,6 +31,7 @@ impl<'f> LaunchOverhead<'f> {
         let launch = &self.forest.launches[activity.launch as usize];
         let overhead = match phase {
             Phase::Create | Phase::Teardown => self.launch / 2.0,
+            Phase::Setup if launch.phases.get(Phase::Create).is_none() => self.launch / 2.0,
             Phase::Exec => self.exec * launch.execs.len() as f64,
             _ => return 0.0,
         };

@@ -31,8 +31,8 @@ use spawnscope_data::rows::Recording;
 /// is missing from the recording.
 const MAX_ERROR: f64 = 0.5;
 
-/// Maximum overhead of recording per launch or exec, in nanoseconds. The overhead is 5 to 30 us, so
-/// a larger measurement was disturbed.
+/// Maximum overhead of recording per launch or exec that was measured by comparing a few launches, in
+/// nanoseconds. The overhead is 5 to 30 us, so a larger measurement was disturbed.
 const MAX_OVERHEAD_NS: f64 = 60_000.0;
 
 /// Whether causes and predictions may rely on a replay with this error.
@@ -80,9 +80,13 @@ pub struct Parameters {
     pub exec_ns: f64,
 }
 
-/// Returns the overhead of a launch or exec, or zero if its measurement was disturbed.
-fn plausible_or_zero(overhead_ns: f64) -> f64 {
-    if overhead_ns <= MAX_OVERHEAD_NS { overhead_ns } else { 0.0 }
+/// Returns the overhead of a launch or exec, or zero if it is unknown or its measurement was
+/// disturbed. Without quartiles, it is the mean of the launches or execs of the recording itself, and
+/// may be larger.
+fn plausible_or_zero(recording: &Recording, what: Constant) -> f64 {
+    let measured = recording.calibration.iter().find(|row| row.what == what);
+    let plausible = measured.filter(|row| row.ns <= MAX_OVERHEAD_NS || row.low_ns.is_none());
+    plausible.map(|row| row.ns).unwrap_or_default()
 }
 
 impl Parameters {
@@ -94,8 +98,8 @@ impl Parameters {
             wall: recording.info.wall?,
             fault_ns: measured_or_zero(recording, Constant::ReuseFault),
             call_ns: measured_or_zero(recording, Constant::RecordedCall),
-            launch_ns: plausible_or_zero(measured_or_zero(recording, Constant::RecordedLaunch)),
-            exec_ns: plausible_or_zero(measured_or_zero(recording, Constant::RecordedExec)),
+            launch_ns: plausible_or_zero(recording, Constant::RecordedLaunch),
+            exec_ns: plausible_or_zero(recording, Constant::RecordedExec),
         })
     }
 }
