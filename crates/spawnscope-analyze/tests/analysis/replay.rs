@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::model::external_wait::{ExternalWait, ExternalWaitTimes};
-use spawnscope_analyze::predict::replay::simulate::Machine;
+use spawnscope_analyze::predict::replay::machine::Machine;
 use spawnscope_analyze::predict::replay::{Parameters, critical_path_of};
 use spawnscope_analyze::{Forest, Replay, critical_path};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};

@@ -1,7 +1,7 @@
 //! Records the activities of threads in a replay, and computes the critical path of the replay.
 
 use super::activity::{Activity, ActivityKind};
-use super::simulate::{ThreadState, Watch};
+use super::watch::{ThreadState, Watch};
 use crate::model::external_wait::{ExternalWait, ExternalWaitTimes};
 use crate::model::phases::Phase;
 use crate::model::timeline::ThreadIndex;

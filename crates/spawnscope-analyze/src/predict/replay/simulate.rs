@@ -9,78 +9,14 @@ use std::mem;
 
 use super::activity::Activity;
 use super::delayed::{DelayedThreads, Forecast};
+use super::machine::Machine;
 use super::program::Script;
 use super::steps::{Step, Token};
 use super::turns::Turns;
+use super::watch::{ThreadState, Watch};
 use crate::model::external_wait::ExternalWait;
 use crate::model::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
-
-/// The simulated machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// Number of CPUs.
-    pub cpus: u32,
-    /// The time slice: how long a thread keeps its CPU while other threads wait for one.
-    pub slice: Nanos,
-    /// Whether the overhead of recording is included.
-    pub is_recorded: bool,
-}
-
-/// The usual time slice of the kernel with few CPUs.
-const TIME_SLICE: Nanos = Nanos(3_000_000);
-
-impl Machine {
-    /// Returns a machine with this many CPUs and the usual time slice, including the overhead of
-    /// recording.
-    #[must_use]
-    pub fn with_cpus(cpus: u32) -> Machine {
-        Machine { cpus: cpus.max(1), slice: TIME_SLICE, is_recorded: true }
-    }
-
-    /// Returns the same machine without the overhead of recording.
-    #[must_use]
-    pub fn unrecorded(self) -> Machine {
-        Machine { is_recorded: false, ..self }
-    }
-
-    /// Returns the CPU time of a step. `None` for a step that uses no CPU.
-    fn cpu_time(&self, step: Step) -> Option<(Nanos, Activity)> {
-        match step {
-            Step::Run(span, activity) => Some((span, activity)),
-            Step::Record(span, activity) => Some((if self.is_recorded { span } else { Nanos(0) }, activity)),
-            _ => None,
-        }
-    }
-}
-
-/// Receives the changes of all threads, those of each thread in chronological order.
-pub(super) trait Watch {
-    /// A thread enters a state.
-    fn state_begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);
-    /// The thread `by` ends the wait of `thread`.
-    fn thread_woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
-    /// The thread `by` creates `thread`.
-    fn thread_created(&mut self, thread: ThreadIndex, by: ThreadIndex);
-}
-
-/// The state of a thread in a replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ThreadState {
-    Running(Activity),
-    /// Waits for a CPU to continue with this activity.
-    Queued(Option<Activity>),
-    /// Waits for another thread.
-    Waiting,
-    Sleeping(ExternalWait),
-}
-
-/// Ignores all changes.
-impl Watch for () {
-    fn state_begins(&mut self, _: ThreadIndex, _: Nanos, _: ThreadState) {}
-    fn thread_woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
-    fn thread_created(&mut self, _: ThreadIndex, _: ThreadIndex) {}
-}
 
 /// Simulates the programs. Returns the time at which the last thread of the command ends.
 #[must_use]
