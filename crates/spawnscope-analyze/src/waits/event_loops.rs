@@ -5,6 +5,8 @@
 //! child ran are rewritten as waits for the child. Otherwise critical paths would stay in the
 //! process, and in a replay its timers would take their recorded time even without the child.
 
+use std::collections::HashSet;
+
 use crate::model::timeline::{ThreadIndex, Timelines, woken_at};
 use crate::waits::child_waits::{Reap, Reaps, is_created};
 use crate::waits::polling::has_timed_out;
@@ -22,7 +24,7 @@ const MAX_HAND_OVER: Nanos = Nanos(1_000_000);
 /// Rewrites the waits. Returns the uncertainty of their total length in a what-if: some of the
 /// rewritten timers may not have waited for the child.
 pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
-    let mut uncertain = 0.0;
+    let (mut uncertain, mut rewritten) = (0.0, HashSet::new());
     let threads_of_parents = timelines.threads_of_launches(|launch| !reaps.of_launch(launch).is_empty());
     for (launch, threads) in threads_of_parents {
         let all = reaps.of_launch(launch);
@@ -33,9 +35,12 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
             let before = timelines.slices(thread).get(index);
             let timer = before.filter(|before| has_timed_out(timelines, thread, before));
             uncertain += (timer.and_then(|timer| timer.wake_span).unwrap_or_default().0 as f64).powi(2);
+            rewritten.extend(timelines.slices(thread).indices().nth(index));
             timelines.replace(thread, index, slice);
         }
     }
+    // Without the child, what they were repeated for remains.
+    timelines.repeated_waits.retain(|nap, last| !rewritten.contains(nap) && !rewritten.contains(last));
     Nanos(uncertain.sqrt() as u64)
 }
 

@@ -55,7 +55,8 @@ pub(super) fn find(
     if runs.is_empty() {
         return Vec::new();
     }
-    let search = Search { timelines, reaps, ends: ends_by_time(timelines), others: other_threads(timelines) };
+    let others = other_threads(timelines);
+    let search = Search { timelines, reaps, ends: ends_by_time(timelines), others, sleeping: sleeping_threads };
     runs.into_iter().filter_map(|run| search.loop_of(run)).collect()
 }
 
@@ -286,6 +287,8 @@ struct Search<'t> {
     ends: Vec<(Nanos, ThreadIndex)>,
     /// For each process with several threads, all but the first.
     others: HashMap<u32, Vec<ThreadIndex>>,
+    /// The threads that sleep repeatedly themselves.
+    sleeping: BTreeSet<ThreadIndex>,
 }
 
 /// Returns the threads of each process, without the first threads.
@@ -381,10 +384,12 @@ impl Search<'_> {
         None
     }
 
-    /// Returns the other thread of the process that worked last during the last sleep.
+    /// Returns the other thread of the process that worked last during the last sleep. Threads that sleep repeatedly, such as those that
+    /// serve timers in Go, do not wait for each other.
     fn worked_last(&self, polls: ThreadIndex, window: (Nanos, Nanos)) -> Option<(ThreadIndex, Nanos)> {
         let own = self.timelines.launch_of(polls);
-        let threads = self.others.get(&own)?.iter().copied().chain([own]).filter(|thread| *thread != polls);
+        let threads = self.others.get(&own)?.iter().copied().chain([own]);
+        let threads = threads.filter(|thread| *thread != polls && !self.sleeping.contains(thread));
         let worked = threads.filter_map(|other| Some((other, worked_until(self.timelines, other, window)?)));
         worked.max_by_key(|(thread, until)| (*until, *thread))
     }
