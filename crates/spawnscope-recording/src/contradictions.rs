@@ -135,7 +135,9 @@ impl RowChecker<'_> {
             // The CPU time of such a process includes its time before the recording.
             return false;
         }
-        let Some(life) = row.zombie.or(row.exit).zip(row.created).map(|(end, start)| end.since(start)) else {
+        // A launch of the file before, in a ring, is created at the beginning of this file.
+        let created = row.created.filter(|created| created.0 > 0);
+        let Some(life) = row.zombie.or(row.exit).zip(created).map(|(end, start)| end.since(start)) else {
             return false;
         };
         // Some tolerance is needed, because CPU time comes from a different kernel clock.
