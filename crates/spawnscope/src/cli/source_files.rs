@@ -44,23 +44,32 @@ impl SourceFiles {
     pub fn look_up(report: &mut Report) -> SourceFiles {
         let mut sources = SourceFiles { started_unix_ns: report.started_unix_ns, files: BTreeMap::new() };
         for advice in &mut report.advices.worth {
-            let mut own = Vec::new();
-            for edit in &advice.finding.edits {
-                match sources.apply(edit) {
-                    Ok((path, splices)) => {
-                        let original = sources.original(&path);
-                        advice.edited.extend(edited_lines(edit, original, &splices));
-                        own.push((path, splices));
-                    }
-                    Err(reason) => {
-                        let (file, line) = (edit.file.clone(), edit.line);
-                        advice.edited.push(EditedLine { file, line, change: Err(reason) });
-                    }
-                }
-            }
-            advice.patch = sources.patch_of(own);
+            let is_applied = sources.look_up_fix(advice);
+            // Of the fixes of a cause, the first one that can be applied.
+            let _ = is_applied || advice.alternatives.iter_mut().any(|alternative| sources.look_up_fix(alternative));
         }
         sources
+    }
+
+    /// Looks up the edits of one fix. Returns whether any of them can be applied.
+    fn look_up_fix(&mut self, advice: &mut Advice) -> bool {
+        let mut own = Vec::new();
+        for edit in &advice.finding.edits {
+            match self.apply(edit) {
+                Ok((path, splices)) => {
+                    let original = self.original(&path);
+                    advice.edited.extend(edited_lines(edit, original, &splices));
+                    own.push((path, splices));
+                }
+                Err(reason) => {
+                    let (file, line) = (edit.file.clone(), edit.line);
+                    advice.edited.push(EditedLine { file, line, change: Err(reason) });
+                }
+            }
+        }
+        let is_applied = !own.is_empty();
+        advice.patch = self.patch_of(own);
+        is_applied
     }
 
     fn original(&self, path: &Path) -> &[u8] {
@@ -113,10 +122,11 @@ impl SourceFiles {
     pub fn patch(&self, advices: &[Advice], directory: &Path) -> Patch {
         let mut result = Patch::default();
         for advice in advices {
-            if advice.edited.is_empty() {
+            let edited = || std::iter::once(advice).chain(&advice.alternatives).flat_map(|fix| &fix.edited);
+            if edited().next().is_none() {
                 result.left_out.push(format!("{}: this change needs your decision", advice.finding.title));
             }
-            for edited in &advice.edited {
+            for edited in edited() {
                 if let Err(reason) = &edited.change {
                     result.left_out.push(format!(
                         "{}:{}: {reason}",

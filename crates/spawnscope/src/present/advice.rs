@@ -122,7 +122,7 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     if let Some(foreign) = &advice.foreign {
         page.sentence(5, QUIET, &foreign_note(foreign));
     }
-    print_edits(page, advice, file);
+    print_edits(page, 5, advice, file);
     // The general form is only for lines that are not shown.
     let has_all_lines = !advice.edited.is_empty() && advice.edited.iter().all(|edited| edited.change.is_ok());
     for line in finding.fix.iter().filter(|_| !has_all_lines) {
@@ -138,7 +138,7 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
         page.sentence(5, QUIET, &format!("caveat: {}", text::escape(finding.limits.as_bytes())));
     }
     for alternative in advice.alternatives.iter().take(MAX_ALTERNATIVES) {
-        print_alternative(page, alternative);
+        print_alternative(page, alternative, file);
     }
     let numbers: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     if !numbers.is_empty() {
@@ -151,27 +151,31 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     }
 }
 
-/// Prints another fix of the same cause: what it saves, its first sentence, and the first code to type.
-fn print_alternative(page: &mut Page, alternative: &Advice) {
+/// Prints another fix of the same cause: what it saves, its first sentence, and the lines that it changes or the first code to type.
+fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) {
     let [expected, low, high] = alternative.saving.map(units::time);
     let escape = |line: &String| text::escape(line.as_bytes());
     let sentence = alternative.finding.fix.iter().find(|line| !line.starts_with("  ")).map(escape).unwrap_or_default();
     let rule = alternative.finding.rule;
     page.sentence(5, PLAIN, &format!("or: {sentence}"));
-    if let Some(snippet) = alternative.finding.fix.iter().find(|line| line.starts_with("  ")) {
-        print_snippet(page, 7, &escape(snippet));
+    let snippet = alternative.finding.fix.iter().find(|line| line.starts_with("  "));
+    match snippet {
+        _ if print_edits(page, 7, alternative, file) => {}
+        Some(snippet) => print_snippet(page, 7, &escape(snippet)),
+        None => {}
     }
     page.sentence(9, QUIET, &format!("saves {expected} ({low} to {high}); rule {rule}"));
 }
 
-/// Prints the lines that the fix changes, as they are in the user's files.
-fn print_edits(page: &mut Page, advice: &Advice, file: Option<&str>) {
-    let count = advice.edited.iter().filter(|edited| edited.change.is_ok()).count();
-    if count == 0 {
-        return;
+/// Prints the lines that the fix changes, as they are in the user's files. Returns whether there are any.
+fn print_edits(page: &mut Page, indent: usize, advice: &Advice, file: Option<&str>) -> bool {
+    let is_edited = advice.edited.iter().any(|edited| edited.change.is_ok());
+    if is_edited {
+        let command = format!("spawnscope advise --patch{}", argument(file));
+        page.sentence(indent, PLAIN, &format!("-> `{command}` prints this change as a diff:"));
+        print_changed_lines(page, indent, advice, MAX_EDITS);
     }
-    page.sentence(5, PLAIN, &format!("-> `spawnscope advise --patch{}` prints this change as a diff:", argument(file)));
-    print_changed_lines(page, 5, advice, MAX_EDITS);
+    is_edited
 }
 
 /// Prints the first changes of the fix, and returns how many there are in all. The place is left
@@ -372,24 +376,29 @@ fn object(advice: &Advice) -> Map<String, Value> {
     if !advice.alternatives.is_empty() {
         object.insert("alternatives".into(), advice.alternatives.iter().map(alternative_value).collect());
     }
+    insert_edits(&mut object, advice);
+    object
+}
+
+fn insert_edits(object: &mut Map<String, Value>, advice: &Advice) {
     if !advice.edited.is_empty() {
         object.insert("edits".into(), advice.edited.iter().map(edit_value).collect());
         object.insert("patch".into(), String::from_utf8_lossy(&advice.patch).into());
     }
-    object
 }
 
 /// Returns another fix of the same cause.
 fn alternative_value(alternative: &Advice) -> Value {
     let [expected, low, high] = alternative.saving;
-    json!({
-        "rule": alternative.finding.rule,
-        "saving_ns": expected.0,
-        "saving_low_ns": low.0,
-        "saving_high_ns": high.0,
-        "fix": alternative.finding.fix.join("\n"),
-        "limits": alternative.finding.limits,
-    })
+    let mut object = Map::new();
+    object.insert("rule".into(), alternative.finding.rule.into());
+    object.insert("saving_ns".into(), expected.0.into());
+    object.insert("saving_low_ns".into(), low.0.into());
+    object.insert("saving_high_ns".into(), high.0.into());
+    object.insert("fix".into(), alternative.finding.fix.join("\n").into());
+    object.insert("limits".into(), alternative.finding.limits.as_str().into());
+    insert_edits(&mut object, alternative);
+    object.into()
 }
 
 /// Returns a line that the fix changes: `before` and `after`, or `refusal`, the reason why it must be changed by hand.

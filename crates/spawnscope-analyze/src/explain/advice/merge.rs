@@ -17,6 +17,8 @@ const ABOUT_AS_MUCH: f64 = 0.75;
 const MUCH: f64 = 0.25;
 /// A fix that is known to be possible comes before a guess if it saves at least this part of it.
 const GUESSED: f64 = 0.15;
+/// A fix of a phase, such as of the copy of a large parent, needs this part.
+const GUESSED_OF_PHASE: f64 = 0.5;
 /// Findings that save less than this share of the wall come after all larger ones.
 const SMALL_SHARE: f64 = 0.02;
 
@@ -103,7 +105,7 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
     let is_much = |advice: &Advice, share: f64| score(advice).0 as f64 >= share * most.0 as f64;
     let is_foreign = !members.iter().any(|advice| advice.foreign.is_none() && is_much(advice, MUCH));
     let in_place = |advice: &Advice| advice.foreign.is_some() == is_foreign;
-    let is_guess = !members.iter().any(|advice| in_place(advice) && is_known(advice) && is_much(advice, GUESSED));
+    let is_guess = !members.iter().any(|advice| in_place(advice) && is_much(advice, needed_share(advice)));
     let is_candidate = |advice: &Advice| in_place(advice) && (is_guess || !advice.finding.is_guess);
     let parallel = members.iter().find(|advice| advice.finding.rule == "parallel").map(|advice| advice.saving[0]);
     let most = members.iter().filter(|advice| is_candidate(advice)).map(score).max().unwrap_or_default();
@@ -120,10 +122,14 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
     best
 }
 
-/// Whether it is known that a fix is possible, and that it is about the launches themselves rather than about their phases.
-fn is_known(advice: &Advice) -> bool {
+/// Returns which part of a guess a fix must save to come before it. A fix of the launches themselves makes fixes of their phases needless.
+fn needed_share(advice: &Advice) -> f64 {
     let rule = advice.finding.rule;
-    !advice.finding.is_guess && (SIMPLE.contains(&rule) || OF_LAUNCHES.contains(&rule))
+    match SIMPLE.contains(&rule) || OF_LAUNCHES.contains(&rule) {
+        _ if advice.finding.is_guess || rule == "parallel" => f64::INFINITY,
+        true => GUESSED,
+        false => GUESSED_OF_PHASE,
+    }
 }
 
 /// Whether a fix lets one process do all the work. That saves more than running launches at the same time, even where the recording does not

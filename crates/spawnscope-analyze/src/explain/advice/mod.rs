@@ -7,6 +7,7 @@ mod callers;
 mod candidates;
 mod context;
 mod edit;
+mod edits;
 mod finding;
 mod functions;
 mod languages;
@@ -115,7 +116,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         launched: launched(context.forest(), &finding.launches),
         callers: context.sites.count(&finding.launches),
         foreign: owner::foreign_code(context, &finding.launches).filter(|_| !finding.is_fixed_elsewhere),
-        finding: edit::add_edits(
+        finding: edits::add_edits(
             context,
             unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
         ),

@@ -1,7 +1,6 @@
 //! Edits: how a fix rewrites the user's own script, makefile or package. What was recorded of the calls and the new code are data; `Edit::splices`
 //! finds the calls in the text of the file and replaces exactly them. It refuses whatever may change what the file does. Nothing here reads files.
 
-mod cures;
 mod form;
 #[cfg(fuzzing)]
 mod fuzzing;
@@ -21,13 +20,12 @@ use std::ops::Range;
 #[cfg(fuzzing)]
 pub use fuzzing::edit_for_fuzzing;
 
-pub(super) use cures::add_edits;
 pub(super) use form::{Form, Operand};
-use makefile::MakeRewrite;
-use package::PackageRewrite;
-use python::PythonRewrite;
-use shell::ShellRewrite;
-pub(super) use sites::shell_sites;
+pub(super) use makefile::MakeRewrite;
+pub(super) use package::PackageRewrite;
+pub(super) use python::PythonRewrite;
+pub(super) use shell::ShellRewrite;
+pub(super) use sites::{Key, MAX_EDITS, shell_sites};
 
 /// An edit of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::patterns::shells::Dialect;
 use spawnscope_data::event::Language;
 
 /// Maximum number of lines that one finding edits.
-pub(super) const MAX_EDITS: usize = 100;
+pub(in crate::explain::advice) const MAX_EDITS: usize = 100;
 
 /// A line of a shell script and all calls of a program from it.
 pub(in crate::explain::advice) struct ShellSite {
@@ -22,7 +22,7 @@ pub(in crate::explain::advice) struct ShellSite {
 }
 
 /// A line of a file, with the directory in which the script was started.
-pub(super) type Key<'a> = (&'a [u8], u32, Option<&'a [u8]>);
+pub(in crate::explain::advice) type Key<'a> = (&'a [u8], u32, Option<&'a [u8]>);
 
 /// Returns the lines of shell scripts that request launches of a program, those with the most launches first.
 pub(in crate::explain::advice) fn shell_sites(

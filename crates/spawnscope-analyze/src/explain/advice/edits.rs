@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::makefile::MakeRewrite;
-use super::package::PackageRewrite;
-use super::python::PythonRewrite;
-use super::shell::ShellRewrite;
-use super::sites::{Key, MAX_EDITS, shell_sites};
-use super::{Edit, Form, Rewrite};
+use super::edit::{
+    Edit, Form, Key, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite, Rewrite, ShellRewrite, shell_sites,
+};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::programs::TAKES_MANY;
@@ -20,7 +17,7 @@ use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Language;
 
 /// Adds the edits that make the changes of a finding.
-pub(in crate::explain::advice) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
+pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
     let launches = &finding.launches;
     let removed: usize = finding.changes.iter().map(|applied| applied.launches.len()).sum();
     let edits = match finding.changes.first().map(|applied| &applied.change) {
