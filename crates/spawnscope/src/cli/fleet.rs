@@ -16,7 +16,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   spawnscope export --format parquet -o fleet/ spawnscope.db
   spawnscope fleet top fleet/
-  spawnscope fleet regressions --since 2026-11-10 --branch main --check fleet/
+  spawnscope fleet regressions --since 2026-11-10 --check fleet/
   spawnscope fleet machines --html machines.html fleet/
   spawnscope doctor -o fleet/
   spawnscope fleet push fleet/ s3://builds/fleet

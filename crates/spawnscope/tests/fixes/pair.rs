@@ -95,12 +95,18 @@ impl Pair {
             return None;
         }
         std::fs::write(self.work.path().join("changes.diff"), patch).expect("a diff");
-        let mut apply = Command::new("git");
-        let apply = apply.args(["apply", "-p0", "changes.diff"]).env("GIT_CEILING_DIRECTORIES", "/");
-        run(apply.current_dir(self.work.path())).expect_code(0);
+        let apply = |options: &[&str]| {
+            let mut git = Command::new("git");
+            let git = git.arg("apply").args(options).arg("changes.diff").env("GIT_CEILING_DIRECTORIES", "/");
+            run(git.current_dir(self.work.path())).expect_code(0);
+        };
+        apply(&["-p0"]);
         self.run_script("setup", &[]);
         let mut before = Command::new(self.work.path().join(Variant::Before.name()));
-        Some(run(self.in_working_directory(&mut before)).expect_code(0).stdout)
+        let patched = run(self.in_working_directory(&mut before)).expect_code(0).stdout;
+        // Another attempt records what the pair contains.
+        apply(&["-p0", "-R"]);
+        Some(patched)
     }
 
     /// Reads a file of the pair's directory.

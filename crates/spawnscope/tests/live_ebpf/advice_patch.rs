@@ -234,7 +234,7 @@ fn the_example_is_shown_and_patched() {
         let before = record.run(command).expect_code(0);
         let mut advise = Command::new(SPAWNSCOPE);
         let shown = run(advise.arg("advise").arg(record.file())).expect_code(0).output();
-        let lines = "     unpack.sh:20\n     -     directory=$(dirname \"$path\")\n     +     directory=${path%/*}\n";
+        let lines = "     unpack.sh:20\n     - directory=$(dirname \"$path\")\n     + directory=${path%/*}\n";
         ok_if(shown.contains(lines), || shown.clone())?;
         let patch = patch_of(&record.file(), record.directory());
         apply_patch(&patch.stdout, &script);

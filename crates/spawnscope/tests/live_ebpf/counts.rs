@@ -95,8 +95,8 @@ fn forks_without_exec_are_counted() {
     let truth = Truth::new(&record.run(command).expect_code(0).stdout);
     let report = report(&record.file());
     assert_eq!(report["forks_without_exec"], truth.one("forks"));
-    // The forks are named after bash, which env has executed.
-    let forks = row_of(&report, "(bash)");
+    // The forks are named after the script.
+    let forks = row_of(&report, "(forks_without_exec.sh)");
     assert_eq!(forks["count"], 211);
 }
 

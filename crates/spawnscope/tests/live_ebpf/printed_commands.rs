@@ -28,7 +28,7 @@ fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
         run(record.command(["bash".as_ref(), script.as_os_str()]).current_dir(record.directory())).expect_code(0);
     let errors = finished.errors();
     let ends = errors.ends_with("; the command exited with status 0\n");
-    assert!(ends && errors.lines().count() <= 25, "{errors}");
+    assert!(ends && errors.lines().count() <= 50, "{errors}");
     let file = record.directory().join("it's a recording.db");
     fs::rename(record.file(), &file).expect("the recording has another name");
 
