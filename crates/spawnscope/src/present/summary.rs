@@ -215,7 +215,10 @@ fn print_cure(page: &mut Page, advice: &Advice) {
         return;
     }
     let finding = &advice.finding;
-    page.sentence(indent, PLAIN, &text::escape(finding.title.as_bytes()));
+    let title = text::escape(finding.title.as_bytes());
+    // The line above has the place.
+    let place = advice::site(&advice.callers).map(|site| format!(", at {site}")).unwrap_or_default();
+    page.sentence(indent, PLAIN, title.strip_suffix(&place).unwrap_or(&title));
     if let Some(fix) = finding.fix.first() {
         let fix = text::escape(fix.trim().trim_end_matches(':').as_bytes());
         page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &fix);

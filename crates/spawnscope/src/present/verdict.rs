@@ -16,8 +16,6 @@ use crate::event::Nanos;
 const NOTABLE_TAX: f64 = 0.2;
 /// A command that does at least this share of all work is named as the cause.
 const DOMINANT_SHARE: f64 = 0.5;
-/// The wait of new processes for a CPU is named if it is at least this share of the launch tax.
-const MAIN_QUEUE: f64 = 0.6;
 /// The time that depends on a command is reported in addition to its own work only if it exceeds that work by this share of the wall.
 const MIN_DIFFERENCE: f64 = 0.05;
 
@@ -59,7 +57,7 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
     let mut sentences = principal_sentences(report)?;
     let (largest, _) = report.where_the_wall_went.first()?;
     if !matches!(largest, Spent::Tax | Spent::ExternalWait(ExternalWait::Unknown, _)) {
-        sentences.extend(launch_tax_sentences(report));
+        sentences.push(launch_tax_sentence(report));
     }
     sentences.extend(cpu_waits::sentence(report));
     let best = report.advices.worth.first();
@@ -96,7 +94,7 @@ fn principal_sentences(report: &Report) -> Option<Vec<String>> {
     let share = units::percent(*time, report.wall);
     let nothing = if has_nothing_to_report(report) { format!("{NOTHING}: ") } else { String::new() };
     Some(match largest {
-        Spent::Tax => launch_tax_sentences(report).chain(depends).collect(),
+        Spent::Tax => std::iter::once(launch_tax_sentence(report)).chain(depends).collect(),
         Spent::Run => {
             let work = report.work.as_ref().filter(|most| is_dominant(most, *time));
             let most = format!("{nothing}{}", work_sentence(report, *time, work));
@@ -177,23 +175,16 @@ fn is_notable(tax: Nanos, report: &Report) -> bool {
     tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64
 }
 
-/// Returns the sentences about the launch tax, with its largest part if the tax is large or the
+/// Returns the sentence about the launch tax, with its largest part if the tax is large or the
 /// principal cause.
-fn launch_tax_sentences(report: &Report) -> impl Iterator<Item = String> {
+fn launch_tax_sentence(report: &Report) -> String {
     let tax = critical_tax(report);
     let share = units::percent(tax, report.wall);
     let is_principal = matches!(report.where_the_wall_went.first(), Some((Spent::Tax, _)));
     let is_explained = is_principal || is_notable(tax, report);
     let largest = largest_part(report).filter(|_| is_explained);
     let parts = largest.map_or_else(String::new, |largest| format!(" ({}, of which {largest})", units::time(tax)));
-    let sentence = format!("{share} of the wall time went into starting and ending programs{parts}.");
-    [sentence].into_iter().chain(queue_sentence(report, tax).filter(|_| is_explained))
-}
-
-/// Formats `68.5 % of that was waiting for a CPU.`, if that is most of the launch tax.
-fn queue_sentence(report: &Report, tax: Nanos) -> Option<String> {
-    let queue = report.critical_queue.filter(|queue| queue.0 as f64 >= MAIN_QUEUE * tax.0 as f64)?;
-    Some(format!("{} of that was waiting for a CPU.", units::percent(queue, tax)))
+    format!("{share} of the wall time went into starting and ending programs{parts}.")
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {

@@ -64,7 +64,7 @@ fn a_launch_tax_that_is_mostly_a_wait_for_a_cpu_says_so() {
         }
         let printed = verdict_of(&serial.finish());
         assert_contains(&printed, ["went into starting and ending programs (", ", of which true "]);
-        assert_eq!(printed.contains("% of that was waiting for a CPU."), is_queued, "{printed}");
+        assert_eq!(printed.contains("% of the wall time was waiting for a CPU: "), is_queued, "{printed}");
     }
 }
 

@@ -76,10 +76,11 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
     let spent = time(context.spent_on(&tops));
     let changes = vec![AppliedChange { change: Change::Remove, launches: tops }];
     let with = options(context, &changes);
+    let executed = all.iter().filter(|index| !context.launch(**index).execs.is_empty()).count();
     let title = format!(
         "{parent} launches {} {}, at {place}: the shell can do all of it",
         names.join(" and "),
-        times(all.len())
+        times(executed)
     );
     let evidence = format!("{}, including forks of the shell, take {spent} in all", launches(all.len()));
     let finding = Finding::modelled("shell-line", title, all)
