@@ -76,8 +76,10 @@ fn tables_fit_the_terminal_and_name_what_they_omit() {
 fn the_page_is_well_formed_and_has_a_plot_for_each_experiment() {
     let page = bench(&["growth", "mechanisms", "--max", "3M", "-o", "-"]).output();
     assert_well_formed(&page);
-    assert_eq!(page.matches("<svg ").count(), 2);
-    assert_contains(&page, ["published", "wall by growth", "fork + exec"]);
+    // On a busy machine, all figures of a plot may be too uncertain to be shown.
+    let plots = page.matches("<svg ").count();
+    assert!(plots == 2 || plots < 2 && page.contains("not shown: interval wider than"), "{plots} plots: {page}");
+    assert_contains(&page, ["published", "growth", "fork + exec"]);
     for reference in ["http://", "https://", "<script", "<link", "src="] {
         let outside_of_names = page.replace("http://www.w3.org/", "");
         assert!(!outside_of_names.contains(reference), "{reference}");
