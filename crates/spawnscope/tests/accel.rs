@@ -3,20 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::Once;
 
-/// Builds the preload library, once.
-fn build_library() {
-    static BUILT: Once = Once::new();
-    BUILT.call_once(|| {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--locked", "--offline", "--lib", "-p", "vspawn-preload"]);
-        if !cfg!(debug_assertions) {
-            cargo.arg("--release");
-        }
-        assert!(cargo.status().unwrap().success());
-    });
-}
+use crate::preload::build_library;
 
 fn accel(arguments: &[&str]) -> Output {
     build_library();

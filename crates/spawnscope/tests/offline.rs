@@ -17,6 +17,8 @@ mod untrusted;
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "support/attempts.rs"]
 mod attempts;
+#[path = "support/preload.rs"]
+mod preload;
 #[path = "support/stored.rs"]
 mod stored;
 #[path = "support/texts.rs"]

@@ -311,6 +311,7 @@ fn a_recorded_command_inherits_what_it_would_inherit_without_a_recorder() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn a_command_under_accel_inherits_what_it_would_inherit_without_it() {
+    crate::preload::build_library();
     let is_changed = |line: &str| line.starts_with("environment: LD_PRELOAD=");
     assert_inherits_the_same_through(&["accel"], |line| !is_changed(line));
 }
