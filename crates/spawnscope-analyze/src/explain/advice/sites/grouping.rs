@@ -12,6 +12,8 @@ use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::queries::{Answer, answer_of};
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::command_of;
 use crate::patterns::subcommands::subcommand_of;
 use crate::sites::callers::CallSite;
 use spawnscope_data::event::Nanos;
@@ -82,7 +84,7 @@ fn common_script<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> Option<
 fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl Fn(&[u32]) -> Nanos) -> Vec<Vec<u32>> {
     let mut by_place: BTreeMap<Place<'_, '_>, Vec<u32>> = BTreeMap::new();
     for index in launches {
-        let line = context.sites.call_site_of(index as usize);
+        let line = context.sites.call_site_of(index as usize).filter(|_| !is_line_of_recipe(context, index));
         let exec = context.launch(index).execs.last();
         let subcommand = exec.filter(|_| line.is_none()).and_then(subcommand_of);
         let script = exec.and_then(Call::of).map(|call| call.name);
@@ -95,4 +97,10 @@ fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl F
     parts.push(others);
     parts.retain(|part| !part.is_empty());
     parts
+}
+
+/// Whether make started a shell for a line of a recipe. All lines of a recipe can share a shell, so they are one place.
+fn is_line_of_recipe(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let is_command_line = context.launch(index).execs.first().and_then(command_of).is_some();
+    is_command_line && Runtime::of_parent(context.forest(), index) == Runtime::Make && !context.is_captured(index)
 }
