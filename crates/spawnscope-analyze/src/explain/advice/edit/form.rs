@@ -6,8 +6,10 @@
 pub(in crate::explain::advice) enum Form {
     /// Expansions of one operand, each of the result of the one before: `%/*` for `${p%/*}`.
     Steps { operand: Operand, steps: Vec<String> },
-    /// A word that replaces `$( )`.
+    /// A word for one line of text, which replaces `$( )` or is printed.
     Word(String),
+    /// A word for any text, which replaces `$( )` only: printed, it would lose its last newlines and zero bytes.
+    Captured(String),
     /// A command that sets a variable.
     Statement(String),
     /// A command with the same exit status, in place of a pipeline.
@@ -34,7 +36,9 @@ impl Form {
     pub(super) fn has_input(&self) -> bool {
         match self {
             Form::Steps { operand, .. } => *operand == Operand::Input,
-            Form::Word(template) | Form::Statement(template) | Form::Condition(template) => template.contains("{x}"),
+            Form::Word(template) | Form::Captured(template) | Form::Statement(template) | Form::Condition(template) => {
+                template.contains("{x}")
+            }
             Form::Builtin(_) | Form::Once | Form::Many => false,
         }
     }

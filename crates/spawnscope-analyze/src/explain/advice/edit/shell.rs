@@ -253,11 +253,12 @@ impl<'s, 't> FoundCall<'s, 't> {
     /// Returns the new code as one word. `None` if it consists of commands.
     fn word(&self, input: Option<&Word<'t>>) -> Result<Option<Vec<u8>>, EditRefusal> {
         match &self.rewrite.form {
-            // Printed, the contents of a file would lose its last newlines and zero bytes.
-            Form::Word(template) if template.starts_with("$(<") && self.substitution.is_none() => {
-                refuse("the output of the call is not kept in a variable")
+            Form::Captured(_) if self.substitution.is_none() => {
+                refuse(format!("the line does not call {} in $( )", self.program()))
             }
-            Form::Word(template) => self.filled(template, "", input).map(|word| Some(word.into_bytes())),
+            Form::Word(template) | Form::Captured(template) => {
+                self.filled(template, "", input).map(|word| Some(word.into_bytes()))
+            }
             Form::Steps { operand, steps } => {
                 let word = self.operand(*operand, input)?;
                 let ([step], Some(variable)) = (&steps[..], word.variable()) else { return Ok(None) };

@@ -59,6 +59,16 @@ fn word(template: &str) -> Form {
 }
 
 #[test]
+fn the_contents_of_a_file_are_not_printed() {
+    let cat = Calls::of("cat", &[&["a"]], Form::Captured("$(<{1})".to_owned()));
+    cat.check(&[("x=$(cat \"$f\")", "x=$(<\"$f\")")]);
+    cat.refuses(&[
+        ("cat \"$f\" | cksum", "does not call cat in $( )"),
+        ("x=$(cat \"$f\" | tr a b)", "the input or output of cat is redirected"),
+    ]);
+}
+
+#[test]
 fn an_expansion_replaces_a_substitution() {
     let dirname = Calls::of("dirname", &[&["a/b"], &["c/d"]], steps(Operand::Last, &["%/*"]));
     dirname.check(&[

@@ -50,6 +50,8 @@ pub(super) enum RowEdit {
     OfInput(&'static str),
     /// A word, as a template.
     Word(&'static str),
+    /// A word in place of `$( )` only.
+    Captured(&'static str),
     /// The name of a builtin in place of the program, for programs that are not builtins themselves.
     Lookup(&'static str),
 }
@@ -168,6 +170,7 @@ impl Row {
             Some(RowEdit::OfName(step)) => (steps(Operand::Last, step), ExactFor::Name { suffix: String::new() }),
             Some(RowEdit::OfInput(step)) => (steps(Operand::Input, step), ExactFor::Any),
             Some(RowEdit::Word(template)) => (Form::Word(template.to_owned()), ExactFor::Any),
+            Some(RowEdit::Captured(template)) => (Form::Captured(template.to_owned()), ExactFor::Any),
             Some(RowEdit::Lookup(builtin)) => (Form::Builtin(builtin.to_owned()), ExactFor::Program),
             None => match self.effect {
                 Effect::Once => (Form::Once, ExactFor::Any),

@@ -80,7 +80,7 @@ const CAT: &[Row] = &[
         .if_captured()
         .in_shells(EXTENDED)
         .builtin(["$(cat \"$f\")", "$(<\"$f\")"], &["only for one readable file"])
-        .edited(RowEdit::Word("$(<{1})")),
+        .edited(RowEdit::Captured("$(<{1})")),
     calls_with(&[&[Operand]]).if_captured().sets_variable("x").replaced_with(
         ["x=$(cat \"$f\")", "IFS= read -r x <\"$f\""],
         &["only for files of one line; sh has no equivalent for longer files", FIRST_LINE_LIMIT],
