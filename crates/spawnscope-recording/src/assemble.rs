@@ -321,13 +321,14 @@ impl Assembler {
         let parent = self.unfinished.get(&launch).and_then(|state| state.row.parent);
         self.invocations.handle_exec(launch, parent, executed);
         let first_run = executed.first_run.map(|first_run| self.relative(first_run));
+        let enter = executed.enter.map_or(Nanos(u64::MAX), |enter| self.relative(enter));
         let exec = OrderedExec { ordinal: self.next_exec, row: self.exec_row(launch, executed) };
         self.next_exec += 1;
         let state = self.launch(launch);
         state.set_first_run(first_run);
         if executed.setup_closes.is_some() {
             state.row.setup_closes = executed.setup_closes;
-            state.row.setup_close_span = executed.setup_close_span;
+            state.row.setup_close_span = executed.setup_close_span.map(|span| span.min(enter));
         }
         let before = state.add_exec(exec);
         self.batch.execs.extend(before);
@@ -413,7 +414,7 @@ impl Assembler {
             // The launch is in the file, unless the event of its creation was lost.
             self.batch.referenced.insert(launch);
         }
-        // If the thread left its CPU before time zero, its wait starts at zero here.
+        // What began before time zero, such as a wait of a carried process, begins at zero here.
         let off = self.relative(slice.off);
         let (wake_span, waker) = match &slice.wake {
             Some(wake) => (Some(self.relative(wake.at).since(off)), Some(self.waker(&wake.by))),
@@ -422,7 +423,7 @@ impl Assembler {
         self.batch.slices.push(SliceRow {
             task,
             off,
-            on_span: slice.on.map(|on| slice.off.since(on)),
+            on_span: slice.on.map(|on| off.since(self.relative(on))),
             off_span: back.map(|back| back.since(off)),
             wake_span,
             reason: slice.reason,

@@ -60,7 +60,7 @@ fn a_slice_is_stored_as_spans() {
     }
     let batch = assembler.take_batch();
     let first = &batch.slices[0];
-    assert_eq!((first.on_span, first.off, first.off_span), (Some(Nanos(50)), Nanos(40), Some(Nanos(60))));
+    assert_eq!((first.on_span, first.off, first.off_span), (Some(Nanos(40)), Nanos(40), Some(Nanos(60))));
     assert_eq!((first.wake_span, first.waker), (Some(Nanos(30)), Some(WakerRow::Task(TaskId(9)))));
     assert_eq!((first.is_waker_certain, batch.slices[1].is_waker_certain), (Some(false), Some(true)));
     assert!(matches!(batch.slices[1].waker, Some(WakerRow::Other(found, Some(_))) if found == pid));
@@ -71,6 +71,19 @@ fn a_slice_is_stored_as_spans() {
     assert_eq!(batch.slices[3].waker, Some(WakerRow::Interrupt));
     assert_eq!(batch.slices[3].off_span, None, "the thread ended");
     assert_eq!(batch.referenced, HashSet::from([CHILD]));
+}
+
+#[test]
+fn closing_that_began_before_the_recording_begins_with_it() {
+    let mut assembler = assembler();
+    let closes = with_kind(executed(100, CHILD, "x"), |kind| {
+        if let EventKind::Executed(executed) = kind {
+            executed.setup_close_span = Some(Nanos(400));
+        }
+    });
+    assembler.apply(&closes);
+    let batch = assembler.take_batch();
+    assert_eq!(batch.launches[0].setup_close_span, Some(Nanos(90)), "until the exec was called");
 }
 
 #[test]
