@@ -11,5 +11,7 @@ if "$environment/bin/python" -c "$needed" 2>/dev/null; then
     exit 0
 fi
 python3 -m venv "$environment"
-"$environment/bin/pip" install --quiet --disable-pip-version-check perfetto protobuf prometheus_client pyarrow numpy 'moto[server]' pytest \
-    --editable './fleet[s3]'
+# uv finds the versions that fit together in seconds; pip tried them one after the other for three minutes.
+"$environment/bin/pip" install --quiet --disable-pip-version-check uv
+"$environment/bin/uv" pip install --quiet --python "$environment/bin/python" \
+    perfetto protobuf prometheus_client pyarrow numpy 'moto[server]' pytest --editable './fleet[s3]'
