@@ -14,6 +14,8 @@ pub struct CarriedProcesses(HashMap<LaunchId, CarriedProcess>);
 struct CarriedProcess {
     pid: Pid,
     name: Vec<u8>,
+    /// When it was launched; `None` if it existed before.
+    launched: Option<Nanos>,
     /// All threads but the main thread: the thread id and the creator of each.
     threads: HashMap<TaskId, (Pid, TaskId)>,
 }
@@ -23,11 +25,11 @@ impl CarriedProcesses {
     pub fn update(&mut self, event: &Event) {
         let id = event.launch;
         match &event.kind {
-            EventKind::Adopted { pid, name } => self.insert(id, *pid, name.clone()),
+            EventKind::Adopted { pid, name } => self.insert(id, *pid, name.clone(), None),
             EventKind::Launched(launched) => {
                 let parent = self.0.get(&launched.parent);
                 let name = parent.map_or_else(|| b"?".to_vec(), |parent| parent.name.clone());
-                self.insert(id, launched.pid, name);
+                self.insert(id, launched.pid, name, Some(event.at));
             }
             EventKind::Executed(executed) => {
                 if let Some(process) = self.0.get_mut(&id) {
@@ -50,28 +52,33 @@ impl CarriedProcesses {
         }
     }
 
-    /// Whether an event is late: its thread ended before the start of the recording that would store the event.
-    pub fn is_late(&self, event: &Event) -> bool {
-        if matches!(event.kind, EventKind::Launched(_) | EventKind::Adopted { .. } | EventKind::ThreadStarted { .. }) {
-            return false;
-        }
+    /// Whether the thread of an event is running.
+    pub fn contains(&self, event: &Event) -> bool {
         let is_main_thread = event.task.0 == event.launch.0;
         let process = self.0.get(&event.launch);
-        process.is_none_or(|process| !is_main_thread && !process.threads.contains_key(&event.task))
+        process.is_some_and(|process| is_main_thread || process.threads.contains_key(&event.task))
+    }
+
+    /// Whether a process is running that was launched at this instant or later.
+    pub fn is_launched_since(&self, launch: LaunchId, oldest: Nanos) -> bool {
+        self.0.get(&launch).and_then(|process| process.launched).is_some_and(|launched| launched >= oldest)
+    }
+
+    /// Forgets processes that do not exist: the event of their end was lost.
+    pub fn forget_missing(&mut self) {
+        self.0.retain(|_, process| may_exist(process.pid));
     }
 
     /// Returns the events with which a recording that starts at `at` must begin.
-    pub fn adoptions(&mut self, at: Nanos) -> Vec<Event> {
-        // The event for the end of a process may have been lost.
-        self.0.retain(|_, process| may_exist(process.pid));
+    pub fn adoptions(&self, at: Nanos) -> Vec<Event> {
         let mut processes: Vec<_> = self.0.iter().collect();
         processes.sort_unstable_by_key(|(id, _)| **id);
         processes.iter().flat_map(|(id, process)| process.adoption(**id, at)).collect()
     }
 
-    fn insert(&mut self, id: LaunchId, pid: Pid, name: Vec<u8>) {
+    fn insert(&mut self, id: LaunchId, pid: Pid, name: Vec<u8>, launched: Option<Nanos>) {
         let threads = HashMap::new();
-        self.0.insert(id, CarriedProcess { pid, name, threads });
+        self.0.insert(id, CarriedProcess { pid, name, launched, threads });
     }
 }
 
@@ -119,9 +126,8 @@ mod tests {
         let wanted = [event(1, 1, adopted("server")), event(1, 8, started)];
         let wanted = wanted.map(|event| Event { at, ..event });
         assert_eq!(carried.adoptions(at), wanted);
-        let late =
-            [(1, 1), (1, 8), (1, 7), (2, 2)].map(|(launch, task)| carried.is_late(&event(launch, task, gone(false))));
-        assert_eq!(late, [false, false, true, true]);
-        assert!(!carried.is_late(&event(3, 3, adopted("new"))));
+        let running =
+            [(1, 1), (1, 8), (1, 7), (2, 2)].map(|(launch, task)| carried.contains(&event(launch, task, gone(false))));
+        assert_eq!(running, [true, true, false, false]);
     }
 }

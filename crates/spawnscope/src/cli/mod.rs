@@ -8,6 +8,7 @@ mod bench;
 mod carried_processes;
 mod check;
 mod collectors;
+mod cut;
 #[cfg(feature = "parquet")]
 mod dataset;
 mod diff;

@@ -1,21 +1,20 @@
-//! The recording that is being written and, with `--keep`, those that follow it. When a recording is full, it is finished, and the next one
-//! begins with the processes that are running. Events that arrive meanwhile stay in the kernel's buffer.
+//! The recording that is being written and, with `--keep`, those that follow it. When a recording is
+//! full, a border is set (`Cut`), the recording gets the rest of its events, and the next one begins
+//! with the processes that ran at the border.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
 use super::carried_processes::CarriedProcesses;
+use super::cut::Cut;
 use super::ring::Ring;
 use crate::clock;
 use crate::event::{Event, Loss, Nanos};
 use crate::owner::act_as;
 use crate::record::{Ending, Follower, Header, RecordError, Recorder, Redaction, WriterOptions};
-
-/// For this long after the beginning of a recording, events of the previous recording may still arrive.
-const LATE_EVENTS_TIME: Duration = Duration::from_secs(1);
 
 /// Settings that all recordings of a ring share.
 pub struct RecordingSettings {
@@ -46,25 +45,19 @@ struct Rotation {
     ring: Ring,
     settings: RecordingSettings,
     carried: CarriedProcesses,
-    /// When the current recording began, if it is not the first.
-    rotated_at: Option<Instant>,
+    /// The end of the current recording, once it is full.
+    cut: Option<Cut>,
     /// Number of recordings of the ring before the current one.
     earlier_count: usize,
-    /// Number of events that the current recording does not contain because they belong to the previous one.
-    late: u64,
 }
 
 impl Rotation {
-    /// Updates the carried processes. Drops events that belong to the previous recording: the last slice of a thread may arrive after the event
-    /// of the thread's end.
-    fn drop_late(&mut self, events: &mut Vec<Event>) {
-        let is_new = self.rotated_at.is_some_and(|rotated_at| rotated_at.elapsed() < LATE_EVENTS_TIME);
-        events.retain(|event| {
-            let is_late = is_new && self.carried.is_late(event);
-            self.late += u64::from(is_late);
-            self.carried.update(event);
-            !is_late
-        });
+    /// Updates the carried processes. Removes the events of the next recording.
+    fn hold_later(&mut self, events: &mut Vec<Event>) {
+        match &mut self.cut {
+            Some(cut) => cut.hold_later(&mut self.carried, events),
+            None => events.iter().for_each(|event| self.carried.update(event)),
+        }
     }
 }
 
@@ -79,7 +72,6 @@ pub struct LastRecording {
     /// How many earlier recordings of the ring there are.
     pub earlier_count: usize,
     lost_before: Vec<Loss>,
-    late: u64,
 }
 
 impl Recordings {
@@ -99,9 +91,8 @@ impl Recordings {
                 ring,
                 settings,
                 carried: CarriedProcesses::default(),
-                rotated_at: None,
+                cut: None,
                 earlier_count: 0,
-                late: 0,
             }),
             launches_before: 0,
             lost_before: Vec::new(),
@@ -111,7 +102,7 @@ impl Recordings {
     /// Passes events to the recorder.
     pub fn send(&mut self, mut events: Vec<Event>) {
         if let Some(rotation) = &mut self.rotation {
-            rotation.drop_late(&mut events);
+            rotation.hold_later(&mut events);
         }
         self.recorder.send(events);
     }
@@ -126,10 +117,17 @@ impl Recordings {
         self.recorder.failure()
     }
 
-    /// Whether the recording is full.
-    pub fn is_full(&mut self) -> bool {
-        let rotation = self.rotation.as_mut();
-        rotation.is_some_and(|rotation| rotation.ring.is_due(Instant::now()))
+    /// Sets the end of the recording when it is full. Returns whether it has all its events, so that the next one can begin.
+    pub fn is_complete(&mut self) -> bool {
+        let Some(rotation) = &mut self.rotation else {
+            return false;
+        };
+        let now = Instant::now();
+        if rotation.cut.is_none() && rotation.ring.is_due(now) {
+            rotation.carried.forget_missing();
+            rotation.cut = Some(Cut::new(clock::now(), now));
+        }
+        rotation.cut.as_ref().is_some_and(|cut| cut.is_over(now))
     }
 
     /// Begins the next recording, finishes the current one, and deletes the oldest. `lost` are the events lost so far in all
@@ -138,45 +136,51 @@ impl Recordings {
     /// # Errors
     /// When one of these steps fails. Recording cannot continue then.
     pub fn rotate(&mut self, lost: &[Loss]) -> Result<()> {
-        let Some(rotation) = &mut self.rotation else {
+        let Some((rotation, cut)) =
+            self.rotation.as_mut().and_then(|rotation| rotation.cut.take().map(|cut| (rotation, cut)))
+        else {
             return Ok(());
         };
         rotation.ring.advance(Instant::now());
         let file = rotation.ring.current();
-        let now = clock::now();
-        let (next, started_unix_ns) = rotation.settings.create(&file, now)?;
+        let (next, started_unix_ns) = rotation.settings.create(&file, cut.at)?;
         let ended = std::mem::replace(&mut self.recorder, next);
-        self.launches_before += ended.launches_so_far();
+        ended.send(cut.of_young_processes(&rotation.carried));
         let ending = Ending {
-            wall: Some(now.since(self.started)),
+            wall: Some(cut.at.since(self.started)),
             ended: "rotated".to_owned(),
             allowed_cpus: None,
-            lost: add_late(lost_since(lost, &self.lost_before), std::mem::take(&mut rotation.late)),
+            lost: lost_since(lost, &self.lost_before),
             calibration: Vec::new(),
         };
         // The rows of the next recording must reach a follower after those of this one.
+        self.launches_before += ended.launches_so_far();
         ended.finish(ending).with_context(|| format!("failed to finish {}", self.file.display()))?;
         if let Some(follower) = &mut rotation.settings.follower {
             *follower = follower.for_next_recording(started_unix_ns);
             self.recorder.follow(follower.clone());
         }
-        self.recorder.send(rotation.carried.adoptions(now));
-        (self.file, self.started, self.lost_before) = (file, now, lost.to_vec());
+        (self.file, self.started, self.lost_before) = (file, cut.at, lost.to_vec());
+        let mut first = rotation.carried.adoptions(cut.at);
+        let later = cut.into_later();
+        later.iter().for_each(|event| rotation.carried.update(event));
+        first.extend(later);
+        self.recorder.send(first);
         let _owner_guard = act_as(rotation.settings.options.owner.as_ref())
             .context("failed to switch to the ids of the recordings' owner")?;
-        rotation.rotated_at = Some(Instant::now());
         rotation.earlier_count = rotation.ring.trim()?;
         Ok(())
     }
 
-    /// Returns the last recording. Its follower gets no more rows once it is finished.
-    pub fn into_last(self) -> LastRecording {
+    /// Returns the last recording, with all events. Its follower gets no more rows once it is finished.
+    pub fn into_last(mut self) -> LastRecording {
+        let cut = self.rotation.as_mut().and_then(|rotation| rotation.cut.take());
+        self.recorder.send(cut.map_or_else(Vec::new, Cut::into_later));
         LastRecording {
             recorder: self.recorder,
             file: self.file,
             started: self.started,
             earlier_count: self.rotation.as_ref().map_or(0, |rotation| rotation.earlier_count),
-            late: self.rotation.map_or(0, |rotation| rotation.late),
             lost_before: self.lost_before,
         }
     }
@@ -185,14 +189,15 @@ impl Recordings {
 impl LastRecording {
     /// Returns the events lost since this recording began. `lost` are those lost in all recordings.
     pub fn lost(&self, lost: &[Loss]) -> Vec<Loss> {
-        add_late(lost_since(lost, &self.lost_before), self.late)
+        lost_since(lost, &self.lost_before)
     }
 }
 
 impl RecordingSettings {
     /// Creates the next recording. Also returns its start time, in nanoseconds since 1970.
     fn create(&self, file: &Path, origin: Nanos) -> Result<(Recorder, i64)> {
-        let header = Header { origin, started_unix_ns: unix_ns_now()?, ..self.header.clone() };
+        let since_origin = i64::try_from(clock::now().since(origin).0).unwrap_or_default();
+        let header = Header { origin, started_unix_ns: unix_ns_now()? - since_origin, ..self.header.clone() };
         let recorder = Recorder::create(file, &header, self.redaction, &self.options);
         let recorder = recorder.context("failed to create the next recording")?;
         Ok((recorder, header.started_unix_ns))
@@ -207,14 +212,6 @@ pub fn unix_ns_now() -> Result<i64> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let nanoseconds = since_1970.context("the clock is before 1970")?.as_nanos();
     Ok(i64::try_from(nanoseconds).unwrap_or(i64::MAX))
-}
-
-/// Adds the late events, which no recording contains, to the lost events.
-fn add_late(mut lost: Vec<Loss>, late: u64) -> Vec<Loss> {
-    if late > 0 {
-        lost.push(Loss { kind: "late event at a rotation".to_owned(), events: late });
-    }
-    lost
 }
 
 /// Returns the events lost since the counts in `before`, by kind.

@@ -266,9 +266,9 @@ impl Session<'_> {
         has_more
     }
 
-    /// Begins the next recording of `--keep` if the current one is full.
+    /// Begins the next recording of `--keep` if the current one is full and has all its events.
     fn rotate_if_full(&mut self, outcome: &mut Outcome) {
-        if !self.recordings.is_full() {
+        if !self.recordings.is_complete() {
             return;
         }
         match self.collector.losses() {

@@ -1,4 +1,4 @@
-//! `record --keep`: the recordings are consecutive, lose only late events at a rotation, and together stay below the limit.
+//! `record --keep`: the recordings are consecutive, lose no launch at a rotation, and together stay below the limit.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +12,8 @@ use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
 const KEEP_BYTES: u64 = 16_000_000;
+/// How many programs a storm launches.
+const LAUNCHES: usize = 97;
 
 /// Returns the numbers and paths of the recordings of a ring, oldest first.
 fn ring(record: &Record) -> Vec<(u32, PathBuf)> {
@@ -38,7 +40,7 @@ fn a_ring_of_recordings_is_consecutive_and_stays_small() {
     let recorder = Running::start(&mut record.command([] as [&str; 0]));
     // That old recordings are deleted is tested with the files of a ring, in `cli::ring`.
     while ring(&record).len() < 3 {
-        run(Command::new(path("storm")).arg("97").arg(&mine)).expect_code(0);
+        run(Command::new(path("storm")).arg(LAUNCHES.to_string()).arg(&mine)).expect_code(0);
         let files = ring(&record);
         let sizes = files.iter().map(|(_, file)| file.metadata().map_or(0, |metadata| metadata.len()));
         assert!(sizes.sum::<u64>() <= KEEP_BYTES, "{files:?}");
@@ -50,8 +52,7 @@ fn a_ring_of_recordings_is_consecutive_and_stays_small() {
     for ((number, file), expected) in files.iter().zip(files[0].0..) {
         assert_eq!(*number, expected, "a recording is missing");
         let report = report(file);
-        let late = report["lost"]["late event at a rotation"].as_u64().unwrap_or(0);
-        assert_eq!(report["lost_events"], late, "{}", report["lost"]);
+        assert_eq!(report["lost_events"], 0, "{}", report["lost"]);
         let contradictions = &report["contradictions"];
         if let Some(first) = contradictions.as_array().and_then(|found| found.first()) {
             let launches = launches(file).0;
@@ -60,9 +61,15 @@ fn a_ring_of_recordings_is_consecutive_and_stays_small() {
         }
         row_of(&report, "mine");
     }
-    // Processes that were forked before a recording began existed before it, so their parents are unknown in that recording.
-    let later = files[1..].iter().flat_map(|(_, file)| launches(file).0);
-    let mine: Vec<Launch> = later.filter(|launch| launch.programs() == ["mine"]).collect();
-    let known = mine.iter().filter(|launch| launch.parent().is_some()).count();
-    assert!(10 * known > 9 * mine.len(), "{known} of {}", mine.len());
+    let all: Vec<Launch> = files.iter().flat_map(|(_, file)| launches(file).0).collect();
+    let whole = |program: &'static str| {
+        let is_whole = |launch: &&Launch| launch.origin() == "launched" && launch.end_ns().is_some();
+        all.iter().filter(is_whole).filter(move |launch| launch.programs() == [program])
+    };
+    // The first storms may have begun before the recorder did.
+    for storm in whole("storm") {
+        let launched = whole("mine").filter(|mine| mine.parent() == Some(storm.id())).count();
+        assert_eq!(launched, LAUNCHES, "each launch is whole in one recording: {:?}", storm.json());
+    }
+    assert!(whole("storm").count() > 2);
 }
