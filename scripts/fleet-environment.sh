@@ -15,4 +15,5 @@ if "$environment/bin/python" -c 'import pyarrow, numpy, scipy, chdb, pyspark, sp
     exit 0
 fi
 python3 -m venv "$environment"
-"$environment/bin/pip" install --quiet --disable-pip-version-check pyarrow numpy scipy chdb pyspark --editable ./fleet
+"$environment/bin/pip" install --quiet --disable-pip-version-check uv
+"$environment/bin/uv" pip install --quiet --python "$environment/bin/python" pyarrow numpy scipy chdb pyspark --editable ./fleet

@@ -9,6 +9,7 @@ import sys
 from . import VERSION, Failure, html, text
 from .dataset import Dataset
 from .engine import Choice, Engine
+from .prune import prune
 from .push import push
 from .questions import LABEL_COLUMNS, is_time
 from .regressions import is_costlier, regressions
@@ -25,6 +26,7 @@ EXAMPLES = """examples:
   spawnscope fleet regressions --since 2026-11-10 --branch main --check fleet/
   spawnscope fleet machines --html machines.html fleet/
   spawnscope doctor -o fleet/
+  spawnscope fleet prune --older-than 90 fleet/
   spawnscope fleet push fleet/ s3://builds/fleet
   spawnscope fleet sql fleet/ "SELECT host, wall_ns FROM runs"
 """
@@ -60,6 +62,9 @@ def run(options):
     dataset = Dataset.open(options.dataset)
     if options.verb == "push":
         print(push(dataset, Dataset.open_or_create(options.to)), end="")
+        return 0
+    if options.verb == "prune":
+        print(prune(dataset, options.older_than, options.dry_run), end="")
         return 0
     choice = Choice(options.first, options.last, options.job, options.branch, options.machine)
     # `SELECT *` must not lack a column silently.
@@ -103,7 +108,7 @@ def parser():
     added.add_argument("--by", type=by, default="line", metavar="WHAT", help="add up costs by line (the default), command, or label:NAME")
     added.add_argument("--order", choices=["critical", "saving", "count"], default="critical", help="order rows by this figure, largest first")
     add_common(added)
-    add_common(verb("trend", "Print the mean cost of a run on each day"), default_rows=90)
+    add_common(verb("trend", "Print the cost of a run on each day: means, and quantiles of the wall time"), default_rows=90)
     added = verb(
         "regressions",
         "Print what changed since a date or commit, apart from noise",
@@ -118,6 +123,10 @@ def parser():
     added = verb("push", "Copy the files that another dataset lacks", "Any number of machines may push to the same dataset at once.")
     added.add_argument("dataset", help="the directory of the dataset, or s3://BUCKET/PREFIX")
     added.add_argument("to", help="the dataset to copy to")
+    added = verb("prune", "Delete the recordings of old days")
+    added.add_argument("dataset", help="the directory of the dataset, or s3://BUCKET/PREFIX")
+    added.add_argument("--older-than", type=rows, required=True, metavar="DAYS", help="delete what began more than this number of days before today (UTC)")
+    added.add_argument("--dry-run", action="store_true", help="print what would be deleted, and delete nothing")
     added = verb("sql", "Run a query on the tables runs, launches, execs, callers, waits, advice and doctor")
     add_common(added, default_rows=None)
     added.add_argument("query", help='such as "SELECT host, COUNT(*) FROM runs GROUP BY host"')

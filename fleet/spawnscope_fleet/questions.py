@@ -5,7 +5,7 @@ The files use only what DuckDB, ClickHouse and Spark have in common:
 - `NULLS LAST` is always written, because the default differs.
 - Columns in subqueries have an explicit `AS`. Otherwise, ClickHouse names `m.job` with its qualifier.
 - No alias is the name of another column in the same SELECT. ClickHouse would use the alias.
-- There are no quantiles, since each engine computes them differently.
+- Quantiles are written with ROW_NUMBER, since the functions for them differ.
 - A query on launches is referred to once, because an engine may compute a `WITH` query again for each reference."""
 
 import re

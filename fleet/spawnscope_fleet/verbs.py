@@ -32,10 +32,10 @@ def trend(engine, options):
     found = engine.ask(question("trend"))
     # The latest days, in the order of time.
     found.rows = found.rows[-options.rows :]
-    times = ("wall_ns_per_run", "tax_ns_per_run", "critical_tax_ns_per_run")
+    times = ("wall_ns_per_run", "wall_p50_ns", "wall_p95_ns", "tax_ns_per_run", "critical_tax_ns_per_run")
     cells = [[row["date"] or "-", count(row["runs"]), mean(row["launches_per_run"]), *(time(row[name]) for name in times)] for row in found.rows]
-    columns = (("date",), ("runs", "launches", "wall time", "tax", "critical tax"))
-    return found, lambda: Page("Mean cost of a run by day", [extent(engine)], [table(*columns, cells)])
+    columns = (("date",), ("runs", "launches", "wall time", "p50", "p95", "tax", "critical tax"))
+    return found, lambda: Page("Cost of a run by day (p50, p95: of the wall time)", [extent(engine)], [table(*columns, cells)])
 
 
 def advice(engine, options):

@@ -8,8 +8,10 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 
+import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
@@ -180,6 +182,62 @@ def test_top_is_ordered_as_requested(order, column):
     figures = [row[column] for row in rows("top", "--order", order, BASE)]
     known = [figure for figure in figures if figure is not None]
     assert len(known) > 3 and known == sorted(known, reverse=True) and figures[: len(known)] == known
+
+
+def test_a_line_that_two_shells_run_is_one_line(tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(BASE, dataset)
+    for file in sorted((dataset / "callers").glob("**/*.parquet")):
+        table = parquet.read_table(file, partitioning=None)
+        known = table.to_pylist()
+        as_dash = [{**row, "language": "dash", "function": None, "module": "/bin/dash"} for row in known if row["file"]]
+        parquet.write_table(pyarrow.Table.from_pylist(known + as_dash, table.schema), file)
+    once, twice = (rows("top", "--rows", "1000", each) for each in (BASE, dataset))
+    sites = [[(row["file"], row["line"]) for row in found if row["file"]] for found in (once, twice)]
+    assert len(set(sites[1])) == len(sites[1]) == len(sites[0]) > 3
+    savings = [sum(row["saving_ns"] or 0 for row in found) for found in (once, twice)]
+    assert savings[0] == savings[1] > 0
+
+
+def test_the_trend_has_the_quantiles_of_each_day(injected):
+    days = {row["date"]: row for row in rows("trend", injected)}
+    runs = rows("sql", injected, "SELECT date, wall_ns FROM runs ORDER BY wall_ns")
+    assert len(days) == 14
+    for date, day in days.items():
+        times = [run["wall_ns"] for run in runs if run["date"] == date]
+        nearest = [times[-(-len(times) * percent // 100) - 1] for percent in (50, 95)]
+        assert [day["wall_p50_ns"], day["wall_p95_ns"]] == nearest
+
+
+def test_a_query_can_join_a_table_of_the_ci_service(injected, tmp_path):
+    (tmp_path / "jobs.csv").write_text("job,team\njob-001,kernel\njob-002,kernel\n")
+    query = f"SELECT team, COUNT(*) AS runs FROM runs JOIN '{tmp_path}/jobs.csv' AS jobs USING (job) GROUP BY team"
+    assert rows("sql", injected, query) == [{"team": "kernel", "runs": 28}]
+
+
+def test_old_recordings_are_deleted_from_all_tables(tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(BASE, dataset)
+    before = sorted(file for file in dataset.glob("**/*.parquet"))
+    new = datetime.now(timezone.utc).date()
+    for table in TABLES:
+        # One recording becomes one of today.
+        file = sorted((dataset / table).glob("**/*.parquet"))[0]
+        partition = dataset / table / f"date={new}" / file.parent.name
+        partition.mkdir(parents=True)
+        file.rename(partition / file.name)
+        with contextlib.suppress(OSError):
+            file.parent.rmdir()
+            file.parent.parent.rmdir()
+    trial = printed("prune", "--older-than", "1", "--dry-run", dataset)
+    assert trial.startswith("Would delete") and len(list(dataset.glob("**/*.parquet"))) == len(before)
+    assert printed("prune", "--older-than", "1", dataset) == trial.replace("Would delete", "Deleted")
+    assert len(list(dataset.glob("**/*.parquet"))) == len(TABLES)
+    assert [path.name for path in (dataset / "runs").iterdir()] == [f"date={new}"], "no empty folder is left"
+    assert printed("prune", "--older-than", "1", dataset).startswith("Deleted 0 recordings")
+    (left,) = rows("sql", dataset, "SELECT COUNT(*) AS runs FROM runs")
+    assert left["runs"] == 1
+    assert "give a number from 1" in fleet("prune", "--older-than", "0", dataset).stderr
 
 
 def test_savings_are_known_by_line_only():

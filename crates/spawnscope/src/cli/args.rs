@@ -150,7 +150,7 @@ pub enum Verb {
     Export(ExportArguments),
     /// Query a dataset of many recordings
     ///
-    /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, doctor, advice, push and sql. `spawnscope fleet VERB
+    /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, doctor, advice, prune, push and sql. `spawnscope fleet VERB
     /// --help` prints the options of each. It is a Python package of its own: `pipx install spawnscope-fleet`, or `make install-fleet` in a checkout.
     #[command(after_help = fleet::EXAMPLES)]
     Fleet {
