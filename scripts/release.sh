@@ -31,7 +31,7 @@ newest=$(grep -m1 '^## ' CHANGELOG.md)
 [[ $newest =~ ^"## $version ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] || fail "CHANGELOG.md begins with '$newest', not with '## $version (DATE)'"
 require_text docs/man/spawnscope.1 "\"spawnscope $version\""
 require_text docs/man/vspawn.3 "\"vspawn $version\""
-require_text README.md "spawnscope-$version-"
+require_text docs/guide/getting-started.md "spawnscope-$version-"
 
 make man
 is_clean || fail "\`make man\` changed files: commit them, and run .ci/run again"

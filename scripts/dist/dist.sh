@@ -15,6 +15,7 @@ done
 
 [ -z "$(git status --porcelain)" ] || echo "warning: the binaries contain uncommitted changes, the source archive does not" >&2
 git archive --prefix="spawnscope-$VERSION/" HEAD | gzip --no-name --best >"$DIST/spawnscope-$VERSION-source.tar.gz"
+cp install.sh "$DIST"
 # libbpf-sys includes libelf, whose licence requires the source with the binaries.
 libelf=$(cargo metadata --locked --format-version 1 | python3 -c '
 import json, sys

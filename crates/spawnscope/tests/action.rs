@@ -170,7 +170,7 @@ fn budgets_are_split_into_words_and_not_evaluated() {
 #[test]
 fn a_release_is_installed_if_its_checksum_is_right() {
     let job = Job::new();
-    let releases = job.path("releases/v9.8.7");
+    let releases = job.path("releases/download/v9.8.7");
     let arch = rustix::system::uname().machine().to_str().unwrap().to_owned();
     let name = format!("spawnscope-9.8.7-{arch}-linux");
     let archive = format!("{name}.tar.gz");

@@ -21,12 +21,12 @@ const COMPLETIONS: [&str; 3] = [
     "share/zsh/site-functions/_spawnscope",
 ];
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Returns the relative paths of all files below a directory.
-fn files(directory: &Path) -> BTreeSet<PathBuf> {
+pub fn files(directory: &Path) -> BTreeSet<PathBuf> {
     fn collect(directory: &Path, found: &mut BTreeSet<PathBuf>) {
         for entry in fs::read_dir(directory).unwrap() {
             let entry = entry.unwrap();
@@ -43,12 +43,12 @@ fn files(directory: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// A directory to install into, and placeholders for the built libraries, whose contents do not matter here.
-struct Installation {
+pub struct Installation {
     directory: tempfile::TempDir,
 }
 
 impl Installation {
-    fn new() -> Installation {
+    pub fn new() -> Installation {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir_all(directory.path().join("built")).unwrap();
         for name in ["libvspawn.so", "libvspawn.a", "libvspawn_preload.so"] {
@@ -61,7 +61,8 @@ impl Installation {
         self.directory.path().join("destination/opt/prefix")
     }
 
-    fn make(&self, targets: &[&str], settings: &[&str]) {
+    /// Runs make. The settings replace those of this installation.
+    pub fn make(&self, targets: &[&str], settings: &[&str]) {
         let mut make = Command::new("make");
         make.args(targets)
             .arg(concat!("BINARY=", env!("CARGO_BIN_EXE_spawnscope")))
@@ -80,12 +81,17 @@ impl Installation {
 
 /// Returns the files that `make install` should create.
 fn expected_files() -> BTreeSet<PathBuf> {
+    installed_files().into_iter().chain(LIBRARY.map(PathBuf::from)).collect()
+}
+
+/// Returns the files of the profiler alone.
+pub fn installed_files() -> BTreeSet<PathBuf> {
     let manuals = fs::read_dir(root().join("docs/man"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .filter(|name| Path::new(name).extension().is_some_and(|section| section == "1"))
         .map(|name| Path::new("share/man/man1").join(name));
-    let others = ["bin/spawnscope", "lib/spawnscope/libvspawn_preload.so"].iter().chain(&COMPLETIONS).chain(&LIBRARY);
+    let others = ["bin/spawnscope", "lib/spawnscope/libvspawn_preload.so"].iter().chain(&COMPLETIONS);
     let all: BTreeSet<_> = manuals.chain(others.map(PathBuf::from)).collect();
     assert!(all.contains(Path::new("share/man/man1/spawnscope-record.1")));
     all
@@ -135,7 +141,7 @@ fn documents_and_packages_name_the_current_version() {
     let version = env!("CARGO_PKG_VERSION");
     let named = [
         ("CHANGELOG.md", format!("\n## {version}")),
-        ("README.md", format!("spawnscope-{version}-x86_64-linux.tar.gz")),
+        ("docs/guide/getting-started.md", format!("spawnscope-{version}-x86_64-linux.tar.gz")),
         ("docs/man/vspawn.3", format!("\"vspawn {version}\"")),
         ("crates/vspawn-capi/Cargo.toml", format!("libvspawn0 (= {version}-1)")),
         ("crates/vspawn-capi/Cargo.toml", format!("libvspawn = \"= {version}\"")),

@@ -10,6 +10,7 @@ mod compare;
 mod doctor;
 mod exports;
 mod harness;
+mod install_script;
 mod installation;
 mod messages;
 mod untrusted;
