@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Compares tools that look at the launches of a command. Each round runs `bash examples/unpack.sh COUNT` once alone and once
+with each tool, in changing order: the ratio of both wall times is the tool's cost. What each tool says is compared with the
+truth, which the script knows: how many programs were started, and how much less time the script takes with `${path%/*}` in
+place of `dirname`, which is measured, too. Tools that are not installed are left out, with a note.
+Prints a table, writes benchmarks/runs/<date>-<host>/compare.json, and with --write the table of docs/comparison.md.
+Needs root, bash, and a quiet machine. Debian has the packages strace, linux-perf and libbpf-tools (execsnoop)."""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from results import new_results, say, spread, store
+
+ROOT = Path(__file__).resolve().parent.parent
+GUIDE = ROOT / "docs/comparison.md"
+TABLE_BEGINS, TABLE_ENDS = "<!-- table: benchmarks/compare.py --write -->\n", "<!-- end of table -->\n"
+SCRIPT = ROOT / "examples/unpack.sh"
+CALL, REPLACEMENT = '$(dirname "$path")', "${path%/*}"
+# Programs that the script starts once: bash, mktemp, mkdir twice, rm. For each path, it starts dirname and mv.
+STARTED_ONCE, STARTED_EACH = 5, 2
+# sbin, for Debian's execsnoop.
+SEARCH = os.pathsep.join([os.environ["PATH"], "/usr/local/sbin", "/usr/sbin", "/sbin"])
+
+
+class Tool:
+    """A tool: how it runs a command, and what its output says. `programs` and `saving` return None where it says nothing."""
+
+    name, program = "", ""
+
+    def __init__(self, options, work):
+        self.options, self.file = options, work / "output"
+        self.path = shutil.which(self.program, path=SEARCH)
+
+    def run(self, command):
+        return wall(self.wrapped(command))
+
+    def bytes(self):
+        return self.file.stat().st_size
+
+    def programs(self):
+        return None
+
+    def saving(self):
+        """Returns the share of the wall time that the script would save without dirname, and how the tool comes to it."""
+        return None
+
+
+class Strace(Tool):
+    name, program, flags = "`strace -f`", "strace", ["-f"]
+
+    def wrapped(self, command):
+        return [self.path, *self.flags, "-qq", "-o", self.file, *command]
+
+    def programs(self):
+        # A call that another process interrupts is printed in two parts.
+        finished = re.compile(r"execve(\(| resumed>).* = 0$")
+        return sum(1 for line in self.file.read_text(errors="replace").splitlines() if finished.search(line))
+
+
+class StraceOfProcesses(Strace):
+    name = "`strace -f --seccomp-bpf -e trace=process`"
+    flags = ["-f", "--seccomp-bpf", "-e", "trace=process"]
+
+
+class Perf(Tool):
+    name, program = "`perf record`", "perf"
+
+    def wrapped(self, command):
+        # Its cache would keep hard links to the recorded programs in the home directory.
+        return [self.path, "record", "-q", "--no-buildid-cache", "-o", self.file, "--", *command]
+
+    def programs(self):
+        text = output([self.path, "script", "-i", self.file, "--show-task-events"])
+        return sum(1 for line in text.splitlines() if "PERF_RECORD_COMM exec" in line)
+
+    def saving(self):
+        text = output([self.path, "report", "-i", self.file, "--stdio", "--sort", "comm", "--percentage", "absolute"])
+        share = re.search(r"([0-9.]+)%\s+dirname", text)
+        return share and {"median": float(share[1]) / 100, "kind": "share of CPU samples"}
+
+
+class Execsnoop(Tool):
+    name, program = "`execsnoop`", "execsnoop"
+
+    def run(self, command):
+        with open(self.file, "w") as target:
+            snoop = subprocess.Popen([self.path], stdout=target, stderr=subprocess.DEVNULL)
+            time.sleep(2)  # It attaches to the kernel, and says nothing when it has.
+            seconds = wall(command)
+            time.sleep(0.5)
+            snoop.send_signal(signal.SIGINT)
+            snoop.wait()
+        return seconds
+
+    def programs(self):
+        # It shows the launches of the whole machine.
+        names = {"bash", "mktemp", "mkdir", "rm", "dirname", "mv"}
+        return sum(1 for line in self.file.read_text().splitlines() if line.split(maxsplit=1)[0] in names)
+
+
+class Tracexec(Tool):
+    name, program = "`tracexec log`", "tracexec"
+
+    def wrapped(self, command):
+        return [self.path, "log", "-o", self.file, "--", *command]
+
+
+class Samply(Tool):
+    name, program = "`samply record`", "samply"
+
+    def wrapped(self, command):
+        return [self.path, "record", "--save-only", "-o", self.file, "--", *command]
+
+
+class Spawnscope(Tool):
+    name, collector = "`spawnscope record`", "ebpf"
+
+    def __init__(self, options, work):
+        super().__init__(options, work)
+        self.path, self.file = options.binary, work / "recording.db"
+
+    def wrapped(self, command):
+        return [self.path, "record", "-q", "--collector", self.collector, "-o", self.file, "--", *command]
+
+    def programs(self):
+        return json.loads(output([self.path, "report", "--json", self.file]))["launches"]
+
+    def saving(self):
+        found = json.loads(output([self.path, "whatif", "--json", "--remove", "dirname", self.file]))
+        return {"median": found["saving_ns"] / found["unrecorded_ns"], "kind": "prediction"}
+
+
+class WithoutRoot(Spawnscope):
+    name, collector = "`spawnscope record --collector ptrace`", "ptrace"
+
+
+TOOLS = [Strace, StraceOfProcesses, Perf, Execsnoop, Tracexec, Samply, Spawnscope, WithoutRoot]
+
+
+def main():
+    options = parse()
+    with tempfile.TemporaryDirectory(prefix="spawnscope-compare.") as work:
+        results = new_results()
+        results["measurements"]["compare"] = measured = measure(options, Path(work))
+    if not options.dry_run:
+        say(f"wrote {store(results, 'compare')}")
+    text = table(results)
+    print(text)
+    if options.write:
+        before, rest = GUIDE.read_text().split(TABLE_BEGINS)
+        GUIDE.write_text(before + TABLE_BEGINS + text + "\n" + TABLE_ENDS + rest.split(TABLE_ENDS)[1])
+    missed = [row["tool"] for row in measured["tools"] if row["programs"] not in (None, measured["programs"])]
+    for name in missed:
+        say(f"{name} did not count {measured['programs']} programs")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--binary", default="target/release/spawnscope", help="the spawnscope to compare")
+    parser.add_argument("--runs", type=int, default=11, help="rounds")
+    parser.add_argument("--count", type=int, default=500, help="paths that the script unpacks")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/comparison.md")
+    parser.add_argument("--dry-run", action="store_true", help="do not store the results")
+    options = parser.parse_args()
+    options.binary = str(Path(options.binary).resolve())
+    return options
+
+
+def measure(options, work):
+    tools = [tool(options, work) for tool in TOOLS]
+    missing = [tool.program for tool in tools if not tool.path]
+    tools = [tool for tool in tools if tool.path]
+    command = ["bash", str(SCRIPT), str(options.count)]
+    fixed = ["bash", str(fixed_script(work)), str(options.count)]
+    rows = [{"tool": tool.name, "ratios": [], "savings": []} for tool in tools]
+    plain, savings = [], []
+    for number in range(options.runs):
+        plain.append(wall(command))
+        savings.append(1 - wall(fixed) / plain[-1])
+        turn = list(zip(tools, rows))
+        for tool, row in turn[number % len(turn):] + turn[:number % len(turn)]:
+            say(f"round {number + 1} of {options.runs}: {tool.name}")
+            row["ratios"].append(tool.run(command) / plain[-1])
+            row["programs"], row["bytes"] = tool.programs(), tool.bytes()
+            said = tool.saving()
+            if said:
+                row["savings"].append(said["median"])
+                row["kind"] = said["kind"]
+            tool.file.unlink()
+    return {
+        "count": options.count,
+        "programs": STARTED_ONCE + STARTED_EACH * options.count,
+        "plain_seconds": spread(plain),
+        "true_saving": spread(savings),
+        "tools": rows,
+        "missing": missing,
+    }
+
+
+def fixed_script(work):
+    text = SCRIPT.read_text()
+    if CALL not in text:
+        sys.exit(f"{SCRIPT} has no {CALL}")
+    fixed = work / "fixed.sh"
+    fixed.write_text(text.replace(CALL, REPLACEMENT))
+    return fixed
+
+
+def output(command):
+    return subprocess.run(command, check=True, capture_output=True, text=True, errors="replace").stdout
+
+
+def wall(command):
+    began = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - began
+
+
+def table(results):
+    found = results["measurements"]["compare"]
+    machine = results["machine"]
+    runs = len(found["tools"][0]["ratios"])
+    lines = [
+        f"{results['date']}, {machine['cpus']} CPUs ({machine['cpu']}), Linux {machine['kernel'].split('-')[0]}; "
+        f"`bash examples/unpack.sh {found['count']}` alone: {found['plain_seconds']['median']:.2f} s; medians of {runs} rounds.",
+        "",
+        "| | wall time, with the tool / alone | output | programs started | saving by `${path%/*}` |",
+        "|---|--:|--:|--:|--:|",
+        f"| truth | | | {found['programs']:,} | {percent(found['true_saving'])} |",
+    ]
+    lines += [row_of(row) for row in found["tools"]]
+    if found["missing"]:
+        lines += ["", f"Not installed, and left out: {', '.join(found['missing'])}."]
+    return "\n".join(lines)
+
+
+def row_of(row):
+    cost = spread(row["ratios"])
+    low, high = cost["quartiles"]
+    programs = "-" if row["programs"] is None else f"{row['programs']:,}"
+    saving = f"{percent(spread(row['savings']))} ({row['kind']})" if row["savings"] else "-"
+    size = f"{row['bytes'] / 1e6:.2f} MB"
+    return f"| {row['tool']} | {cost['median']:.2f} ({low:.2f} to {high:.2f}) | {size} | {programs} | {saving} |"
+
+
+def percent(shares):
+    return f"{100 * shares['median']:.0f} %"
+
+
+if __name__ == "__main__":
+    main()
