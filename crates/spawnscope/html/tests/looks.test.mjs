@@ -44,6 +44,18 @@ for (const view of VIEWS) {
     }));
 }
 
+test("the picture in the documents shows this page", () =>
+  open(unpack, { width: 1100 }, async (page) => {
+    // Of the fixes, the picture has the one with lines of the script.
+    await page.locator("#advice details[open] > summary").click();
+    await page.locator("#advice details", { hasText: "+ directory=" }).locator("summary").click();
+    const bottom = await page.locator("#lanes").evaluate((lanes) => lanes.getBoundingClientRect().bottom + scrollY);
+    const part = { x: 0, y: 0, width: 1100, height: Math.ceil(bottom) };
+    compare("../../../../../docs/images/html", await page.screenshot({ clip: part, fullPage: true }));
+    // The share of pixels that differ does not show which words differ.
+    compareText("picture", (await page.innerText("body")).split("Timeline")[0]);
+  }));
+
 test("the themes differ, and the page follows a change", () =>
   open(unpack, {}, async (page) => {
     const corner = () => page.$eval("#canvas", (canvas) => [...canvas.getContext("2d").getImageData(3, canvas.height - 2, 1, 1).data]);
@@ -75,6 +87,12 @@ test("without scripts, the verdict, the phases and the advice can be read", asyn
   for (const part of ["starting and ending", "teardown", "bash launches", "Scripts are off"]) assert.ok(text.includes(part), part);
   await page.close();
 });
+
+function compareText(name, text) {
+  const file = new URL(`golden/${name}.txt`, import.meta.url);
+  if (process.env.GOLDEN === "overwrite") writeFileSync(file, text);
+  assert.equal(text, readFileSync(file, "utf8"));
+}
 
 function compare(name, screenshot) {
   const file = new URL(`golden/${name}.png`, import.meta.url);

@@ -1,13 +1,13 @@
 // Creates the pages that the tests open, from recordings in SQL, and starts the browser.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, utimesSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
-const binary = process.env.SPAWNSCOPE ?? join(root, "target/debug/spawnscope");
+const binary = resolve(process.env.SPAWNSCOPE ?? join(root, "target/debug/spawnscope"));
 const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const directory = mkdtempSync(join(tmpdir(), "spawnscope-html."));
 
@@ -22,10 +22,10 @@ export const ATTACKS = [
 
 const FROM_SQL = `
 import sqlite3, sys
-schema, rows, out, hostile = sys.argv[1:5]
+schema, rows, out, hostile, directory = sys.argv[1:6]
 db = sqlite3.connect(out)
 for file in (schema, rows):
-    db.executescript(open(file).read())
+    db.executescript(open(file).read().replace("/srv/package", directory))
 if hostile:
     attacks = hostile.split("\\n")
     for number, (text, data) in enumerate(db.execute("SELECT * FROM text").fetchall()):
@@ -35,19 +35,24 @@ if hostile:
 db.commit()
 `;
 
-/** Creates a recording from its rows in SQL and returns its path. */
+// The script that unpack.sql is of, as old as one that was not edited since: pages show its lines.
+const script = join(directory, "examples/unpack.sh");
+cpSync(join(root, "examples/unpack.sh"), script);
+utimesSync(script, 0, 0);
+
+/** Creates a recording from its rows in SQL and returns its name in the directory. */
 function recording(name, rows, attacks = "") {
-  const database = join(directory, `${name}.db`);
+  const database = `${name}.db`;
   const schema = join(root, "crates/spawnscope-recording/src/schema.sql");
   const rowsFile = join(root, `crates/spawnscope/tests/recordings/${rows}.sql`);
-  execFileSync("python3", ["-c", FROM_SQL, schema, rowsFile, database, attacks]);
+  execFileSync("python3", ["-c", FROM_SQL, schema, rowsFile, join(directory, database), attacks, directory]);
   return database;
 }
 
 /** Writes the page of a verb about recordings and returns its address. */
 function page(name, verb, ...recordings) {
   const out = join(directory, `${name}.html`);
-  execFileSync(binary, [verb, "-o", out, ...recordings], { stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync(binary, [verb, "-o", out, ...recordings], { cwd: directory, stdio: ["ignore", "ignore", "inherit"] });
   return pathToFileURL(out).href;
 }
 
@@ -57,7 +62,7 @@ function differencePage(...sides) {
   return page(name, "diff", ...sides.map((side) => recording(`${name}.${side}`, side)));
 }
 
-export const unpack = page("unpack", "html", recording("unpack", "unpack"));
+export const unpack = page("unpack", "html", recording("spawnscope", "unpack"));
 export const difference = differencePage("relocate_before", "relocate_after");
 /** The difference between two programs that have little in common, so its tables are long. */
 export const unrelated = differencePage("relocate_before", "unpack");

@@ -5,7 +5,7 @@ const PHASES: [&str; 8] = ["create", "queue", "setup", "exec", "load", "run", "t
 const UNITS: [&str; 8] = ["ns", "us", "ms", "s", "%", "KiB", "MiB", "bytes"];
 const BAR: &str = "█░▓▒▚▄▀·";
 /// A line that consists only of this stands for any lines.
-const ELISION: &str = "...";
+pub const ELISION: &str = "...";
 
 /// Returns the words of a text, with placeholders for those that may differ.
 pub fn shape(text: &str) -> Vec<String> {

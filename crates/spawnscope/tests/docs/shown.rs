@@ -5,18 +5,25 @@
 //! - `run on NAME.sql: VERB ...`: this command is run instead of the shown one, which needs privileges or another machine;
 //! - `run`: the command reads no recording.
 //!
-//! The output must have the shape of the text in the block, in which a line `...` stands for any lines.
+//! For a stored recording, the output must be the text of the block; `SHOWN=overwrite` writes it there. Otherwise it must have
+//! the shape of that text. A line `...` stands for any lines.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::SystemTime;
 
 use super::commands::{command_lines, program_commands};
-use super::pages::{Block, pages, root};
+use super::pages::{Block, Page, pages, root};
 use super::shape;
 use super::stored::create_recording;
 
 /// The recording of `examples/unpack.sh 40`.
 pub const UNPACK: &str = "unpack.sql";
+/// The script, which the recording was made of.
+const SCRIPT: &str = "examples/unpack.sh";
+/// Stands for the directory of the recorded command.
+const DIRECTORY: &str = "/srv/package";
 /// Lines that begin with this are messages of `record`, not part of the report that it prints. The live tests compare them.
 const MESSAGE: &str = "spawnscope: ";
 
@@ -25,13 +32,21 @@ pub struct Recording {
     directory: tempfile::TempDir,
 }
 
+fn rows(name: &str) -> String {
+    fs::read_to_string(root().join("crates/spawnscope/tests/recordings").join(name)).unwrap()
+}
+
 impl Recording {
-    /// Makes a recording from its rows in `tests/recordings`.
+    /// Makes a recording from its rows in `tests/recordings`, with the recorded script beside it: it is as old as a script
+    /// that was not edited since.
     pub fn from_rows(name: &str) -> Recording {
         let recording = Recording { directory: tempfile::tempdir().unwrap() };
-        let rows = Path::new("crates/spawnscope/tests/recordings").join(name);
-        let rows = std::fs::read_to_string(root().join(rows)).unwrap();
-        create_recording(&recording.file(), &rows);
+        let directory = recording.directory.path();
+        create_recording(&recording.file(), &rows(name).replace(DIRECTORY, directory.to_str().unwrap()));
+        let script = directory.join(SCRIPT);
+        fs::create_dir(script.parent().unwrap()).unwrap();
+        fs::copy(root().join(SCRIPT), &script).unwrap();
+        File::options().append(true).open(&script).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         recording
     }
 
@@ -67,32 +82,85 @@ impl Run {
         let recording = self.recording.as_deref().map(Recording::from_rows);
         let empty = tempfile::tempdir().unwrap();
         let directory = recording.as_ref().map_or(&empty, |recording| &recording.directory);
-        let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
-            .args(&self.arguments)
-            .env_remove("COLUMNS")
-            .current_dir(directory.path())
-            .output()
-            .unwrap();
+        let output = program(directory, &self.arguments);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{:?}: {errors}", self.arguments);
         String::from_utf8(output.stdout).unwrap()
     }
 }
 
+/// Runs spawnscope in a directory.
+fn program(directory: &tempfile::TempDir, arguments: &[String]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    command.args(arguments).env_remove("COLUMNS").current_dir(directory.path()).output().unwrap()
+}
+
+fn is_overwriting() -> bool {
+    std::env::var("SHOWN").is_ok_and(|value| value == "overwrite")
+}
+
+/// Returns the lines that a block should have: the shown command, the printed lines, and the shown messages. As many lines
+/// stand before and after a line `...` as before.
+fn renewed(shown: &[String], printed: &str) -> Vec<String> {
+    let (messages, output): (Vec<&String>, Vec<&String>) =
+        shown[1..].iter().partition(|line| line.starts_with(MESSAGE));
+    let printed: Vec<String> = printed.lines().map(|line| line.trim_end().to_owned()).collect();
+    let elision = output.iter().position(|line| line.trim() == shape::ELISION);
+    let text = match elision {
+        None => printed,
+        Some(before) => {
+            let after = output.len() - before - 1;
+            let end = printed.len().saturating_sub(after);
+            let (first, last) = (&printed[..before.min(end)], &printed[end..]);
+            [first, &[output[before].clone()], last].concat()
+        }
+    };
+    [&shown[..1], &text, &messages.into_iter().cloned().collect::<Vec<_>>()].concat()
+}
+
+/// Writes other lines into the block of a page.
+fn overwrite(page: &Page, block: &Block, lines: &[String]) {
+    let file = root().join(&page.path);
+    // The page may have been changed before: blocks are renewed from the last one to the first.
+    let text = fs::read_to_string(&file).unwrap();
+    let old: Vec<&str> = text.lines().collect();
+    let (start, end) = (block.line - 1, block.line - 1 + block.lines.len());
+    let indent = &old[start][..old[start].find('$').unwrap()];
+    let new = lines.iter().map(|line| format!("{indent}{line}").trim_end().to_owned());
+    let kept = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+    let all: Vec<String> = kept(&old[..start]).into_iter().chain(new).chain(kept(&old[end..])).collect();
+    fs::write(&file, all.join("\n") + "\n").unwrap();
+}
+
+/// Returns what is wrong with a block, after renewing it if that was requested.
+fn problem(page: &Page, block: &Block, run: &Run) -> Option<String> {
+    let printed = run.print();
+    let shown = block.lines[1..].iter().filter(|line| !line.starts_with(MESSAGE));
+    let shown = shown.map(|line| format!("{line}\n")).collect::<String>();
+    let is_current = match run.recording {
+        Some(_) => renewed(&block.lines, &printed) == block.lines,
+        None => shape::matches(&shown, &printed),
+    };
+    if is_current {
+        return None;
+    }
+    if run.recording.is_some() && is_overwriting() {
+        overwrite(page, block, &renewed(&block.lines, &printed));
+        return None;
+    }
+    let position = page.position(block.line);
+    Some(format!("{position} shows\n{shown}\nbut\n{printed}\nSHOWN=overwrite renews what recordings show"))
+}
+
 #[test]
-fn output_in_documents_has_the_shape_of_printed_output() {
+fn output_in_documents_is_what_is_printed() {
     let (mut verbs, mut wrong) = (Vec::new(), Vec::new());
     for page in pages() {
-        for block in page.blocks() {
+        for block in page.blocks().into_iter().rev() {
             let Some(run) = Run::requested_by(&block) else {
                 continue;
             };
-            let shown = block.lines[1..].iter().filter(|line| !line.starts_with(MESSAGE));
-            let shown = shown.map(|line| format!("{line}\n")).collect::<String>();
-            let printed = run.print();
-            if !shape::matches(&shown, &printed) {
-                wrong.push(format!("{} shows\n{shown}\nbut\n{printed}", page.position(block.line)));
-            }
+            wrong.extend(problem(&page, &block, &run));
             verbs.push((page.path.display().to_string(), run.arguments[0].clone()));
         }
     }
@@ -102,6 +170,39 @@ fn output_in_documents_has_the_shape_of_printed_output() {
         let is_compared = verbs.iter().any(|(_, run)| run == verb);
         assert!(is_compared, "{verb}: {verbs:?}");
     }
+}
+
+#[test]
+fn the_shown_flame_graph_is_current() {
+    let recording = Recording::from_rows(UNPACK);
+    let arguments = ["flame", "--weight", "critical", "-o", "flame.svg"];
+    let output = program(&recording.directory, &arguments.map(str::to_owned));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let drawn = fs::read_to_string(recording.directory.path().join("flame.svg")).unwrap();
+    let shown = root().join("docs/images/flame.svg");
+    if is_overwriting() {
+        fs::write(&shown, &drawn).unwrap();
+    }
+    assert!(fs::read_to_string(shown).is_ok_and(|shown| shown == drawn), "renew it: SHOWN=overwrite");
+}
+
+#[test]
+fn the_shown_recording_is_of_the_shipped_script() {
+    let sum = Command::new("sha256sum").arg(root().join(SCRIPT)).output().unwrap();
+    let sum = String::from_utf8(sum.stdout).unwrap();
+    let rows = rows(UNPACK);
+    let recorded = rows.lines().find_map(|line| line.strip_prefix("-- The sha256sum of the script: "));
+    assert_eq!(recorded, sum.split(' ').next(), "{SCRIPT} has changed: renew the documents with scripts/documents.sh");
+}
+
+#[test]
+fn a_renewed_block_keeps_its_command_its_messages_and_what_it_elides() {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let whole = lines("$ spawnscope report\nold\nspawnscope: recorded");
+    assert_eq!(renewed(&whole, "new\nlines\n"), lines("$ spawnscope report\nnew\nlines\nspawnscope: recorded"));
+    let part = lines("$ spawnscope report\na\n ...\nc");
+    assert_eq!(renewed(&part, "1\n2\n3\n4\n"), lines("$ spawnscope report\n1\n ...\n4"));
+    assert_eq!(renewed(&part, "1\n"), lines("$ spawnscope report\n ...\n1"));
 }
 
 #[test]
