@@ -9,6 +9,7 @@ mod pages;
 mod shape;
 mod shell;
 mod shown;
+mod sizes;
 #[expect(dead_code, reason = "shared with tests that use the rest")]
 #[path = "../support/stored.rs"]
 mod stored;
