@@ -24,3 +24,4 @@ find "${CARGO_HOME:-$HOME/.cargo}/registry/cache" -name "$libelf" -exec cp {} "$
 [ -e "$DIST/$libelf" ] || fail "$libelf is not in cargo's package cache; its source must be distributed with the binaries"
 
 (cd "$DIST" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
+packaging/aur.sh "$VERSION" "$DIST/SHA256SUMS" >"$DIST/PKGBUILD"
