@@ -190,11 +190,11 @@ mod tests {
     use super::OVERHEAD;
 
     #[test]
-    fn the_overhead_equals_that_in_the_readme() {
-        let readme = include_str!("../../../../README.md");
+    fn the_overhead_equals_that_in_the_guide() {
+        let guide = include_str!("../../../../docs/guide/costs.md");
         let joined = OVERHEAD.replace('\n', " ");
         for figure in ["189 ms (quartiles 172 to 202)", "334 bytes", "1,000 x /bin/true", "2 shared virtual CPUs"] {
-            assert!(joined.contains(figure) && readme.contains(figure), "{figure}");
+            assert!(joined.contains(figure) && guide.contains(figure), "{figure}");
         }
         for (figure, row) in [
             ("1.06 (quartiles 1.01 to 1.08)", "--only storm --runs"),
@@ -202,7 +202,7 @@ mod tests {
             ("1.01 (quartiles 0.99 to 1.05)", "--only configure"),
         ] {
             assert!(
-                joined.contains(figure) && readme.lines().any(|line| line.contains(row) && line.contains(figure)),
+                joined.contains(figure) && guide.lines().any(|line| line.contains(row) && line.contains(figure)),
                 "{figure}"
             );
         }
