@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs `spawnscope bench first-launch` with each of two permission scanners: a single-threaded one of this repository, which takes 75 ms for
 each new executable (the delay of a single scan in a published report on builds), and ClamAV's, which scans at each launch. Both watch a private tmpfs in a
-mount namespace of their own, and end with the namespace. Writes benchmarks/runs/<date>-<host>/first-launch-<scanner>.json and, with --pages DIR, a page
-with the plot. Needs root, cc, and for ClamAV scripts/scanner-daemons.sh."""
+mount namespace of their own, and end with the namespace. Writes benchmarks/runs/<date>-<host>/first-launch-<scanner>.json.
+Needs root, cc, and for ClamAV scripts/scanner-daemons.sh."""
 
 import argparse
 import json
@@ -33,7 +33,6 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=ROOT / "target/release/spawnscope", type=Path)
     parser.add_argument("--seconds", default=MAX_S, type=int)
-    parser.add_argument("--pages", type=Path, help="a directory for pages with plots")
     parser.add_argument("--only", nargs="+", choices=SCANNERS, default=list(SCANNERS))
     options = parser.parse_args()
     if options.seconds > MAX_S:
@@ -64,9 +63,6 @@ SCANNERS = {"single-threaded": own_scanner, "clamav": clamav}
 
 def measure(options, scanner, prefix):
     words = ["bench", "first-launch", "--seconds", str(options.seconds), "--json"]
-    if options.pages:
-        options.pages.mkdir(parents=True, exist_ok=True)
-        words += ["-o", (options.pages / f"first-launch-{scanner}.html").resolve()]
     done = subprocess.run([*prefix, options.binary.resolve(), *words], check=True, stdout=subprocess.PIPE)
     report = json.loads(done.stdout)
     directory = HERE / "runs" / f"{new_results()['date']}-{machine()['host']}"

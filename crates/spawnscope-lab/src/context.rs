@@ -1,7 +1,6 @@
 //! The context that all experiments share: a directory in which programs may be executed, the tiny
 //! programs, the effort, and a watcher that receives progress and can stop the run.
 
-use std::cell::RefCell;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,7 +12,6 @@ use tempfile::TempDir;
 use super::LabError;
 use super::batches::Case;
 use super::harness::{Effort, Measurements, interleave};
-use super::keeper::{self, Keeper};
 use super::worker::Mechanism;
 use super::worker::protocol::Program;
 use spawnscope_system::tiny;
@@ -25,9 +23,6 @@ pub struct ExperimentContext<'a> {
     /// The largest parent, in bytes.
     pub max_memory: u64,
     directory: TempDir,
-    /// Declared after the directory, so that it is dropped after the directory has been removed.
-    _keeper: Option<Keeper>,
-    notes: RefCell<Vec<String>>,
     watch: &'a dyn Watch,
 }
 
@@ -39,26 +34,16 @@ pub trait Watch {
 }
 
 impl<'a> ExperimentContext<'a> {
-    /// Finds a directory and writes the tiny programs there.
+    /// Creates a temporary directory and writes the tiny programs there.
     ///
     /// # Errors
-    /// If no directory allows executing programs.
+    /// If programs cannot be executed there.
     pub fn prepare(effort: Effort, max_memory: u64, watch: &'a dyn Watch) -> Result<ExperimentContext<'a>, LabError> {
-        let (directory, notes) = executable_directory()?;
-        Ok(ExperimentContext {
-            effort,
-            max_memory,
-            _keeper: Keeper::start(directory.path()),
-            directory,
-            notes: RefCell::new(notes),
-            watch,
-        })
-    }
-
-    /// Returns notes about the directory, which are added to every outcome.
-    #[must_use]
-    pub fn notes(&self) -> Vec<String> {
-        self.notes.borrow().clone()
+        let temporary = std::env::temp_dir();
+        let directory = executable_directory(&temporary).map_err(|error| {
+            LabError::Unavailable(format!("{}: {error}; set TMPDIR to another directory", temporary.display()))
+        })?;
+        Ok(ExperimentContext { effort, max_memory, directory, watch })
     }
 
     /// Returns the temporary directory of this run.
@@ -126,51 +111,15 @@ const TINY: &str = "tiny";
 /// The file name of the tiny program that also writes a word.
 const SPEAKER: &str = "tiny-speaker";
 
-/// Creates a directory in the first candidate in which the tiny program can be executed. Also
-/// returns why earlier candidates failed.
-fn executable_directory() -> Result<(TempDir, Vec<String>), LabError> {
-    let home = std::env::home_dir().map(|home| home.join(".cache"));
-    let directories = [
-        Some(std::env::temp_dir()),
-        Some(PathBuf::from("/tmp")),
-        Some(PathBuf::from("/var/tmp")),
-        home,
-        std::env::current_dir().ok(),
-    ];
-    let mut refused: Vec<String> = Vec::new();
-    for directory in directories.into_iter().flatten() {
-        match try_directory(&directory) {
-            Ok(created) => {
-                return Ok((
-                    created,
-                    refused
-                        .iter()
-                        .map(|why| format!("{why} could not be used; used {} instead", directory.display()))
-                        .collect(),
-                ));
-            }
-            Err(error) => {
-                let reason = format!("{} ({error})", directory.display());
-                if !refused.contains(&reason) {
-                    refused.push(reason);
-                }
-            }
-        }
-    }
-    Err(LabError::Unavailable(format!(
-        "no directory allows executing programs; set TMPDIR to one that does. Tried: {}",
-        refused.join(", ")
-    )))
-}
-
-fn try_directory(directory: &Path) -> Result<TempDir, LabError> {
+/// Creates a directory in which the tiny programs can be executed.
+fn executable_directory(directory: &Path) -> Result<TempDir, LabError> {
     if !directory.to_str().is_some_and(|name| name.chars().all(is_plain)) {
         return Err(LabError::Unavailable(
             "its name has characters with a special meaning in linkers, shells or PATH".to_owned(),
         ));
     }
     let directory = tempfile::Builder::new()
-        .prefix(keeper::DIRECTORY_PREFIX)
+        .prefix("spawnscope-lab-")
         .tempdir_in(directory)
         .map_err(LabError::doing("create a directory"))?;
     write_tiny(&directory.path().join(TINY), None)?;

@@ -1,26 +1,26 @@
 //! Fits straight lines through measured points, robust against a few outliers.
 
 use super::harness::{Estimate, MIN_ROUNDS, Measurements};
-use super::linearity::Linearity;
-use super::noise_notes::{is_flat, names_or_count};
 use super::outcome::{Fit, Outcome};
 use spawnscope_data::statistics::{median, theil_sen_slope};
 
+/// A line that explains a smaller share of the variance than this does not hold.
+const MIN_EXPLAINED: f64 = 0.95;
 /// Series with fewer points than this get no line.
 const MIN_POINTS: usize = 4;
 
 /// A slope with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Slope {
+struct Slope {
     median: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+    low: f64,
+    high: f64,
 }
 
 impl Outcome {
     /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and
-    /// adds notes on the other series. The slope is per `unit` of the column `x`; `unit_name` is
-    /// the name of that unit.
+    /// adds a note on the series without a slope. The slope is per `unit` of the column `x`;
+    /// `unit_name` is the name of that unit.
     pub fn fit(&mut self, x: &str, unit: f64, unit_name: &str) {
         self.add_lines(x, unit, unit_name, |_, points| slope_within_intervals(points));
     }
@@ -55,25 +55,21 @@ impl Outcome {
         if self.chart.as_ref().is_none_or(|chart| chart.x != x) {
             return;
         }
-        let (mut fits, mut flat, mut short) = (Vec::new(), Vec::new(), Vec::new());
-        let all = self.series();
-        let count = all.len();
-        for (series, points) in all {
+        let (mut fits, mut flat) = (Vec::new(), Vec::new());
+        for (series, points) in self.series() {
             let scaled: Vec<(f64, &Estimate)> = points.iter().map(|(x, y)| (x / unit, *y)).collect();
             match find_slope(&series, &scaled).filter(|_| points.len() >= MIN_POINTS) {
                 Some(slope) if slope.low > 0.0 || slope.high < 0.0 => {
                     fits.extend(line_through(series, &scaled, slope, unit_name));
                 }
                 Some(_) => flat.push(series),
-                None if is_flat(&points) => short.push(series),
                 None => {}
             }
         }
         self.fits = fits;
         if !flat.is_empty() {
-            self.note(format!("no slope beyond the noise: {}", names_or_count(&flat, count, "series")));
+            self.note(format!("no slope beyond the noise: {}", flat.join("; ")));
         }
-        self.note_flat(&short, count);
     }
 }
 
@@ -83,16 +79,15 @@ fn line_through(series: String, points: &[(f64, &Estimate)], slope: Slope, unit_
     let mean = points.iter().map(|(_, y)| y.median).sum::<f64>() / points.len() as f64;
     let unexplained = sum_of_squares(points, |x| at_zero + slope.median * x);
     let total = sum_of_squares(points, |_| mean);
-    // The share of the variance that the line explains; unknown if nothing varies.
     let r_squared = (total > 0.0).then(|| (1.0 - unexplained / total).max(0.0));
     Some(Fit {
         series,
         at_zero_ns: at_zero,
         slope_ns: slope.median,
-        slope_interval_ns: Some([slope.low, slope.high]),
+        slope_interval_ns: [slope.low, slope.high],
         x_unit: unit_name.to_owned(),
         r_squared,
-        linearity: Linearity::judge(points, r_squared),
+        holds: r_squared.is_some_and(|share| share >= MIN_EXPLAINED),
     })
 }
 
@@ -115,7 +110,7 @@ fn slope_over_sweeps(cases: &[(f64, &Measurements)]) -> Option<Slope> {
 
 /// Returns the median slope over all pairs of points. Its interval is from the median of the
 /// smallest slopes to the median of the largest slopes that the intervals of each pair allow.
-pub(super) fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
+fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y)| (*x, y.median)).unzip();
     let (mut least, mut most) = (Vec::new(), Vec::new());
     for (number, (x, y)) in points.iter().enumerate() {
@@ -148,9 +143,9 @@ mod tests {
     fn a_line_is_recovered_despite_one_outlier() {
         let found = fit_medians(0.5, &[10.0, 12.0, 14.0, 16.0, 18.0, 100.0, 22.0]).unwrap();
         assert_eq!((found.at_zero_ns, found.slope_ns), (10.0, 2.0));
-        let [low, high] = found.slope_interval_ns.unwrap();
+        let [low, high] = found.slope_interval_ns;
         assert!(low > 1.0 && low < 2.0 && high > 2.0, "{found:?}");
-        assert!(found.r_squared.unwrap() < 0.5, "the outlier lowers it");
+        assert!(found.r_squared.unwrap() < 0.5 && !found.holds, "the outlier lowers it");
         assert_eq!(fit_medians(0.5, &[3.0; 7]).unwrap().r_squared, None, "nothing varies");
     }
 
@@ -162,7 +157,7 @@ mod tests {
             measure("wall_ns", "wall", Unit::Nanos),
         ];
         let mut outcome = Outcome::new("", columns);
-        outcome.draw("size", "wall_ns", &["case"], [Scale::Linear, Scale::Linear]);
+        outcome.draw("size", "wall_ns", &["case"], Scale::Linear);
         outcome
     }
 
@@ -185,7 +180,7 @@ mod tests {
     #[test]
     fn the_interval_of_a_slope_over_sweeps_spans_the_slopes_of_the_sweeps() {
         let found = outcome_of_sweeps(&[10.0, 14.0, 9.0, 13.0, 11.0, 12.0]);
-        let [low, high] = found.fits[0].slope_interval_ns.unwrap();
+        let [low, high] = found.fits[0].slope_interval_ns;
         assert!((low - 9.0).abs() < 0.1 && (high - 14.0).abs() < 0.1, "{:?}", found.fits);
         assert!((found.fits[0].slope_ns - 11.5).abs() < 0.1);
         // Each sweep has a clear slope, but the slopes contradict each other.
@@ -220,13 +215,7 @@ mod tests {
         outcome.fit("size", 1e3, "kB");
         assert_eq!(outcome.fits.len(), 1);
         assert_eq!((outcome.fits[0].series.as_str(), outcome.fits[0].slope_ns), ("clear", 100.0));
-        assert_eq!(outcome.fits[0].slope_interval_ns, Some([85.0, 115.0]));
-        assert_eq!(
-            outcome.notes,
-            [
-                "no slope beyond the noise: noisy",
-                "the noise is larger than the difference between the first and last value of size: three points"
-            ]
-        );
+        assert_eq!(outcome.fits[0].slope_interval_ns, [85.0, 115.0]);
+        assert_eq!(outcome.notes, ["no slope beyond the noise: noisy"]);
     }
 }

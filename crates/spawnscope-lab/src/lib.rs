@@ -5,8 +5,6 @@
 pub mod context;
 pub mod experiments;
 pub mod harness;
-pub mod keeper;
-pub mod linearity;
 pub mod machine;
 pub mod memory;
 pub mod outcome;
@@ -16,7 +14,6 @@ mod batches;
 mod compiler;
 mod copies;
 mod fit;
-mod noise_notes;
 mod shell;
 
 use std::io;

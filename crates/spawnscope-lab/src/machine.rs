@@ -1,11 +1,8 @@
-//! The properties of the machine, and the conditions of the run, that a reader must know to compare
-//! reports.
+//! The properties of the machine, and its load, that a reader must know to compare reports.
 
-use std::fs::{self, File};
-use std::os::fd::AsRawFd;
+use std::fs;
 use std::path::Path;
 
-use nix::sys::resource::{Resource, getrlimit};
 use serde::Serialize;
 
 use super::memory::meminfo;
@@ -35,13 +32,6 @@ pub struct Machine {
     pub load_before: Option<f64>,
     /// The load average of the last minute of the run. It includes the lab's own load.
     pub load_after: Option<f64>,
-    /// The type of the file system with the lab's programs.
-    pub file_system: Option<String>,
-    /// The hard limit on open files.
-    #[serde(rename = "most_open_files")]
-    pub max_open_files: Option<u64>,
-    /// The file that `/bin/sh` links to.
-    pub sh: Option<String>,
 }
 
 impl Machine {
@@ -60,20 +50,9 @@ impl Machine {
             huge_pages: huge_pages.and_then(|text| Some(text.split_once('[')?.1.split_once(']')?.0.to_owned())),
             as_root: rustix::process::geteuid().is_root(),
             spawnscope: env!("CARGO_PKG_VERSION").to_owned(),
-            load_before: None,
+            load_before: read_load(),
             load_after: None,
-            file_system: None,
-            max_open_files: None,
-            sh: None,
         }
-    }
-
-    /// Reads the conditions of a run that has its files in `directory`.
-    pub fn read_conditions(&mut self, directory: &Path) {
-        self.load_before = read_load();
-        self.file_system = file_system(directory);
-        self.max_open_files = getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard);
-        self.sh = fs::canonicalize("/bin/sh").ok().map(|path| path.to_string_lossy().into_owned());
     }
 }
 
@@ -82,17 +61,6 @@ impl Machine {
 pub fn read_load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()
-}
-
-/// Returns the type of the file system that a directory is on, according to its mount.
-fn file_system(directory: &Path) -> Option<String> {
-    let directory = File::open(directory).ok()?;
-    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_raw_fd())).ok()?;
-    let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount))?;
-    // The type follows the dash, see proc_pid_mountinfo(5).
-    Some(line.split_once(" - ")?.1.split(' ').next()?.to_owned())
 }
 
 fn processor_field(processors: &str, name: &str) -> Option<String> {
@@ -133,15 +101,5 @@ mod tests {
         fs::create_dir_all(root.path().join("sys/hypervisor")).unwrap();
         fs::write(root.path().join("sys/hypervisor/type"), "xen\n").unwrap();
         assert_eq!(is_virtual(None, root.path()), Some(true));
-    }
-
-    #[test]
-    fn the_conditions_of_this_process_are_read() {
-        let mut found = Machine::read();
-        found.read_conditions(Path::new("/proc"));
-        assert_eq!(found.file_system.as_deref(), Some("proc"));
-        assert!(found.load_before.is_some_and(|load| load >= 0.0));
-        assert!(found.max_open_files > Some(0));
-        assert!(found.sh.as_deref().is_some_and(|path| path.starts_with('/')));
     }
 }

@@ -15,7 +15,7 @@ const PRESENT_MAY_IMPORT: [&str; 6] = ["event", "units", "analyze", "doctor", "l
 const CLI: &str = "crates/spawnscope/src/cli";
 /// Files in `cli` that write to standard error: messages, the report after a recording, and progress lines. The last two contain only our
 /// own text.
-const MAY_WRITE: [&str; 4] = ["output.rs", "record.rs", "progress.rs", "bench/progress.rs"];
+const MAY_WRITE: [&str; 3] = ["output.rs", "record.rs", "progress.rs"];
 const MAX_LINES: usize = 500;
 
 fn root() -> PathBuf {

@@ -44,7 +44,6 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         measure("second_last_ns", "last of the second", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("The first launch of fresh files against the second", columns);
-    outcome.draw_bars(&["first_ns", "first_last_ns", "second_ns", "second_last_ns"]);
     let mut programs = vec![("tiny", context.tiny_path(), context.tiny().status)];
     programs.extend(find_program("true").and_then(|path| path.canonicalize().ok()).map(|path| ("true", path, 0)));
     if programs.len() == 1 {
@@ -66,7 +65,6 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
-    outcome.note_indistinguishable_columns("first_ns", &["second_ns"]);
     let (file_results, in_memory) = measured.split_at(files);
     let tiny_cases = file_results.get(..counts.len()).unwrap_or_default();
     let by_program = programs.iter().zip(file_results.chunks(counts.len()));

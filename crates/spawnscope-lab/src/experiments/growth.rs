@@ -25,7 +25,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         measure("wall_ns", "wall", Unit::Nanos),
     ];
     let mut outcome = Outcome::new("A parent that grows by 1 MiB between launches", columns);
-    outcome.draw("parent_bytes", "wall_ns", &["mechanism"], [Scale::Linear, Scale::Linear]);
+    outcome.draw("parent_bytes", "wall_ns", &["mechanism"], Scale::Linear);
     let wanted = STEP_BYTES * context.pick(STEPS, QUICK_STEPS);
     let steps = growth_that_fits(wanted.min(context.max_memory), &mut outcome) / STEP_BYTES;
     let mut measured: Vec<Measurements> =

@@ -67,7 +67,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome =
         Outcome::new("Launches of a program with libraries, or with empty library directories to search", columns);
-    outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
+    outcome.draw("count", "wall_ns", &["loading"], Scale::Linear);
     // The cases themselves, not the user's environment, must determine the search and the binding.
     let plain = Environment::without_loader_variables();
     let mut cases = Vec::new();

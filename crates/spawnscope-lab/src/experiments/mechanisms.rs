@@ -6,7 +6,7 @@ use super::{launches, wall_and_call};
 use crate::LabError;
 use crate::context::ExperimentContext;
 use crate::harness::Measurements;
-use crate::outcome::{Column, Outcome, Unit, Value, key, measure};
+use crate::outcome::{Outcome, Unit, Value, key, measure};
 use crate::worker::protocol::{CPU, SYSTEM, Setting};
 use crate::worker::{Mechanism, Worker};
 
@@ -30,19 +30,6 @@ pub(super) const COMPARED: [Mechanism; 14] = [
 ];
 /// The base of the CPU time ratios.
 const BASE: Mechanism = Mechanism::VforkExec;
-
-/// Returns the CPU time relative to vfork + exec that the author of popen_noshell has published.
-fn published_ratio(mechanism: Mechanism) -> Option<f64> {
-    match mechanism {
-        Mechanism::VforkExec => Some(1.0),
-        Mechanism::PosixSpawn => Some(1.27),
-        Mechanism::PosixSpawnPipe => Some(1.36),
-        Mechanism::ForkExec => Some(9.36),
-        Mechanism::System => Some(12.8),
-        Mechanism::Popen => Some(13.04),
-        _ => None,
-    }
-}
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = [key("mechanism", "mechanism", Unit::Text)].into_iter().chain(wall_and_call()).chain([
@@ -69,9 +56,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
             outcome.compare("cpu ratio", &measured, base, CPU);
         }
     }
-    add_published(&mut outcome);
     outcome.note("call: time inside the launching call");
-    outcome.note("published: CPU ratios by the author of popen_noshell, a popen replacement, from another machine and a larger parent");
     outcome.note("fork is measured with a small parent; for large ones see parent-size");
     Ok(outcome)
 }
@@ -115,38 +100,4 @@ fn clear_columns(outcome: &mut Outcome, columns: &[&str]) {
     let values = outcome.rows.iter_mut().flat_map(|row| row.0.iter_mut());
     let cleared = values.filter(|(name, _)| columns.contains(&name.as_str()));
     cleared.for_each(|(_, value)| *value = Value::Unknown);
-}
-
-fn add_published(outcome: &mut Outcome) {
-    outcome.columns.push(Column { is_published: true, ..measure("published_ratio", "published", Unit::Ratio) });
-    for row in &mut outcome.rows {
-        let mechanism = COMPARED.into_iter().find(|mechanism| Value::from(mechanism.name()) == row.0[0].1);
-        let ratio = mechanism.and_then(published_ratio).map_or(Value::Unknown, Value::Number);
-        row.0.push(("published_ratio".to_owned(), ratio));
-    }
-    // Narrow terminals omit the last columns.
-    let (last, first) =
-        outcome.columns.drain(..).partition(|column| ["user_ns", "system_ns"].contains(&column.name.as_str()));
-    outcome.columns = first;
-    outcome.columns.extend::<Vec<Column>>(last);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_round_without_system_time_shows_that_the_kernel_splits_by_ticks() {
-        assert!(!is_split_by_ticks(&[case([3.0, 4.0, 5.0]), case([7.0; 3])]));
-        assert!(is_split_by_ticks(&[case([3.0, 4.0, 5.0]), case([3.0, 0.0, 7.0])]));
-    }
-
-    fn case(systems: [f64; 3]) -> Measurements {
-        Measurements {
-            keys: Vec::new(),
-            rounds: systems.map(|system| vec![9.0, 9.0, 7.0, 7.0 - system, system]).into(),
-            launches: None,
-            failure: None,
-        }
-    }
 }

@@ -37,9 +37,6 @@ impl Experiment {
             outcome
         });
         self.name.clone_into(&mut outcome.name);
-        for note in context.notes() {
-            outcome.note(note);
-        }
         outcome
     }
 }
@@ -57,7 +54,7 @@ pub const ALL: &[Experiment] = &[
     experiment("mechanisms", "all launch mechanisms, from a small parent", mechanisms::run),
     experiment("parent-size", "all launch mechanisms, by the parent's memory", parent_size::run),
     experiment("growth", "a parent that grows between launches", growth::run),
-    experiment("open-fds", "launches by the parent's open files, and ways to close them", open_fds::run),
+    experiment("open-fds", "launches by the parent's open files", open_fds::run),
     experiment("child-kind", "static, position-independent and dynamic children", child_kind::run),
     experiment("loader", "the dynamic loader's time for libraries and search paths", loader::run),
     experiment(

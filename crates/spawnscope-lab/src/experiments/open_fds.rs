@@ -1,9 +1,7 @@
-//! Launch cost by the number of the parent's open files, whose descriptors a fork copies, and by
-//! the way in which the child closes them.
+//! Launch cost by the number of the parent's open files, whose descriptors a fork copies. With
+//! `close_others`, the child of vspawn closes them.
 
 use std::rc::Rc;
-
-use nix::sys::resource::{Resource, getrlimit};
 
 use super::{launches, wall_and_call};
 use crate::LabError;
@@ -18,23 +16,14 @@ const COUNTS: [u64; 5] = [0, 100, 1000, 5000, 15_000];
 /// The parents' limit on open files, if their hard limit allows it.
 const FILE_LIMIT: u64 = 20_000;
 const QUICK_COUNTS: [u64; 2] = [0, 200];
-const MECHANISMS: [Mechanism; 9] = [
-    Mechanism::ForkExec,
-    Mechanism::VforkExec,
-    Mechanism::PosixSpawn,
-    Mechanism::CloseLoop,
-    Mechanism::CloseProc,
-    Mechanism::CloseRange,
-    Mechanism::CloseUnshare,
-    Mechanism::Vspawn,
-    Mechanism::VspawnCloseOthers,
-];
+const MECHANISMS: [Mechanism; 5] =
+    [Mechanism::ForkExec, Mechanism::VforkExec, Mechanism::PosixSpawn, Mechanism::Vspawn, Mechanism::VspawnCloseOthers];
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [key("mechanism", "mechanism", Unit::Text), key("open_files", "open files", Unit::Count)];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("Launches by the parent's number of open files", columns);
-    outcome.draw("open_files", "wall_ns", &["mechanism"], [Scale::Logarithmic, Scale::Logarithmic]);
+    outcome.draw("open_files", "wall_ns", &["mechanism"], Scale::Logarithmic);
     let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
     let (cases, failed) = cases(context, counts);
     let mut measured = context.interleave(cases);
@@ -42,13 +31,6 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.add(&measured);
     outcome.fit("open_files", 1.0, "open file");
     outcome.note("the files are close-on-exec");
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        outcome.note(format!(
-            "the close loop tries every number up to the limit on open files (ulimit -n), even if few are open: bench sets this limit to {}, \
-             yours is {soft}",
-            FILE_LIMIT.min(hard)
-        ));
-    }
     Ok(outcome)
 }
 

@@ -14,7 +14,7 @@ use crate::memory::AvailableMemory;
 use crate::outcome::{Outcome, Scale, Unit, Value, key};
 use crate::shell::{FILL_MEMORY_FACTOR, ShellParent, find_program};
 use crate::worker::protocol::{Pages, Setting};
-use crate::worker::{Environment, Mechanism, Worker};
+use crate::worker::{Mechanism, Worker};
 
 const MB: u64 = 1_000_000;
 const SIZES_MB: [u64; 9] = [0, 1, 10, 100, 250, 500, 1000, 2000, 4000];
@@ -23,9 +23,6 @@ const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
 /// Sizes of parents with huge pages, enough for a linear fit. A huge page has 2 MiB, so tiny
 /// parents have none.
 const HUGE_SIZES_MB: [u64; 7] = [10, 16, 32, 64, 100, 1000, 4000];
-/// Sizes of parents with a mapped file, enough for a linear fit. They take as much disk space, so
-/// they are small.
-const FILE_SIZES_MB: [u64; 7] = [1, 10, 16, 32, 64, 100, 250];
 /// The maximum size of bash, which takes long to fill.
 const MAX_BASH_MB: u64 = 1000;
 
@@ -48,10 +45,6 @@ enum Launcher<'p> {
     Bash(&'p Path, &'p Path),
 }
 
-/// Published times: seconds for 1000 runs of /bin/true from bash, by the MB of memory in bash.
-const PUBLISHED_SECONDS: [(u64, f64); 7] =
-    [(0, 0.57), (1, 0.65), (10, 1.1), (100, 3.2), (250, 12.8), (500, 23.8), (1000, 45.2)];
-
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
         key("mechanism", "mechanism", Unit::Text),
@@ -60,11 +53,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new("Launches by the parent's memory", columns);
-    outcome.draw("parent_bytes", "wall_ns", &["mechanism", "memory"], [Scale::Logarithmic, Scale::Logarithmic]);
-    outcome.add_published(
-        "bash, published",
-        PUBLISHED_SECONDS.iter().map(|(mb, seconds)| ((mb * MB) as f64, seconds * 1e6)),
-    );
+    outcome.draw("parent_bytes", "wall_ns", &["mechanism", "memory"], Scale::Logarithmic);
     let (bash, program) = (find_program("bash"), find_program("true"));
     let bash_and_program = bash.as_deref().zip(program.as_deref());
     if bash_and_program.is_none() {
@@ -80,11 +69,9 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     outcome.add(&measured);
     outcome.fit("parent_bytes", MB as f64, "MB");
-    outcome.note(format!(
-        "huge pages and file pages: only forks, which copy page tables, and vspawn for comparison; the other mechanisms share the \
-         parent's memory of any kind. Files have at most {}, since they take as much disk space",
-        spawnscope_data::units::bytes(FILE_SIZES_MB[FILE_SIZES_MB.len() - 1] * MB)
-    ));
+    outcome.note(
+        "huge pages: only forks, which copy page tables, and vspawn for comparison; the other mechanisms share the parent's memory",
+    );
     Ok(outcome)
 }
 
@@ -98,13 +85,11 @@ fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p Pat
     }
     let mut huge_sizes = sizes.clone();
     huge_sizes.retain(|size| HUGE_SIZES_MB.contains(size) || !SIZES_MB.contains(size));
-    let file_sizes = sizes.iter().copied().filter(|size| FILE_SIZES_MB.contains(size)).collect();
     let bash_sizes = sizes.iter().copied().filter(|size| *size <= MAX_BASH_MB).collect();
     let bash = bash_and_program.map(|(bash, program)| ("", Launcher::Bash(bash, program), bash_sizes));
     let small = ("", Launcher::Worker(Pages::Small, &mechanisms::COMPARED), sizes);
     let huge = ("huge pages", Launcher::Worker(Pages::Huge, &PAGE_KIND_MECHANISMS), huge_sizes);
-    let file = ("a file's", Launcher::Worker(Pages::File, &PAGE_KIND_MECHANISMS), file_sizes);
-    let series = [Some(small), bash, Some(huge), Some(file)].into_iter().flatten();
+    let series = [Some(small), bash, Some(huge)].into_iter().flatten();
     series.map(|(memory, launcher, sizes_mb)| Series { memory, launcher, sizes_mb }).collect()
 }
 
@@ -171,7 +156,7 @@ impl Series<'_> {
         (cases, failed): (&mut Vec<Case<'_>>, &mut Vec<Measurements>),
     ) {
         match self.launcher {
-            Launcher::Worker(pages, mechanisms) => match start_worker(context, bytes, pages) {
+            Launcher::Worker(pages, mechanisms) => match start_worker(bytes, pages) {
                 Ok(worker) => cases.extend(mechanisms.iter().map(|mechanism| {
                     let program = context.tiny_for(*mechanism);
                     launches(self.keys(mechanism.name(), bytes), &worker, *mechanism, &program)
@@ -195,14 +180,8 @@ impl Series<'_> {
     }
 }
 
-fn start_worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
-    let setting = Setting { memory_bytes, pages, ..Setting::default() };
-    // With this TMPDIR, the file is on the file system of the lab's directory.
-    let environment = match pages {
-        Pages::File => Environment::default().with("TMPDIR", context.directory()),
-        Pages::Small | Pages::Huge => Environment::default(),
-    };
-    Worker::start_with(&setting, environment).map(Rc::new)
+fn start_worker(memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
+    Worker::start(&Setting { memory_bytes, pages, ..Setting::default() }).map(Rc::new)
 }
 
 /// Returns how many of these ascending sizes, counted from the first, fit into memory together

@@ -4,11 +4,8 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::Errno;
 
 use super::protocol::{Pages, Setting};
 use crate::LabError;
@@ -97,23 +94,5 @@ fn try_map_populated(bytes: usize, pages: Pages) -> io::Result<Memory> {
             memory.populate();
             Ok(memory)
         }
-        Pages::File => {
-            let memory = Memory::map_file(allocated_file(bytes as u64)?.as_fd(), bytes)?;
-            memory.read();
-            Ok(memory)
-        }
     }
-}
-
-/// Creates an anonymous file with all its blocks allocated. If the file system ran out of space
-/// while the mapping was read, the kernel would kill the reader.
-fn allocated_file(bytes: u64) -> io::Result<File> {
-    let file = tempfile::tempfile()?;
-    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
-        // A file system that cannot preallocate needs no blocks for reading: it supports holes, or
-        // has no storage.
-        Err(Errno::OPNOTSUPP) => file.set_len(bytes)?,
-        done => done?,
-    }
-    Ok(file)
 }

@@ -11,17 +11,13 @@ use vspawn::{Command, Prepared, Stdio};
 
 use super::Mechanism;
 use super::protocol::Program;
-use super::raw::{CloseMethod, RawLaunch};
+use super::raw::RawLaunch;
 use super::wait_status::describe;
 use crate::LabError;
 use spawnscope_system::ExecStrings;
 use spawnscope_system::launch_timing::clone::CloneCall;
 use spawnscope_system::launch_timing::timing::{LaunchTimer, LaunchTimes};
 use spawnscope_system::process::reap;
-
-/// The maximum number of descriptors that a close loop may have to close. With a limit of a billion
-/// open files, as in some containers, the loop would run for minutes.
-const MAX_CLOSED_DESCRIPTORS: usize = 1 << 20;
 
 /// Everything that launches of one program need, prepared before the first launch.
 pub struct Launcher<'p> {
@@ -31,10 +27,9 @@ pub struct Launcher<'p> {
     /// The program and its arguments, quoted for a shell.
     shell_command: CString,
     prepared: Prepared,
-    /// The limit on open files.
-    max_files: usize,
     /// `RawLaunch` values without a running child, for further launches.
-    idle: Vec<(CloseMethod, Box<RawLaunch>)>,
+    #[expect(clippy::vec_box, reason = "a RawLaunch stays in its box: its child receives its address")]
+    idle: Vec<Box<RawLaunch>>,
 }
 
 /// A child that has not yet been waited for.
@@ -42,7 +37,7 @@ pub enum RunningChild {
     /// A child without further resources.
     Pid(i32),
     /// A child that runs on the stack of its `RawLaunch`.
-    Raw(i32, CloseMethod, Box<RawLaunch>),
+    Raw(i32, Box<RawLaunch>),
     Vspawn(vspawn::Child),
     /// A child with the pipe of its output.
     Piped(i32, File),
@@ -61,14 +56,6 @@ impl<'p> Launcher<'p> {
         let path = strings.first().cloned().unwrap_or_default();
         let words = program.argv.iter().map(String::as_str);
         let line = shlex::try_join(words).ok().and_then(|line| CString::new(line).ok());
-        // SAFETY: a plain query.
-        let max_files = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
-        let max_files = usize::try_from(max_files).unwrap_or(usize::MAX);
-        if mechanism == Mechanism::CloseLoop && max_files > MAX_CLOSED_DESCRIPTORS {
-            return Err(LabError::Unavailable(format!(
-                "a close loop up to the limit of {max_files} open files would take minutes"
-            )));
-        }
         Ok(Launcher {
             program,
             path,
@@ -77,29 +64,19 @@ impl<'p> Launcher<'p> {
             prepared: command(mechanism, program)
                 .prepare()
                 .map_err(|error| LabError::Unavailable(error.to_string()))?,
-            max_files,
             idle: Vec::new(),
         })
     }
 
     /// Starts a child by this mechanism.
     pub fn start(&mut self, mechanism: Mechanism) -> Result<RunningChild, LabError> {
-        let detached = libc::CLONE_VM;
-        let suspended = libc::CLONE_VM | libc::CLONE_VFORK;
         let started = match mechanism {
             Mechanism::ForkExit => self.fork(false).map(RunningChild::Pid),
             Mechanism::ForkExec => self.fork(true).map(RunningChild::Pid),
-            Mechanism::VforkExec => self.raw(CloneCall::Vfork, CloseMethod::Exec),
-            Mechanism::Clone => self.raw(CloneCall::Clone { flags: suspended }, CloseMethod::Exec),
-            Mechanism::Clone3 => self.raw(CloneCall::Clone3, CloseMethod::Exec),
-            Mechanism::CloneDetached => self.raw(CloneCall::Clone { flags: detached }, CloseMethod::Exec),
-            Mechanism::CloseLoop => self.raw(CloneCall::Vfork, CloseMethod::Loop),
-            Mechanism::CloseProc => self.raw(CloneCall::Vfork, CloseMethod::Proc),
-            Mechanism::CloseRange => self.raw(CloneCall::Vfork, CloseMethod::Range),
-            Mechanism::CloseUnshare => {
-                let flags = suspended | libc::CLONE_FILES;
-                self.raw(CloneCall::Clone { flags }, CloseMethod::Unshare)
-            }
+            Mechanism::VforkExec => self.raw(CloneCall::Vfork),
+            Mechanism::Clone => self.raw(CloneCall::Clone { flags: libc::CLONE_VM | libc::CLONE_VFORK }),
+            Mechanism::Clone3 => self.raw(CloneCall::Clone3),
+            Mechanism::CloneDetached => self.raw(CloneCall::Clone { flags: libc::CLONE_VM }),
             Mechanism::PosixSpawn => self.posix_spawn(None).map(RunningChild::Pid),
             Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(),
             // SAFETY: the string is valid.
@@ -142,9 +119,9 @@ impl<'p> Launcher<'p> {
     pub fn finish(&mut self, mechanism: Mechanism, running: RunningChild) -> Result<(), LabError> {
         let ended = match running {
             RunningChild::Pid(pid) => wait(pid).map(|status| (status, None)),
-            RunningChild::Raw(pid, closing, raw) => {
+            RunningChild::Raw(pid, raw) => {
                 let status = wait(pid);
-                self.idle.push((closing, raw));
+                self.idle.push(raw);
                 status.map(|status| (status, None))
             }
             RunningChild::Vspawn(mut child) => wait_for(&mut child).map(|status| (status, None)),
@@ -189,14 +166,13 @@ impl<'p> Launcher<'p> {
         }
     }
 
-    fn raw(&mut self, call: CloneCall, closing: CloseMethod) -> io::Result<RunningChild> {
-        let idle = self.idle.iter().position(|(other, _)| *other == closing);
-        let raw = match idle {
-            Some(position) => self.idle.swap_remove(position).1,
-            None => RawLaunch::new(&self.path, &self.argv, closing, self.max_files)?,
+    fn raw(&mut self, call: CloneCall) -> io::Result<RunningChild> {
+        let raw = match self.idle.pop() {
+            Some(raw) => raw,
+            None => RawLaunch::new(&self.path, &self.argv)?,
         };
         let pid = raw.start(call)?;
-        Ok(RunningChild::Raw(pid, closing, raw))
+        Ok(RunningChild::Raw(pid, raw))
     }
 
     fn posix_spawn(&self, output: Option<i32>) -> io::Result<i32> {

@@ -35,15 +35,6 @@ pub enum Mechanism {
     VspawnDetached,
     /// Like `Vspawn`, but the child closes all descriptors except standard input, output and error.
     VspawnCloseOthers,
-    /// vfork; the child closes every possible descriptor up to the limit, one by one.
-    CloseLoop,
-    /// vfork; the child closes each descriptor that it finds in /proc/self/fd.
-    CloseProc,
-    /// vfork; the child closes all descriptors with one close_range.
-    CloseRange,
-    /// clone with CLONE_VM, CLONE_VFORK and CLONE_FILES; the child gets its own descriptor table by
-    /// close_range with CLOSE_RANGE_UNSHARE.
-    CloseUnshare,
 }
 
 impl Mechanism {
@@ -66,10 +57,6 @@ impl Mechanism {
             Mechanism::VspawnPipe => "vspawn, pipe",
             Mechanism::VspawnDetached => "vspawn, detached",
             Mechanism::VspawnCloseOthers => "vspawn, close_others",
-            Mechanism::CloseLoop => "vfork, close loop",
-            Mechanism::CloseProc => "vfork, /proc/self/fd",
-            Mechanism::CloseRange => "vfork, close_range",
-            Mechanism::CloseUnshare => "clone, unshare",
         }
     }
 

@@ -27,8 +27,6 @@ pub enum Pages {
     Small,
     /// Anonymous memory in huge pages.
     Huge,
-    /// The pages of a mapped file, all of which have been read.
-    File,
 }
 
 /// The launched program, and how to verify that it ran.

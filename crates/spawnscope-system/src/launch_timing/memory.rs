@@ -2,7 +2,6 @@
 
 use std::ffi::{c_int, c_void};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -24,7 +23,7 @@ impl Memory {
     /// # Errors
     /// If the kernel refuses it.
     pub fn map(bytes: usize) -> io::Result<Memory> {
-        Memory::map_with(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+        Memory::map_with(bytes, libc::MAP_PRIVATE)
     }
 
     /// Maps anonymous memory whose start and size are multiples of `alignment`, as huge pages require.
@@ -42,23 +41,15 @@ impl Memory {
         })
     }
 
-    /// Maps a file privately.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
-    pub fn map_file(file: BorrowedFd<'_>, bytes: usize) -> io::Result<Memory> {
-        Memory::map_with(bytes, libc::MAP_PRIVATE, file.as_raw_fd())
-    }
-
     /// Maps anonymous memory that is shared with processes forked later.
     pub(super) fn map_shared(bytes: usize) -> io::Result<Memory> {
-        Memory::map_with(bytes, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
+        Memory::map_with(bytes, libc::MAP_SHARED)
     }
 
-    fn map_with(bytes: usize, flags: c_int, file: c_int) -> io::Result<Memory> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+    fn map_with(bytes: usize, sharing: c_int) -> io::Result<Memory> {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, sharing | libc::MAP_ANONYMOUS);
         // SAFETY: requests new memory, which does not affect existing mappings.
-        let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, file, 0) };
+        let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -106,13 +97,6 @@ impl Memory {
     /// Writes to each page of the first `bytes` bytes.
     pub fn write_first(&self, bytes: usize) {
         self.pages(bytes).for_each(|byte| byte.store(1, Ordering::Relaxed));
-    }
-
-    /// Reads each page.
-    pub fn read(&self) {
-        for byte in self.pages(self.bytes) {
-            std::hint::black_box(byte.load(Ordering::Relaxed));
-        }
     }
 
     /// Returns the first byte of each page of the first `bytes` bytes.

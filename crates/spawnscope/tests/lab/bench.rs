@@ -9,9 +9,6 @@ use crate::support::run::{Finished, SPAWNSCOPE, run};
 /// The shortest possible run: the minimum number of rounds that gives an interval.
 pub const BRIEF: [&str; 4] = ["bench", "--quick", "--seconds", "0.01"];
 
-/// The stored report that the guide describes.
-pub const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benchmarks/runs/2026-11-22-vm/lab.json");
-
 /// Returns a `bench` command with these arguments, to which more can be added.
 pub fn bench_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(SPAWNSCOPE);

@@ -26,17 +26,6 @@ fn run_with_programs(experiments: &[&str], programs: &[&str]) -> Value {
 }
 
 #[apply(live_test)]
-fn without_a_compiler_the_rest_is_measured() {
-    let report = run_with_programs(&["child-kind", "loader"], &["true", "bash"]);
-    assert!(notes(&report["experiments"][0]).contains("not installed: dash"), "{report}");
-    for experiment in report["experiments"].as_array().expect("experiments") {
-        let text = notes(experiment);
-        assert!(text.contains("no cc found") || text.contains("no C compiler"), "{text}");
-        assert!(rows(experiment).len() >= 2, "{experiment}");
-    }
-}
-
-#[apply(live_test)]
 fn without_any_program_only_the_tiny_program_is_measured() {
     let report = run_with_programs(&["parent-size", "loader", "first-launch"], &[]);
     let experiments = report["experiments"].as_array().expect("experiments");
@@ -45,44 +34,6 @@ fn without_any_program_only_the_tiny_program_is_measured() {
     assert!(notes(&experiments[0]).contains("bash or true not found"));
     assert!(rows(&experiments[1]).is_empty() && !notes(&experiments[1]).contains("each library"));
     assert_contains(&notes(&experiments[1]), ["true not found: the search of empty directories is skipped"]);
-}
-
-#[apply(live_test)]
-#[needs(MountNs)]
-fn a_noexec_directory_is_skipped() {
-    let (directory, report) = run_on_tmpfs("noexec", &["growth"]);
-    let experiment = only_experiment(&report);
-    let text = notes(&experiment);
-    assert_contains(&text, [&format!("{directory} (failed to execute a program")]);
-    assert!(!rows(&experiment).is_empty());
-}
-
-/// Runs experiments with a tmpfs as the temporary directory. Returns its path and the report.
-fn run_on_tmpfs(options: &str, experiments: &[&str]) -> (String, Value) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let script = "mount -t tmpfs -o \"$1\" none \"$0\" && shift && export TMPDIR=\"$0\" && exec \"$@\"";
-    let finished = run(Command::new("unshare")
-        .args(["--mount", "sh", "-c", script])
-        .arg(directory.path())
-        .args([options, SPAWNSCOPE])
-        .args(BRIEF)
-        .arg("--json")
-        .args(experiments))
-    .expect_code(0);
-    (directory.path().display().to_string(), finished.json())
-}
-
-#[apply(live_test)]
-#[needs(Cc)]
-fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
-    let directory = tempfile::Builder::new().prefix("a, b:").tempdir().expect("a directory");
-    let mut command = bench_command(&["--json", "loader"]);
-    let report = run(command.env("TMPDIR", directory.path())).expect_code(0).json();
-    for experiment in report["experiments"].as_array().expect("experiments") {
-        let text = notes(experiment);
-        assert_contains(&text, ["with a special meaning", "instead"]);
-        assert!(rows(experiment).len() >= 10, "{experiment}");
-    }
 }
 
 /// Takes longer than other tests, because each new file waits for the scanner. The unit tests of `scanners` check the conclusion from times;
@@ -131,35 +82,6 @@ fn signals_end_the_run_with_the_results_so_far() {
         only_experiment(&report);
         let remaining = std::fs::read_dir(directory.path()).expect("the directory").count();
         assert_eq!(remaining, 0, "{signal}: the directory of bench is removed");
-    }
-}
-
-/// The keeper outlives a `bench` that SIGKILL or a second signal ends, and removes the directory.
-#[apply(live_test)]
-fn a_bench_that_is_killed_leaves_no_directory_and_no_page() {
-    for signals in [&[Signal::SIGKILL][..], &[Signal::SIGINT, Signal::SIGTERM]] {
-        let directory = tempfile::tempdir().expect("a directory");
-        let mut command = Command::new("env");
-        command.args(["--default-signal", SPAWNSCOPE]);
-        let elsewhere = tempfile::tempdir().expect("a directory");
-        let page = elsewhere.path().join("lab.html");
-        command.args(["bench", "--seconds", "100", "--json", "growth", "-o"]);
-        let running = Running::start(command.arg(&page).env("TMPDIR", directory.path()));
-        await_worker(&running);
-        assert_eq!(std::fs::read_dir(directory.path()).expect("the directory").count(), 1);
-        // Both arrive before bench can react to the first.
-        kill(running.pid(), Signal::SIGSTOP).expect("it runs");
-        for signal in signals {
-            kill(running.pid(), *signal).expect("it runs");
-        }
-        kill(running.pid(), Signal::SIGCONT).expect("it runs");
-        let text = running.finish().output();
-        assert_eq!(text, "", "{signals:?}: no time for a report");
-        await_some("no directory", || {
-            let mut entries = std::fs::read_dir(directory.path()).expect("the directory");
-            entries.next().is_none().then_some(())
-        });
-        assert!(!page.exists(), "{signals:?}: an empty page is left");
     }
 }
 
@@ -273,24 +195,11 @@ fn on_a_terminal_progress_is_shown_and_ctrl_c_ends_it() {
     assert!(screen.contains("A parent that grows by 1 MiB between launches"), "{screen}");
 }
 
-/// Serial lines, and `script` without a terminal, report a width of 0.
-#[apply(live_test)]
-#[needs(Pty)]
-fn a_terminal_without_a_width_is_not_a_reason_to_fail() {
-    let mut command = Command::new("sh");
-    command.args(["-c", "stty rows 0 cols 0 && exec \"$@\"", "sh", SPAWNSCOPE]);
-    command.args(BRIEF).args(["growth"]);
-    let (status, screen) = Session::start(&command).finish();
-    let screen = String::from_utf8_lossy(&screen).into_owned();
-    assert!(status.success(), "{screen}");
-    assert_contains(&screen, ["1/1 growth", "A parent that grows by 1 MiB between launches"]);
-}
-
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn no_privilege_is_needed() {
     let mut command = as_nobody();
     command.arg(SPAWNSCOPE).args(BRIEF).args(["--json", "open-fds"]);
     let report = run(command.env("HOME", "/nonexistent")).expect_code(0).json();
-    assert!(rows(&only_experiment(&report)).len() > 10);
+    assert!(rows(&only_experiment(&report)).len() >= 10);
 }

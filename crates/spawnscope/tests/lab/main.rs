@@ -6,11 +6,9 @@
 mod support;
 
 mod bench;
-mod environment;
 mod experiments;
 mod forms;
 mod hostile;
-mod terminals;
 mod workers;
 
 fn main() -> std::process::ExitCode {

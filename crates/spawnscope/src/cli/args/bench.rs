@@ -45,7 +45,7 @@ pub struct BenchArguments {
     /// Memory of the largest parent, in bytes, or with suffix k, M or G
     #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, default_value = "4G", value_parser = parse_size, allow_negative_numbers = true)]
     pub max: u64,
-    /// Print JSON (schema_version 1)
+    /// Print JSON (schema_version 2)
     #[arg(long)]
     pub json: bool,
     /// Also write an HTML page with tables and plots; with -, print it instead of the tables

@@ -12,7 +12,7 @@ static ARRIVED_SIGNAL: AtomicI32 = AtomicI32::new(0);
 extern "C" fn handle(signal: i32) {
     // On the second signal, exit at once.
     if ARRIVED_SIGNAL.swap(signal, Ordering::Relaxed) != 0 {
-        // SAFETY: `_exit` is async-signal-safe. The workers die with this process, and the keeper removes the directory.
+        // SAFETY: `_exit` is async-signal-safe. The workers die with this process; the temporary directory stays.
         unsafe { libc::_exit(i32::from(status_of(signal))) }
     }
 }

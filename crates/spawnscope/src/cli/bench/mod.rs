@@ -1,11 +1,9 @@
 //! `spawnscope bench`: runs the lab's experiments with progress, and prints their report in the requested form.
 
 mod interrupt;
-mod page;
 mod progress;
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -14,10 +12,10 @@ use self::progress::Progress;
 use super::args::BenchArguments;
 use super::output;
 use crate::cli::exit::Status;
+use crate::cli::output_file::OutputFile;
 use crate::lab::context::ExperimentContext;
 use crate::lab::experiments::{ALL, Experiment};
 use crate::lab::harness::Effort;
-use crate::lab::keeper;
 use crate::lab::machine::{self, Machine};
 use crate::lab::outcome::Report;
 use crate::lab::worker::serve;
@@ -51,7 +49,7 @@ pub fn run(arguments: &BenchArguments) -> Result<Status> {
     }
     // Check that the page can be written before spending minutes on measurements.
     let page = output::file(arguments.output.as_deref());
-    let page = page.map(page::claim).transpose()?;
+    let page = page.map(OutputFile::claim).transpose()?;
     let (report, shown) = measure(arguments, (form == Form::Tables).then_some(width))?;
     // If standard output fails (a closed terminal, a full disk), the page must still be written.
     let printed = shown.and_then(|()| print_report(form, &report, width));
@@ -67,16 +65,12 @@ pub fn run(arguments: &BenchArguments) -> Result<Status> {
     Ok(status.map_or(Status::SUCCESS, Status::Code))
 }
 
-/// Runs as a worker, which launches processes, or as the keeper, which removes the directory of a killed bench.
+/// Runs as a worker, which launches processes.
 ///
 /// # Errors
-/// When the bench process has exited, or the directory cannot be removed.
+/// When the bench process has exited.
 pub fn run_worker(setting: &str) -> Result<()> {
-    let done = match setting.strip_prefix(keeper::ARGUMENT_PREFIX) {
-        Some(directory) => keeper::remove_when_bench_ends(Path::new(directory)),
-        None => serve::serve(setting),
-    };
-    done.context("failed to run a worker process of `bench`")
+    serve::serve(setting).context("failed to run a worker process of `bench`")
 }
 
 fn form(arguments: &BenchArguments) -> Result<Form> {
@@ -112,7 +106,6 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
     let mut report = Report::new(Machine::read(), quick);
     report.seconds = Some(time.as_secs_f64());
-    report.machine.read_conditions(context.directory());
     let mut shown = show(&progress, table_width, |width| present::machine(&report.machine, width));
     for (number, experiment) in chosen.iter().enumerate() {
         if interrupt::status().is_some() || shown.is_err() {

@@ -52,7 +52,7 @@ mod tests {
         ];
         let mut outcome = Outcome::new("<script>alert(1)</script>", columns);
         outcome.name = "name".to_owned();
-        outcome.draw("size", "wall_ns", &["case"], [Scale::Logarithmic, Scale::Logarithmic]);
+        outcome.draw("size", "wall_ns", &["case"], Scale::Logarithmic);
         let measured = Value::from(Estimate::from_values(&[1e6, 2e6, 3e6]));
         for (case, size, wall) in
             [(CASE, 0, measured.clone()), (CASE, 1_000_000, measured), ("unknown", 1_000_000, Value::Unknown)]
@@ -68,6 +68,7 @@ mod tests {
     fn no_text_is_interpreted_as_markup() {
         let page = html(&hostile());
         assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
+        assert!(page.contains("<svg"), "the plot, too");
     }
 
     #[test]

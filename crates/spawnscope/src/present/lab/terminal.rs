@@ -5,11 +5,10 @@ use super::values::{describe_fit, describe_machine, format_estimate, interruptio
 use crate::lab::experiments::Experiment;
 use crate::lab::harness::Estimate;
 use crate::lab::machine::Machine;
-use crate::lab::outcome::{Outcome, Report, Row, Unit, Value};
+use crate::lab::outcome::{Outcome, Report, label};
 use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
 use crate::present::text::escape;
-use crate::units;
 
 /// Renders the list of experiments.
 #[must_use]
@@ -77,19 +76,6 @@ fn conclusions(outcome: &Outcome) -> Vec<String> {
     let [low, high] = [lowest, highest].map(|estimate| format_estimate(estimate, measured.unit));
     let times = highest.median / lowest.median;
     vec![format!("{}: from {low} ({least}) to {high} ({most}), {times:.1} times as much", measured.title)]
-}
-
-/// Returns a description of the row by its keys.
-fn label(outcome: &Outcome, row: &Row) -> String {
-    let keys = outcome.columns.iter().filter(|column| column.is_key);
-    let words = keys.filter_map(|column| match (row.get(&column.name), column.unit) {
-        (Value::Text(text), _) if text.is_empty() => None,
-        (Value::Text(text), _) => Some(text.clone()),
-        (Value::Number(bytes), Unit::Bytes) => Some(units::bytes(*bytes as u64)),
-        (Value::Number(number), _) => Some(format!("{number} {}", column.title)),
-        _ => None,
-    });
-    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Renders the end of the output: how busy the machine was, and which experiments are missing.

@@ -17,14 +17,13 @@ const WITHHELD: &str = "-";
 /// Shown instead of a value that was not measured.
 const UNKNOWN: &str = "-";
 
-/// Formats a row's value in a column: `-` if it is unknown or withheld, empty if no value was published.
+/// Formats a row's value in a column: `-` if it is unknown or withheld.
 pub(super) fn cell_text(row: &Row, column: &Column) -> String {
     let value = row.get(&column.name);
     match (value, value.number()) {
         (Value::Text(text), _) => text.clone(),
         (Value::Estimate(estimate), _) => format_estimate(estimate, column.unit),
         (_, Some(number)) => figure(number, column.unit),
-        _ if column.is_published => String::new(),
         _ => UNKNOWN.to_owned(),
     }
 }
@@ -50,7 +49,7 @@ pub(super) fn table_legend(outcome: &Outcome, columns: &[&Column]) -> Vec<String
     for column in columns {
         let values = outcome.rows.iter().map(|row| row.get(&column.name));
         estimates.extend(values.clone().filter_map(Value::estimate));
-        if !column.is_key && !column.is_published {
+        if !column.is_key {
             unknown += values.filter(|value| **value == Value::Unknown).count() as u64;
         }
     }
@@ -112,43 +111,16 @@ pub(super) fn noise(estimate: &Estimate) -> String {
     }
 }
 
-/// Describes a linear fit: the line, or the cost per unit at either end if the data is not linear.
+/// Describes a fit: the line, or that there is none.
 pub(super) fn describe_fit(fit: &Fit) -> String {
     let series = &fit.series;
     let r_squared = fit.r_squared.unwrap_or_default();
-    let linearity = &fit.linearity;
-    if !linearity.holds {
-        let what = match linearity.bends {
-            true => "not linear (the slope changes)".to_owned(),
-            false => format!("not linear (R² {r_squared:.2})"),
-        };
-        let costs = end_costs(fit);
-        return match costs.is_empty() {
-            true => format!("{series}: {what}"),
-            false => format!("{series}: {costs}: {what}"),
-        };
+    if !fit.holds {
+        return format!("{series}: not linear (R² {r_squared:.2})");
     }
-    let interval = fit.slope_interval_ns.map_or(String::new(), |interval| {
-        let [low, high] = interval.map(microseconds);
-        format!(" ({low} to {high})")
-    });
+    let [slope, low, high] = [fit.slope_ns, fit.slope_interval_ns[0], fit.slope_interval_ns[1]].map(microseconds);
     let start = figure(fit.at_zero_ns, Unit::Nanos);
-    format!(
-        "{series}: {} us per {}{interval}, from {start} (R² {r_squared:.3})",
-        microseconds(fit.slope_ns),
-        fit.x_unit
-    )
-}
-
-/// Describes the cost per unit near the first point and at the last.
-fn end_costs(fit: &Fit) -> String {
-    let unit = if fit.x_unit == "MB" { " MB" } else { "" };
-    let per = format!(" per {}", fit.x_unit);
-    let costs = fit.linearity.each_ns.iter().enumerate().map(|(number, (x, each))| {
-        let per = if number == 0 { per.as_str() } else { "" };
-        format!("{} us{per} with {}{unit}", microseconds(*each), units::count(x.round() as u64))
-    });
-    costs.collect::<Vec<_>>().join(", ")
+    format!("{series}: {slope} us per {} ({low} to {high}), from {start} (R² {r_squared:.3})", fit.x_unit)
 }
 
 /// Formats microseconds with three digits.
@@ -209,73 +181,47 @@ pub(super) fn load_warning(machine: &Machine) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::linearity::Linearity;
     use crate::lab::outcome::{key, measure};
 
     fn estimate_with(half: f64) -> Estimate {
         Estimate { median: 2000.0, low: 2000.0 - half, high: 2000.0 + half, rounds: 6 }
     }
 
-    fn fit(at_zero_ns: f64, r_squared: f64, linearity: Linearity) -> Fit {
-        Fit {
-            series: "directory per library".to_owned(),
-            at_zero_ns,
-            slope_ns: 266_000.0,
-            slope_interval_ns: Some([227_000.0, 289_000.0]),
-            x_unit: "library".to_owned(),
-            r_squared: Some(r_squared),
-            linearity,
-        }
-    }
-
     #[test]
-    fn a_linear_fit_is_printed_with_the_sign_of_its_intercept() {
-        let line = "directory per library: 266 us per library (227 to 289), from";
-        for (at_zero_ns, start) in [(1e6, "1.00 ms"), (-866_471.8, "-866 us")] {
-            let linearity = Linearity { holds: true, ..Linearity::default() };
-            assert_eq!(describe_fit(&fit(at_zero_ns, 0.99, linearity)), format!("{line} {start} (R² 0.990)"));
-        }
+    fn a_fit_is_printed_with_the_sign_of_its_intercept() {
+        let mut fit = Fit {
+            series: "directory per library".to_owned(),
+            at_zero_ns: -866_471.8,
+            slope_ns: 266_000.0,
+            slope_interval_ns: [227_000.0, 289_000.0],
+            x_unit: "library".to_owned(),
+            r_squared: Some(0.99),
+            holds: true,
+        };
+        let line = "directory per library: 266 us per library (227 to 289), from -866 us (R² 0.990)";
+        assert_eq!(describe_fit(&fit), line);
+        (fit.holds, fit.r_squared) = (false, Some(0.717));
+        assert_eq!(describe_fit(&fit), "directory per library: not linear (R² 0.72)");
         assert_eq!(figure(-0.4, Unit::Nanos), "0 ns");
     }
 
     #[test]
-    fn without_a_linear_fit_the_costs_at_both_ends_are_printed() {
-        let bent =
-            Linearity { bends: true, each_ns: vec![(10.0, 100_333.0), (300.0, 476_112.0)], ..Linearity::default() };
-        assert_eq!(
-            describe_fit(&fit(0.0, 0.99, bent)),
-            "directory per library: 100 us per library with 10, 476 us with 300: not linear (the slope changes)"
-        );
-        let mut noisy = fit(0.0, 0.717, Linearity::default());
-        assert_eq!(describe_fit(&noisy), "directory per library: not linear (R² 0.72)");
-        noisy.x_unit = "MB".to_owned();
-        noisy.linearity.each_ns = vec![(4000.0, 45_892.0)];
-        assert_eq!(describe_fit(&noisy), "directory per library: 45.9 us per MB with 4,000 MB: not linear (R² 0.72)");
-    }
-
-    #[test]
-    fn a_column_without_values_is_omitted_and_an_unpublished_value_is_blank() {
+    fn a_column_without_values_is_omitted() {
         let columns_of = vec![
             key("case", "case", Unit::Text),
             measure("wall_ns", "wall", Unit::Nanos),
             measure("user_ns", "user", Unit::Nanos),
-            Column { is_published: true, ..measure("published_ratio", "published", Unit::Ratio) },
         ];
         let mut outcome = Outcome::new("", columns_of);
-        for (wall, published) in
-            [(Value::Estimate(estimate_with(1.0)), Value::Number(1.27)), (Value::Unknown, Value::Unknown)]
-        {
-            let values = [("wall_ns", wall), ("user_ns", Value::Unknown), ("published_ratio", published)];
+        for wall in [Value::Estimate(estimate_with(1.0)), Value::Unknown] {
+            let values = [("wall_ns", wall), ("user_ns", Value::Unknown)];
             outcome.rows.push(Row(values.map(|(name, value)| (name.to_owned(), value)).to_vec()));
         }
         let kept = columns(&outcome);
         let names: Vec<&str> = kept.iter().map(|column| column.name.as_str()).collect();
-        assert_eq!(names, ["case", "wall_ns", "published_ratio"]);
-        let cells = outcome.rows.iter().map(|row| [kept[1], kept[2]].map(|column| cell_text(row, column)));
-        assert_eq!(
-            cells.collect::<Vec<_>>(),
-            [["2.00 us".to_owned(), "1.27x".to_owned()], ["-".to_owned(), String::new()]]
-        );
+        assert_eq!(names, ["case", "wall_ns"]);
+        let cells: Vec<String> = outcome.rows.iter().map(|row| cell_text(row, kept[1])).collect();
+        assert_eq!(cells, ["2.00 us", "-"]);
         assert_eq!(table_legend(&outcome, &kept), ["- 1 figure is unknown or not applicable"]);
     }
 

@@ -1,13 +1,8 @@
 //! The result of an experiment: columns, rows of keys and estimates, fits, and the chart. These
 //! types define the JSON that `bench --json` writes.
 
-mod chart;
-mod rows;
+use serde::{Serialize, Serializer};
 
-use serde::{Deserialize, Serialize};
-
-pub use self::chart::{Chart, Fit, PublishedCurve, Scale};
-pub use self::rows::{Column, Row, Unit, Value, key, label, measure};
 use super::harness::{Estimate, MIN_ROUNDS, Measurements};
 use super::machine::Machine;
 
@@ -15,7 +10,7 @@ use super::machine::Machine;
 /// round. It is missing if the amount of work of the case is fixed.
 pub const LAUNCHES: &str = "launches";
 /// The version of the JSON that `bench --json` writes.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// The report of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -53,7 +48,7 @@ impl Report {
 }
 
 /// The result of one experiment.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// The name on the command line.
     pub name: String,
@@ -67,8 +62,6 @@ pub struct Outcome {
     pub fits: Vec<Fit>,
     /// How to draw the rows as curves.
     pub chart: Option<Chart>,
-    /// If there is no chart, the columns to draw as bars, one group of bars per row.
-    pub bars: Vec<String>,
     /// Notes for the reader, for example on skipped cases, values that cannot be trusted, and
     /// measurements that need root.
     pub notes: Vec<String>,
@@ -79,9 +72,7 @@ impl Outcome {
     /// in which cases return them.
     #[must_use]
     pub fn new(title: &str, columns: Vec<Column>) -> Outcome {
-        let first = columns.iter().find(|column| !column.is_key);
         Outcome {
-            bars: first.map(|column| column.name.clone()).into_iter().collect(),
             name: String::new(),
             title: title.to_owned(),
             columns,
@@ -92,28 +83,14 @@ impl Outcome {
         }
     }
 
-    /// Selects the columns to draw as bars. The default is the first measurement.
-    pub fn draw_bars(&mut self, columns: &[&str]) {
-        self.bars = columns.iter().map(|&name| name.to_owned()).collect();
-    }
-
     /// Sets the chart, which has a curve for each series: the column `y` over the column `x`.
-    pub fn draw(&mut self, x: &str, y: &str, series: &[&str], [x_scale, y_scale]: [Scale; 2]) {
+    pub fn draw(&mut self, x: &str, y: &str, series: &[&str], scale: Scale) {
         self.chart = Some(Chart {
             x: x.to_owned(),
             y: y.to_owned(),
             series: series.iter().map(|&name| name.to_owned()).collect(),
-            x_scale,
-            y_scale,
-            published: Vec::new(),
+            scale,
         });
-    }
-
-    /// Adds a published curve to the chart.
-    pub fn add_published(&mut self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) {
-        if let Some(chart) = &mut self.chart {
-            chart.published.push(PublishedCurve { label: label.to_owned(), points: points.into_iter().collect() });
-        }
     }
 
     /// Adds a note for the reader, unless it is a duplicate.
@@ -168,8 +145,9 @@ impl Outcome {
             }
             row.0.push((name.to_owned(), ratio.into()));
         }
-        let others = self.rows.len().saturating_sub(1);
-        self.note_noise(&format!("from {}", base.label()), &within_noise, others, "cases");
+        if !within_noise.is_empty() {
+            self.note(format!("within the noise of {}: {}", base.label(), within_noise.join("; ")));
+        }
     }
 
     /// Returns the name of the series that a row belongs to.
@@ -204,4 +182,194 @@ impl Outcome {
         }
         series
     }
+}
+
+/// How an experiment is drawn, and how it is shown in a terminal: one row per series, one column
+/// per x.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Chart {
+    /// The column along the x axis.
+    pub x: String,
+    /// The column along the y axis.
+    pub y: String,
+    /// The key columns that name a series.
+    pub series: Vec<String>,
+    /// The scale of both axes.
+    pub scale: Scale,
+}
+
+/// The scale of the axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Linear axes.
+    Linear,
+    /// Logarithmic axes.
+    Logarithmic,
+}
+
+/// A straight line through the points of a series.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fit {
+    /// The name of the series in the chart.
+    pub series: String,
+    /// The line's value at x = 0, in nanoseconds.
+    pub at_zero_ns: f64,
+    /// The slope in nanoseconds per `x_unit`.
+    pub slope_ns: f64,
+    /// The confidence interval of the slope, estimated from the noise of the points.
+    pub slope_interval_ns: [f64; 2],
+    /// The unit of the x axis for the slope: `MB` for 1,000,000 bytes, or the unit of the column,
+    /// such as `open file`.
+    #[serde(rename = "per")]
+    pub x_unit: String,
+    /// The share of the variance that the line explains; unknown if nothing varies.
+    pub r_squared: Option<f64>,
+    /// Whether the line explains the points, so that its slope may be used.
+    pub holds: bool,
+}
+
+/// A column of an experiment's rows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Column {
+    /// The key in JSON.
+    pub name: String,
+    /// The heading in tables.
+    pub title: String,
+    /// The unit of the values.
+    pub unit: Unit,
+    /// Whether the column identifies the case, instead of being measured.
+    pub is_key: bool,
+}
+
+/// The unit of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Text, without a unit.
+    Text,
+    /// Nanoseconds.
+    Nanos,
+    /// Bytes.
+    Bytes,
+    /// A count.
+    Count,
+    /// A ratio.
+    Ratio,
+}
+
+/// A case with its measurements: a value for each column, and the number of launches under
+/// [`LAUNCHES`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row(pub Vec<(String, Value)>);
+
+/// A value in a row.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// The text of a key.
+    Text(String),
+    /// The number of a key.
+    Number(#[serde(serialize_with = "integer_if_exact")] f64),
+    /// A measurement.
+    Estimate(Estimate),
+    /// A value that was not measured, or cannot be trusted.
+    Unknown,
+}
+
+/// Writes whole numbers as `16`, not `16.0`.
+fn integer_if_exact<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    // 2^53: all whole numbers below it are exact.
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < MAX_EXACT {
+        serializer.serialize_i64(*number as i64)
+    } else {
+        serializer.serialize_f64(*number)
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl Row {
+    /// Returns the value in a column; `Unknown` if the row lacks the column.
+    #[must_use]
+    pub fn get(&self, column: &str) -> &Value {
+        let found = self.0.iter().find(|(name, _)| name == column);
+        found.map_or(&Value::Unknown, |(_, value)| value)
+    }
+}
+
+impl Value {
+    /// Returns the number of a key, or the median of a measurement.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            Value::Estimate(estimate) => Some(estimate.median),
+            Value::Text(_) | Value::Unknown => None,
+        }
+    }
+
+    /// Returns the estimate, if the value is one.
+    #[must_use]
+    pub fn estimate(&self) -> Option<&Estimate> {
+        match self {
+            Value::Estimate(estimate) => Some(estimate),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Value {
+        Value::Number(number as f64)
+    }
+}
+
+impl From<Option<Estimate>> for Value {
+    fn from(estimate: Option<Estimate>) -> Value {
+        estimate.map_or(Value::Unknown, Value::Estimate)
+    }
+}
+
+/// Returns a key column.
+#[must_use]
+pub fn key(name: &str, title: &str, unit: Unit) -> Column {
+    Column { name: name.to_owned(), title: title.to_owned(), unit, is_key: true }
+}
+
+/// Returns a column of measurements.
+#[must_use]
+pub fn measure(name: &str, title: &str, unit: Unit) -> Column {
+    Column { is_key: false, ..key(name, title, unit) }
+}
+
+/// Returns a description of the row by its keys.
+#[must_use]
+pub fn label(outcome: &Outcome, row: &Row) -> String {
+    let keys = outcome.columns.iter().filter(|column| column.is_key);
+    let words = keys.filter_map(|column| match (row.get(&column.name), column.unit) {
+        (Value::Text(text), _) if text.is_empty() => None,
+        (Value::Text(text), _) => Some(text.clone()),
+        (Value::Number(bytes), Unit::Bytes) => Some(spawnscope_data::units::bytes(*bytes as u64)),
+        (Value::Number(number), _) => Some(format!("{number} {}", column.title)),
+        _ => None,
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
