@@ -2,8 +2,6 @@
 //! on this machine, and what the user can do about it. What a user cannot change, or what costs
 //! nothing that can be measured or calculated, is not a check.
 
-mod audit;
-mod cpuid;
 mod environment;
 mod file_systems;
 mod git;
@@ -19,7 +17,6 @@ mod overcommit;
 mod process_limits;
 mod scanners;
 mod search_path;
-mod seccomp;
 mod shell_start;
 mod shims;
 mod values;
@@ -51,7 +48,7 @@ const fn check(id: &'static str, examines: &'static str, run: Run) -> Check {
 }
 
 /// All checks, in the order in which they run.
-pub static ALL: [Check; 18] = {
+pub static ALL: [Check; 15] = {
     use Run::{Reading, StartingPrograms};
     [
         check(
@@ -64,9 +61,6 @@ pub static ALL: [Check; 18] = {
             "fanotify permission marks, known daemons, first launches of fresh files",
             Reading(scanners::run),
         ),
-        check("audit", "loaded audit rules on all system calls", Reading(audit::run)),
-        check("seccomp", "seccomp filters on this process, and the time of a system call", Reading(seccomp::run)),
-        check("cpuid", "time of a CPUID instruction; each program executes dozens at its start", Reading(cpuid::run)),
         check("environment", "signs of gVisor, WSL 1 and sudo", Reading(environment::run)),
         check("loader-cache", "/etc/ld.so.cache: present, readable, a cache", Reading(loader_cache::run)),
         check(

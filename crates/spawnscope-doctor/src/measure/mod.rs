@@ -52,7 +52,7 @@ pub struct Measured {
     /// First and later launches of fresh files in the directory for temporary files, if another
     /// machine or process serves that directory.
     pub remote_scan: Option<Scan>,
-    /// Calibrated constants, such as the times of a page copy at a fork and of a CPUID instruction.
+    /// Calibrated constants, such as the time of a page copy at a fork.
     pub constants: Vec<Calibration>,
     /// The time of a system call that does nothing.
     pub system_call: Option<Nanos>,
@@ -87,8 +87,7 @@ const TOTAL_TIMEOUT: Duration = CONSTANTS_TIMEOUT
     .saturating_add(temporary_directory::DIRECTORY_TIMEOUT)
     .saturating_add(temporary_directory::REMOVAL_TIMEOUT.saturating_mul(2))
     .saturating_add(isolated_child::KILL_TIMEOUT.saturating_mul(4));
-// The rest of the doctor's 5 s is for ending the last of the user's programs, for descriptors, and
-// for audit rules.
+// The rest of the doctor's 5 s is for ending the last of the user's programs, and for descriptors.
 const _: () =
     assert!(TOTAL_TIMEOUT.as_millis() <= programs::TOTAL_TIME.as_millis(), "the doctor could take more than 5 s");
 const _: () = assert!(scan::SEQUENTIAL_COPIES + scan::CONCURRENT_COPIES <= STATIC_PROGRAM);
@@ -134,13 +133,6 @@ impl Measured {
     pub fn min_ns(&self, what: Constant) -> Option<f64> {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;
         Some(constant.low_ns.filter(|low| *low > 0.0).unwrap_or(constant.ns))
-    }
-
-    /// Returns the median of a constant in nanoseconds.
-    #[must_use]
-    pub fn median_ns(&self, what: Constant) -> Option<f64> {
-        let constant = self.constants.iter().find(|constant| constant.what == what)?;
-        Some(constant.ns)
     }
 }
 

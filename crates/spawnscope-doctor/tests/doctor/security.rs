@@ -1,10 +1,10 @@
-//! Tests of the checks `scanners`, `audit` and `seccomp`.
+//! Tests of the check `scanners`.
 
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::measure::{Scan, StuckOperation};
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, fix, scan, usual_measurements};
+use crate::tree::{Tree, diagnose, expect_finding, expect_nothing, scan, usual_measurements};
 
 fn tree_with_marks(name: &str, mask: &str) -> Tree {
     Tree::new().process(7, 1, name, 1).link("proc/7/fd/3", "anon_inode:[fanotify]").file(
@@ -170,28 +170,4 @@ fn hidden_processes_and_the_host_of_a_container_are_not_examined() {
     let inside = Tree::new().file(".dockerenv", "");
     let not_examined = diagnose("scanners", &inside.machine(), &usual_measurements()).not_examined;
     assert!(not_examined[0].what.contains("the host"), "{not_examined:?}");
-}
-
-#[test]
-fn without_privilege_loaded_audit_rules_are_unknown() {
-    let diagnosis = diagnose("audit", &Tree::new().machine(), &usual_measurements());
-    assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    assert!(diagnosis.not_examined[0].what.contains("only root"), "{diagnosis:?}");
-}
-
-#[test]
-fn seccomp_filters_are_counted_and_are_a_problem_if_calls_are_slow() {
-    let tree = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\n");
-    expect_finding("seccomp", &tree.machine(), &usual_measurements(), Severity::Note, &["3 seccomp filters"]);
-    let slow = Measured { system_call: Some(Nanos(2_000)), ..usual_measurements() };
-    let words = ["leave them on", "takes 2.00 us", "is unknown"];
-    let finding = expect_finding("seccomp", &tree.machine(), &slow, Severity::Problem, &words);
-    assert_eq!(finding.effect, None);
-    // Who decides on the filters depends on the environment.
-    let outside = fix("seccomp", &tree);
-    assert!(outside.contains("the program that installed them") && !outside.contains("container"));
-    let inside = tree.file(".dockerenv", "");
-    assert!(fix("seccomp", &inside).contains("the operator of this container"));
-    let bare = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n");
-    expect_nothing("seccomp", &bare.machine(), &slow);
 }

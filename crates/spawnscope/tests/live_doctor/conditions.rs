@@ -14,16 +14,6 @@ use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Cc)]
-fn seccomp_filters_of_this_process_are_counted() {
-    let filtered = path("filtered");
-    examine([filtered.as_os_str()], "seccomp").expect("note", &["2 seccomp filters"]);
-    if std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Seccomp:\t0")) {
-        examine([""; 0], "seccomp").expect_silence();
-    }
-}
-
-#[apply(live_test)]
-#[needs(Cc)]
 fn a_library_that_is_preloaded_is_timed() {
     let library = format!("LD_PRELOAD={}", path("libfirst.so").display());
     let words = ["env", &library];

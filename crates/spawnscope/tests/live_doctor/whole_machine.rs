@@ -10,16 +10,6 @@ use crate::support::needs::control_groups;
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
-/// Audit rules would affect the whole machine, so the test adds none.
-#[apply(live_test)]
-#[needs(PidNs)]
-fn audit_rules_can_be_read_only_outside_of_containers() {
-    let words = ["unshare", "--pid", "--fork", "--mount-proc"];
-    let inside = examine(words, "audit");
-    assert!(inside.unseen().contains("only root"), "{}", inside.unseen());
-    assert_eq!(examine([""; 0], "audit").unseen(), "[]");
-}
-
 /// The doctor takes a program with the name of a shell for one. A script pretends that the machine does not overcommit memory. On a busy
 /// machine, the doctor may have no time to measure the cost of a fork. Takes seconds, for the memory: only real processes show that their
 /// memory and their children are read correctly. All else is tested on made-up ones.

@@ -51,7 +51,6 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("holds_opens_for_ever", "scans_new_files.c", "-DEVENTS=FAN_OPEN_PERM -DSCAN_MS=50000"),
     ("file_system", "file_system.c", ""),
     ("libslow.so", "slow_library.c", "-shared -fPIC"),
-    ("filtered", "filtered.c", ""),
     ("without_close_range", "filtered.c", "-DREFUSED=SYS_close_range"),
     ("without_ptrace", "filtered.c", "-DREFUSED=SYS_ptrace"),
     ("without_perf", "filtered.c", "-DREFUSED=SYS_perf_event_open"),
