@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::stored::{AFTER, BEFORE, create_recording};
 use crate::texts::{assert_contains, unwrapped};
@@ -330,7 +330,7 @@ fn hostile_names_inject_no_command() {
              UPDATE text SET bytes = CAST('/bin/::warning::mv' AS BLOB) WHERE bytes = CAST('/usr/bin/mv' AS BLOB);"
         ),
     );
-    for format in "github text markdown json bmf github-action-benchmark".split(' ') {
+    for format in "github text markdown json".split(' ') {
         let (status, text) = directory.status(&["check", "--format", format, "--per-line", "5", "hostile.db"]);
         assert_eq!(status, 1, "{format}");
         assert!(!text.contains('\r'), "{text}");
@@ -353,7 +353,7 @@ fn hostile_names_inject_no_command() {
         if format == "markdown" {
             assert!(!text.lines().any(|line| line.contains("<img") && !line.contains("- ``")), "{text}");
         }
-        if ["json", "bmf", "github-action-benchmark"].contains(&format) {
+        if format == "json" {
             serde_json::from_str::<Value>(&text).unwrap();
         }
     }
@@ -378,23 +378,4 @@ fn at_most_ten_annotations_are_printed() {
     assert_eq!(status, 1);
     let errors = text.lines().filter(|line| line.starts_with("::error"));
     assert_eq!(errors.count(), 10, "{text}");
-}
-
-#[test]
-fn formats_for_other_services_have_values_and_intervals() {
-    let directory = Directory::new();
-    let files = directory.add_runs("run", BEFORE, &[128, 130, 126]);
-    let mut arguments = vec!["check", "--max-launches", "50", "--format", "bmf"];
-    arguments.extend(files.iter().map(String::as_str));
-    let bmf = directory.json(&arguments);
-    let measures = &bmf["bash relocate.sh"];
-    assert_eq!(measures["launches"], json!({ "value": 21.0 }));
-    let wall = &measures["wall"];
-    assert_eq!(wall["value"], 128e6);
-    assert!(wall["lower_value"].as_f64().unwrap() < 127e6 && wall["upper_value"].as_f64().unwrap() > 129e6);
-    arguments[4] = "github-action-benchmark";
-    let custom = directory.json(&arguments);
-    let first = &custom.as_array().unwrap()[0];
-    assert_eq!(first["name"], "bash relocate.sh: launches");
-    assert_eq!((&first["unit"], &first["value"]), (&json!("launches"), &json!(21.0)));
 }

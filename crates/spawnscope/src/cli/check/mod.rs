@@ -49,8 +49,6 @@ pub fn run(arguments: &CheckArguments) -> Result<Status> {
         CheckFormat::Github => present::github(&outcome, &workspace()),
         CheckFormat::Markdown => present::markdown(&outcome),
         CheckFormat::Json => present::json(&outcome),
-        CheckFormat::Bmf => present::bmf(&outcome, &runs),
-        CheckFormat::GithubActionBenchmark => present::github_action_benchmark(&outcome, &runs),
     };
     let written = anstream::stdout().lock().write_all(text.as_bytes());
     written.context("failed to write the result")?;
@@ -165,8 +163,4 @@ pub enum CheckFormat {
     Markdown,
     /// JSON (schema_version 1)
     Json,
-    /// Bencher Metric Format
-    Bmf,
-    /// Custom JSON of github-action-benchmark (smaller is better)
-    GithubActionBenchmark,
 }

@@ -1,7 +1,7 @@
-//! The result of `spawnscope check` for the terminal and as Markdown. `github` and `metrics` render the other formats, with the texts of this file.
+//! The result of `spawnscope check` for the terminal and as Markdown. `github` and `json` render the other formats, with the texts of this file.
 
 mod github;
-mod metrics;
+mod json;
 
 use super::advice::print_snippet;
 use super::markdown::{code, row, sentence};
@@ -13,7 +13,7 @@ use crate::event::Nanos;
 use crate::present::diff;
 pub use github::github;
 pub(super) use github::without_commands;
-pub use metrics::{bmf, github_action_benchmark, json};
+pub use json::json;
 
 /// Width of the name of a budget, in columns.
 const NAME_WIDTH: usize = 30;

@@ -1,11 +1,9 @@
-//! The result of a check as JSON, and the measured values in the formats of services that track benchmarks: Bencher Metric Format
-//! (bencher.dev/docs/reference/bencher-metric-format) and the custom JSON of github-action-benchmark.
+//! The result of a check as JSON.
 
 use serde_json::{Map, Value, json};
 
 use super::{blame, limit, measured, name};
-use crate::analyze::compare::budgets::{Check, Culprit, Measured, Verdict, metrics};
-use crate::analyze::compare::diff::Run;
+use crate::analyze::compare::budgets::{Check, Culprit, Measured, Verdict};
 use crate::present::json::{insert_or_null, insert_text};
 use crate::present::text;
 
@@ -54,42 +52,4 @@ fn culprit(culprit: &Culprit, verdict: &Verdict) -> Value {
     let advice = culprit.advice.as_ref().map(|(title, fix)| json!({ "title": title, "fix": fix }));
     object.insert("advice".into(), advice.into());
     Value::Object(object)
-}
-
-/// Renders the measured values in Bencher Metric Format, with the command as the benchmark.
-#[must_use]
-pub fn bmf(check: &Check, runs: &[Run]) -> String {
-    let measures = metrics(runs).into_iter().map(|metric| {
-        let mut value = json!({ "value": metric.value });
-        if let Some([low, high]) = metric.ends {
-            value["lower_value"] = low.into();
-            value["upper_value"] = high.into();
-        }
-        (metric.slug.to_owned(), value)
-    });
-    let mut benchmarks = Map::new();
-    benchmarks.insert(benchmark(check), measures.collect::<Map<_, _>>().into());
-    format!("{:#}\n", Value::Object(benchmarks))
-}
-
-/// Renders the measured values for github-action-benchmark, as its tool `customSmallerIsBetter`.
-#[must_use]
-pub fn github_action_benchmark(check: &Check, runs: &[Run]) -> String {
-    let values = metrics(runs).into_iter().map(|metric| {
-        let mut value = json!({
-            "name": format!("{}: {}", benchmark(check), metric.slug),
-            "unit": metric.unit,
-            "value": metric.value,
-        });
-        if let Some([low, high]) = metric.ends {
-            value["range"] = format!("{low:.0} to {high:.0}").into();
-        }
-        value
-    });
-    format!("{:#}\n", Value::Array(values.collect()))
-}
-
-fn benchmark(check: &Check) -> String {
-    let command = text::command_line(check.command.iter().map(Vec::as_slice), Some(120));
-    if command.is_empty() { "spawnscope".to_owned() } else { command }
 }
