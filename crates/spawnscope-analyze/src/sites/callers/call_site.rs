@@ -118,7 +118,7 @@ impl CallSite {
         let is_inline = frame.language.is_script() && frame.file.is_none();
         CallSite {
             language: frame.language,
-            file: frame.file.map(<[u8]>::to_vec),
+            file: frame.file.map(without_parents),
             line: frame.line.filter(|_| detail == Detail::Line),
             function: frame.function.map(<[u8]>::to_vec),
             module: frame.module.map(<[u8]>::to_vec),
@@ -194,6 +194,20 @@ impl CallSite {
     }
 }
 
+/// Returns a path without `name/..`: a makefile that several directories include has one name.
+fn without_parents(path: &[u8]) -> Vec<u8> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split(|byte| *byte == b'/') {
+        let is_name = parts.last().is_some_and(|last| !last.is_empty() && !matches!(*last, b"." | b".."));
+        if part == b".." && is_name {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join(&b'/')
+}
+
 /// Returns a line of a script, truncated if it is long. `None` if it is empty or does not exist.
 fn script_line(script: &[u8], line: u32) -> Option<Vec<u8>> {
     let line = script.split(|byte| *byte == b'\n').nth(line.checked_sub(1)? as usize)?;
@@ -261,4 +275,24 @@ fn is_runtime(frame: &Frame<'_>) -> bool {
 fn is_interpreter(frame: &Frame<'_>) -> bool {
     let name = frame.module.map(base_name);
     name.is_some_and(|name| INTERPRETERS.iter().any(|program| is_version_of(name, program)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_parents;
+
+    #[test]
+    fn a_file_has_one_name_in_all_directories() {
+        for (path, name) in [
+            ("/a/lib/1/../../common.mk", "/a/common.mk"),
+            ("lib/1/../../common.mk", "common.mk"),
+            ("../../common.mk", "../../common.mk"),
+            ("a/../../b", "../b"),
+            ("./../a.sh", "./../a.sh"),
+            ("/../a", "/../a"),
+            ("./a.sh", "./a.sh"),
+        ] {
+            assert_eq!(without_parents(path.as_bytes()), name.as_bytes(), "{path}");
+        }
+    }
 }
