@@ -75,6 +75,16 @@ fn programs_that_take_a_lock_are_not_advised_to_run_in_parallel() {
 }
 
 #[test]
+fn programs_that_may_write_one_file_are_not_advised_to_run_in_parallel() {
+    for words in [&["compile", "rc", "lib.a", "f@"][..], &["compile", "-o", "out/all", "f@"]] {
+        assert!(is_silent(&for_each(40, words), "parallel"), "{words:?}");
+    }
+    for words in [&["compile", "--config", "all.yml", "f@"][..], &["compile", "0.5", "f@", "out/"]] {
+        assert!(!is_silent(&for_each(40, words), "parallel"), "{words:?}");
+    }
+}
+
+#[test]
 fn a_list_of_files_is_handled_once_with_the_same_options() {
     let advice = only(&for_each(0, &["rm", "-f", "f@"]), "many-per-launch");
     let directory = directory_with_files();

@@ -34,6 +34,11 @@ impl SharedLine {
         Some(SharedLine { words, options: options.into_iter().map(name).collect() })
     }
 
+    /// Iterates over the words. `None` where the launches differ.
+    pub(super) fn words(&self) -> impl Iterator<Item = Option<&str>> {
+        self.words.iter().map(Option::as_deref)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.words.len()
     }

@@ -14,6 +14,7 @@ use crate::explain::advice::thresholds::{MIN_REPETITIONS, work_time};
 use crate::model::launch::Exec;
 use crate::model::timeline::beginning;
 use crate::model::tree::Forest;
+use crate::patterns::calls::Call;
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::Words;
@@ -119,6 +120,24 @@ fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     work >= MIN_WORK.0 * all.len() as u64
         && distinct.len() * 100 >= all.len() * MIN_DISTINCT_PERCENT
         && !all.iter().any(|index| context.is_captured(*index))
+        && !may_write_same_file(context, all)
+}
+
+/// Whether launches share an operand that names a file, which each may write, as in `ar rc lib.a x.o`. The value of an option other than one for
+/// output, and the script of an interpreter, are only read.
+fn may_write_same_file(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    const OUTPUT: Words = Words("-o --out --output -O -f --file");
+    let Some(line) = SharedLine::of(context, all) else { return false };
+    let script = context.launch(all[0]).execs.first().and_then(Call::of).map(|call| name(call.name));
+    let words: Vec<&str> = line.words().map(Option::unwrap_or_default).collect();
+    words.windows(2).any(|pair| {
+        let [before, word] = [pair[0], pair[1]];
+        let is_other = word.starts_with(['-', '+']) || word.ends_with('/') || word.contains("://");
+        let is_file =
+            word.contains(['.', '/']) && !is_other && !word.starts_with("/dev/") && word.parse::<f64>().is_err();
+        let is_read = before.starts_with('-') && !OUTPUT.contains(before.as_bytes());
+        is_file && !is_read && script.as_deref() != word.rsplit('/').next()
+    })
 }
 
 /// Returns the mean number of idle CPUs from the start of one launch to the end of another.
