@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use spawnscope_analyze::explain::advice::{Advice, AdviceList};
+use spawnscope_analyze::explain::advice::{Advice, AdviceList, spliced};
+use spawnscope_data::event::Language;
 
 use crate::builder::Spans;
 use crate::recordings::fix_of;
@@ -22,6 +23,23 @@ fn for_each(millis: u64, words: &[&str]) -> AdviceList {
         serial.launch(&spans, Some((words[0], &words)));
     }
     advices(&serial.finish())
+}
+
+/// Returns a script after the edit of the advice on its second line, which runs a command line for each of `COUNT` inputs.
+fn edited(script: &str, words: &[&str]) -> String {
+    let mut serial = Serial::new();
+    for number in 0..COUNT {
+        let words: Vec<String> = words.iter().map(|word| word.replace('@', &number.to_string())).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let launch = serial.launch(&Spans::USUAL, Some((words[0], &words)));
+        let line = serial.builder.line(Language::Bash, "script.sh", 2, "");
+        serial.builder.set_call_chain(launch, &[line]);
+    }
+    let found = advices(&serial.finish());
+    let mut edits = found.worth.into_iter().flat_map(Advice::separated).flat_map(|advice| advice.finding.edits);
+    let edit = edits.next().unwrap_or_else(|| panic!("no edit of {script}"));
+    let splices = edit.splices(script.as_bytes()).unwrap_or_else(|refusal| panic!("{script}: {refusal}"));
+    String::from_utf8(spliced(script.as_bytes(), &splices)).unwrap()
 }
 
 /// Returns the command that a fix gives for the time after the loop.
@@ -162,4 +180,25 @@ fn a_shell_is_given_only_syntax_that_it_has() {
     assert!(dash.contains("case $x in") && !dash.contains("[[") && !dash.contains("${x/"), "{dash}");
     let openssl = in_a_pipeline("/bin/sh", "openssl");
     assert!(!openssl.contains("use the shell itself"), "no shell does what openssl does: {openssl}");
+}
+
+/// `edit/executed.rs` executes all forms of edits; here the recording decides which of them fits.
+#[test]
+fn the_edit_of_a_recorded_loop_does_the_same() {
+    let cases: [(&[&str], &str, &str); 4] = [
+        (&["chmod", "600", "--", "f@"], "for f in *; do chmod 600 -- \"$f\"; done", "chmod 600 -- *"),
+        (&["javac", "-d", "out", "f@"], "for f in *; do javac -d out \"$f\"; done", "javac -d out *"),
+        (&["sha256sum", "f@"], "ls | while read -r f; do sha256sum \"$f\"; done", "ls | xargs -r -d '\\n' sha256sum"),
+        (&["cat", "f@"], "for n in 1 2; do cat f$n; done", "for n in 1 2; do printf '%s\\0' f$n; done | xargs -r0 cat"),
+    ];
+    for (words, line, expected) in cases {
+        assert_eq!(edited(&format!("set -e\n{line}\n"), words), format!("set -e\n{expected}\n"));
+    }
+    let script = "set -e\nfor f in *; do chmod 600 -- \"$f\"; done\nstat -c '%a %n' -- *; exit 3";
+    let [before, after] = [script.to_owned(), edited(script, cases[0].0)].map(|script| {
+        let directory = directory_with_files();
+        run(&script.replace('\n', "; "), directory.path(), &[])
+    });
+    assert!(after.stderr.is_empty(), "{after:?}");
+    assert_eq!((before.status.code(), after.stdout), (Some(3), before.stdout));
 }

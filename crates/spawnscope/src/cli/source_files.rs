@@ -20,6 +20,8 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The files that edits name.
 pub struct SourceFiles {
     started_unix_ns: i64,
+    /// The current directory. Names of files below it are relative.
+    directory: Option<PathBuf>,
     files: BTreeMap<PathBuf, Result<SourceFile, String>>,
 }
 
@@ -42,11 +44,17 @@ pub struct Patch {
 impl SourceFiles {
     /// Looks up all edits of a report, and sets `Advice::edited` and `Advice::patch`.
     pub fn look_up(report: &mut Report) -> SourceFiles {
-        let mut sources = SourceFiles { started_unix_ns: report.started_unix_ns, files: BTreeMap::new() };
+        let mut sources = SourceFiles {
+            started_unix_ns: report.started_unix_ns,
+            directory: std::env::current_dir().ok(),
+            files: BTreeMap::new(),
+        };
         for advice in &mut report.advices.worth {
             let is_applied = sources.look_up_fix(advice);
             // Of the fixes of a cause, the first one that can be applied.
             let _ = is_applied || advice.alternatives.iter_mut().any(|alternative| sources.look_up_fix(alternative));
+            let line = advice.finding.line.as_ref().and_then(|line| sources.line(line));
+            advice.line = line.unwrap_or_default();
         }
         sources
     }
@@ -72,6 +80,13 @@ impl SourceFiles {
         is_applied
     }
 
+    /// Returns the text of the line that an edit names, if it can be shown.
+    fn line(&mut self, edit: &Edit) -> Option<Vec<u8>> {
+        let file = self.file(edit).ok()?.1;
+        let line = file.original.split(|byte| *byte == b'\n').nth(edit.line.checked_sub(1)? as usize)?.trim_ascii();
+        (patch::is_printable(line)).then(|| line.to_vec())
+    }
+
     fn original(&self, path: &Path) -> &[u8] {
         match self.files.get(path) {
             Some(Ok(file)) => &file.original,
@@ -89,22 +104,29 @@ impl SourceFiles {
         for (path, mut splices) in by_file {
             splices.sort_by_key(|splice| splice.range.start);
             let original = self.original(&path);
-            let name = path.to_str().filter(|name| patch::is_plain_name(name));
-            let diff = name.map(|name| patch::unified(name, original, &spliced(original, &splices)));
+            let below = self.directory.as_deref().and_then(|directory| name_below(&path, directory).ok());
+            let whole = || path.to_str().filter(|name| patch::is_plain_name(name)).map(str::to_owned);
+            let name = below.or_else(whole);
+            let diff = name.map(|name| patch::unified(&name, original, &spliced(original, &splices)));
             diffs.extend(diff.and_then(Result::ok).unwrap_or_default());
         }
         diffs
     }
 
-    /// Finds the parts of its file that an edit replaces.
-    fn apply(&mut self, edit: &Edit) -> Result<(PathBuf, Vec<Splice>), String> {
+    /// Returns the file that an edit names.
+    fn file(&mut self, edit: &Edit) -> Result<(PathBuf, &mut SourceFile), String> {
         if Owner::of(&edit.file) != Owner::User {
             return Err("this file is generated, or belongs to a package".to_owned());
         }
         let path = path_of(edit)?;
         let started = self.started_unix_ns;
         let file = self.files.entry(path.clone()).or_insert_with_key(|path| SourceFile::read(path, started));
-        let file = file.as_mut().map_err(|reason| reason.clone())?;
+        Ok((path, file.as_mut().map_err(|reason| reason.clone())?))
+    }
+
+    /// Finds the parts of its file that an edit replaces.
+    fn apply(&mut self, edit: &Edit) -> Result<(PathBuf, Vec<Splice>), String> {
+        let (path, file) = self.file(edit)?;
         let splices = edit.splices(&file.original).map_err(|refusal| refusal.to_string())?;
         let new: Vec<Splice> = splices.iter().filter(|splice| !file.splices.contains(splice)).cloned().collect();
         if edited_lines(edit, &file.original, &splices).iter().any(|lines| !is_printable(lines)) {

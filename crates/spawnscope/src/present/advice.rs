@@ -122,7 +122,11 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
     if let Some(foreign) = &advice.foreign {
         page.sentence(5, QUIET, &foreign_note(foreign));
     }
-    print_edits(page, 5, advice, file);
+    let is_edited = print_edits(page, 5, advice, file);
+    if let Some(line) = finding.line.as_ref().filter(|_| !is_edited && !advice.line.is_empty()) {
+        page.line([plain(format!("     {}:{}", text::escape(base_name(&line.file)), line.line))]);
+        print_snippet(page, 5, &format!("  {}", text::escape(&advice.line)));
+    }
     // The general form is only for lines that are not shown.
     let has_all_lines = !advice.edited.is_empty() && advice.edited.iter().all(|edited| edited.change.is_ok());
     for line in finding.fix.iter().filter(|_| !has_all_lines) {

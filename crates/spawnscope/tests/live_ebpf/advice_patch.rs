@@ -101,6 +101,17 @@ ls | grep '[*]' | while IFS= read -r f; do chmod 600 "$f"; done
 for f in $nothing; do touch "$f"; done
 stat -c '%a %Y' -- * | uniq -c | wc -l
 "#;
+/// Programs that get one input from xargs and find.
+const LAUNCHERS: &str = r#"
+set -e
+mkdir -p each
+for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do echo $number >"each/-$number a"; echo >"each/$number *"; done
+cd each
+find . -type f -print0 | xargs -0 -n1 md5sum | sort
+find . -type f -exec chmod 600 {} \;
+find . -type f -exec sh -c 'name=${1##*/}; cksum <"$1" | cut -d " " -f 1; echo "$name"' sh {} \; | sort
+stat -c '%a' -- * | uniq -c
+"#;
 const END: &str = "false\necho not reached\n";
 
 fn write_script(directory: &Path, name: &str, text: &str) -> PathBuf {
@@ -219,6 +230,15 @@ fn every_form_of_a_replacement_does_the_same() {
 fn a_loop_that_became_one_call_does_the_same() {
     for shell in ["/bin/bash", "/bin/dash"] {
         assert_does_the_same(shell, LOOPS, &["touch -r .. -- *", "| xargs -r -d '\\n' chmod 600"]);
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn launchers_that_pass_all_inputs_do_the_same() {
+    let parts = ["xargs -0 md5sum", "-exec chmod 600 {} +", "sh -c 'for file; do name=${file##*/}; cksum <\"$file\" |"];
+    for shell in ["/bin/bash", "/bin/dash"] {
+        assert_does_the_same(shell, LAUNCHERS, &parts);
     }
 }
 

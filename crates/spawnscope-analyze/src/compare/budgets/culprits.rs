@@ -166,6 +166,7 @@ mod tests {
             foreign: None,
             overlaps: Vec::new(),
             alternatives: Vec::new(),
+            line: Vec::new(),
             edited: Vec::new(),
             patch: Vec::new(),
         }

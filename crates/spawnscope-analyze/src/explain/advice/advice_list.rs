@@ -34,9 +34,11 @@ pub struct Advice {
     pub overlaps: Vec<usize>,
     /// Other fixes of the same cause, the largest saving first.
     pub alternatives: Vec<Advice>,
+    /// The line that requests most of the launches, without blanks around it. Empty until someone looks it up.
+    pub line: Vec<u8>,
     /// The edits of `finding` in the user's files. Empty until someone looks them up.
     pub edited: Vec<EditedLine>,
-    /// The edits as a unified diff, with the paths of the files as they were recorded. Empty until someone looks them up.
+    /// The edits as a unified diff. Empty until someone looks them up.
     pub patch: Vec<u8>,
 }
 

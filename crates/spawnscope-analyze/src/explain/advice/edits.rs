@@ -3,16 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
-    Edit, Form, Key, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite, Rewrite, ShellRewrite, shell_sites,
+    Edit, EditRefusal, Form, Key, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite, Rewrite, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::programs::TAKES_MANY;
+use crate::explain::advice::phrases::name;
+use crate::explain::advice::programs::{LINE_FILTERS, joins};
 use crate::explain::advice::rules::builtin;
+use crate::explain::advice::rules::needless_shell::is_per_file_launcher;
+use crate::explain::advice::shared_line::arguments_of;
+use crate::model::launch::Outcome;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::queries::answer_of;
 use crate::patterns::shell_syntax::{Need, need_of};
-use crate::patterns::shells::command_of;
+use crate::patterns::shells::{command_of, is_shell};
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Language;
 
@@ -23,26 +27,51 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
     let edits = match finding.changes.first().map(|applied| &applied.change) {
         Some(Change::NoShell) => python_edits(context, launches),
         Some(Change::Direct) => package_edits(context, launches),
-        Some(Change::Batch(_)) => merged(context, launches),
+        Some(Change::WakeInTime) => shell_edits(context, b"sleep", launches, &Form::Wait),
+        Some(Change::Batch(_) | Change::InProcess) => merged(context, launches),
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, removed < launches.len()),
         _ => Vec::new(),
     };
     let caveat =
         edits.iter().find_map(|edit| caveat(edit.rewrite.as_ref().ok()?)).filter(|_| !finding.limits.is_empty());
     let limits = caveat.map_or_else(|| finding.limits.clone(), |caveat| format!("{}; {caveat}", finding.limits));
-    finding.limits(limits).edits(edits)
+    let line = line_of(context, launches);
+    Finding { line, ..finding.limits(limits).edits(edits) }
+}
+
+/// Returns the line of a script or makefile that requests most of the launches, as an edit that changes nothing.
+fn line_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Edit> {
+    let mut counts: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+    for index in launches {
+        let call_site = context.sites.call_site_of(*index as usize);
+        if let Some((file, line)) = call_site.and_then(|site| Some((site.file.as_deref()?, site.line?))) {
+            let directory = context.forest().launcher(*index as usize).and_then(|parent| parent.cwd());
+            *counts.entry((file, line, directory)).or_default() += 1;
+        }
+    }
+    let ((file, line, directory), _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    let rewrite = Err(EditRefusal("this change needs your decision".to_owned()));
+    Some(Edit { file: file.to_vec(), directory: directory.map(<[u8]>::to_vec), line, rewrite })
 }
 
 /// Returns what an edit changes besides the launches, if the fix itself does not say so.
 fn caveat(rewrite: &Rewrite) -> Option<&'static str> {
     match rewrite {
-        Rewrite::Shell(ShellRewrite { form: Form::Once, .. }) => {
-            Some("the question is then asked even if the loop does nothing")
-        }
-        Rewrite::Shell(ShellRewrite { form: Form::Many, .. }) => Some(
-            "with `set -e`, the script no longer stops before the next file if one fails; xargs keeps the blanks and backslashes that `read` \
-             removes without `IFS=` and -r",
+        Rewrite::Shell(rewrite) | Rewrite::Recipe(rewrite) => caveat_of(&rewrite.form),
+        _ => None,
+    }
+}
+
+fn caveat_of(form: &Form) -> Option<&'static str> {
+    match form {
+        Form::Once => Some("the question is then asked even if the loop does nothing"),
+        Form::Many => Some(
+            "if one fails, the others are handled all the same, even with `set -e`; xargs keeps what `read` drops: a last line without a newline and, \
+             without `IFS=` and -r, blanks and backslashes",
         ),
+        Form::Pass => {
+            Some("if one fails, the exit status is that of all of them, and find reports the failure by its own")
+        }
         _ => None,
     }
 }
@@ -55,11 +84,38 @@ fn by_program<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> BTreeMap<&
     programs
 }
 
-/// Returns the edits that merge launches into one.
+/// Returns the edits that merge launches into one: of the loop around them, or of the xargs or find that launches them.
 fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
-    let programs = by_program(context, launches).into_iter();
-    let known = programs.filter(|(program, _)| TAKES_MANY.contains(program));
-    known.flat_map(|(program, own)| shell_edits(context, program, &own, &Form::Many)).collect()
+    let forest = context.forest();
+    let mut edits = Vec::new();
+    for (program, own) in by_program(context, launches) {
+        let joins =
+            |index: &u32| context.launch(*index).execs.last().is_some_and(|exec| joins(program, &arguments_of(exec)));
+        let launcher = forest.parent(own[0] as usize).map(|parent| context.launch(parent as u32).command.name);
+        let launcher = launcher.filter(|launcher| is_per_file_launcher(launcher));
+        match launcher {
+            None if LINE_FILTERS.contains(program) => edits.extend(shell_edits(context, program, &own, &Form::Many)),
+            _ if !(own.iter().all(joins) || launcher.is_some() && is_shell(program)) => {}
+            Some(launcher) => edits.extend(passed(context, launcher, &own)),
+            None => edits.extend(shell_edits(context, program, &own, &Form::Many)),
+        }
+    }
+    edits
+}
+
+/// Returns the edits of the lines that call xargs or find, which launch a program for each input.
+fn passed(context: &RuleContext<'_, '_>, launcher: &[u8], launches: &[u32]) -> Vec<Edit> {
+    let parents = launches.iter().filter_map(|index| context.forest().parent(*index as usize));
+    let parents: BTreeSet<u32> = parents.map(|parent| parent as u32).collect();
+    let parents: Vec<u32> = parents.into_iter().collect();
+    let failed =
+        launches.iter().find(|index| !matches!(context.launch(**index).outcome, Outcome::Code(0) | Outcome::Unknown));
+    let form = match failed {
+        None => Ok((Form::Pass, false)),
+        Some(index) => Err(EditRefusal(format!("{} failed", name(context.launch(*index).command.name)))),
+    };
+    let sites = shell_sites(context, launcher, &parents).into_iter();
+    sites.filter_map(|site| site.edit(context, launcher, form.clone())).collect()
 }
 
 /// Returns the edits that do without launches: the shell does the work itself, or asks once.
@@ -71,9 +127,11 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], keeps_one: bool) ->
     let edits = by_program(context, launches).into_iter().flat_map(|(program, own)| {
         let by_shell = builtin::edits(context, program, &own);
         let is_question = |index: &u32| context.launch(*index).execs.last().and_then(answer_of).is_some();
-        match by_shell.is_empty() && keeps_one && own.iter().all(is_question) {
-            true => shell_edits(context, program, &own, &Form::Once),
-            false => by_shell,
+        match program {
+            _ if !by_shell.is_empty() => by_shell,
+            _ if keeps_one && own.iter().all(is_question) => shell_edits(context, program, &own, &Form::Once),
+            _ if LINE_FILTERS.contains(program) => shell_edits(context, program, &own, &Form::Many),
+            _ => Vec::new(),
         }
     });
     edits.collect()

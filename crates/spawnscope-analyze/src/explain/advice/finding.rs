@@ -25,6 +25,8 @@ pub struct Finding {
     pub fix: Vec<String>,
     /// The fix as edits of the lines that request the launches. Empty if the fix needs a decision of the user.
     pub edits: Vec<Edit>,
+    /// The line that requests most of the launches, as an edit that changes nothing.
+    pub line: Option<Edit>,
     /// What the fix does not solve, or may break.
     pub limits: String,
     /// Options of `spawnscope whatif` that try the fix. Empty if no options select these launches.

@@ -123,6 +123,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         saving,
         overlaps: Vec::new(),
         alternatives: Vec::new(),
+        line: Vec::new(),
         edited: Vec::new(),
         patch: Vec::new(),
     }

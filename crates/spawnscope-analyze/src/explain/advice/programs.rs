@@ -7,11 +7,133 @@ use crate::patterns::words::Words;
 
 /// Programs that handle each of many files independently, with the files at the end of their arguments.
 pub(super) const TAKES_MANY: Words = Words(
-    "b2sum black bzip2 chattr chgrp chmod chown cksum clang-format cp dos2unix eslint exiftool file flake8 gofmt gunzip gzip install isort
-     jpegoptim ln lz4 lzop markdownlint md5sum mkdir mogrify mv mypy nm optipng perltidy pngcrush prettier pylint ranlib rm rmdir rubocop ruff
-     rustfmt setfacl setfattr sha1sum sha224sum sha256sum sha384sum sha512sum shellcheck shfmt shred size stat strip stylelint sum tidy touch
-     truncate uncrustify unxz xmllint xz yamllint zstd",
+    "b2sum black bzip2 cat chattr chgrp chmod chown cksum clang-format cp dos2unix eslint exiftool file flake8 gofmt gunzip gzip install isort
+     jpegoptim ln lzop markdownlint md5sum mkdir mogrify mv mypy nm optipng perltidy prettier pylint ranlib rm rmdir rubocop ruff rustfmt
+     setfacl setfattr sha1sum sha224sum sha256sum sha384sum sha512sum shellcheck shfmt shred size stat strip stylelint sum tidy touch truncate
+     uncrustify unxz xmllint xz yamllint zcat zstd",
 );
+/// Programs of `TAKES_MANY` that print a header, a total, a summary or aligned columns for several files, so that their output changes.
+const SUMMARIZE: Words = Words(
+    "black cat eslint exiftool file gzip mypy nm optipng prettier pylint rubocop ruff shellcheck size stylelint sum tidy unxz xz yamllint zcat zstd",
+);
+/// Programs that print one line for each operand.
+const PRINT_A_LINE_EACH: Words =
+    Words("b2sum cksum md5sum readlink realpath sha1sum sha224sum sha256sum sha384sum sha512sum");
+
+/// A call whose operands are handled one after the other, so that one launch does and prints what several do.
+struct Joined {
+    program: &'static str,
+    /// A letter of the first argument, or an argument. Empty if any arguments match.
+    needs: &'static str,
+    /// The letters of options without a value, after which an operand may follow.
+    flags: &'static str,
+    /// Options that stand for one operand, or change the output.
+    refuses: Words,
+}
+
+const fn joined(program: &'static str, needs: &'static str, flags: &'static str, refuses: &'static str) -> Joined {
+    Joined { program, needs, flags, refuses: Words(refuses) }
+}
+
+const JOINED: [Joined; 25] = [
+    joined("ar", "r", "", ""),
+    joined("bzcat", "", "fq", ""),
+    joined("cat", "", "uvAeEtT", "-n -b -s --number --number-nonblank --squeeze-blank"),
+    joined("curl", "", "fgikLsS", "-o -O -T -w -K --output --remote-name --upload-file --write-out --next"),
+    joined("docker", "rm", "fv", ""),
+    joined("emacs", "batch-byte-compile", "", ""),
+    joined("file", "-b", "bkLhip", ""),
+    joined("getent", "", "", ""),
+    joined("git", "add", "fv", "-p -i"),
+    joined("git", "rm", "fqr", ""),
+    joined("gzip", "", "cdfkNnqtv123456789", "-l --list"),
+    joined("javac", "", "", ""),
+    joined("jq", "", "rcMSae", "-n -s --null-input --slurp --args --jsonargs"),
+    joined("mkfifo", "", "", ""),
+    joined("python3", "py_compile", "", ""),
+    joined("readlink", "", "efmqsv", "-n"),
+    joined("realpath", "", "emsLPq", ""),
+    joined("sqlite3", "", "", ""),
+    joined("systemctl", "", "q", "show status cat"),
+    joined("tar", "x", "", ""),
+    joined("unxz", "", "cfkqTv", "-l --list"),
+    joined("xz", "", "cdfkqtTv0123456789e", "-l --list"),
+    joined("xzcat", "", "q", ""),
+    joined("zcat", "", "fq", ""),
+    joined("zstd", "-q", "cdfkqt", "-l -o"),
+];
+
+/// Whether a word is one of these options, or a group of options with its letter.
+fn is_option(word: &[u8], option: &str) -> bool {
+    let letter = option.strip_prefix('-').filter(|rest| rest.len() == 1).map(|rest| rest.as_bytes()[0]);
+    let is_group = word.starts_with(b"-") && !word.starts_with(b"--");
+    word == option.as_bytes() || letter.is_some_and(|letter| is_group && word.contains(&letter))
+}
+
+impl Joined {
+    fn includes(&self, arguments: &[&[u8]]) -> bool {
+        let Some(before) = arguments.len().checked_sub(2).map(|at| arguments[at]) else {
+            return self.needs.is_empty();
+        };
+        let is_needed = match self.needs.as_bytes() {
+            [letter] => arguments[0].contains(letter),
+            _ => self.needs.is_empty() || arguments.iter().any(|argument| is_option(argument, self.needs)),
+        };
+        // The word after an option may be its value.
+        let may_follow = !before.starts_with(b"-")
+            || !before.starts_with(b"--") && before[1..].iter().all(|letter| self.flags.as_bytes().contains(letter));
+        is_needed
+            && may_follow
+            && !arguments.iter().any(|word| self.refuses.iter().any(|option| is_option(word, option)))
+    }
+}
+
+/// Whether this is a sed that edits files in place, or handles them separately. Without these
+/// options, sed treats several files as one text.
+pub(super) fn is_sed_for_each_file(program: &[u8], arguments: &[&[u8]]) -> bool {
+    let separates = ["-i", "-s"].iter().any(|option| arguments.iter().any(|word| word.starts_with(option.as_bytes())))
+        || arguments.iter().any(|word| word.starts_with(b"--in-place") || *word == b"--separate");
+    // The last argument of `sed -i FILE -e SCRIPT` is not a file. A script that quits would end at the first file.
+    let before_last = arguments.len().checked_sub(2).map_or(&b""[..], |at| arguments[at]);
+    let is_script_last = [&b"-e"[..], b"-f", b"--expression", b"--file"].contains(&before_last);
+    let quits = arguments.iter().any(|word| word.ends_with(b"q") || word.ends_with(b"Q"));
+    program == b"sed" && separates && !is_script_last && !quits
+}
+
+/// Whether one launch with the last arguments of several launches does and prints the same as these. `arguments` are without the program.
+pub(super) fn joins(program: &[u8], arguments: &[&[u8]]) -> bool {
+    let mut rows = JOINED.iter().filter(|row| row.program.as_bytes() == program);
+    TAKES_MANY.contains(program) && !SUMMARIZE.contains(program)
+        || is_sed_for_each_file(program, arguments)
+        || rows.any(|row| row.includes(arguments))
+}
+
+/// Filters that may print one line for each line that they read.
+pub(super) const LINE_FILTERS: Words = Words("bc cut rev tr");
+
+/// Whether a filter prints one line for each line that it reads. `words` begin with the program, `text` is the code of the line.
+pub(super) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
+    let Some((program, arguments)) = words.split_first() else { return false };
+    let has = |part: &[u8]| arguments.iter().any(|word| word.windows(part.len()).any(|window| window == part));
+    match &program[..] {
+        // It prints nothing for an error, such as a division by zero.
+        b"bc" => arguments.iter().all(|word| word == b"-l") && !text.iter().any(|byte| b"/%(^".contains(byte)),
+        b"cut" => !has(b"-s") && !has(b"--only") && arguments.iter().all(|word| word.starts_with(b"-")),
+        b"rev" => arguments.is_empty(),
+        b"tr" => ![&b"\\n"[..], b"\n", b"space", b"cntrl", b"-c", b"-C", b"-s", b"\\0"].iter().any(|part| has(part)),
+        _ => false,
+    }
+}
+
+/// Whether a launch prints one line for each of its operands.
+pub(super) fn prints_a_line_each(program: &[u8], arguments: &[&[u8]]) -> bool {
+    let has_format = arguments.iter().any(|argument| argument.starts_with(b"-c") || argument.starts_with(b"--format"));
+    match program {
+        b"stat" => has_format && !arguments.iter().any(|argument| argument.contains(&b'\n')),
+        _ => PRINT_A_LINE_EACH.contains(program) && joins(program, arguments),
+    }
+}
+
 /// Programs whose last argument is the destination.
 pub(super) const HAS_DESTINATION: Words = Words("cp install ln mv");
 /// Programs that must not get more arguments, because these would change the meaning of the call, or are the command line of another
@@ -62,6 +184,7 @@ type Row = (&'static str, &'static str, &'static str);
 
 /// Programs that scripts ask about one item at a time, and how one launch handles all items.
 const ITEMS: &[Row] = &[
+    ("ar", "", "ar rc LIBRARY A.o B.o ..."),
     ("apt-cache", "policy", "apt-cache policy A B C ..."),
     ("apt-cache", "show", "apt-cache show A B C ..."),
     ("aws", "s3", "aws s3 cp or sync with --recursive, --exclude and --include, once for all files"),
@@ -157,6 +280,7 @@ const ITEMS: &[Row] = &[
     ("ldd", "", "ldd FILES..."),
     ("libreoffice", "", "libreoffice --headless --convert-to TYPE FILES..., once for all"),
     ("soffice", "", "soffice --headless --convert-to TYPE FILES..., once for all"),
+    ("lz4", "", "lz4 -m FILES..."),
     ("logger", "", "logger -f FILE, or one logger that reads all lines from its standard input"),
     ("ls", "", "ls FILES..., or the shell's own patterns and tests"),
     ("md5sum", "", "md5sum -- FILES..."),
@@ -189,6 +313,7 @@ const ITEMS: &[Row] = &[
     ("pip3", "show", "pip3 show A B C ..., or pip3 list --format=json"),
     ("apt-get", "install", "apt-get install A B C ..."),
     ("apt", "install", "apt install A B C ..."),
+    ("pngcrush", "", "pngcrush -d DIRECTORY FILES..."),
     ("podman", "inspect", "podman inspect A B C ..."),
     ("protoc", "", "protoc OPTIONS FILES..., once for all"),
     ("ps", "", "ps -o FIELDS -p PID,PID,..., once for all"),

@@ -86,6 +86,11 @@ pub(super) fn as_written<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
     arguments[script.unwrap_or(0)..].to_vec()
 }
 
+/// Returns the arguments as the parent wrote them, without the program.
+pub(super) fn arguments_of<'a>(exec: &Exec<'a>) -> Vec<&'a [u8]> {
+    as_written(exec).into_iter().skip(1).collect()
+}
+
 /// Returns the part of an option with a value up to the value. Empty for other words.
 fn option_of(word: &[u8]) -> &[u8] {
     let end = word.iter().position(|byte| *byte == b'=').filter(|_| word.starts_with(b"-"));

@@ -9,6 +9,7 @@ mod words;
 
 use std::ops::Range;
 
+use crate::patterns::words::Words;
 pub(crate) use words::{Part, Word};
 
 /// The structure of a script.
@@ -171,7 +172,7 @@ impl<'t> Script<'t> {
                 let is_named = match command.as_deref() {
                     Some(b"eval" | b"source" | b".") => true,
                     Some(b"printf") if simple.words.get(1).and_then(Word::literal).as_deref() != Some(b"-v") => false,
-                    Some(command) if SETTERS.contains(&command) => {
+                    Some(command) if SETTERS.contains(command) => {
                         simple.words.iter().any(|word| self.names(word, name))
                     }
                     _ => false,
@@ -206,23 +207,14 @@ impl<'t> Script<'t> {
 }
 
 /// Builtins that set the variables that their arguments name.
-const SETTERS: [&[u8]; 15] = [
-    b"builtin",
-    b"command",
-    b"declare",
-    b"export",
-    b"getopts",
-    b"let",
-    b"local",
-    b"mapfile",
-    b"printf",
-    b"read",
-    b"readarray",
-    b"readonly",
-    b"typeset",
-    b"unset",
-    b"wait",
-];
+const SETTERS: Words =
+    Words("builtin command declare export getopts let local mapfile printf read readarray readonly typeset unset wait");
+
+/// Iterates over everything in a text that could be the name of a variable.
+pub(crate) fn identifiers(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let words = text.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'));
+    words.filter(|word| word.first().is_some_and(|first| !first.is_ascii_digit()))
+}
 
 /// Whether a text contains a name that is not part of a longer one.
 pub(crate) fn names(text: &[u8], name: &[u8]) -> bool {

@@ -18,8 +18,12 @@ pub(in crate::explain::advice) enum Form {
     Builtin(String),
     /// One call before the loop, for all calls in it.
     Once,
-    /// One call in place of a loop, with all its words.
+    /// One call in place of a loop, with all its inputs.
     Many,
+    /// All inputs at once from xargs or find.
+    Pass,
+    /// A wait for a child in place of a loop that polls it.
+    Wait,
 }
 
 /// Where a call has the text that an expansion replaces.
@@ -39,7 +43,7 @@ impl Form {
             Form::Word(template) | Form::Captured(template) | Form::Statement(template) | Form::Condition(template) => {
                 template.contains("{x}")
             }
-            Form::Builtin(_) | Form::Once | Form::Many => false,
+            Form::Builtin(_) | Form::Once | Form::Many | Form::Pass | Form::Wait => false,
         }
     }
 }

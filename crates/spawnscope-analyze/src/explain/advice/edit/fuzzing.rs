@@ -25,20 +25,24 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
         5 => Form::Condition("[[ {x} == *'a'* ]]".to_owned()),
         6 => Form::Builtin("printf".to_owned()),
         7 => Form::Once,
+        12 => Form::Pass,
+        13 => Form::Wait,
         _ => Form::Many,
+    };
+    let calls = ShellRewrite {
+        program: program.clone(),
+        calls: [arguments.to_vec()].into(),
+        form,
+        needs_one_line: selector == 2,
+        dialect: Dialect::Bash,
+        has_failures: false,
     };
     let rewrite = match selector {
         9 => Rewrite::Make(MakeRewrite { command: words.join(&b' ') }),
         11 => Rewrite::Python(PythonRewrite { commands: [words.join(&b' ')].into() }),
         10 => Rewrite::Package(PackageRewrite { scripts: words.iter().cloned().collect() }),
-        _ => Rewrite::Shell(ShellRewrite {
-            program: program.clone(),
-            calls: [arguments.to_vec()].into(),
-            form,
-            needs_one_line: selector == 2,
-            dialect: Dialect::Bash,
-            has_failures: false,
-        }),
+        14 => Rewrite::Recipe(calls),
+        _ => Rewrite::Shell(calls),
     };
     let is_script = matches!(rewrite, Rewrite::Shell(_));
     let edit = Edit { file: b"file".to_vec(), directory: None, line, rewrite: Ok(rewrite) };

@@ -1,18 +1,26 @@
 //! Edits: how a fix rewrites the user's own script, makefile or package. What was recorded of the calls and the new code are data; `Edit::splices`
 //! finds the calls in the text of the file and replaces exactly them. It refuses whatever may change what the file does. Nothing here reads files.
 
+mod answers;
+mod around;
+#[cfg(test)]
+mod executed;
 mod form;
 #[cfg(fuzzing)]
 mod fuzzing;
-mod loops;
+mod launchers;
 mod makefile;
+mod many;
+mod once;
 mod one_line;
 mod package;
 mod python;
+mod recipe;
 mod shell;
 mod sites;
 #[cfg(test)]
 mod tests;
+mod wait;
 
 use std::fmt;
 use std::ops::Range;
@@ -45,6 +53,8 @@ pub struct Edit {
 pub(super) enum Rewrite {
     /// Calls in a shell script.
     Shell(ShellRewrite),
+    /// Calls in a recipe of a makefile.
+    Recipe(ShellRewrite),
     /// Variables of a makefile.
     Make(MakeRewrite),
     /// Scripts of a `package.json`.
@@ -102,12 +112,15 @@ impl Edit {
     /// Why the file is not edited.
     pub fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
         let mut splices = match self.rewrite.as_ref().map_err(Clone::clone)? {
-            Rewrite::Shell(rewrite) => rewrite.splices(text, self.line)?,
+            Rewrite::Shell(rewrite) => rewrite.splices(text, Some(self.line))?,
+            Rewrite::Recipe(rewrite) => recipe::splices(rewrite, text, self.line)?,
             Rewrite::Make(rewrite) => rewrite.splices(text)?,
             Rewrite::Package(rewrite) => rewrite.splices(text)?,
             Rewrite::Python(rewrite) => rewrite.splices(text, self.line)?,
         };
-        splices.sort_by_key(|splice| splice.range.start);
+        splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
+        // Two equal calls of a line are asked once.
+        splices.dedup();
         let overlap = splices.windows(2).any(|two| two[0].range.end > two[1].range.start);
         if overlap { refuse("one of the calls is an argument of another one") } else { Ok(splices) }
     }

@@ -2,28 +2,13 @@
 
 use crate::model::launch::base_name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
+use crate::patterns::words::Words;
 
 /// Programs that print one line.
-const PRINT_ONE_LINE: [&[u8]; 16] = [
-    b"basename",
-    b"date",
-    b"dirname",
-    b"expr",
-    b"hostname",
-    b"id",
-    b"mktemp",
-    b"nproc",
-    b"pwd",
-    b"readlink",
-    b"realpath",
-    b"tty",
-    b"uname",
-    b"wc",
-    b"which",
-    b"whoami",
-];
+const PRINT_ONE_LINE: Words =
+    Words("basename date dirname expr hostname id mktemp nproc pwd readlink realpath tty uname wc which whoami");
 /// Filters that print at most one line for each line.
-const KEEP_LINES: [&[u8]; 6] = [b"cut", b"head", b"sed", b"sort", b"tail", b"tr"];
+const KEEP_LINES: Words = Words("cut head sed sort tail tr");
 /// Values of more variables are not followed.
 const MAX_VARIABLES: usize = 20;
 
@@ -130,8 +115,8 @@ fn prints_one_line<'t>(script: &Script<'t>, substitution: usize, known: &mut Vec
         let has_escape = simple.words.iter().any(|word| script.source(&word.range).contains(&b'\\'));
         let prints = match std::mem::take(&mut is_first) {
             true if program == b"echo" => simple.words.iter().all(|word| is_line(script, word, known)),
-            true => PRINT_ONE_LINE.contains(&base_name(&program)),
-            false => KEEP_LINES.contains(&base_name(&program)),
+            true => PRINT_ONE_LINE.contains(base_name(&program)),
+            false => KEEP_LINES.contains(base_name(&program)),
         };
         prints && !has_escape
     })

@@ -1,10 +1,10 @@
-//! Edits of shell scripts: finds the recorded calls in the script, and replaces them where they stand. `loops` moves calls out of loops.
+//! Edits of shell scripts: finds the recorded calls in the script, and replaces them where they stand. `once` and `many` move them out of loops.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::form::{Form, Operand};
-use super::{EditRefusal, Splice, loops, one_line, refuse};
+use super::{EditRefusal, Splice, launchers, many, once, one_line, refuse, wait};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
 use crate::patterns::shells::Dialect;
@@ -40,12 +40,13 @@ pub(super) struct FoundCall<'s, 't> {
 }
 
 impl ShellRewrite {
-    pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
+    /// Returns the changes of the calls at a line, or of all calls.
+    pub(super) fn splices(&self, text: &[u8], line: Option<u32>) -> Result<Vec<Splice>, EditRefusal> {
         let Some(script) = Script::parse(text) else {
             return refuse("the script has syntax that Spawnscope does not read");
         };
         let program = name(&self.program);
-        let found = self.calls_at(&script, line);
+        let found = line.map_or_else(|| script.calls(&self.program).collect(), |line| self.calls_at(&script, line));
         if found.is_empty() {
             return refuse(format!("the line does not call {program} by its name"));
         }
@@ -95,7 +96,7 @@ fn is_in_backquotes(script: &Script<'_>, range: &Range<usize>) -> bool {
 }
 
 /// Whether a command may have made a recorded call.
-fn can_be(script: &Script<'_>, command: usize, call: &[Vec<u8>]) -> bool {
+pub(super) fn can_be(script: &Script<'_>, command: usize, call: &[Vec<u8>]) -> bool {
     let words = script.simple(command).map(|simple| &simple.words[1..]).unwrap_or_default();
     words.len() == call.len() && words.iter().zip(call).all(|(word, argument)| word.can_be(argument))
 }
@@ -130,8 +131,10 @@ impl<'s, 't> FoundCall<'s, 't> {
 
     fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
         match &self.rewrite.form {
-            Form::Once => loops::once(self),
-            Form::Many => loops::many(self),
+            Form::Once => once::once(self),
+            Form::Many => many::many(self),
+            Form::Pass => launchers::pass_many(self),
+            Form::Wait => wait::for_child(self),
             Form::Builtin(name) => {
                 Ok(vec![Splice { range: self.simple.words[0].range.clone(), text: name.clone().into_bytes() }])
             }
@@ -337,7 +340,7 @@ impl<'s, 't> FoundCall<'s, 't> {
     }
 
     /// Returns a word as it is written. It must be one text, also where it is not split into several words.
-    fn plain_source(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
+    pub(super) fn plain_source(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
         let source = self.script.source(&word.range);
         let is_list = word.parts.iter().any(|part| match part {
             Part::Pattern => true,
@@ -410,7 +413,7 @@ fn expansion_of(number: &str) -> String {
 }
 
 /// Returns the word that a command prints as its only output: `echo "$x"`, `printf '%s\n' "$x"`.
-fn fed_word<'s, 't>(feeder: &'s Simple<'t>) -> Option<&'s Word<'t>> {
+pub(super) fn fed_word<'s, 't>(feeder: &'s Simple<'t>) -> Option<&'s Word<'t>> {
     let is_plain = feeder.assignments.is_empty() && feeder.redirections.is_empty();
     let literal = |word: &Word<'_>| word.literal().unwrap_or_default();
     match &feeder.words[..] {

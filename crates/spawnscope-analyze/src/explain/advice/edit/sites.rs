@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Edit, EditRefusal, Form, Rewrite, ShellRewrite};
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::Outcome;
 use crate::patterns::shells::Dialect;
 use spawnscope_data::event::Language;
@@ -17,6 +18,8 @@ pub(in crate::explain::advice) struct ShellSite {
     file: Vec<u8>,
     line: u32,
     directory: Option<Vec<u8>>,
+    /// Whether the line is that of a recipe in a makefile.
+    is_recipe: bool,
     /// All launches of the program from this line, also those that the finding does not contain: an edit changes them, too.
     pub(in crate::explain::advice) launches: Vec<u32>,
 }
@@ -31,15 +34,17 @@ pub(in crate::explain::advice) fn shell_sites(
     launches: &[u32],
 ) -> Vec<ShellSite> {
     let mut counts: BTreeMap<Key<'_>, usize> = BTreeMap::new();
-    for key in launches.iter().filter_map(|index| key_of(context, *index)) {
+    let mut recipes = BTreeSet::new();
+    for (key, is_recipe) in launches.iter().filter_map(|index| key_of(context, *index)) {
         *counts.entry(key).or_default() += 1;
+        recipes.extend(is_recipe.then_some(key));
     }
     if counts.is_empty() {
         return Vec::new();
     }
     let mut calls: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
     for (index, _) in context.launched().filter(|(_, launch)| launch.command.name == program) {
-        if let Some(key) = key_of(context, index).filter(|key| counts.contains_key(key)) {
+        if let Some((key, _)) = key_of(context, index).filter(|(key, _)| counts.contains_key(key)) {
             calls.entry(key).or_default().push(index);
         }
     }
@@ -50,17 +55,24 @@ pub(in crate::explain::advice) fn shell_sites(
         file: key.0.to_vec(),
         line: key.1,
         directory: key.2.map(<[u8]>::to_vec),
+        is_recipe: recipes.contains(&key),
         launches: calls.remove(&key).unwrap_or_default(),
     });
     sites.collect()
 }
 
-/// Returns the line of a script from which a launch was requested. `None` for scripts in other languages and without a file.
-fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<Key<'g>> {
+/// Returns the line of a script from which a shell requested a launch, or of the recipe that make gave the shell, and whether it is a recipe. `None`
+/// for scripts in other languages and without a file.
+fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, bool)> {
     let call_site = context.callers.call_site(context.callers.number_of(index as usize)?);
-    let is_shell = matches!(call_site.language, Language::Bash | Language::Dash);
+    let recipe = context.sites.call_site_of(index as usize).filter(|site| site.language == Language::Make);
+    let (call_site, is_recipe) = match recipe.filter(|_| call_site.file.is_none()) {
+        Some(recipe) => (recipe, true),
+        None => (call_site, false),
+    };
+    let is_shell = is_recipe || matches!(call_site.language, Language::Bash | Language::Dash);
     let directory = context.forest().launcher(index as usize).and_then(|shell| shell.cwd());
-    is_shell.then_some((call_site.file.as_deref()?, call_site.line?, directory))
+    is_shell.then_some(((call_site.file.as_deref()?, call_site.line?, directory), is_recipe))
 }
 
 impl ShellSite {
@@ -78,14 +90,15 @@ impl ShellSite {
             if exec.argv_cut {
                 return None;
             }
-            calls.insert(exec.arguments().skip(1).map(<[u8]>::to_vec).collect());
+            calls.insert(arguments_of(exec).into_iter().map(|argument| argument.to_vec()).collect());
         }
         let dialect = Dialect::of_parent(context.forest(), *self.launches.first()? as usize)?;
         let has_failures =
             launches.clone().any(|launch| !matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown));
         let rewrite = form.map(|(form, needs_one_line)| {
             let program = program.to_vec();
-            Rewrite::Shell(ShellRewrite { program, calls, form, needs_one_line, dialect, has_failures })
+            let rewrite = ShellRewrite { program, calls, form, needs_one_line, dialect, has_failures };
+            if self.is_recipe { Rewrite::Recipe(rewrite) } else { Rewrite::Shell(rewrite) }
         });
         Some(Edit { file: self.file, directory: self.directory, line: self.line, rewrite })
     }

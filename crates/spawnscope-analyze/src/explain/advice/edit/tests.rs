@@ -6,12 +6,12 @@ use super::{Edit, Form, Operand, Rewrite, ShellRewrite, spliced};
 use crate::patterns::shells::Dialect;
 
 /// Recorded calls of a program, and what replaces them.
-struct Calls {
-    rewrite: ShellRewrite,
+pub(super) struct Calls {
+    pub(super) rewrite: ShellRewrite,
 }
 
 impl Calls {
-    fn of(program: &str, calls: &[&[&str]], form: Form) -> Calls {
+    pub(super) fn of(program: &str, calls: &[&[&str]], form: Form) -> Calls {
         let words = |call: &&[&str]| call.iter().map(|word| word.as_bytes().to_vec()).collect();
         let calls: BTreeSet<Vec<Vec<u8>>> = calls.iter().map(words).collect();
         let program = program.as_bytes().to_vec();
@@ -29,7 +29,7 @@ impl Calls {
         self
     }
 
-    fn edit(&self, line: u32, script: &str) -> Result<String, String> {
+    pub(super) fn edit(&self, line: u32, script: &str) -> Result<String, String> {
         let rewrite = Ok(Rewrite::Shell(self.rewrite.clone()));
         let edit = Edit { file: b"a.sh".to_vec(), directory: None, line, rewrite };
         let splices = edit.splices(script.as_bytes()).map_err(|refusal| refusal.to_string())?;
@@ -276,10 +276,13 @@ fn one_call_replaces_a_loop() {
         ("for f in *; do chmod 644 \"x$f\"; done", "other arguments"),
         ("for f in *; do chmod 644 \"$f\" >\"$f.log\"; done", "input or output"),
         ("for f in *; do chmod 644 \"$f\"; done; echo $f", "after the loop"),
-        ("while read f x; do chmod 644 \"$f\"; done", "over words or lines"),
-        ("until read -r f; do chmod 644 \"$f\"; done", "over words or lines"),
+        ("while read f; do read g; chmod 644 \"$f\"; done", "other commands"),
+        ("while x; do chmod 644 \"$f\"; done", "no word of the call changes"),
+        ("for f in $l; do chmod \"$1\" \"$f\"; done", "the list may be empty"),
+        ("while x; do for f in *; do chmod 644 \"$f\"; done; y \"$f\"; done", "after the loop"),
+        ("for f in *; do chmod 644 \"$f\" || break; done", "joined"),
         ("while read -r f; do chmod 644 \"$f\"; x; done", "other commands"),
-        ("for f in *; do if x; then chmod 644 \"$f\"; fi; done", "loop over words or lines"),
+        ("for f in *; do if x; then chmod 644 \"$f\"; fi; done", "other commands"),
         ("for f in *; do chmod \"$m\" \"$f\" \"$f\"; done", "other arguments"),
     ]);
     let cp = Calls::of("cp", &[&["a", "d/"], &["b", "d/"]], Form::Many);

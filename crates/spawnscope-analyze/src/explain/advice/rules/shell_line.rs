@@ -70,8 +70,9 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
         context.forest().launcher(first as usize).map(|exec| name(crate::model::launch::base_name(exec.path())))?;
     let names: Vec<String> = programs(context, &all).into_iter().map(name).collect();
     let place = context.sites.call_site_of(first as usize).map(|site| name(&site.short_label())).unwrap_or_default();
-    let (fix, edits) = builtin::fix_of(context, &all);
+    let fix = builtin::fix_of(context, &all);
     let general = without_launching(context.forest(), first, None).filter(|_| fix.is_empty());
+    let general = general.into_iter().flat_map(|own| ["do the work of the line without launches:".to_owned(), own]);
     let tops = tops(context, &all);
     let spent = time(context.spent_on(&tops));
     let changes = vec![AppliedChange { change: Change::Remove, launches: tops }];
@@ -88,7 +89,6 @@ fn finding(context: &RuleContext<'_, '_>, all: Vec<u32>) -> Option<Finding> {
         .with_example(context)
         .fix_lines(fix)
         .fix_lines(general)
-        .edits(edits)
         .limits("the replacement keeps newlines at the end of a text, whereas `$( )` removes them; filters handle each line by itself")
         .predicted_by_all(changes, with);
     Some(finding)

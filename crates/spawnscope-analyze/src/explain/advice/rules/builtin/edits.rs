@@ -6,6 +6,7 @@ use super::table::TABLE;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::{Edit, EditRefusal, Form, shell_sites};
 use crate::explain::advice::phrases::name;
+use crate::explain::advice::shared_line::arguments_of;
 use crate::patterns::shells::Dialect;
 
 /// Returns the edits of the lines that request launches of a program, those with the most launches first. Lines that no edit is known for are
@@ -53,7 +54,7 @@ fn exact_form(context: &RuleContext<'_, '_>, index: u32) -> Option<(Form, ExactF
     let [exec] = &launch.execs[..] else { return None };
     let dialect = Dialect::of_parent(context.forest(), index as usize)?;
     let program = TABLE.binary_search_by_key(&launch.command.name, |(program, _)| program).ok()?;
-    let arguments: Vec<&[u8]> = exec.arguments().skip(1).collect();
+    let arguments = arguments_of(exec);
     let call = Call {
         program: name(launch.command.name),
         arguments: arguments.iter().map(|argument| name(argument)).collect(),

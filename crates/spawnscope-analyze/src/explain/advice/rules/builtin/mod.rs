@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::edit::Edit;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, replacement, time, times};
 use crate::explain::advice::selection::options;
@@ -85,13 +84,11 @@ pub(super) fn forks_for_programs(context: &RuleContext<'_, '_>) -> HashSet<u32> 
     find_needless(context).flat_map(|needless| needless.forks).collect()
 }
 
-/// Returns the lines of a fix for some of the launches, and their edits. Empty if none can be replaced exactly.
-pub(in crate::explain::advice) fn fix_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> (Vec<String>, Vec<Edit>) {
+/// Returns the lines of a fix for some of the launches. Empty if none can be replaced exactly.
+pub(in crate::explain::advice) fn fix_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
     let needless: Vec<NeedlessLaunch> =
         find_needless(context).filter(|needless| launches.binary_search(&needless.launch).is_ok()).collect();
-    let programs: BTreeSet<&[u8]> = needless.iter().map(|each| context.launch(each.launch).command.name).collect();
-    let edits = programs.into_iter().flat_map(|program| edits::edits(context, program, launches)).collect();
-    if needless.is_empty() { (Vec::new(), edits) } else { (instructions(&forms_of(&needless)), edits) }
+    if needless.is_empty() { Vec::new() } else { instructions(&forms_of(&needless)) }
 }
 
 /// Whether a shell launched a program that this rule can replace.

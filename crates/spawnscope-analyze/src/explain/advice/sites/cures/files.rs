@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::{name, quoted, replacement};
-use crate::explain::advice::programs::{HAS_DESTINATION, TAKES_MANY, TAKES_ONE, is_heavy};
+use crate::explain::advice::programs::{HAS_DESTINATION, TAKES_MANY, TAKES_ONE, is_heavy, is_sed_for_each_file};
 use crate::explain::advice::thresholds::{is_mostly_tax, is_mostly_tax_by_cpu_time};
 use crate::model::launch::{Exec, is_version_of};
 use crate::patterns::shells::Dialect;
@@ -148,26 +148,14 @@ fn next_option<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<(&'w str
 
 /// Whether a program may get many files from this launcher.
 fn takes_many(launcher: Launcher, program: &[u8], exec: &Exec<'_>) -> bool {
+    let arguments: Vec<&[u8]> = exec.arguments().skip(1).collect();
     match launcher {
-        Launcher::Shell(_) => TAKES_MANY.contains(program) || is_sed_for_each_file(program, exec),
+        Launcher::Shell(_) => TAKES_MANY.contains(program) || is_sed_for_each_file(program, &arguments),
         Launcher::Xargs { .. } | Launcher::Find => {
-            let is_sed = program == b"sed" && is_sed_for_each_file(program, exec);
+            let is_sed = program == b"sed" && is_sed_for_each_file(program, &arguments);
             is_sed || !TAKES_ONE.contains(program) && !is_version_of(program, b"python")
         }
     }
-}
-
-/// Whether this is a sed that edits files in place, or handles them separately. Without these options, sed treats several files as one text.
-fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
-    let words: Vec<&[u8]> = exec.arguments().collect();
-    let separates = words.iter().any(|word| {
-        word.starts_with(b"-i") || word.starts_with(b"--in-place") || *word == b"-s" || *word == b"--separate"
-    });
-    // The last argument of `sed -i FILE -e SCRIPT` is not a file. A script that quits would end at the first file.
-    let before_last = words.len().checked_sub(2).map_or(&b""[..], |at| words[at]);
-    let is_script_last = [&b"-e"[..], b"-f", b"--expression", b"--file"].contains(&before_last);
-    let quits = words.iter().any(|word| word.ends_with(b"q") || word.ends_with(b"Q"));
-    program == b"sed" && separates && !is_script_last && !quits
 }
 
 /// Returns the lines of the fix for a launch with the arguments `argv`. `size` is the number of files per launch if xargs runs several launches

@@ -1,0 +1,197 @@
+//! What is around a call in a script: the loops, what handles its failure, and where their
+//! variables are used.
+
+use std::ops::Range;
+
+use super::shell::{FoundCall, first_of_list, is_statement};
+use super::{EditRefusal, refuse};
+use crate::patterns::script::{Kind, Part, Script, Word, names};
+use crate::patterns::words::Words;
+
+/// What a script may do if a call fails. It does it, too, if the call for all inputs fails.
+const IF_FAILED: Words = Words(": exit return true");
+
+/// The loop around a call.
+pub(super) struct Around<'t> {
+    pub(super) node: usize,
+    /// What is between `do` and `done`.
+    pub(super) body: Range<usize>,
+    pub(super) kind: LoopKind<'t>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum LoopKind<'t> {
+    /// `for name in words`
+    Words(&'t [u8]),
+    /// `while read name`
+    Lines(&'t [u8]),
+    Other,
+}
+
+impl Around<'_> {
+    /// Returns what is before `do`.
+    pub(super) fn header(&self, script: &Script<'_>) -> Range<usize> {
+        script.node(self.node).range.start..self.body.start
+    }
+
+    /// Whether the loop may set a variable. The header of `for ((...))` and of `for name` has no
+    /// structure.
+    pub(super) fn may_set(&self, script: &Script<'_>, variable: &[u8]) -> bool {
+        let in_header =
+            !matches!(self.kind, LoopKind::Words(_)) && names(script.source(&self.header(script)), variable);
+        in_header || script.may_set(&script.node(self.node).range, variable)
+    }
+}
+
+/// A call, and what handles its failure.
+pub(super) struct Statement<'t> {
+    pub(super) list: usize,
+    /// `exit 1` of `call || exit 1`.
+    pub(super) if_failed: Option<&'t [u8]>,
+}
+
+/// Returns the loops around a call, innermost first, up to the next function or substitution.
+pub(super) fn loops_around<'t>(call: &FoundCall<'_, 't>) -> Vec<Around<'t>> {
+    let script = call.script;
+    let is_boundary =
+        |index: &usize| matches!(script.node(*index).kind, Kind::Function | Kind::Substitution | Kind::Subshell);
+    let around = script.ancestors(call.substitution.unwrap_or(call.command)).take_while(|index| !is_boundary(index));
+    let loops = around.filter_map(|node| match &script.node(node).kind {
+        Kind::For(each) => Some(Around { node, body: each.body.clone(), kind: LoopKind::Words(each.name) }),
+        Kind::Loop { body } => {
+            let kind = read_variable(script, node).map_or(LoopKind::Other, LoopKind::Lines);
+            Some(Around { node, body: body.clone(), kind })
+        }
+        _ => None,
+    });
+    let at = script.node(call.command).range.start;
+    loops.filter(|each| each.body.contains(&at)).collect()
+}
+
+/// Returns the only variable of `while IFS= read -r name`.
+fn read_variable<'t>(script: &Script<'t>, node: usize) -> Option<&'t [u8]> {
+    script.source(&script.node(node).range).starts_with(b"while").then_some(())?;
+    let list = script.children(node).next()?;
+    let read = script.children(script.children(list).next()?).next().filter(|read| is_statement(script, *read))?;
+    let read = script.simple(read)?;
+    let is_plain = read.redirections.is_empty() && read.assignments.iter().all(|assignment| assignment.name == b"IFS");
+    match &read.words[..] {
+        [command, options @ .., variable] if is_plain && command.literal()? == b"read" => {
+            let is_raw = options.iter().all(|word| word.literal().as_deref() == Some(b"-r"));
+            let name = script.source(&variable.range);
+            (is_raw && variable.literal()? == name).then_some(name)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the statement that consists of a call, perhaps with `|| exit`.
+pub(super) fn statement_of<'t>(call: &FoundCall<'_, 't>) -> Result<Statement<'t>, EditRefusal> {
+    let script = call.script;
+    let joined = || refuse("the call is joined to other commands");
+    let Some(list) = first_of_list(script, call.command) else { return joined() };
+    let pipelines: Vec<usize> = script.children(list).collect();
+    let is_plain = matches!(script.node(pipelines[0]).kind, Kind::Pipeline { is_negated: false })
+        && matches!(script.node(list).kind, Kind::List { is_background: false })
+        && call.pipeline.len() == 1;
+    if !is_plain {
+        return joined();
+    }
+    let [_, last] = pipelines[..] else {
+        return if pipelines.len() == 1 { Ok(Statement { list, if_failed: None }) } else { joined() };
+    };
+    let or = script.node(pipelines[0]).range.end..script.node(last).range.start;
+    let words = script.children(last).next().and_then(|command| script.simple(command)).map(|simple| &simple.words);
+    let words: Option<Vec<Vec<u8>>> = words.and_then(|words| words.iter().map(Word::literal).collect());
+    let is_known = words.is_some_and(|words| words.first().is_some_and(|first| IF_FAILED.contains(first)));
+    match is_known && script.children(last).count() == 1 && script.source(&or).trim_ascii() == b"||" {
+        true => Ok(Statement { list, if_failed: Some(script.source(&script.node(last).range)) }),
+        false => joined(),
+    }
+}
+
+/// Returns the statements in the body of a loop.
+pub(super) fn statements(script: &Script<'_>, around: &Around<'_>) -> Vec<usize> {
+    script.children(around.node).filter(|child| around.body.contains(&script.node(*child).range.start)).collect()
+}
+
+/// Whether each loop contains nothing but the next one.
+pub(super) fn is_alone(script: &Script<'_>, loops: &[Around<'_>]) -> bool {
+    let is_all = |pair: &[Around<'_>]| {
+        let list = script.ancestors(pair[0].node).nth(1);
+        let is_direct = list.and_then(|list| script.node(list).parent) == Some(pair[1].node);
+        is_direct && is_statement(script, pair[0].node) && matches!(pair[0].kind, LoopKind::Words(_))
+    };
+    loops.iter().all(|around| statements(script, around).len() == 1) && loops.windows(2).all(is_all)
+}
+
+/// Whether a word expands a variable.
+pub(super) fn mentions(script: &Script<'_>, word: &Word<'_>, variable: &[u8]) -> bool {
+    let source = script.source(&word.range);
+    source.contains(&b'$') && names(source, variable)
+}
+
+/// Whether a text expands `$1`, `$@` or another parameter of the script.
+pub(super) fn uses_parameters(text: &[u8]) -> bool {
+    let is_parameter = |byte: &u8| byte.is_ascii_digit() || b"@*#".contains(byte);
+    (0..text.len()).filter(|at| text[*at] == b'$').any(|at| match text.get(at + 1) {
+        Some(b'{') => text.get(at + 2).is_some_and(is_parameter),
+        next => next.is_some_and(is_parameter),
+    })
+}
+
+/// Whether code that may run after a loop expands a variable before it is certainly set again.
+pub(super) fn is_used_outside(script: &Script<'_>, node: usize, variable: &[u8]) -> bool {
+    let range = &script.node(node).range;
+    let is_repeated = script
+        .ancestors(node)
+        .any(|each| matches!(script.node(each).kind, Kind::For(_) | Kind::Loop { .. } | Kind::Function));
+    let end = if is_repeated { 0 } else { range.end };
+    let starts = |index: &usize| script.node(*index).range.start;
+    let later = (0..script.len()).filter(|index| starts(index) >= end && !range.contains(&starts(index)));
+    let later: Vec<usize> = later.collect();
+    let expands = |index: usize| match &script.node(index).kind {
+        Kind::Simple(simple) => {
+            let values = simple.assignments.iter().filter_map(|each| each.value.as_ref());
+            let targets = simple.redirections.iter().map(|each| &each.target);
+            simple.words.iter().chain(values).chain(targets).any(|word| mentions(script, word, variable))
+        }
+        Kind::For(each) => each.words.iter().any(|word| mentions(script, word, variable)),
+        Kind::Expression(words) => words.iter().any(|word| names(script.source(&word.range), variable)),
+        _ => false,
+    };
+    let is_set_around = |index: usize| {
+        script.ancestors(index).any(|around| {
+            let node = script.node(around);
+            let sets = match &node.kind {
+                Kind::For(each) => each.name == variable,
+                Kind::Loop { body } => reads(script, &(node.range.start..body.start), variable),
+                _ => false,
+            };
+            node.range.start >= end && sets
+        })
+    };
+    later.into_iter().any(|index| expands(index) && !is_set_around(index))
+}
+
+/// Whether a `read` in a range sets a variable.
+fn reads(script: &Script<'_>, range: &Range<usize>, variable: &[u8]) -> bool {
+    let mut inside = (0..script.len()).filter(|index| range.contains(&script.node(*index).range.start));
+    inside.any(|index| {
+        let words =
+            script.simple(index).map(|simple| simple.words.iter().filter_map(Word::literal).collect::<Vec<_>>());
+        words.is_some_and(|words| {
+            words.first().is_some_and(|first| first == b"read") && words.iter().any(|word| word == variable)
+        })
+    })
+}
+
+/// Whether a word of a loop is certainly at least one argument.
+pub(super) fn is_certain(script: &Script<'_>, word: &Word<'_>) -> bool {
+    word.parts.iter().any(|part| match part {
+        Part::Literal { .. } => true,
+        Part::Pattern => !names(script.text, b"nullglob"),
+        Part::Variable { is_quoted, .. } | Part::Substitution { is_quoted, .. } => *is_quoted,
+        Part::Other { .. } => false,
+    }) && !(names(script.text, b"nullglob") && word.parts.contains(&Part::Pattern))
+}

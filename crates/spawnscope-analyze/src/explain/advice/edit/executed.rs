@@ -1,0 +1,257 @@
+//! Executes edited scripts: in bash and dash, they must print, fail and leave behind what the
+//! scripts did before. The files have names that are hard to handle.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::tests::Calls;
+use super::{Edit, Form, Rewrite, spliced};
+
+const NAMES: [&str; 6] = ["plain", "with space", "-leading", "star*", "quote'd", "x.c"];
+const BOTH: &[&str] = &["bash", "dash"];
+
+/// Runs a script in a directory with files, and returns what it printed and left behind.
+fn run(shell: &str, script: &str) -> (Output, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir(at("d")).unwrap();
+    NAMES.iter().for_each(|name| fs::write(at("d").join(name), format!("@A@ of {name}\n")).unwrap());
+    fs::write(at("d/two\nlines"), "two").unwrap();
+    fs::write(at("list"), "plain\nwith space\nstar*\nx.c\n").unwrap();
+    fs::write(at("script"), script).unwrap();
+    let output = Command::new(shell).args(["../script", "plain", "x.c"]).current_dir(at("d")).output().unwrap();
+    (output, tree(&at("d")))
+}
+
+fn tree(directory: &Path) -> String {
+    let mut lines: Vec<String> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::mode(&entry.metadata().unwrap().permissions());
+            format!("{:?} {mode:o} {:?}", entry.file_name(), fs::read_to_string(entry.path()).unwrap_or_default())
+        })
+        .collect();
+    lines.sort();
+    lines.join("\n")
+}
+
+/// Checks that the edit of the calls in a line contains a text, and that the script then does the
+/// same.
+fn check(shells: &[&str], program: &str, recorded: &[&str], form: Form, script: &str, expected: &str) {
+    let rewrite = Ok(Rewrite::Shell(Calls::of(program, &[recorded], form).rewrite));
+    let line = 1 + script.lines().position(|line| line.contains(program)).unwrap() as u32;
+    let edit = Edit { file: b"script".to_vec(), directory: None, line, rewrite };
+    let splices = edit.splices(script.as_bytes()).unwrap_or_else(|refusal| panic!("{script}: {refusal}"));
+    let edited = String::from_utf8(spliced(script.as_bytes(), &splices)).unwrap();
+    assert!(edited.contains(expected), "{script}\nbecame\n{edited}");
+    for shell in shells {
+        for settings in ["", "set -e\n", "set -u\n"] {
+            let ((before, old), (after, new)) =
+                (run(shell, &format!("{settings}{script}")), run(shell, &format!("{settings}{edited}")));
+            let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+            assert_eq!(text(&after), text(&before), "{shell} {settings}: {edited}");
+            assert_eq!(after.status, before.status, "{shell} {settings}: {edited}");
+            assert_eq!(after.stderr.is_empty(), before.stderr.is_empty(), "{shell} {settings}: {edited}: {after:?}");
+            assert_eq!(new, old, "{shell} {settings}: {edited}");
+        }
+    }
+}
+
+fn many(program: &str, recorded: &[&str], script: &str, expected: &str) {
+    check(BOTH, program, recorded, Form::Many, script, expected);
+}
+
+#[test]
+fn all_words_of_a_loop_are_passed_at_once() {
+    let chmod: &[&str] = &["600", "--", "plain"];
+    many("chmod", chmod, "for f in *; do\n  chmod 600 -- \"$f\"\ndone; false\n", "chmod 600 -- *; false");
+    many(
+        "chmod",
+        chmod,
+        "nothing=; for f in $nothing; do chmod 600 -- \"$f\"; done 2>&1 || :\necho $?\n",
+        "[ $# -eq 0 ] || chmod 600 -- \"$@\")",
+    );
+    many("chmod", chmod, "for f in \"$@\"; do chmod 600 -- \"$f\"; done\n", "set -- \"$@\";");
+    many(
+        "chmod",
+        chmod,
+        "for f in * none; do chmod 600 -- \"$f\" || exit 3; done\necho end\n",
+        "chmod 600 -- * none || exit 3",
+    );
+    many(
+        "cat",
+        &["-u", "plain"],
+        "for f in x.c ./*; do cat -u \"$f\"; done | cksum; false\n",
+        "cat -u x.c ./* | cksum",
+    );
+    many(
+        "sed",
+        &["-i", "s/@A@/vA/g", "./plain"],
+        "for f in ./*; do\n  for k in A B; do\n    sed -i \"s/@$k@/v$k/g\" \"$f\"\n  done\ndone\necho end\n",
+        "for k in A B; do\n    sed -i \"s/@$k@/v$k/g\" ./*\n  done\n",
+    );
+}
+
+#[test]
+fn a_failure_in_the_middle_is_reported_and_the_others_are_handled() {
+    let script = "for f in none *; do chmod 600 -- \"$f\"; done\necho end\n";
+    let edited = script.replace("for f in none *; do chmod 600 -- \"$f\"; done", "chmod 600 -- none *");
+    let calls = Calls::of("chmod", &[&["600", "--", "plain"]], Form::Many);
+    assert_eq!(calls.edit(1, script), Ok(edited.clone()));
+    let ((before, old), (after, new)) = (run("bash", script), run("bash", &edited));
+    assert_eq!((after.stdout, after.stderr, new), (before.stdout, before.stderr, old));
+    let stopped = run("bash", &format!("set -e\n{edited}")).0;
+    assert!(!stopped.status.success() && stopped.stdout.is_empty(), "set -e still ends the script");
+}
+
+#[test]
+fn lines_and_computed_words_are_passed_through_xargs() {
+    let cat: &[&str] = &["--", "plain"];
+    many(
+        "cat",
+        cat,
+        "sort -r ../list | while IFS= read -r f; do cat -- \"$f\"; done\n",
+        "sort -r ../list | xargs -r -d '\\n' cat --",
+    );
+    many(
+        "cat",
+        cat,
+        "while IFS= read -r f; do\n  cat -- \"$f\" || exit 1\ndone <../list >out\ncksum out\n",
+        "xargs -r -d '\\n' cat -- <../list >out || exit 1",
+    );
+    many(
+        "cat",
+        cat,
+        "sort ../list | while IFS= read -r f; do cat -- \"$f\" || exit 1; done; echo end\n",
+        "xargs -r -d '\\n' cat --; echo end",
+    );
+    many("cat", cat, ": | while IFS= read -r f; do cat -- \"$f\"; done; echo end\n", "xargs -r -d");
+    many(
+        "cat",
+        &["x.c"],
+        "for e in c; do cat \"x.$e\"; done >out\ncksum out\n",
+        "printf '%s\\0' \"x.$e\"; done | xargs -r0 cat >out",
+    );
+    many(
+        "cat",
+        cat,
+        "while read -r a b; do n=\"$a${b:+ $b}\"; cat -- \"$n\"; done <../list; echo end\n",
+        "done <../list | xargs -r0 cat --; echo end",
+    );
+    many("cat", cat, "for f; do cat -- \"$f\"; done\n", "printf '%s\\0' \"$f\"; done | xargs -r0 cat --");
+    check(
+        &["bash"],
+        "cat",
+        &["x.1"],
+        Form::Many,
+        "for e in 1 2; do echo $e >x.$e; done\nfor ((i = 1; i < 3; i++)); do cat x.$i; done\n",
+        "printf '%s\\0' x.$i; done | xargs -r0 cat",
+    );
+}
+
+#[test]
+fn one_call_answers_all_rounds() {
+    let size: &[&str] = &["-c", "%s", "--", "plain"];
+    let sum = "sum=0\nfor f in [a-z]*; do\n  s=$(stat -c %s -- \"$f\")\n  sum=$((sum + s)); echo \"$f: $s\"\ndone  # all\necho $sum; false\n";
+    many(
+        "stat",
+        size,
+        sum,
+        "IFS= read -r s <&3\n  sum=$((sum + s)); echo \"$f: $s\"\ndone 3<<END  # all\n$(stat -c %s -- [a-z]*)\nEND\n",
+    );
+    let products = "for i in $(seq 3); do\n  x=2$i\n  v=$(echo \"scale=2; $x * 1.5\" | bc)\n  read -r y; echo \"$v $y\"\ndone <../list\n";
+    let question = "done <../list 3<<END\n$(for i in $(seq 3); do x=2$i; echo \"scale=2; $x * 1.5\"; done | bc)\nEND\n";
+    many("bc", &[], products, question);
+    let links = "for f in x.c 'star*' plain; do t=$(readlink -f \"$f\"); echo \"${t##*/}\"; done";
+    many("readlink", &["-f", "plain"], links, "done 3<<END\n$(readlink -f x.c 'star*' plain)\nEND");
+}
+
+#[test]
+fn a_script_waits_for_its_child() {
+    let wait = |script: &str, expected: &str| check(BOTH, "sleep", &["0.1"], Form::Wait, script, expected);
+    wait("(exit 3) &\nwhile kill -0 $! 2>/dev/null; do\n  sleep 0.1\ndone\necho end $?\n", "wait $! || :\necho end");
+    wait(
+        "cat ../list & p=$!\nwhile kill -0 \"$p\" 2> /dev/null; do sleep 0.1; done; false\n",
+        "wait \"$p\" || :; false",
+    );
+    for other in [
+        "while kill -0 $p 2>/dev/null; do sleep 0.1; done",
+        "p=$! p=$1; while kill -0 $p 2>/dev/null; do sleep 0.1; done",
+        "while kill -0 $!; do sleep 0.1; done",
+        "while kill -0 $! 2>/dev/null; do x; sleep 0.1; done",
+        "until kill -0 $! 2>/dev/null; do sleep 0.1; done",
+        "(while kill -0 $! 2>/dev/null; do sleep 0.1; done)",
+        "while kill -0 $! 2>/dev/null; do sleep 0.1; done; wait $!",
+    ] {
+        Calls::of("sleep", &[&["0.1"]], Form::Wait).edit(1, other).expect_err(other);
+    }
+}
+
+fn pass(program: &str, recorded: &[&str], script: &str, expected: &str) {
+    check(BOTH, program, recorded, Form::Pass, script, expected);
+}
+
+#[test]
+fn xargs_and_find_pass_many_inputs() {
+    pass(
+        "xargs",
+        &["-n1", "md5sum"],
+        "grep -v ' ' ../list | xargs -n1 md5sum | sort; false\n",
+        "| xargs md5sum | sort",
+    );
+    pass(
+        "xargs",
+        &["-0", "-n", "1", "md5sum", "--"],
+        "printf '%s\\0' * | xargs -0 -n 1 md5sum --\n",
+        "xargs -0 md5sum --\n",
+    );
+    pass(
+        "xargs",
+        &["-I", "{}", "cat", "--", "{}"],
+        "xargs -I {} cat -- {} <../list\n",
+        "xargs -r -d '\\n' cat -- <../list",
+    );
+    pass("xargs", &["-I{}", "cat", "{}"], ": | xargs -I{} cat {}\necho end\n", ": | xargs -r -d '\\n' cat\n");
+    let find: &[&str] = &[".", "-type", "f", "-exec", "chmod", "600", "{}", ";"];
+    pass("find", find, "find . -type f -exec chmod 600 {} \\;\n", "-exec chmod 600 {} +\n");
+}
+
+#[test]
+fn a_shell_for_each_input_becomes_one_with_a_loop() {
+    let code = "b=$(basename \"$1\" .c); mv -- \"$1\" \"./$b.md\"";
+    let script = format!("find . -type f -name '*[a-z]' -exec sh -c '{code}' sh {{}} \\;\necho end\n");
+    let words: &[&str] = &[".", "-type", "f", "-name", "*[a-z]", "-exec", "sh", "-c", code, "sh", "{}", ";"];
+    let looped = "sh -c 'for f; do b=$(basename \"$f\" .c); mv -- \"$f\" \"./$b.md\"; done' sh {} +";
+    pass("find", words, &script, looped);
+    let words: &[&str] = &["-I{}", "sh", "-c", "cat ./{} | cksum"];
+    let script = "grep -v '[ *]' ../list | xargs -I{} sh -c \"cat ./{} | cksum\"\n";
+    let calls = Calls::of("xargs", &[words], Form::Pass);
+    assert!(calls.edit(1, script).unwrap_err().contains("other ways"), "a part of a word");
+    let (words, script): (&[&str], _) = (&["-I{}", "sh", "-c", "cat {} | cksum"], script.replace("./{}", "{}"));
+    pass("xargs", words, &script, "xargs -r -d '\\n' sh -c 'for f; do cat \"$f\" | cksum; done' sh\n");
+    for code in
+        ["cd $1; x", "x=$x$1; y", "y $1 $2", "exit $1", "[ -e $1 ] && x=1; y $x", "y \"$@\"", "x() { y; }; x $1"]
+    {
+        let script = format!("find . -exec sh -c '{code}' sh {{}} \\;");
+        let calls = Calls::of("find", &[&[".", "-exec", "sh", "-c", code, "sh", "{}", ";"]], Form::Pass);
+        calls.edit(1, &script).expect_err(code);
+    }
+}
+
+#[test]
+fn what_launchers_do_besides_is_not_lost() {
+    for (program, script) in [
+        ("xargs", "x | xargs -n1 -P4 md5sum"),
+        ("xargs", "x | xargs -n2 md5sum"),
+        ("xargs", "x | xargs -I{} cp {} d"),
+        ("xargs", "x | xargs -p -n1 rm"),
+        ("find", "find . -exec cp {} d \\;"),
+        ("find", "find . -exec md5sum {} \\; -print"),
+    ] {
+        let words: Vec<&str> = script.trim_start_matches("x | ").split(' ').skip(1).collect();
+        let words: Vec<&str> = words.into_iter().map(|word| if word == "\\;" { ";" } else { word }).collect();
+        Calls::of(program, &[&words], Form::Pass).edit(1, script).expect_err(script);
+    }
+}

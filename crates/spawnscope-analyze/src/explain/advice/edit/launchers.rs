@@ -1,0 +1,253 @@
+//! Edits of `xargs` and `find -exec` that launch a program for each input: they pass it many
+//! inputs. A shell that they launch loops over them.
+
+use std::ops::Range;
+
+use super::shell::FoundCall;
+use super::{EditRefusal, Splice, refuse};
+use crate::explain::advice::phrases::name;
+use crate::model::launch::base_name;
+use crate::patterns::script::{Kind, Script, Word, identifiers, names};
+use crate::patterns::shells::is_shell;
+use crate::patterns::words::Words;
+
+/// Commands that would affect the next input, too.
+const LASTING: Words = Words(
+    ". alias break cd continue declare eval exec exit export getopts let local mapfile read readarray readonly return set shift source trap
+     typeset umask unset wait",
+);
+
+/// Passes many inputs at once.
+pub(super) fn pass_many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    if call.rewrite.has_failures {
+        return refuse(format!("{} failed", call.program()));
+    }
+    let words: Vec<Vec<u8>> = call.simple.words.iter().map(|word| word.literal().unwrap_or_default()).collect();
+    match call.rewrite.program.ends_with(b"find") {
+        true => find(call, &words),
+        false => xargs(call, &words),
+    }
+}
+
+/// `find -exec program {} \;` becomes `find -exec program {} +`.
+fn find(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, EditRefusal> {
+    let Some(exec) = words.iter().rposition(|word| word == b"-exec") else { return refuse("find has no -exec") };
+    let [command @ .., file, end] = &words[exec + 1..] else { return refuse("find has no command") };
+    if file != b"{}" || end != b";" || command.iter().any(|word| contains(word, b"{}")) {
+        return refuse("`{}` is not the last argument of the command");
+    }
+    let last = words.len() - 1;
+    let plus = Splice { range: call.simple.words[last].range.clone(), text: b"+".to_vec() };
+    let body = looped(call, &words[exec + 1..last - 1], exec + 1, None)?;
+    Ok(body.into_iter().chain([plus]).collect())
+}
+
+/// `xargs -n1 program` and `xargs -I{} program {}` become `xargs program`.
+fn xargs(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, EditRefusal> {
+    let options = Options::of(words)?;
+    let command = &words[options.command..];
+    let mut splices: Vec<Splice> = options.dropped.iter().map(|at| without(call, *at)).collect();
+    let Some(placeholder) = &options.placeholder else {
+        splices.extend(looped(call, command, options.command, None)?);
+        return Ok(splices);
+    };
+    // With a placeholder, an input is a line, and xargs does nothing without inputs.
+    let separator = if options.has_separator { " -r" } else { " -r -d '\\n'" };
+    let end = call.simple.words[0].range.end;
+    splices.push(Splice { range: end..end, text: separator.as_bytes().to_vec() });
+    let uses: Vec<usize> = (0..command.len()).filter(|at| contains(&command[*at], placeholder)).collect();
+    match uses[..] {
+        [at] if at + 1 == command.len() && command[at] == *placeholder && at > 0 => {
+            splices.push(without(call, options.command + at));
+            splices.extend(looped(call, &command[..at], options.command, None)?);
+            Ok(splices)
+        }
+        [2] if command.len() == 3 => {
+            splices.extend(looped(call, command, options.command, Some(placeholder))?);
+            Ok(splices)
+        }
+        _ => refuse(format!("`{}` is not the last argument of the command", name(placeholder))),
+    }
+}
+
+/// Removes a word and the blanks before it.
+fn without(call: &FoundCall<'_, '_>, at: usize) -> Splice {
+    let words = &call.simple.words;
+    Splice { range: words[at - 1].range.end..words[at].range.end, text: Vec::new() }
+}
+
+/// The options of xargs.
+struct Options {
+    /// The positions of the words that restrict it to one input.
+    dropped: Vec<usize>,
+    /// The text that stands for an input.
+    placeholder: Option<Vec<u8>>,
+    /// Whether the options say what is between inputs.
+    has_separator: bool,
+    /// The position of the program.
+    command: usize,
+}
+
+impl Options {
+    fn of(words: &[Vec<u8>]) -> Result<Options, EditRefusal> {
+        let mut options = Options { dropped: Vec::new(), placeholder: None, has_separator: false, command: 0 };
+        let mut at = 1;
+        while let Some(word) = words.get(at).filter(|word| word.starts_with(b"-")) {
+            let (option, joined) =
+                if word.starts_with(b"--") { (&word[..], &b""[..]) } else { word.split_at(2.min(word.len())) };
+            let (value, length) = match (joined.is_empty(), option) {
+                (true, b"-n" | b"-L" | b"-I" | b"-d" | b"-s" | b"-E") => {
+                    (words.get(at + 1).map_or(&b""[..], |next| &next[..]), 2)
+                }
+                _ => (joined, 1),
+            };
+            match (option, value) {
+                (b"-n" | b"-L", b"1") | (b"--max-args=1" | b"--max-lines=1", _) => {
+                    options.dropped.extend(at..at + length);
+                }
+                (b"-I" | b"-i", _) => {
+                    options.placeholder = Some(if value.is_empty() { b"{}".to_vec() } else { value.to_vec() });
+                    options.dropped.extend(at..at + length);
+                }
+                (b"-0" | b"-d" | b"--null", _) => options.has_separator = true,
+                (b"-r", b"" | b"0") => options.has_separator |= value == b"0",
+                (b"--no-run-if-empty", _) => {}
+                _ => return refuse(format!("xargs has the option `{}`", name(word))),
+            }
+            at += length;
+        }
+        options.command = at;
+        let is_single = !options.dropped.is_empty() && at < words.len();
+        if is_single { Ok(options) } else { refuse("xargs already passes several inputs") }
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len().max(1)).any(|window| window == part)
+}
+
+/// Returns the change of `sh -c 'code' sh`: a loop over the arguments. Nothing for other programs,
+/// which take many themselves. `start` is the position of the first word, `placeholder` the text
+/// that stands for the input in the code.
+fn looped(
+    call: &FoundCall<'_, '_>,
+    command: &[Vec<u8>],
+    start: usize,
+    placeholder: Option<&[u8]>,
+) -> Result<Vec<Splice>, EditRefusal> {
+    if !command.first().is_some_and(|program| is_shell(base_name(program))) {
+        return Ok(Vec::new());
+    }
+    let (code, shell_name) = match command {
+        [_, option, code] if option == b"-c" && placeholder.is_some() => (code, &b" sh"[..]),
+        [_, option, code, _] if option == b"-c" && placeholder.is_none() => (code, &b""[..]),
+        _ => return refuse("the shell has other arguments"),
+    };
+    let range = call.simple.words[start + 2].range.clone();
+    let file = ["f", "file", "input"].into_iter().find(|file| !names(code, file.as_bytes())).unwrap_or("each_file");
+    let body = with_variable(code, file, placeholder)?;
+    let text = format!("'for {file}; do {}; done'{}", name(&body), name(shell_name));
+    Ok(vec![Splice { range, text: text.into_bytes() }])
+}
+
+/// Returns code with a variable in place of `$1` or the placeholder. It must do the same when it is
+/// repeated in one shell.
+fn with_variable(code: &[u8], file: &str, placeholder: Option<&[u8]>) -> Result<Vec<u8>, EditRefusal> {
+    let Some(script) = Script::parse(code) else {
+        return refuse("the shell code has syntax that Spawnscope does not read");
+    };
+    let has_part = |part: &&[u8]| contains(code, part);
+    if [&b"'"[..], b"\n", b":=", b"+=", b"++"].iter().any(has_part) {
+        return refuse("the shell code contains quotes, counters or several lines");
+    }
+    if (0..script.len()).any(|index| lasts(&script, index)) {
+        return refuse("the shell code affects the next input, too");
+    }
+    let uses = match placeholder {
+        Some(placeholder) => words_that_are(&script, placeholder),
+        None => parameters(code),
+    };
+    let Some(uses) = uses.filter(|uses| !uses.is_empty()) else {
+        return refuse("the shell code uses its arguments in other ways");
+    };
+    let mut changed = Vec::new();
+    let mut at = 0;
+    for range in uses {
+        changed.extend(&code[at..range.start]);
+        let is_longer = code.get(range.end).is_some_and(|next| next.is_ascii_alphanumeric() || *next == b'_');
+        let text = match placeholder {
+            Some(_) => format!("\"${file}\""),
+            None if is_longer && code[range.start - 1] == b'$' => format!("{{{file}}}"),
+            None => file.to_owned(),
+        };
+        changed.extend(text.into_bytes());
+        at = range.end;
+    }
+    changed.extend(&code[at..]);
+    Ok(changed.trim_ascii().strip_suffix(b";").unwrap_or(changed.trim_ascii()).to_vec())
+}
+
+/// Whether a part of the code affects what is executed after it: a command that does, or a variable
+/// that is not set again at the beginning.
+fn lasts(script: &Script<'_>, index: usize) -> bool {
+    let node = script.node(index);
+    match &node.kind {
+        Kind::Function | Kind::Expression(_) | Kind::Loop { .. } => true,
+        Kind::List { is_background } => *is_background,
+        Kind::For(each) => is_used_before(script, each.name, node.range.start),
+        Kind::Simple(simple) => {
+            let command = simple.words.first().map(|word| word.literal().unwrap_or_default());
+            let is_lasting = command.is_some_and(|command| command.is_empty() || LASTING.contains(&command));
+            let is_set = |name: &[u8]| {
+                let is_always = script.ancestors(index).all(|each| {
+                    let first = script.node(each).range.start;
+                    matches!(script.node(each).kind, Kind::List { .. } | Kind::Pipeline { .. })
+                        && first == node.range.start
+                });
+                is_always && !is_used_before(script, name, node.range.start)
+            };
+            let has_words = !simple.words.is_empty();
+            is_lasting
+                || !has_words
+                    && !simple.assignments.iter().all(|each| {
+                        each.value.as_ref().is_some_and(|value| !names(script.source(&value.range), each.name))
+                            && is_set(each.name)
+                    })
+        }
+        _ => false,
+    }
+}
+
+fn is_used_before(script: &Script<'_>, variable: &[u8], end: usize) -> bool {
+    identifiers(&script.text[..end]).any(|each| each == variable)
+}
+
+/// Returns where the code has the digit of `$1` and `${1...}`. `None` if it has other parameters.
+fn parameters(code: &[u8]) -> Option<Vec<Range<usize>>> {
+    let mut uses = Vec::new();
+    for at in (0..code.len()).filter(|at| code[*at] == b'$') {
+        let digit = at + 1 + usize::from(code.get(at + 1) == Some(&b'{'));
+        let is_longer = digit > at + 1 && code.get(digit + 1).is_some_and(u8::is_ascii_digit);
+        match code.get(digit) {
+            _ if at > 0 && code[at - 1] == b'\\' => return None,
+            Some(b'1') if !is_longer => uses.push(digit..digit + 1),
+            Some(b'0'..=b'9' | b'@' | b'*' | b'#') => return None,
+            _ => {}
+        }
+    }
+    Some(uses)
+}
+
+/// Returns the words that are this text. `None` if it is also elsewhere.
+fn words_that_are(script: &Script<'_>, text: &[u8]) -> Option<Vec<Range<usize>>> {
+    let words = (0..script.len()).filter_map(|index| script.simple(index)).flat_map(|simple| {
+        let targets = simple.redirections.iter().map(|each| &each.target);
+        simple.words.iter().skip(1).chain(targets)
+    });
+    let is_plain = |word: &&Word<'_>| script.source(&word.range) == text;
+    let mut uses: Vec<Range<usize>> = words.filter(is_plain).map(|word| word.range.clone()).collect();
+    uses.sort_unstable_by_key(|range| range.start);
+    let all = script.text.windows(text.len().max(1)).filter(|window| *window == text).count();
+    let has_parameters = script.text.contains(&b'$');
+    (uses.len() == all && !has_parameters).then_some(uses)
+}

@@ -1,0 +1,310 @@
+//! Edits that pass all inputs of a loop to one call: the words of the loop in place of its
+//! variable, the lines that it reads or the words that it computes through xargs. All keep the
+//! order of the inputs, and so of the output.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::around::{
+    Around, LoopKind, Statement, is_alone, is_certain, is_used_outside, loops_around, mentions, statement_of,
+    statements, uses_parameters,
+};
+use super::shell::{FoundCall, is_statement};
+use super::{EditRefusal, Splice, answers, refuse};
+use crate::explain::advice::phrases::name;
+use crate::explain::advice::programs::HAS_DESTINATION;
+use crate::model::launch::base_name;
+use crate::patterns::script::{Kind, Part, Redirection, Script, Word, identifiers, names};
+
+/// Longer lists of arguments might not fit into one call.
+const MAX_BYTES: usize = 100_000;
+
+/// Replaces the calls in a loop by one.
+pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    check_many(call)?;
+    let loops = loops_around(call);
+    if call.substitution.is_some() {
+        return answers::of_one_call(call, &loops);
+    }
+    let statement = statement_of(call)?;
+    let position = operand_of(call, &loops)?;
+    let variable = call.simple.words[position].variable();
+    let direct = loops.iter().position(|each| match each.kind {
+        LoopKind::Words(name) | LoopKind::Lines(name) => variable == Some(name),
+        LoopKind::Other => false,
+    });
+    if call.script.node(statement.list).parent != Some(loops[0].node) {
+        return refuse("the loop has other commands, too");
+    }
+    let Some(direct) = direct.filter(|at| is_alone(call.script, &loops[..=*at])) else {
+        return through_pipe(call, &loops[0], &statement, position);
+    };
+    match loops[direct].kind {
+        LoopKind::Lines(_) if direct == 0 => lines(call, &loops[0], &statement, position),
+        LoopKind::Words(_) => words(call, &loops[..=direct], &statement, position),
+        _ => refuse("another loop is within the loop that reads the lines"),
+    }
+}
+
+/// Returns which word of a call is its input: the last one that a loop changes.
+fn operand_of(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<usize, EditRefusal> {
+    let script = call.script;
+    if loops.is_empty() {
+        return refuse("the call is not in a loop over words or lines");
+    }
+    let words = &call.simple.words;
+    let changes = |at: &usize| {
+        let source = script.source(&words[*at].range);
+        let is_set = |variable: &[u8]| loops.iter().any(|each| each.may_set(script, variable));
+        source.contains(&b'$') && identifiers(source).any(is_set)
+    };
+    let Some(position) = (1..words.len()).rev().find(changes) else {
+        return refuse("no word of the call changes in the loop");
+    };
+    let position = if directory_of(call, position).is_some() { position - 1 } else { position };
+    check_destination(call, position)?;
+    Ok(position)
+}
+
+/// Replaces the variable of a loop by all its words.
+fn words(
+    call: &FoundCall<'_, '_>,
+    loops: &[Around<'_>],
+    statement: &Statement<'_>,
+    position: usize,
+) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    let Some((outer, inner)) = loops.split_last() else { return refuse("there is no loop") };
+    let Kind::For(each) = &script.node(outer.node).kind else { return refuse("there is no loop over words") };
+    check_variable(call, outer, each.name, position)?;
+    if inner.iter().any(|inner| names(script.source(&inner.header(script)), each.name)) {
+        return refuse("the words of the inner loop change, too");
+    }
+    let (Some(first), Some(last)) = (each.words.first(), each.words.last()) else {
+        return refuse("the loop has no words");
+    };
+    let list = name(script.source(&(first.range.start..last.range.end)));
+    let innermost = statements(script, outer)[0];
+    let (start, end) = (script.node(outer.node).range.start, outer.body.end + b"done".len());
+    let kept = script.node(innermost).range.clone();
+    let is_never_empty = each.words.iter().any(|word| is_certain(script, word));
+    let [before, operand, after] = match is_never_empty {
+        true => [String::new(), list, String::new()],
+        false => [format!("(set -- {list}; [ $# -eq 0 ] || "), "\"$@\"".to_owned(), ")".to_owned()],
+    };
+    let leaves = statement.if_failed.is_some_and(|command| !matches!(command, b":" | b"true"));
+    if !is_never_empty && (leaves || uses_parameters(script.source(&kept))) {
+        return refuse("the list may be empty, and the call uses `$1` or leaves the script");
+    }
+    // What follows the loop, such as a redirection, then applies to the call.
+    let directory = directory_of(call, call.simple.words.len() - 1)
+        .map(|directory| splice(call.simple.words[position + 1].range.clone(), name(directory)));
+    let changes = [
+        splice(start..kept.start, before),
+        splice(call.simple.words[position].range.clone(), operand),
+        splice(kept.end..end, after),
+    ];
+    Ok(changes.into_iter().chain(directory).collect())
+}
+
+pub(super) fn splice(range: Range<usize>, text: impl Into<String>) -> Splice {
+    Splice { range, text: text.into().into_bytes() }
+}
+
+/// Replaces `while read -r line; do program "$line"; done` by xargs, which reads the same lines.
+fn lines(
+    call: &FoundCall<'_, '_>,
+    around: &Around<'_>,
+    statement: &Statement<'_>,
+    position: usize,
+) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    let LoopKind::Lines(variable) = around.kind else { return refuse("the loop reads no lines") };
+    check_variable(call, around, variable, position)?;
+    let command = xargs(call, position, "xargs -r -d '\\n'")?;
+    let node = script.node(around.node);
+    let mut splices = vec![splice(node.range.start..around.body.end + b"done".len(), command)];
+    let is_in_pipeline = node.parent.is_some_and(|pipeline| script.children(pipeline).count() > 1);
+    // The last part of a pipeline only leaves its subshell.
+    let leaves_subshell = is_in_pipeline && !matches!(statement.if_failed, None | Some(b":" | b"true"));
+    if leaves_subshell && names(script.text, b"lastpipe") {
+        return refuse("with lastpipe, the loop leaves the script");
+    }
+    let if_failed = statement.if_failed.filter(|_| !leaves_subshell).map(|command| format!(" || {}", name(command)));
+    splices.extend(if_failed.map(|text| splice(node.range.end..node.range.end, text)));
+    Ok(splices)
+}
+
+/// Returns the call through xargs, without its input.
+fn xargs(call: &FoundCall<'_, '_>, position: usize, xargs: &str) -> Result<String, EditRefusal> {
+    let script = call.script;
+    if position + 1 != call.simple.words.len() {
+        return refuse("the file is not the last argument");
+    }
+    let range = &script.node(call.command).range;
+    let word = &call.simple.words[position].range;
+    let (before, after) = (script.source(&(range.start..word.start)), script.source(&(word.end..range.end)));
+    Ok(format!("{xargs} {}{}", name(before.trim_ascii_end()), name(after)))
+}
+
+/// Prints the computed inputs in the loop, and passes them to one call after it.
+fn through_pipe(
+    call: &FoundCall<'_, '_>,
+    around: &Around<'_>,
+    statement: &Statement<'_>,
+    position: usize,
+) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    let node = script.node(around.node);
+    let is_assignment = |list: &usize| {
+        let command = script.children(*list).next().and_then(|pipeline| script.children(pipeline).next());
+        let simple = command.filter(|command| is_statement(script, *command)).and_then(|each| script.simple(each));
+        simple.is_some_and(|simple| simple.words.is_empty() && simple.redirections.is_empty())
+    };
+    let others = statements(script, around).into_iter().filter(|list| *list != statement.list);
+    let are_assignments = others.collect::<Vec<_>>().iter().all(is_assignment);
+    let does_more = (0..script.len()).any(|index| does_more(script, around, index));
+    if statement.if_failed.is_some() || !are_assignments || does_more {
+        return refuse("the loop has other commands, too");
+    }
+    let changed = call.simple.words.iter().enumerate().filter(|(at, _)| *at != position).find(|(_, word)| {
+        let variables = word.variables();
+        variables.is_none_or(|variables| variables.iter().any(|each| around.may_set(script, each)))
+            || word.parts.iter().any(|part| matches!(part, Part::Substitution { .. }))
+    });
+    if let Some((_, word)) = changed {
+        return refuse(format!("`{}` changes in the loop, too", name(script.source(&word.range))));
+    }
+    check_used_after(script, around)?;
+    let input = call.plain_source(&call.simple.words[position])?;
+    let end = around.body.end + b"done".len();
+    let redirections = script.source(&(end..node.range.end));
+    let at = match (redirections.contains(&b'<'), redirections.contains(&b'>')) {
+        (true, true) => return refuse("the input and output of the loop are redirected"),
+        (true, false) => node.range.end,
+        (false, _) => end,
+    };
+    Ok(vec![
+        splice(script.node(call.command).range.clone(), format!("printf '%s\\0' {input}")),
+        splice(at..at, format!(" | {}", xargs(call, position, "xargs -r0")?)),
+    ])
+}
+
+/// Whether a part of a loop does more than to compute words: a substitution in its body, or a
+/// command that decides whether it goes on.
+fn does_more(script: &Script<'_>, around: &Around<'_>, index: usize) -> bool {
+    const CONDITIONS: [&[u8]; 5] = [b":", b"[", b"read", b"test", b"true"];
+    let node = script.node(index);
+    match &node.kind {
+        Kind::Substitution => around.body.contains(&node.range.start),
+        Kind::Simple(simple) if around.header(script).contains(&node.range.start) => {
+            let command = simple.words.first().and_then(Word::literal).unwrap_or_default();
+            !matches!(around.kind, LoopKind::Words(_)) && !CONDITIONS.contains(&&command[..])
+        }
+        _ => false,
+    }
+}
+
+/// Checks that no variable that a loop sets is used after it: the loop becomes a part of a
+/// pipeline.
+fn check_used_after(script: &Script<'_>, around: &Around<'_>) -> Result<(), EditRefusal> {
+    let node = script.node(around.node);
+    let is_in_pipeline = node.parent.is_some_and(|pipeline| script.children(pipeline).count() > 1);
+    let all: BTreeSet<&[u8]> = identifiers(script.source(&node.range)).collect();
+    let used = all
+        .into_iter()
+        .filter(|_| !is_in_pipeline)
+        .find(|variable| around.may_set(script, variable) && is_used_outside(script, around.node, variable));
+    used.map_or(Ok(()), |variable| refuse(format!("`${}` is used after the loop", name(variable))))
+}
+
+fn is_null(redirection: &Redirection<'_>) -> bool {
+    redirection.operator.ends_with(b"&") || redirection.target.literal().as_deref() == Some(b"/dev/null")
+}
+
+/// Returns which word of the call is the variable of the loop.
+pub(super) fn position_of(call: &FoundCall<'_, '_>, variable: &[u8]) -> Result<usize, EditRefusal> {
+    let words = &call.simple.words;
+    let directory = directory_of(call, words.len() - 1).map(|_| words.len() - 1);
+    let is_used = |at: &usize| Some(*at) != directory && mentions(call.script, &words[*at], variable);
+    let uses: Vec<usize> = (0..words.len()).filter(is_used).collect();
+    let [position] = uses[..] else { return refuse("the variable of the loop is not used exactly once") };
+    match words[position].variable() == Some(variable) {
+        true => Ok(position),
+        false => refuse("the argument is more than the variable of the loop"),
+    }
+}
+
+/// Checks that the input is the only use of the variable of a loop, in the loop and after it.
+fn check_variable(
+    call: &FoundCall<'_, '_>,
+    around: &Around<'_>,
+    variable: &[u8],
+    position: usize,
+) -> Result<(), EditRefusal> {
+    if position_of(call, variable)? != position {
+        return refuse("the variable of the loop is not used exactly once");
+    }
+    let is_used = |each: &Redirection<'_>| mentions(call.script, &each.target, variable);
+    if call.simple.redirections.iter().any(is_used) {
+        return refuse("each call has its own input or output");
+    }
+    if is_used_outside(call.script, around.node, variable) {
+        return refuse(format!("`${}` is used after the loop", name(variable)));
+    }
+    Ok(())
+}
+
+/// Returns the directory of a last word that is a file there with the name of the word before it:
+/// `d/` for `cp "$f" d/"${f##*/}"`.
+fn directory_of<'t>(call: &FoundCall<'_, 't>, position: usize) -> Option<&'t [u8]> {
+    let words = &call.simple.words;
+    let is_last = HAS_DESTINATION.contains(&call.rewrite.program) && position + 1 == words.len() && position > 1;
+    let word = words.get(position)?;
+    let [Part::Literal { text, .. }, rest] = &word.parts[..] else { return None };
+    let source = call.script.source(&word.range);
+    let is_path = is_last && text.ends_with(b"/") && source.starts_with(text) && !matches!(rest, Part::Pattern);
+    let has_name = |arguments: &Vec<Vec<u8>>| {
+        let [.., file, destination] = &arguments[..] else { return false };
+        !base_name(file).is_empty() && destination.strip_prefix(&text[..]) == Some(base_name(file))
+    };
+    (is_path && call.rewrite.calls.iter().all(has_name)).then(|| &source[..text.len()])
+}
+
+/// Checks that what follows the files is a directory, for programs that have a destination, or
+/// options.
+fn check_destination(call: &FoundCall<'_, '_>, position: usize) -> Result<(), EditRefusal> {
+    let after: Vec<Vec<u8>> =
+        call.simple.words[position + 1..].iter().map(|word| word.literal().unwrap_or_default()).collect();
+    let has_destination = HAS_DESTINATION.contains(&call.rewrite.program);
+    let is_directory = |word: &Vec<u8>| word.ends_with(b"/") || word.ends_with(b".");
+    let mut files: Vec<&[u8]> =
+        call.rewrite.calls.iter().filter_map(|arguments| Some(base_name(arguments.get(position - 1)?))).collect();
+    files.sort_unstable();
+    if after.iter().all(|word| word.starts_with(b"-")) && !has_destination {
+        return Ok(());
+    }
+    if !has_destination || !after.last().is_some_and(is_directory) && directory_of(call, position + 1).is_none() {
+        return refuse("the word after the file is not certainly a directory");
+    }
+    if files.windows(2).any(|two| two[0] == two[1]) { refuse("several files have the same name") } else { Ok(()) }
+}
+
+/// Checks that one call may replace all calls.
+fn check_many(call: &FoundCall<'_, '_>) -> Result<(), EditRefusal> {
+    if call.rewrite.has_failures {
+        return refuse(format!("{} failed, and the loop went on", call.program()));
+    }
+    let bytes: usize = call.rewrite.calls.iter().flatten().map(|argument| argument.len() + 9).sum();
+    if bytes > MAX_BYTES {
+        return refuse("the words might not fit into one call");
+    }
+    let is_kept = |redirection: &Redirection<'_>| {
+        let is_written = matches!(redirection.operator, b">" | b"2>" | b"&>");
+        !redirection.operator.contains(&b'<') && (!is_written || is_null(redirection))
+    };
+    match call.simple.redirections.iter().all(is_kept) {
+        true => Ok(()),
+        false => refuse("each call has its own input or output"),
+    }
+}
