@@ -45,6 +45,14 @@ pub(crate) enum Answer {
     PerhapsSame,
 }
 
+/// Returns the arguments and the directory, if the answer depends on it. Launches with the same question get the same answer.
+pub(crate) fn question_of<'a>(exec: &Exec<'a>) -> (&'a [u8], Option<&'a [u8]>) {
+    const OF_DIRECTORY: Words = Words("readlink realpath");
+    let program = base_name(exec.path());
+    let is_elsewhere = QUERY_PROGRAMS.contains(program) && !OF_DIRECTORY.contains(program);
+    (exec.argv(), exec.cwd().filter(|_| !is_elsewhere))
+}
+
 /// Returns whether the answer to the same command line is the same. `None` if it may change, or if
 /// the program has another purpose than its answer.
 pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {

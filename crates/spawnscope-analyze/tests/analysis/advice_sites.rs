@@ -157,3 +157,18 @@ fn a_wrapper_around_another_site_is_not_named() {
     let titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
     assert_eq!(titles.iter().filter(|title| title.contains("waits for one launch")).count(), 1, "{titles:?}");
 }
+
+#[test]
+fn a_fix_that_removes_the_launches_of_each_line_is_one_finding() {
+    let mut serial = Serial::with_command(BASH[0], BASH);
+    for number in 0..90 {
+        let path = format!("a/{number}");
+        let launch = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/dirname", &["dirname", &path])), READ);
+        let line = serial.builder.line(Language::Bash, "x.sh", 2 + number % 3, "");
+        serial.builder.set_call_chain(launch, &[line]);
+    }
+    let found = advices(&serial.finish());
+    let rules: Vec<&str> = found.worth.iter().map(|advice| advice.finding.rule).collect();
+    assert_eq!(rules, ["builtin"], "{found:?}");
+    assert!(found.worth[0].alternatives.iter().any(|other| other.finding.launches.len() == 30));
+}

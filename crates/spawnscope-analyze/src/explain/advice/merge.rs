@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 
 use crate::explain::advice::advice_list::Advice;
 use crate::explain::advice::context::RuleContext;
+use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
 /// Two findings have the same cause if they share at least this part of the launches of the larger one.
@@ -55,6 +56,7 @@ pub(super) fn merge(context: &RuleContext<'_, '_>, mut all: Vec<Advice>) -> Vec<
     }
     let small = Nanos((context.whatif.unrecorded().0 as f64 * SMALL_SHARE) as u64);
     let mut merged: Vec<Advice> = causes.into_iter().map(|(_, members)| best_of(members)).collect();
+    absorb(context, &mut merged);
     merged.sort_by_key(|advice| {
         let finding = &advice.finding;
         let is_small = advice.saving[0] < small;
@@ -63,6 +65,40 @@ pub(super) fn merge(context: &RuleContext<'_, '_>, mut all: Vec<Advice>) -> Vec<
         (is_small, advice.foreign.is_some(), !is_lock, Reverse(advice.saving), finding.rule, finding.title.clone())
     });
     merged
+}
+
+/// Makes findings about launches that a better fix removes anyway alternatives of that fix.
+fn absorb(context: &RuleContext<'_, '_>, all: &mut Vec<Advice>) {
+    all.sort_by_key(|advice| (Reverse(score(advice)), advice.finding.rule, advice.finding.title.clone()));
+    let mut at = 0;
+    while at + 1 < all.len() {
+        let removed = removed(context, &all[at]);
+        let is_foreign = all[at].foreign.is_some();
+        let is_absorbed = |advice: &mut Advice| {
+            let launches = &advice.finding.launches;
+            let common = launches.iter().filter(|launch| removed[**launch as usize]).count();
+            let is_in_place = !is_foreign || advice.foreign.is_some();
+            is_in_place && common > 0 && common as f64 >= ABOUT_ALL * launches.len() as f64
+        };
+        let absorbed: Vec<Advice> = all.extract_if(at + 1.., is_absorbed).collect();
+        all[at].alternatives.extend(absorbed.into_iter().flat_map(Advice::separated));
+        at += 1;
+    }
+}
+
+/// Returns for each launch whether a fix removes it.
+fn removed(context: &RuleContext<'_, '_>, advice: &Advice) -> Vec<bool> {
+    let forest = context.forest();
+    let mut removed = vec![false; forest.launches.len()];
+    for applied in &advice.finding.changes {
+        let tops: Vec<usize> = applied.launches.iter().map(|launch| *launch as usize).collect();
+        match applied.change {
+            Change::Remove | Change::Builtin => forest.walk(&tops).for_each(|step| removed[step.index] = true),
+            Change::InProcess => tops.into_iter().for_each(|launch| removed[launch] = true),
+            _ => {}
+        }
+    }
+    removed
 }
 
 /// Returns how much a fix saves. What is uncertain counts half; one launch that may be needed counts less than what it does.

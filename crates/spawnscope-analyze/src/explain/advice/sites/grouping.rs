@@ -11,7 +11,7 @@ use crate::model::launch::{Launch, NOT_FOUND, base_name};
 use crate::model::tree::Forest;
 use crate::patterns::calls::Call;
 use crate::patterns::chains::is_in_version_manager;
-use crate::patterns::queries::{Answer, answer_of};
+use crate::patterns::queries::{Answer, answer_of, question_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::command_of;
 use crate::patterns::subcommands::subcommand_of;
@@ -56,7 +56,7 @@ pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
 /// Whether most launches repeat questions.
 fn are_questions(context: &RuleContext<'_, '_>, launches: &[u32]) -> bool {
     let execs = launches.iter().filter_map(|index| context.launch(*index).execs.last());
-    let questions = execs.filter(|exec| answer_of(exec) == Some(Answer::Same)).map(|exec| (exec.argv(), exec.cwd()));
+    let questions = execs.filter(|exec| answer_of(exec) == Some(Answer::Same)).map(question_of);
     let mut questions: Vec<_> = questions.collect();
     let all = questions.len();
     questions.sort_unstable();

@@ -84,7 +84,10 @@ impl Answer {
         let cures = self.cures.into_iter().zip(predictions).map(|(cure, prediction)| {
             let [expected, low, high] = prediction.saving();
             let high = if cure.is_open { high.max(dependent) } else { high };
-            let saving = [expected.since(cure.kept), low.since(cure.kept), high];
+            let [expected, low] = [expected, low].map(|time| time.since(cure.kept));
+            // Nothing is known of the start-up then.
+            let expected = if cure.is_open && expected == Nanos(0) { Nanos(low.0.midpoint(high.0)) } else { expected };
+            let saving = [expected, low, high];
             let is_likely = depends && saving[0].max(saving[2]) > context.min_saving();
             let is_worth = saving[1] > context.min_saving() || is_likely;
             let finding =

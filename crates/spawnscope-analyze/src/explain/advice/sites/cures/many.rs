@@ -176,8 +176,15 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let is_selection = several.as_ref().is_some_and(|line| line.contains("=INPUT..."));
     let size = all.len() as u32;
     let option = batch_option(context, (command, site.parent), b"", all, size);
+    let form = context.launch(all[0]).execs.last().and_then(|exec| items_form(command, exec)).map(|(form, _)| form);
     let fix = match several {
-        _ if takes_one => format!("use one process for all inputs: {program} itself handles one per launch"),
+        _ if differing == 0 && form.is_some() => format!("use one launch for all items: {}", form.unwrap_or_default()),
+        None if differing == 0 && all.iter().all(|index| context.is_captured(*index)) => {
+            "ask once and keep the answer, if it depends on the arguments only".to_owned()
+        }
+        _ if takes_one && differing > 0 => {
+            format!("use one process for all inputs: {program} itself handles one per launch")
+        }
         Some(_) => format!("use one launch for all inputs, if {program} takes several:"),
         None => format!("use one launch of {program} for all of the work, if it can do several jobs"),
     };

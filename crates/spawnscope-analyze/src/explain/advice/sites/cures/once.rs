@@ -13,7 +13,7 @@ use crate::explain::advice::sites::Site;
 use crate::model::launch::Exec;
 use crate::model::tree::Forest;
 use crate::patterns::pipeline::{overlap, place_among_siblings};
-use crate::patterns::queries::{Answer, answer_of};
+use crate::patterns::queries::{Answer, answer_of, question_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
 use spawnscope_data::units;
@@ -25,7 +25,7 @@ const MAX_CHARACTERS: usize = 60;
 /// At least this share of the launches must repeat a question, in percent.
 const MIN_REPEATED_PERCENT: usize = 50;
 
-/// The arguments and the working directory. Launches with the same question get the same answer.
+/// What [`question_of`] returns.
 type Question<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Returns the cure of launches with the same questions.
@@ -35,12 +35,12 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     let functions = make_functions(context, site);
     for &index in &site.launches {
         let exec = context.launch(index).execs.last().filter(|exec| !exec.argv_cut);
-        let answer = exec.and_then(|exec| match functions.contains(&(exec.argv(), exec.cwd())) {
+        let answer = exec.and_then(|exec| match functions.contains(&question_of(exec)) {
             true => Some(Answer::Same),
             false => answer(context, index),
         });
         if let Some((exec, answer)) = exec.zip(answer) {
-            questions.entry((exec.argv(), exec.cwd())).or_default().push(index);
+            questions.entry(question_of(exec)).or_default().push(index);
             is_sure &= answer == Answer::Same;
         }
     }
@@ -80,7 +80,7 @@ fn make_functions<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> BTreeSe
     let of_make =
         |index: &&u32| Runtime::of_parent(context.forest(), **index) == Runtime::Make && context.is_captured(**index);
     let execs = site.launches.iter().filter(of_make).filter_map(|index| context.launch(*index).execs.last());
-    execs.map(|exec| (exec.argv(), exec.cwd())).collect()
+    execs.map(question_of).collect()
 }
 
 /// Returns whether the answer to a launch is the same each time.
