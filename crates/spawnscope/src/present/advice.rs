@@ -220,11 +220,13 @@ pub(super) fn signed_lines(edited: &EditedLine) -> Option<Vec<String>> {
 }
 
 /// Names the programs that the advice is about, how often they were started, and where: `mv, 40 x
-/// at unpack.sh:21`.
+/// at unpack.sh:21`. Forks are named only if the advice is about nothing else.
 pub(super) fn subject(advice: &Advice) -> String {
-    let names: Vec<String> = advice.launched.iter().take(2).map(|(label, _)| text::escape(label)).collect();
-    let others = if advice.launched.len() > 2 { " ..." } else { "" };
-    let times = match advice.finding.launches.len() as u64 {
+    let (programs, forks): (Vec<_>, Vec<_>) = advice.launched.iter().partition(|(label, _)| !label.starts_with(b"("));
+    let launched = if programs.is_empty() { forks } else { programs };
+    let names: Vec<String> = launched.iter().take(2).map(|(label, _)| text::escape(label)).collect();
+    let others = if launched.len() > 2 { " ..." } else { "" };
+    let times = match launched.iter().map(|(_, count)| count).sum() {
         1 => String::new(),
         count => format!(", {} x", units::count(count)),
     };

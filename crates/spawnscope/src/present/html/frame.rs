@@ -60,7 +60,11 @@ struct AdviceItem {
     subject: String,
     title: String,
     saving: String,
+    /// What else than the title the changed lines do, if they are those of another fix.
+    other_fix: String,
     edits: Vec<EditItem>,
+    /// The changed lines as `advise --patch` prints them.
+    patch: String,
     /// Share of the wall time, and how the saving was derived.
     basis: String,
     /// Positions of the lower end, the expected value and the upper end on a line from 0 to the wall without recording overhead.
@@ -171,11 +175,16 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
     let [expected, low, high] = advice.saving;
     let interval = [low, expected, high].map(|time| (DRAWING_WIDTH * time.0 as f64 / wall).min(DRAWING_WIDTH));
     let overlaps: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
+    let mut fixes = std::iter::once(advice).chain(&advice.alternatives);
+    let edited = fixes.find(|fix| fix.edited.iter().any(|edited| edited.change.is_ok())).unwrap_or(advice);
+    let other_fix = edited.finding.fix.first().filter(|_| !std::ptr::eq(edited, advice));
     AdviceItem {
+        other_fix: other_fix.map(|sentence| escape(sentence)).unwrap_or_default(),
+        patch: String::from_utf8_lossy(&edited.patch).into_owned(),
         subject: advice::subject(advice),
         title: escape(&finding.title),
         saving: format!("saves {} ({})", units::time(expected), units::interval(low, high)),
-        edits: advice.edited.iter().filter_map(edit_item).collect(),
+        edits: edited.edited.iter().filter_map(edit_item).collect(),
         basis: advice::basis(advice, report),
         interval: interval.map(|position| format!("{position:.2}")),
         evidence: finding.evidence.iter().map(|sentence| escape(sentence)).collect(),
