@@ -11,7 +11,7 @@ pub mod refill;
 mod supervision;
 pub mod whatif_report;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::model::external_wait::ExternalWait;
 use crate::model::phases::Phase;
@@ -32,7 +32,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
 
 /// A change, and the launches that it is requested for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AppliedChange {
     /// The change.
     pub change: Change,
@@ -173,7 +173,14 @@ impl WhatIf<'_, '_> {
     /// allows.
     pub(crate) fn predict_each(&self, sets: &[&[AppliedChange]]) -> Vec<Prediction> {
         let max_replays = (MAX_CONCURRENT_LAUNCHES / self.forest.launches.len().max(1)).max(1);
-        parallel::map(sets.len(), max_replays, |index| self.predict(sets[index]))
+        // Several findings may propose the same changes. Each replay takes a while.
+        let first_of = |set: &&[AppliedChange]| sets.iter().position(|other| other == set).unwrap_or_default();
+        let firsts: Vec<usize> = sets.iter().map(first_of).collect();
+        let different: BTreeSet<usize> = firsts.iter().copied().collect();
+        let different: Vec<usize> = different.into_iter().collect();
+        let predictions = parallel::map(different.len(), max_replays, |index| self.predict(sets[different[index]]));
+        let of = |first: &usize| predictions[different.binary_search(first).unwrap_or_default()].clone();
+        firsts.iter().map(of).collect()
     }
 
     /// Predicts the wall with all changes together.
