@@ -48,7 +48,7 @@ test("the picture in the documents shows this page", () =>
   open(unpack, { width: 1100 }, async (page) => {
     // Of the fixes, the picture has the one with lines of the script.
     await page.locator("#advice details[open] > summary").click();
-    await page.locator("#advice details", { hasText: "+ directory=" }).locator("summary").click();
+    await page.locator("#advice details", { hasText: "+ directory=" }).locator("summary").first().click();
     const bottom = await page.locator("#lanes").evaluate((lanes) => lanes.getBoundingClientRect().bottom + scrollY);
     const part = { x: 0, y: 0, width: 1100, height: Math.ceil(bottom) };
     compare("../../../../../docs/images/html", await page.screenshot({ clip: part, fullPage: true }));
