@@ -78,7 +78,7 @@ pub struct Info {
     pub command: Vec<Vec<u8>>,
     /// What the run is about: labels that the user gave, and those that the recorder found itself. Keys are unique and sorted.
     pub labels: Vec<Label>,
-    /// The number of online CPUs at the start.
+    /// The number of online CPUs at the start; 0 if it is unknown.
     pub cpus: u32,
     /// The number of CPUs that the command was allowed to use; not a whole number if a CPU quota is not one. `None` if unknown.
     pub allowed_cpus: Option<f64>,
@@ -108,9 +108,9 @@ impl Info {
     /// Returns the number of CPUs on which the command could run at the same time: those that it was allowed to use, or all if that is unknown.
     #[must_use]
     pub fn usable_cpus(&self) -> u32 {
-        let allowed = self.allowed_cpus.filter(|allowed| *allowed > 0.0);
-        let all = self.cpus.max(1);
-        allowed.map_or(all, |allowed| (allowed.ceil().min(f64::from(all)) as u32).max(1))
+        let allowed = self.allowed_cpus.filter(|allowed| *allowed > 0.0).map(|allowed| allowed.ceil() as u32);
+        let all = Some(self.cpus).filter(|cpus| *cpus > 0);
+        allowed.into_iter().chain(all).min().unwrap_or(1).max(1)
     }
 
     /// Whether the collector saw when threads ran and what woke them. If not, waits, the critical path and the replay are unknown.
@@ -123,6 +123,19 @@ impl Info {
     #[must_use]
     pub fn sees_cpus(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
+    }
+
+    /// Returns why the times are not those without the recorder; `None` if they nearly are.
+    #[must_use]
+    pub fn slowed_by(&self) -> Option<&str> {
+        let missing = self.missing.iter().find(|missing| missing.what == Missing::UNTRACED_TIMES)?;
+        Some(&missing.effect)
+    }
+
+    /// Returns the largest ratio of the time of a launch to its time without the recorder.
+    #[must_use]
+    pub fn slowdown(&self) -> f64 {
+        self.slowed_by().map_or(1.0, |_| Missing::MAX_SLOWDOWN)
     }
 
     /// Whether a new process did nothing but wait for a CPU between its creation and its first instruction. If not, the tracer may also

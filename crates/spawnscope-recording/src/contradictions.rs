@@ -28,7 +28,8 @@ impl Limits {
         let duration_ns = recording.last_event.0.saturating_add(MAX_CLOCK_DIFFERENCE.0);
         // Lost events may be later than the last one that is stored.
         let longest_ns = duration_ns.max(recording.wall.unwrap_or_default().0);
-        let cpus = u64::from(recording.cpus);
+        // If the number of CPUs is unknown, no CPU times are known either.
+        let cpus = u64::from(recording.cpus.max(1));
         Limits {
             duration_ns,
             cpu_time_ns: longest_ns.saturating_add(recording.origin).saturating_mul(cpus),
@@ -142,7 +143,7 @@ impl RowChecker<'_> {
         };
         // Some tolerance is needed, because CPU time comes from a different kernel clock.
         let max_ns = (life.0 + life.0 / 8).saturating_add(MAX_CLOCK_DIFFERENCE.0);
-        let cpus = u64::from(self.recording.info.cpus);
+        let cpus = u64::from(self.recording.info.cpus.max(1));
         row.cpu.is_some_and(|cpu| cpu.0 > max_ns.saturating_mul(cpus))
             || row.setup_close_span.is_some_and(|span| span.0 > max_ns)
     }

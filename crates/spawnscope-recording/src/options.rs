@@ -9,6 +9,8 @@ pub struct WriterOptions {
     pub owner: Option<Owner>,
     /// The memory that the writer may use.
     pub memory: Memory,
+    /// Whether the processes ran elsewhere, so that no file of this machine says anything about them.
+    pub is_elsewhere: bool,
 }
 
 /// How much memory the writer may use.

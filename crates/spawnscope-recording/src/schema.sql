@@ -18,7 +18,7 @@
 --  9: the CPUs that the command may use, and when programs begin their work
 -- 10: labels, variables that name packages and tests, page faults of a parent after its last launch, and more constants
 -- 11: addresses of the peers of internet sockets, and the local processes that listen there
--- 12: edges of ninja, and which of several files a thread waited for
+-- 12: edges of ninja, which of several files a thread waited for, and imported logs, which do not say how many CPUs there were
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
 PRAGMA user_version = 12;
@@ -27,14 +27,14 @@ PRAGMA user_version = 12;
 CREATE TABLE recording (
     id              INTEGER PRIMARY KEY CHECK (id = 1),
     version         TEXT NOT NULL,    -- version of spawnscope, such as '0.1.0'
-    collector       TEXT NOT NULL,    -- 'ebpf', 'ptrace' or 'perf'
+    collector       TEXT NOT NULL,    -- 'ebpf', 'ptrace' or 'perf'; of an imported log 'import:' and its format, such as 'import:strace'
     scope           TEXT NOT NULL,    -- 'command', 'process' (-p) or 'system' (-a)
     command         BLOB NOT NULL,    -- the command's argv, each argument NUL-terminated; empty if there is no command
     cwd             BLOB NOT NULL,    -- working directory of the recorder
     kernel          TEXT NOT NULL,    -- uname -r
     arch            TEXT NOT NULL,    -- uname -m; the architecture of system call numbers
     hostname        TEXT NOT NULL,
-    cpus            INTEGER NOT NULL, -- CPUs online at the start
+    cpus            INTEGER NOT NULL, -- CPUs online at the start; 0: unknown, as in an imported log
     started_unix_ns INTEGER NOT NULL, -- wall clock at origin_ns, nanoseconds since 1970-01-01 UTC
     origin_ns       INTEGER NOT NULL, -- CLOCK_MONOTONIC at the recording's time zero
     root_launch     INTEGER,          -- launch.id of the command; NULL: there is no command

@@ -105,7 +105,7 @@ pub(super) fn executed(at: u64, launch: LaunchId, argv: &str) -> Event {
 pub(super) fn loaded(at: u64, launch: LaunchId) -> Event {
     let kind = EventKind::Loaded(Loaded {
         returned: instant(at - 5),
-        return_cpu: Nanos(20),
+        return_cpu: Some(Nanos(20)),
         has_loader: true,
         load_end: Some(instant(at)),
         load_cpu: Some(Nanos(40)),
@@ -224,7 +224,7 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         }
         EventKind::Loaded(loaded) => {
             [&mut loaded.returned].into_iter().chain(&mut loaded.load_end).for_each(stretch);
-            [&mut loaded.return_cpu].into_iter().chain(&mut loaded.load_cpu).for_each(stretch_span);
+            loaded.return_cpu.iter_mut().chain(&mut loaded.load_cpu).for_each(stretch_span);
         }
         EventKind::Exited(exited) => {
             exited.first_run.iter_mut().chain(&mut exited.exit_group_entered).for_each(stretch);

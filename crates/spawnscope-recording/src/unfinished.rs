@@ -104,7 +104,7 @@ impl UnfinishedLaunch {
         let Some(loading) = &mut self.exec else { return };
         let row = &mut loading.exec.row;
         row.returned = Some(returned);
-        row.return_cpu = Some(loaded.return_cpu);
+        row.return_cpu = loaded.return_cpu;
         row.has_loader = Some(loaded.has_loader);
         row.load_end = load_end;
         row.load_cpu = loaded.load_cpu;

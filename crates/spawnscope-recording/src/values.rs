@@ -148,7 +148,7 @@ marked! {
     u32 = Count: Limit::Count, |_| true, None;
     u64 = Count: Limit::Count, |_| true, None;
     u64 = Bytes: Limit::None, |bytes| *bytes <= MAX_MEMORY_BYTES, Some("more than an address space".to_owned());
-    u32 = Cpus: Limit::None, |cpus| (1..=MAX_CPUS).contains(cpus), Some(format!("not between 1 and {MAX_CPUS}"));
+    u32 = Cpus: Limit::None, |cpus| *cpus <= MAX_CPUS, Some(format!("not between 0 and {MAX_CPUS}"));
     f64 = Cpus: Limit::None, |cpus| *cpus > 0.0 && *cpus <= MAX_CPUS.into(), Some(format!("not between 0 and {MAX_CPUS}"));
     f64 = Cost: Limit::None, |cost| cost.abs() <= MAX_COST_NS, Some("more than 10 s".to_owned());
 }

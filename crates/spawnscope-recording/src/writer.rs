@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -36,6 +36,10 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 enum Message {
     Events(Vec<Event>),
+    /// All earlier messages have been handled when this one is dropped.
+    Handled {
+        _done: SyncSender<()>,
+    },
     Root(LaunchId),
     Follow(Follower),
     Finish(Ending),
@@ -99,7 +103,7 @@ impl Recorder {
         let writer = Writer {
             store,
             assembler,
-            logs: Logs::default(),
+            logs: (!options.is_elsewhere).then(Logs::default),
             progress: Arc::clone(&progress),
             pending_events: 0,
             unwritten: VecDeque::new(),
@@ -116,6 +120,15 @@ impl Recorder {
     /// Sends events to the writing thread, without waiting. After a failure, events are counted and dropped.
     pub fn send(&self, events: Vec<Event>) {
         self.send_message(Message::Events(events));
+    }
+
+    /// Sends events, and waits until the writing thread has taken them. For a source that may be faster than the disk.
+    pub fn send_and_wait(&self, events: Vec<Event>) {
+        self.send(events);
+        let (done, handled) = mpsc::sync_channel(0);
+        self.send_message(Message::Handled { _done: done });
+        // Fails when the message is dropped.
+        let _ = handled.recv();
     }
 
     /// Sets which launch is the command.
@@ -203,7 +216,8 @@ impl Drop for Recorder {
 struct Writer {
     store: Store,
     assembler: Assembler,
-    logs: Logs,
+    /// The logs of ninja, unless the processes ran elsewhere.
+    logs: Option<Logs>,
     progress: Arc<Progress>,
     /// Number of events in the assembler.
     pending_events: usize,
@@ -276,6 +290,7 @@ impl Writer {
                 Ok(())
             }
             Message::Events(events) => self.add_events(&events),
+            Message::Handled { .. } => Ok(()),
             Message::Finish(ending) => self.finish(ending),
         }
     }
@@ -334,7 +349,9 @@ impl Writer {
     /// the recording ends, all invocations have ended.
     fn find_edges(&mut self, recording_ends: bool) {
         let ended = self.assembler.take_ended_invocations(recording_ends);
-        self.assembler.add_edges(&self.logs.edges(ended));
+        if let Some(logs) = &mut self.logs {
+            self.assembler.add_edges(&logs.edges(ended));
+        }
     }
 
     /// Writes everything at the end of the recording, and waits for a lock, because there is no later batch.

@@ -12,6 +12,7 @@ pub use spawnscope_collect as collect;
 pub use spawnscope_data::{event, parallel, units};
 pub use spawnscope_doctor as doctor;
 pub use spawnscope_hold as hold;
+pub use spawnscope_import as import;
 pub use spawnscope_lab as lab;
 pub use spawnscope_recording as record;
 pub use spawnscope_system::{allowed_cpus, calibrate, clock, held, job_control, owner, process, procfs, signals};

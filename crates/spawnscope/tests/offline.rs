@@ -10,6 +10,7 @@ mod compare;
 mod doctor;
 mod exports;
 mod harness;
+mod import;
 mod install_script;
 mod installation;
 mod messages;

@@ -75,10 +75,14 @@ fn wall_cuts(
         (Origin::Command | Origin::Existed, _) => at.created.get(),
         (Origin::Launched | Origin::Orphan, _) => {
             // If the collector stopped the process at birth, this boundary is unknown, and so are
-            // `create` and `queue`.
-            let created = at.created.get().filter(|_| !at.was_stopped_at_birth);
+            // `create` and `queue`. If it does not know either when the process first ran, only
+            // `queue` is unknown: it is a part of what follows.
+            let has_no_queue = at.was_stopped_at_birth && at.first_run.get().is_none();
+            let created = at.created.get().filter(|_| !at.was_stopped_at_birth || has_no_queue);
             cuts.push(cut(Phase::Create, created));
-            cuts.push(cut(Phase::Queue, at.first_run.get()));
+            if !has_no_queue {
+                cuts.push(cut(Phase::Queue, at.first_run.get()));
+            }
             at.create.get()
         }
     };

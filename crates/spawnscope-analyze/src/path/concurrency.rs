@@ -28,6 +28,24 @@ pub fn concurrency(timelines: &Timelines, end: Nanos, parts: usize) -> Option<Co
     Some(Concurrency { running: running.means(), waiting: waiting.means() })
 }
 
+/// Returns the largest number of threads that were on a CPU at the same time.
+#[must_use]
+pub fn most_running(timelines: &Timelines) -> u32 {
+    let threads = 0..timelines.threads.len() as u32;
+    let stretches = threads.flat_map(|thread| timelines.slices(thread).iter());
+    let mut changes: Vec<(Nanos, i64)> = Vec::new();
+    for slice in stretches.filter(|slice| slice.on_span.is_some_and(|span| span.0 > 0)) {
+        changes.extend([(beginning(&slice), 1), (slice.off, -1)]);
+    }
+    // Where one stretch ends as another one begins, they do not overlap.
+    changes.sort_unstable();
+    let running = changes.iter().scan(0, |running, (_, change)| {
+        *running += change;
+        Some(*running)
+    });
+    running.max().unwrap_or_default() as u32
+}
+
 fn add(slices: ThreadSlices<'_>, running: &mut Occupancy, waiting: &mut Occupancy) {
     for slice in slices.iter() {
         running.add(beginning(&slice), slice.off);

@@ -14,7 +14,15 @@ use crate::slices::{any_slice, created, ended, slice};
 
 fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> Replay {
     let forest = Forest::build(recording);
-    let parameters = Parameters { cpus, wall: Nanos(wall), fault_ns: 0.0, call_ns: 0.0, launch_ns: 0.0, exec_ns: 0.0 };
+    let parameters = Parameters {
+        cpus,
+        has_cpus: true,
+        wall: Nanos(wall),
+        fault_ns: 0.0,
+        call_ns: 0.0,
+        launch_ns: 0.0,
+        exec_ns: 0.0,
+    };
     Replay::new(&forest, &timelines(&forest, slices), &parameters).expect("a command")
 }
 

@@ -231,7 +231,7 @@ fn decode_loaded(loaded: &WireLoaded) -> Loaded {
     let is_end_known = loaded.loader == LOADER_DONE;
     Loaded {
         returned: Nanos(loaded.returned),
-        return_cpu: Nanos(loaded.return_cpu),
+        return_cpu: Some(Nanos(loaded.return_cpu)),
         has_loader: loaded.loader != LOADER_NONE,
         load_end: is_end_known.then_some(Nanos(loaded.load_end)),
         load_cpu: is_end_known.then_some(Nanos(loaded.load_cpu)),

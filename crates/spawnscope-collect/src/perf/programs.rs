@@ -99,7 +99,7 @@ impl FollowedProcesses {
         let launch = process.launch;
         let returned = process.image.take().and_then(|image| image.returned);
         if let Some((returned, Some(return_cpu))) = returned {
-            let loaded = Loaded { returned, return_cpu, ..loaded };
+            let loaded = Loaded { returned, return_cpu: Some(return_cpu), ..loaded };
             self.report(at, launch, TaskId(launch.0), EventKind::Loaded(loaded));
         }
     }

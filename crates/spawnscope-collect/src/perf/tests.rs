@@ -66,7 +66,7 @@ fn the_phases_and_the_program_of_a_launch_are_reported() {
     assert_eq!((launched.parent, launched.mechanism), (ROOT, None));
     assert_eq!((executed.first_run, executed.path.as_slice()), (Some(Nanos(130)), &b"/bin/true"[..]));
     assert_eq!((executed.argv.len(), executed.argv_bytes, &executed.cwd), (0, 1, &None));
-    assert_eq!((loaded.returned, loaded.return_cpu), (Nanos(160), Nanos(30)));
+    assert_eq!((loaded.returned, loaded.return_cpu), (Nanos(160), Some(Nanos(30))));
     let end = Loaded::by_loader(Some((Nanos(180), Nanos(50))));
     assert_eq!(*loaded, Loaded { returned: loaded.returned, return_cpu: loaded.return_cpu, ..end });
     assert_eq!((exited.last_thread, exited.wait_status, exited.cpu), (true, None, Some(Nanos(70))));

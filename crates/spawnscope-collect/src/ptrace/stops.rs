@@ -150,7 +150,7 @@ impl Tracing {
             process.begin_program();
         }
         self.launchers.watch(pid);
-        let loaded = Loaded { returned, return_cpu, ..loaded };
+        let loaded = Loaded { returned, return_cpu: Some(return_cpu), ..loaded };
         self.report(returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
@@ -175,7 +175,7 @@ impl Tracing {
     }
 
     fn report_loaded(&mut self, at: Nanos, launch: LaunchId, task: TaskId, loading: &Loading, loaded: Loaded) {
-        let loaded = Loaded { returned: loading.returned, return_cpu: loading.return_cpu, ..loaded };
+        let loaded = Loaded { returned: loading.returned, return_cpu: Some(loading.return_cpu), ..loaded };
         self.report(at, launch, task, EventKind::Loaded(loaded));
     }
 

@@ -123,6 +123,12 @@ impl Missing {
     /// The value of `what` if the collector sees when a new process starts, but not how long it waits for its first CPU.
     pub const FIRST_WAITS: &str = "when new processes get a CPU";
 
+    /// The value of `what` if the processes were traced in a way that made launches much slower, by at most `MAX_SLOWDOWN`.
+    pub const UNTRACED_TIMES: &str = "times without the tracer";
+
+    /// The largest ratio of the time of a launch to its time without the tracer.
+    pub const MAX_SLOWDOWN: f64 = 6.0;
+
     /// The value of `what` if the collector sees when threads get and leave a CPU, but not what wakes them.
     pub const WAKERS: &str = "what wakes threads";
 }

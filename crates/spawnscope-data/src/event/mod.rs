@@ -201,8 +201,8 @@ pub struct Executed {
 pub struct Loaded {
     /// When the last successful `execve` returned to user space.
     pub returned: Nanos,
-    /// CPU time of the thread at that moment.
-    pub return_cpu: Nanos,
+    /// CPU time of the thread at that moment, if that was seen.
+    pub return_cpu: Option<Nanos>,
     /// Whether the image has a dynamic loader. A static image has no `load` phase.
     pub has_loader: bool,
     /// When the loader was done. `None` if that was not seen; then everything else about the loader is unknown, too.

@@ -29,6 +29,7 @@ use super::fleet;
 pub use super::hold::HoldArguments;
 pub use super::html::HtmlArguments;
 pub use super::identity::IdentityArguments;
+pub use super::import::ImportArguments;
 use super::report::REPORT_EXAMPLES;
 pub use super::report::ReportArguments;
 #[cfg(feature = "top")]
@@ -64,6 +65,7 @@ Examples:
   spawnscope flame -o build.svg ci.db     # draw a flame graph
   spawnscope html -o build.html ci.db     # write a page to share
   spawnscope export --format perfetto -o t.pftrace  # for ui.perfetto.dev
+  spawnscope import strace.log            # a recording of a log of strace
   spawnscope hold --match cc1 -- make     # stop cc1 so that gdb can attach
   spawnscope accel -- make                # skip shells that are not needed
   spawnscope bench --quick                # measure what launches cost
@@ -82,6 +84,12 @@ pub enum Verb {
     /// the recording and leaves the command running.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
+    /// Make a recording of a log that strace wrote
+    ///
+    /// Reads what `strace -f` has logged, here or on another machine, so that `report`, `advise`, `tree` and all other verbs work on it. A log
+    /// does not contain everything that `record` sees, and strace slows launches: docs/guide/import.md says what can be told from which log.
+    #[command(after_help = super::import::EXAMPLES)]
+    Import(ImportArguments),
     /// Watch launches as they happen
     ///
     /// Shows the commands that are launched, with their number, failures and launch tax, and a tree of the running processes. The screen is

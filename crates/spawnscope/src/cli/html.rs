@@ -127,7 +127,8 @@ impl<'a> PageData<'a> {
             tables,
             waits_of_parents,
             run_queue: timelines.run_queue_times(),
-            concurrency: concurrency(timelines, forest.end, CURVE_POINTS),
+            // The curve compares threads with the CPUs that they have.
+            concurrency: concurrency(timelines, forest.end, CURVE_POINTS).filter(|_| recording.info.cpus > 0),
             removals: removals.unwrap_or_default(),
             flames,
         }

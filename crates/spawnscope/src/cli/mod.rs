@@ -23,6 +23,7 @@ mod git_exclude;
 mod hold;
 mod html;
 mod identity;
+mod import;
 mod input;
 mod labels;
 mod manual;
@@ -99,6 +100,7 @@ fn run(mut verb: Verb) -> Result<Status> {
         Verb::Top(arguments) => top::run(arguments),
         Verb::Report(arguments) => without_status(report::run(arguments)),
         Verb::Advise(arguments) => without_status(advise::run(arguments)),
+        Verb::Import(arguments) => without_status(import::run(arguments)),
         Verb::Whatif(arguments) => without_status(whatif::run(arguments)),
         Verb::Diff(arguments) => without_status(diff::run(arguments)),
         Verb::Check(arguments) => check::run(arguments),

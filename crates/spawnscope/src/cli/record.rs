@@ -91,7 +91,11 @@ pub fn record_watched(
         }
     })?;
     let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal, memory_plan)?;
-    let options = WriterOptions { owner: identity.as_ref().map(identity::owner), memory: memory_plan.memory };
+    let options = WriterOptions {
+        owner: identity.as_ref().map(identity::owner),
+        memory: memory_plan.memory,
+        is_elsewhere: false,
+    };
     let followed = held.as_ref().map(HeldCommand::pid).or(arguments.pid.map(Pid));
     let header = Header { calibration, ..header(arguments, collector.as_ref(), followed)? };
     let ring = open_ring(arguments, options.owner.as_ref())?;

@@ -107,6 +107,9 @@ fn print_headline(page: &mut Page, report: &Report) {
     } else {
         page.line([styled(TITLE, text::pad_right(&title, available)), plain(format!("  {facts}"))]);
     }
+    if let Some(caveat) = report.info.slowed_by() {
+        page.sentence(2, QUIET, &text::escape(caveat.as_bytes()));
+    }
 }
 
 /// Returns the wall time, and how many programs were started on how many CPUs.
@@ -123,17 +126,20 @@ fn facts(report: &Report) -> Vec<String> {
         units::counted(programs, "program started", "programs started"),
     ];
     facts.extend((all.forks_without_exec > 0).then(|| units::counted(all.forks_without_exec, "fork", "forks")));
-    facts.push(cpus(report));
+    facts.extend(cpus(report));
     facts
 }
 
-/// Returns the number of CPUs, and how many of them the command was allowed to use if not all.
-pub(super) fn cpus(report: &Report) -> String {
+/// Returns the number of CPUs, if it is known, and how many of them the command was allowed to use if not all.
+pub(super) fn cpus(report: &Report) -> Option<String> {
+    if report.info.cpus == 0 {
+        return None;
+    }
     let all = units::counted(u64::from(report.info.cpus), "CPU", "CPUs");
-    match report.info.allowed_cpus.filter(|allowed| *allowed < f64::from(report.info.cpus)) {
+    Some(match report.info.allowed_cpus.filter(|allowed| *allowed < f64::from(report.info.cpus)) {
         Some(allowed) => format!("{} of {all} allowed", (10.0 * allowed).round() / 10.0),
         None => all,
-    }
+    })
 }
 
 /// Returns the sums over all launches, in one sentence.

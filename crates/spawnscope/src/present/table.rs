@@ -147,8 +147,8 @@ pub(super) fn argument(file: Option<&str>) -> String {
 
 fn print_headline(page: &mut Page, report: &Report) {
     page.line([styled(TITLE, title(report, page.width()))]);
-    let cpus = summary::cpus(report);
-    page.line([styled(QUIET, format!("  {cpus}, recorded with {}", text::escape(report.info.collector.as_bytes())))]);
+    let cpus = summary::cpus(report).map_or_else(String::new, |cpus| format!("{cpus}, "));
+    page.line([styled(QUIET, format!("  {cpus}recorded with {}", text::escape(report.info.collector.as_bytes())))]);
     page.line([]);
     if let Some(sentences) = verdict::sentences(report) {
         sentences.iter().for_each(|sentence| page.sentence(2, TITLE, sentence));

@@ -21,6 +21,7 @@ mod documents;
 mod event_loops;
 mod histories;
 mod identities;
+mod imports;
 mod interrupts;
 mod limits;
 mod losses;

@@ -265,7 +265,8 @@ fn differing_conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
         return Vec::new();
     };
     let mut conditions = Vec::new();
-    if old.cpus != new.cpus {
+    let are_known = old.cpus > 0 && new.cpus > 0;
+    if are_known && old.cpus != new.cpus {
         conditions.push(Condition::Cpus(old.cpus, new.cpus));
     }
     if old.arch != new.arch {

@@ -21,6 +21,7 @@ pub(crate) use contention::runnable;
 
 use crate::model::timeline::{Timelines, root_of};
 use crate::model::tree::Forest;
+use crate::path::concurrency::most_running;
 use crate::path::critical_path::CriticalPath;
 use history::History;
 use machine::Machine;
@@ -71,6 +72,8 @@ pub struct Replay {
 pub struct Parameters {
     /// Number of CPUs that the command could use.
     pub cpus: u32,
+    /// Whether that number is known. Otherwise, the threads that ran at the same time had a CPU each.
+    pub has_cpus: bool,
     /// The measured wall, from the start of the command to its end.
     pub wall: Nanos,
     /// Duration of a parent's page fault after a fork, in nanoseconds. 0 if unknown.
@@ -98,6 +101,7 @@ impl Parameters {
     pub fn of(recording: &Recording) -> Option<Parameters> {
         Some(Parameters {
             cpus: recording.info.usable_cpus(),
+            has_cpus: recording.info.cpus > 0,
             wall: recording.info.wall?,
             fault_ns: measured_or_zero(recording, Constant::ReuseFault),
             call_ns: measured_or_zero(recording, Constant::RecordedCall),
@@ -120,6 +124,8 @@ impl Replay {
         let root = root_of(forest)?;
         let start = forest.launches[root as usize].instants.created.get().unwrap_or_default();
         let window = (start, Nanos(start.0 + parameters.wall.0));
+        let cpus = if parameters.has_cpus { parameters.cpus } else { parameters.cpus.max(most_running(timelines)) };
+        let parameters = &Parameters { cpus, ..*parameters };
         let programs = write::write(forest, timelines, parameters, root, window);
         let machine = Machine::with_cpus(parameters.cpus);
         let has_no_overhead = [parameters.call_ns, parameters.launch_ns, parameters.exec_ns] == [0.0; 3];

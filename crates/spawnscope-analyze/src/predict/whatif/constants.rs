@@ -40,6 +40,9 @@ pub struct Constants {
     /// The relative standard deviation of the same work on this machine. `None` if it was not
     /// measured.
     pub repeatability: Option<f64>,
+    /// How many times as long as without the recorder's influence launches may have taken. Zero if
+    /// their times are as without.
+    pub slowdown: f64,
 }
 
 /// Assumed number of CPUID instructions at the start of a program, if they were not counted. The
@@ -99,6 +102,7 @@ impl Constants {
                 .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY_RANGE[0], FREE_PER_COPY_RANGE[1]))
                 .or(Some(USUAL_FREE_PER_COPY)),
             repeatability: measured(recording, Constant::ColdForkExit).and_then(deviation_of),
+            slowdown: recording.info.slowdown(),
             spread: measured(recording, Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
             free_spread: [Constant::PageFree, Constant::PageCopy]
                 .map(|what| measured(recording, what).map_or(UNMEASURED_SPREAD, spread_of))

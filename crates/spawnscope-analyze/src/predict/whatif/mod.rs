@@ -90,6 +90,9 @@ pub struct Prediction {
     /// How much less and how much more the saving may be, because it is unknown how many CPUs the
     /// programs outside of the recording would hold of a larger number. `None` if they held none.
     pub held_by_others: Option<[Nanos; 2]>,
+    /// By how much the lower end of the saving is divided, because recording may have made launches
+    /// that many times as long.
+    pub slowdown: f64,
 }
 
 impl Prediction {
@@ -101,7 +104,7 @@ impl Prediction {
         let [_, more] = self.unknown_shift();
         let high = Nanos((expected.0 + self.saving_margin.0 + more.0).min(self.unrecorded.0));
         // `since` saturates, so the lower end is at least zero.
-        let low = expected.since(self.saving_margin).0 as f64 * self.certain_share();
+        let low = expected.since(self.saving_margin).0 as f64 * self.certain_share() / self.slowdown;
         [expected, Nanos(low as u64), high]
     }
 
@@ -221,6 +224,9 @@ impl WhatIf<'_, '_> {
         // If unknown waits cancel a part of the saving, that part has no margin of its own, only
         // the drift between runs.
         let above = less + margins.wall() * certain + interval::drift(repeatability) * wall * (1.0 - certain);
+        let slowdown = self.constants.slowdown.max(1.0);
+        // What the saving may be less because launches were slowed, the wall may be longer.
+        let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / slowdown);
         Prediction {
             wall: self.replay.measured,
             unrecorded: Nanos(wall.round() as u64),
@@ -234,6 +240,7 @@ impl WhatIf<'_, '_> {
             changed,
             unknown,
             held_by_others,
+            slowdown,
         }
     }
 

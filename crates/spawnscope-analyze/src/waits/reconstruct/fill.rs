@@ -74,6 +74,13 @@ impl Lifetime {
         let end = end_of(launch).unwrap_or(forest.end).max(first_run);
         let pieces = launch.pieces(Some(forest.end)).into_iter();
         let runs = pieces.filter(|piece| piece.phase == Phase::Run);
+        let mut runs: Vec<_> = runs.map(|piece| (piece.start.max(first_run), piece.end.min(end))).collect();
+        // If the end of the loader is unknown, the run may begin where the program begins.
+        let program = launch.execs.last().filter(|exec| exec.load_end.get().is_none());
+        if let Some(begun) = program.and_then(|exec| exec.returned.get().or(exec.enter.get())) {
+            runs.push((begun.max(first_run), launch.instants.exit.get().unwrap_or(end).min(end)));
+        }
+        runs.retain(|(start, end)| start < end);
         Some(Lifetime {
             thread,
             launch: thread,
@@ -82,7 +89,7 @@ impl Lifetime {
             first_run,
             end,
             has_ended: !launch.is_unfinished(),
-            runs: runs.map(|piece| (piece.start.max(first_run), piece.end.min(end))).collect(),
+            runs,
             cpu: launch.cpu_phases.get(Phase::Run).filter(|_| launch.origin != Origin::Existed),
         })
     }

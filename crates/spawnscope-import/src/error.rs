@@ -1,0 +1,48 @@
+//! Errors of imports. Each message says what failed, on which file, and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+use spawnscope_recording::RecordError;
+
+/// Why a log could not be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The log cannot be opened or read.
+    #[error("failed to read {}: {source}", path.display())]
+    Read {
+        /// The path of the log.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file is something else.
+    #[error("{} looks like {what}", path.display())]
+    Other {
+        /// The path of the file.
+        path: PathBuf,
+        /// What it is, and what to do with it.
+        what: &'static str,
+    },
+    /// The file contains no line of strace.
+    #[error(
+        "{} has no line that strace wrote: name a log of `strace -f -ttt -T -o LOG COMMAND`",
+        path.display()
+    )]
+    NoLines {
+        /// The path of the file.
+        path: PathBuf,
+    },
+    /// The files cannot be put in order.
+    #[error(
+        "{} has no times that can be compared with those of the other files: record with `strace -ff -ttt`",
+        path.display()
+    )]
+    NoCommonTimes {
+        /// The path of the file.
+        path: PathBuf,
+    },
+    /// The recording cannot be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}

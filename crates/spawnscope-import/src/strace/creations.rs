@@ -1,0 +1,185 @@
+//! The creation of threads and processes. The first lines of a new thread may come before the call
+//! that created it has returned, and only the number that the call returns says whose child it is.
+//! Until then, its lines are held back.
+
+use spawnscope_data::event::{Event, EventKind, LaunchId, Launched, Mechanism, Nanos, Pid, TaskId};
+
+use super::call::Call;
+use super::processes::{Child, MAX_CHILDREN, Process, Task, Tracker};
+use super::text::{after, number};
+
+impl Tracker {
+    /// Gives a thread that had no number in the log its number.
+    pub fn rename(&mut self, from: i32, to: i32) {
+        let Some(task) = self.tasks.remove(&from) else { return };
+        let launch = task.launch;
+        if let Some(process) = self.processes.get_mut(&launch).filter(|process| process.tid == from) {
+            process.tid = to;
+            let kind = if self.root() == Some(launch) {
+                EventKind::Released { pid: Pid(to) }
+            } else {
+                EventKind::Adopted { pid: Pid(to), name: Vec::new() }
+            };
+            let created = self.events.first().map_or(task.now, |event| event.at).min(task.now);
+            self.events.push(Event { at: created, launch, task: task.id, kind });
+        }
+        self.creating.iter_mut().filter(|tid| **tid == from).for_each(|tid| *tid = to);
+        self.held
+            .values_mut()
+            .flat_map(|held| &mut held.creators)
+            .filter(|tid| **tid == from)
+            .for_each(|tid| *tid = to);
+        self.tasks.insert(to, task);
+    }
+
+    /// Handles the end of a call that creates a thread or process.
+    pub fn create(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Option<Nanos>) {
+        self.stop_creating(tid);
+        let created = call.result.filter(|_| call.succeeded()).and_then(|pid| i32::try_from(pid).ok());
+        if let Some(pid) = created.filter(|pid| *pid > 0) {
+            let child = self.tid_of_child(tid, pid, call.remark);
+            let first = self.held.get(&child).and_then(|held| held.lines.first()).map(|(at, _)| *at);
+            let at = end.into_iter().chain(first).min();
+            if flags(call).any(|flag| flag == b"CLONE_THREAD") {
+                self.add_thread(tid, child, at.unwrap_or(start));
+            } else {
+                self.add_process(tid, child, i64::from(pid), call, start, at);
+            }
+            let lines = self.held.remove(&child).map(|held| held.lines).unwrap_or_default();
+            for (at, rest) in lines {
+                self.add(child, at, &rest);
+            }
+        }
+        self.adopt_without_creators(tid);
+    }
+
+    fn stop_creating(&mut self, tid: i32) {
+        self.creating.retain(|creator| *creator != tid);
+    }
+
+    /// Call when a thread does not return from a call that creates a thread.
+    pub fn give_up_creating(&mut self, tid: i32) {
+        if self.creating.contains(&tid) {
+            self.stop_creating(tid);
+            self.adopt_without_creators(tid);
+        }
+    }
+
+    /// Returns the number that strace uses for a new thread. In a pid namespace, that is not the
+    /// number which its creator got.
+    fn tid_of_child(&self, creator: i32, pid: i32, remark: &[u8]) -> i32 {
+        if after(remark, b"in strace's PID NS").is_some()
+            && let Some((tid, _)) = after(remark, b"/* ").and_then(number)
+            && let Ok(tid) = i32::try_from(tid)
+        {
+            return tid;
+        }
+        if self.held.contains_key(&pid) {
+            return pid;
+        }
+        let only = self.held.iter().filter(|(_, held)| held.creators == [creator]).map(|(tid, _)| *tid);
+        only.min().unwrap_or(pid)
+    }
+
+    /// Takes the held threads that this one could have created and no other can, as threads whose
+    /// creation is not in the log.
+    fn adopt_without_creators(&mut self, creator: i32) {
+        let mut orphans = Vec::new();
+        for (tid, held) in &mut self.held {
+            held.creators.retain(|other| *other != creator);
+            if held.creators.is_empty() {
+                orphans.push(*tid);
+            }
+        }
+        orphans.sort_unstable();
+        orphans.into_iter().for_each(|tid| self.adopt_held(tid));
+    }
+
+    pub fn adopt_held(&mut self, tid: i32) {
+        let Some(held) = self.held.remove(&tid) else { return };
+        if let Some((at, _)) = held.lines.first() {
+            self.begin(tid, *at, false);
+        }
+        for (at, rest) in held.lines {
+            self.add(tid, at, &rest);
+        }
+    }
+
+    fn add_thread(&mut self, creator: i32, tid: i32, at: Nanos) {
+        self.remove_lost(tid, at);
+        let Some(task) = self.tasks.get(&creator) else { return };
+        let (launch, creator) = (task.launch, task.id);
+        let id = TaskId(self.new_id());
+        if let Some(process) = self.processes.get_mut(&launch) {
+            process.threads += 1;
+        }
+        self.report(at, launch, id, EventKind::ThreadStarted { tid: Pid(tid), creator });
+        self.insert(tid, launch, id, at, true);
+    }
+
+    fn add_process(&mut self, creator: i32, tid: i32, pid: i64, call: &Call<'_>, start: Nanos, at: Option<Nanos>) {
+        self.remove_lost(tid, at.unwrap_or(start));
+        let Some(Task { id: parent_task, launch: parent, .. }) = self.tasks.get(&creator) else { return };
+        let (parent, parent_task) = (*parent, *parent_task);
+        self.report_exec(parent);
+        let launch = LaunchId(self.new_id());
+        let Some(creator) = self.processes.get_mut(&parent) else { return };
+        creator.has_launched = true;
+        if creator.children.len() >= MAX_CHILDREN {
+            creator.children.retain(|_, child| child.ended.is_none());
+            if creator.children.len() >= MAX_CHILDREN {
+                creator.children.clear();
+            }
+        }
+        creator.children.insert(pid, Child { tid, task: TaskId(launch.0), ended: None });
+        let launched = Launched {
+            parent,
+            parent_task,
+            pid: Pid(tid),
+            reaper: flags(call).all(|flag| flag != b"CLONE_PARENT").then_some(parent),
+            pid_for_reaper: Pid(pid as i32),
+            mechanism: Some(mechanism(call)),
+            create: Some(start),
+            ..Launched::default()
+        };
+        let process = Process {
+            tid,
+            parent: Some((parent, pid)),
+            launched: Some(launched),
+            threads: 1,
+            cwd: creator.cwd.clone(),
+            descriptors: creator.descriptors.clone(),
+            closes: Some((0, Some(Nanos(0)))),
+            ..Process::default()
+        };
+        self.processes.insert(launch, process);
+        self.insert(tid, launch, TaskId(launch.0), at.unwrap_or(start), false);
+        if let Some(at) = at {
+            self.report_launched(launch, at);
+        }
+    }
+}
+
+/// Returns the flags of `clone` or `clone3`.
+fn flags<'l>(call: &Call<'l>) -> impl Iterator<Item = &'l [u8]> {
+    let flags = call.arguments.iter().find_map(|argument| after(argument, b"flags=")).unwrap_or_default();
+    let end = flags.iter().position(|byte| matches!(byte, b',' | b'}'));
+    flags[..end.unwrap_or(flags.len())].split(|byte| *byte == b'|')
+}
+
+/// Returns how a call creates a process.
+fn mechanism(call: &Call<'_>) -> Mechanism {
+    let has = |wanted: &[u8]| flags(call).any(|flag| flag == wanted);
+    // What libc's fork passes.
+    let is_of_fork = |flag: &[u8]| {
+        flag.starts_with(b"CLONE_CHILD_") || flag == b"CLONE_PARENT_SETTID" || !flag.starts_with(b"CLONE_")
+    };
+    match call.name {
+        b"fork" => Mechanism::Fork,
+        b"vfork" => Mechanism::Vfork,
+        _ if has(b"CLONE_VM") && has(b"CLONE_VFORK") => Mechanism::PosixSpawn,
+        b"clone3" => Mechanism::Clone3,
+        _ if flags(call).all(is_of_fork) => Mechanism::Fork,
+        _ => Mechanism::Clone,
+    }
+}

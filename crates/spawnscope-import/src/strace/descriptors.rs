@@ -1,0 +1,157 @@
+//! The open pipes and directories of a process, by descriptor. Pipes show which process ended a
+//! wait: the one that wrote to the other end, or closed it last. Directories are needed for
+//! `fchdir`. Of other files, only their existence is kept.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use spawnscope_data::event::{Nanos, TaskId};
+
+/// Maximum time from the beginning of an exit until the files are closed.
+const MAX_CLOSING: Nanos = Nanos(1_000_000);
+
+/// What a thread did to a pipe, and when.
+type Act = Cell<Option<(TaskId, Nanos)>>;
+
+/// A pipe. Its last events are kept, because a wait is examined when it ends.
+#[derive(Debug, Default)]
+pub struct Pipe {
+    /// Its inode; with `-y` that of the kernel, otherwise one that this import gave it.
+    pub inode: u64,
+    pub written: Act,
+    pub read: Act,
+    /// The last time that a process closed a descriptor of it.
+    pub closed: Act,
+}
+
+impl Pipe {
+    /// Returns what ended a wait between two instants, if anything that a thread did to the pipe
+    /// can have ended it.
+    pub fn waker(&self, from: Nanos, to: Nanos, waiter: TaskId) -> Option<(TaskId, Nanos)> {
+        let acts = [&self.written, &self.read, &self.closed].into_iter().filter_map(Cell::get);
+        let others = acts.filter(|(task, _)| *task != waiter);
+        let last = others.filter(|(_, at)| (from..=to).contains(at)).max_by_key(|(_, at)| *at);
+        // A process that exits closes its files some time after it began to exit.
+        let closer = self.closed.get().filter(|(task, at)| *task != waiter && from.since(*at) <= MAX_CLOSING);
+        last.or(closer.filter(|(_, at)| *at <= to).map(|(task, _)| (task, to)))
+    }
+}
+
+/// A file that is kept.
+#[derive(Clone, Debug)]
+pub enum File {
+    Pipe(Rc<Pipe>),
+    Directory(Rc<[u8]>),
+    /// A file for which nobody waits.
+    Other,
+}
+
+#[derive(Clone, Debug)]
+struct Descriptor {
+    file: File,
+    closes_at_exec: bool,
+}
+
+/// Maximum number of descriptors that are kept for a process.
+const MAX_DESCRIPTORS: usize = 1_024;
+
+/// The descriptors of a process. A child shares those of its parent until one of them changes its
+/// own.
+#[derive(Clone, Debug, Default)]
+pub struct Descriptors(Rc<BTreeMap<i64, Descriptor>>);
+
+impl Descriptors {
+    pub fn open(&mut self, descriptor: i64, file: File, closes_at_exec: bool) {
+        if self.0.len() < MAX_DESCRIPTORS || self.0.contains_key(&descriptor) {
+            Rc::make_mut(&mut self.0).insert(descriptor, Descriptor { file, closes_at_exec });
+        }
+    }
+
+    pub fn pipe(&self, descriptor: i64) -> Option<&Rc<Pipe>> {
+        match &self.0.get(&descriptor)?.file {
+            File::Pipe(pipe) => Some(pipe),
+            File::Directory(_) | File::Other => None,
+        }
+    }
+
+    pub fn directory(&self, descriptor: i64) -> Option<&Rc<[u8]>> {
+        match &self.0.get(&descriptor)?.file {
+            File::Directory(path) => Some(path),
+            File::Pipe(_) | File::Other => None,
+        }
+    }
+
+    /// Whether a descriptor is one of a file for which nobody waits.
+    pub fn is_other(&self, descriptor: i64) -> bool {
+        self.0.get(&descriptor).is_some_and(|descriptor| !matches!(descriptor.file, File::Pipe(_)))
+    }
+
+    /// Duplicates a descriptor, which closes the file that had the new number.
+    pub fn duplicate(&mut self, from: i64, to: i64, closes_at_exec: bool, act: (TaskId, Nanos)) {
+        let copied = self.0.get(&from).map(|descriptor| descriptor.file.clone());
+        if from != to {
+            self.close(to, act);
+        }
+        if let Some(file) = copied {
+            self.open(to, file, closes_at_exec);
+        }
+    }
+
+    pub fn set_closes_at_exec(&mut self, descriptor: i64, closes_at_exec: bool) {
+        if let Some(found) = self.0.get(&descriptor).filter(|found| found.closes_at_exec != closes_at_exec) {
+            let changed = Descriptor { closes_at_exec, ..found.clone() };
+            Rc::make_mut(&mut self.0).insert(descriptor, changed);
+        }
+    }
+
+    pub fn close(&mut self, descriptor: i64, act: (TaskId, Nanos)) {
+        if !self.0.contains_key(&descriptor) {
+            return;
+        }
+        if let Some(Descriptor { file: File::Pipe(pipe), .. }) = Rc::make_mut(&mut self.0).remove(&descriptor) {
+            pipe.closed.set(Some(act));
+        }
+    }
+
+    /// Closes all descriptors from `first` to `last`.
+    pub fn close_range(&mut self, first: i64, last: i64, act: (TaskId, Nanos)) {
+        let open: Vec<i64> = self.0.range(first..=last.max(first)).map(|(descriptor, _)| *descriptor).collect();
+        open.into_iter().for_each(|descriptor| self.close(descriptor, act));
+    }
+
+    /// Closes what an exec closes.
+    pub fn exec(&mut self, act: (TaskId, Nanos)) {
+        let closed = self.0.iter().filter(|(_, descriptor)| descriptor.closes_at_exec).map(|(number, _)| *number);
+        let closed: Vec<i64> = closed.collect();
+        closed.into_iter().for_each(|descriptor| self.close(descriptor, act));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn act(task: u64, at: u64) -> (TaskId, Nanos) {
+        (TaskId(task), Nanos(at))
+    }
+
+    #[test]
+    fn a_pipe_is_followed_through_copies_and_execs() {
+        let pipe = Rc::new(Pipe::default());
+        let mut parent = Descriptors::default();
+        parent.open(3, File::Pipe(Rc::clone(&pipe)), true);
+        parent.open(4, File::Pipe(Rc::clone(&pipe)), true);
+        let mut child = parent.clone();
+        child.duplicate(4, 1, false, act(2, 5));
+        child.exec(act(2, 10));
+        assert!(child.pipe(4).is_none() && child.pipe(1).is_some());
+        assert_eq!(pipe.closed.get(), Some(act(2, 10)));
+        child.close_range(0, i64::MAX, act(2, 20));
+        assert_eq!(pipe.waker(Nanos(11), Nanos(20), TaskId(1)), Some(act(2, 20)));
+        assert_eq!(pipe.waker(Nanos(11), Nanos(19), TaskId(1)), None);
+        assert_eq!(pipe.waker(Nanos(11), Nanos(20), TaskId(2)), None, "a thread does not end its own wait");
+        parent.close_range(4, 3, act(1, 30));
+        assert!(parent.pipe(3).is_some());
+    }
+}

@@ -1,0 +1,500 @@
+//! What calls do, other than those that create processes: execs, waits, and changes of descriptors
+//! and directories. Calls that change nothing here are not even parsed (`matters`).
+
+use std::rc::{Rc, Weak};
+
+use nix::errno::Errno;
+use spawnscope_data::event::variables::select_allowed;
+use spawnscope_data::event::{
+    EventKind, Executed, LaunchId, LeftCpu, Nanos, Object, ObjectKind, Pid, Slice, Syscall, TaskId, Wake, Waker,
+};
+
+use super::call::{Call, Text, string, strings};
+use super::descriptors::{File, Pipe};
+use super::loader::Loading;
+use super::processes::{Process, Tracker};
+use super::script;
+use super::status::{status_of_siginfo, wait_status};
+use super::text::{after, find, integer, number, skip_spaces};
+
+/// Minimum length of a wait that is reported. Each stop for the tracer takes some ten microseconds,
+/// so a shorter one may be no wait.
+const MIN_WAIT_NS: u64 = 100_000;
+/// Maximum number of futexes of a process whose wakers are kept.
+const MAX_FUTEXES: usize = 1_024;
+
+/// Whether the end of a call matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timing {
+    /// If its own line does not say when it returned, the next line of the thread does.
+    Needed,
+    NotNeeded,
+}
+
+pub fn timing(name: &[u8]) -> Timing {
+    if is_exec(name) || is_wait(name) { Timing::Needed } else { Timing::NotNeeded }
+}
+
+pub fn is_creation(name: &[u8]) -> bool {
+    matches!(name, b"clone" | b"clone3" | b"fork" | b"vfork")
+}
+
+pub fn is_exec(name: &[u8]) -> bool {
+    matches!(name, b"execve" | b"execveat")
+}
+
+/// Whether a call may wait for a process or for time to pass.
+fn is_wait(name: &[u8]) -> bool {
+    is_transfer(name)
+        || matches!(
+            name,
+            b"wait4"
+                | b"waitid"
+                | b"waitpid"
+                | b"poll"
+                | b"ppoll"
+                | b"select"
+                | b"pselect6"
+                | b"epoll_wait"
+                | b"epoll_pwait"
+                | b"epoll_pwait2"
+                | b"futex"
+                | b"nanosleep"
+                | b"clock_nanosleep"
+                | b"pause"
+                | b"rt_sigsuspend"
+                | b"rt_sigtimedwait"
+                | b"flock"
+                | b"accept"
+                | b"accept4"
+                | b"connect"
+                | b"msgrcv"
+                | b"semop"
+                | b"semtimedop"
+        )
+}
+
+/// Whether a call reads from or writes to a descriptor.
+fn is_transfer(name: &[u8]) -> bool {
+    is_read(name) || matches!(name, b"write" | b"writev" | b"sendto" | b"sendmsg" | b"splice")
+}
+
+fn is_read(name: &[u8]) -> bool {
+    matches!(name, b"read" | b"readv" | b"recvfrom" | b"recvmsg")
+}
+
+/// Whether a call of a process may change what is known, or may be a wait.
+pub fn matters(process: &Process, name: &[u8], text: &[u8]) -> bool {
+    if is_transfer(name) {
+        let descriptor = text.get(name.len() + 1..).and_then(integer);
+        let is_file = descriptor.is_some_and(|descriptor| process.descriptors.is_other(descriptor));
+        return !is_file || process.exec.is_some() && find(text, b"#!").is_some();
+    }
+    is_creation(name)
+        || is_exec(name)
+        || is_wait(name)
+        || matches!(
+            name,
+            b"exit_group"
+                | b"exit"
+                | b"pipe"
+                | b"pipe2"
+                | b"dup"
+                | b"dup2"
+                | b"dup3"
+                | b"fcntl"
+                | b"fcntl64"
+                | b"close"
+                | b"close_range"
+                | b"open"
+                | b"openat"
+                | b"openat2"
+                | b"chdir"
+                | b"fchdir"
+                | b"getcwd"
+                | b"sched_getaffinity"
+        )
+}
+
+impl Tracker {
+    /// Applies a call that has returned, at `end` if that is known.
+    pub fn take_effect(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Option<Nanos>) {
+        let Some(launch) = self.tasks.get(&tid).map(|task| task.launch) else { return };
+        let until = end.unwrap_or(start);
+        if let Some(directory) = call.file(0).filter(|_| call.argument(0).starts_with(b"AT_FDCWD"))
+            && let Some(process) = self.processes.get_mut(&launch)
+        {
+            process.cwd = Some(directory.into());
+        }
+        match call.name {
+            b"execve" => self.execute(tid, call, 0, start, end),
+            b"execveat" => self.execute(tid, call, 1, start, end),
+            b"exit_group" => self.exit(tid, call, start, true),
+            b"exit" => self.exit(tid, call, start, false),
+            b"wait4" | b"waitpid" | b"waitid" => self.wait_for_child(tid, call, start, until),
+            b"futex" => self.futex(tid, call, start, until),
+            b"nanosleep" | b"clock_nanosleep" => self.wait(tid, call, start, until, None, Some(Waker::Interrupt)),
+            b"sched_getaffinity" => self.allowed_cpus = self.allowed_cpus.or_else(|| cpus_in(call.argument(2))),
+            name if is_transfer(name) => self.transfer(tid, call, start, until),
+            name if is_wait(name) => self.wait_for_any(tid, call, start, until),
+            _ => self.change_files(tid, call, start, end),
+        }
+    }
+
+    /// Reports a wait, unless it is too short to be one.
+    fn wait(
+        &mut self,
+        tid: i32,
+        call: &Call<'_>,
+        start: Nanos,
+        end: Nanos,
+        object: Option<Object>,
+        waker: Option<Waker>,
+    ) {
+        self.wait_until(tid, call, start, end, object, waker.map(|waker| (waker, end)));
+    }
+
+    /// Reports a wait that its waker ended, at the instant with it.
+    fn wait_until(
+        &mut self,
+        tid: i32,
+        call: &Call<'_>,
+        start: Nanos,
+        end: Nanos,
+        object: Option<Object>,
+        waker: Option<(Waker, Nanos)>,
+    ) {
+        let Some(task) = self.tasks.get(&tid).filter(|_| end.since(start).0 >= MIN_WAIT_NS) else { return };
+        let (launch, id) = (task.launch, task.id);
+        let number = std::str::from_utf8(call.name).ok().and_then(|name| self.numbers.get(name));
+        let argument = call.number(0).unwrap_or_default().cast_unsigned();
+        let wake = waker.map(|(by, at)| Wake { at: at.clamp(start, end), by, is_certain: true });
+        let slice = Slice {
+            syscall: number.map(|number| Syscall { number: u32::from(*number), argument }),
+            object,
+            wake,
+            ..Slice::new(start, LeftCpu::Interruptible)
+        };
+        self.report(end, launch, id, EventKind::Slice(slice));
+    }
+
+    fn execute(&mut self, tid: i32, call: &Call<'_>, path_index: usize, start: Nanos, end: Option<Nanos>) {
+        let Some(task) = self.tasks.get(&tid) else { return };
+        let (launch, id) = (task.launch, task.id);
+        let Some(path) = self.executed_path(tid, call, path_index) else { return };
+        if let Some(error) = call.error {
+            let Some(errno) = errno(error) else { return };
+            self.report_launched(launch, start);
+            self.report(end.unwrap_or(start), launch, id, EventKind::ExecFailed { enter: start, path, errno });
+            return;
+        }
+        if call.result != Some(0) {
+            return;
+        }
+        let at = end.unwrap_or(start);
+        let (argv, is_whole) = strings(call.argument(path_index + 1)).unwrap_or((Vec::new(), false));
+        self.end_other_threads(launch, tid, at);
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        if let Some((_, executed)) = &mut process.exec
+            && !process.has_launched
+        {
+            script::find_env(executed, &argv);
+        }
+        let closes = process.closes.take();
+        process.futexes.clear();
+        process.descriptors.exec((id, at));
+        let variables =
+            strings(call.argument(path_index + 2)).map(|(variables, _)| select_allowed(&joined(&variables)));
+        let cut = u64::from(!is_whole || argv.iter().any(|argument| argument.is_cut));
+        let joined = joined(&argv);
+        let executed = Executed {
+            enter: Some(start),
+            path,
+            argv_bytes: joined.len() as u64 + cut,
+            argv: joined,
+            cwd: process.cwd.as_deref().map(<[u8]>::to_vec),
+            variables: variables.unwrap_or_default(),
+            setup_closes: closes.map(|(count, _)| count),
+            setup_close_span: closes.and_then(|(_, span)| span),
+            ..Executed::default()
+        };
+        if self.root() == Some(launch) && self.command.is_empty() {
+            self.command = argv.iter().map(|argument| argument.bytes.clone()).collect();
+        }
+        self.report_exec(launch);
+        if let Some(process) = self.processes.get_mut(&launch) {
+            process.exec = Some((at, executed));
+            process.has_launched = false;
+            process.loading = Some(Loading::after(end));
+        }
+    }
+
+    /// Returns the file that a call executes.
+    fn executed_path(&self, tid: i32, call: &Call<'_>, path_index: usize) -> Option<Vec<u8>> {
+        let path = string(call.argument(path_index))?.bytes;
+        if path_index == 0 || path.starts_with(b"/") || call.argument(0).starts_with(b"AT_FDCWD") {
+            return Some(path);
+        }
+        let descriptor = call.number(0)?;
+        let process = self.tasks.get(&tid).and_then(|task| self.processes.get(&task.launch));
+        let directory = call.file(0).or_else(|| process?.descriptors.directory(descriptor).map(Rc::as_ref));
+        Some(match (directory, path.is_empty()) {
+            (Some(directory), true) => directory.to_vec(),
+            (Some(directory), false) => [directory, b"/", &path].concat(),
+            (None, true) => format!("/dev/fd/{descriptor}").into_bytes(),
+            (None, false) => [format!("/dev/fd/{descriptor}/").as_bytes(), &path].concat(),
+        })
+    }
+
+    fn exit(&mut self, tid: i32, call: &Call<'_>, start: Nanos, is_group: bool) {
+        let Some(task) = self.tasks.get(&tid) else { return };
+        let (launch, id) = (task.launch, task.id);
+        let status = (call.number(0).unwrap_or_default() as i32 & 0xff) << 8;
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        if is_group || process.has_one_thread() {
+            process.exit.get_or_insert((start, status));
+            process.descriptors.close_range(0, i64::MAX, (id, start));
+        }
+    }
+
+    fn wait_for_child(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
+        let Some(launch) = self.tasks.get(&tid).map(|task| task.launch) else { return };
+        let is_waitid = call.name == b"waitid";
+        let status = if is_waitid { status_of_siginfo(call.argument(2)) } else { wait_status(call.argument(1)) };
+        let pid = match is_waitid {
+            true => after(call.argument(2), b"si_pid=").and_then(integer),
+            false => call.result,
+        };
+        let pid = pid.filter(|pid| call.succeeded() && *pid > 0);
+        let child = pid.and_then(|pid| self.processes.get(&launch)?.children.get(&pid).copied());
+        if let (Some(child), Some(status)) = (child, status)
+            && child.ended.is_none()
+        {
+            // Its last line is missing or later than that of its parent.
+            let now = self.tasks.get(&child.tid).map_or(end, |task| task.now);
+            self.end(child.tid, now.min(end), Some(status));
+        }
+        let waker = child.map(|child| (Waker::Task(child.task), child.ended.unwrap_or(end)));
+        self.wait_until(tid, call, start, end, None, waker);
+        let (Some(pid), Some(_)) = (pid, status) else { return };
+        if call.has(b"WNOWAIT") {
+            return;
+        }
+        if let Some(process) = self.processes.get_mut(&launch) {
+            process.children.remove(&pid);
+        }
+        self.report(end, launch, TaskId(launch.0), EventKind::Reaped { pid: Pid(pid as i32) });
+    }
+
+    fn futex(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
+        let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
+        let (Some(address), operation) = (call.number(0), call.argument(1)) else { return };
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        if operation.starts_with(b"FUTEX_WAKE") {
+            if process.futexes.len() >= MAX_FUTEXES {
+                process.futexes.clear();
+            }
+            process.futexes.insert(address, (id, start));
+        } else {
+            let woken = process.futexes.get(&address).filter(|(_, at)| (start..=end).contains(at)).copied();
+            let timed_out = (call.error == Some(b"ETIMEDOUT")).then_some((Waker::Interrupt, end));
+            let waker = timed_out.or(woken.map(|(task, at)| (Waker::Task(task), at)));
+            self.wait_until(tid, call, start, end, None, waker);
+        }
+    }
+
+    /// Returns the pipe of a descriptor.
+    fn pipe(&mut self, tid: i32, descriptor: i64, file: Option<&[u8]>) -> Option<Rc<Pipe>> {
+        let launch = self.tasks.get(&tid)?.launch;
+        let process = self.processes.get_mut(&launch)?;
+        if let Some(pipe) = process.descriptors.pipe(descriptor) {
+            return Some(Rc::clone(pipe));
+        }
+        let (inode, _) = number(file?.strip_prefix(b"pipe:[")?)?;
+        let known = self.pipes.get(&inode).and_then(Weak::upgrade);
+        let pipe = known.unwrap_or_else(|| Rc::new(Pipe { inode, ..Pipe::default() }));
+        self.keep_pipe(&pipe);
+        let process = self.processes.get_mut(&launch)?;
+        process.descriptors.open(descriptor, File::Pipe(Rc::clone(&pipe)), false);
+        Some(pipe)
+    }
+
+    /// Keeps a pipe as long as a process has it open.
+    fn keep_pipe(&mut self, pipe: &Rc<Pipe>) {
+        if self.pipes.len() > self.forget_pipes_above {
+            self.pipes.retain(|_, pipe| pipe.strong_count() > 0);
+            self.forget_pipes_above = 64.max(2 * self.pipes.len());
+        }
+        self.pipes.insert(pipe.inode, Rc::downgrade(pipe));
+    }
+
+    fn transfer(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
+        let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
+        let Some(descriptor) = call.number(0) else { return };
+        if is_read(call.name)
+            && let Some(process) = self.processes.get_mut(&launch)
+            && let Some((_, executed)) = &mut process.exec
+        {
+            script::find_interpreter(executed, call);
+        }
+        let is_file = call.file(0).is_some_and(|file| file.starts_with(b"/") && !file.starts_with(b"/dev/"));
+        let pipe = self.pipe(tid, descriptor, call.file(0));
+        let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id));
+        if let Some(pipe) = pipe.as_ref().filter(|_| call.succeeded()) {
+            if is_read(call.name) {
+                pipe.read.set(Some((id, end)));
+            } else {
+                pipe.written.set(Some((id, start)));
+            }
+        }
+        let is_known_file = self.processes.get(&launch).is_some_and(|process| process.descriptors.is_other(descriptor));
+        if !is_file && !is_known_file {
+            let waker = woken.map(|(task, at)| (Waker::Task(task), at));
+            self.wait_until(tid, call, start, end, pipe.as_deref().map(object_of), waker);
+        }
+    }
+
+    /// Handles a wait for one of several things.
+    fn wait_for_any(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
+        let has_timed_out =
+            call.result == Some(0) && call.name != b"flock" && call.name != b"connect" || call.error == Some(b"EAGAIN");
+        if has_timed_out {
+            return self.wait(tid, call, start, end, None, Some(Waker::Interrupt));
+        }
+        let ready = [&b"fd="[..], b"in [", b"out ["].into_iter().find_map(|before| after(call.remark, before));
+        let pipe = ready.and_then(integer).and_then(|descriptor| self.pipe(tid, descriptor, None));
+        let id = self.tasks.get(&tid).map(|task| task.id).unwrap_or_default();
+        let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id));
+        let waker = woken.map(|(task, at)| (Waker::Task(task), at));
+        self.wait_until(tid, call, start, end, pipe.as_deref().map(object_of), waker);
+    }
+
+    /// Applies calls on descriptors and directories.
+    fn change_files(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Option<Nanos>) {
+        let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
+        let act = (id, start);
+        if matches!(call.name, b"pipe" | b"pipe2") {
+            return self.open_pipe(launch, call);
+        }
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        if matches!(call.name, b"close" | b"close_range")
+            && let Some((count, span)) = &mut process.closes
+        {
+            *count += 1;
+            *span = span.zip(end).map(|(span, end)| Nanos(span.0 + end.since(start).0));
+        }
+        if !call.succeeded() {
+            return;
+        }
+        let cloexec = call.has(b"O_CLOEXEC");
+        let result = call.result.unwrap_or_default();
+        match (call.name, call.number(0)) {
+            (b"dup", Some(from)) => process.descriptors.duplicate(from, result, false, act),
+            (b"dup2" | b"dup3", Some(from)) => process.descriptors.duplicate(from, result, cloexec, act),
+            (b"fcntl" | b"fcntl64", Some(descriptor)) => match call.argument(1) {
+                b"F_DUPFD" => process.descriptors.duplicate(descriptor, result, false, act),
+                b"F_DUPFD_CLOEXEC" => process.descriptors.duplicate(descriptor, result, true, act),
+                b"F_SETFD" => process.descriptors.set_closes_at_exec(descriptor, call.argument(2) == b"FD_CLOEXEC"),
+                _ => {}
+            },
+            (b"close", Some(descriptor)) => process.descriptors.close(descriptor, act),
+            (b"close_range", Some(first)) if call.argument(2) == b"0" => {
+                process.descriptors.close_range(first, call.number(1).unwrap_or(i64::MAX), act);
+            }
+            (b"open", _) => process.open(call, 0, result),
+            (b"openat" | b"openat2", _) => process.open(call, 1, result),
+            (b"chdir", _) => {
+                let directory = string(call.argument(0)).map(|path| path.bytes);
+                process.cwd = directory.and_then(|path| process.absolute(&path));
+            }
+            (b"fchdir", Some(descriptor)) => {
+                let known = || process.descriptors.directory(descriptor).cloned();
+                process.cwd = call.file(0).map(Rc::from).or_else(known);
+            }
+            (b"getcwd", _) => process.cwd = string(call.argument(0)).map(|path| path.bytes.into()),
+            _ => {}
+        }
+    }
+
+    fn open_pipe(&mut self, launch: LaunchId, call: &Call<'_>) {
+        let text = call.argument(0);
+        let Some((first, rest)) = text.strip_prefix(b"[").and_then(number) else { return };
+        let second = after(rest, b",").map(skip_spaces).and_then(number);
+        let Some((second, _)) = second.filter(|_| call.succeeded()) else { return };
+        let inode = after(rest, b"pipe:[").and_then(number).map(|(inode, _)| inode);
+        let inode = inode.unwrap_or_else(|| {
+            self.next_inode += 1;
+            self.next_inode
+        });
+        let pipe = Rc::new(Pipe { inode, ..Pipe::default() });
+        if call.argument(0).contains(&b'<') {
+            self.keep_pipe(&pipe);
+        }
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        for descriptor in [first, second] {
+            let cloexec = call.has(b"O_CLOEXEC");
+            process.descriptors.open(descriptor as i64, File::Pipe(Rc::clone(&pipe)), cloexec);
+        }
+    }
+}
+
+impl Process {
+    /// Keeps what a call has opened.
+    fn open(&mut self, call: &Call<'_>, path_index: usize, descriptor: i64) {
+        let path = string(call.argument(path_index)).unwrap_or_default().bytes;
+        let file = match call.has(b"O_DIRECTORY") || call.has(b"O_PATH") {
+            true => self.absolute(&path).map(File::Directory),
+            // A terminal or a named pipe may wait.
+            false => (!path.starts_with(b"/dev/")).then_some(File::Other),
+        };
+        if let Some(file) = file {
+            self.descriptors.open(descriptor, file, call.has(b"O_CLOEXEC"));
+        }
+    }
+
+    /// Returns a path relative to the working directory as an absolute one. `None` if that
+    /// directory is unknown.
+    fn absolute(&self, path: &[u8]) -> Option<Rc<[u8]>> {
+        let mut parts: Vec<&[u8]> = Vec::new();
+        let base: &[u8] = if path.starts_with(b"/") { b"" } else { self.cwd.as_deref()? };
+        for part in base.split(|byte| *byte == b'/').chain(path.split(|byte| *byte == b'/')) {
+            match part {
+                b"" | b"." => {}
+                b".." => drop(parts.pop()),
+                part => parts.push(part),
+            }
+        }
+        Some([&b"/"[..], &parts.join(&b'/')].concat().into())
+    }
+}
+
+fn object_of(pipe: &Pipe) -> Object {
+    Object { kind: ObjectKind::Pipe, device: 0, inode: pipe.inode }
+}
+
+/// Returns strings, each NUL-terminated. A cut string ends with an ellipsis.
+fn joined(texts: &[Text]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for text in texts {
+        bytes.extend_from_slice(&text.bytes);
+        bytes.extend_from_slice(if text.is_cut { b"...\0" } else { b"\0" });
+    }
+    bytes
+}
+
+/// Returns the number of an error.
+fn errno(name: &[u8]) -> Option<i32> {
+    (1..=133).find(|number| format!("{:?}", Errno::from_raw(*number)).as_bytes() == name)
+}
+
+/// Returns the number of CPUs in a set such as `[0 1 4-7]`.
+fn cpus_in(set: &[u8]) -> Option<u32> {
+    let inside = set.strip_prefix(b"[")?.strip_suffix(b"]")?;
+    let ranges = inside.split(|byte| matches!(byte, b' ' | b',')).filter(|range| !range.is_empty());
+    let counts = ranges.map(|range| {
+        let (first, rest) = number(range)?;
+        let last = rest.strip_prefix(b"-").map_or(Some(first), |last| Some(number(last)?.0))?;
+        u32::try_from(last.checked_sub(first)? + 1).ok()
+    });
+    counts.sum::<Option<u32>>().filter(|count| (1..=65_536).contains(count))
+}

@@ -1,0 +1,287 @@
+//! The files of a log, merged by their times: one with all threads (`-f`), or one for each (`-ff`).
+//! Thousands of files may not be open at the same time, so each is opened when its first line is
+//! due. Lines that strace did not write, and torn ones, are counted here.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use spawnscope_data::event::Nanos;
+
+use super::call::take_duration;
+use super::clock::{Clock, TimeForm};
+use super::effects::is_creation;
+use super::line::{What, front, what};
+use super::text::{find, number};
+use crate::ImportError;
+use crate::input::Lines;
+
+/// Number of lines at the beginning among which one must be of strace.
+const MAX_STRANGE_LINES: u64 = 1_000;
+/// Maximum length of the refused line that is shown.
+const MAX_SHOWN: usize = 100;
+
+/// Lines that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// How many.
+    pub count: u64,
+    /// The file of the first one.
+    pub path: PathBuf,
+    /// The number of the first one.
+    pub number: u64,
+    /// The beginning of the first one.
+    pub text: Vec<u8>,
+}
+
+/// Counts the lines of all files.
+#[derive(Clone, Debug, Default)]
+pub struct Count {
+    pub lines: u64,
+    pub refused: Option<Refused>,
+}
+
+impl Count {
+    fn refuse(&mut self, path: &Path, number: u64, line: &[u8]) {
+        let refused = self.refused.get_or_insert_with(|| Refused {
+            count: 0,
+            path: path.to_owned(),
+            number,
+            text: line[..line.len().min(MAX_SHOWN)].to_vec(),
+        });
+        refused.count += 1;
+    }
+}
+
+/// A file that has been opened, and its next line.
+pub struct Stream {
+    lines: Lines,
+    clock: Clock,
+    /// The thread whose lines are in this file (`-ff`).
+    pub file_tid: Option<i32>,
+    /// The thread of the last line.
+    pub last_tid: Option<i32>,
+    /// The thread that the next line names.
+    pub tid: Option<i32>,
+    /// The time of the next line.
+    pub at: Nanos,
+    line: Vec<u8>,
+    /// Where the call begins in the line.
+    rest: usize,
+    /// A line that a message of strace has divided, up to that message.
+    head: Vec<u8>,
+}
+
+impl Stream {
+    fn open(path: &Path, clock: Clock) -> Result<Stream, ImportError> {
+        Ok(Stream { file_tid: tid_of_file(path), ..Stream::new(Lines::open(path)?, clock) })
+    }
+
+    fn new(lines: Lines, clock: Clock) -> Stream {
+        let (at, line, head) = (Nanos(0), Vec::new(), Vec::new());
+        Stream { lines, clock, file_tid: None, last_tid: None, tid: None, at, line, rest: 0, head }
+    }
+
+    /// The next line, without what stands in front of it.
+    pub fn rest(&self) -> &[u8] {
+        &self.line[self.rest..]
+    }
+
+    /// Reads the next line that strace wrote, and returns its time.
+    fn advance(&mut self, count: &mut Count) -> Result<Option<Nanos>, ImportError> {
+        while self.lines.next(&mut self.line)? {
+            count.lines += 1;
+            self.join_divided_line(count);
+            if let Some(at) = self.examine(count) {
+                return Ok(Some(at));
+            }
+            let is_strange = count.lines == MAX_STRANGE_LINES && self.clock.now() == Nanos(0);
+            if is_strange && count.refused.as_ref().is_some_and(|refused| refused.count == count.lines) {
+                return Err(ImportError::NoLines { path: self.lines.path.clone() });
+            }
+        }
+        Ok(None)
+    }
+
+    /// On a terminal's stream, strace writes the message about a new thread into the line of the
+    /// call that creates it, and then the rest of that line.
+    fn join_divided_line(&mut self, count: &mut Count) {
+        if !self.head.is_empty() {
+            let is_new = self.line.starts_with(b"[pid") || self.line.first().is_some_and(u8::is_ascii_digit);
+            if is_new {
+                count.refuse(&self.lines.path, self.lines.number - 1, &self.head);
+            } else {
+                self.head.append(&mut self.line);
+                std::mem::swap(&mut self.head, &mut self.line);
+            }
+            self.head.clear();
+        }
+        if self.line.ends_with(b" attached") {
+            let message = find(&self.line, b"strace: Process ").or_else(|| find(&self.line, b"Process "));
+            if let Some(at) = message.filter(|at| *at > 0) {
+                self.head = self.line.drain(..at).collect();
+            }
+        }
+    }
+
+    /// Returns how much later a line of a file with one thread is due. There, a call has one line,
+    /// with the time of its beginning, although other threads may have ended the call.
+    fn delay(&self) -> u64 {
+        let is_due_at_once = match what(self.rest()) {
+            Some(What::Call { name, .. }) => is_creation(name),
+            _ => true,
+        };
+        let is_alone = self.file_tid.is_some() && self.tid.is_none();
+        if is_due_at_once || !is_alone { 0 } else { take_duration(self.rest()).1.unwrap_or_default() }
+    }
+
+    /// Returns when the line is due, if it is one of a thread.
+    fn examine(&mut self, count: &mut Count) -> Option<Nanos> {
+        let (front, rest) = front(&self.line);
+        let found = what(rest);
+        if matches!(found, Some(What::Message)) || rest.is_empty() && front.stamp.is_none() {
+            return None;
+        }
+        // If a log has times, each line has one.
+        let has_time = front.stamp.is_some() || self.clock.form == TimeForm::None;
+        let at = found.filter(|_| has_time).and_then(|_| self.clock.at(front.stamp));
+        if at.is_none() {
+            count.refuse(&self.lines.path, self.lines.number, &self.line);
+        }
+        self.tid = front.tid;
+        self.rest = self.line.len() - rest.len();
+        self.at = at?;
+        Some(Nanos(self.at.0.saturating_add(self.delay())))
+    }
+}
+
+/// Returns the thread of a file that `strace -ff -o LOG` wrote: `LOG.1234`, also when it is
+/// compressed.
+fn tid_of_file(path: &Path) -> Option<i32> {
+    let name = path.file_name()?.as_bytes();
+    let tid = name.split(|byte| *byte == b'.').skip(1).find_map(|part| {
+        let (tid, rest) = number(part)?;
+        i32::try_from(tid).ok().filter(|tid| rest.is_empty() && *tid > 0)
+    });
+    tid.filter(|_| !name.ends_with(b".log"))
+}
+
+/// A file whose first line is not due yet.
+struct Waiting {
+    first: Nanos,
+    path: PathBuf,
+    clock: Clock,
+}
+
+/// The files of a log.
+#[derive(Default)]
+pub struct Files {
+    /// By the times of their first lines, the latest first.
+    waiting: Vec<Waiting>,
+    streams: Vec<Option<Stream>>,
+    /// The times of the next lines.
+    queue: BinaryHeap<Reverse<(Nanos, usize)>>,
+    pub count: Count,
+    /// The time of the first line.
+    pub origin: Nanos,
+    pub form: TimeForm,
+}
+
+impl Files {
+    pub fn open(paths: &[PathBuf]) -> Result<Files, ImportError> {
+        if let [only] = paths {
+            return Files::of_one(Stream::open(only, Clock::default())?);
+        }
+        let mut files = Files::default();
+        files.sort(paths)?;
+        Ok(files)
+    }
+
+    /// Begins with a single file. Standard input cannot be opened twice, as `sort` does it.
+    fn of_one(mut stream: Stream) -> Result<Files, ImportError> {
+        let mut files = Files::default();
+        let first = stream.advance(&mut files.count)?;
+        let due = first.ok_or_else(|| ImportError::NoLines { path: stream.lines.path.clone() })?;
+        files.origin = stream.at;
+        files.form = stream.clock.form;
+        files.start(stream, due);
+        Ok(files)
+    }
+
+    #[cfg(any(test, fuzzing))]
+    pub fn of_text(text: &[u8]) -> Result<Files, ImportError> {
+        Files::of_one(Stream::new(Lines::of_text(text), Clock::default()))
+    }
+
+    /// Reads the first line of each file, and sorts the files.
+    fn sort(&mut self, paths: &[PathBuf]) -> Result<(), ImportError> {
+        for path in paths {
+            let mut stream = Stream::open(path, Clock::default())?;
+            if stream.advance(&mut Count::default())?.is_none() {
+                continue;
+            }
+            let first = stream.at;
+            self.form = stream.clock.form;
+            if !matches!(self.form, TimeForm::Unix | TimeForm::OfDay) {
+                return Err(ImportError::NoCommonTimes { path: path.clone() });
+            }
+            self.waiting.push(Waiting { first, path: path.clone(), clock: Clock::default() });
+        }
+        let latest = self.waiting.iter().map(|waiting| waiting.first).max().unwrap_or_default();
+        for waiting in self.waiting.iter_mut().filter(|_| self.form == TimeForm::OfDay) {
+            waiting.clock.begin_on_day_of(&mut waiting.first, latest);
+        }
+        self.waiting.sort_by(|a, b| (b.first, &b.path).cmp(&(a.first, &a.path)));
+        let first = self.waiting.last().map(|waiting| waiting.first);
+        self.origin = first.ok_or_else(|| ImportError::NoLines { path: paths.first().cloned().unwrap_or_default() })?;
+        Ok(())
+    }
+
+    fn start(&mut self, stream: Stream, at: Nanos) {
+        let free = self.streams.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.streams.len());
+        if free.is_none() {
+            self.streams.push(None);
+        }
+        self.streams[index] = Some(stream);
+        self.queue.push(Reverse((at, index)));
+    }
+
+    /// Returns the file with the next line, and the time of that line. The caller must pass the
+    /// file to `advance` afterwards.
+    pub fn next(&mut self) -> Result<Option<(Nanos, usize)>, ImportError> {
+        let due = self.queue.peek().map(|Reverse((at, _))| *at);
+        while let Some(waiting) = self.waiting.pop_if(|waiting| due.is_none_or(|due| waiting.first <= due)) {
+            let mut stream = Stream::open(&waiting.path, waiting.clock)?;
+            if let Some(at) = stream.advance(&mut self.count)? {
+                self.start(stream, at);
+                return self.next();
+            }
+        }
+        Ok(self.queue.pop().map(|Reverse(next)| next))
+    }
+
+    pub fn stream(&mut self, index: usize) -> Option<&mut Stream> {
+        self.streams.get_mut(index)?.as_mut()
+    }
+
+    /// Reads the next line of a file, and closes it at its end.
+    pub fn advance(&mut self, index: usize) -> Result<(), ImportError> {
+        let Some(stream) = self.streams.get_mut(index).and_then(Option::as_mut) else {
+            return Ok(());
+        };
+        match stream.advance(&mut self.count)? {
+            Some(at) => self.queue.push(Reverse((at, index))),
+            None => self.streams[index] = None,
+        }
+        Ok(())
+    }
+
+    /// Counts the current line of a file as refused.
+    pub fn refuse(&mut self, index: usize) {
+        if let Some(stream) = self.streams.get(index).and_then(Option::as_ref) {
+            self.count.refuse(&stream.lines.path, stream.lines.number, &stream.line);
+        }
+    }
+}

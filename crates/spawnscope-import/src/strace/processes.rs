@@ -1,0 +1,493 @@
+//! The processes and threads of a log. Each line belongs to a thread, and changes its state. This
+//! file completes calls, and reports ends; `creations` has the creation of threads and processes,
+//! and `effects` what other calls do.
+
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+
+use spawnscope_data::event::syscalls::all_on;
+use spawnscope_data::event::{Event, EventKind, Executed, Exited, LaunchId, Launched, Loaded, Nanos, Pid, TaskId};
+
+use super::call::Call;
+use super::descriptors::{Descriptors, Pipe};
+use super::effects::{Timing, is_creation, is_exec, matters, timing};
+use super::line::{What, what};
+use super::loader::{Loading, Progress, begins_program};
+use super::status::status_of_siginfo;
+use super::text::{after, integer};
+
+/// Number of lines that are held back for one thread. Then its creation is taken as lost.
+const MAX_HELD_LINES: usize = 2_000;
+/// Maximum number of threads that are being created at the same time, and of those whose lines are
+/// held back.
+const MAX_PENDING: usize = 256;
+/// Number of children that a process may have before those that have ended are forgotten, because
+/// it reaps none.
+pub const MAX_CHILDREN: usize = 10_000;
+
+/// A call that has not returned, or whose end is not known yet.
+#[derive(Debug)]
+pub struct Begun {
+    pub start: Nanos,
+    pub text: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub struct Task {
+    pub id: TaskId,
+    pub launch: LaunchId,
+    /// The latest instant of this thread. Its events are in order, even if its stamps are not
+    /// precise enough.
+    pub now: Nanos,
+    /// The call that it is in.
+    pub unfinished: Option<Begun>,
+    /// A call that has returned at an unknown time, no later than the thread's next line.
+    pub returned: Option<Begun>,
+    /// Whether it has printed a line.
+    is_seen: bool,
+}
+
+/// A child that has not been reaped.
+#[derive(Clone, Copy, Debug)]
+pub struct Child {
+    pub tid: i32,
+    pub task: TaskId,
+    pub ended: Option<Nanos>,
+}
+
+impl Process {
+    pub fn has_one_thread(&self) -> bool {
+        self.threads == 1
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Process {
+    pub tid: i32,
+    pub parent: Option<(LaunchId, i64)>,
+    /// The report of its creation, until it is known when that was.
+    pub launched: Option<Launched>,
+    pub threads: u32,
+    pub cwd: Option<Rc<[u8]>>,
+    pub descriptors: Descriptors,
+    /// Its children, by the numbers that its wait calls return.
+    pub children: HashMap<i64, Child>,
+    /// Its last exec, until it is known whether the program is a script.
+    pub exec: Option<(Nanos, Executed)>,
+    pub loading: Option<Loading>,
+    /// What is known about the loader, until `exec` is reported.
+    pub loaded: Option<Loaded>,
+    /// The calls of close since the creation, and their time. `None` after the first exec.
+    pub closes: Option<(u32, Option<Nanos>)>,
+    /// When the whole process began to exit, and the status that it passed.
+    pub exit: Option<(Nanos, i32)>,
+    /// The threads that woke others, by the address of the futex.
+    pub futexes: HashMap<i64, (TaskId, Nanos)>,
+    pub has_launched: bool,
+}
+
+/// The lines of a thread whose creator is not known yet.
+#[derive(Debug)]
+pub struct Held {
+    pub lines: Vec<(Nanos, Vec<u8>)>,
+    /// The threads that were creating others when it appeared.
+    pub creators: Vec<i32>,
+}
+
+#[derive(Debug)]
+pub struct Tracker {
+    pub events: Vec<Event>,
+    pub tasks: HashMap<i32, Task>,
+    pub processes: HashMap<LaunchId, Process>,
+    pub held: HashMap<i32, Held>,
+    /// The threads that are in a call that creates another one.
+    pub creating: Vec<i32>,
+    next_id: u64,
+    root: Option<LaunchId>,
+    /// When the root ended.
+    pub root_ended: Option<Nanos>,
+    /// The pipes whose inodes the log contains (`-y`).
+    pub pipes: HashMap<u64, Weak<Pipe>>,
+    /// The number of these above which closed ones are forgotten.
+    pub forget_pipes_above: usize,
+    pub next_inode: u64,
+    /// The numbers of system calls on x86-64.
+    pub numbers: HashMap<&'static str, u16>,
+    /// Whether the log has calls of loaders.
+    pub has_loader_calls: bool,
+    /// The CPUs that a program of the log was allowed to use, as far as it asked.
+    pub allowed_cpus: Option<u32>,
+    pub command: Vec<Vec<u8>>,
+}
+
+impl Default for Tracker {
+    fn default() -> Tracker {
+        Tracker {
+            events: Vec::new(),
+            tasks: HashMap::new(),
+            processes: HashMap::new(),
+            held: HashMap::new(),
+            creating: Vec::new(),
+            next_id: 1,
+            root: None,
+            root_ended: None,
+            pipes: HashMap::new(),
+            forget_pipes_above: 64,
+            next_inode: 1,
+            numbers: all_on("x86_64").filter_map(|(name, number)| Some((name, number?))).collect(),
+            has_loader_calls: false,
+            allowed_cpus: None,
+            command: Vec::new(),
+        }
+    }
+}
+
+impl Tracker {
+    /// Adds the rest of a line, after what stands in front. Returns whether it was understood.
+    pub fn add(&mut self, tid: i32, at: Nanos, rest: &[u8]) -> bool {
+        let Some(what) = what(rest) else {
+            return false;
+        };
+        if what == What::Message {
+            return true;
+        }
+        if !self.tasks.contains_key(&tid) {
+            if let Some(held) = self.held.get_mut(&tid) {
+                held.lines.push((at, rest.to_vec()));
+                if held.lines.len() > MAX_HELD_LINES {
+                    self.adopt_held(tid);
+                }
+                return true;
+            }
+            if !self.creating.is_empty() && self.held.len() < MAX_PENDING {
+                let held = Held { lines: vec![(at, rest.to_vec())], creators: self.creating.clone() };
+                self.held.insert(tid, held);
+                return true;
+            }
+            match what {
+                What::Call { name, .. } | What::Unfinished { name, .. } | What::Resumed { name, .. } => {
+                    self.begin(tid, at, is_exec(name));
+                }
+                // It has ended before, or nothing else is known of it.
+                _ => return true,
+            }
+        }
+        self.apply(tid, at, what)
+    }
+
+    pub fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    pub fn report(&mut self, at: Nanos, launch: LaunchId, task: TaskId, kind: EventKind) {
+        self.events.push(Event { at, launch, task, kind });
+    }
+
+    /// Begins a process whose creation is not in the log. The first one is the command if its first
+    /// call executes a program.
+    pub fn begin(&mut self, tid: i32, at: Nanos, executes: bool) {
+        let launch = LaunchId(self.new_id());
+        let pid = Pid(tid.max(0));
+        let kind = if executes && launch.0 == 1 {
+            self.root = Some(launch);
+            EventKind::Released { pid }
+        } else {
+            EventKind::Adopted { pid, name: Vec::new() }
+        };
+        self.report(at, launch, TaskId(launch.0), kind);
+        self.insert(tid, launch, TaskId(launch.0), at, true);
+        self.processes.insert(launch, Process { tid, threads: 1, ..Process::default() });
+    }
+
+    pub fn insert(&mut self, tid: i32, launch: LaunchId, id: TaskId, now: Nanos, is_seen: bool) {
+        let task = Task { id, launch, now, unfinished: None, returned: None, is_seen };
+        self.tasks.insert(tid, task);
+    }
+
+    /// The launch of the command, if the log has it.
+    pub fn root(&self) -> Option<LaunchId> {
+        self.root
+    }
+
+    /// The only thread, if there is only one.
+    pub fn only_task(&self) -> Option<i32> {
+        let mut tids = self.tasks.keys();
+        tids.next().copied().filter(|_| tids.next().is_none() && self.held.is_empty())
+    }
+
+    pub fn is_held(&self, tid: i32) -> bool {
+        self.held.contains_key(&tid)
+    }
+
+    /// Whether a thread is being created.
+    pub fn is_creating(&self) -> bool {
+        !self.creating.is_empty()
+    }
+
+    pub fn apply(&mut self, tid: i32, at: Nanos, what: What<'_>) -> bool {
+        let Some(task) = self.tasks.get_mut(&tid) else { return true };
+        let is_first = !std::mem::replace(&mut task.is_seen, true);
+        task.now = task.now.max(at);
+        let (at, launch) = (task.now, task.launch);
+        if is_first {
+            self.report_launched(launch, at);
+        }
+        match what {
+            What::Call { name, text } => {
+                self.finish_returned(tid, at, begins_program(name));
+                self.whole(tid, at, name, text)
+            }
+            What::Unfinished { name, text } => {
+                self.finish_returned(tid, at, begins_program(name));
+                self.begin_call(tid, at, name, text);
+                true
+            }
+            What::Resumed { name, text } => self.resume(tid, at, name, text),
+            What::Exited(status) => {
+                self.finish_returned(tid, at, false);
+                self.end(tid, at, Some(status));
+                true
+            }
+            What::Superseded { by } => {
+                self.supersede(tid, at, by);
+                true
+            }
+            What::Signal(text) => {
+                self.signal(launch, at, text);
+                true
+            }
+            What::Message => true,
+        }
+    }
+
+    /// Whether a call of this thread must be parsed.
+    fn is_needed(&self, tid: i32, name: &[u8], text: &[u8]) -> bool {
+        let process = self.tasks.get(&tid).and_then(|task| self.processes.get(&task.launch));
+        process.is_some_and(|process| process.loading.is_some() || matters(process, name, text))
+    }
+
+    fn whole(&mut self, tid: i32, start: Nanos, name: &[u8], text: &[u8]) -> bool {
+        if !self.is_needed(tid, name, text) {
+            return true;
+        }
+        let Some(call) = Call::parse(text) else {
+            return false;
+        };
+        let end = call.duration.map(|duration| Nanos(start.0.saturating_add(duration)));
+        if end.is_none() && timing(name) == Timing::Needed {
+            if let Some(task) = self.tasks.get_mut(&tid) {
+                task.returned = Some(Begun { start, text: text.to_vec() });
+            }
+            return true;
+        }
+        self.complete(tid, &call, start, end);
+        true
+    }
+
+    fn begin_call(&mut self, tid: i32, start: Nanos, name: &[u8], text: &[u8]) {
+        if !self.is_needed(tid, name, text) {
+            return;
+        }
+        if is_creation(name) && self.creating.len() < MAX_PENDING {
+            self.creating.push(tid);
+        }
+        if let Some(task) = self.tasks.get_mut(&tid) {
+            task.unfinished = Some(Begun { start, text: text.to_vec() });
+        }
+    }
+
+    fn resume(&mut self, tid: i32, at: Nanos, name: &[u8], text: &[u8]) -> bool {
+        let begun = self.tasks.get_mut(&tid).and_then(|task| task.unfinished.take());
+        let Some(Begun { start, text: mut whole }) = begun.filter(|begun| begun.text.starts_with(name)) else {
+            // The log begins within the call, or the call does not matter.
+            return true;
+        };
+        whole.extend_from_slice(text);
+        match Call::parse(&whole) {
+            Some(call) => {
+                let end = call.duration.map_or(at, |duration| Nanos(start.0.saturating_add(duration)).min(at));
+                self.complete(tid, &call, start, Some(end));
+                true
+            }
+            None => {
+                self.give_up_creating(tid);
+                false
+            }
+        }
+    }
+
+    /// Completes the call that returned before the next line of its thread. `is_near`: that line
+    /// followed at once.
+    fn finish_returned(&mut self, tid: i32, at: Nanos, is_near: bool) {
+        let Some(Begun { start, text }) = self.tasks.get_mut(&tid).and_then(|task| task.returned.take()) else {
+            return;
+        };
+        if let Some(call) = Call::parse(&text) {
+            let end = (is_near || !is_exec(call.name)).then_some(at);
+            self.complete(tid, &call, start, end);
+        }
+    }
+
+    /// Handles a call that has returned, at `end` if that is known.
+    fn complete(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Option<Nanos>) {
+        if let (Some(task), Some(end)) = (self.tasks.get_mut(&tid), end) {
+            task.now = task.now.max(end);
+        }
+        self.load(tid, call, end.unwrap_or(start));
+        if is_creation(call.name) {
+            self.create(tid, call, start, end);
+        } else {
+            self.take_effect(tid, call, start, end);
+        }
+    }
+
+    /// Adds the call to what a loading program has done.
+    fn load(&mut self, tid: i32, call: &Call<'_>, end: Nanos) {
+        let Some(task) = self.tasks.get(&tid) else { return };
+        let Some(process) = self.processes.get_mut(&task.launch) else { return };
+        let Some(loading) = &mut process.loading else { return };
+        self.has_loader_calls |= call.name == b"mmap";
+        if let Progress::Done(loaded) = loading.add(call, end) {
+            process.loaded = loading.returned.map(|_| loaded);
+            process.loading = None;
+        }
+    }
+
+    /// Forgets a thread whose number is used again, so that its end is not in the log.
+    pub fn remove_lost(&mut self, tid: i32, at: Nanos) {
+        if let Some(task) = self.tasks.get(&tid) {
+            let exit = self.processes.get(&task.launch).and_then(|process| process.exit);
+            self.end(tid, at, exit.map(|(_, status)| status));
+        }
+    }
+
+    /// Reports the creation of a process, unless it was reported before.
+    pub fn report_launched(&mut self, launch: LaunchId, at: Nanos) {
+        if let Some(launched) = self.processes.get_mut(&launch).and_then(|process| process.launched.take()) {
+            self.report(at, launch, TaskId(launch.0), EventKind::Launched(launched));
+        }
+    }
+
+    /// Reports the last exec of a process, unless it was reported before.
+    pub fn report_exec(&mut self, launch: LaunchId) {
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        let Some((at, executed)) = process.exec.take() else { return };
+        let (loading, loaded) = (process.loading.take(), process.loaded.take());
+        let unfinished = || loading.filter(|loading| loading.returned.is_some()).map(|loading| loading.finish());
+        let loaded = loaded.or_else(unfinished);
+        self.report(at, launch, TaskId(launch.0), EventKind::Executed(executed));
+        if let Some(loaded) = loaded {
+            let end = loaded.load_end.unwrap_or(loaded.returned);
+            self.report(end, launch, TaskId(launch.0), EventKind::Loaded(loaded));
+        }
+    }
+
+    /// Ends a thread and, if it was the last one, its process. Without a status, its end is not in
+    /// the log.
+    pub fn end(&mut self, tid: i32, at: Nanos, status: Option<i32>) {
+        self.give_up_creating(tid);
+        let Some(task) = self.tasks.remove(&tid) else { return };
+        let Some(process) = self.processes.get_mut(&task.launch) else { return };
+        process.threads = process.threads.saturating_sub(1);
+        let last_thread = process.threads == 0;
+        let exit = process.exit.filter(|_| last_thread).map(|(at, _)| at);
+        if last_thread {
+            self.report_launched(task.launch, at);
+            self.report_exec(task.launch);
+        }
+        if status.is_some() {
+            let exited = Exited { exit_group_entered: exit, last_thread, wait_status: status, ..Exited::default() };
+            self.report(exit.unwrap_or(at), task.launch, task.id, EventKind::Exited(exited));
+            let gone = EventKind::Gone { zombie: last_thread.then_some(at), auto_reaped: false, cpu: None };
+            self.report(at, task.launch, task.id, gone);
+        }
+        if last_thread {
+            self.end_process(task.launch, at, task.id);
+        }
+    }
+
+    fn end_process(&mut self, launch: LaunchId, at: Nanos, task: TaskId) {
+        let Some(mut process) = self.processes.remove(&launch) else { return };
+        process.descriptors.close_range(0, i64::MAX, (task, at));
+        if self.root == Some(launch) {
+            self.root_ended = Some(at);
+        }
+        if let Some((parent, pid)) = process.parent
+            && let Some(child) = self.processes.get_mut(&parent).and_then(|parent| parent.children.get_mut(&pid))
+        {
+            child.ended = Some(at);
+        }
+    }
+
+    /// Handles that a thread has executed a program in place of its process's first thread, whose
+    /// number it now has.
+    fn supersede(&mut self, tid: i32, at: Nanos, by: i32) {
+        let Some(other) = self.tasks.get_mut(&by) else { return };
+        let (unfinished, launch) = (other.unfinished.take(), other.launch);
+        if self.tasks.get(&tid).is_none_or(|task| task.launch != launch) {
+            return;
+        }
+        self.end_other_thread(by, at);
+        if let Some(task) = self.tasks.get_mut(&tid) {
+            task.unfinished = unfinished;
+        }
+    }
+
+    /// Ends a thread whose process goes on.
+    fn end_other_thread(&mut self, tid: i32, at: Nanos) {
+        let Some(task) = self.tasks.remove(&tid) else { return };
+        if let Some(process) = self.processes.get_mut(&task.launch) {
+            process.threads = process.threads.saturating_sub(1).max(1);
+        }
+        let gone = EventKind::Gone { zombie: None, auto_reaped: false, cpu: None };
+        self.report(at, task.launch, task.id, gone);
+    }
+
+    /// Ends all threads of a process but one, which has executed a program.
+    pub fn end_other_threads(&mut self, launch: LaunchId, except: i32, at: Nanos) {
+        if self.processes.get(&launch).is_none_or(|process| process.threads <= 1) {
+            return;
+        }
+        let others = self.tasks.iter().filter(|(tid, task)| task.launch == launch && **tid != except);
+        let mut others: Vec<i32> = others.map(|(tid, _)| *tid).collect();
+        others.sort_unstable();
+        others.into_iter().for_each(|tid| self.end_other_thread(tid, at));
+    }
+
+    /// Handles a signal. SIGCHLD says how a child ended, which matters if strace did not follow the
+    /// child.
+    fn signal(&mut self, launch: LaunchId, at: Nanos, text: &[u8]) {
+        if !text.starts_with(b"SIGCHLD") {
+            return;
+        }
+        let pid = after(text, b"si_pid=").and_then(integer);
+        let child = pid.and_then(|pid| self.processes.get(&launch)?.children.get(&pid).copied());
+        if let Some(child) = child.filter(|child| self.tasks.get(&child.tid).is_some_and(|task| !task.is_seen))
+            && let Some(status) = status_of_siginfo(text)
+        {
+            self.end(child.tid, at, Some(status));
+        }
+    }
+
+    /// Reports what is still held back, at the end of the log.
+    pub fn finish(&mut self) {
+        let mut held: Vec<i32> = self.held.keys().copied().collect();
+        held.sort_unstable();
+        held.into_iter().for_each(|tid| self.adopt_held(tid));
+        let mut tids: Vec<i32> = self.tasks.keys().copied().collect();
+        tids.sort_unstable();
+        for tid in tids {
+            let Some(now) = self.tasks.get(&tid).map(|task| task.now) else { continue };
+            self.finish_returned(tid, now, false);
+            let Some(launch) = self.tasks.get(&tid).map(|task| task.launch) else { continue };
+            self.report_launched(launch, now);
+            self.report_exec(launch);
+            // Without its last line (`--quiet=exit`), the process ended soon after it began to
+            // exit.
+            if let Some((exit, status)) = self.processes.get(&launch).and_then(|process| process.exit) {
+                self.end(tid, now.max(exit), Some(status));
+            }
+        }
+    }
+}

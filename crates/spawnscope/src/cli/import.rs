@@ -1,0 +1,81 @@
+//! `spawnscope import`: makes a recording of a log that another tool wrote, here or on another machine.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::args::DEFAULT_FILE;
+use super::output::{STANDARD_STREAM, escape_line, print_message};
+use crate::import::{Imported, import};
+use crate::record::Redaction;
+use crate::units;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  strace -f -ttt -T -s 4096 -o make.log make
+  spawnscope import make.log              # then: spawnscope report
+  spawnscope import -o ci.db make.log.gz  # gzip and zstd are unpacked
+  strace -ff -ttt -T -s 4096 -o m make; spawnscope import m.*
+  ssh build strace -f -ttt -T make 2>&1 >/dev/null | spawnscope import -
+
+Secrets in arguments are masked as by `record`. The log itself contains them,
+and without -s 4096, strace cuts arguments after 32 bytes.";
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+pub struct ImportArguments {
+    /// The files of one log; - reads standard input
+    #[arg(value_name = "LOG", required = true, value_hint = ValueHint::FilePath)]
+    pub logs: Vec<PathBuf>,
+    /// Where to write the recording
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// The format of the log
+    #[arg(long, value_enum, default_value_t = LogFormat::Strace)]
+    pub format: LogFormat,
+    /// Store arguments that look like secrets unchanged
+    #[arg(long)]
+    pub no_redact: bool,
+}
+
+/// The formats of logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// The output of strace
+    Strace,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// When a log cannot be read or is something else, or the recording cannot be written.
+pub fn run(arguments: &ImportArguments) -> Result<()> {
+    if arguments.logs.contains(&arguments.output) {
+        bail!("-o names the log itself, {}", arguments.output.display());
+    }
+    let inputs = arguments.logs.iter().filter(|log| log.as_os_str() == STANDARD_STREAM).count();
+    if inputs > 0 && arguments.logs.len() > 1 {
+        bail!("standard input cannot be one of several files: name the files, or join them");
+    }
+    let LogFormat::Strace = arguments.format;
+    let redaction = if arguments.no_redact { Redaction::Keep } else { Redaction::Mask };
+    let imported = import(&arguments.logs, &arguments.output, redaction)?;
+    print_refused(&imported);
+    let launches = units::counted(imported.launches, "launch", "launches");
+    let lines = units::counted(imported.lines, "line", "lines");
+    print_message(&format!("imported {launches} from {lines} to {}", arguments.output.display()));
+    Ok(())
+}
+
+/// Says which lines could not be read.
+fn print_refused(imported: &Imported) {
+    let Some(refused) = &imported.refused else { return };
+    let lines = units::counted(refused.count, "line", "lines");
+    let text = escape_line(String::from_utf8_lossy(&refused.text));
+    let (path, number) = (escape_line(refused.path.display()), refused.number);
+    let verb = if refused.count == 1 { "is" } else { "are" };
+    print_message(&format!(
+        "{lines} {verb} not strace's, or torn, and not imported; the first is {path}:{number}: {text}"
+    ));
+}

@@ -1,0 +1,173 @@
+//! `import`: real logs of strace become recordings. The logs in tests/logs are from strace 5.10 to 7.2 (Debian 11 to sid), each with other options:
+//!
+//! | log | program | made by |
+//! |---|---|---|
+//! | unpack.log | a script for sh | strace 6.1 `-f -ttt -T -o` |
+//! | make.log | make -s, without standard output | strace 5.10 `-f -tt -e trace=process`, on standard error |
+//! | python.log | a script with threads, through env | strace 7.2 `-f -r -y -o`, with some calls |
+//! | configure.log | a script for bash | strace 6.1 `-f -t -s 8 -e trace=process -o` |
+//! | git.1 ... | git commit, with a hook | strace 6.13 `-ff -ttt -T -o`, with some calls |
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use snapbox::{Data, assert_data_eq};
+
+use crate::texts::assert_contains;
+
+fn logs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/logs")
+}
+
+fn spawnscope(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    command.args(arguments).current_dir(directory).env_remove("COLUMNS").stdin(Stdio::null()).output().unwrap()
+}
+
+fn succeed(directory: &Path, arguments: &[&str]) -> Output {
+    let output = spawnscope(directory, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Imports files of a log, and returns the directory with the recording and the message.
+fn import(files: &[PathBuf]) -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files.iter().map(|file| file.to_str().unwrap());
+    let output = succeed(directory.path(), &[&["import"][..], &files.collect::<Vec<_>>()].concat());
+    (directory, text(&output.stderr))
+}
+
+/// Imports a log of one file with this text.
+fn import_text(log: &str) -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("x.log");
+    fs::write(&file, log).unwrap();
+    let (recording, message) = import(&[file]);
+    drop(directory);
+    (recording, message)
+}
+
+#[test]
+fn real_logs_become_trees_and_reports() {
+    let files_of_git = ["git.22137", "git.22143", "git.22150"].map(|name| logs().join(name)).to_vec();
+    let one = |name: &str| vec![logs().join(name)];
+    for (name, files) in [
+        ("unpack", one("unpack.log")),
+        ("make", one("make.log")),
+        ("python", one("python.log")),
+        ("configure", one("configure.log")),
+        ("git", files_of_git),
+    ] {
+        let (directory, message) = import(&files);
+        let tree = succeed(directory.path(), &["tree", "--unfold"]);
+        let report = succeed(directory.path(), &["report"]);
+        let found = [text(&tree.stdout), text(&report.stdout), message].join("\n");
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/import/{name}.txt"));
+        assert!(golden.exists() || std::env::var_os("SNAPSHOTS").is_some(), "{} is missing", golden.display());
+        assert_data_eq!(found, Data::read_from(&golden, None).raw());
+    }
+}
+
+#[test]
+fn all_readers_read_an_imported_recording() {
+    let (directory, _) = import(&[logs().join("unpack.log")]);
+    for verb in [
+        &["report", "--full"][..],
+        &["report", "--json"],
+        &["advise", "--all"],
+        &["whatif", "--remove", "dirname"],
+        &["html", "-o", "-"],
+        &["export", "--format", "ndjson"],
+        &["export", "--format", "perfetto"],
+        &["flame", "--folded"],
+        &["check", "--max-launches", "100"],
+        &["diff", "spawnscope.db", "spawnscope.db"],
+    ] {
+        let output = succeed(directory.path(), verb);
+        let errors = text(&output.stderr);
+        assert!(!errors.contains("contradict"), "{verb:?}: {errors}");
+        assert!(!output.stdout.is_empty(), "{verb:?}");
+    }
+}
+
+#[test]
+fn a_log_is_also_read_from_standard_input_and_from_packed_files() {
+    let plain = fs::read(logs().join("unpack.log")).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(&plain).unwrap();
+    let tree = |recording: &Path| text(&succeed(recording, &["tree"]).stdout);
+    let expected = tree(import(&[logs().join("unpack.log")]).0.path());
+    for input in [plain, packed.finish().unwrap()] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+        command.args(["import", "-"]).current_dir(directory.path()).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&input).unwrap();
+        assert!(child.wait_with_output().unwrap().status.success());
+        assert_eq!(tree(directory.path()), expected);
+    }
+}
+
+#[test]
+fn other_files_are_refused_and_leave_the_old_recording() {
+    let (directory, _) = import(&[logs().join("make.log")]);
+    let before = fs::read(directory.path().join("spawnscope.db")).unwrap();
+    let file = directory.path().join("other");
+    for (content, expected) in [
+        ("", "no line that strace wrote"),
+        ("hello\nworld\n", "no line that strace wrote"),
+        ("% time     seconds  usecs/call\n", "a summary of `strace -c`"),
+        ("{\"traceEvents\": []}", "a Chrome trace"),
+        ("# ninja log v5\n", "ninja's log"),
+        ("\u{1}\u{2}\u{3}", "no line that strace wrote"),
+    ] {
+        fs::write(&file, content).unwrap();
+        let output = spawnscope(directory.path(), &["import", "other"]);
+        assert_eq!(output.status.code(), Some(125), "{content}");
+        assert_contains(&text(&output.stderr), [expected]);
+        assert_eq!(fs::read(directory.path().join("spawnscope.db")).unwrap(), before, "{content}");
+    }
+    let own = spawnscope(directory.path(), &["import", "spawnscope.db"]);
+    assert_contains(&text(&own.stderr), ["names the log itself"]);
+    let recording = spawnscope(directory.path(), &["import", "-o", "x.db", "spawnscope.db"]);
+    assert_contains(&text(&recording.stderr), ["looks like a recording: `spawnscope report FILE` reads it"]);
+    let missing = spawnscope(directory.path(), &["import", "nowhere"]);
+    assert_contains(&text(&missing.stderr), ["failed to read nowhere"]);
+    let several = spawnscope(directory.path(), &["import", "other", "-"]);
+    assert_contains(&text(&several.stderr), ["standard input cannot be one of several files"]);
+}
+
+#[test]
+fn refused_lines_are_counted_and_the_first_one_is_shown() {
+    let log = "1 10:00:00.000000 execve(\"/bin/sh\", [\"sh\", \"\u{1b}[31m\"], NULL) = 0 <0.000300>\n\
+               1 10:00:00.100000 \u{1b}[31mbroken(\n\
+               1 10:00:00.200000 wait4(-1, NULL, 0,\n\
+               1 10:00:00.300000 exit_group(0) = ?\n\
+               1 10:00:00.400000 +++ exited with 0 +++\n";
+    let (directory, message) = import_text(log);
+    assert_contains(
+        &message,
+        ["2 lines are not strace's, or torn, and not imported; the first is", "x.log:2: 1 10:00:00"],
+    );
+    assert!(!message.contains('\u{1b}'), "{message:?}");
+    let report = text(&succeed(directory.path(), &["report"]).stdout);
+    assert_contains(&report, ["lost: 2 events (2 unreadable line)"]);
+}
+
+#[test]
+fn secrets_in_arguments_are_masked() {
+    let log = "1 execve(\"/bin/x\", [\"x\", \"--password=hunter2\"], [\"TOKEN=hunter3\"]) = 0\n\
+               1 +++ exited with 0 +++\n";
+    let (directory, _) = import_text(log);
+    let bytes = fs::read(directory.path().join("spawnscope.db")).unwrap();
+    for secret in ["hunter2", "hunter3"] {
+        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()), "{secret}");
+    }
+}
