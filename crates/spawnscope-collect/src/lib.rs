@@ -79,7 +79,7 @@ pub trait Collector {
     /// # Errors
     /// If the kernel's buffer cannot be read.
     fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError>;
-    /// Returns the numbers of events lost so far, by kind.
+    /// Returns the numbers of events lost so far, by kind. Numbers may be 0: monitoring needs a counter from its start.
     ///
     /// # Errors
     /// If the kernel does not report the counts.

@@ -225,7 +225,6 @@ impl Collector for EbpfCollector {
         });
         losses.push(Loss { kind: "final state of all threads".to_owned(), events: u64::from(self.end_report_failed) });
         losses.push(Loss { kind: "malformed record".to_owned(), events: self.rings.drained().malformed });
-        losses.retain(|loss| loss.events > 0);
         Ok(losses)
     }
 

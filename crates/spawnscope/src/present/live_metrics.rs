@@ -176,7 +176,7 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
         ),
         Family {
             name: "lost_events_total",
-            help: "Events that did not reach the recording, by kind. If there is no line, none was lost.",
+            help: "Events that did not reach the recording, by kind.",
             kind: MetricType::Counter,
             series: lost.map(|loss| Series::count(vec![("kind", loss.kind.as_str())], loss.events)).collect(),
         },

@@ -78,6 +78,8 @@ fn metrics_agree_with_the_report() {
     ] {
         assert_eq!(samples.value(name, &[]), Some(expected), "{name}");
     }
+    let lost = samples.value("spawnscope_lost_events_total", &[("kind", "launch")]);
+    assert_eq!(lost, Some(0.0), "a counter exists before it counts, so that its increase is seen");
     // The fork is `(exit 3)`, and sh is killed by a signal.
     for (command, expected) in [("(bash)", 1.0), ("sh", 1.0), ("bash", 0.0)] {
         let failed = samples.value("spawnscope_launch_failures_total", &[("command", command)]);
