@@ -138,6 +138,9 @@ impl Tracing {
             }
         };
         let (enter, enter_cpu) = (clock::now(), clock::cpu_time_of(tid));
+        if number == libc::SYS_execve {
+            self.note_exec_call(tid, thread.launch);
+        }
         let path = memory::read_string(tid, path, MAX_PATH).unwrap_or_default();
         let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
         let call = ExecCall { enter, enter_cpu, path };

@@ -12,7 +12,7 @@ use super::processes::Process;
 use super::setup::Setup;
 use super::tracing::Tracing;
 use super::waits::FirstStop;
-use crate::clone_call::CloneCall;
+use crate::clone_call::{CLONE_VM, CloneCall};
 
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_PARENT: u64 = 0x8000;
@@ -38,9 +38,13 @@ impl Tracing {
             self.add_thread(at, creator, child);
         } else {
             let mut process = Process { is_native, ..Process::new(child) };
-            if let Some(pid) = self.processes.process(parent.launch).map(|process| process.pid) {
-                let is_spawn = call.is_some_and(CloneCall::is_spawn);
-                self.waits.on_launch(pid, creator, child, is_spawn);
+            process.shares_memory = call.is_some_and(CloneCall::is_spawn);
+            // The memory of a process that runs beside its creator must not be changed.
+            let is_separate = call.is_some_and(|call| call.flags & CLONE_VM == 0);
+            process.creator = (process.shares_memory || is_separate).then_some(parent.launch);
+            if let Some(parent) = self.processes.process(parent.launch) {
+                process.execs = parent.execs;
+                self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
             }
             let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
             let create = self.launchers.on_launch(creator);
@@ -132,9 +136,10 @@ impl Tracing {
         let Some(process) = self.processes.process(launch) else {
             return;
         };
-        let stops_soon = process.setup.is_some();
         let launched = process.created.as_ref().map(|(_, launched)| (launched.parent, launched.mechanism));
+        let is_detoured = !self.launchers.is_watched(pid) && self.detour_exec(pid, launch).is_some();
         if let Some((creator, Some(Mechanism::PosixSpawn | Mechanism::Vfork))) = launched
+            && !is_detoured
             && !self.launchers.is_watched(pid)
         {
             let known = self.processes.process(creator).and_then(|creator| creator.child_keeps_signal);
@@ -145,6 +150,7 @@ impl Tracing {
         let Some(process) = self.processes.process(launch) else {
             return;
         };
+        let stops_soon = process.setup.is_some() && process.has_traced_calls();
         let creator_stopped = process.created.as_ref().map(|(at, _)| *at);
         process.first_stop = counts_waits.then(|| FirstStop::read(pid, creator_stopped, stops_soon)).flatten();
         process.first_run = (!counts_waits).then(clock::now);

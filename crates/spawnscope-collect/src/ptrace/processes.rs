@@ -7,7 +7,7 @@ use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallStop, EntryDetour};
 
 use super::lines::{Program, Shell};
-use super::setup::Setup;
+use super::setup::{ExecStops, Setup};
 use super::waits::FirstStop;
 
 /// A traced thread.
@@ -52,6 +52,12 @@ pub(super) struct Process {
     pub(super) child_keeps_signal: Option<libc::c_long>,
     /// The signals that the process blocks, while a signal of the tracer is delivered to it.
     pub(super) blocked_signals: Option<BlockedSignals>,
+    /// The process that has created this one, until this one executes a program. `None` if both run in the same memory at the same time.
+    pub(super) creator: Option<LaunchId>,
+    /// Whether the process uses its creator's memory, while the creator waits for its exec.
+    pub(super) shares_memory: bool,
+    /// How children of the process stop before their exec.
+    pub(super) execs: ExecStops,
     /// Whether the process's program executes another one, so that its system calls are traced once it has begun.
     pub(super) is_executor: bool,
     /// The state of loading, while the dynamic loader runs.
@@ -84,6 +90,9 @@ impl Process {
             is_in_call: false,
             child_keeps_signal: None,
             blocked_signals: None,
+            creator: None,
+            shares_memory: false,
+            execs: ExecStops::default(),
             is_executor: false,
             loading: None,
             program: Program::default(),

@@ -1,12 +1,16 @@
 //! Which system calls of a new process are traced before its exec. A child of posix_spawn makes about 130 of them while it blocks all signals,
 //! and unblocks them just before its exec. It stops only at that moment (`spawnscope_system::ptrace::unblocking`) and at the calls after it,
 //! among which are all of its execs.
+//!
+//! A better way, once an exec has shown by which instruction of which file programs execute others: the child stops at this instruction only
+//! (`spawnscope_system::ptrace::ExecDetour`).
 
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_system::ptrace::unblocking::{
     blocks_all_signals, changes_mask, is_unblocking, mask_query, passes_signal, sets_signal, stop_at_unblocking,
     stop_at_unblocking_after_query,
 };
+use spawnscope_system::ptrace::{CallInfo, ExecDetour, ExecPoint};
 
 use super::processes::Thread;
 use super::tracing::Tracing;
@@ -30,6 +34,35 @@ pub(super) struct ExecCall {
     pub(super) path: Vec<u8>,
 }
 
+/// How the children of a process stop before their exec.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum ExecStops {
+    /// The process has not launched anything yet.
+    #[default]
+    Unknown,
+    /// The process contains no known call of execve. Its next child will show one.
+    Sought,
+    /// By this detour.
+    Detour {
+        detour: ExecDetour,
+        /// Whether it is installed in this process.
+        is_installed: bool,
+    },
+    /// By system calls, because the detour was impossible, or an exec has bypassed it. It may still be installed.
+    Calls(Option<ExecDetour>),
+}
+
+impl ExecStops {
+    /// Returns the detour, if it is installed in the process.
+    pub(super) fn installed(self) -> Option<ExecDetour> {
+        match self {
+            ExecStops::Detour { detour, is_installed: true } => Some(detour),
+            ExecStops::Calls(detour) => detour,
+            ExecStops::Detour { .. } | ExecStops::Sought | ExecStops::Unknown => None,
+        }
+    }
+}
+
 /// Whether the process stops when it unblocks its signals, instead of at each call before that.
 #[derive(Debug)]
 enum Unblocking {
@@ -44,6 +77,8 @@ enum Unblocking {
         /// The first call of this process, if none of its calls so far would have discarded a pending signal.
         keeps_from: Option<libc::c_long>,
     },
+    /// The process stops at an `ExecDetour`.
+    Detoured,
 }
 
 #[derive(Debug)]
@@ -76,7 +111,12 @@ impl Setup {
 
     /// Whether the process stops at its system calls.
     pub(super) fn has_traced_calls(&self) -> bool {
-        !self.awaits_unblocking()
+        !self.awaits_unblocking() && !self.is_detoured()
+    }
+
+    /// Whether the process will stop just before its exec.
+    pub(super) fn is_detoured(&self) -> bool {
+        matches!(self.unblocking, Unblocking::Detoured)
     }
 
     /// Whether the process will stop when it unblocks its signals.
@@ -135,10 +175,17 @@ impl Setup {
 impl Tracing {
     /// Returns whether the signal is the tracer's own, by which a process stops when it unblocks its signals. It must not be delivered.
     pub(super) fn handle_unblocking(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
-        let Some(process) = self.processes.process(thread.launch).filter(|process| process.pid == tid) else {
+        let Some(process) = self.processes.process(thread.launch) else {
             return false;
         };
-        let is_awaited = process.setup.as_ref().is_some_and(Setup::awaits_unblocking);
+        if process.execs.installed().is_some_and(|detour| detour.is_reached_by(tid, signal)) {
+            self.reach_exec(thread.launch);
+            return true;
+        }
+        if process.pid != tid {
+            return false;
+        }
+        let is_awaited = process.setup.as_ref().is_some_and(|setup| !setup.has_traced_calls());
         if !(is_awaited || process.blocked_signals.is_some()) || !is_unblocking(tid, signal) {
             return false;
         }
@@ -151,5 +198,87 @@ impl Tracing {
             creator.child_keeps_signal = keeps_from;
         }
         true
+    }
+
+    /// Lets a new process stop just before its exec instead of at its system calls, if this is possible. Call before it runs.
+    ///
+    /// A detour in memory that the process shares is removed when the process reaches it (`reach_exec`). If the creator has other threads,
+    /// other children may need the detour then.
+    pub(super) fn detour_exec(&mut self, pid: Pid, launch: LaunchId) -> Option<()> {
+        let process = self.processes.process(launch)?;
+        let shares_memory = process.shares_memory;
+        let creator = process.creator.filter(|_| process.setup.is_some())?;
+        let creator = self.processes.process(creator)?;
+        if matches!(creator.execs, ExecStops::Unknown) {
+            let detour = ExecDetour::prepare(pid, &self.exec_points);
+            creator.execs =
+                detour.map_or(ExecStops::Sought, |detour| ExecStops::Detour { detour, is_installed: false });
+        }
+        let ExecStops::Detour { detour, is_installed } = &mut creator.execs else {
+            return None;
+        };
+        if shares_memory && creator.thread_count > 1 {
+            return None;
+        }
+        detour.install(pid).ok()?;
+        *is_installed |= shares_memory;
+        let detour = *detour;
+        let process = self.processes.process(launch)?;
+        process.execs = ExecStops::Detour { detour, is_installed: true };
+        process.setup.as_mut()?.unblocking = Unblocking::Detoured;
+        Some(())
+    }
+
+    /// Call when a process is stopped in its detour. From now on, it stops at its system calls, and the detour would add more stops.
+    fn reach_exec(&mut self, launch: LaunchId) {
+        let Some(process) = self.processes.process(launch) else {
+            return;
+        };
+        let Some(setup) = process.setup.as_mut().filter(|setup| setup.is_detoured()) else {
+            return;
+        };
+        setup.unblocking = Unblocking::Past;
+        let (pid, owner) = (process.pid, if process.shares_memory { process.creator } else { Some(launch) });
+        let Some(owner) = owner.and_then(|owner| self.processes.process(owner)) else {
+            return;
+        };
+        let needs_detour = owner.setup.as_ref().is_some_and(Setup::is_detoured);
+        if let ExecStops::Detour { detour, is_installed } = &mut owner.execs
+            && !needs_detour
+        {
+            detour.remove(pid);
+            *is_installed = false;
+        }
+    }
+
+    /// Call at the entry of an execve of a process in setup. If its creator's calls of execve are still sought, this is one.
+    pub(super) fn note_exec_call(&mut self, tid: Pid, launch: LaunchId) {
+        let creator = self.processes.process(launch).and_then(|process| process.creator);
+        let execs = creator.and_then(|creator| self.processes.process(creator)).map(|creator| creator.execs);
+        if !matches!(execs, Some(ExecStops::Sought)) {
+            return;
+        }
+        let call = CallInfo::read(tid).ok().and_then(|info| ExecPoint::ending_at(tid, info.instruction));
+        let detour = call.as_ref().and_then(|call| ExecDetour::prepare(tid, std::slice::from_ref(call)));
+        self.exec_points.extend(call.filter(|_| detour.is_some()));
+        let found = detour.map_or(ExecStops::Calls(None), |detour| ExecStops::Detour { detour, is_installed: false });
+        self.change_exec_stops(creator, |execs| {
+            if matches!(execs, ExecStops::Sought) {
+                *execs = found;
+            }
+        });
+    }
+
+    /// Call when a process has executed a program without having reached its detour. Its creator's next children get none.
+    pub(super) fn note_bypassed_detour(&mut self, creator: Option<LaunchId>) {
+        self.change_exec_stops(creator, |execs| *execs = ExecStops::Calls(execs.installed()));
+    }
+
+    /// Changes the stops of the children of a process, and of the processes with the same program that have created it.
+    fn change_exec_stops(&mut self, mut creator: Option<LaunchId>, change: impl Fn(&mut ExecStops)) {
+        while let Some(process) = creator.and_then(|creator| self.processes.process(creator)) {
+            change(&mut process.execs);
+            creator = process.creator;
+        }
     }
 }

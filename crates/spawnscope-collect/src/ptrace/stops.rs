@@ -27,7 +27,8 @@ impl Tracing {
         if let Some(process) = self.processes.process_of(tid).filter(|process| process.pid == tid)
             && let Some(first_stop) = process.first_stop.take()
         {
-            process.first_run = first_stop.first_run(tid, stop == Stop::SystemCall);
+            process.first_run =
+                first_stop.first_run(tid, matches!(stop, Stop::SystemCall | Stop::Signal(libc::SIGURG)));
         }
         match stop {
             Stop::Interrupted if thread.is_new => return self.handle_start(tid),
@@ -75,11 +76,14 @@ impl Tracing {
         process.shell = Shell::default();
         // The thread that called exec is now the first thread.
         let setup = process.setup.take();
+        let has_bypassed_detour = setup.as_ref().is_some_and(Setup::is_detoured);
         let creator_to_forget = setup.as_ref().and_then(Setup::creator_to_forget);
         let call = setup.and_then(|setup| setup.exec);
         let first_run = process.first_run.take();
         let executed = describe(pid, image.as_ref(), call, first_run);
         let path = executed.path.clone();
+        let creator = process.creator.take();
+        let had_detour = std::mem::take(&mut process.execs).installed().is_some();
         process.is_executor = self.traces_setup && programs::is_executor(&path);
         if let Some(first) = self.processes.thread_mut(pid) {
             (first.is_new, first.has_exited) = (false, false);
@@ -97,10 +101,14 @@ impl Tracing {
             ));
             return self.leave_tracer(pid, &name);
         }
-        if let Some(creator) = creator_to_forget {
-            if let Some(creator) = self.processes.process(creator) {
-                creator.child_keeps_signal = None;
-            }
+        if let Some(creator) = creator_to_forget.and_then(|creator| self.processes.process(creator)) {
+            creator.child_keeps_signal = None;
+        }
+        if has_bypassed_detour {
+            self.note_bypassed_detour(creator);
+        }
+        if had_detour || creator_to_forget.is_some() {
+            // The signal may be pending.
             if let Some(process) = self.processes.process(launch) {
                 process.blocked_signals = BlockedSignals::unblock(pid);
             }

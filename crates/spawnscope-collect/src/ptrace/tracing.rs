@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
 use spawnscope_system::calibrate::stop_latency;
 use spawnscope_system::process::wait_until;
-use spawnscope_system::ptrace::{Event as Traced, Options, Resume, Stop, Tracer, Tracers, named_processes};
+use spawnscope_system::ptrace::{Event as Traced, ExecPoint, Options, Resume, Stop, Tracer, Tracers, named_processes};
 use spawnscope_system::signals::ChildChanges;
 use spawnscope_system::{clock, procfs};
 
@@ -71,6 +71,8 @@ pub(super) struct Tracing {
     pub(super) counts_waits: bool,
     /// Whether set-user-ID programs keep their privilege while they are traced.
     pub(super) keeps_privilege: bool,
+    /// Where programs call execve, as seen so far.
+    pub(super) exec_points: Vec<ExecPoint>,
     costs: Costs,
     /// The CPU time of this thread when it began to trace.
     worked_before: Nanos,
@@ -116,6 +118,7 @@ impl Tracing {
             traces_setup: calls.setup,
             counts_waits: waits::are_counted(),
             keeps_privilege: programs::traced_programs_keep_privilege(),
+            exec_points: Vec::new(),
             costs,
             worked_before: clock::cpu_time_of_thread(),
             shared,
@@ -255,6 +258,9 @@ impl Tracing {
 
     /// Detaches from a stopped thread. If its loader has not finished yet, the end of loading remains unknown.
     fn release(&mut self, thread: Pid, stop: Stop) {
+        if let Some(detour) = self.processes.process_of(thread).and_then(|process| process.execs.installed()) {
+            detour.remove(thread);
+        }
         self.forget(thread);
         self.tracer.resume(thread, stop.transparent_detach());
     }

@@ -1,5 +1,5 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
-//! `registers`, `entry`, `unblocking` and `again` examine and change a stopped thread, `identification` counts CPUID instructions of a
+//! `registers`, `entry`, `exec`, `unblocking` and `again` examine and change a stopped thread, `identification` counts CPUID instructions of a
 //! child, and `refusal` explains why the kernel does not permit tracing. The caller decides what happens at each stop. If it passes the stop on
 //! (`Tracer::pass_on`), the thread behaves as if it were not traced.
 //!
@@ -49,6 +49,7 @@
 mod again;
 mod entry;
 mod event;
+mod exec;
 #[cfg(target_arch = "x86_64")]
 pub mod identification;
 pub mod refusal;
@@ -64,6 +65,7 @@ use std::marker::PhantomData;
 pub use self::again::execute_again;
 pub use self::entry::EntryDetour;
 pub use self::event::{Creation, Event, Stop};
+pub use self::exec::{ExecDetour, ExecPoint};
 pub use self::registers::{CallInfo, CallStop, NATIVE_AUDIT_ARCH, Registers};
 pub use self::request::{Options, Resume};
 use self::request::{interrupt, resume, seize};

@@ -185,6 +185,8 @@ pub struct CallInfo {
     pub stop: CallStop,
     /// The audit architecture (AUDIT_ARCH_*) of the thread. For a 32-bit program it is not `NATIVE_AUDIT_ARCH`.
     pub architecture: u32,
+    /// The address of the thread's next instruction.
+    pub instruction: u64,
     /// The stack pointer of the thread.
     pub stack_pointer: u64,
 }
@@ -226,6 +228,7 @@ impl CallInfo {
                 _ => CallStop::Neither,
             },
             architecture: raw.architecture,
+            instruction: raw.instruction_pointer,
             stack_pointer: raw.stack_pointer,
         })
     }

@@ -66,6 +66,67 @@ fn a_spawned_process_has_few_stops_before_its_exec() {
     }
 }
 
+/// bash makes some 10 calls in a fork before its exec.
+#[apply(live_test)]
+fn a_forked_process_has_few_stops_before_its_exec() {
+    let script =
+        "for i in 1 2 3; do grep ^voluntary /proc/self/status; done; x=$(grep ^voluntary /proc/self/status); echo $x";
+    let finished = Record::new().flags(&["-q"]).run(["bash", "-c", script]).expect_code(0);
+    let output = finished.output();
+    let switches = output.lines().map(|line| line.split_whitespace().last().and_then(|number| number.parse().ok()));
+    let switches: Vec<u32> = switches.map(|number| number.expect("a number")).collect();
+    // The first fork shows how bash executes programs.
+    assert!(switches.len() == 4 && switches[1..].iter().all(|switches| *switches < 12), "{switches:?}");
+}
+
+/// Python code that launches programs by fork in several ways. Signals have handlers, or are blocked before or after the fork, and an exec
+/// fails or takes a descriptor. A handler that runs prints.
+const FORKS: &str = "\
+import os, signal, time\n\
+argv = ['grep', '-E', '^(Sig[PBIC]|Shd)', '/proc/self/status']\n\
+def launch(path, how, pause=0):\n\
+\x20   pid = os.fork()\n\
+\x20   if pid == 0:\n\
+\x20       signal.signal(signal.SIGURG, lambda *_: print('caught', flush=True))\n\
+\x20       time.sleep(pause)\n\
+\x20       signal.pthread_sigmask(how, [signal.SIGURG])\n\
+\x20       try: os.execve(path, argv, os.environ)\n\
+\x20       except OSError: print('failed', flush=True)\n\
+\x20       os._exit(3)\n\
+\x20   print(os.waitpid(pid, 0)[1], flush=True)\n";
+
+#[apply(live_test)]
+#[needs(Python)]
+fn a_forked_process_has_the_same_signals() {
+    let calls = "for path in '/usr/bin/grep', '/usr/bin/grep', '/nonexistent', '/usr/bin/grep':\n\
+                 \x20   launch(path, signal.SIG_UNBLOCK)\n\
+                 for how in signal.SIG_BLOCK, signal.SIG_UNBLOCK:\n\
+                 \x20   launch('/usr/bin/grep', how)\n\
+                 \x20   launch('/nonexistent', how)\n\
+                 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])\n\
+                 launch('/usr/bin/grep', signal.SIG_BLOCK)\n\
+                 launch(os.open('/usr/bin/grep', os.O_RDONLY), signal.SIG_UNBLOCK)\n\
+                 launch('/usr/bin/grep', signal.SIG_UNBLOCK)\n";
+    let script = format!("{FORKS}{calls}");
+    let words = ["/usr/bin/python3", "-S", "-c", &script];
+    let plain = run(std::process::Command::new(words[0]).args(&words[1..]));
+    let recorded = Record::new().flags(&["-q"]).run(words).expect_code(0);
+    assert!(plain.output().contains("SigPnd") && !plain.output().contains("caught"), "{}", plain.output());
+    assert_eq!(recorded.output(), plain.output());
+}
+
+/// A fork that is released before its exec executes the instructions of its program.
+#[apply(live_test)]
+#[needs(Python)]
+fn a_forked_process_that_is_released_gets_no_signal() {
+    let calls = "launch('/usr/bin/true', signal.SIG_UNBLOCK)\nlaunch('/nonexistent', signal.SIG_UNBLOCK, 1)\n";
+    let record = Record::new().flags(&["-q", "--duration", "0.5"]);
+    let script = format!("{FORKS}{calls}");
+    let finished = record.run(["/usr/bin/python3", "-S", "-c", &script]).expect_code(0);
+    assert_eq!(finished.output(), "0\nfailed\n768\n");
+    assert_eq!(report(&record.file())["ended"], "duration");
+}
+
 /// All signals stay blocked, so the tracer's own signal must not stay pending.
 #[apply(live_test)]
 #[needs(Python)]
@@ -93,7 +154,7 @@ fn a_tracer_among_the_launches_works_and_is_reported() {
 }
 
 /// The recorder is killed at 17 different moments, at which the command does different things. It launches all the time, and often a child is
-/// in its loader.
+/// in its loader. dash launches by vfork, bash by fork.
 #[apply(live_test)]
 fn a_killed_recorder_leaves_the_command_running_and_the_recording_readable() {
     for round in 0..17 {
@@ -103,7 +164,7 @@ fn a_killed_recorder_leaves_the_command_running_and_the_recording_readable() {
         let script = format!(
             "echo > {begun}; i=0; while [ $i -lt 60 ]; do /bin/true || echo $? >> {failed}; i=$((i+1)); done; echo > {done}"
         );
-        let running = Running::start(&mut record.command(["sh", "-c", &script]));
+        let running = Running::start(&mut record.command([["sh", "bash"][round as usize % 2], "-c", &script]));
         await_some("the command's start", || marks[0].exists().then_some(()));
         sleep(Duration::from_micros(5_000 * round));
         kill(running.pid(), Signal::SIGKILL).expect("kill the recorder");

@@ -1,0 +1,290 @@
+//! Stops a new process just before its exec, without stops at its calls before that. The instruction of the C library
+//! that loads the number of execve becomes a jump to a few of our own instructions, the detour. They send the thread a
+//! signal that is ignored by default (`entry::SIGNAL`), and continue with execve. A tracer sees the signal; without a
+//! tracer, it has no effect. ptrace gets a detour, too, because a child may ask to be traced before its exec.
+//!
+//! The detours are written to the unused end of the last page of the same code, since a jump does not reach the vDSO.
+//! Only the memory of the process changes, not the file. fork copies the changes; exec discards them.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+
+use super::entry::SIGNAL;
+use super::registers::Registers;
+use super::request::poke;
+use super::unblocking::{blocks_all_signals, is_blocked};
+#[cfg(target_arch = "aarch64")]
+use crate::arch::movz;
+use crate::memory;
+use spawnscope_data::event::Pid;
+
+const WORD_BYTES: usize = size_of::<u64>();
+/// The calls that get a detour: execve and ptrace.
+const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
+/// Maximum number of these calls in a file.
+const MAX_CALLS: usize = 2;
+/// Bytes of the detour of one call.
+const DETOUR_BYTES: usize = 48;
+/// Bytes at the end of the code that must be zero, which means that they are unused.
+const UNUSED_BYTES: usize = MAX_CALLS * DETOUR_BYTES + 16;
+
+/// Where a file of code calls execve and ptrace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecPoint {
+    /// The device as in /proc/PID/maps, and the inode.
+    file: (String, u64),
+    /// The offsets in the file, and the numbers of the calls.
+    calls: Vec<(u64, u8)>,
+}
+
+impl ExecPoint {
+    /// Finds the calls in the code of a process whose execve ends at the instruction `next`. Returns `None` if the process loads the number
+    /// of execve in another way.
+    #[must_use]
+    pub fn ending_at(process: Pid, next: u64) -> Option<ExecPoint> {
+        let [exec, _] = NUMBERS.map(call_of);
+        let address = next.checked_sub(exec.len() as u64)?;
+        let mapping = code_of(process).into_iter().find(|mapping| mapping.range.contains(&address))?;
+        let code = memory::read(process, mapping.range.start, usize::try_from(mapping.length()).ok()?);
+        let mut calls = Vec::new();
+        for number in NUMBERS {
+            let call = call_of(number);
+            let found = (0..code.len()).filter(|at| code[*at] == call[0] && code[*at..].starts_with(&call));
+            calls.extend(found.map(|at| (mapping.offset + at as u64, number)));
+        }
+        let is_known = calls.contains(&(address - mapping.range.start + mapping.offset, NUMBERS[0]));
+        (is_known && calls.len() <= MAX_CALLS).then_some(ExecPoint { file: mapping.file, calls })
+    }
+}
+
+/// The detours of the calls of execve and ptrace in one file. The addresses are those of a process and of its forks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecDetour([Option<CallDetour>; MAX_CALLS]);
+
+/// The detour of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CallDetour {
+    /// The address of the instruction that is replaced.
+    call: u64,
+    /// The number of the call.
+    number: u8,
+    /// The bytes from `call` on, before and with the jump.
+    words: [u64; 2],
+    /// The start of the detour.
+    start: u64,
+}
+
+impl ExecDetour {
+    /// Prepares the detours of the first of these files that a process has in its memory, if there is room for them.
+    #[must_use]
+    pub fn prepare(process: Pid, points: &[ExecPoint]) -> Option<ExecDetour> {
+        let code = if points.is_empty() { Vec::new() } else { code_of(process) };
+        let (mapping, point) = code.iter().find_map(|mapping| {
+            let is_in_it = |point: &&ExecPoint| {
+                let covered = mapping.offset..mapping.offset + mapping.length();
+                point.file == mapping.file && point.calls.iter().all(|(offset, _)| covered.contains(offset))
+            };
+            Some((mapping, points.iter().find(is_in_it)?))
+        })?;
+        let unused = mapping.range.end - UNUSED_BYTES as u64;
+        if memory::read(process, unused, UNUSED_BYTES) != [0; UNUSED_BYTES] {
+            return None;
+        }
+        let mut detours = [None; MAX_CALLS];
+        for (index, (detour, (offset, number))) in detours.iter_mut().zip(&point.calls).enumerate() {
+            let start = mapping.range.end - ((index + 1) * DETOUR_BYTES) as u64;
+            let call = mapping.range.start + offset - mapping.offset;
+            *detour = Some(CallDetour::prepare(process, call, *number, start)?);
+        }
+        Some(ExecDetour(detours))
+    }
+
+    /// Installs the detours in a stopped process that has the same memory as the one for which they were prepared.
+    ///
+    /// # Errors
+    /// If the thread blocks the signal, or if it was killed. A thread that blocks all signals will unblock them before its
+    /// exec (`unblocking`).
+    pub fn install(&self, process: Pid) -> io::Result<()> {
+        if is_blocked(process)? && !blocks_all_signals(process) {
+            return Err(io::Error::other("the signal is blocked"));
+        }
+        self.0.iter().flatten().try_for_each(|detour| detour.install(process))
+    }
+
+    /// Removes the jumps to the detours from a stopped process. The detours remain, because a thread may be in them.
+    pub fn remove(&self, process: Pid) {
+        for detour in self.0.iter().flatten() {
+            let _ = poke(process, detour.call, detour.words[0]);
+        }
+    }
+
+    /// Whether a thread that has stopped by `signal` is in a detour, which means that the call follows.
+    #[must_use]
+    pub fn is_reached_by(&self, thread: Pid, signal: i32) -> bool {
+        let contains =
+            |detour: &CallDetour, address| (detour.start..detour.start + DETOUR_BYTES as u64).contains(&address);
+        signal == i32::from(SIGNAL)
+            && Registers::read(thread)
+                .is_ok_and(|registers| self.0.iter().flatten().any(|detour| contains(detour, registers.instruction())))
+    }
+}
+
+impl CallDetour {
+    fn prepare(process: Pid, call: u64, number: u8, start: u64) -> Option<CallDetour> {
+        let expected = call_of(number);
+        let bytes = memory::read(process, call, expected.len().max(WORD_BYTES));
+        if !bytes.starts_with(&expected) {
+            return None;
+        }
+        let mut word = *bytes.first_chunk::<WORD_BYTES>()?;
+        let original = u64::from_ne_bytes(word);
+        let jump = jump(call, start)?;
+        word[..jump.len()].copy_from_slice(&jump);
+        Some(CallDetour { call, number, words: [original, u64::from_ne_bytes(word)], start })
+    }
+
+    fn install(&self, process: Pid) -> io::Result<()> {
+        let code = self.code().ok_or_else(|| io::Error::other("the call is too far away"))?;
+        let (words, _) = code.as_chunks::<WORD_BYTES>();
+        for (index, word) in words.iter().enumerate() {
+            poke(process, self.start + (index * WORD_BYTES) as u64, u64::from_ne_bytes(*word))?;
+        }
+        poke(process, self.call, self.words[1])
+    }
+}
+
+/// A mapping of code.
+struct Mapping {
+    range: Range<u64>,
+    offset: u64,
+    file: (String, u64),
+}
+
+impl Mapping {
+    fn length(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+}
+
+/// Returns the mappings of code in a process's memory.
+fn code_of(process: Pid) -> Vec<Mapping> {
+    let maps = fs::read_to_string(format!("/proc/{}/maps", process.0)).unwrap_or_default();
+    let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();
+    let code = maps.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let range = hexadecimal(start)?..hexadecimal(end)?;
+        words.next().filter(|permissions| *permissions == "r-xp")?;
+        let offset = hexadecimal(words.next()?)?;
+        Some(Mapping { range, offset, file: (words.next()?.to_owned(), words.next()?.parse().ok()?) })
+    });
+    code.filter(|mapping| mapping.file.1 != 0).collect()
+}
+
+/// Returns the instructions of a system call: mov eax, NUMBER; syscall.
+#[cfg(target_arch = "x86_64")]
+fn call_of(number: u8) -> [u8; 7] {
+    [0xb8, number, 0, 0, 0, 0x0f, 0x05]
+}
+
+/// Returns the instruction that jumps from `from` to `to`; `None` if it is too far away.
+#[cfg(target_arch = "x86_64")]
+fn jump(from: u64, to: u64) -> Option<[u8; 5]> {
+    let distance = i32::try_from(to.wrapping_sub(from + 5).cast_signed()).ok()?;
+    let [first, second, third, fourth] = distance.to_le_bytes();
+    Some([0xe9, first, second, third, fourth])
+}
+
+#[cfg(target_arch = "x86_64")]
+impl CallDetour {
+    /// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which preserves the registers that a system call
+    /// preserves, and the replaced instruction. The 128 bytes below the stack pointer may be in use.
+    fn code(&self) -> Option<[u8; DETOUR_BYTES]> {
+        let code = [
+            0x48,
+            0x8d,
+            0x64,
+            0x24,
+            0x80, // lea rsp, [rsp - 128]
+            0x57,
+            0x56, // push rdi, rsi
+            0xb8,
+            186,
+            0,
+            0,
+            0,
+            0x0f,
+            0x05, // mov eax, SYS_gettid; syscall
+            0x89,
+            0xc7,
+            0xbe,
+            SIGNAL,
+            0,
+            0,
+            0, // mov edi, eax; mov esi, SIGNAL
+            0xb8,
+            200,
+            0,
+            0,
+            0,
+            0x0f,
+            0x05, // mov eax, SYS_tkill; syscall
+            0x5e,
+            0x5f, // pop rsi, rdi
+            0x48,
+            0x8d,
+            0xa4,
+            0x24,
+            0x80,
+            0,
+            0,
+            0, // lea rsp, [rsp + 128]
+            0xb8,
+            self.number,
+            0,
+            0,
+            0, // mov eax, NUMBER
+        ];
+        let back = jump(self.start + code.len() as u64, self.call + 5)?;
+        [&code[..], &back].concat().try_into().ok()
+    }
+}
+
+/// Returns the instructions of a system call: movz x8, NUMBER; svc 0.
+#[cfg(target_arch = "aarch64")]
+fn call_of(number: u8) -> [u8; 8] {
+    let [first, second] = [movz(8, number.into()), 0xd400_0001].map(u64::from);
+    (second << 32 | first).to_le_bytes()
+}
+
+/// Returns the instruction that jumps from `from` to `to`; `None` if it is too far away.
+#[cfg(target_arch = "aarch64")]
+fn jump(from: u64, to: u64) -> Option<[u8; 4]> {
+    const MAX_INSTRUCTIONS: i64 = 1 << 25;
+    let distance = to.wrapping_sub(from).cast_signed() / 4;
+    let is_near = (-MAX_INSTRUCTIONS..MAX_INSTRUCTIONS).contains(&distance);
+    is_near.then(|| (0x1400_0000 | distance as u32 & 0x03ff_ffff).to_le_bytes())
+}
+
+#[cfg(target_arch = "aarch64")]
+impl CallDetour {
+    /// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which preserves the registers that a system call
+    /// preserves, and the replaced instruction.
+    fn code(&self) -> Option<[u8; DETOUR_BYTES]> {
+        let instructions = [
+            0xa9bf_07e0,                 // stp x0, x1, [sp, -16]!
+            movz(8, 178),                // SYS_gettid
+            0xd400_0001,                 // svc 0
+            movz(1, u32::from(SIGNAL)),  //
+            movz(8, 130),                // SYS_tkill
+            0xd400_0001,                 // svc 0
+            0xa8c1_07e0,                 // ldp x0, x1, [sp], 16
+            movz(8, self.number.into()), // the number
+        ];
+        let mut code = instructions.map(u32::to_le_bytes).concat();
+        code.extend(jump(self.start + code.len() as u64, self.call + 4)?);
+        code.resize(DETOUR_BYTES, 0);
+        code.try_into().ok()
+    }
+}
