@@ -204,8 +204,6 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f6
 mod tests {
     use std::cell::{Cell, RefCell};
 
-    use proptest::prelude::*;
-
     use super::super::outcome::{Outcome, Unit, key, measure};
     use super::*;
 
@@ -298,30 +296,5 @@ mod tests {
     fn with_slow_rounds(time: f64) -> Measurements {
         let rounds = (0..8).map(|round| vec![time * f64::from(1 + round % 2)]).collect();
         Measurements { keys: Vec::new(), rounds, launches: None, failure: None }
-    }
-
-    proptest! {
-        #[test]
-        fn the_median_lies_in_its_interval(values in prop::collection::vec(-1e9..1e9f64, 1..80)) {
-            let found = Estimate::from_values(&values).unwrap();
-            prop_assert!(found.low <= found.median && found.median <= found.high);
-        }
-
-        #[test]
-        fn intervals_cover_95_percent_and_are_as_short_as_possible(count in 6usize..200) {
-            // The probability of both tails, computed without the loop under test.
-            let dropped = droppable_ranks(count);
-            prop_assert!(2.0 * tail(count, dropped) <= 0.05 + 1e-9);
-            prop_assert!(2.0 * tail(count, dropped + 1) > 0.05 - 1e-9, "one more could be dropped");
-        }
-    }
-
-    fn tail(count: usize, most: usize) -> f64 {
-        (0..=most).map(|k| binomial(count, k)).sum()
-    }
-
-    fn binomial(count: usize, k: usize) -> f64 {
-        let ways: f64 = (0..k).map(|i| ((count - i) as f64 / (i + 1) as f64).ln()).sum();
-        (ways - count as f64 * 2f64.ln()).exp()
     }
 }

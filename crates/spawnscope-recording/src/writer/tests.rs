@@ -137,35 +137,6 @@ fn a_dropped_recorder_writes_all_events_that_were_sent() {
 }
 
 #[test]
-fn an_older_recording_is_kept() {
-    let directory = Directory::new();
-    for number in 0..3 {
-        let recorder =
-            Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
-        recorder.send(vec![event(number, ROOT, EventKind::Released { pid: spawnscope_data::event::Pid(100) })]);
-        recorder.finish(ending()).unwrap();
-    }
-    let old = directory.0.path().join("spawnscope.db.old");
-    assert_eq!((read(&old).info.last_event, read(&directory.path()).info.last_event), (Nanos(1), Nanos(2)));
-    let mut names: Vec<_> = fs::read_dir(directory.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    names.sort();
-    assert_eq!(names, ["spawnscope.db", "spawnscope.db.old"], "there is no log");
-}
-
-#[test]
-fn a_foreign_file_is_not_replaced() {
-    let directory = Directory::new();
-    let foreign = Connection::open(directory.path()).unwrap();
-    foreign.execute_batch("CREATE TABLE precious (x); PRAGMA application_id = 7;").unwrap();
-    drop(foreign);
-    let before = fs::read(directory.path()).unwrap();
-    let error =
-        Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).err().unwrap();
-    assert!(matches!(error, RecordError::InTheWay { .. }), "{error}");
-    assert_eq!(fs::read(directory.path()).unwrap(), before);
-}
-
-#[test]
 fn on_a_full_disk_the_recording_ends_with_the_last_complete_batch() {
     let directory = Directory::new();
     let mut store = Store::create(&directory.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();

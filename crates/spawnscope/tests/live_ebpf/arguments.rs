@@ -37,30 +37,6 @@ fn arguments_of_any_bytes_are_kept() {
     assert_eq!(launches.root().json()["execs"][0]["argv_hex"][2], "fffe21", "nothing is lost");
 }
 
-/// There are escape sequences in arguments and in the name of a program. No listing may print them.
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn no_control_sequence_reaches_the_terminal() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let evil = directory.path().join("\x1b[31mred\x07");
-    fs::copy(path("tiny"), &evil).expect("a copy with an evil name");
-    let arguments = ["\x1b]0;owned\x07", "\x1b[2J\r", "\u{9b}31m", "\u{202e}gnp.exe"];
-    let record = Record::new();
-    let traced = std::iter::once(evil.as_os_str()).chain(arguments.iter().map(OsStr::new));
-    let finished = record.run(traced).expect_code(0);
-
-    let [report, tree] = ["report", "tree"].map(|verb| read(&[verb], &record.file()).output());
-    for (name, text) in [("record", finished.errors()), ("report", report), ("tree", tree)] {
-        let raw = text.chars().find(|&character| {
-            let moves_cursor = character.is_control() && character != '\n';
-            let reorders = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-            moves_cursor || reorders
-        });
-        assert_eq!(raw, None, "{name} lets a control character through: {text:?}");
-        assert!(text.contains("red"), "{name} shows the name: {text:?}");
-    }
-}
-
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn secrets_are_masked_by_default() {

@@ -43,18 +43,6 @@ fn assert_replay(script: &str) {
     });
 }
 
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn a_sleep_on_the_critical_path_is_a_timer() {
-    best_of_three(|| {
-        let report = record_and_report("sleep 0.3");
-        let parts = report["critical_path"].as_array().expect("an array");
-        let timer = parts.iter().find(|part| part["on"] == "timer").expect("a timer");
-        let slept = timer["ns"].as_i64().expect("nanoseconds");
-        ok_if((300_000_000..310_000_000).contains(&slept), || format!("{slept}"))
-    });
-}
-
 /// The load of other processes may look like a habit of the script or a problem of the system, so there
 /// are three attempts.
 #[apply(live_test)]

@@ -246,27 +246,6 @@ fn git_ignores_a_default_recording() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
-fn the_older_recording_is_kept() {
-    let record = Record::new();
-    record.run(["true"]).expect_code(0);
-    record.run(["false"]).expect_code(1);
-    assert_eq!(report(&record.file())["argv"][0], "false");
-    assert_eq!(report(&record.file().with_extension("db.old"))["argv"][0], "true");
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn a_foreign_file_is_never_replaced() {
-    let record = Record::new();
-    fs::write(record.file(), "somebody's letters").expect("a file");
-    let finished = record.run(["echo", "ran"]).expect_code(125);
-    assert_eq!(finished.output(), "", "the command must not run without its recording");
-    let kept = fs::read_to_string(record.file()).expect("still there");
-    assert_eq!(kept, "somebody's letters");
-}
-
-#[apply(live_test)]
 #[needs(Setpriv)]
 fn without_permission_the_message_says_what_to_grant() {
     let words = ["record", "--collector", "ebpf", "--", "echo", "ran"];

@@ -19,7 +19,7 @@ use prost::Message;
 use serde_json::Value;
 
 use crate::support::recording::report;
-use crate::support::run::{Record, run, spawnscope};
+use crate::support::run::{Record, run};
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
@@ -290,23 +290,4 @@ fn a_refused_request_is_not_repeated() {
     let requests = server.requests.lock().expect("no panic");
     let bodies: HashSet<&[u8]> = requests.iter().map(|request| &request.body[..]).collect();
     assert_eq!(bodies.len(), requests.len(), "a request came twice");
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn a_wrong_endpoint_is_an_error_before_the_command_starts() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let marker = directory.path().join("ran");
-    let file = directory.path().join("x.db");
-    let (marker_word, file) = (marker.to_str().expect("a path"), file.to_str().expect("a path"));
-    for (address, why) in [
-        ("localhost:4318", "http://HOST:PORT"),
-        ("https://localhost:4318", "https is not supported"),
-        ("http://a:b@localhost", "only a host, a port and a path"),
-    ] {
-        let words = ["record", "-o", file, "--otlp", address, "--", "touch", marker_word];
-        let finished = spawnscope(words).expect_code(125);
-        finished.expect_errors([why]);
-        assert!(!marker.exists());
-    }
 }
