@@ -2,7 +2,7 @@
 """Measures the cost of recording: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
 storage, the report on 100,000 launches, and how its time grows. Runs with and without the recorder alternate; on a noisy machine,
 only medians and ratios of pairs are meaningful. Writes benchmarks/runs/<date>-<host>/overhead.json (overhead-ptrace.json with
---collector ptrace, and so on) and prints a table. Needs bash, cc, root (not for ptrace and perf), and for configure a Debian mirror
+--collector ptrace, and so on) and prints a table. Needs bash, cc, root (not for ptrace), and for configure a Debian mirror
 (apt-get source) or --hello DIR."""
 
 import argparse
@@ -55,7 +55,7 @@ def parse():
     parser.add_argument("--storm", type=int, default=3000, help="launches of the storm")
     parser.add_argument("--launches", type=int, default=100_000, help="launches of the recording to report on")
     parser.add_argument("--hello", type=Path, help="unpacked source of GNU hello")
-    parser.add_argument("--collector", choices=["ebpf", "ptrace", "perf"], default="ebpf", help="the collector to measure")
+    parser.add_argument("--collector", choices=["ebpf", "ptrace"], default="ebpf", help="the collector to measure")
     parser.add_argument("--record-flag", action="append", default=[], metavar="FLAG", help="another option of `record`, such as --record-flag=--no-failed-execs")
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")

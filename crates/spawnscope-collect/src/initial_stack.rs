@@ -5,10 +5,6 @@
 pub(crate) const MAX_ARGUMENT_BYTES: usize = 4096;
 /// Size of a pointer in bytes.
 pub(crate) const WORD: usize = size_of::<u64>();
-/// The types of entries of the auxiliary vector are below this.
-const ENTRY_TYPES_END: u64 = 128;
-/// Pointers to the stack are not below this.
-const MIN_POINTER: u64 = 1 << 16;
 
 /// Pointers and numbers on the stack.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -75,32 +71,6 @@ pub(crate) fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(bytes[..end].to_vec())
 }
 
-/// Finds the offset of the layout in a copy of a stack whose program may have run for a while, so that there are frames below the layout.
-/// In the auxiliary vector, the page size is always followed by the frequency of the clock of times(2).
-pub(crate) fn find(stack: &[u8]) -> Option<usize> {
-    let (words, _) = stack.as_chunks::<WORD>();
-    let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
-    let known =
-        [libc::AT_PAGESZ, rustix::param::page_size() as u64, libc::AT_CLKTCK, rustix::param::clock_ticks_per_second()];
-    let mut vector = words.windows(known.len()).position(|window| window == known)?;
-    while let Some(before) = vector.checked_sub(2)
-        && (1..ENTRY_TYPES_END).contains(&words[before])
-    {
-        vector = before;
-    }
-    let variables_end = vector.checked_sub(1).filter(|end| words[*end] == 0)?;
-    let variables = count_last_pointers(&words[..variables_end]);
-    let arguments_end = (variables_end - variables).checked_sub(1)?;
-    let arguments = count_last_pointers(&words[..arguments_end]);
-    let start = (arguments_end - arguments).checked_sub(1)?;
-    (words[arguments_end] == 0 && words[start] == arguments as u64).then_some(start * WORD)
-}
-
-/// Returns how many pointers are at the end of these words.
-fn count_last_pointers(words: &[u64]) -> usize {
-    words.iter().rev().take_while(|word| **word >= MIN_POINTER).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,27 +103,5 @@ mod tests {
                 assert_eq!(Layout::parse(&stack(&words[..cut])), None, "{cut} words");
             }
         }
-    }
-
-    #[test]
-    fn the_layout_is_found_above_the_frames_of_the_program() {
-        let page = rustix::param::page_size() as u64;
-        let pointer = 0x7fff_0000_1000;
-        let vector = [33, 0x7fff_8000_0000, 16, 0xff, libc::AT_PAGESZ, page, libc::AT_CLKTCK, 100, 0, 0];
-        let frames = [1, 2, 0, 0x7fff_0000_0000, 0];
-        for (before, count) in [
-            (&[2, pointer, pointer + 9, 0, pointer + 20, 0][..], 2),
-            (&[1, pointer, 0, 0], 1),
-            (&[0, 0, pointer, 0], 0),
-        ] {
-            let all = stack(&[&frames[..], before, &vector].concat());
-            let start = find(&all).expect("the stack contains the layout");
-            assert_eq!(start, frames.len() * WORD);
-            assert_eq!(Layout::parse(&all[start..]).map(|layout| layout.arguments), Some(count));
-        }
-        let wrong_count = stack(&[&[3, pointer, pointer, 0, 0][..], &vector].concat());
-        assert_eq!(find(&wrong_count), None);
-        assert_eq!(find(&stack(&frames)), None);
-        assert_eq!(find(&stack(&vector)), None, "nothing before the vector");
     }
 }

@@ -17,7 +17,6 @@ mod initial_stack;
 mod inode;
 #[cfg(feature = "ebpf")]
 mod listeners;
-pub mod perf;
 pub mod ptrace;
 mod scripts;
 #[cfg(feature = "ebpf")]

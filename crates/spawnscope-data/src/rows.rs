@@ -116,12 +116,6 @@ impl Info {
     /// Whether the collector saw when threads ran and what woke them. If not, waits, the critical path and the replay are unknown.
     #[must_use]
     pub fn sees_scheduler(&self) -> bool {
-        self.sees_cpus() && self.missing.iter().all(|missing| missing.what != Missing::WAKERS)
-    }
-
-    /// Whether the collector saw when threads got and left a CPU.
-    #[must_use]
-    pub fn sees_cpus(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
     }
 

@@ -27,7 +27,7 @@ PRAGMA user_version = 12;
 CREATE TABLE recording (
     id              INTEGER PRIMARY KEY CHECK (id = 1),
     version         TEXT NOT NULL,    -- version of spawnscope, such as '0.1.0'
-    collector       TEXT NOT NULL,    -- 'ebpf', 'ptrace' or 'perf'; of an imported log 'import:' and its format, such as 'import:strace'
+    collector       TEXT NOT NULL,    -- 'ebpf' or 'ptrace'; of an imported log 'import:' and its format, such as 'import:strace'
     scope           TEXT NOT NULL,    -- 'command', 'process' (-p) or 'system' (-a)
     command         BLOB NOT NULL,    -- the command's argv, each argument NUL-terminated; empty if there is no command
     cwd             BLOB NOT NULL,    -- working directory of the recorder

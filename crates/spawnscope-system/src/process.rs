@@ -48,28 +48,6 @@ pub fn reap_ended(child: Pid) -> Option<i32> {
     (reaped == child.0).then_some(status)
 }
 
-/// Returns the wait status of a child that has ended, without reaping it.
-#[must_use]
-pub fn status_of_ended(child: Pid) -> Option<i32> {
-    const CORE_DUMPED: i32 = 0x80;
-    // SAFETY: all zeroes is a valid siginfo_t.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: `info` is valid for writes.
-    let result = unsafe { libc::waitid(libc::P_PID, child.0.cast_unsigned(), &raw mut info, options) };
-    // SAFETY: waitid sets these two values if a child has ended; otherwise they are zero.
-    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-    if result != 0 || pid != child.0 {
-        return None;
-    }
-    match info.si_code {
-        libc::CLD_EXITED => Some(status << 8),
-        libc::CLD_KILLED => Some(status),
-        libc::CLD_DUMPED => Some(status | CORE_DUMPED),
-        _ => None,
-    }
-}
-
 /// Waits until a descriptor is readable, for at most `limit`. Returns whether it is readable.
 pub fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
     wait_until(&mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)], Instant::now() + limit)

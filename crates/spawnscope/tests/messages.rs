@@ -56,15 +56,12 @@ fn recording(directory: &Path) -> PathBuf {
 
 #[test]
 fn collectors_that_cannot_record_node_lines_are_refused() {
-    for collector in ["ptrace", "perf"] {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("a.db");
-        let verb = ["record", "--node-lines", "--collector", collector, "-o"];
-        let mut arguments = words(&verb, file.as_os_str());
-        arguments.extend(["--", "true"].map(OsStr::new));
-        assert!(message(&arguments).contains("--node-lines needs eBPF"), "{collector}");
-        assert!(!file.exists());
-    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.db");
+    let mut arguments = words(&["record", "--node-lines", "--collector", "ptrace", "-o"], file.as_os_str());
+    arguments.extend(["--", "true"].map(OsStr::new));
+    assert!(message(&arguments).contains("--node-lines needs eBPF"));
+    assert!(!file.exists());
 }
 
 #[test]

@@ -157,13 +157,6 @@ impl Timelines {
         Timelines { polls, ..Timelines::new(self.threads, self.tasks, slices, self.is_alive) }
     }
 
-    /// Adds a slice.
-    pub(crate) fn with_slice(self, slice: SliceRow) -> Timelines {
-        let mut slices = self.slices.clone();
-        slices.push(slice);
-        self.with_slices(slices)
-    }
-
     /// Sets the waits whose cause is uncertain.
     pub(crate) fn with_unknown(self, unknown: UnknownWaits) -> Timelines {
         Timelines { unknown: Some(unknown), ..self }

@@ -1,4 +1,4 @@
-//! Recordings without wakers. From a recording whose causes are known, the tests derive those that perf and ptrace would have made. The
+//! Recordings without wakers. From a recording whose causes are known, the tests derive those that ptrace would have made. The
 //! causes are reconstructed, and the interval of each prediction must contain the prediction from the full recording.
 
 use spawnscope_analyze::model::timeline::Timelines;
@@ -9,8 +9,8 @@ use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::waits::reconstruct::reconstruct;
 use spawnscope_analyze::{Causes, Forest};
-use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Missing, Nanos, TaskId};
-use spawnscope_data::rows::{Origin, Recording, SliceRow};
+use spawnscope_data::event::{LaunchId, Mechanism, Missing, Nanos, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow};
 
 use crate::builder::{ROOT, Spans};
 use crate::recordings::{DIRNAME, woken_by};
@@ -33,42 +33,11 @@ fn with_cpu_of_shell((mut recording, slices): Recorded) -> Recorded {
     (recording, slices)
 }
 
-fn mark_missing(recording: &mut Recording, collector: &str, what: &str) {
-    recording.info.collector = collector.to_owned();
-    recording.info.missing.push(Missing { what: what.to_owned(), effect: String::new() });
-}
-
-/// Returns what perf would have recorded.
-fn as_perf((recording, slices): &Recorded) -> Recorded {
-    let mut recording = recording.clone();
-    mark_missing(&mut recording, "perf", Missing::WAKERS);
-    for row in &mut recording.launches {
-        (row.create, row.reaped, row.mechanism) = (None, None, None);
-        if row.origin != Origin::Command {
-            row.zombie = None;
-        }
-    }
-    for exec in &mut recording.execs {
-        (exec.enter, exec.enter_cpu) = (None, None);
-    }
-    let slices = slices.iter().map(|slice| SliceRow {
-        wake_span: None,
-        waker: None,
-        syscall: None,
-        object: None,
-        reason: match slice.reason {
-            LeftCpu::Uninterruptible | LeftCpu::Stopped => LeftCpu::Interruptible,
-            reason => reason,
-        },
-        ..*slice
-    });
-    (recording, slices.collect())
-}
-
 /// Returns what ptrace would have recorded. Only `with_waits` does it contain waits: those of the shell for its children.
 fn as_ptrace((recording, slices): &Recorded, with_waits: bool) -> Recorded {
     let mut recording = recording.clone();
-    mark_missing(&mut recording, "ptrace", Missing::SCHEDULER);
+    recording.info.collector = "ptrace".to_owned();
+    recording.info.missing.push(Missing { what: Missing::SCHEDULER.to_owned(), effect: String::new() });
     for row in &mut recording.launches {
         (row.create, row.reaped) = (None, row.reaped.filter(|_| with_waits));
     }
@@ -122,9 +91,7 @@ fn assert_contains(partial: &Prediction, whole: &Prediction) {
 fn a_loop_is_predicted_as_with_wakers() {
     let (whole, launches) = serial(20);
     let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
-    for (partial, is_certain) in
-        [(as_perf(&whole), true), (as_ptrace(&whole, true), true), (as_ptrace(&whole, false), false)]
-    {
+    for (partial, is_certain) in [(as_ptrace(&whole, true), true), (as_ptrace(&whole, false), false)] {
         let name = partial.0.info.collector.clone();
         let prediction = predict_partial(&partial, Change::Remove, &launches);
         assert!(prediction.replay_error.abs() < 0.01, "{name}: {prediction:?}");
@@ -148,7 +115,7 @@ fn a_recording_with_wakers_stays_as_it_is() {
 #[test]
 fn the_charges_sum_to_the_wall_and_the_loop_is_on_the_path() {
     let (whole, launches) = serial(10);
-    for partial in [as_perf(&whole), as_ptrace(&whole, true), as_ptrace(&whole, false)] {
+    for partial in [as_ptrace(&whole, true), as_ptrace(&whole, false)] {
         let forest = Forest::build(&partial.0);
         let timelines = reconstructed(&forest, &partial);
         let wall = partial.0.info.wall.unwrap();
@@ -167,12 +134,11 @@ fn the_charges_sum_to_the_wall_and_the_loop_is_on_the_path() {
 fn a_wait_that_ends_while_no_child_is_alive_is_for_no_child() {
     let (whole, launches) = with_a_sleep();
     let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
-    for partial in [as_perf(&whole), as_ptrace(&whole, true)] {
-        let prediction = predict_partial(&partial, Change::Remove, &launches);
-        assert_contains(&prediction, &with_wakers);
-        let [_, least, most] = prediction.saving();
-        assert!(least.0 > 2_000_000 && most.0 < 9_000_000, "{prediction:?}");
-    }
+    let partial = as_ptrace(&whole, true);
+    let prediction = predict_partial(&partial, Change::Remove, &launches);
+    assert_contains(&prediction, &with_wakers);
+    let [_, least, most] = prediction.saving();
+    assert!(least.0 > 2_000_000 && most.0 < 9_000_000, "{prediction:?}");
 }
 
 /// The shell sleeps while its child runs. The recording does not show whether it waits for the child.
@@ -183,11 +149,10 @@ fn a_sleep_during_a_childs_life_widens_the_interval() {
     let child = serial.launch_sleeping(&long, ("/bin/work", &["work"]), 20_000_000);
     let whole = with_cpu_of_shell(serial.finish());
     let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &[child])]);
-    for partial in [as_perf(&whole), as_ptrace(&whole, false)] {
-        let prediction = predict_partial(&partial, Change::Remove, &[child]);
-        assert_contains(&prediction, &with_wakers);
-        assert!(prediction.unknown.unwrap() != [Nanos(0); 2], "{prediction:?}");
-    }
+    let partial = as_ptrace(&whole, false);
+    let prediction = predict_partial(&partial, Change::Remove, &[child]);
+    assert_contains(&prediction, &with_wakers);
+    assert!(prediction.unknown.unwrap() != [Nanos(0); 2], "{prediction:?}");
 }
 
 /// One child feeds the other through a pipe, and the shell waits for both.
@@ -227,9 +192,8 @@ fn a_pipeline_contains_the_prediction_with_wakers() {
     let whole = with_cpu_of_shell(serial.finish());
     for removed in [writer, reader] {
         let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &[removed])]);
-        for partial in [as_perf(&whole), as_ptrace(&whole, false)] {
-            assert_contains(&predict_partial(&partial, Change::Remove, &[removed]), &with_wakers);
-        }
+        let partial = as_ptrace(&whole, false);
+        assert_contains(&predict_partial(&partial, Change::Remove, &[removed]), &with_wakers);
     }
 }
 
@@ -281,15 +245,14 @@ fn the_wait_of_a_vfork_stays_if_the_next_one_seems_to_begin_before_its_end() {
 fn advice_and_dependences_are_found_without_wakers() {
     let (whole, _) = serial(60);
     assert!(whole.0.info.wall.unwrap().0 > 20 * SHELL);
-    for partial in [as_perf(&whole), as_ptrace(&whole, true)] {
-        let forest = Forest::build(&partial.0);
-        let timelines = reconstructed(&forest, &partial);
-        let causes = Causes::find(&partial.0, &forest, &timelines).unwrap();
-        let dependence = causes.dependence.first().unwrap();
-        assert_eq!(dependence.label, b"dirname");
-        assert!(dependence.saving[1].0 > dependence.saving[0].0 / 2, "{dependence:?}");
-        assert!(!causes.advices.worth.is_empty(), "{}", partial.0.info.collector);
-    }
+    let partial = as_ptrace(&whole, true);
+    let forest = Forest::build(&partial.0);
+    let timelines = reconstructed(&forest, &partial);
+    let causes = Causes::find(&partial.0, &forest, &timelines).unwrap();
+    let dependence = causes.dependence.first().unwrap();
+    assert_eq!(dependence.label, b"dirname");
+    assert!(dependence.saving[1].0 > dependence.saving[0].0 / 2, "{dependence:?}");
+    assert!(!causes.advices.worth.is_empty(), "{}", partial.0.info.collector);
 }
 
 /// The shell waited for one child, and then reaped another that had ended during the wait. Without the first, it would have waited for the
@@ -321,38 +284,4 @@ fn a_child_that_ended_a_little_later_is_awaited_without_the_first() {
     *exit_cpu = exit_cpu.map(|cpu| Nanos(cpu.0 - 600_000));
     let prediction = predict_partial(&partial, Change::Remove, &[first]);
     assert!(prediction.predicted.0 > 40_000_000, "{prediction:?}");
-}
-
-/// The shell slept until the last of two children had ended. Without that child, it would still have waited for the other.
-#[test]
-fn a_child_that_ended_during_a_wait_for_another_is_needed_as_well() {
-    let mut serial = Serial::new();
-    let start = serial.now();
-    let [long, longer] = [40_000_000, 40_300_000].map(|run| Spans { run, ..Spans::USUAL });
-    let builder = &mut serial.builder;
-    let first = builder.launch(ROOT, start, &long, Some(("/bin/ls", &["ls"])));
-    let last = builder.launch(ROOT, start + 200_000, &longer, Some(("/usr/bin/wc", &["wc"])));
-    for child in [first, last] {
-        builder.row(child).parent_task = Some(TaskId(ROOT.0));
-    }
-    let from = builder.row(last).created.unwrap().0 + 40_000;
-    let end = builder.row(last).zombie.unwrap().0;
-    serial.slices.push(slice(ROOT.0, 0, from, [end - from, 10_000], WAIT4, None));
-    for child in [first, last] {
-        let row = child_instants(&serial, child);
-        serial.slices.extend([created(child.0, row[0], row[1] - row[0]), ended(child.0, row[1], row[2])]);
-    }
-    serial.resume_shell_at(end + 10_000);
-    let partial = as_perf(&with_cpu_of_shell(serial.finish()));
-    let without_last = predict_partial(&partial, Change::Remove, &[last]);
-    assert!(without_last.predicted.0 > 35_000_000 && without_last.saving()[1].0 < 5_000_000, "{without_last:?}");
-    assert!(without_last.low.0 < 10_000_000, "perhaps the shell did not wait for the other: {without_last:?}");
-    let without_both = predict_partial(&partial, Change::Remove, &[first, last]);
-    assert!(without_both.saving()[1].0 > 10_000_000, "{without_both:?}");
-}
-
-/// Returns when a child was created, first ran, and became a zombie, in nanoseconds.
-fn child_instants(serial: &Serial, child: LaunchId) -> [u64; 3] {
-    let row = serial.builder.recording.launches.iter().find(|row| row.id == child).unwrap();
-    [row.created, row.first_run, row.zombie].map(|at| at.unwrap().0)
 }

@@ -128,9 +128,6 @@ impl Missing {
 
     /// The largest ratio of the time of a launch to its time without the tracer.
     pub const MAX_SLOWDOWN: f64 = 6.0;
-
-    /// The value of `what` if the collector sees when threads get and leave a CPU, but not what wakes them.
-    pub const WAKERS: &str = "what wakes threads";
 }
 
 impl fmt::Display for Missing {

@@ -6,7 +6,6 @@ use super::args::CollectorChoice;
 use super::output::print_message;
 #[cfg(feature = "ebpf")]
 use crate::collect::ebpf::EbpfCollector;
-use crate::collect::perf::PerfCollector;
 use crate::collect::ptrace::PtraceCollector;
 use crate::collect::{CollectError, Collector, Follow, Refusal, Settings};
 use crate::present::text::wrap;
@@ -32,19 +31,18 @@ pub struct AttachOptions {
     pub is_quiet: bool,
 }
 
-/// Attaches the chosen collector. With `auto`, that is the first of eBPF, ptrace and perf that works; only eBPF follows processes that are
-/// already running.
+/// Attaches the chosen collector. With `auto`, that is eBPF or, if it does not work, ptrace; only eBPF follows processes that are already
+/// running.
 ///
 /// # Errors
 /// When the collector cannot be attached.
 pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
-    if settings.node_lines && matches!(options.choice, CollectorChoice::Ptrace | CollectorChoice::Perf) {
+    if settings.node_lines && options.choice == CollectorChoice::Ptrace {
         bail!("--node-lines needs eBPF: omit --collector");
     }
     match options.choice {
         CollectorChoice::Ebpf => attach_ebpf(options, follow, settings).map_err(|error| describe(options, error)),
         CollectorChoice::Ptrace => Ok(announce(options, attach_ptrace(follow, settings)?, GRANT_EBPF)),
-        CollectorChoice::Perf => Ok(announce(options, attach_perf(follow, settings)?, PERF_REMEDY)),
         CollectorChoice::Auto => match attach_ebpf(options, follow, settings) {
             Err(error) if may_fall_back(&error, follow, settings) => attach_fallback(options, follow, settings, &error),
             collector => collector.map_err(|error| describe(options, error)),
@@ -52,31 +50,18 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
     }
 }
 
-/// How to record what perf does not record. Printed if the user chose perf.
-const PERF_REMEDY: &str =
-    "`--collector ptrace` records some of these; sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope, records all";
 /// How to permit eBPF, which records everything.
 const GRANT_EBPF: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
 
-/// Attaches ptrace or, if the kernel refuses that, perf.
+/// Attaches ptrace, because eBPF does not work.
 fn attach_fallback(
     options: AttachOptions,
     follow: Follow,
     settings: &Settings,
     ebpf: &CollectError,
 ) -> Result<Box<dyn Collector>> {
-    let remedy = ebpf_remedy(ebpf);
-    let ptrace = match attach_ptrace(follow, settings) {
-        Ok(collector) => return Ok(announce(options, collector, &remedy)),
-        Err(error) => error,
-    };
-    match attach_perf(follow, settings) {
-        Ok(collector) => {
-            let remedy = format!("{remedy}; ptrace would record some of them, but failed: {:#}", ptrace.root_cause());
-            Ok(announce(options, collector, &remedy))
-        }
-        Err(perf) => Err(perf.context(format!("{ptrace:#}")).context(format!("failed to {ebpf}"))),
-    }
+    let collector = attach_ptrace(follow, settings).map_err(|error| error.context(format!("failed to {ebpf}")))?;
+    Ok(announce(options, collector, &ebpf_remedy(ebpf)))
 }
 
 /// Whether another collector may be used instead of eBPF. A failure that is not about permissions or the kernel is an error that the user
@@ -121,12 +106,6 @@ fn load_ebpf(_: Follow, _: &Settings) -> Result<Box<dyn Collector>, CollectError
 fn attach_ptrace(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
     let collector = PtraceCollector::attach(follow, settings);
     let collector = collector.map_err(|error| anyhow::Error::new(error).context("failed to collect with ptrace"))?;
-    Ok(Box::new(collector))
-}
-
-fn attach_perf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
-    let collector = PerfCollector::attach(follow, settings);
-    let collector = collector.map_err(|error| anyhow::Error::new(error).context("failed to collect with perf"))?;
     Ok(Box::new(collector))
 }
 

@@ -93,10 +93,6 @@ needs! {
     Strace,
     /// `perf`, with permission to record.
     Perf,
-    /// perf events for unprivileged users.
-    PerfEvents,
-    /// Permission to set kernel.perf_event_paranoid, to its present value.
-    PerfLevels,
     /// The Yama security module, with permission to set its level.
     Yama,
     /// A machine that is discarded after the tests, so that they may change it permanently.
@@ -181,8 +177,6 @@ impl Need {
             Need::Gdb => check_runs("gdb --version"),
             Need::Strace => check_runs("strace -o /dev/null true"),
             Need::Perf => check_runs("perf record -o /dev/null true"),
-            Need::PerfEvents => check_perf_events(),
-            Need::PerfLevels => check_can_be_set("/proc/sys/kernel/perf_event_paranoid"),
             Need::Yama => check_can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
             Need::Disposable => std::env::var(DISPOSABLE).map(drop).map_err(|_| format!("{DISPOSABLE} is not set")),
             Need::Ninja => check_runs("ninja --version"),
@@ -300,16 +294,6 @@ fn check_ptrace() -> Result<(), String> {
             Err("kernel.yama.ptrace_scope: only root may attach to a process that is not a descendant".into())
         }
         _ => Ok(()),
-    }
-}
-
-/// Reads only the setting. Whether a sandbox refuses the call is for the tests to find out.
-fn check_perf_events() -> Result<(), String> {
-    let file = "/proc/sys/kernel/perf_event_paranoid";
-    let level = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    match level.trim().parse::<i32>() {
-        Ok(..=2) => Ok(()),
-        _ => Err(format!("kernel.perf_event_paranoid is {}", level.trim())),
     }
 }
 

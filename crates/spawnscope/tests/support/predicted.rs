@@ -1,5 +1,4 @@
-//! Predictions without recorded wakers, which the tests of the perf and ptrace collectors share: each interval contains the prediction of a
-//! recording by eBPF of the same command.
+//! Predictions without recorded wakers: each interval contains the prediction of a recording by eBPF of the same command.
 
 use std::fs;
 use std::path::Path;

@@ -53,8 +53,6 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
     ("libslow.so", "slow_library.c", "-shared -fPIC"),
     ("without_close_range", "filtered.c", "-DREFUSED=SYS_close_range"),
     ("without_ptrace", "filtered.c", "-DREFUSED=SYS_ptrace"),
-    ("without_perf", "filtered.c", "-DREFUSED=SYS_perf_event_open"),
-    ("perf_denied", "filtered.c", "-DREFUSED=SYS_perf_event_open -DERROR=EACCES"),
     ("like_docker", "filtered.c", "-DLIKE_DOCKER"),
     ("large_parent", "large_parent.c", ""),
     #[cfg(target_arch = "x86_64")]

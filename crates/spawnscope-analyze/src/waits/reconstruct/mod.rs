@@ -1,9 +1,8 @@
-//! Reconstructs the waits of recordings without wakers. The perf collector records when threads
-//! were off their CPU, and the ptrace collector only their CPU time at some instants; neither
-//! records what ended a wait. `ties` connects recorded waits with the event of a child that ended
-//! them: its end, or its exec after a vfork. `fill` creates slices for threads without slices.
-//! Waits with an uncertain cause are stored in `UnknownWaits`, which widen the confidence interval
-//! of each prediction.
+//! Reconstructs the waits of recordings without wakers. The ptrace collector records the waits for
+//! children, and the CPU time of threads at some instants, but not what ended a wait. `ties`
+//! connects recorded waits with the event of a child that ended them: its end, or its exec after a
+//! vfork. `fill` creates slices for threads without slices. Waits with an uncertain cause are stored
+//! in `UnknownWaits`, which widen the confidence interval of each prediction.
 
 mod events;
 mod fill;
@@ -11,11 +10,11 @@ mod ties;
 
 use events::ChildEvents;
 
-use crate::model::timeline::{ThreadIndex, Timelines, beginning};
+use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use crate::model::unknown_waits::UnknownWaits;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{Origin, Recording, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
 /// Adds the causes of waits to a recording whose collector did not record wakers. Does not change
 /// other recordings.
@@ -30,35 +29,12 @@ pub fn reconstruct(
         return timelines;
     }
     let events = ChildEvents::new(forest);
-    if recording.info.sees_cpus() {
-        timelines = with_start_of_command(forest, timelines);
-    }
     let (mut unknown, reaps) = ties::tie(forest, &events, &mut timelines);
-    if !recording.info.sees_cpus() {
-        let (slices, more) = fill::fill(forest, &events, threads, &timelines);
-        unknown.extend(more);
-        timelines = timelines.with_slices(slices);
-    }
+    let (slices, more) = fill::fill(forest, &events, threads, &timelines);
+    unknown.extend(more);
+    timelines = timelines.with_slices(slices);
     let creations = possible_creations(forest, &events);
     timelines.with_unknown(UnknownWaits::new(unknown, reaps, creations))
-}
-
-/// Adds the wait before the command was first on a CPU. The command's first slice begins there, but
-/// the wall begins earlier, when the recorder releases the command.
-fn with_start_of_command(forest: &Forest<'_>, timelines: Timelines) -> Timelines {
-    let root = forest.root.map(|root| (root as ThreadIndex, &forest.launches[root]));
-    let start = root.and_then(|(thread, launch)| {
-        let first = timelines.slices(thread).get(0)?;
-        let created = launch.instants.created.get().filter(|_| launch.origin == Origin::Command)?;
-        // The replay would leave out a slice that begins at the start of the wall.
-        let from = Nanos(created.0 + 1);
-        let wait = Wait { from, woken: beginning(&first), to: beginning(&first), syscall: None, waker: None };
-        (beginning(&first) > from).then(|| SliceRow { is_waker_certain: Some(false), ..wait.slice(first.task, from) })
-    });
-    match start {
-        Some(start) => timelines.with_slice(start),
-        None => timelines,
-    }
 }
 
 /// A wait to be written as a slice.

@@ -113,7 +113,6 @@ Examples:
   spawnscope record --sample 999 -- make      # for `flame --phase load`
   spawnscope record --collector ptrace -- make  # without root
   spawnscope record --collector ptrace --launcher-calls -- ./test.sh
-  spawnscope record --collector perf -- make  # without root, fewer phases
   spawnscope record --wait-for-all -- ./start  # include its daemons
   sudo spawnscope record --with dockerd -- docker build .  # and its daemon
   spawnscope record -p $(pidof -s nagios) --duration 60
@@ -124,7 +123,7 @@ Examples:
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, `auto` uses eBPF.
 Without them, it uses ptrace: this records less, and -p, -a and --with do not
-work. If ptrace is refused too, it uses perf events, which record even less.
+work.
 
 Under sudo, the command runs as the user who called sudo, and that user owns the
 recording. A sudoers entry for spawnscope still amounts to full root access (see
@@ -140,6 +139,4 @@ pub enum CollectorChoice {
     Ebpf,
     /// ptrace: needs no privilege; only for a command; does not record what ends a wait, and some phases are unknown
     Ptrace,
-    /// perf events: need no privilege if kernel.perf_event_paranoid is at most 2; record less than ptrace
-    Perf,
 }

@@ -174,7 +174,7 @@ pub(super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         required Text "labels" = labels(row.report()).into(), "all labels, as a JSON object";
         optional Text "command" = command(row.report()).map(Cow::from), "the command, quoted for a shell; NULL without one (-p, -a)";
         required Text "scope" = row.report().info.scope.name().into(), "`command`, `process` (-p) or `system` (-a)";
-        required Text "collector" = row.report().info.collector.as_str().into(), "`ebpf`, `ptrace`, `perf`, or `import:` and the format of a log";
+        required Text "collector" = row.report().info.collector.as_str().into(), "`ebpf`, `ptrace`, or `import:` and the format of a log";
         required Text "recorder" = row.0.recorder.into(), "the version of spawnscope that made the recording";
         required Int "cpus" = int(row.report().info.cpus), "number of CPUs online at the start";
         optional Real "allowed_cpus" = row.report().info.allowed_cpus, "number of CPUs that the command was allowed to use";
