@@ -96,12 +96,26 @@ static __always_inline void get_cpu(struct WireTask *task, __u64 now)
  * clock, which lags CLOCK_MONOTONIC by an offset. Every switch that is observed gives a sample of this offset. The scheduler stores its
  * time slightly before the switch is reported, so the smallest offset is the best one. The estimate also rises slowly, in order to
  * follow a clock that is being adjusted. */
-static __always_inline void learn_offset(struct task_struct *p, struct WireTask *task)
+static __always_inline void learn_offset(struct task_struct *p, __u64 on)
 {
 	if (!bpf_core_field_exists(p->sched_info.last_arrival))
 		return;
-	__s64 sample = task->on - TASK_READ(p, sched_info.last_arrival), offset = shared.arrival_offset;
+	__s64 sample = on - TASK_READ(p, sched_info.last_arrival), offset = shared.arrival_offset;
 	shared.arrival_offset = !offset || sample < offset ? sample : offset + ((sample - offset) >> 6);
+}
+
+/* Learns the offset from any thread of the machine until it is known, since the first switch to a followed thread may be one that is
+ * hidden. The idle thread has no time of arrival. */
+static __always_inline void learn_first_offset(struct task_struct *leaving, struct task_struct *coming, __u64 now)
+{
+	struct scratch *scratch = shared.arrival_offset ? NULL : scratch_of_this_cpu();
+	if (!scratch)
+		return;
+	__u32 tid = TASK_READ(leaving, pid);
+	if (tid && tid == scratch->arrived)
+		learn_offset(leaving, scratch->arrived_at);
+	scratch->arrived = TASK_READ(coming, pid);
+	scratch->arrived_at = now;
 }
 
 /* If the switch to the running thread was not observed, recovers its time from the scheduler. */
@@ -118,7 +132,7 @@ static __noinline void recover_arrival(struct task_struct *p, struct WireTask *t
 static __always_inline void settle_arrival(struct task_struct *p, struct WireTask *task)
 {
 	if (arrival_was_observed(task)) {
-		learn_offset(p, task);
+		learn_offset(p, task->on);
 		return;
 	}
 	recover_arrival(p, task);
@@ -154,9 +168,10 @@ static __always_inline int handle_switch(void *ctx, bool preempted, struct task_
 				    unsigned int state, bool collects_objects)
 {
 	struct WireTask *leaving = find_followed(prev), *coming = find_followed(next);
-	if (!leaving && !coming)
+	if (!leaving && !coming && shared.arrival_offset)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
+	learn_first_offset(prev, next, now);
 	if (leaving)
 		leave_cpu(ctx, prev, leaving, preempted, state, now, collects_objects);
 	if (coming)

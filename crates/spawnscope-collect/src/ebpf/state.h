@@ -59,6 +59,9 @@ struct scratch {
 		struct rb_node *nodes[MAX_WATCHED + 1];
 	} watched;
 	__u32 reported_mappings, mappings_lost;
+	/* The thread that the last observed switch gave this CPU, and when, until the scheduler's clock is known (`scheduler.h`). */
+	__u64 arrived_at;
+	__u32 arrived;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
