@@ -2,7 +2,7 @@
 """Measures the cost of recording: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
 storage, the report on 100,000 launches, and how its time grows. Runs with and without the recorder alternate; on a noisy machine,
 only medians and ratios of pairs are meaningful. Writes benchmarks/runs/<date>-<host>/overhead.json (overhead-ptrace.json with
---collector ptrace, and so on) and prints a table. Needs bash, cc, root (not for ptrace), and for configure a Debian mirror
+--collector ptrace) and prints a table. Needs bash, cc, root (not for ptrace), and for configure a Debian mirror
 (apt-get source) or --hello DIR."""
 
 import argparse
@@ -73,6 +73,23 @@ def storm(options, work, *flags):
 def storm_with_stacks(options, work):
     """Does the same as `storm`, with a native stack for each launch."""
     return storm(options, work, "--stacks")
+
+
+def make_recipes(options, work):
+    """Compares the walls of a makefile with 200 targets, each of which has two simple commands."""
+    return makefile(options, work, "\t@/bin/true $@\n\t@/bin/echo $@ >/dev/null\n")
+
+
+def make_shell(options, work):
+    """Compares the walls of a makefile with 200 targets, each of which calls $(shell) twice."""
+    return makefile(options, work, "\t@: $(shell echo $@ | tr a-z A-Z) $(shell basename $@)\n")
+
+
+def makefile(options, work, recipe):
+    targets = " ".join(f"target{number}" for number in range(200))
+    (work / "Makefile").write_text(f"all: {targets}\n{targets}:\n{recipe}")
+    command = ["bash", "-c", TIMED % "make -s all >/dev/null"]
+    return compare_pairs(options.runs, lambda: time_command(command, work), lambda: time_command(command_with_recorder(options, work, command), work))
 
 
 def configure(options, work):
@@ -158,6 +175,8 @@ def large_recording(options, work, launches, *flags):
 
 MEASUREMENTS = {
     "storm": storm,
+    "make_recipes": make_recipes,
+    "make_shell": make_shell,
     "configure": configure,
     "start_and_finish": start_and_finish,
     "losses": losses,
