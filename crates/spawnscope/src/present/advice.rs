@@ -15,6 +15,7 @@ use crate::analyze::explain::report::Report;
 use crate::analyze::model::launch::base_name;
 use crate::analyze::predict::replay::is_reliable;
 use crate::analyze::sites::callers::CallerCounts;
+use crate::event::Nanos;
 
 /// Maximum number of findings that a report lists.
 pub(super) const MAX_IN_REPORT: usize = 3;
@@ -84,20 +85,37 @@ fn print_numbered_title(page: &mut Page, number: usize, advice: &Advice) {
 }
 
 fn saving(advice: &Advice, report: &Report) -> String {
-    let [expected, low, high] = advice.saving.map(units::time);
-    format!("saves {expected} ({low} to {high}), {}", basis(advice, report))
+    format!("saves {}, {}", amount(advice.saving), basis(advice, report))
+}
+
+/// Formats a saving with its interval. If it is only known how much it is at most, that is all there is to say.
+pub(super) fn amount([expected, low, high]: [Nanos; 3]) -> String {
+    match expected {
+        Nanos(0) => format!("up to {}", units::time(high)),
+        _ => format!("{} ({} to {})", units::time(expected), units::time(low), units::time(high)),
+    }
+}
+
+/// Like [`amount`], for narrow places.
+pub(super) fn short_amount(saving: [Nanos; 3]) -> String {
+    match saving {
+        [Nanos(0), ..] => amount(saving),
+        [expected, low, high] => format!("{} ({})", units::time(expected), units::interval(low, high)),
+    }
 }
 
 /// Returns what share of the wall time is saved, and how the saving was found.
 pub(super) fn basis(advice: &Advice, report: &Report) -> String {
     let unrecorded = report.advices.unrecorded;
-    let share = units::percent(advice.saving[0], unrecorded);
+    let [expected, _, high] = advice.saving;
+    let up_to = if expected == Nanos(0) { "up to " } else { "" };
+    let share = units::percent(if expected == Nanos(0) { high } else { expected }, unrecorded);
     let wall = wall_name(report.wall, unrecorded);
     let basis = match advice.finding.basis {
         Basis::Measured => "based on measured times",
         Basis::Modelled => "estimated by a model",
     };
-    format!("{share} of {wall}; {basis}; rule {}", advice.finding.rule)
+    format!("{up_to}{share} of {wall}; {basis}; rule {}", advice.finding.rule)
 }
 
 /// Returns where the example was launched, if that is known and other launches have other call sites.
@@ -157,7 +175,6 @@ fn print_details(page: &mut Page, advice: &Advice, file: Option<&str>) {
 
 /// Prints another fix of the same cause: what it saves, its first sentence, and the lines that it changes or the first code to type.
 fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) {
-    let [expected, low, high] = alternative.saving.map(units::time);
     let escape = |line: &String| text::escape(line.as_bytes());
     let sentence = alternative.finding.fix.iter().find(|line| !line.starts_with("  ")).map(escape).unwrap_or_default();
     let rule = alternative.finding.rule;
@@ -168,7 +185,7 @@ fn print_alternative(page: &mut Page, alternative: &Advice, file: Option<&str>) 
         Some(snippet) => print_snippet(page, 7, &escape(snippet)),
         None => {}
     }
-    page.sentence(9, QUIET, &format!("saves {expected} ({low} to {high}); rule {rule}"));
+    page.sentence(9, QUIET, &format!("saves {}; rule {rule}", amount(alternative.saving)));
 }
 
 /// Prints the lines that the fix changes, as they are in the user's files. Returns whether there are any.
@@ -266,13 +283,13 @@ pub(super) fn print_snippet(page: &mut Page, section_indent: usize, escaped: &st
 
 /// Returns a sentence on the saving of the first findings together, if that was predicted.
 pub(super) fn combined_saving(advices: &AdviceList) -> Option<String> {
-    let [expected, low, high] = advices.together?.map(units::time);
+    let saving = advices.together.filter(|[expected, ..]| *expected > Nanos(0))?;
     let numbers = match advices.worth.len() {
         2 => "1 and 2".to_owned(),
         several => format!("1 to {}", several.min(MAX_IN_REPORT)),
     };
     let others = if advices.worth.len() > MAX_IN_REPORT { "; the others are not included" } else { "" };
-    Some(format!("{numbers} together save {expected} ({low} to {high}){others}"))
+    Some(format!("{numbers} together save {}{others}", amount(saving)))
 }
 
 fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {

@@ -188,7 +188,7 @@ pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
     }
     // The saving of several together is that of the first ones.
     let are_the_first = shown.len() == advices.worth.len().min(advice::MAX_IN_REPORT);
-    if let Some([expected, ..]) = advices.together.filter(|_| are_the_first) {
+    if let Some([expected, ..]) = advices.together.filter(|[expected, ..]| are_the_first && expected.0 > 0) {
         let label = if shown.len() == 2 { "Both" } else { "Together" };
         let (saved, wall) = (units::time(expected), units::time(advices.unrecorded));
         page.line([label_span(label), plain(format!("save {saved} of {wall}"))]);
@@ -201,8 +201,7 @@ fn label_span(label: &str) -> super::page::Span {
 
 /// Prints what to change, and at the right end the saving.
 fn print_subject(page: &mut Page, label: &str, advice: &Advice) {
-    let [expected, low, high] = advice.saving;
-    let saving = format!("saves {} ({})", units::time(expected), units::interval(low, high));
+    let saving = format!("saves {}", advice::short_amount(advice.saving));
     let available = page.width().saturating_sub(2 + LABEL_WIDTH);
     let subject = advice::subject(advice);
     let room = available.saturating_sub(text::width(&saving) + 2);

@@ -3,7 +3,7 @@
 //! it, also get the best fix as a sentence.
 
 use super::whatif::has_visible_overhead;
-use super::{cpu_waits, critical, episodes, text, units};
+use super::{advice, cpu_waits, critical, episodes, text, units};
 use crate::analyze::explain::advice::Advice;
 use crate::analyze::explain::report::{GroupBy, Report, Spent};
 use crate::analyze::model::external_wait::ExternalWait;
@@ -188,7 +188,6 @@ fn launch_tax_sentence(report: &Report) -> String {
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {
-    let [expected, low, high] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if has_visible_overhead(report.wall, unrecorded) {
         format!("{} without recording overhead", units::time(unrecorded))
@@ -196,7 +195,7 @@ fn best_fix_sentence(best: &Advice, report: &Report) -> String {
         units::time(report.wall)
     };
     let title = text::escape(best.finding.title.as_bytes());
-    format!("Fix first: {title}. Fixing this saves {expected} ({low} to {high}) of {wall}.")
+    format!("Fix first: {title}. Fixing this saves {} of {wall}.", advice::amount(best.saving))
 }
 
 /// Formats the row of the table with the largest tax on the critical path, such as `mv 333 ms`.

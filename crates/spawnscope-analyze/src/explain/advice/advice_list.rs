@@ -43,6 +43,14 @@ pub struct Advice {
 }
 
 impl Advice {
+    /// Returns the saving by which fixes are compared: the expected one or, if only an upper end is known, the middle below it.
+    pub(super) fn likely_saving(&self) -> Nanos {
+        match self.saving {
+            [Nanos(0), low, high] => Nanos(low.0.midpoint(high.0)),
+            [expected, ..] => expected,
+        }
+    }
+
     /// Returns the advice and its alternatives, each for itself.
     pub fn separated(mut self) -> impl Iterator<Item = Advice> {
         let alternatives = std::mem::take(&mut self.alternatives);

@@ -59,10 +59,11 @@ pub(super) fn merge(context: &RuleContext<'_, '_>, mut all: Vec<Advice>) -> Vec<
     absorb(context, &mut merged);
     merged.sort_by_key(|advice| {
         let finding = &advice.finding;
-        let is_small = advice.saving[0] < small;
+        let is_small = advice.likely_saving() < small;
         // Work inside a lock is not what others wait for.
         let is_lock = finding.rule == "lock-wait";
-        (is_small, advice.foreign.is_some(), !is_lock, Reverse(advice.saving), finding.rule, finding.title.clone())
+        let saving = Reverse((advice.likely_saving(), advice.saving));
+        (is_small, advice.foreign.is_some(), !is_lock, saving, finding.rule, finding.title.clone())
     });
     merged
 }
@@ -103,8 +104,7 @@ fn removed(context: &RuleContext<'_, '_>, advice: &Advice) -> Vec<bool> {
 
 /// Returns how much a fix saves. What is uncertain counts half; one launch that may be needed counts less than what it does.
 fn score(advice: &Advice) -> Nanos {
-    let [expected, low, _] = advice.saving;
-    let likely = low.0.midpoint(expected.0);
+    let likely = advice.saving[1].0.midpoint(advice.likely_saving().0);
     let is_whole = advice.finding.launches.len() == 1 && advice.finding.rule == "resident";
     Nanos(if is_whole { likely / 2 } else { likely })
 }

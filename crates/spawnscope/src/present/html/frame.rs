@@ -183,7 +183,7 @@ fn advice_item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
         patch: String::from_utf8_lossy(&edited.patch).into_owned(),
         subject: advice::subject(advice),
         title: escape(&finding.title),
-        saving: format!("saves {} ({})", units::time(expected), units::interval(low, high)),
+        saving: format!("saves {}", advice::short_amount(advice.saving)),
         edits: edited.edited.iter().filter_map(edit_item).collect(),
         basis: advice::basis(advice, report),
         interval: interval.map(|position| format!("{position:.2}")),

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::owner::foreign_code;
+use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
 use crate::predict::dependence::is_launcher;
@@ -77,17 +78,18 @@ impl Answer {
         predictions: &[Prediction],
     ) -> Vec<(Finding, [Nanos; 3], bool)> {
         let Some((removal, predictions)) = predictions.split_first() else { return Vec::new() };
-        let [dependent, ..] = removal.saving();
+        let [dependent, _, most] = removal.saving();
         let depends = dependent.0 as f64 >= MIN_DEPENDENT_SHARE * removal.unrecorded.0 as f64;
+        let limit = removal.unrecorded.since(sleep_of(context, &self.removal.launches));
         let share = units::percent(dependent, removal.unrecorded);
         let them = if self.removal.launches.len() == 1 { "it" } else { "them" };
         let cures = self.cures.into_iter().zip(predictions).map(|(cure, prediction)| {
             let [expected, low, high] = prediction.saving();
-            let high = if cure.is_open { high.max(dependent) } else { high };
-            let [expected, low] = [expected, low].map(|time| time.since(cure.kept));
-            // Nothing is known of the start-up then.
-            let expected = if cure.is_open && expected == Nanos(0) { Nanos(low.0.midpoint(high.0)) } else { expected };
-            let saving = [expected, low, high];
+            let mut saving = [expected.since(cure.kept), low.since(cure.kept), high];
+            if cure.is_open {
+                saving[2] = high.max(dependent).min(most);
+                saving = saving.map(|time| time.min(limit));
+            }
             let is_likely = depends && saving[0].max(saving[2]) > context.min_saving();
             let is_worth = saving[1] > context.min_saving() || is_likely;
             let finding =
@@ -96,6 +98,23 @@ impl Answer {
         });
         cures.collect()
     }
+}
+
+/// Returns the time in which these launches waited for timers. One process that does their work waits for them, too.
+fn sleep_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Nanos {
+    // A launch that polls its children waits for these.
+    let without_children = launches.iter().filter(|index| context.forest().children(**index as usize).is_empty());
+    let slices = without_children.flat_map(|index| context.timelines().slices(*index).iter());
+    let sleeps = slices.filter(|slice| external_wait_of(slice) == ExternalWait::Timer);
+    let mut spans: Vec<[u64; 2]> =
+        sleeps.filter_map(|slice| Some([slice.off.0, slice.off.0 + slice.off_span?.0])).collect();
+    spans.sort_unstable();
+    let (mut slept, mut until) = (0, 0);
+    for [from, to] in spans {
+        slept += to.saturating_sub(from.max(until));
+        until = until.max(to);
+    }
+    Nanos(slept)
 }
 
 /// Returns the cures of each site on which enough of the wall may depend. The replays decide which of them hold.
