@@ -28,7 +28,15 @@ pub struct SourceFiles {
 /// A file that has not changed since the recording.
 struct SourceFile {
     original: Vec<u8>,
-    /// The edits so far, in the order of their positions. They do not overlap.
+    /// The text with all edits.
+    edited: Edited,
+}
+
+/// A text that several edits change one after the other.
+#[derive(Default)]
+struct Edited {
+    text: Vec<u8>,
+    /// What the edits replace in the original.
     splices: Vec<Splice>,
 }
 
@@ -61,23 +69,28 @@ impl SourceFiles {
 
     /// Looks up the edits of one fix. Returns whether any of them can be applied.
     fn look_up_fix(&mut self, advice: &mut Advice) -> bool {
-        let mut own = Vec::new();
+        // The name of each file in the recording, and its text with the edits of this fix alone.
+        let mut own: BTreeMap<PathBuf, (Vec<u8>, Edited)> = BTreeMap::new();
+        let mut refused = Vec::new();
         for edit in &advice.finding.edits {
-            match self.apply(edit) {
-                Ok((path, splices)) => {
-                    let original = self.original(&path);
-                    advice.edited.extend(edited_lines(edit, original, &splices));
-                    own.push((path, splices));
-                }
-                Err(reason) => {
-                    let (file, line) = (edit.file.clone(), edit.line);
-                    advice.edited.push(EditedLine { file, line, change: Err(reason) });
-                }
+            let applied = self.file(edit).and_then(|(path, file)| {
+                file.edited.apply(edit, &file.original)?;
+                let (_, alone) = own.entry(path).or_insert_with(|| (edit.file.clone(), Edited::new(&file.original)));
+                // An edit may need one of another fix.
+                let _ = alone.apply(edit, &file.original);
+                Ok(())
+            });
+            if let Err(reason) = applied {
+                refused.push(EditedLine { file: edit.file.clone(), line: edit.line, change: Err(reason) });
             }
         }
-        let is_applied = !own.is_empty();
-        advice.patch = self.patch_of(own);
-        is_applied
+        for (path, (name, edited)) in &own {
+            advice.edited.extend(edited_lines(name, self.original(path), &edited.text));
+            let diff = self.diff_of(path, &edited.text);
+            advice.patch.extend(diff.unwrap_or_default());
+        }
+        advice.edited.append(&mut refused);
+        !own.is_empty()
     }
 
     /// Returns the text of the line that an edit names, if it can be shown.
@@ -95,22 +108,10 @@ impl SourceFiles {
     }
 
     /// Returns the diff of the edits of one finding.
-    fn patch_of(&self, edits: Vec<(PathBuf, Vec<Splice>)>) -> Vec<u8> {
-        let mut by_file: BTreeMap<PathBuf, Vec<Splice>> = BTreeMap::new();
-        for (path, splices) in edits {
-            by_file.entry(path).or_default().extend(splices);
-        }
-        let mut diffs = Vec::new();
-        for (path, mut splices) in by_file {
-            splices.sort_by_key(|splice| splice.range.start);
-            let original = self.original(&path);
-            let below = self.directory.as_deref().and_then(|directory| name_below(&path, directory).ok());
-            let whole = || path.to_str().filter(|name| patch::is_plain_name(name)).map(str::to_owned);
-            let name = below.or_else(whole);
-            let diff = name.map(|name| patch::unified(&name, original, &spliced(original, &splices)));
-            diffs.extend(diff.and_then(Result::ok).unwrap_or_default());
-        }
-        diffs
+    fn diff_of(&self, path: &Path, edited: &[u8]) -> Option<Vec<u8>> {
+        let below = self.directory.as_deref().and_then(|directory| name_below(path, directory).ok());
+        let whole = || path.to_str().filter(|name| patch::is_plain_name(name)).map(str::to_owned);
+        patch::unified(&below.or_else(whole)?, self.original(path), edited).ok()
     }
 
     /// Returns the file that an edit names.
@@ -122,22 +123,6 @@ impl SourceFiles {
         let started = self.started_unix_ns;
         let file = self.files.entry(path.clone()).or_insert_with_key(|path| SourceFile::read(path, started));
         Ok((path, file.as_mut().map_err(|reason| reason.clone())?))
-    }
-
-    /// Finds the parts of its file that an edit replaces.
-    fn apply(&mut self, edit: &Edit) -> Result<(PathBuf, Vec<Splice>), String> {
-        let (path, file) = self.file(edit)?;
-        let splices = edit.splices(&file.original).map_err(|refusal| refusal.to_string())?;
-        let new: Vec<Splice> = splices.iter().filter(|splice| !file.splices.contains(splice)).cloned().collect();
-        if edited_lines(edit, &file.original, &splices).iter().any(|lines| !is_printable(lines)) {
-            return Err("the line contains control characters, or is not UTF-8".to_owned());
-        }
-        if new.iter().any(|splice| file.splices.iter().any(|other| overlap(splice, other))) {
-            return Err("an earlier finding changes the same code: apply that, and record again".to_owned());
-        }
-        file.splices.extend(new);
-        file.splices.sort_by_key(|splice| splice.range.start);
-        Ok((path, splices))
     }
 
     /// Returns the diff of all edits in files below a directory, and what it leaves out.
@@ -160,11 +145,11 @@ impl SourceFiles {
         }
         for (path, file) in &self.files {
             let Ok(file) = file else { continue };
-            let edited = spliced(&file.original, &file.splices);
-            if file.original == edited {
+            let edited = &file.edited.text;
+            if file.original == *edited {
                 continue;
             }
-            let diff = name_below(path, directory).and_then(|name| patch::unified(&name, &file.original, &edited));
+            let diff = name_below(path, directory).and_then(|name| patch::unified(&name, &file.original, edited));
             match diff {
                 Ok(diff) => result.text.extend(diff),
                 Err(reason) => result.left_out.push(format!("{}: {reason}", path.display())),
@@ -199,8 +184,52 @@ fn name_below(path: &Path, directory: &Path) -> Result<String, String> {
 
 impl SourceFile {
     fn read(path: &Path, started_unix_ns: i64) -> Result<SourceFile, String> {
-        Ok(SourceFile { original: read_unchanged(path, started_unix_ns)?, splices: Vec::new() })
+        let original = read_unchanged(path, started_unix_ns)?;
+        Ok(SourceFile { edited: Edited::new(&original), original })
     }
+}
+
+impl Edited {
+    fn new(original: &[u8]) -> Edited {
+        Edited { text: original.to_vec(), splices: Vec::new() }
+    }
+
+    /// Applies an edit of the original to the text, which earlier edits may have changed.
+    fn apply(&mut self, edit: &Edit, original: &[u8]) -> Result<(), String> {
+        let of_original = edit.splices(original);
+        if of_original.as_ref().is_ok_and(|splices| splices.iter().all(|splice| self.splices.contains(splice))) {
+            return Ok(());
+        }
+        let mut lines = lines_after(original, &self.text, edit.line as usize - 1);
+        let splices = lines.find_map(|line| edit.at(1 + line as u32).splices(&self.text).ok());
+        let Some(splices) = splices else {
+            return Err(of_original.map_or_else(
+                |refusal| refusal.to_string(),
+                |_| "an earlier finding changes the same code: apply that, and record again".to_owned(),
+            ));
+        };
+        let text = spliced(&self.text, &splices);
+        if edited_lines(&edit.file, &self.text, &text).iter().any(|lines| !is_printable(lines)) {
+            return Err("the line contains control characters, or is not UTF-8".to_owned());
+        }
+        self.text = text;
+        self.splices.extend(of_original.unwrap_or_default());
+        Ok(())
+    }
+}
+
+/// Returns the lines that an original line may have become, from 0.
+fn lines_after(original: &[u8], edited: &[u8], line: usize) -> Range<usize> {
+    let mut moved = line;
+    for [before, after] in patch::changed_lines(original, edited) {
+        if before.contains(&line) {
+            return after;
+        }
+        if before.end <= line {
+            moved = after.end + line - before.end;
+        }
+    }
+    moved..moved + 1
 }
 
 /// Reads a regular file that was last modified before the recording began.
@@ -234,50 +263,16 @@ fn read_unchanged(path: &Path, started_unix_ns: i64) -> Result<Vec<u8>, String> 
     Ok(text)
 }
 
-/// Whether two edits replace the same bytes, or insert at the same place.
-fn overlap(one: &Splice, other: &Splice) -> bool {
-    let is_same_place = one.range == other.range;
-    is_same_place || one.range.start < other.range.end && other.range.start < one.range.end
-}
-
-/// Returns the lines that an edit changes, as groups of adjacent lines.
-fn edited_lines(edit: &Edit, original: &[u8], splices: &[Splice]) -> Vec<EditedLine> {
-    let mut groups: Vec<(Range<usize>, Vec<Splice>)> = Vec::new();
-    for splice in splices {
-        let lines = lines_around(original, &splice.range);
-        match groups.last_mut() {
-            Some((last, own)) if lines.start <= last.end => {
-                last.end = last.end.max(lines.end);
-                own.push(splice.clone());
-            }
-            _ => groups.push((lines, vec![splice.clone()])),
-        }
-    }
-    groups.into_iter().map(|(lines, own)| edited_line(edit, original, &lines, own)).collect()
-}
-
-fn edited_line(edit: &Edit, original: &[u8], lines: &Range<usize>, mut splices: Vec<Splice>) -> EditedLine {
-    for splice in &mut splices {
-        splice.range = splice.range.start - lines.start..splice.range.end - lines.start;
-    }
-    let before = &original[lines.clone()];
-    let after = spliced(before, &splices);
-    let mut change =
-        [before, &after].map(|text| text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>());
-    // A line that stays the same below new lines is only where they are inserted.
-    let is_inserted = change[0].last() == change[1].last() && change[1].len() > change[0].len();
-    if is_inserted {
-        change.iter_mut().for_each(|lines| drop(lines.pop()));
-    }
-    let line = 1 + original[..lines.start].iter().filter(|byte| **byte == b'\n').count() as u32;
-    EditedLine { file: edit.file.clone(), line, change: Ok(change) }
-}
-
-/// Returns the bytes of the whole lines around a range, without the last newline.
-fn lines_around(text: &[u8], range: &Range<usize>) -> Range<usize> {
-    let start = text[..range.start].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let end = text[range.end..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| range.end + length);
-    start..end
+/// Returns the lines that differ between two texts, as groups of adjacent lines.
+fn edited_lines(file: &[u8], original: &[u8], edited: &[u8]) -> Vec<EditedLine> {
+    let [old, new] = [original, edited].map(|text| text.split(|byte| *byte == b'\n').collect::<Vec<_>>());
+    let lines = |all: &[&[u8]], range: Range<usize>| all[range].iter().map(|line| line.to_vec()).collect::<Vec<_>>();
+    let groups = patch::changed_lines(original, edited).into_iter().map(|[before, after]| EditedLine {
+        file: file.to_vec(),
+        line: 1 + before.start as u32,
+        change: Ok([lines(&old, before), lines(&new, after)]),
+    });
+    groups.collect()
 }
 
 fn is_printable(lines: &EditedLine) -> bool {
@@ -332,10 +327,8 @@ mod tests {
 
     #[test]
     fn changed_lines_are_shown_in_groups() {
-        let edit = Edit::for_test(b"a.sh");
-        let splice = |range: Range<usize>, text: &str| Splice { range, text: text.into() };
-        let shown = |splices: &[Splice]| {
-            let groups = edited_lines(&edit, b"one\ntwo\nthree", splices).into_iter();
+        let shown = |edited: &[u8]| {
+            let groups = edited_lines(b"a.sh", b"one\ntwo\nthree", edited).into_iter();
             let text = |lines: &[Vec<u8>]| String::from_utf8(lines.join(&b'/')).unwrap();
             let groups = groups.map(|group| {
                 let [before, after] = group.change.unwrap();
@@ -343,8 +336,14 @@ mod tests {
             });
             groups.collect::<Vec<_>>()
         };
-        assert_eq!(shown(&[splice(4..7, "2")]), ["2:-two+2"]);
-        assert_eq!(shown(&[splice(4..4, "new\n"), splice(9..13, "")]), ["2:-+new", "3:-three+t"]);
-        assert_eq!(shown(&[splice(0..1, "O"), splice(2..3, "E")]), ["1:-one+OnE"]);
+        assert_eq!(shown(b"one\n2\nthree"), ["2:-two+2"]);
+        assert_eq!(shown(b"one\nnew\ntwo\nt"), ["2:-+new", "3:-three+t"]);
+        assert_eq!(shown(b"OnE\ntwo\nthree"), ["1:-one+OnE"]);
+    }
+
+    #[test]
+    fn a_line_is_found_after_other_edits() {
+        let after = |line| lines_after(b"a\nb\nc\nd", b"new\na\nb1\nb2\nc\nd", line);
+        assert_eq!([0, 1, 2, 3].map(after), [1..2, 2..4, 4..5, 5..6]);
     }
 }

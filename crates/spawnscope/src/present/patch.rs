@@ -1,6 +1,8 @@
 //! Unified diffs for `patch -p0` and `git apply -p0`.
 
-use similar::{Algorithm, ChangeTag, TextDiff};
+use std::ops::Range;
+
+use similar::{Algorithm, ChangeTag, DiffTag, TextDiff};
 
 use super::text;
 
@@ -19,14 +21,30 @@ pub fn is_plain_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['"', '\\']) && text::escape(name.as_bytes()) == name
 }
 
+fn lines(text: &[u8]) -> Vec<&[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n').collect()
+}
+
+fn difference<'l>(before: &'l [&'l [u8]], after: &'l [&'l [u8]]) -> TextDiff<'l, 'l, [u8]> {
+    TextDiff::configure().algorithm(Algorithm::Myers).newline_terminated(true).diff_slices::<[u8]>(before, after)
+}
+
+/// Returns the lines that differ between two texts, from 0, as groups of adjacent lines.
+#[must_use]
+pub fn changed_lines(before: &[u8], after: &[u8]) -> Vec<[Range<usize>; 2]> {
+    let [before, after] = [before, after].map(lines);
+    let difference = difference(&before, &after);
+    let changes = difference.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
+    changes.map(|op| [op.old_range(), op.new_range()]).collect()
+}
+
 /// Returns the difference between two texts of a file as a unified diff.
 ///
 /// # Errors
 /// When a line of the diff could not be printed as it is.
 pub fn unified(name: &str, before: &[u8], after: &[u8]) -> Result<Vec<u8>, String> {
-    let [before, after] = [before, after].map(|text| text.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>());
-    let diff =
-        TextDiff::configure().algorithm(Algorithm::Myers).newline_terminated(true).diff_slices::<[u8]>(&before, &after);
+    let [before, after] = [before, after].map(lines);
+    let diff = difference(&before, &after);
     // After a tab, the header has the time. Without the tab, `patch` would end a name at its first space.
     let end = if name.contains(' ') { "\t" } else { "" };
     let mut patch = format!("--- {name}{end}\n+++ {name}{end}\n").into_bytes();

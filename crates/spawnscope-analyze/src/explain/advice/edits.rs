@@ -29,6 +29,9 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::Direct) => package_edits(context, launches),
         Some(Change::WakeInTime) => shell_edits(context, b"sleep", launches, &Form::Wait),
         Some(Change::Batch(_) | Change::InProcess) => merged(context, launches),
+        Some(Change::Remove) if finding.rule == "pipeline" => by_program(context, launches)
+            .remove(&b"cat"[..])
+            .map_or_else(Vec::new, |own| shell_edits(context, b"cat", &own, &Form::Feed)),
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, removed < launches.len()),
         _ => Vec::new(),
     };
@@ -72,6 +75,7 @@ fn caveat_of(form: &Form) -> Option<&'static str> {
         Form::Pass => {
             Some("if one fails, the exit status is that of all of them, and find reports the failure by its own")
         }
+        Form::Feed => Some("if the file is missing, the program is not started, and fails"),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use super::tests::Calls;
-use super::{Edit, Form, Rewrite, spliced};
+use super::{Edit, Form, Operand, Rewrite, spliced};
 
 const NAMES: [&str; 6] = ["plain", "with space", "-leading", "star*", "quote'd", "x.c"];
 const BOTH: &[&str] = &["bash", "dash"];
@@ -254,4 +254,21 @@ fn what_launchers_do_besides_is_not_lost() {
         let words: Vec<&str> = words.into_iter().map(|word| if word == "\\;" { ";" } else { word }).collect();
         Calls::of(program, &[&words], Form::Pass).edit(1, script).expect_err(script);
     }
+}
+
+#[test]
+fn a_redirection_replaces_cat() {
+    let feed = |recorded: &str, script: &str, expected: &str| {
+        check(BOTH, "cat", &[recorded], Form::Feed, script, expected);
+    };
+    feed("./plain", "for f in ./*; do cat \"$f\" | sort -r | head -n 1; done\n", "do sort -r <\"$f\" | head -n 1;");
+    feed("x.c", "f=x.c; n=$(cat $f | wc -l); echo $n\n", "n=$(wc -l <\"$f\");");
+    feed("with space", "cat 'with space' | sort\n", "sort <'with space'");
+}
+
+#[test]
+fn the_last_filter_of_several_becomes_a_statement() {
+    let last = Form::Steps { operand: Operand::Input, steps: vec!["##*b".to_owned()] };
+    let cut = |script: &str, expected: &str| check(BOTH, "cut", &["-db", "-f2"], last.clone(), script, expected);
+    cut("y=abc; x=$(echo \"$y\" | tr a A | cut -db -f2)\necho \"$x\"\n", "x=$(echo \"$y\" | tr a A); x=${x##*b}\n");
 }

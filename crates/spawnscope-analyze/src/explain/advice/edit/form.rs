@@ -22,6 +22,8 @@ pub(in crate::explain::advice) enum Form {
     Many,
     /// All inputs at once from xargs or find.
     Pass,
+    /// A redirection in place of a `cat` that begins a pipeline.
+    Feed,
     /// A wait for a child in place of a loop that polls it.
     Wait,
 }
@@ -43,7 +45,7 @@ impl Form {
             Form::Word(template) | Form::Captured(template) | Form::Statement(template) | Form::Condition(template) => {
                 template.contains("{x}")
             }
-            Form::Builtin(_) | Form::Once | Form::Many | Form::Pass | Form::Wait => false,
+            Form::Builtin(_) | Form::Once | Form::Many | Form::Pass | Form::Feed | Form::Wait => false,
         }
     }
 }

@@ -27,6 +27,7 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
         7 => Form::Once,
         12 => Form::Pass,
         13 => Form::Wait,
+        15 => Form::Feed,
         _ => Form::Many,
     };
     let calls = ShellRewrite {
@@ -34,6 +35,7 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
         calls: [arguments.to_vec()].into(),
         form,
         needs_one_line: selector == 2,
+        others: [].into(),
         dialect: Dialect::Bash,
         has_failures: false,
     };

@@ -18,6 +18,7 @@ mod python;
 mod recipe;
 mod shell;
 mod sites;
+mod stages;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -106,24 +107,43 @@ impl Edit {
         Edit { file: file.to_vec(), directory: None, line: 1, rewrite: refuse("it is a test") }
     }
 
+    /// Returns the same edit for a text in which its line has another number.
+    #[must_use]
+    pub fn at(&self, line: u32) -> Edit {
+        Edit { line, ..self.clone() }
+    }
+
     /// Returns the parts of the file to replace, in the order of their positions. They do not overlap.
     ///
     /// # Errors
     /// Why the file is not edited.
     pub fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
-        let mut splices = match self.rewrite.as_ref().map_err(Clone::clone)? {
+        let splices = match self.rewrite.as_ref().map_err(Clone::clone)? {
             Rewrite::Shell(rewrite) => rewrite.splices(text, Some(self.line))?,
             Rewrite::Recipe(rewrite) => recipe::splices(rewrite, text, self.line)?,
             Rewrite::Make(rewrite) => rewrite.splices(text)?,
             Rewrite::Package(rewrite) => rewrite.splices(text)?,
             Rewrite::Python(rewrite) => rewrite.splices(text, self.line)?,
         };
-        splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
-        // Two equal calls of a line are asked once.
-        splices.dedup();
-        let overlap = splices.windows(2).any(|two| two[0].range.end > two[1].range.start);
-        if overlap { refuse("one of the calls is an argument of another one") } else { Ok(splices) }
+        in_order(splices)
     }
+}
+
+/// Sorts the parts that an edit replaces.
+fn in_order(mut splices: Vec<Splice>) -> Result<Vec<Splice>, EditRefusal> {
+    splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
+    // Two equal calls of a line are asked once.
+    splices.dedup();
+    let overlap = splices.windows(2).any(|two| two[0].range.end > two[1].range.start);
+    if overlap { refuse("one of the calls is an argument of another one") } else { Ok(splices) }
+}
+
+/// Returns the part of a text that is different in another one.
+fn difference(before: &[u8], after: &[u8]) -> Splice {
+    let start = before.iter().zip(after).take_while(|(one, other)| one == other).count();
+    let ends = before[start..].iter().rev().zip(after[start..].iter().rev());
+    let end = ends.take_while(|(one, other)| one == other).count();
+    Splice { range: start..before.len() - end, text: after[start..after.len() - end].to_vec() }
 }
 
 /// Replaces parts of a text.

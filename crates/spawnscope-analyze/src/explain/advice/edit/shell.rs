@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::form::{Form, Operand};
-use super::{EditRefusal, Splice, launchers, many, once, one_line, refuse, wait};
+use super::{
+    EditRefusal, Splice, difference, in_order, launchers, many, once, one_line, refuse, spliced, stages, wait,
+};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
 use crate::patterns::shells::Dialect;
@@ -22,6 +24,8 @@ pub(in crate::explain::advice) struct ShellRewrite {
     pub(in crate::explain::advice) dialect: Dialect,
     /// Whether one of the recorded calls failed.
     pub(in crate::explain::advice) has_failures: bool,
+    /// The lists of arguments of other recorded calls from the line, which the edit does not replace.
+    pub(in crate::explain::advice) others: BTreeSet<Vec<Vec<u8>>>,
 }
 
 /// A call in a script.
@@ -54,10 +58,21 @@ impl ShellRewrite {
         if !self.calls.iter().all(|call| is_found(&call)) {
             return refuse(format!("{program} got other arguments from this line than those that are written there"));
         }
-        let was_made = |command: &usize| self.calls.iter().any(|call| can_be(&script, *command, call));
+        let is_one_of = |all: &BTreeSet<_>, command| all.iter().any(|call: &Vec<_>| can_be(&script, command, call));
         let mut splices = Vec::new();
-        for (number, command) in found.into_iter().filter(was_made).enumerate() {
-            splices.extend(FoundCall::new(&script, self, command, number)?.splices()?);
+        for (number, command) in found.into_iter().filter(|command| is_one_of(&self.calls, *command)).enumerate() {
+            if is_one_of(&self.others, command) {
+                return refuse(format!(
+                    "the line also calls {program} with arguments that the replacement does not handle"
+                ));
+            }
+            let call = FoundCall::new(&script, self, command, number)?;
+            if let Some(stage) = stages::last_stage(&call) {
+                let separated = spliced(text, &[stage]);
+                let replaced = spliced(&separated, &in_order(self.splices(&separated, line)?)?);
+                return Ok(vec![difference(text, &replaced)]);
+            }
+            splices.extend(call.splices()?);
         }
         let is_escaped = |splice: &Splice| splice.text.contains(&b'\\') && is_in_backquotes(&script, &splice.range);
         if splices.iter().any(is_escaped) { refuse("the call is within backquotes") } else { Ok(splices) }
@@ -134,6 +149,7 @@ impl<'s, 't> FoundCall<'s, 't> {
             Form::Once => once::once(self),
             Form::Many => many::many(self),
             Form::Pass => launchers::pass_many(self),
+            Form::Feed => stages::without_cat(self),
             Form::Wait => wait::for_child(self),
             Form::Builtin(name) => {
                 Ok(vec![Splice { range: self.simple.words[0].range.clone(), text: name.clone().into_bytes() }])

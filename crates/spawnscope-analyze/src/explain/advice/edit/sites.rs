@@ -76,30 +76,47 @@ fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, boo
 }
 
 impl ShellSite {
-    /// Returns the edit of this line. `form` is the new code, and whether it is exact only for a text of one line.
+    /// Returns the edit of all calls from this line. `form` is the new code, and whether it is exact only for a text of one line.
     pub(in crate::explain::advice) fn edit(
         self,
         context: &RuleContext<'_, '_>,
         program: &[u8],
         form: Result<(Form, bool), EditRefusal>,
     ) -> Option<Edit> {
-        let launches = self.launches.iter().map(|index| context.launch(*index));
-        let mut calls = BTreeSet::new();
-        for launch in launches.clone() {
-            let [exec] = &launch.execs[..] else { return None };
+        self.edit_of(context, program, &self.launches, form)
+    }
+
+    /// Returns the edit of the calls that made these launches.
+    pub(in crate::explain::advice) fn edit_of(
+        &self,
+        context: &RuleContext<'_, '_>,
+        program: &[u8],
+        launches: &[u32],
+        form: Result<(Form, bool), EditRefusal>,
+    ) -> Option<Edit> {
+        let [mut calls, mut others] = [BTreeSet::new(), BTreeSet::new()];
+        for index in &self.launches {
+            let [exec] = &context.launch(*index).execs[..] else { return None };
             if exec.argv_cut {
                 return None;
             }
-            calls.insert(arguments_of(exec).into_iter().map(|argument| argument.to_vec()).collect());
+            let call = arguments_of(exec).into_iter().map(|argument| argument.to_vec()).collect();
+            if launches.contains(index) {
+                calls.insert(call)
+            } else {
+                others.insert(call)
+            };
         }
         let dialect = Dialect::of_parent(context.forest(), *self.launches.first()? as usize)?;
-        let has_failures =
-            launches.clone().any(|launch| !matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown));
+        let has_failures = launches
+            .iter()
+            .map(|index| context.launch(*index))
+            .any(|launch| !matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown));
         let rewrite = form.map(|(form, needs_one_line)| {
             let program = program.to_vec();
-            let rewrite = ShellRewrite { program, calls, form, needs_one_line, dialect, has_failures };
+            let rewrite = ShellRewrite { program, calls, form, needs_one_line, dialect, has_failures, others };
             if self.is_recipe { Rewrite::Recipe(rewrite) } else { Rewrite::Shell(rewrite) }
         });
-        Some(Edit { file: self.file, directory: self.directory, line: self.line, rewrite })
+        Some(Edit { file: self.file.clone(), directory: self.directory.clone(), line: self.line, rewrite })
     }
 }

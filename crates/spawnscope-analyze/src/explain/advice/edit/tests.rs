@@ -16,7 +16,17 @@ impl Calls {
         let calls: BTreeSet<Vec<Vec<u8>>> = calls.iter().map(words).collect();
         let program = program.as_bytes().to_vec();
         let (needs_one_line, dialect, has_failures) = (false, Dialect::Bash, false);
-        Calls { rewrite: ShellRewrite { program, calls, form, needs_one_line, dialect, has_failures } }
+        Calls {
+            rewrite: ShellRewrite {
+                program,
+                calls,
+                form,
+                needs_one_line,
+                dialect,
+                has_failures,
+                others: BTreeSet::new(),
+            },
+        }
     }
 
     fn one_line(mut self) -> Calls {

@@ -1,6 +1,8 @@
 //! The edits of lines whose calls the shell can replace exactly, as all recorded calls from the line show. `edit` then finds the calls in the
 //! script.
 
+use std::collections::BTreeMap;
+
 use super::call::{Call, ExactFor};
 use super::table::TABLE;
 use crate::explain::advice::context::RuleContext;
@@ -9,43 +11,26 @@ use crate::explain::advice::phrases::name;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::patterns::shells::Dialect;
 
-/// Returns the edits of the lines that request launches of a program, those with the most launches first. Lines that no edit is known for are
-/// left out.
+/// Returns the edits of the lines that request launches of a program, those with the most launches first. Calls with different arguments from one
+/// line may have different edits. Calls that no edit is known for are left out.
 pub(in crate::explain::advice) fn edits(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
-    let sites = shell_sites(context, program, launches).into_iter();
-    let edits = sites.filter_map(|site| {
-        let form = form_of(context, program, &site.launches)?;
-        site.edit(context, program, form)
-    });
-    edits.collect()
-}
-
-/// Returns the code that replaces all calls from a line, and whether it is exact only for one line. `None` if the table has none for the first
-/// call.
-fn form_of(
-    context: &RuleContext<'_, '_>,
-    program: &[u8],
-    launches: &[u32],
-) -> Option<Result<(Form, bool), EditRefusal>> {
-    let mut forms = launches.iter().map(|index| exact_form(context, *index));
-    let (first, exact_for, mut is_exact) = forms.next()??;
-    for form in forms {
-        match form {
-            Some((form, _, is_same)) if form == first => is_exact &= is_same,
-            _ => {
-                let program = name(program);
-                let reason =
-                    format!("the line also calls {program} with arguments that the replacement does not handle");
-                return Some(Err(EditRefusal(reason)));
+    let mut edits = Vec::new();
+    for site in shell_sites(context, program, launches) {
+        let mut forms: BTreeMap<(Form, bool), (Vec<u32>, bool)> = BTreeMap::new();
+        for index in &site.launches {
+            if let Some((form, exact_for, is_exact)) = exact_form(context, *index) {
+                let of_form = forms.entry((form, exact_for == ExactFor::Line)).or_insert((Vec::new(), true));
+                of_form.0.push(*index);
+                of_form.1 &= is_exact;
             }
         }
+        for (form, (own, is_exact)) in forms {
+            let inexact = "the replacement gives another result for some of the recorded arguments of";
+            let form = if is_exact { Ok(form) } else { Err(EditRefusal(format!("{inexact} {}", name(program)))) };
+            edits.extend(site.edit_of(context, program, &own, form));
+        }
     }
-    if !is_exact {
-        let program = name(program);
-        let reason = format!("the replacement gives another result than {program} for some of the recorded arguments");
-        return Some(Err(EditRefusal(reason)));
-    }
-    Some(Ok((first, exact_for == ExactFor::Line)))
+    edits
 }
 
 /// Returns the code that replaces a recorded call, and whether it gives the same result for the recorded arguments.

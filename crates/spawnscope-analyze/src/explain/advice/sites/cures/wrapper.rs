@@ -14,7 +14,8 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     let all = site.launches.clone();
     let wrapper = |index: &u32| {
         let launch = context.launch(*index);
-        let first = launch.execs.first()?;
+        // The first line of a script may name env: `#!/usr/bin/env bash`.
+        let first = launch.execs.first().filter(|exec| exec.interpreter().is_none())?;
         // `env` alone prints the environment.
         let runs_another = launch.execs.len() > 1 || !context.forest().children(*index as usize).is_empty();
         (is_wrapper(first.program_name()) && runs_another).then_some(first.program_name())

@@ -1,0 +1,54 @@
+//! Edits of pipelines: a redirection in place of the `cat` that begins one, and the last filter of several as a statement of its own, which the
+//! shell can then do itself.
+
+use super::shell::{FoundCall, is_statement};
+use super::{EditRefusal, Splice, refuse};
+use crate::explain::advice::phrases::name;
+use crate::patterns::script::{Part, Word};
+use crate::patterns::words::Words;
+
+/// Builtins that do something else outside of a pipeline.
+const READERS: Words = Words(". eval exec exit mapfile read readarray return source");
+
+/// `cat "$f" | program` becomes `program <"$f"`.
+pub(super) fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    if call.rewrite.has_failures {
+        return refuse(format!("{} failed", call.program()));
+    }
+    let ([_, file], [first, reader, ..]) = (&call.simple.words[..], &call.pipeline[..]) else {
+        return refuse("cat does not write one file into a pipeline");
+    };
+    let next = script.simple(*reader).filter(|next| {
+        let program = next.words.first().and_then(Word::literal);
+        let is_program = program.is_some_and(|program| !READERS.contains(&program) && !script.is_function(&program));
+        is_program && !next.redirections.iter().any(|each| each.operator.contains(&b'<'))
+    });
+    if *first != call.command || next.is_none() || !call.simple.redirections.is_empty() {
+        return refuse("cat does not write one file into another program");
+    }
+    let source = call.plain_source(file)?;
+    let is_split = file.parts.iter().any(|part| matches!(part, Part::Variable { .. })) && !source.contains(['"', '\'']);
+    let source = if is_split { format!("\"{source}\"") } else { source };
+    let (from, until) = (script.node(call.command).range.start, &script.node(*reader).range);
+    let redirection = Splice { range: until.end..until.end, text: format!(" <{source}").into_bytes() };
+    Ok(vec![Splice { range: from..until.start, text: Vec::new() }, redirection])
+}
+
+/// `x=$(echo "$y" | a | b)` becomes `x=$(echo "$y" | a); x=$(echo "$x" | b)`. `None` for other calls.
+pub(super) fn last_stage(call: &FoundCall<'_, '_>) -> Option<Splice> {
+    let script = call.script;
+    let [first, .., before, last] = call.pipeline[..] else { return None };
+    let holder = script.node(call.substitution?).parent?;
+    let simple = script.simple(holder).filter(|simple| simple.words.is_empty() && simple.redirections.is_empty())?;
+    let [only] = &simple.assignments[..] else { return None };
+    let is_whole = only.value.as_ref().and_then(Word::substitution) == call.substitution;
+    if !is_whole || last != call.command || !call.rewrite.form.has_input() || !is_statement(script, holder) {
+        return None;
+    }
+    let variable = name(only.name);
+    let stages = name(script.source(&(script.node(first).range.start..script.node(before).range.end)));
+    let stage = name(script.source(&script.node(last).range));
+    let text = format!("{variable}=$({stages}); {variable}=$(echo \"${variable}\" | {stage})");
+    Some(Splice { range: script.node(holder).range.clone(), text: text.into_bytes() })
+}
