@@ -20,6 +20,23 @@ pub(crate) struct PollLoop {
     pub(crate) at: Nanos,
 }
 
+/// A wait for another thread whose result a polling thread passed on in its next round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Round {
+    /// The thread whose work the wait was for.
+    pub(crate) worker: ThreadIndex,
+    /// When that thread had worked.
+    pub(crate) until: Nanos,
+    /// The polling thread.
+    pub(crate) polling: ThreadIndex,
+    /// Number of rounds that began since then. At least one.
+    pub(crate) count: usize,
+}
+
+/// The waits that ended in a round of a polling thread, by the waiting thread and the start of the
+/// wait.
+pub(crate) type Rounds = HashMap<(ThreadIndex, Nanos), Round>;
+
 /// All loops that poll.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PollLoops(HashMap<ThreadIndex, Vec<PollLoop>>);

@@ -7,7 +7,7 @@ use std::iter;
 
 use crate::model::external_wait::waker_is_cause;
 use crate::model::launch::MaybeKnown;
-use crate::model::poll_loop::PollLoops;
+use crate::model::poll_loop::{PollLoops, Rounds};
 use crate::model::slices::{Slices, ThreadSlices};
 use crate::model::tree::Forest;
 use crate::model::unknown_waits::UnknownWaits;
@@ -59,6 +59,8 @@ pub struct Timelines {
     pub(crate) polling_uncertainty: Nanos,
     /// The loops that poll.
     pub(crate) polls: PollLoops,
+    /// The waits that ended in a round of a polling thread.
+    pub(crate) rounds: Rounds,
     /// For each wait that timed out and was repeated until another thread ended it, by slice: the slice
     /// of the wait that was ended.
     pub(crate) repeated_waits: HashMap<u32, u32>,
@@ -141,6 +143,7 @@ impl Timelines {
             unknown: None,
             polling_uncertainty: Nanos(0),
             polls: PollLoops::default(),
+            rounds: Rounds::new(),
             repeated_waits: HashMap::new(),
             kills: Vec::new(),
         }

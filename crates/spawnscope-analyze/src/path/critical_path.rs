@@ -263,6 +263,13 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     /// Handles a wait that ends at the cursor: continues at the thread that ended it, or charges an external wait.
     fn go_to_waker(&mut self, since: Nanos, slice: &SliceRow) {
         let cause = self.timelines.cause(self.thread, slice);
+        let round = self.timelines.rounds.get(&(self.thread, slice.off)).filter(|_| self.jumps < MAX_JUMPS);
+        if let Some(round) = round {
+            self.charge_external_wait(round.until, ExternalWait::Timer);
+            self.jumps += 1;
+            self.thread = round.worker;
+            return;
+        }
         match cause.filter(|_| self.jumps < MAX_JUMPS) {
             Some(waker) => {
                 self.jumps += 1;

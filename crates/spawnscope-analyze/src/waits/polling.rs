@@ -1,17 +1,18 @@
 //! Threads that poll: schedulers of runtimes, tickers, watchers. They sleep most of the time, and
 //! wake other threads of their process for a moment of work. A thread that waits for a lock of a
 //! polling thread, or for its next round, does not depend on the earlier rounds: without the
-//! launches in between, it would wait for a different round. So these waits are rewritten: as
-//! external waits of the recorded length, or as waits for work that another thread did before that
-//! round. Otherwise critical paths that enter a polling thread would stay in its sleeps, and in a
+//! launches in between, it would wait for a different round. So such a wait is a wait for work that
+//! another thread did before that round, and then for the next round; if no other thread worked, it
+//! is rewritten as an external wait of the recorded length. Otherwise critical paths that enter a polling thread would stay in its sleeps, and in a
 //! replay every round would delay the threads that once waited for one.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::model::external_wait::{ExternalWait, external_wait_of, waker_is_cause};
 use crate::model::launch::MaybeKnown;
+use crate::model::poll_loop::{Round, Rounds};
 use crate::model::slices::ThreadSlices;
-use crate::model::timeline::{ThreadIndex, Timelines, beginning, run_queue_span, woken_at};
+use crate::model::timeline::{ThreadIndex, Timelines, beginning, woken_at};
 use spawnscope_data::event::syscalls::number;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
@@ -21,12 +22,16 @@ const RESTART_SYSCALL: u16 = number("restart_syscall");
 /// Minimum number of sleeps of a polling thread.
 const MIN_NAPS: usize = 8;
 
+/// Maximum number of rounds that a wait goes on after the work that it was for.
+const MAX_ROUNDS: usize = 8;
+
 /// Rewrites the waits that a polling thread of the same process ended. Returns the uncertainty of
 /// their total length in a what-if, in which each would wait for a different round. The waits of
 /// one thread vary independently; the result is the largest uncertainty of any thread. `exits`
 /// contains the start of each launch's exit.
 pub(crate) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> Nanos {
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
+    let mut rounds = Rounds::new();
     let mut largest = 0.0_f64;
     for threads in processes_with_threads(timelines).into_values() {
         let polling: HashSet<ThreadIndex> =
@@ -36,21 +41,28 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> 
         }
         let process = Process { timelines, threads: &threads, polling: &polling, exit: exits[threads[0] as usize] };
         for &thread in &threads {
-            let rewritten = process.waits_for_rounds(thread);
+            let waits = process.waits_for_rounds(thread);
             if polling.contains(&thread) {
                 let repeated = process.repeated_waits(thread);
                 let sum_of_squares: f64 = repeated.iter().map(length).map(|span| span.powi(2)).sum();
                 largest = largest.max(sum_of_squares.sqrt());
                 found.extend(repeated);
             } else {
-                largest = largest.max(uncertainty(&rewritten));
+                largest = largest.max(uncertainty(&waits));
             }
-            found.extend(rewritten);
+            for wait in waits {
+                match wait.round {
+                    Some(round) => drop(rounds.insert((thread, wait.slice.off), round)),
+                    // A thread as its own waker stands for a wait without a known cause.
+                    None => found.push((thread, wait.index, ended_by(&wait.slice, wait.slice.task, wait.woken))),
+                }
+            }
         }
     }
     for (thread, index, slice) in found {
         timelines.replace(thread, index, slice);
     }
+    timelines.rounds = rounds;
     Nanos(largest as u64)
 }
 
@@ -58,13 +70,21 @@ fn length((.., slice): &(ThreadIndex, usize, SliceRow)) -> f64 {
     slice.wake_span.unwrap_or_default().0 as f64
 }
 
-/// Returns the uncertainty of the total time that rewritten waits spent waiting for a round. The
-/// uncertainty of each wait is the recorded length of this part.
-fn uncertainty(rewritten: &[(ThreadIndex, usize, SliceRow)]) -> f64 {
-    let squares = rewritten.iter().map(|(.., slice)| {
-        let has_cause = slice.waker != Some(WakerRow::Task(slice.task));
-        let span = if has_cause { run_queue_span(slice) } else { slice.wake_span };
-        (span.unwrap_or_default().0 as f64).powi(2)
+/// A wait that a polling thread ended.
+struct RoundWait {
+    index: usize,
+    slice: SliceRow,
+    woken: Nanos,
+    /// What it was for. `None` if no other thread worked meanwhile.
+    round: Option<Round>,
+}
+
+/// Returns the uncertainty of the total time that waits went on until a round. The uncertainty of
+/// each wait is the recorded length of this part.
+fn uncertainty(waits: &[RoundWait]) -> f64 {
+    let squares = waits.iter().map(|wait| {
+        let begins = wait.round.map_or(wait.slice.off, |round| round.until);
+        (wait.woken.since(begins).0 as f64).powi(2)
     });
     squares.sum::<f64>().sqrt()
 }
@@ -113,26 +133,28 @@ struct Process<'t> {
 }
 
 impl Process<'_> {
-    /// Returns rewritten slices for the waits of a thread that a polling thread ended, with their
-    /// index.
-    fn waits_for_rounds(&self, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, SliceRow)> {
+    /// Returns the waits of a thread that a polling thread ended.
+    fn waits_for_rounds(&self, thread: ThreadIndex) -> Vec<RoundWait> {
         let slices = self.timelines.slices(thread).iter().enumerate();
-        slices.filter_map(|(index, slice)| Some((thread, index, self.wait_for_round(thread, &slice)?))).collect()
+        slices.filter_map(|(index, slice)| self.wait_for_round(thread, index, &slice)).collect()
     }
 
     /// If a third thread worked between the start of the wait and the round that ended it, the
-    /// polling thread may have passed on its result, so the wait then ends with the work of the
-    /// third thread.
-    fn wait_for_round(&self, thread: ThreadIndex, slice: &SliceRow) -> Option<SliceRow> {
+    /// polling thread may have passed on its result, so the wait was for the third thread, and then
+    /// for that round.
+    fn wait_for_round(&self, thread: ThreadIndex, index: usize, slice: &SliceRow) -> Option<RoundWait> {
         let woken = woken_at(slice)?;
         let waker = self.timelines.cause(thread, slice)?;
         if slice.reason != LeftCpu::Interruptible || !self.polling.contains(&waker) {
             return None;
         }
-        let worked = self.worked_last(thread, slice.off, self.last_round(waker, woken)?);
-        // A thread as its own waker stands for a wait without a known cause.
-        let (task, until) = worked.unwrap_or((slice.task, woken));
-        Some(ended_by(slice, task, until))
+        let worked = self.worked_last(thread, slice.off, self.rounds_before(waker, woken).next()?);
+        let round = worked.and_then(|(task, until)| {
+            let rounds = self.rounds_before(waker, woken).take(MAX_ROUNDS);
+            let count = rounds.take_while(|round| *round >= until).count();
+            Some(Round { worker: self.timelines.thread(task)?, until, polling: waker, count })
+        });
+        Some(RoundWait { index, slice: *slice, woken, round })
     }
 
     /// Returns rewritten slices for the waits of a polling thread that timed out and were repeated.
@@ -193,13 +215,12 @@ impl Process<'_> {
         worked.max_by_key(|(_, until)| *until)
     }
 
-    /// Returns when the last sleep that a thread began before an instant ended.
-    fn last_round(&self, thread: ThreadIndex, before: Nanos) -> Option<Nanos> {
+    /// Returns when the sleeps that a thread began before an instant ended, the last one first.
+    fn rounds_before(&self, thread: ThreadIndex, before: Nanos) -> impl Iterator<Item = Nanos> + '_ {
         let slices = self.timelines.slices(thread);
         let begun = slices.partition_point(|slice| slice.off < before);
-        let mut earlier = (0..begun).rev().filter_map(|index| slices.get(index));
-        let nap = earlier.find(|slice| is_nap(self.timelines, thread, slice))?;
-        Some(Nanos(nap.off.0 + nap.wake_span?.0))
+        let earlier = (0..begun).rev().filter_map(move |index| slices.get(index));
+        earlier.filter(move |slice| is_nap(self.timelines, thread, slice)).filter_map(|nap| woken_at(&nap))
     }
 }
 

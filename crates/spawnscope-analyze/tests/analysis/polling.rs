@@ -1,5 +1,7 @@
 //! Processes with a polling thread: waits of the other threads are not attributed to its polling rounds.
 
+use proptest::prelude::*;
+use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::timeline::Timelines;
 use spawnscope_analyze::path::critical_path::critical_path;
 use spawnscope_analyze::predict::replay::{Parameters, Replay};
@@ -11,7 +13,7 @@ use spawnscope_analyze::{Forest, SliceCollection};
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
-use crate::builder::{ROOT, Spans};
+use crate::builder::{Builder, ROOT, Spans};
 use crate::recordings::DIRNAME;
 use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial, WAIT4};
 use crate::slices::{created, ended, slice};
@@ -116,21 +118,80 @@ fn polling_rounds_that_coincide_with_launches_make_a_prediction_uncertain() {
     assert!(with > without && with as f64 >= rounds, "{with}, {without}, {rounds}");
 }
 
+/// How long the polling thread sleeps and works in a round of `passed_on`, in nanoseconds.
+const ROUND: u64 = 10_000_000;
+const CHECK: u64 = 30_000;
+
+/// Builds a recording of a process whose first thread requests launches from a second one. A third one looks every 10 ms whether the last
+/// launch has ended, and wakes the first thread. Nothing waits for a CPU.
+fn passed_on(spans: &Spans) -> Recorded {
+    const REQUEST: u64 = 50_000;
+    let mut builder = Builder::command("/usr/bin/raku", &["raku"], (LAUNCHES as u64 + 2) * ROUND);
+    let [by_first, by_polling] = [1, POLLING].map(|task| Some(WakerRow::Task(TaskId(task))));
+    let mut slices = vec![created(POLLING, 0, 0), created(WORKING, 0, 0)];
+    let (mut launches, mut working_on) = (Vec::new(), 0);
+    let mut main_on = 0;
+    for number in 0..LAUNCHES as u64 {
+        let round = number * ROUND;
+        slices.push(slice(POLLING, round, round + CHECK, [ROUND - CHECK, 0], CLOCK_NANOSLEEP, None));
+        let requested = main_on + REQUEST;
+        let next = round + ROUND + CHECK / 2;
+        slices.push(slice(1, main_on, requested, [next - requested, 0], FUTEX, by_polling));
+        main_on = next;
+        let idle_from = working_on + CHECK;
+        slices.push(slice(WORKING, working_on, idle_from, [requested.saturating_sub(idle_from), 0], FUTEX, by_first));
+        let launch = builder.launch(ROOT, requested.max(idle_from) + 10_000, spans, DIRNAME);
+        let row = builder.row(launch);
+        row.parent_task = Some(TaskId(WORKING));
+        let (born, zombie, reaped) = (row.created.unwrap().0, row.zombie.unwrap().0, row.reaped.unwrap().0);
+        slices.push(created(launch.0, born, spans.queue));
+        slices.push(ended(launch.0, born + spans.queue, zombie));
+        let by_child = Some(WakerRow::Task(TaskId(launch.0)));
+        slices.push(slice(
+            WORKING,
+            requested.max(idle_from),
+            born + 1_000,
+            [zombie - born - 1_000, 0],
+            WAIT4,
+            by_child,
+        ));
+        working_on = zombie.max(reaped - spans.reap);
+        launches.push(launch);
+    }
+    let wall = main_on + 2_000_000;
+    let last = LAUNCHES as u64 * ROUND;
+    slices.push(slice(POLLING, last, last + CHECK, [wall - last - CHECK, 0], CLOCK_NANOSLEEP, None));
+    slices.extend([ended(POLLING, wall, wall), ended(WORKING, working_on, wall.min(working_on + CHECK))]);
+    slices.push(ended(1, main_on, wall));
+    let root = builder.row(ROOT);
+    (root.exit, root.zombie) = (Some(Nanos(wall - 50_000)), Some(Nanos(wall)));
+    (builder.recording.info.wall, builder.recording.info.last_event) = (Some(Nanos(wall)), Nanos(wall));
+    (builder.recording, slices, launches)
+}
+
 #[test]
-fn a_round_may_pass_on_what_another_thread_did() {
-    let (recording, mut slices, _) = polled_recording(Round::After);
-    let waits: Vec<SliceRow> = slices.iter().filter(|slice| slice.syscall == Some(FUTEX)).copied().collect();
-    let (first, second) = (waits[0], waits[1]);
-    slices.push(created(WORKING, 0, first.off.0 + 50_000));
-    slices.push(ended(WORKING, first.off.0 + 50_000, first.off.0 + 90_000));
+fn a_round_that_passes_on_what_another_thread_did_is_a_wait_for_a_timer() {
+    let (recording, slices, _) = passed_on(&Spans::USUAL);
     let forest = Forest::build(&recording);
     let timelines = timelines(&forest, &slices);
-    let [first, second] =
-        [first, second].map(|wait| timelines.slices(0).iter().find(|slice| slice.off == wait.off).unwrap());
-    let working = timelines.thread(TaskId(WORKING));
-    assert_eq!(timelines.cause(0, &first), working);
-    assert_eq!(first.wake_span, Some(Nanos(90_000)));
-    assert_eq!(timelines.cause(0, &second), None);
+    let path = critical_path(&forest, &timelines, recording.info.wall.unwrap()).unwrap();
+    let queued: u64 = path.launches.iter().map(|charges| charges.run_queue().0).sum();
+    assert!(queued < ROUND / 2, "{queued} in the run queue");
+    let late = LAUNCHES as u64 * (ROUND - LAUNCH);
+    let timer = path.external_wait[&ExternalWait::Timer].0;
+    assert!(timer.abs_diff(late) < late / 10, "{timer} of {late}");
+}
+
+proptest! {
+    /// Without the launches, the next round still comes when it comes: they save nothing if they are shorter than a round.
+    #[test]
+    fn launches_that_end_before_the_next_round_save_nothing(run in 100_000..7_000_000u64) {
+        let recorded = passed_on(&Spans { run, ..Spans::USUAL });
+        let (prediction, _) = without_launches(&recorded);
+        prop_assert!(prediction.replay_error.abs() < 0.01, "{prediction:?}");
+        let saved = prediction.saving()[0].0;
+        prop_assert!(saved < ROUND / 2, "saves {saved}");
+    }
 }
 
 #[test]

@@ -124,7 +124,9 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
             let Some(woken) = woken_at(&slice, end).filter(|woken| *woken > start) else {
                 continue;
             };
-            let Some(waker) = timelines.cause(thread, &slice) else {
+            let round = timelines.rounds.get(&(thread, slice.off));
+            let cause = timelines.cause(thread, &slice).map(|cause| (cause, woken));
+            let Some((waker, woken)) = round.map(|round| (round.worker, round.until)).or(cause) else {
                 continue;
             };
             actions.push(Action::new(waker, woken, ActionKind::Wake(waits.len() as Token)));

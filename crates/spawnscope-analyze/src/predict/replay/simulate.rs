@@ -4,7 +4,7 @@
 //! work depends on the number of steps, not on their durations. A `Watch` receives every change.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::mem;
 
 use super::activity::Activity;
@@ -41,7 +41,7 @@ pub(super) fn simulate_and_watch(script: impl Script, machine: &Machine, watch: 
         simulation.delayed.advance(at);
         let mut is_turn = false;
         match event {
-            Event::Ready(thread) => simulation.become_ready(thread),
+            Event::Ready(thread) => simulation.wake_up(thread),
             Event::TimesOut(thread, token) => simulation.time_out(thread, token),
             Event::StretchEnds(thread) => is_turn = simulation.end_stretch(thread),
             Event::DelayEnds(_) => simulation.release_delayed(),
@@ -124,6 +124,8 @@ struct Simulation<'p, S, W> {
     ready: VecDeque<ThreadIndex>,
     delayed: DelayedThreads,
     free_cpus: u32,
+    /// The threads that wait for the next round of a polling thread, by that thread.
+    rounds: HashMap<ThreadIndex, Vec<ThreadIndex>>,
     /// The threads that were killed and have not gone on since.
     killed: HashSet<ThreadIndex>,
     /// Number of turns since the last change of another kind.
@@ -149,6 +151,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             ready: VecDeque::new(),
             delayed: DelayedThreads::default(),
             free_cpus: machine.cpus,
+            rounds: HashMap::new(),
             killed: HashSet::new(),
             turns: 0,
             ended: false,
@@ -262,6 +265,31 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
+    /// Makes a thread ready whose sleep ends.
+    fn wake_up(&mut self, thread: ThreadIndex) {
+        self.become_ready(thread);
+        self.begin_round(thread);
+    }
+
+    /// Continues the threads that wait for the next round of a thread.
+    fn begin_round(&mut self, thread: ThreadIndex) {
+        if !self.rounds.is_empty() {
+            self.rounds.remove(&thread).into_iter().flatten().for_each(|waiting| self.become_ready(waiting));
+        }
+    }
+
+    /// Whether a thread has ended, or is blocked until another thread wakes it: nothing can wait for
+    /// its next round then, since it may be the one that must wake it.
+    fn has_no_next_round(&mut self, thread: ThreadIndex) -> bool {
+        let position = self.position(thread);
+        let last = position.checked_sub(1).and_then(|last| self.script.step(thread, last));
+        match last {
+            Some(Step::Wait(token, ..)) => self.signals[token as usize].sleeper() == Some(thread),
+            Some(Step::Round(..) | Step::Killed) => true,
+            _ => self.script.step(thread, position).is_none(),
+        }
+    }
+
     /// Reports that a thread waits for a CPU.
     fn queue(&mut self, thread: ThreadIndex) {
         let activity = self.next_activity(thread);
@@ -286,6 +314,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             | Step::Lose(_, activity)
             | Step::Wait(_, activity, _)
             | Step::TimedWait(_, activity, _)
+            | Step::Round(_, activity)
             | Step::Sleep(_, activity, _) => Some(activity),
             Step::Check(_) | Step::Wake(_) | Step::Spawn(_) | Step::Kill(_) | Step::Killed => None,
         }
@@ -332,6 +361,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             let Some(step) = self.script.step(thread, position as usize) else {
                 self.free_cpus += 1;
                 self.ended |= thread == self.script.last();
+                self.begin_round(thread);
                 return self.script.end(thread);
             };
             if let Step::Check(token) = step
@@ -404,6 +434,14 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 self.block(thread, ThreadState::Waiting);
                 false
             }
+            Step::Round(polling, _) => {
+                if self.has_no_next_round(polling) {
+                    return true;
+                }
+                self.rounds.entry(polling).or_default().push(thread);
+                self.block(thread, ThreadState::Sleeping(ExternalWait::Timer));
+                false
+            }
             Step::Sleep(span, _, external_wait) => {
                 self.schedule(self.after(span), Event::Ready(thread));
                 self.block(thread, ThreadState::Sleeping(external_wait));
@@ -431,7 +469,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     fn time_out(&mut self, thread: ThreadIndex, token: Token) {
         if self.signals[token as usize].sleeper() == Some(thread) {
             self.signals[token as usize] = Signal::NONE;
-            self.become_ready(thread);
+            self.wake_up(thread);
         }
     }
 
@@ -444,6 +482,11 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             Some(Step::Wait(token, ..) | Step::TimedWait(token, ..)) => {
                 let signal = &mut self.signals[token as usize];
                 signal.sleeper() == Some(thread) && mem::replace(signal, Signal::NONE) != Signal::NONE
+            }
+            Some(Step::Round(polling, _)) => {
+                let waiting = self.rounds.get_mut(&polling);
+                waiting
+                    .is_some_and(|all| all.iter().position(|each| *each == thread).map(|at| all.remove(at)).is_some())
             }
             Some(Step::Sleep(..)) => {
                 let scheduled = self.events.len();
@@ -475,5 +518,41 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         self.watch.state_begins(thread, self.now, state);
         self.free_cpus += 1;
         self.advance(thread);
+        if state == ThreadState::Waiting {
+            self.begin_round(thread);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::phases::Phase;
+    use crate::predict::replay::activity::Stage;
+    use crate::predict::replay::program::Programs;
+
+    /// Simulates a first thread that works for `work` nanoseconds, waits for the next round of a
+    /// second thread, works for 1 ns and wakes the second thread, which sleeps for 10 ns and then
+    /// waits for that. Returns when the first thread ends.
+    fn end_after(work: u64) -> u64 {
+        let activity = Activity { launch: 0, stage: Stage::new(Phase::Run, 0) };
+        let mut programs = Programs::new(vec![0, 0], 1, vec![0], 0);
+        let first = [
+            Step::Spawn(1),
+            Step::Run(Nanos(work), activity),
+            Step::Round(1, activity),
+            Step::Run(Nanos(1), activity),
+            Step::Wake(0),
+        ];
+        let second = [Step::Sleep(Nanos(10), activity, ExternalWait::Timer), Step::Wait(0, activity, Nanos(0))];
+        programs.add(|steps| first.into_iter().for_each(|step| steps.push(step)));
+        programs.add(|steps| second.into_iter().for_each(|step| steps.push(step)));
+        simulate(&programs, &Machine::with_cpus(2)).0
+    }
+
+    #[test]
+    fn a_thread_waits_for_the_next_round_but_not_for_one_that_cannot_come() {
+        assert_eq!(end_after(3), 10 + 1, "the second thread still sleeps");
+        assert_eq!(end_after(20), 20 + 1, "the second thread waits for the first");
     }
 }

@@ -26,6 +26,8 @@ pub enum Step {
     Sleep(Nanos, Activity, ExternalWait),
     /// Waits until another thread signals this token, or until this duration has passed.
     TimedWait(Token, Activity, Nanos),
+    /// Waits until this thread, which polls, begins its next round.
+    Round(ThreadIndex, Activity),
     /// Goes on with the wait for this token, if it has been signalled: the next iteration of a loop
     /// that polls would not have happened.
     Check(Token),
@@ -136,7 +138,7 @@ impl Steps {
             Step::Kill(thread) => Some(PackedStep::number(StepKind::Kill, thread)),
             Step::Killed => Some(PackedStep::number(StepKind::Killed, 0)),
             // The duration of a packed wait belongs to its token, which has another wait.
-            Step::TimedWait(..) => None,
+            Step::TimedWait(..) | Step::Round(..) => None,
         }
     }
 
@@ -190,6 +192,7 @@ mod tests {
             Step::Sleep(short, activity, ExternalWait::Scanner(None)),
             Step::Sleep(long, activity, ExternalWait::Disk),
             Step::TimedWait(9, activity, long),
+            Step::Round(4, activity),
             Step::Check(2),
             Step::Wake(3),
             Step::Spawn(4),

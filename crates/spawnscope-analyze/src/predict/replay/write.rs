@@ -12,6 +12,7 @@ use super::program::Programs;
 use super::steps::{Step, Steps, Token};
 use crate::model::external_wait::external_wait_of;
 use crate::model::phases::Phase;
+use crate::model::poll_loop::Rounds;
 use crate::model::slices::ThreadSlices;
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, last_launch, last_thread};
 use crate::model::tree::Forest;
@@ -52,6 +53,8 @@ pub(super) fn write(
                 steps,
                 waits: &waits[tokens.clone()],
                 first_token: tokens.start as Token,
+                rounds: &timelines.rounds,
+                thread,
                 repeated_waits: &timelines.repeated_waits,
                 window,
                 contention: &contention,
@@ -100,6 +103,9 @@ struct Writer<'w> {
     waits: &'w [u32],
     /// The token of the first of them.
     first_token: Token,
+    /// The waits that ended in a round of a polling thread.
+    rounds: &'w Rounds,
+    thread: ThreadIndex,
     /// For each wait that timed out and was repeated, the wait that was not.
     repeated_waits: &'w HashMap<u32, u32>,
     window: (Nanos, Nanos),
@@ -207,6 +213,9 @@ impl Writer<'_> {
             (_, Some(token), _) => self.steps.push(Step::TimedWait(token, activity, self.span_of(slice))),
             (_, None, Some(token)) => self.steps.push(Step::Wait(token, activity, self.span_of(slice))),
             (_, None, None) => self.sleep(slice),
+        }
+        if let Some(round) = self.rounds.get(&(self.thread, slice.off)) {
+            (0..round.count).for_each(|_| self.steps.push(Step::Round(round.polling, activity)));
         }
         if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
             self.steps.push(Step::Lose(lost, self.activities.at(from)));

@@ -253,7 +253,7 @@ impl<'e> Rewriter<'e> {
                 None => cache.remove_pause(span),
             },
             Step::Spawn(child) => self.spawn(child, written),
-            Step::Wait(..) | Step::TimedWait(..) => {
+            Step::Wait(..) | Step::TimedWait(..) | Step::Round(..) => {
                 cache.keep_pause();
                 written.push_back(step);
             }
@@ -316,6 +316,7 @@ fn is_after_exec(step: &Step, launch: u32) -> bool {
         | Step::Lose(_, activity)
         | Step::Wait(_, activity, _)
         | Step::TimedWait(_, activity, _)
+        | Step::Round(_, activity)
         | Step::Sleep(_, activity, _) => *activity,
         Step::Check(_) | Step::Wake(_) | Step::Spawn(_) | Step::Kill(_) | Step::Killed => return false,
     };
