@@ -44,6 +44,8 @@ pub(crate) struct Kill {
 pub struct Timelines {
     /// All threads. The first thread of each launch has the index of the launch.
     pub threads: Vec<Thread>,
+    /// The threads of each process that has several, the first thread first.
+    pub(crate) multithreaded: BTreeMap<u32, Vec<ThreadIndex>>,
     tasks: Tasks,
     slices: Slices,
     /// For each thread, the start and end of its slices in `slices`.
@@ -134,6 +136,7 @@ impl Timelines {
             }
         }
         Timelines {
+            multithreaded: multithreaded(&threads),
             threads,
             tasks,
             slices,
@@ -278,6 +281,18 @@ impl Timelines {
         };
         Some(Moment { since, state })
     }
+}
+
+/// Returns the threads of each process that has several.
+fn multithreaded(threads: &[Thread]) -> BTreeMap<u32, Vec<ThreadIndex>> {
+    let mut processes: BTreeMap<u32, Vec<ThreadIndex>> = BTreeMap::new();
+    for (index, thread) in (0..).zip(threads) {
+        // The first thread has the index of its launch.
+        if index != thread.launch {
+            processes.entry(thread.launch).or_insert_with(|| vec![thread.launch]).push(index);
+        }
+    }
+    processes
 }
 
 /// Returns how long a thread waited for a CPU after a slice. `None` if that is unknown or the

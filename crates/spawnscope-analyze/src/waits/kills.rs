@@ -22,14 +22,9 @@ pub(super) fn find(timelines: &mut Timelines, exits: &[MaybeKnown]) -> Vec<Kill>
 
 /// Returns the killed threads of each process with several threads.
 fn exiting_processes(timelines: &Timelines, exits: &[MaybeKnown]) -> Vec<Vec<Kill>> {
-    let mut has_others = vec![false; exits.len()];
-    for (_, thread) in (0..).zip(&timelines.threads).filter(|(index, thread): &(u32, _)| *index != thread.launch) {
-        has_others[thread.launch as usize] = true;
-    }
-    let processes = timelines.threads_of_launches(|launch| has_others[launch as usize]);
+    let processes = timelines.multithreaded.iter();
     processes
-        .into_iter()
-        .filter_map(|(launch, threads)| Some(kills_of(timelines, &threads, exits[launch as usize].get()?)))
+        .filter_map(|(launch, threads)| Some(kills_of(timelines, threads, exits[*launch as usize].get()?)))
         .collect()
 }
 

@@ -55,8 +55,7 @@ pub(super) fn find(
     if runs.is_empty() {
         return Vec::new();
     }
-    let others = other_threads(timelines);
-    let search = Search { timelines, reaps, ends: ends_by_time(timelines), others, sleeping: sleeping_threads };
+    let search = Search { timelines, reaps, ends: ends_by_time(timelines), sleeping: sleeping_threads };
     runs.into_iter().filter_map(|run| search.loop_of(run)).collect()
 }
 
@@ -285,22 +284,8 @@ struct Search<'t> {
     timelines: &'t Timelines,
     reaps: &'t Reaps,
     ends: Vec<(Nanos, ThreadIndex)>,
-    /// For each process with several threads, all but the first.
-    others: HashMap<u32, Vec<ThreadIndex>>,
     /// The threads that sleep repeatedly themselves.
     sleeping: BTreeSet<ThreadIndex>,
-}
-
-/// Returns the threads of each process, without the first threads.
-fn other_threads(timelines: &Timelines) -> HashMap<u32, Vec<ThreadIndex>> {
-    let mut others: HashMap<u32, Vec<ThreadIndex>> = HashMap::new();
-    for (index, thread) in (0..).zip(&timelines.threads) {
-        // The first thread has the index of its launch.
-        if index != thread.launch {
-            others.entry(thread.launch).or_default().push(index);
-        }
-    }
-    others
 }
 
 impl Search<'_> {
@@ -388,7 +373,7 @@ impl Search<'_> {
     /// serve timers in Go, do not wait for each other.
     fn worked_last(&self, polls: ThreadIndex, window: (Nanos, Nanos)) -> Option<(ThreadIndex, Nanos)> {
         let own = self.timelines.launch_of(polls);
-        let threads = self.others.get(&own)?.iter().copied().chain([own]);
+        let threads = self.timelines.multithreaded.get(&own)?.iter().copied();
         let threads = threads.filter(|thread| *thread != polls && !self.sleeping.contains(thread));
         let worked = threads.filter_map(|other| Some((other, worked_until(self.timelines, other, window)?)));
         worked.max_by_key(|(thread, until)| (*until, *thread))

@@ -6,7 +6,7 @@
 //! is rewritten as an external wait of the recorded length. Otherwise critical paths that enter a polling thread would stay in its sleeps, and in a
 //! replay every round would delay the threads that once waited for one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use crate::model::external_wait::{ExternalWait, external_wait_of, waker_is_cause};
 use crate::model::launch::MaybeKnown;
@@ -33,14 +33,14 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, exits: &[MaybeKnown]) -> 
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
     let mut rounds = Rounds::new();
     let mut largest = 0.0_f64;
-    for threads in processes_with_threads(timelines).into_values() {
+    for threads in timelines.multithreaded.values() {
         let polling: HashSet<ThreadIndex> =
             threads.iter().filter(|thread| is_polling(timelines, **thread)).copied().collect();
         if polling.is_empty() {
             continue;
         }
-        let process = Process { timelines, threads: &threads, polling: &polling, exit: exits[threads[0] as usize] };
-        for &thread in &threads {
+        let process = Process { timelines, threads, polling: &polling, exit: exits[threads[0] as usize] };
+        for &thread in threads {
             let waits = process.waits_for_rounds(thread);
             if polling.contains(&thread) {
                 let repeated = process.repeated_waits(thread);
@@ -87,18 +87,6 @@ fn uncertainty(waits: &[RoundWait]) -> f64 {
         (wait.woken.since(begins).0 as f64).powi(2)
     });
     squares.sum::<f64>().sqrt()
-}
-
-/// Returns the threads of each process that has several threads.
-fn processes_with_threads(timelines: &Timelines) -> HashMap<u32, Vec<ThreadIndex>> {
-    let mut threads: HashMap<u32, Vec<ThreadIndex>> = HashMap::new();
-    for (index, thread) in (0..).zip(&timelines.threads) {
-        // The first thread has the index of its launch.
-        if index != thread.launch {
-            threads.entry(thread.launch).or_insert_with(|| vec![thread.launch]).push(index);
-        }
-    }
-    threads
 }
 
 /// Whether a thread sleeps often, and longer than it works. Time in the run queue counts as

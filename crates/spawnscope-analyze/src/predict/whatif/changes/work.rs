@@ -71,13 +71,25 @@ pub(super) struct RunParts {
 }
 
 impl RunParts {
+    /// Sums the parts over all threads, but the first thread of a process with several often only
+    /// waits for the others, and their timers are no work: it has not slept.
     pub(super) fn of(context: Context<'_, '_>, launch: u32) -> RunParts {
-        let worked = work_time(context.forest, context.timelines, launch as usize).unwrap_or_default();
-        let launch = &context.forest.launches[launch as usize];
-        let run = launch.phases.get(Phase::Run).unwrap_or_default();
+        let Context { forest, timelines, .. } = context;
+        let worked = work_time(forest, timelines, launch as usize).unwrap_or_default();
+        let each = &forest.launches[launch as usize];
+        let run = each.phases.get(Phase::Run).unwrap_or_default();
         // If the CPU time is unknown, all work counts as CPU time.
-        let cpu = launch.cpu_phases.get(Phase::Run).unwrap_or(worked);
-        RunParts { cpu: cpu.0 as f64, queued: run.since(worked).0 as f64, slept: worked.since(cpu).0 as f64 }
+        let cpu = each.cpu_phases.get(Phase::Run).unwrap_or(worked).0 as f64;
+        let queued = run.since(worked).0 as f64;
+        match timelines.multithreaded.get(&launch) {
+            None => RunParts { cpu, queued, slept: worked.0 as f64 - cpu.min(worked.0 as f64) },
+            Some(threads) => {
+                let others = threads.iter().filter(|thread| **thread != launch);
+                let waits = others.flat_map(|thread| timelines.slices(*thread).iter());
+                let waited = waits.filter_map(|slice| Some(run_queue_span(&slice)?.0 as f64));
+                RunParts { cpu, queued: queued + waited.sum::<f64>(), slept: 0.0 }
+            }
+        }
     }
 }
 
