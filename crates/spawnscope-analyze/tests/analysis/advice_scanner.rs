@@ -1,11 +1,11 @@
 //! Advice about a permission scanner that execs wait for.
 
-use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid};
+use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, WakerRow};
 
 use crate::builder::Spans;
-use crate::serial::{Serial, advices, is_silent, only};
-use crate::slices::slice;
+use crate::serial::{CLOCK_NANOSLEEP, Serial, advices, is_silent, only};
+use crate::slices::{created, ended, slice};
 
 const EXECVE: u16 = 59;
 const FIRST: u64 = 4_000_000;
@@ -95,4 +95,37 @@ fn a_wait_that_other_answers_interrupt_is_one_wait() {
 fn a_wait_for_another_process_is_not_a_scan() {
     let recorded = scanned(b"server", LeftCpu::Interruptible, ObjectKind::Socket);
     assert!(is_silent(&advices(&recorded), "scanner"));
+}
+
+#[test]
+fn a_scanner_that_the_command_itself_started_is_a_scanner() {
+    let (mut recording, slices) = scanned(b"fand", LeftCpu::Uninterruptible, ObjectKind::Permission);
+    let outside = only(&advices(&(recording.clone(), slices.clone())), "scanner").saving[0];
+    // The scanner is a child of the shell. It sleeps, answers, and ends after the shell.
+    const SCANNER: u64 = 900;
+    let wall = recording.info.wall.unwrap().0;
+    let mut row = recording.launches[1].clone();
+    row.id = LaunchId(SCANNER);
+    (row.created, row.first_run) = (Some(Nanos(1_000_000)), Some(Nanos(1_000_000)));
+    (row.exit, row.zombie, row.reaped) = (None, None, None);
+    recording.launches.push(row);
+    let answered: Vec<u64> = slices
+        .iter()
+        .filter(|slice| slice.syscall == Some(EXECVE))
+        .map(|slice| slice.off.0 + slice.wake_span.unwrap().0)
+        .collect();
+    let mut slices: Vec<SliceRow> = slices;
+    for slice in slices.iter_mut().filter(|slice| slice.syscall == Some(EXECVE)) {
+        slice.waker = Some(WakerRow::Task(TaskId(SCANNER)));
+    }
+    slices.push(created(SCANNER, 1_000_000, 0));
+    let mut on = 1_000_000;
+    for answered in answered {
+        let off = on + 1_000;
+        slices.push(slice(SCANNER, on, off, [answered - 1_000 - off, 0], CLOCK_NANOSLEEP, None));
+        on = answered - 1_000;
+    }
+    slices.push(ended(SCANNER, on, wall));
+    let inside = only(&advices(&(recording, slices)), "scanner").saving[0];
+    assert!(inside.0.abs_diff(outside.0) < outside.0 / 20, "{inside:?} instead of {outside:?}");
 }

@@ -15,6 +15,8 @@ pub struct Programs {
     pub launch_of: Vec<u32>,
     /// For each token, whether it is signalled from the start.
     pub signalled_at_start: Vec<bool>,
+    /// The tokens of waits for a permission scanner that is recorded itself.
+    pub(in crate::predict) scanned: Vec<Token>,
     /// The threads that exist at the start. The first thread of the command comes first.
     pub roots: Vec<ThreadIndex>,
     /// The thread whose end is the end of the wall.
@@ -30,6 +32,7 @@ impl Programs {
             ends: Vec::with_capacity(launch_of.len()),
             launch_of,
             signalled_at_start: vec![false; token_count as usize],
+            scanned: Vec::new(),
             roots,
             last,
         }

@@ -16,9 +16,9 @@ use crate::model::poll_loop::Rounds;
 use crate::model::slices::ThreadSlices;
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, last_launch, last_thread};
 use crate::model::tree::Forest;
-use spawnscope_data::event::{LeftCpu, Nanos};
+use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
 use spawnscope_data::parallel;
-use spawnscope_data::rows::{Origin, SliceRow};
+use spawnscope_data::rows::{ObjectRef, Origin, SliceRow};
 
 /// Maximum overhead of recording, as a share of a stretch on the CPU.
 const MAX_OVERHEAD_SHARE: f64 = 0.9;
@@ -46,6 +46,11 @@ pub(super) fn write(
         let indices = slices.indices();
         let thread_waits = waits[tokens.end..].iter().take_while(|index| indices.contains(index));
         tokens = tokens.end..tokens.end + thread_waits.count();
+        let scanned = tokens.clone().filter(|token| {
+            let slice = slices.get((waits[*token] - indices.start) as usize);
+            slice.and_then(|slice| slice.object).map(ObjectRef::kind) == Some(ObjectKind::Permission)
+        });
+        programs.scanned.extend(scanned.map(|token| token as Token));
         let thread_actions = take_actions_of(&mut actions, thread);
         programs.add(|steps| {
             let writer = Writer {

@@ -32,6 +32,9 @@ impl<'e> EditedPrograms<'e> {
     pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> EditedPrograms<'e> {
         let mut signalled_at_start = programs.signalled_at_start.clone();
         signal_tokens_of_removed(programs, adjustments, &mut signalled_at_start);
+        if adjustments.no_scan {
+            programs.scanned.iter().for_each(|token| signalled_at_start[*token as usize] = true);
+        }
         let first_new = signalled_at_start.len();
         if adjustments.adds_waits() {
             signalled_at_start.resize(first_new + NewToken::COUNT * adjustments.waits_for_exec.len(), false);
