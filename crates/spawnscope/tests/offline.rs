@@ -13,6 +13,7 @@ mod harness;
 mod import;
 mod install_script;
 mod installation;
+mod json;
 mod messages;
 mod untrusted;
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::args::{RecordingArgument, WindowArguments};
+use super::args::{JsonArguments, RecordingArgument, WindowArguments};
 use super::source_files::SourceFiles;
 use super::{output, report};
 use crate::analyze::GroupBy;
@@ -31,8 +31,8 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     if arguments.patch {
         return print_patch(&sources, &report.advices.worth);
     }
-    let text = if arguments.json {
-        advice::json(&report)
+    let text = if arguments.json.json {
+        arguments.json.text(&advice::json(&report))?
     } else {
         output::with_glyphs(advice::render(
             &report,
@@ -86,9 +86,8 @@ pub struct AdviseArguments {
     /// directory that were not modified since the recording; standard error names what it leaves out, and why
     #[arg(long, conflicts_with_all = ["json", "all"])]
     pub patch: bool,
-    /// Print JSON (schema_version 1)
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub json: JsonArguments,
     #[command(flatten)]
     pub window: WindowArguments,
 }

@@ -3,6 +3,7 @@
 
 mod bench;
 mod doctor;
+mod json;
 mod record;
 mod whatif;
 mod window;
@@ -16,6 +17,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use self::bench::BenchArguments;
 pub use self::doctor::DoctorArguments;
+pub use self::json::JsonArguments;
 use self::record::RECORD_EXAMPLES;
 pub use self::record::{CollectorChoice, RecordArguments};
 use self::whatif::WHATIF_EXAMPLES;

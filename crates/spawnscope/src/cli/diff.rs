@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args, ValueHint};
 
 use super::analysis::{Input, with_timelines};
-use super::args::WeightChoice;
+use super::args::{JsonArguments, WeightChoice};
 use super::{output, output_file};
 use crate::analyze::compare::diff::{Grouping, Run, compare};
 use crate::analyze::critical_path;
@@ -45,8 +45,8 @@ pub fn run(arguments: &DiffArguments) -> Result<()> {
         output_file::write(path, page.as_bytes())?;
     }
     let top = Some(arguments.top.unwrap_or(diff::DEFAULT_TOP)).filter(|top| *top > 0);
-    let text = if arguments.json {
-        diff::json(&found)
+    let text = if arguments.json.json {
+        arguments.json.text(&diff::json(&found))?
     } else if arguments.markdown {
         diff::markdown(&found, top)
     } else {
@@ -121,11 +121,10 @@ pub struct DiffArguments {
     /// The newer recordings
     #[arg(value_name = "AFTER", last = true, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub after: Vec<PathBuf>,
-    /// Print JSON (schema_version 1)
-    #[arg(long, conflicts_with = "markdown")]
-    pub json: bool,
+    #[command(flatten)]
+    pub json: JsonArguments,
     /// Print Markdown, for a comment on a pull request
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
     /// How many groups of launches to print of each kind (added, removed, changed), largest change first; 0 prints all [default: 10]
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::analysis::{Input, with_timelines};
-use super::args::{RecordingArgument, WindowArguments};
+use super::args::{JsonArguments, RecordingArgument, WindowArguments};
 use super::output;
 use super::output_file::OutputFile;
 use super::source_files::SourceFiles;
@@ -47,8 +47,8 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
         top: Some(arguments.top.unwrap_or(table::DEFAULT_TOP)).filter(|&top| top > 0),
         file: typed.as_deref(),
     };
-    let text = if arguments.json {
-        json::render(&report)
+    let text = if arguments.json.json {
+        arguments.json.text(&json::value(&report))?
     } else if arguments.full {
         output::with_glyphs(table::render(&report, &options))
     } else if arguments.by.is_some() || arguments.top.is_some() {
@@ -159,9 +159,8 @@ pub struct ReportArguments {
     /// without --full, --by or --json, only the table of commands is printed
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true)]
     pub top: Option<usize>,
-    /// Print JSON (schema_version 1)
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub json: JsonArguments,
     #[command(flatten)]
     pub window: WindowArguments,
 }

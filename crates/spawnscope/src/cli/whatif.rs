@@ -31,8 +31,8 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
     let reports: Result<Vec<WhatIfReport>> =
         arguments.files.iter().map(|file| read(file, arguments, &requested)).collect();
     let whatif_report = of_several(reports?).context("no recording")?;
-    let text = if arguments.json {
-        whatif::json(&whatif_report)
+    let text = if arguments.json.json {
+        arguments.json.text(&whatif::json(&whatif_report))?
     } else {
         output::with_glyphs(whatif::render(&whatif_report, output::width(&io::stdout())))
     };

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::callers;
+use super::finding_ids::FindingIds;
 use super::json::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
@@ -324,11 +325,12 @@ fn print_not_worth(page: &mut Page, advices: &AdviceList, all: bool) {
     }
 }
 
-/// Renders all advice as a multi-line JSON object that ends with a newline.
+/// Returns all advice as a JSON object.
 #[must_use]
-pub fn json(report: &Report) -> String {
+pub fn json(report: &Report) -> Value {
     let advices = &report.advices;
-    let value = json!({
+    let ids = FindingIds::of(advices);
+    json!({
         "schema_version": SCHEMA_VERSION,
         "wall_ns": report.wall.0,
         "unrecorded_ns": report.replay_error.map(|_| advices.unrecorded.0).filter(|wall| *wall > 0),
@@ -336,24 +338,24 @@ pub fn json(report: &Report) -> String {
         "collector": report.info.collector,
         "waits_reconstructed": report.is_reconstructed,
         "principal_cause": verdict(report),
-        "advice": values(&advices.worth),
-        "not_worth": advices.not_worth.iter().map(not_worth_value).collect::<Vec<_>>(),
+        "advice": values(advices),
+        "not_worth": advices.not_worth.iter().map(|rejected| not_worth_value(rejected, &ids)).collect::<Vec<_>>(),
         "together": advices.together.map(|[expected, low, high]| json!({
             "rules": advices.worth.iter().take(MAX_IN_REPORT).map(|advice| advice.finding.rule).collect::<Vec<_>>(),
             "saving_ns": expected.0, "saving_low_ns": low.0, "saving_high_ns": high.0,
         })),
-    });
-    format!("{value:#}\n")
+    })
 }
 
-/// Returns advice as an array.
-pub(super) fn values(advices: &[Advice]) -> Vec<Value> {
-    advices.iter().map(|advice| object(advice).into()).collect()
+/// Returns the advice that is worth it as an array.
+pub(super) fn values(advices: &AdviceList) -> Vec<Value> {
+    let ids = FindingIds::of(advices);
+    advices.worth.iter().map(|advice| object(advice, &ids).into()).collect()
 }
 
 /// Returns a finding that is not worth fixing, with the reason.
-fn not_worth_value((rejection, advice): &(Rejection, Advice)) -> Value {
-    let mut object = object(advice);
+fn not_worth_value((rejection, advice): &(Rejection, Advice), ids: &FindingIds<'_>) -> Value {
+    let mut object = object(advice, ids);
     let doubt = match rejection {
         Rejection::Uncertain => "uncertain",
         Rejection::SmallSaving => "little",
@@ -372,10 +374,11 @@ fn owner(advice: &Advice) -> &'static str {
     }
 }
 
-fn object(advice: &Advice) -> Map<String, Value> {
+fn object(advice: &Advice, ids: &FindingIds<'_>) -> Map<String, Value> {
     let finding = &advice.finding;
     let [expected, low, high] = advice.saving;
     let mut object = Map::new();
+    object.insert("id".into(), ids.get(advice).into());
     object.insert("rule".into(), finding.rule.into());
     object.insert("owner".into(), owner(advice).into());
     object.insert("title".into(), finding.title.as_str().into());
@@ -397,7 +400,10 @@ fn object(advice: &Advice) -> Map<String, Value> {
     object.insert("basis".into(), basis.into());
     object.insert("overlaps".into(), advice.overlaps.as_slice().into());
     if !advice.alternatives.is_empty() {
-        object.insert("alternatives".into(), advice.alternatives.iter().map(alternative_value).collect());
+        object.insert(
+            "alternatives".into(),
+            advice.alternatives.iter().map(|other| alternative_value(other, ids)).collect(),
+        );
     }
     insert_edits(&mut object, advice);
     object
@@ -411,9 +417,10 @@ fn insert_edits(object: &mut Map<String, Value>, advice: &Advice) {
 }
 
 /// Returns another fix of the same cause.
-fn alternative_value(alternative: &Advice) -> Value {
+fn alternative_value(alternative: &Advice, ids: &FindingIds<'_>) -> Value {
     let [expected, low, high] = alternative.saving;
     let mut object = Map::new();
+    object.insert("id".into(), ids.get(alternative).into());
     object.insert("rule".into(), alternative.finding.rule.into());
     object.insert("saving_ns".into(), expected.0.into());
     object.insert("saving_low_ns".into(), low.0.into());

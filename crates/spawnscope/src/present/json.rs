@@ -27,10 +27,18 @@ const SCHEMA_VERSION: u32 = 1;
 /// Renders the report as a multi-line JSON object that ends with a newline.
 #[must_use]
 pub fn render(report: &Report) -> String {
-    format!("{:#}\n", value(report))
+    text(&value(report))
 }
 
-fn value(report: &Report) -> Value {
+/// Returns a value as several lines, the last of which ends with a newline.
+#[must_use]
+pub fn text(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+/// Returns the report as a JSON object.
+#[must_use]
+pub fn value(report: &Report) -> Value {
     let all = &report.all;
     let mut object = Map::new();
     object.insert("schema_version".into(), json!(SCHEMA_VERSION));
@@ -76,7 +84,7 @@ fn value(report: &Report) -> Value {
         "depends_on": report.dependence.iter().map(dependence).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
-        "advice": advice::values(&episodes::report_to_explain(report).advices.worth),
+        "advice": advice::values(&episodes::report_to_explain(report).advices),
         "window": report.window.as_ref().map(episodes::window_value),
         "episodes": episodes::values(&report.episodes),
         "principal_cause": verdict::verdict(report),

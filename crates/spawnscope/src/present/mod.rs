@@ -2,6 +2,7 @@
 //! width and strip styles.
 
 pub mod advice;
+pub mod bounded;
 pub mod check;
 #[cfg(feature = "parquet")]
 pub mod dataset;
@@ -32,6 +33,7 @@ mod columns;
 mod cpu_waits;
 mod critical;
 mod episodes;
+mod finding_ids;
 mod findings;
 mod markdown;
 mod page;

@@ -179,12 +179,12 @@ fn print_critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
     }
 }
 
-/// Renders the prediction as a multi-line JSON object that ends with a newline.
+/// Returns the prediction as a JSON object.
 #[must_use]
-pub fn json(whatif_report: &WhatIfReport) -> String {
+pub fn json(whatif_report: &WhatIfReport) -> Value {
     let prediction = &whatif_report.prediction;
     let [saving, saving_low, saving_high] = prediction.saving();
-    let value = json!({
+    json!({
         "schema_version": SCHEMA_VERSION,
         "collector": whatif_report.collector,
         "wall_ns": prediction.wall.0,
@@ -203,8 +203,7 @@ pub fn json(whatif_report: &WhatIfReport) -> String {
         "changes": whatif_report.changes.iter().map(change_value).collect::<Vec<_>>(),
         "critical_after": whatif_report.critical_after.iter().map(critical_value).collect::<Vec<_>>(),
         "critical_path": whatif_report.where_the_wall_went.iter().map(spent_value).collect::<Vec<_>>(),
-    });
-    format!("{value:#}\n")
+    })
 }
 
 fn change_value(change: &ChangeEffect) -> Value {

@@ -146,7 +146,7 @@ fn a_saving_has_the_same_interval_in_every_output() {
     let whatif_report = without_dirname(&looping).unwrap();
     let advised = report(&looping, GroupBy::Command).advices.worth[0].saving;
     assert_eq!(whatif_report.prediction.saving(), advised);
-    let parsed: Value = serde_json::from_str(&whatif::json(&whatif_report)).unwrap();
+    let parsed: Value = whatif::json(&whatif_report);
     let output = ["saving_ns", "saving_low_ns", "saving_high_ns"].map(|key| parsed[key].as_u64().unwrap());
     assert_eq!(output, advised.map(|saving| saving.0));
     let [saved, least, most] = advised.map(spawnscope::units::time);
@@ -174,7 +174,7 @@ fn a_saving_has_the_same_share_of_the_unrecorded_wall_in_every_output() {
     assert_contains(&output, [&share, &format!("about {base} without recording overhead")]);
     let output = joined(&advice::render(&found, false, 80, None));
     assert_contains(&output, [&share]);
-    let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
+    let parsed: Value = advice::json(&found);
     assert_eq!(parsed["unrecorded_ns"].as_u64(), Some(prediction.unrecorded.0));
 }
 
@@ -257,7 +257,7 @@ fn advice_with_a_small_or_uncertain_saving_says_which_it_is() {
     let expected = "Not worth fixing: the saving is too small the recorded command reaches the real ruby";
     assert_contains(&little, [expected]);
     let found = report(&through_a_shim(3_000_000), GroupBy::Command);
-    let value: Value = serde_json::from_str(&advice::json(&found)).unwrap();
+    let value: Value = advice::json(&found);
     assert_eq!(value["not_worth"][0]["doubt"], "little");
 }
 
@@ -280,7 +280,7 @@ fn the_call_site_of_the_example_is_printed_after_it() {
     let printed = joined(&advice::render(&found, false, 80, None));
     let expected = "launched from unpack.sh:3 (20 times) and 1 more line for example: dirname a/b call site of the example: unpack.sh:3 ->";
     assert!(printed.contains(expected), "{printed}");
-    let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
+    let parsed: Value = advice::json(&found);
     let evidence = parsed["advice"][0]["evidence"].as_str().unwrap();
     let end = "and 1 more line. call site of the example: unpack.sh:3";
     assert!(evidence.ends_with(end), "{evidence}");

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{DEFAULT_FILE, WindowArguments};
+use super::{DEFAULT_FILE, JsonArguments, WindowArguments};
 
 pub(super) const WHATIF_EXAMPLES: &str = "\
 Examples:
@@ -91,9 +91,8 @@ pub struct WhatifArguments {
     /// Run on this number of CPUs
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub cpus: Option<u32>,
-    /// Print JSON (schema_version 1)
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub json: JsonArguments,
     #[command(flatten)]
     pub window: WindowArguments,
 }

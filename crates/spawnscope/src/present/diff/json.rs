@@ -10,14 +10,14 @@ use crate::present::text;
 /// The `schema_version` of `diff --json`.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Renders the difference as a multi-line JSON object that ends with a newline.
+/// Returns the difference as a JSON object.
 #[must_use]
-pub fn json(diff: &Diff) -> String {
+pub fn json(diff: &Diff) -> Value {
     let [before, after] = [0, 1].map(|side| {
         let command = text::command_line(diff.commands[side].iter().map(Vec::as_slice), None);
         json!({ "command": command, "runs": diff.runs[side], "lost_events": diff.lost[side] })
     });
-    let value = json!({
+    json!({
         "schema_version": SCHEMA_VERSION,
         "summary": sentence::first_sentence(diff),
         "before": before,
@@ -31,8 +31,7 @@ pub fn json(diff: &Diff) -> String {
         "launch_tax_ns": time(&diff.times.tax),
         "phases": phases(&diff.times),
         "groups": diff.rows.iter().map(row).collect::<Vec<_>>(),
-    });
-    format!("{value:#}\n")
+    })
 }
 
 fn phases(times: &Times) -> Map<String, Value> {

@@ -1,0 +1,32 @@
+//! The arguments of verbs that can print JSON, and the text that they print.
+
+use anyhow::{Result, anyhow};
+use clap::{Args, ValueHint};
+use serde_json::Value;
+
+use crate::present::bounded::bounded;
+use crate::present::json;
+
+/// How to print JSON.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct JsonArguments {
+    /// Print JSON (schema_version 1)
+    #[arg(long)]
+    pub json: bool,
+    /// Print at most N bytes of JSON, in one line: the ends of lists are left out, and `left_out` counts what is missing
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "json")]
+    pub max_bytes: Option<usize>,
+}
+
+impl JsonArguments {
+    /// Returns the text of a value.
+    ///
+    /// # Errors
+    /// When --max-bytes is too small for any answer.
+    pub fn text(self, value: &Value) -> Result<String> {
+        let Some(max_bytes) = self.max_bytes else { return Ok(json::text(value)) };
+        bounded(value, max_bytes).map_err(|error| {
+            anyhow!("--max-bytes {max_bytes} is too small: the shortest answer has {} bytes", error.least_bytes)
+        })
+    }
+}
