@@ -91,7 +91,7 @@ impl SampleRecording {
 }
 
 const VERBS: &str =
-    "record import top report advise whatif diff check accel tree flame export html hold bench doctor completions";
+    "record import top report advise whatif diff check accel tree flame export html hold bench doctor mcp completions";
 
 #[test]
 fn help_matches_the_golden_files() {

@@ -14,6 +14,7 @@ mod import;
 mod install_script;
 mod installation;
 mod json;
+mod mcp;
 mod messages;
 mod untrusted;
 

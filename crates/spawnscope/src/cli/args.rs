@@ -32,6 +32,7 @@ pub use super::hold::HoldArguments;
 pub use super::html::HtmlArguments;
 pub use super::identity::IdentityArguments;
 pub use super::import::ImportArguments;
+pub use super::mcp::McpArguments;
 use super::report::REPORT_EXAMPLES;
 pub use super::report::ReportArguments;
 #[cfg(feature = "top")]
@@ -72,6 +73,7 @@ Examples:
   spawnscope accel -- make                # skip shells that are not needed
   spawnscope bench --quick                # measure what launches cost
   spawnscope doctor                       # find what makes launches slow
+  spawnscope mcp                          # tools for coding agents
 
 Exit status: that of the command; if a signal killed it, spawnscope ends by
 the same signal. 125 if spawnscope itself fails, 126 if the command cannot be
@@ -198,6 +200,12 @@ pub enum Verb {
     /// costs here, how to fix it, and what the fix costs. It changes nothing.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArguments),
+    /// Serve agents: a Model Context Protocol server on standard input and output
+    ///
+    /// Coding agents and other clients start it. It answers what `report`, `advise`, `whatif` and `diff` find in recordings, imports
+    /// logs, and records commands if that is allowed. docs/skill/SKILL.md tells an agent when to use it.
+    #[command(after_help = super::mcp::EXAMPLES)]
+    Mcp(McpArguments),
     /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

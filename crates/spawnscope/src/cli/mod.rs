@@ -27,6 +27,7 @@ mod import;
 mod input;
 mod labels;
 mod manual;
+mod mcp;
 mod metrics;
 mod node_hook;
 mod otlp;
@@ -114,6 +115,7 @@ fn run(mut verb: Verb) -> Result<Status> {
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::LabWorker { setting } => without_status(bench::run_worker(setting)),
         Verb::Doctor(arguments) => doctor::run(arguments),
+        Verb::Mcp(arguments) => without_status(mcp::run(arguments)),
         Verb::Completions { shell } => without_status(manual::print_completions(*shell)),
         Verb::Man { directory } => without_status(manual::write_pages(directory)),
     }

@@ -197,7 +197,8 @@ pub fn escape_line(quoted: impl Display) -> String {
 }
 
 /// Escapes each line of a message and masks its secrets.
-fn escape_lines(message: &str) -> String {
+#[must_use]
+pub fn escape_lines(message: &str) -> String {
     let message = Redaction::Mask.apply_to_text(message);
     let shown: Vec<String> = message.split('\n').map(escape_line).collect();
     shown.join("\n")

@@ -37,7 +37,7 @@ pub fn pages() -> Vec<Page> {
         let readme = krate.unwrap().path().join("README.md");
         paths.extend(readme.exists().then_some(readme));
     }
-    for directory in ["docs", "docs/guide", "docs/design"] {
+    for directory in ["docs", "docs/guide", "docs/design", "docs/skill"] {
         let entries = fs::read_dir(root.join(directory)).unwrap();
         let entries = entries.map(|entry| entry.unwrap().path());
         paths.extend(entries.filter(|path| path.extension().is_some_and(|suffix| suffix == "md")));

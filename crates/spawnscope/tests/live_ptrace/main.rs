@@ -18,6 +18,7 @@ mod dash_lines;
 #[path = "../live_ebpf/make_lines.rs"]
 #[expect(dead_code, reason = "the makes of other Debian releases are tested with eBPF only")]
 mod make_lines;
+mod mcp;
 #[path = "../live_ebpf/perl_lines.rs"]
 #[expect(dead_code, reason = "the Perls of other Debian releases are tested with eBPF only")]
 mod perl_lines;
