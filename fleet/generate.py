@@ -6,7 +6,8 @@
 BASE is a dataset of `spawnscope export --format parquet`. Each job resamples one of BASE's runs: launches are drawn with replacement, with
 their execs and call sites, and times are multiplied by one factor per run and one per launch. With --regression, a line of a script
 starts `git rev-parse` 40 times in each run of every second job from day 9 on. With --slow-machine, launches cost 50 % more on one
-machine; if BASE has a result of `spawnscope doctor`, two results for that machine are added. The same arguments give the same dataset.
+machine; if BASE has a result of `spawnscope doctor`, two results for that machine are added. With --load, all machines have more load from day 9
+on: a launch computes for longer, and every second one waits for a CPU. The same arguments give the same dataset.
 Needs pyarrow and numpy.
 """
 import argparse
@@ -28,6 +29,8 @@ SLOW_MACHINE = 7
 # The days on which `spawnscope doctor` ran on the slow machine.
 EXAMINED_DAYS = (3, 12)
 PHASES = ("create_ns", "queue_ns", "setup_ns", "exec_ns", "load_ns", "run_ns", "teardown_ns", "reap_ns")
+# What load does: the mean factor of a launch's times, and the mean time that every second launch waits for a CPU.
+LOAD_FACTOR, LOAD_WAIT_NS = 1.3, 3e6
 # The phases that take longer on a slow machine.
 SLOWED_PHASES = ("create_ns", "setup_ns", "exec_ns", "load_ns", "teardown_ns")
 TABLES = ("runs", "launches", "execs", "callers", "waits", "advice")
@@ -64,6 +67,7 @@ def arguments():
     regression = f"every second job starts git {ADDED_LAUNCHES} more times from day {CHANGED_DAY} on"
     parser.add_argument("--regression", action="store_true", help=regression)
     parser.add_argument("--slow-machine", action="store_true", help="launches cost more on machine-07, on which `spawnscope doctor` ran")
+    parser.add_argument("--load", action="store_true", help=f"all machines have more load from day {CHANGED_DAY} on")
     options = parser.parse_args()
     if options.dataset.exists():
         sys.exit(f"{options.dataset} already exists: name a directory to create")
@@ -106,7 +110,7 @@ class Run:
         chosen = numpy.sort(random.integers(base["launches"].num_rows, size=count))
         launches = base["launches"].take(pyarrow.array(chosen))
         factor = random.lognormal(0, 0.05) * random.lognormal(0, 0.1, size=count)
-        for name in (*PHASES, "total_ns", "cpu_ns", "critical_ns", "critical_tax_ns"):
+        for name in (*PHASES, "total_ns", "cpu_ns", "critical_ns", "critical_tax_ns", "critical_cpu_wait_ns"):
             launches = scaled(launches, name, factor)
         numbers = numpy.arange(1, count + 1)
         launches = with_column(launches, "launch", numbers)
@@ -143,6 +147,8 @@ class Run:
         """Sets the run's name, day and machine, and injects the regression and the slowness."""
         if options.regression and day + 1 >= CHANGED_DAY and int(job[-3:]) % 2 == 0:
             self.add_launches(run)
+        if options.load and day + 1 >= CHANGED_DAY:
+            self.add_load()
         if options.slow_machine and machine == SLOW_MACHINE:
             self.slow_down()
         self.tables["callers"] = self.callers()
@@ -158,6 +164,7 @@ class Run:
         added = with_column(added, "command", pyarrow.array(["git"] * ADDED_LAUNCHES))
         added = with_column(added, "caller", numpy.full(ADDED_LAUNCHES, self.new_caller()))
         added = with_column(added, "critical_ns", self.random.integers(1_500_000, 2_500_000, size=ADDED_LAUNCHES))
+        added = with_column(added, "critical_cpu_wait_ns", numpy.zeros(ADDED_LAUNCHES))
         self.tables["launches"] = pyarrow.concat_tables([launches, added])
 
     def new_caller(self):
@@ -168,6 +175,17 @@ class Run:
         factor = numpy.full(launches.num_rows, SLOWNESS)
         for name in SLOWED_PHASES:
             launches = scaled(launches, name, factor)
+        self.tables["launches"] = launches
+
+    def add_load(self):
+        launches = self.tables["launches"]
+        count = launches.num_rows
+        factor = LOAD_FACTOR * self.random.lognormal(0, 0.2) * self.random.lognormal(0, 0.3, size=count)
+        wait = self.random.exponential(LOAD_WAIT_NS, size=count) * self.random.integers(2, size=count)
+        for name in (*PHASES, "total_ns", "critical_ns", "critical_cpu_wait_ns"):
+            launches = scaled(launches, name, factor)
+        for name in ("queue_ns", "total_ns", "critical_ns", "critical_cpu_wait_ns"):
+            launches = scaled(launches, name, numpy.ones(count), wait)
         self.tables["launches"] = launches
 
     def callers(self):
@@ -208,10 +226,10 @@ def durations(table):
     return [name for name in table.column_names if name.endswith("_ns")]
 
 
-def scaled(table, name, factor):
-    """Returns the table with a column multiplied by a factor for each row. Unknown values stay unknown."""
+def scaled(table, name, factor, added=0):
+    """Returns the table with a column multiplied by a factor for each row, and a number added. Unknown values stay unknown."""
     column = table[name].combine_chunks()
-    values = column.to_numpy(zero_copy_only=False).astype(float) * factor
+    values = column.to_numpy(zero_copy_only=False).astype(float) * factor + added
     unknown = numpy.isnan(values)
     values = numpy.rint(numpy.nan_to_num(values)).astype(numpy.int64)
     return with_column(table, name, pyarrow.array(values, mask=unknown))

@@ -7,16 +7,22 @@ import re
 import sys
 
 from . import VERSION, Failure, html, text
+from .compact import compact
+from .dashboard import dashboard
 from .dataset import Dataset
 from .engine import Choice, Engine
+from .links import template
 from .prune import prune
 from .push import push
-from .questions import LABEL_COLUMNS, is_time
+from .questions import LABEL_COLUMNS
 from .regressions import is_costlier, regressions
+from .since import is_time
 from .verbs import advice, doctor, machines, sql, top, trend
 from .words import counted, printable
 
-QUESTIONS = {"top": top, "trend": trend, "regressions": regressions, "machines": machines, "doctor": doctor, "advice": advice, "sql": sql}
+QUESTIONS = {
+    "top": top, "trend": trend, "regressions": regressions, "machines": machines, "doctor": doctor, "advice": advice, "dashboard": dashboard, "sql": sql,
+}  # fmt: skip
 # As all verbs of spawnscope.
 FAILED, COSTLIER = 125, 1
 EXAMPLES = """examples:
@@ -24,8 +30,10 @@ EXAMPLES = """examples:
   spawnscope fleet top fleet/
   spawnscope fleet top --by label:team --job nightly --from 2026-11-01 fleet/
   spawnscope fleet regressions --since 2026-11-10 --branch main --check fleet/
-  spawnscope fleet machines --html machines.html fleet/
+  spawnscope fleet regressions --since v2.1 --link-commit 'https://git.example.com/app/commit/{commit}' fleet/
+  spawnscope fleet dashboard --since 2026-11-10 --html fleet.html fleet/
   spawnscope doctor -o fleet/
+  spawnscope fleet compact fleet/
   spawnscope fleet prune --older-than 90 fleet/
   spawnscope fleet push fleet/ s3://builds/fleet
   spawnscope fleet sql fleet/ "SELECT host, wall_ns FROM runs"
@@ -62,6 +70,9 @@ def run(options):
     dataset = Dataset.open(options.dataset)
     if options.verb == "push":
         print(push(dataset, Dataset.open_or_create(options.to)), end="")
+        return 0
+    if options.verb == "compact":
+        print(compact(dataset), end="")
         return 0
     if options.verb == "prune":
         print(prune(dataset, options.older_than, options.dry_run), end="")
@@ -114,12 +125,15 @@ def parser():
         "Print what changed since a date or commit, apart from noise",
         "The runs of a job before and after are compared with each other, and one rank test combines the jobs.",
     )
-    added.add_argument("--since", required=True, metavar="TIME|COMMIT", help="the first day, time or commit of the later runs")
+    add_since(added, is_required=True)
     added.add_argument("--check", action="store_true", help="exit with status 1 if something is costlier, for CI; 125 if that is unknown")
     add_common(added)
     add_common(verb("machines", "Print the cost of launches on each machine, which differ, and what `spawnscope doctor` found there"))
     add_common(verb("doctor", "Print the latest result of `spawnscope doctor -o DATASET` on each machine"))
     add_common(verb("advice", "Print the findings of `spawnscope advise` over all runs"))
+    added = verb("dashboard", "Print all of this at once: trend, changes, machines, lines and findings")
+    add_since(added, is_required=False)
+    add_common(added, default_rows=10)
     added = verb("push", "Copy the files that another dataset lacks", "Any number of machines may push to the same dataset at once.")
     added.add_argument("dataset", help="the directory of the dataset, or s3://BUCKET/PREFIX")
     added.add_argument("to", help="the dataset to copy to")
@@ -127,10 +141,18 @@ def parser():
     added.add_argument("dataset", help="the directory of the dataset, or s3://BUCKET/PREFIX")
     added.add_argument("--older-than", type=rows, required=True, metavar="DAYS", help="delete what began more than this number of days before today (UTC)")
     added.add_argument("--dry-run", action="store_true", help="print what would be deleted, and delete nothing")
+    added = verb("compact", "Merge the files of each day and job, so that questions open fewer files", "One at a time; others may export and ask meanwhile.")
+    added.add_argument("dataset", help="the directory of the dataset, or s3://BUCKET/PREFIX")
     added = verb("sql", "Run a query on the tables runs, launches, execs, callers, waits, advice and doctor")
     add_common(added, default_rows=None)
     added.add_argument("query", help='such as "SELECT host, COUNT(*) FROM runs GROUP BY host"')
     return main_parser
+
+
+def add_since(added, is_required):
+    what = "the first day, time, commit or tag of the later runs"
+    added.add_argument("--since", required=is_required, metavar="TIME|REVISION", help=what)
+    added.add_argument("--repository", metavar="DIR", default=".", help="the Git repository that knows the revision, if no run has it (default: .)")
 
 
 def add_common(added, default_rows=20):
@@ -146,6 +168,9 @@ def add_common(added, default_rows=20):
     output = added.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print an array with an object for each row; times are in nanoseconds")
     output.add_argument("--html", metavar="FILE", help="write the answer to FILE as a self-contained HTML page")
+    for name in ("run", "commit"):
+        what = f"the address of a {name}, with {{{name}}} in it; {name}s become links"
+        added.add_argument(f"--link-{name}", type=template(name), metavar="ADDRESS", help=what)
 
 
 def by(text):

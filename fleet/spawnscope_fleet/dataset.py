@@ -1,8 +1,14 @@
 """Finds the files of a dataset: `TABLE/date=YYYY-MM-DD/job=JOB/RUN.parquet`, as `spawnscope export --format parquet` writes them,
-in a directory or in an S3-compatible store. Choosing dates and jobs chooses directories, so files of other days are not opened."""
+in a directory or in an S3-compatible store. Choosing dates and jobs chooses directories, so files of other days are not opened.
+
+`compact` merges the files of a directory into `compact-N.parquet`, and lists their recordings in `runs/.../.compacted-N` before. So at any
+moment, also after an interruption, this is known: of a directory, the last compact file counts, and each file whose recording it lacks."""
 
 import os
 import re
+import shutil
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -13,6 +19,8 @@ DOCTOR = "doctor"
 TABLES = ("launches", "execs", "callers", "waits", "advice", DOCTOR, "runs")
 RECORDING_TABLES = tuple(table for table in TABLES if table != DOCTOR)
 NO_JOB = "__HIVE_DEFAULT_PARTITION__"
+COMPACTED = re.compile(r"compact-(\d+)\.parquet$")
+COMPACTED_LIST = re.compile(r"\.compacted-(\d+)$")
 HOW_TO_ADD = "add a recording with `spawnscope export --format parquet -o DATASET RECORDING`"
 
 
@@ -53,18 +61,93 @@ class Dataset:
         return cls.open(location)
 
     def files(self, table):
-        """Returns the complete files of a table, by name and so by date. Incomplete files do not end in `.parquet`."""
+        """Returns the files of a table that count, by name and so by date. Incomplete files do not end in `.parquet`."""
+        listed = [file for file in self.listing(table) if file.endswith(".parquet") and not os.path.basename(file).startswith(".")]
+        last = {}
+        for file in filter(COMPACTED.search, listed):
+            last[os.path.dirname(file)] = max(file, last.get(os.path.dirname(file), ""))
+        lists = {folder: self.compacted_runs(file) for folder, file in last.items()}
+        return [file for file in listed if file == last.get(os.path.dirname(file)) or self.is_apart(file, lists)]
+
+    @staticmethod
+    def is_apart(file, lists):
+        """Whether a file is not merged. `lists` has the merged recordings by directory."""
+        return not COMPACTED.search(file) and run_of(file) not in lists.get(os.path.dirname(file), ())
+
+    def compacted_runs(self, file):
+        """Returns the recordings in a compact file."""
+        return set(self.read(self.list_name(file)).decode().split())
+
+    def list_name(self, file):
+        """Returns the name of the list of the recordings in a compact file, which is beside the compact file of `runs`."""
+        return f"{self.root}/runs/{self.folder(file)}/.compacted-{COMPACTED.search(file)[1]}"
+
+    def folder(self, file):
+        """Returns the folder of a file below its table: `date=DATE/job=JOB`."""
+        return os.path.dirname(self.relative(file)).split("/", 1)[1]
+
+    def runs_of(self, file):
+        """Returns the recordings in a file."""
+        return self.compacted_runs(file) if COMPACTED.search(file) else {run_of(file)}
+
+    def runs(self):
+        """Returns the recordings of the dataset."""
+        return set().union(*map(self.runs_of, self.files("runs")))
+
+    def listing(self, table):
+        """Returns all files of a table, by name."""
         directory = f"{self.root}/{table}"
         if self.filesystem:
             try:
-                found = ["s3://" + file for file in self.filesystem.find(directory)]
+                return sorted("s3://" + file for file in self.filesystem.find(directory))
             except Exception as error:  # of the client's HTTP, of AWS, or of the operating system
                 raise Failure(f"failed to list {directory}: {error}") from None
-        else:
-            found = []
-            for folder, _, names in os.walk(directory, onerror=cannot_list, followlinks=True):
-                found += [os.path.join(folder, name) for name in names if not name.startswith(".")]
-        return sorted(file for file in found if file.endswith(".parquet"))
+        found = []
+        for folder, _, names in os.walk(directory, onerror=cannot_list, followlinks=True):
+            found += [os.path.join(folder, name) for name in names]
+        return sorted(found)
+
+    def read(self, file):
+        if self.filesystem:
+            return self.filesystem.cat_file(file)
+        with open(file, "rb") as opened:
+            return opened.read()
+
+    def write(self, file, contents, like=None):
+        """Writes a file, which is seen only when it is complete: a store sees to that by itself, a directory by a rename. The file has the mode
+        and the owner of another one."""
+        if self.filesystem:
+            self.filesystem.pipe_file(file, contents)
+            return
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=".spawnscope-", suffix=".tmp", dir=os.path.dirname(file))
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                out.write(contents)
+            if like and os.path.exists(like):
+                shutil.copymode(like, temporary)
+                with suppress(PermissionError):
+                    os.chown(temporary, os.stat(like).st_uid, os.stat(like).st_gid)
+            os.rename(temporary, file)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def delete(self, files):
+        """Deletes files, and the folders of a job and of a day that are empty then."""
+        if self.filesystem:
+            if files:
+                self.filesystem.rm(files)
+            return
+        for file in files:
+            # Another process may do the same at the same time, and an export may add a file to a folder.
+            with suppress(FileNotFoundError):
+                os.remove(file)
+            with suppress(OSError):
+                folder = os.path.dirname(file)
+                while os.path.dirname(folder) != self.root:
+                    os.rmdir(folder)
+                    folder = os.path.dirname(folder)
 
     def relative(self, file):
         return file[len(self.root) + 1 :]

@@ -8,19 +8,24 @@ counted and named: a run without its launches would be a lie."""
 import datetime
 import decimal
 import math
+import os
 import re
 import tempfile
 
 import duckdb
 
 from . import Failure
-from .dataset import DOCTOR, HOW_TO_ADD, TABLES, date_of, job_of, run_of
+from .dataset import DOCTOR, HOW_TO_ADD, TABLES, date_of, job_of
 
 # Operators that need more write to temporary files.
 MAX_MEMORY = "640MB"
 # Beyond it, the dataset is damaged as a whole, and an answer from the rest would mislead.
 MAX_DAMAGED_FILES = 100
+# Lists files again if some were deleted meanwhile.
+MAX_RELISTED = 5
 # Names of jobs and dates stay text, also if all of them look like numbers.
+# Columns that questions need and that files of earlier versions lack. They are unknown there.
+ADDED_COLUMNS = {"launches": {"critical_cpu_wait_ns": "BIGINT"}}
 READ_OPTIONS = "hive_partitioning = true, hive_types = {'date': VARCHAR, 'job': VARCHAR}"
 
 
@@ -52,11 +57,9 @@ class Engine:
         self.choice = choice or Choice()
         self.reads_all_columns = reads_all_columns
         self.damaged = {}
+        self.relisted = 0
         self.spill = tempfile.TemporaryDirectory(prefix="spawnscope-fleet.")
-        self.connection = duckdb.connect(config={"memory_limit": MAX_MEMORY, "temp_directory": self.spill.name})
-        self.connection.execute("SET TimeZone = 'UTC'; SET autoinstall_known_extensions = false")
-        if dataset.filesystem:
-            self.connection.register_filesystem(dataset.filesystem)
+        self.connection = connect(dataset, self.spill.name)
         self.listed = {}
         self.registered = set()
         if not self.all_files("runs"):
@@ -111,10 +114,20 @@ class Engine:
             raise Failure(message) from None
         if re.search(r"permission denied|access denied|forbidden", message, re.IGNORECASE):
             raise Failure(f"failed to read {file}: permission denied") from None
+        if self.is_gone(file) and self.relisted < MAX_RELISTED:
+            self.relisted += 1
+            self.listed.clear()
+            self.registered.clear()
+            return
         self.damaged[self.dataset.relative(file)] = message
         if len(self.damaged) > MAX_DAMAGED_FILES:
             raise Failure(f"more than {MAX_DAMAGED_FILES} files are damaged, such as {file}: {message}") from None
         self.registered.clear()
+
+    def is_gone(self, file):
+        """Whether a file was deleted after it was listed, by `prune` or `compact`."""
+        filesystem = self.dataset.filesystem
+        return not (filesystem.exists(file) if filesystem else os.path.exists(file))
 
     def all_files(self, table):
         if table not in self.listed:
@@ -122,8 +135,8 @@ class Engine:
         return self.listed[table]
 
     def chosen_files(self, table):
-        damaged = {run_of(name) for name in self.damaged}
-        return [file for file in self.all_files(table) if self.choice.has(file) and run_of(file) not in damaged]
+        damaged = {name.split("/", 1)[1] for name in self.damaged}
+        return [file for file in self.all_files(table) if self.choice.has(file) and self.dataset.relative(file).split("/", 1)[1] not in damaged]
 
     def register(self, table):
         """Makes a view of the chosen files of a table. Without any, it has the columns of the table, and no row."""
@@ -136,15 +149,26 @@ class Engine:
         if files:
             newest_first = ", ".join(map(literal, reversed(files)))
             source = f"read_parquet([{newest_first}], union_by_name = {self.reads_all_columns}, {READ_OPTIONS})"
-            self.connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT * FROM {source} WHERE {condition}")
+            known = {row[0] for row in self.connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()} if table in ADDED_COLUMNS else set()
+            added = "".join(f", NULL::{kind} AS {name}" for name, kind in ADDED_COLUMNS.get(table, {}).items() if name not in known)
+            self.connection.execute(f"CREATE OR REPLACE VIEW {table} AS SELECT *{added} FROM {source} WHERE {condition}")
         self.registered.add(table)
+
+
+def connect(dataset, spill):
+    """Returns a connection that reads the files of a dataset, with a directory for what does not fit in memory."""
+    connection = duckdb.connect(config={"memory_limit": MAX_MEMORY, "temp_directory": spill})
+    connection.execute("SET TimeZone = 'UTC'; SET autoinstall_known_extensions = false")
+    if dataset.filesystem:
+        connection.register_filesystem(dataset.filesystem)
+    return connection
 
 
 class Answer:
     """Rows of values under named columns. None is unknown."""
 
     def __init__(self, columns=(), rows=()):
-        self.columns, self.rows = list(columns), list(rows)
+        self.columns, self.rows = list(columns), rows if isinstance(rows, dict) else list(rows)
 
 
 def literal(text):

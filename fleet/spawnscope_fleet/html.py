@@ -3,7 +3,8 @@
 from html import escape
 from pathlib import Path
 
-from . import VERSION
+from . import VERSION, chart
+from .pages import Link
 from .words import printable
 
 STYLE = Path(__file__).parent / "page.css"
@@ -12,9 +13,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def render(page):
     title = shown(page.title)
-    first, *others = page.sentences or [""]
-    sentences = f'<p class="verdict">{shown(first)}</p>' + "".join(f"\n<p>{shown(sentence)}</p>" for sentence in others)
-    body = "\n".join([table(each, title) for each in page.tables] + [section(each) for each in page.sections])
+    body = "\n".join([contents(page), *map(part, page.parts)])
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -31,7 +30,7 @@ def render(page):
 <body>
 <header>
 <h1><span class="product">Spawnscope</span> fleet: {title}</h1>
-{sentences}
+{sentences(page)}
 </header>
 <main>
 {body}
@@ -40,6 +39,21 @@ def render(page):
 </body>
 </html>
 """
+
+
+def sentences(page):
+    first, *others = page.sentences or [""]
+    return f'<p class="verdict">{shown(first)}</p>' + "".join(f"\n<p>{shown(sentence)}</p>" for sentence in others)
+
+
+def contents(page):
+    tables = [table(each, shown(page.title)) for each in page.tables if each.rows]
+    drawings = [f"<section>{chart.draw(each, shown(page.title))}</section>" for each in page.charts]
+    return "\n".join([*drawings, *tables, *map(section, page.sections)])
+
+
+def part(page):
+    return f"<h2>{shown(page.title)}</h2>\n{sentences(page)}\n{contents(page)}"
 
 
 def table(table, title):
@@ -54,7 +68,8 @@ def table(table, title):
 
 
 def cell(text, column):
-    return f'<td class="{"number" if column.is_figure else "label"}">{shown(text)}</td>'
+    inner = f'<a href="{escape(text.address)}">{shown(text)}</a>' if isinstance(text, Link) else shown(text)
+    return f'<td class="{"number" if column.is_figure else "label"}">{inner}</td>'
 
 
 def number(column):

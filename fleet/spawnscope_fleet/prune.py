@@ -1,8 +1,6 @@
 """`fleet prune`: deletes the recordings of old days. The row in `runs` makes a recording part of the dataset, so it goes first:
 a query that runs meanwhile, or a prune that is interrupted, never sees a run without its launches."""
 
-import os
-from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 
 from .dataset import DOCTOR, RECORDING_TABLES, date_of
@@ -12,32 +10,17 @@ from .words import counted
 def prune(dataset, days, is_trial):
     """Deletes the recordings and examinations that began more than `days` days before today, UTC. Returns the line to print."""
     first_kept = (datetime.now(timezone.utc).date() - timedelta(days=days)).isoformat()
-    recordings, files = 0, 0
+    recordings = sum(len(dataset.runs_of(file)) for file in dataset.files("runs") if is_before(file, first_kept))
+    deleted = 0
     for table in (*reversed(RECORDING_TABLES), DOCTOR):
-        old = [file for file in dataset.files(table) if (date_of(file) or first_kept) < first_kept]
-        recordings += len(old) if table == "runs" else 0
-        files += len(old)
+        old = [file for file in dataset.listing(table) if is_before(file, first_kept)]
+        deleted += len(old)
         if not is_trial:
-            delete(dataset, old)
-    found = f"{counted(recordings, 'recording', 'recordings')} from before {first_kept} ({counted(files, 'file', 'files')})"
+            # A compact file goes before its list, without which it would count what is apart twice.
+            dataset.delete(sorted(old, key=lambda file: not file.endswith(".parquet")))
+    found = f"{counted(recordings, 'recording', 'recordings')} from before {first_kept} ({counted(deleted, 'file', 'files')})"
     return f"{'Would delete' if is_trial else 'Deleted'} {found}.\n"
 
 
-def delete(dataset, files):
-    if dataset.filesystem:
-        if files:
-            dataset.filesystem.rm(files)
-        return
-    for file in files:
-        # Another prune may run at the same time, and an export may add a file to a folder.
-        with suppress(FileNotFoundError):
-            os.remove(file)
-        remove_empty(os.path.dirname(file), dataset.root)
-
-
-def remove_empty(folder, root):
-    """Removes the folders of a job and of a day if they are empty, but not the table's."""
-    with suppress(OSError):
-        while os.path.dirname(folder) != root:
-            os.rmdir(folder)
-            folder = os.path.dirname(folder)
+def is_before(file, first_kept):
+    return (date_of(file) or first_kept) < first_kept

@@ -1,12 +1,13 @@
-"""Copies the files of a dataset that another one lacks. A file name is never used again for other contents, so several machines may
-push to the same store at once, and pushing may be repeated."""
+"""Copies the recordings of a dataset that another one lacks. A file name is never used again for other contents, so several machines may
+push to the same store at once, and pushing may be repeated. Compact files are copied as one file for each recording, because the target
+may have some of their recordings."""
 
-import os
-import shutil
 import tempfile
 
 from . import Failure
-from .dataset import TABLES
+from .compact import Copier
+from .dataset import COMPACTED, DOCTOR, TABLES, run_of
+from .engine import connect
 from .words import count, counted
 
 
@@ -14,43 +15,31 @@ def push(source, target):
     """Copies the missing files, and returns the message to print. `runs` is the last table, so that a recording becomes part of the
     dataset only after all of its other tables."""
     copied = present = 0
-    for table in TABLES:
-        known = {target.relative(file) for file in target.files(table)}
-        for file in source.files(table):
-            name = source.relative(file)
-            if name in known:
-                present += 1
-                continue
-            try:
-                copy(source, file, target, f"{target.root}/{name}")
-            except Exception as error:  # of any of two file systems
-                raise Failure(f"failed to copy {file} to {target.name}: {error}") from error
-            copied += 1
+    compacted = target.runs() - {run_of(file) for file in target.listing("runs")}
+    with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.") as spill, connect(source, spill) as connection:
+        copier = Copier(source, connection, spill)
+        for table in TABLES:
+            known = {target.relative(file) for file in target.listing(table)}
+            for name, contents, file in contained(source, table, copier):
+                if name in known or (run_of(name) in compacted and table != DOCTOR):
+                    present += 1
+                    continue
+                try:
+                    target.write(f"{target.root}/{name}", contents(), like=None if source.filesystem else file)
+                except Exception as error:  # of any of two file systems
+                    raise Failure(f"failed to copy {file} to {target.name}: {error}") from error
+                copied += 1
     if not copied:
         return f"nothing to copy: {target.name} already has the {counted(present, 'file', 'files')}\n"
     were = "was" if present == 1 else "were"
     return f"copied {counted(copied, 'file', 'files')} to {target.name}; {count(present)} more {were} already there\n"
 
 
-def copy(source, file, target, name):
-    """The target shows the copy only when it is complete: a store by itself, a directory by a rename."""
-    contents = source.filesystem.cat_file(file) if source.filesystem else open_and_read(file)
-    if target.filesystem:
-        target.filesystem.pipe_file(name, contents)
-        return
-    os.makedirs(os.path.dirname(name), exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=".spawnscope-", suffix=".tmp", dir=os.path.dirname(name))
-    try:
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(contents)
-        if not source.filesystem:
-            shutil.copymode(file, temporary)
-        os.rename(temporary, name)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def open_and_read(file):
-    with open(file, "rb") as opened:
-        return opened.read()
+def contained(source, table, copier):
+    """Yields the name of each file of a recording, a function that reads it, and the file that it is in."""
+    for file in source.files(table):
+        if not COMPACTED.search(file):
+            yield source.relative(file), lambda: source.read(file), file
+            continue
+        for run in sorted(source.compacted_runs(file)):
+            yield f"{table}/{source.folder(file)}/{run}.parquet", lambda: copier.run(file, run), file

@@ -9,10 +9,7 @@ The files use only what DuckDB, ClickHouse and Spark have in common:
 - A query on launches is referred to once, because an engine may compute a `WITH` query again for each reference."""
 
 import re
-from datetime import datetime
 from pathlib import Path
-
-from . import Failure
 
 DIRECTORY = Path(__file__).parent / "sql"
 # The labels that have a column in SQL. All others are in the JSON object `runs.labels`.
@@ -44,29 +41,3 @@ def label_column(name):
         return LABEL_COLUMNS[name]
     key = name.replace("'", "''").replace('"', '\\"')
     return f"json_extract_string(r.labels, '$.\"{key}\"')"
-
-
-class Since:
-    """The time at which the later runs of a comparison begin: as SQL, and as the words after `since`."""
-
-    def __init__(self, given, engine):
-        if is_time(given):
-            self.sql, self.words = f"TIMESTAMP '{given.replace('T', ' ')}'", given
-            return
-        if not re.fullmatch(r"[0-9A-Za-z]+", given):
-            raise Failure(f"--since {given}: give a date like 2026-11-10, a time like 2026-11-10T14:30, or a commit")
-        self.sql = f"(SELECT MIN(started) FROM runs WHERE commit LIKE '{given}%')"
-        self.words = f"commit {given[:12]}"
-        if engine.ask(f"SELECT {self.sql} AS started").rows[0]["started"] is None:
-            raise Failure(f"--since {given}: no run has such a commit, and it is not a date like 2026-11-10")
-
-
-def is_time(text):
-    """Whether a text is a date or a time of this calendar. A text of that form with a month 13 is an error of its own."""
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?", text):
-        return False
-    try:
-        datetime.fromisoformat(text)
-    except ValueError as error:
-        raise Failure(f"{text} is not a date: {error}") from None
-    return True

@@ -3,42 +3,76 @@
 import math
 
 from . import Failure
+from .engine import literal
+from .links import Links
 from .pages import Page, table
-from .questions import Since, question
+from .questions import question
+from .since import Since
 from .verbs import site
 from .words import count, counted, time
 
 SIGNIFICANCE = 0.05
+# Of the wall time. Beyond it, no change of a line is no reason to say that nothing changed.
+NOTABLE_FACTOR = 1.1
 
 
 def regressions(engine, options):
-    since = Since(options.since, engine)
+    since = Since(options.since, engine, options.repository)
     jobs = engine.ask(question("sides", since=since.sql)).rows
     earlier, later = sum(job["earlier"] for job in jobs), sum(job["later"] for job in jobs)
     if not earlier or not later:
         runs = counted(earlier, "run", "runs"), counted(later, "run", "runs")
         raise Failure(f"there are {runs[0]} before {since.words} and {runs[1]} since: a comparison needs runs on both sides")
     found = engine.ask(question("regressions", since=since.sql, rows=options.rows))
-    return found, lambda: page(found.rows, since, jobs)
+    add_first_runs(engine, found.rows, since)
+    return found, lambda: page(found.rows, since, jobs, Links(options))
 
 
-def page(rows, since, jobs):
+def add_first_runs(engine, rows, since):
+    """Adds to each row with more launches than before the first run that has more, with its job and commit."""
+    for row in rows:
+        row |= dict.fromkeys(("first_job", "first_commit", "first_run", "first_started"))
+    changes = " UNION ALL ".join(
+        f"SELECT {number} AS number, {literal(row['file'])} AS file, {row['line']} AS line, {literal(row['command'])} AS command"
+        for number, row in enumerate(rows)
+        if row["launches_after"] > row["launches_before"]
+    )
+    for first in engine.ask(question("first", changes=changes, since=since.sql)).rows if changes else []:
+        rows[first.pop("number")] |= first
+
+
+def page(rows, since, jobs, links):
     sentences = [sentence(row, since) for row in rows]
     if not rows:
         sentences.append(all_clear(since, jobs))
+    sentences += change_of_wall_time(jobs)
     earlier, later = (counted(sum(job[side] for job in jobs), "run", "runs") for side in ("earlier", "later"))
     sentences.append(f"Compared {earlier} before {since.words} with {later} since.")
     lost = sum(job["lost"] for job in jobs)
     if lost:
         sentences.append(f"{counted(lost, 'run is', 'runs are')} left out, because events were lost in {'it' if lost == 1 else 'them'}.")
-    columns = (("command", "line"), ("jobs", "before", "after", "critical before", "critical after"))
-    return Page(f"Changes since {since.words}", sentences, [table(*columns, map(cells, rows))])
+    columns = (("command", "line", "first commit", "first run"), ("jobs", "before", "after", "critical before", "critical after"))
+    return Page(f"Changes since {since.words}", sentences, [table(*columns, [cells(row, links) for row in rows])])
+
+
+def change_of_wall_time(jobs):
+    """Says by which factor runs became slower or faster, if that is notable. The factor is the mean of those of the jobs."""
+    factors = [(job["later"], job["wall_after_ns"] / job["wall_before_ns"]) for job in jobs if job["wall_before_ns"] and job["wall_after_ns"]]
+    factor = sum(runs * factor for runs, factor in factors) / max(1, sum(runs for runs, _ in factors))
+    if not factors or 1 / NOTABLE_FACTOR < factor < NOTABLE_FACTOR:
+        return []
+    return [
+        f"A run takes {factor:.2f} times the wall time of before. What became slower or faster with all else is not listed: "
+        "other load, other machines or an input of another size do that. See `spawnscope fleet machines`."
+    ]
 
 
 def all_clear(since, jobs):
     """Says that nothing changed only if a change could have been found."""
     sides = [(job["earlier"], job["later"]) for job in jobs if job["earlier"] > 1 and job["later"] > 1]
     if best_z(sides) > threshold(tests=1):
+        if change_of_wall_time(jobs):
+            return f"No line changed since {since.words} by more than the others of its job."
         return f"Nothing changed since {since.words} beyond noise."
     need = next(runs for runs in range(2, 100) if best_z([(runs, runs)]) > threshold(tests=20))
     return (
@@ -58,10 +92,11 @@ def threshold(tests):
     return math.sqrt(2 * math.log(2 * tests / SIGNIFICANCE))
 
 
-def cells(row):
+def cells(row, links):
     launches = [f"{row[name]:,.1f}" for name in ("launches_before", "launches_after")]
     times = [time(row[name]) for name in ("critical_before_ns", "critical_after_ns")]
-    return [row["command"] or "-", site_of(row), f"{count(row['changed_jobs'])} of {count(row['jobs'])}", *launches, *times]
+    first = links.commit(row["first_commit"]), links.run(row["first_run"])
+    return [row["command"] or "-", site_of(row), *first, f"{count(row['changed_jobs'])} of {count(row['jobs'])}", *launches, *times]
 
 
 def site_of(row):

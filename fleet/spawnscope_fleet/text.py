@@ -4,6 +4,7 @@ import shutil
 import textwrap
 import unicodedata
 
+from .pages import Link
 from .words import printable
 
 # Without a terminal.
@@ -21,8 +22,12 @@ def render(page, width=None):
     for table in page.tables:
         if table.rows:
             lines += ["", *table_lines(table, width)]
+        links = dict.fromkeys((cell, cell.address) for row in table.rows for cell in row if isinstance(cell, Link))
+        lines += [f"  {printable(text)}: {printable(address)}" for text, address in links]
     for section in page.sections:
         lines += ["", *section_lines(section, width)]
+    for part in page.parts:
+        lines += ["", *render(part, width).splitlines()]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -2,7 +2,8 @@
 
 from . import Failure
 from .doctor import Examinations, latest
-from .pages import Page, table
+from .links import Links
+from .pages import Lines, Page, Ratios, table
 from .questions import label_column, question
 from .words import count, counted, one_line, time
 
@@ -23,7 +24,9 @@ def top(engine, options):
         asked = question("commands", **rows) if kind == "command" else question("labels", label=label_column(by[len("label:") :]), **rows)
         found = engine.ask(asked)
         columns = ((kind,), FIGURES)
-        cells = [[row[kind] or "(none)", *counts(row), *(time(row[name]) for name in ("critical_ns", "critical_tax_ns", "cpu_ns"))] for row in found.rows]
+        links = Links(options)
+        shown = {"label:commit": links.commit, "label:run": links.run}.get(by, str)
+        cells = [[shown(row[kind]) if row[kind] else "(none)", *counts(row), *(time(row[name]) for name in ("critical_ns", "critical_tax_ns", "cpu_ns"))] for row in found.rows]
     title = {"line": "Lines", "command": "Commands"}.get(by, "Labels")
     return found, lambda: Page(f"{title} that cost the most", [extent(engine)], [table(*columns, cells)])
 
@@ -35,7 +38,9 @@ def trend(engine, options):
     times = ("wall_ns_per_run", "wall_p50_ns", "wall_p95_ns", "tax_ns_per_run", "critical_tax_ns_per_run")
     cells = [[row["date"] or "-", count(row["runs"]), mean(row["launches_per_run"]), *(time(row[name]) for name in times)] for row in found.rows]
     columns = (("date",), ("runs", "launches", "wall time", "p50", "p95", "tax", "critical tax"))
-    return found, lambda: Page("Cost of a run by day (p50, p95: of the wall time)", [extent(engine)], [table(*columns, cells)])
+    chart = Lines([row["date"] for row in found.rows], {name: [row[f"wall_{name}_ns"] for row in found.rows] for name in ("p50", "p95")})
+    title = "Cost of a run by day (p50, p95: of the wall time)"
+    return found, lambda: Page(title, [extent(engine)], [table(*columns, cells)], charts=[chart] if found.rows else [])
 
 
 def advice(engine, options):
@@ -76,7 +81,9 @@ def machines_page(engine, found, examinations):
     ]
     columns = (("machine",), ("runs", "launches", "per launch", "vs others", "scanner waits", "verdict"))
     sections = [examinations.section(row["host"]) for row in outliers]
-    return Page("Launches by machine", [*sentences, extent(engine)], [table(*columns, cells)], [each for each in sections if each])
+    known = [(host(row), row["against_others"], row["half_width"] or 0, bool(row["is_outlier"])) for row in found.rows if row["against_others"]]
+    charts = [Ratios(known)] if known else []
+    return Page("Launches by machine", [*sentences, extent(engine)], [table(*columns, cells)], [each for each in sections if each], charts)
 
 
 def outlier_sentence(row, examinations, dataset):
@@ -107,7 +114,8 @@ def doctor(engine, options):
 def sql(engine, options):
     found = engine.ask(options.query)
     figures = [all(isinstance(row[column], (int, float)) or row[column] is None for row in found.rows) for column in found.columns]
-    cells = [["-" if row[column] is None else str(row[column]) for column in found.columns] for row in found.rows]
+    links = Links(options)
+    cells = [["-" if row[column] is None else links.cell(column, row[column]) for column in found.columns] for row in found.rows]
 
     def page():
         shown = table(found.columns, (), cells)

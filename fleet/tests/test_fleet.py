@@ -16,6 +16,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from spawnscope_fleet import cli
+from spawnscope_fleet.dataset import Dataset
 
 HERE = Path(__file__).resolve().parent
 BASE = HERE / "base"
@@ -52,6 +53,7 @@ def failure(*words):
 
 def generate(directory, *more, runs=140):
     dataset = directory / "dataset"
+    directory.mkdir(exist_ok=True)
     sizes = ["--runs", str(runs), "--jobs", "10", "--machines", "8", "--launches", "20000"]
     subprocess.run([sys.executable, HERE.parent / "generate.py", BASE, dataset, *sizes, *more], check=True)
     return dataset
@@ -334,3 +336,176 @@ def test_a_file_that_must_not_be_read_is_no_damaged_file(tmp_path):
     words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-m", "spawnscope_fleet", "trend", dataset]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd="/")
     assert done.returncode == 125 and "permission denied" in done.stderr, done
+
+
+@pytest.fixture(scope="session")
+def loaded(tmp_path_factory):
+    """A fortnight with more load from day 9 on, and with an expensive line."""
+    return generate(tmp_path_factory.mktemp("loaded"), "--load", "--regression", "--seed", "4")
+
+
+def test_more_load_is_no_regression_and_hides_none(loaded, tmp_path):
+    (row,) = rows("regressions", "--since", "2026-11-09", loaded)
+    assert (row["line"], row["launches_after"]) == (41, 40)
+    for seed in ("5", "6", "7"):
+        dataset = generate(tmp_path / seed, "--load", "--seed", seed)
+        assert rows("regressions", "--since", "2026-11-09", dataset) == []
+
+
+def test_one_line_that_takes_longer_is_found_and_all_lines_together_are_load(tmp_path):
+    sites = "SELECT c.file, c.line, l.command FROM launches AS l JOIN callers AS c USING (run, caller) GROUP BY ALL ORDER BY SUM(l.critical_ns) DESC"
+    site = rows("sql", BASE, sites)[0]
+    for name, is_slow in (("one", lambda launch, caller: caller == (site["file"], site["line"])), ("all", lambda launch, caller: True)):
+        dataset = generate(tmp_path / name, "--seed", "8")
+        for file in (dataset / "launches").glob("date=2026-11-*/job=*/*.parquet"):
+            if file.parent.parent.name < "date=2026-11-09":
+                continue
+            callers = parquet.read_table(str(file).replace("/launches/", "/callers/"), partitioning=None).to_pylist()
+            lines = {caller["caller"]: (caller["file"], caller["line"]) for caller in callers}
+            table = parquet.read_table(file, partitioning=None)
+            slow = [{**each, "critical_ns": each["critical_ns"] * 2} if is_slow(each, lines.get(each["caller"])) else each for each in table.to_pylist()]
+            parquet.write_table(pyarrow.Table.from_pylist(slow, table.schema), file)
+        found = {(row["file"], row["line"]) for row in rows("regressions", "--since", "2026-11-09", dataset)}
+        assert found == ({(site["file"], site["line"])} if name == "one" else set()), name
+
+
+def test_files_without_the_newest_columns_are_answered(tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(BASE, dataset)
+    for file in (dataset / "launches").glob("**/*.parquet"):
+        table = parquet.read_table(file, partitioning=None)
+        parquet.write_table(table.drop_columns(["critical_cpu_wait_ns"]), file)
+    assert "Compared" in printed("regressions", "--since", "2026-11-23", dataset)
+
+
+def git(directory, *words):
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", "-C", directory, *identity, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_tag_is_the_first_run_that_contains_it(tmp_path):
+    repository, dataset = tmp_path / "repository", tmp_path / "dataset"
+    repository.mkdir()
+    git(repository, "init", "-q")
+    commits = []
+    for number in range(4):
+        git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
+        commits.append(git(repository, "rev-parse", "HEAD"))
+    git(repository, "tag", "v1", commits[1])
+    shutil.copytree(BASE, dataset)
+    # CI built the first, the third and the fourth commit.
+    files = sorted((dataset / "runs").glob("**/*.parquet"))
+    for file, commit in zip(files, [commits[0], commits[2], commits[3], commits[3]]):
+        table = parquet.read_table(file, partitioning=None)
+        index = table.schema.get_field_index("commit")
+        parquet.write_table(table.set_column(index, table.schema.field(index), [[commit]]), file)
+    since = ["regressions", "--repository", repository, dataset, "--since"]
+    assert "Compared 1 run before v1 with 3 runs since." in words_of(printed(*since, "v1"))
+    assert "Compared 1 run before" in printed(*since, commits[1][:9])
+    assert "has no such revision" in failure(*since, "v2")
+    assert "has no such revision" in failure("regressions", "--repository", tmp_path, dataset, "--since", "v1")
+
+
+def test_commits_and_runs_are_short_and_lead_to_the_services_of_the_user(injected, tmp_path):
+    links = ["--link-commit", "https://git.example.com/c/{commit}", "--link-run", "https://ci.example.com/{run}"]
+    commit = "c0ffee08" + "0" * 32
+    text = printed("regressions", "--since", "2026-11-09", *links, injected)
+    assert f"c0ffee080000: https://git.example.com/c/{commit}" in text and f" {commit}" not in text
+    page = tmp_path / "page.html"
+    printed("top", "--by", "label:commit", *links, "--html", page, injected)
+    assert f'<a href="https://git.example.com/c/{commit}">c0ffee080000</a>' in page.read_text()
+    (row,) = rows("regressions", "--since", "2026-11-09", injected)
+    (first,) = rows("sql", injected, f"SELECT MIN(started) AS started FROM runs WHERE commit = '{commit}' AND job = '{row['first_job']}'")
+    assert (row["first_commit"], row["first_started"]) == (commit, first["started"])
+    assert "give an address" in fleet("top", "--link-run", "javascript:{run}", injected).stderr
+
+
+def test_the_dashboard_has_all_answers_and_charts(injected, tmp_path):
+    page = tmp_path / "page.html"
+    printed("dashboard", "--since", "2026-11-09", "--html", page, injected)
+    html = page.read_text()
+    assert html.count("<svg") == 2 and html.count("<h2>") >= 5 and "/ci/build.sh:41" in html and "machine-07" in html
+    assert html.count('<circle class="series-0"') == 14 + 7 and html.count('<circle class="outlier"') == 1
+    found = json.loads(printed("dashboard", "--json", injected))
+    assert list(found) == ["trend", "machines", "top", "advice"] and len(found["trend"]) == 14
+    assert "Lines that cost the most" in printed("dashboard", injected)
+
+
+@pytest.fixture
+def compacted(tmp_path):
+    """A dataset whose jobs run several times a day, and the same, merged."""
+    original = tmp_path / "original"
+    sizes = ["--runs", "42", "--jobs", "1", "--machines", "4", "--launches", "4000", "--regression", "--slow-machine"]
+    subprocess.run([sys.executable, HERE.parent / "generate.py", BASE, original, *sizes], check=True)
+    dataset = tmp_path / "compacted"
+    shutil.copytree(original, dataset)
+    return original, dataset
+
+
+QUESTIONS = [["top"], ["top", "--by", "command"], ["trend"], ["regressions", "--since", "2026-11-09"], ["machines"], ["advice"]]
+
+
+def same_answers(one, other):
+    # The last digits of sums of floating-point numbers depend on the order.
+    rounded = lambda found: json.loads(json.dumps(found), parse_float=lambda text: float(f"{float(text):.6g}"))
+    return all(rounded(rows(*words, one)) == rounded(rows(*words, other)) for words in QUESTIONS)
+
+
+def test_merged_files_give_the_same_answers(compacted, tmp_path):
+    original, dataset = compacted
+    assert printed("compact", dataset) == f"Merged {6 * 42} files of {dataset}.\n"
+    assert len(list(dataset.glob("launches/**/*.parquet"))) == len(list(dataset.glob("runs/**/*.parquet"))) == 14
+    assert same_answers(original, dataset)
+    assert printed("compact", dataset).startswith("Merged 0 files")
+    # Recordings that are added later are merged, too.
+    (day,) = original.glob("runs/date=2026-11-03")
+    for table in TABLES:
+        for file in (original / table / day.name).glob("**/*.parquet"):
+            copy = dataset / file.relative_to(original)
+            shutil.copy(file, copy.with_name(f"{'e' * 31}{file.stem[-1]}.parquet"))
+    assert printed("compact", dataset).startswith(f"Merged {6 * 4} files")
+    (total,) = rows("sql", dataset, "SELECT COUNT(*) AS runs FROM runs")
+    assert total == {"runs": 45}
+    assert [file.name for file in (dataset / "runs" / day.name / "job=job-000").iterdir() if "1" in file.name] == []
+
+
+def test_an_interrupted_merge_counts_nothing_twice(compacted, monkeypatch):
+    original, dataset = compacted
+    for steps in range(1, 14, 3):
+        calls = iter(range(steps))
+
+        def interrupted(step):
+            def run(*words, **options):
+                if next(calls, None) is None:
+                    raise KeyboardInterrupt
+                return step(*words, **options)
+
+            return run
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Dataset, "write", interrupted(Dataset.write))
+            patched.setattr(Dataset, "delete", interrupted(Dataset.delete))
+            assert fleet("compact", dataset).returncode == 130
+        assert same_answers(original, dataset), steps
+    printed("compact", dataset)
+    assert same_answers(original, dataset)
+    assert len(list(dataset.glob("**/*.parquet"))) == 6 * 14 + 2, "nothing is left of the interrupted merges but the doctor's files"
+
+
+def test_merged_recordings_are_pushed_and_deleted_as_others(compacted, tmp_path):
+    original, dataset = compacted
+    printed("compact", dataset)
+    copy = tmp_path / "copy"
+    assert printed("push", dataset, copy).startswith(f"copied {6 * 42 + 2} files")
+    assert same_answers(original, copy)
+    assert printed("push", original, dataset).startswith("nothing to copy")
+    assert printed("prune", "--older-than", "1", dataset).startswith("Deleted 42 recordings")
+    assert not [path for path in (dataset / "runs").iterdir()]
+
+
+def test_a_merge_leaves_files_that_it_cannot_read(compacted):
+    _, dataset = compacted
+    file = sorted((dataset / "execs").glob("date=2026-11-05/**/*.parquet"))[0]
+    file.write_bytes(b"PAR1")
+    text = printed("compact", dataset)
+    assert text.startswith(f"Merged {6 * 39} files") and "Left as they are: the files of date=2026-11-05/job=job-000" in text

@@ -3,6 +3,9 @@
 -- significant if its z score exceeds sqrt(2 ln(tests / 0.05)), an upper bound of the Bonferroni-corrected normal quantile.
 -- A count that is the same in all runs of a job before, and another in all runs after, needs no test: a rank test of few runs could never be
 -- significant. At least 3 runs on each side must agree, and no other job of the site may have changed in a less regular way.
+-- Load makes all launches of a job slower, so times alone prove little. Waits for a CPU are left out: they depend on nothing else. `pace` is the
+-- factor by which a launch of the job's other sites became slower: their median. A site's time counts if it differs from what this factor explains
+-- by more than the factor's own effect and the noise.
 -- Runs that lost events are left out: their counts are too low.
 WITH
 compared_runs AS (
@@ -11,7 +14,7 @@ compared_runs AS (
   WHERE lost_events = 0
 ),
 by_caller AS (
-  SELECT run, caller, command, COUNT(*) AS launches, SUM(critical_ns) AS critical_ns
+  SELECT run, caller, command, COUNT(*) AS launches, SUM(critical_ns - COALESCE(critical_cpu_wait_ns, 0)) AS critical_ns
   FROM launches
   GROUP BY run, caller, command
 ),
@@ -71,7 +74,7 @@ strata AS (
   WHERE j.n_after > 1 AND j.n - j.n_after > 1
 ),
 usable AS (
-  SELECT file, line, command, n, wall_ns, is_constant, launches_before / n_before AS mean_before, launches_after / n_after AS mean_after,
+  SELECT job, file, line, command, n, wall_ns, is_constant, launches_before / n_before AS mean_before, launches_after / n_after AS mean_after,
          critical_ns_before / n_before AS critical_before, critical_ns_after / n_after AS critical_after,
          -- The squared errors of the means: from the variance of the present runs, and from the absent runs, whose value is 0 ns.
          CASE WHEN k_before > 0
@@ -87,6 +90,37 @@ usable AS (
          * (n + 1 - (critical_tied + (absent + zeros) * ((absent + zeros) * (absent + zeros) - 1)) / (n * (n - 1))) AS critical_variance
   FROM strata
 ),
+-- The factor of a site that has launches on both sides, and a share of the time that is worth a comparison.
+compared AS (
+  SELECT *,
+         CASE WHEN critical_before > 0.001e0 * wall_ns AND critical_after > 0 AND mean_before > 0 AND mean_after > 0
+              THEN (critical_after / mean_after) / (critical_before / mean_before) END AS factor
+  FROM usable
+),
+placed AS (
+  SELECT *, COUNT(factor) OVER (PARTITION BY job) AS factors,
+         2 * ROW_NUMBER() OVER (PARTITION BY job ORDER BY factor NULLS LAST, file, line, command) AS place
+  FROM compared
+),
+-- The factors in the middle: `middle` of an odd number, `below` and `above` of an even one. Without the middle one, `before_middle` and `after_middle` are left.
+middles AS (
+  SELECT *,
+         MAX(CASE WHEN place = factors - 1 THEN factor END) OVER (PARTITION BY job) AS before_middle,
+         MAX(CASE WHEN place = factors THEN factor END) OVER (PARTITION BY job) AS below,
+         MAX(CASE WHEN place = factors + 1 THEN factor END) OVER (PARTITION BY job) AS middle,
+         MAX(CASE WHEN place = factors + 2 AND place <= 2 * factors THEN factor END) OVER (PARTITION BY job) AS above,
+         MAX(CASE WHEN place = factors + 3 AND place <= 2 * factors THEN factor END) OVER (PARTITION BY job) AS after_middle
+  FROM placed
+),
+paced AS (
+  SELECT *,
+         CASE WHEN place > 2 * factors THEN COALESCE(middle, (below + above) / 2)
+              WHEN place = factors + 1 THEN (COALESCE(before_middle, after_middle) + COALESCE(after_middle, before_middle)) / 2
+              WHEN middle IS NOT NULL THEN middle
+              WHEN place > factors THEN below
+              ELSE above END AS pace
+  FROM middles
+),
 combined AS (
   SELECT file, line, command, COUNT(*) AS jobs, SUM(n) AS runs,
          SUM(CASE WHEN mean_before <> mean_after THEN 1 ELSE 0 END) AS changed_jobs,
@@ -95,14 +129,16 @@ combined AS (
          SUM(n * mean_before) / SUM(n) AS launches_before, SUM(n * mean_after) / SUM(n) AS launches_after,
          SUM(n * critical_before) / SUM(n) AS critical_before, SUM(n * critical_after) / SUM(n) AS critical_after,
          1.96e0 * SQRT(SUM(n * n * (error_before + error_after))) / SUM(n) AS half_width,
+         -- Without another site, nothing tells the site's time from a change of load.
+         SUM(n * COALESCE(critical_before * pace, critical_after)) / SUM(n) AS critical_expected,
          SUM(launches_excess / (n + 1)) AS launches_excess, SUM(launches_variance / ((n + 1) * (n + 1))) AS launches_variance,
          SUM(critical_excess / (n + 1)) AS critical_excess, SUM(critical_variance / ((n + 1) * (n + 1))) AS critical_variance
-  FROM usable
+  FROM paced
   GROUP BY file, line, command
 ),
 tested AS (
   SELECT file, line, command, jobs, runs, changed_jobs, wall_ns, launches_before, launches_after, critical_before, critical_after,
-         half_width, CASE WHEN changed_jobs > 0 AND irregular_jobs = 0 THEN 1 ELSE 0 END AS is_constant,
+         critical_expected, half_width, CASE WHEN changed_jobs > 0 AND irregular_jobs = 0 THEN 1 ELSE 0 END AS is_constant,
          CASE WHEN launches_variance > 1e-9 THEN launches_excess / SQRT(launches_variance) ELSE 0e0 END AS launches_z,
          CASE WHEN critical_variance > 1e-9 THEN critical_excess / SQRT(critical_variance) ELSE 0e0 END AS critical_z,
          SQRT(2 * LN(2e0 * COUNT(*) OVER () / 0.05e0)) AS threshold
@@ -114,6 +150,6 @@ SELECT file, line, command, jobs, changed_jobs, runs, launches_before, launches_
 FROM tested
 WHERE (ABS(launches_z) > threshold OR is_constant = 1) AND ABS(launches_after - launches_before) >= 0.01e0 * (launches_before + launches_after)
    OR ABS(critical_z) > threshold AND ABS(critical_after - critical_before) >= 0.001e0 * wall_ns
-                                  AND ABS(critical_after - critical_before) > half_width
+                                  AND ABS(critical_after - critical_expected) > half_width + ABS(critical_expected - critical_before)
 ORDER BY ABS(critical_after - critical_before) DESC, file, line, command
 LIMIT ${rows}
