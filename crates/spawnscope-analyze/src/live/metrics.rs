@@ -73,8 +73,6 @@ pub struct CommandMetrics {
     pub launches: u64,
     /// Number of launches that exited with a status other than 0 or were killed.
     pub failures: u64,
-    /// Number of launches that never executed a program.
-    pub forks_without_exec: u64,
     phases: [Histogram; Phase::ALL.len()],
 }
 
@@ -88,7 +86,6 @@ impl CommandMetrics {
     fn add(&mut self, launch: &EndedLaunch) {
         self.launches += 1;
         self.failures += u64::from(launch.has_failed());
-        self.forks_without_exec += u64::from(launch.is_fork_without_exec);
         let Some(phases) = &launch.phases else { return };
         for (phase, time) in phases.iter().filter(|(phase, _)| phases.has(*phase)) {
             if let Some(time) = time {

@@ -212,11 +212,8 @@ impl PublishingThread {
         self.state.lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.state.skipped = self.receiver.skipped();
         if let Some(remote) = &mut self.remote {
-            if let Some(spans) = &mut remote.spans {
-                let (body, sent, skipped) = spans.finish_interval(&remote.source);
-                remote.sender.queue_spans(body, sent, skipped);
-            }
-            self.state.undelivered = Some(remote.sender.undelivered());
+            let spans = remote.spans.as_mut().and_then(|spans| spans.finish_interval(&remote.source));
+            spans.into_iter().for_each(|body| remote.sender.queue_spans(body));
         }
         let snapshot = Snapshot {
             launches: &self.metrics,

@@ -36,17 +36,6 @@ pub struct RecorderState {
     pub lost: Vec<Loss>,
     /// Number of launches that are missing in these metrics, because they could not be computed fast enough.
     pub skipped: u64,
-    /// What the OTLP endpoint did not receive. `None` if there is no endpoint.
-    pub undelivered: Option<DeliveryLosses>,
-}
-
-/// What an OTLP endpoint did not receive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeliveryLosses {
-    /// Number of launches whose span was not sent: above the limit, or in a request that failed.
-    pub spans: u64,
-    /// Number of requests that failed even when repeated.
-    pub requests: u64,
 }
 
 /// A metric with all its series.
@@ -95,7 +84,7 @@ pub enum Value<'a> {
 type Counter = fn(&CommandMetrics) -> u64;
 
 /// The metrics by command: name, description and value.
-const BY_COMMAND: [(&str, &str, Counter); 3] = [
+const BY_COMMAND: [(&str, &str, Counter); 2] = [
     (
         "launches_total",
         "Launches that ended and were reaped, by command: (sh) is a fork of sh that executed no program.",
@@ -104,7 +93,6 @@ const BY_COMMAND: [(&str, &str, Counter); 3] = [
     ("launch_failures_total", "Launches that exited with a status other than 0 or were killed by a signal.", |row| {
         row.failures
     }),
-    ("forks_without_exec_total", "Launches that ended without executing a program.", |row| row.forks_without_exec),
 ];
 
 /// Returns the value of the label `command` of a launch.
@@ -117,7 +105,6 @@ pub fn command_label(launch: &EndedLaunch) -> String {
 #[must_use]
 pub fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
     let mut families = recorder_families(snapshot.recorder);
-    families.extend(snapshot.recorder.undelivered.map(delivery_families).into_iter().flatten());
     families.push(Family::single(
         "launches_started_total",
         "Launches that began, all commands.",
@@ -168,12 +155,6 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
             MetricType::Gauge,
             recorder.is_recording.into(),
         ),
-        Family::single(
-            "recorder_start_time_seconds",
-            "When the recording began, in seconds since 1970-01-01 UTC.",
-            MetricType::Gauge,
-            (recorder.started_unix_ns / 1_000_000_000).try_into().unwrap_or_default(),
-        ),
         Family {
             name: "lost_events_total",
             help: "Events that did not reach the recording, by kind.",
@@ -185,23 +166,6 @@ fn recorder_families(recorder: &RecorderState) -> Vec<Family<'_>> {
             "Launches that are in the recording, but not in these metrics, because there were too many at once.",
             MetricType::Counter,
             recorder.skipped,
-        ),
-    ]
-}
-
-fn delivery_families(undelivered: DeliveryLosses) -> [Family<'static>; 2] {
-    [
-        Family::single(
-            "otlp_skipped_spans_total",
-            "Launches whose span was not sent: above the limit of an interval, or in a request that failed.",
-            MetricType::Counter,
-            undelivered.spans,
-        ),
-        Family::single(
-            "otlp_failed_requests_total",
-            "Requests to the OTLP endpoint that failed and were dropped.",
-            MetricType::Counter,
-            undelivered.requests,
         ),
     ]
 }

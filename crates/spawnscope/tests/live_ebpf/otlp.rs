@@ -171,8 +171,6 @@ fn assert_metrics_agree(metrics: &HashMap<String, HashMap<String, f64>>, report:
     assert_eq!(launches, count(&report["launches"]));
     assert_eq!(value(metrics, "spawnscope_launch_failures_total", "sh"), Some(1.0));
     assert_eq!(value(metrics, "spawnscope_launch_failures_total", "(bash)"), Some(1.0));
-    let forks: f64 = metrics["spawnscope_forks_without_exec_total"].values().sum();
-    assert_eq!(Some(forks), count(&report["forks_without_exec"]));
     assert_eq!(value(metrics, "spawnscope_recorder_running", ""), Some(0.0));
 }
 
@@ -195,7 +193,6 @@ fn metrics_and_spans_agree_with_the_report() {
     let report = report(&record.file());
     let metrics = server.metrics();
     assert_metrics_agree(&metrics, &report);
-    assert_eq!(metrics["spawnscope_otlp_failed_requests_total"][""], 0.0);
     let spans = server.spans();
     assert_eq!(Some(spans.len() as u64), report["launches"].as_u64());
     let ids: HashSet<&[u8]> = spans.iter().map(|span| &span.span_id[..]).collect();
@@ -218,16 +215,14 @@ fn metrics_and_spans_agree_with_the_report() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn spans_above_the_limit_are_counted() {
+fn the_longest_launches_of_an_interval_have_spans() {
     let server = Server::start(|_| Some(200));
     let record = Record::new().flags(&["-q", "--otlp", &server.address, "--otlp-spans", "2"]);
     record.run(words()).expect_code(0);
-    let launches = report(&record.file())["launches"].as_u64().expect("a count") as f64;
+    let launches = report(&record.file())["launches"].as_u64().expect("a count");
     let spans = server.spans();
     let has_longest = spans.iter().any(|span| span.name == "bash");
-    assert!(spans.len() >= 2 && has_longest, "{spans:?}");
-    let skipped = server.metrics()["spawnscope_otlp_skipped_spans_total"][""];
-    assert_eq!(skipped + spans.len() as f64, launches);
+    assert!(spans.len() >= 2 && (spans.len() as u64) < launches && has_longest, "{spans:?}");
 }
 
 /// The server is busy twice. Its address and a header come from the environment.

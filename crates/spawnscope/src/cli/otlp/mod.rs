@@ -15,7 +15,6 @@ use ureq::http::{Response, StatusCode};
 
 pub use self::endpoint::Endpoint;
 use super::output::{escape_line, print_message};
-use crate::present::live_metrics::DeliveryLosses;
 
 /// Maximum time of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -32,9 +31,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 struct QueuedRequests {
     metrics: Option<Vec<u8>>,
-    /// Requests, each with its number of spans.
-    spans: VecDeque<(Vec<u8>, u64)>,
-    undelivered: DeliveryLosses,
+    spans: VecDeque<Vec<u8>>,
     /// When to stop sending. `None` while recording.
     deadline: Option<Instant>,
 }
@@ -54,11 +51,11 @@ impl Queue {
     fn next(&self) -> Option<Request> {
         let mut queued = self.lock();
         loop {
-            if let Some((body, spans)) = queued.spans.pop_front() {
-                return Some(Request { path: "/v1/traces", body, spans });
+            if let Some(body) = queued.spans.pop_front() {
+                return Some(Request { path: "/v1/traces", body });
             }
             if let Some(body) = queued.metrics.take() {
-                return Some(Request { path: "/v1/metrics", body, spans: 0 });
+                return Some(Request { path: "/v1/metrics", body });
             }
             if queued.deadline.is_some() {
                 return None;
@@ -89,7 +86,6 @@ impl Queue {
 struct Request {
     path: &'static str,
     body: Vec<u8>,
-    spans: u64,
 }
 
 /// The thread that sends requests.
@@ -118,25 +114,15 @@ impl Sender {
         self.queue.changed.notify_all();
     }
 
-    /// Queues a request with spans. If the queue is full, its oldest request is dropped. `skipped` is the number of spans that the request
-    /// omits.
-    pub fn queue_spans(&self, body: Vec<u8>, spans: u64, skipped: u64) {
+    /// Queues a request with spans. If the queue is full, its oldest request is dropped.
+    pub fn queue_spans(&self, body: Vec<u8>) {
         let mut queued = self.queue.lock();
-        queued.undelivered.spans += skipped;
-        if spans > 0 {
-            queued.spans.push_back((body, spans));
-        }
+        queued.spans.push_back(body);
         if queued.spans.len() > MAX_QUEUED_SPAN_REQUESTS {
-            let dropped = queued.spans.pop_front().map_or(0, |(_, spans)| spans);
-            queued.undelivered.spans += dropped;
+            queued.spans.pop_front();
         }
         drop(queued);
         self.queue.changed.notify_all();
-    }
-
-    /// Returns the numbers of requests and spans that were not delivered so far.
-    pub fn undelivered(&self) -> DeliveryLosses {
-        self.queue.lock().undelivered
     }
 
     /// Sends the queued requests, for at most a few seconds.
@@ -198,9 +184,6 @@ impl SendingThread {
                 self.warn(&failure);
             }
             if !pause.is_some_and(|pause| self.queue.pause(with_jitter(pause))) {
-                let mut queued = self.queue.lock();
-                queued.undelivered.requests += 1;
-                queued.undelivered.spans += request.spans;
                 return;
             }
             if request.path == "/v1/metrics"

@@ -131,20 +131,17 @@ pub struct LongestSpans {
     max: usize,
     /// The total time and the span of each launch.
     spans: Vec<(Nanos, Span)>,
-    /// Number of launches in this interval, with or without a span.
-    launches: u64,
 }
 
 impl LongestSpans {
     /// Creates a list that keeps at most `max` spans.
     #[must_use]
     pub fn new(max: usize) -> LongestSpans {
-        LongestSpans { max, spans: Vec::new(), launches: 0 }
+        LongestSpans { max, spans: Vec::new() }
     }
 
     /// Adds a launch that has ended. `started_unix_ns` is the start of its recording.
     pub fn add(&mut self, source: &Source, launch: &EndedLaunch, started_unix_ns: i64) {
-        self.launches += 1;
         let Some((start, total)) = launch.start.zip(launch.total).filter(|_| self.max > 0) else {
             return;
         };
@@ -156,19 +153,20 @@ impl LongestSpans {
         }
     }
 
-    /// Ends the interval. Returns the body of a request with the spans, their number, and the number of launches without a span.
-    pub fn finish_interval(&mut self, source: &Source) -> (Vec<u8>, u64, u64) {
+    /// Ends the interval. Returns the body of a request with the spans, if there are any.
+    pub fn finish_interval(&mut self, source: &Source) -> Option<Vec<u8>> {
         self.trim();
+        if self.spans.is_empty() {
+            return None;
+        }
         let spans: Vec<Span> = self.spans.drain(..).map(|(_, span)| span).collect();
-        let sent = spans.len() as u64;
-        let skipped = std::mem::take(&mut self.launches).saturating_sub(sent);
         let data = TracesData {
             resource_spans: vec![ResourceSpans {
                 resource: Some(source.resource()),
                 scope_spans: vec![ScopeSpans { scope: Some(scope()), spans }],
             }],
         };
-        (data.encode_to_vec(), sent, skipped)
+        Some(data.encode_to_vec())
     }
 
     fn trim(&mut self) {
