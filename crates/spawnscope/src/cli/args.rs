@@ -162,8 +162,8 @@ pub enum Verb {
     Export(ExportArguments),
     /// Query a dataset of many recordings
     ///
-    /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, doctor, advice, prune, push and sql. `spawnscope fleet VERB
-    /// --help` prints the options of each. It is a Python package of its own: `pipx install spawnscope-fleet`, or `make install-fleet` in a checkout.
+    /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, doctor, advice, dashboard, compact, prune, push and sql.
+    /// `spawnscope fleet VERB --help` prints the options of each. It is a Python package of its own: `pipx install spawnscope-fleet`, or `make install-fleet` in a checkout.
     #[command(after_help = fleet::EXAMPLES)]
     Fleet {
         /// The verb, its options, and the dataset
@@ -228,8 +228,8 @@ impl Verb {
             Verb::Advise(arguments) => &mut arguments.recording,
             Verb::Tree(arguments) => &mut arguments.recording,
             Verb::Flame(arguments) => &mut arguments.recording,
-            Verb::Export(arguments) => &mut arguments.recording,
             Verb::Html(arguments) => &mut arguments.recording,
+            Verb::Export(arguments) => return arguments.files.iter_mut().collect(),
             Verb::Whatif(arguments) => return arguments.files.iter_mut().collect(),
             Verb::Diff(arguments) => return arguments.before.iter_mut().chain(&mut arguments.after).collect(),
             Verb::Check(arguments) => {
@@ -360,7 +360,7 @@ Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
   spawnscope export --format perfetto -o trace.pftrace
   spawnscope export --format otlp -o trace.json   # for a collector
-  spawnscope export --format parquet -o fleet/ ci.db
+  spawnscope export --format parquet -o fleet/ ci.db nightly-*.db
   spawnscope export --format parquet -o s3://builds/fleet ci.db
 
 Open Perfetto traces at https://ui.perfetto.dev. An OTLP trace belongs to the
@@ -369,8 +369,9 @@ trace of TRACEPARENT if that is set, and to the service OTEL_SERVICE_NAME.";
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    #[command(flatten)]
-    pub recording: RecordingArgument,
+    /// The recording to read; - reads it from standard input. `--format parquet` reads several
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
     /// The format to write
     #[arg(long, value_enum)]
     pub format: ExportFormat,
@@ -380,6 +381,14 @@ pub struct ExportArguments {
     /// Maximum number of spans of an OTLP trace; above it, similar siblings become one span
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_spans: u32,
+    /// With `--format parquet`: leave out arguments of commands, lines of scripts given with -c, and fixes, which quote them
+    #[cfg(feature = "parquet")]
+    #[arg(long)]
+    pub no_command_lines: bool,
+    /// With `--format parquet`: the mode of new files, such as 640
+    #[cfg(feature = "parquet")]
+    #[arg(long, value_name = "MODE", value_hint = ValueHint::Other, default_value = "600", value_parser = parse_mode)]
+    pub mode: u32,
 }
 
 /// The formats of `export`.
@@ -409,6 +418,14 @@ pub struct RecordingArgument {
 /// Parses a number of launches or the like.
 pub(super) fn parse_count(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "needs a whole number from 0 on".to_owned())
+}
+
+/// Parses the mode of a file, in octal digits. Its owner must be able to read it.
+#[cfg(feature = "parquet")]
+fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode =
+        u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o666 && mode & 0o400 != 0 && mode & 0o111 == 0);
+    mode.ok_or_else(|| "needs octal digits that let the owner read and nobody execute, such as 640".to_owned())
 }
 
 pub(super) fn parse_pid(text: &str) -> Result<i32, String> {

@@ -4,9 +4,9 @@
 //! names. Examinations by `doctor` are added in the same way.
 
 use std::fmt::Write as _;
-use std::fs::{DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::identity::{self, Caller};
-use super::output_file::{PRIVATE, act_as_caller, create_beside};
+use super::output_file::{act_as_caller, create_beside};
 use crate::owner::act_as;
 use crate::parallel;
 use crate::present::dataset::{Dataset, Table};
@@ -23,6 +23,8 @@ use crate::record::reader::{Info, RecordingFile};
 
 /// The name that query engines give to the directory of rows without a value.
 const NO_JOB: &str = "__HIVE_DEFAULT_PARTITION__";
+/// What the names of lists of merged recordings begin with, in directories of the table `runs`.
+const COMPACTED: &str = ".compacted-";
 /// Maximum length of a job in the name of a directory; file systems allow 255 bytes for the name.
 const MAX_JOB_BYTES: usize = 180;
 
@@ -103,38 +105,48 @@ impl DatasetFiles {
         let caller = identity::caller()?;
         let _owner_guard = act_as_caller(&self.root, caller.as_ref())?;
         let path = self.path(Table::Runs);
-        path.try_exists().with_context(|| format!("failed to look for {}", path.display()))
+        let found = path.try_exists().with_context(|| format!("failed to look for {}", path.display()))?;
+        Ok(found || path.parent().is_some_and(|directory| self.is_compacted(directory)))
     }
 
-    /// Writes all tables.
+    /// Whether `spawnscope fleet compact` has merged the recording into another file of the directory: it leaves a list of such recordings.
+    fn is_compacted(&self, directory: &Path) -> bool {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut lists = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(COMPACTED));
+        lists.any(|list| fs::read_to_string(list.path()).is_ok_and(|runs| runs.lines().any(|run| run == self.run)))
+    }
+
+    /// Writes all tables, as files of a mode.
     ///
     /// # Errors
     /// When a table cannot be written. Other tables may then be in the dataset without their row in `runs`; adding the recording again
     /// completes them.
-    pub fn write(&self, dataset: &Dataset<'_>) -> Result<()> {
+    pub fn write(&self, dataset: &Dataset<'_>, mode: u32) -> Result<()> {
         let caller = identity::caller()?;
         let Some((last, others)) = dataset.tables().split_last() else {
             return Ok(());
         };
         let written = parallel::map(others.len(), usize::MAX, |index| {
-            self.write_as_caller(dataset, others[index], caller.as_ref())
+            self.write_as_caller(dataset, others[index], mode, caller.as_ref())
         });
         written.into_iter().collect::<Result<()>>()?;
-        self.write_as_caller(dataset, *last, caller.as_ref())
+        self.write_as_caller(dataset, *last, mode, caller.as_ref())
     }
 
-    fn write_as_caller(&self, dataset: &Dataset<'_>, table: Table, caller: Option<&Caller>) -> Result<()> {
+    fn write_as_caller(&self, dataset: &Dataset<'_>, table: Table, mode: u32, caller: Option<&Caller>) -> Result<()> {
         // Only the calling thread takes on the ids of the owner.
         let _owner_guard = act_as_caller(&self.root, caller)?;
         let path = self.path(table);
-        self.write_table(dataset, table, &path).with_context(|| format!("failed to write {}", path.display()))
+        self.write_table(dataset, table, mode, &path).with_context(|| format!("failed to write {}", path.display()))
     }
 
     /// Writes a table under a temporary name, which query engines skip, and renames the file once it is on disk.
-    fn write_table(&self, dataset: &Dataset<'_>, table: Table, path: &Path) -> Result<()> {
+    fn write_table(&self, dataset: &Dataset<'_>, table: Table, mode: u32, path: &Path) -> Result<()> {
         let directory = self.root.join(table.name()).join(&self.partition);
         DirBuilder::new().recursive(true).mode(0o777).create(&directory)?;
-        let mut file = create_beside(path, PRIVATE)?;
+        let mut file = create_beside(path, mode)?;
+        // Whatever the umask is.
+        file.as_file().set_permissions(Permissions::from_mode(mode))?;
         let mut out = BufWriter::new(file.as_file_mut());
         dataset.write(table, &mut out)?;
         out.flush()?;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use super::dataset::{self, DatasetFiles};
 use super::fleet;
+use super::output_file::PRIVATE;
 use super::recordings::unix_ns_now;
 use crate::doctor::Diagnosis;
 use crate::present::dataset::{Dataset, Examination};
@@ -53,11 +54,7 @@ fn add(root: &Path, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
     let host = host.unwrap_or(&own_name);
     let examined_unix_ns = unix_ns_now()?;
     let files = DatasetFiles::for_examination(root, examined_unix_ns, &format!("{host}\n{}", doctor::json(diagnosis)))?;
-    files.write(&Dataset::of_examination(&Examination {
-        id: files.id(),
-        examined_unix_ns,
-        host,
-        kernel: &machine.release().to_string_lossy(),
-        diagnosis,
-    }))
+    let examination =
+        Examination { id: files.id(), examined_unix_ns, host, kernel: &machine.release().to_string_lossy(), diagnosis };
+    files.write(&Dataset::of_examination(&examination), PRIVATE)
 }

@@ -1,7 +1,6 @@
 //! `spawnscope export`: writes a recording in another format.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
-#[cfg(feature = "parquet")]
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -39,17 +38,23 @@ use crate::record::reader::RecordingFile;
 /// When the recording cannot be read or the export cannot be written.
 pub fn run(arguments: &ExportArguments) -> Result<()> {
     match arguments.format {
-        ExportFormat::Ndjson => write_launches(arguments),
-        ExportFormat::Perfetto => write_trace(arguments),
-        ExportFormat::Otlp => write_spans(arguments, otlp::Encoding::Json),
-        ExportFormat::OtlpProtobuf => write_spans(arguments, otlp::Encoding::Protobuf),
+        ExportFormat::Ndjson => write_launches(arguments, only_recording(arguments)?),
+        ExportFormat::Perfetto => write_trace(arguments, only_recording(arguments)?),
+        ExportFormat::Otlp => write_spans(arguments, only_recording(arguments)?, otlp::Encoding::Json),
+        ExportFormat::OtlpProtobuf => write_spans(arguments, only_recording(arguments)?, otlp::Encoding::Protobuf),
         #[cfg(feature = "parquet")]
         ExportFormat::Parquet => add(arguments),
     }
 }
 
-fn write_launches(arguments: &ExportArguments) -> Result<()> {
-    let path = &arguments.recording.file;
+fn only_recording(arguments: &ExportArguments) -> Result<&Path> {
+    match arguments.files.as_slice() {
+        [path] => Ok(path),
+        _ => bail!("this format has the launches of one recording: export each recording by itself"),
+    }
+}
+
+fn write_launches(arguments: &ExportArguments, path: &Path) -> Result<()> {
     let file = RecordingFile::open(path)?;
     let recording = file.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
@@ -62,8 +67,7 @@ fn write_launches(arguments: &ExportArguments) -> Result<()> {
 }
 
 /// Exports an OpenTelemetry trace, which is part of the trace of TRACEPARENT if that is set.
-fn write_spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
-    let path = &arguments.recording.file;
+fn write_spans(arguments: &ExportArguments, path: &Path, encoding: otlp::Encoding) -> Result<()> {
     let recording = RecordingFile::open(path)?.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
     let forest = Forest::build(&recording);
@@ -80,24 +84,24 @@ fn write_spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<
     write(arguments, |out| otlp::write(out, &contents, encoding))
 }
 
-/// Adds the recording to the dataset of -o, unless the dataset already has it.
+/// Adds the recordings to the dataset of -o, unless the dataset already has them.
 #[cfg(feature = "parquet")]
 fn add(arguments: &ExportArguments) -> Result<()> {
-    let path = &arguments.recording.file;
     let Some(root) = output::file(arguments.output.as_deref()) else {
         bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
     };
+    let add_all = |root: &Path| arguments.files.iter().try_for_each(|path| add_to_dataset(arguments, path, root));
     if !fleet::is_store(root) {
-        return add_to_dataset(path, root);
+        return add_all(root);
     }
     let directory = super::dataset::temporary_directory().context("failed to make a temporary directory")?;
-    add_to_dataset(path, directory.path())?;
+    add_all(directory.path())?;
     fleet::push(directory.path(), root)
 }
 
 /// Adds a recording to the dataset in a directory, unless the dataset already has it.
 #[cfg(feature = "parquet")]
-fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
+fn add_to_dataset(arguments: &ExportArguments, path: &Path, root: &Path) -> Result<()> {
     let file = RecordingFile::open(path)?;
     let info = file.info()?;
     let files = DatasetFiles::for_recording(root, &file, &info)?;
@@ -119,20 +123,21 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
                 (report, causes.map(|causes| causes.path))
             },
         );
-        files.write(&Dataset::new(&dataset::Contents {
+        let dataset = Dataset::new(&dataset::Contents {
             run: files.id(),
+            has_command_lines: !arguments.no_command_lines,
             recorder: &info.version,
             forest,
             report: &report,
             path: path.as_ref(),
             waits: &waits,
             labels: &labels,
-        }))
+        });
+        files.write(&dataset, arguments.mode)
     })
 }
 
-fn write_trace(arguments: &ExportArguments) -> Result<()> {
-    let path = &arguments.recording.file;
+fn write_trace(arguments: &ExportArguments, path: &Path) -> Result<()> {
     with_timelines(path, Part::Whole, |input| {
         let Input { recording, forest, timelines, .. } = input;
         output::print_contradictions(path, &input.contradictions);

@@ -17,7 +17,7 @@ Examples:
   spawnscope export --format parquet -o fleet/ spawnscope.db
   spawnscope fleet top fleet/
   spawnscope fleet regressions --since 2026-11-10 --check fleet/
-  spawnscope fleet machines --html machines.html fleet/
+  spawnscope fleet dashboard --html fleet.html fleet/
   spawnscope doctor -o fleet/
   spawnscope fleet push fleet/ s3://builds/fleet
   spawnscope fleet sql fleet/ \"SELECT host, wall_ns FROM runs\"";

@@ -24,7 +24,7 @@ use spawnscope::present::dataset::Table;
 
 use doctor::run_doctor;
 use files::{GUIDE, HEAD, check_schema, documented, files, number, rows, text};
-use stored::{BEFORE, create_recording, execute};
+use stored::{AFTER, BEFORE, create_recording, execute};
 
 const LABELS: &str = "INSERT INTO label VALUES ('job', 'unit / linux'), ('commit', 'c0ffee'), ('attempt', '2');";
 
@@ -239,6 +239,68 @@ fn concurrent_writers_add_a_recording_once() {
     }
     assert_eq!(files(&sample.dataset()).len(), Table::FOR_RECORDINGS.len());
     assert_eq!(sample.rows("launches").len(), 21);
+}
+
+#[test]
+fn several_recordings_are_added_by_one_command() {
+    let sample = Sample::new("");
+    let other = sample.directory.path().join("other.db");
+    create_recording(&other, &format!("{AFTER}{LABELS}"));
+    let output = sample.command().arg(&other).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(contents(&sample).len(), 2 * Table::FOR_RECORDINGS.len());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    let output = command.args(["export", "--format", "ndjson"]).args([sample.recording(), other]).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0), "{message}");
+    assert!(message.contains("one recording"), "{message}");
+}
+
+#[test]
+fn files_have_the_mode_that_was_asked_for() {
+    let sample = Sample::new("");
+    for (mode, is_valid) in [("640", true), ("755", false), ("240", false), ("8", false)] {
+        let output = sample.command().args(["--mode", mode]).output().unwrap();
+        assert_eq!(output.status.success(), is_valid, "{mode}: {output:?}");
+    }
+    let mode = |file: &PathBuf| fs::metadata(file).unwrap().permissions().mode() & 0o777;
+    assert!(files(&sample.dataset()).iter().all(|file| mode(file) == 0o640));
+    let private = Sample::new("");
+    private.add();
+    assert!(files(&private.dataset()).iter().all(|file| mode(file) == 0o600));
+}
+
+#[test]
+fn without_command_lines_no_file_has_an_argument() {
+    let sample = Sample::new(LABELS);
+    let output = sample.command().arg("--no-command-lines").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let [with, without] = [Sample::new(LABELS), sample];
+    with.add();
+    for (table, column) in [("execs", "command_line"), ("runs", "command"), ("advice", "fix")] {
+        let known = |sample: &Sample| {
+            let rows = sample.rows(table);
+            rows.iter().any(|row| text(&row[column]).is_some_and(|text| !text.is_empty()))
+        };
+        assert!(known(&with) && !known(&without), "{table}.{column}");
+    }
+    // All else is the same.
+    assert_eq!(with.rows("launches"), without.rows("launches"));
+    assert_eq!(with.rows("execs").len(), without.rows("execs").len());
+}
+
+#[test]
+fn a_recording_that_was_merged_is_not_added_again() {
+    let sample = Sample::new("");
+    sample.add();
+    let runs = sample.file("runs");
+    let run = runs.file_stem().unwrap().to_str().unwrap();
+    // As `spawnscope fleet compact` leaves it.
+    fs::write(runs.with_file_name(".compacted-000001"), format!("0123\n{run}\n")).unwrap();
+    fs::rename(&runs, runs.with_file_name("compact-000001.parquet")).unwrap();
+    let message = String::from_utf8(sample.add().stderr).unwrap();
+    assert!(message.contains("already"), "{message}");
+    assert_eq!(contents(&sample).len(), Table::FOR_RECORDINGS.len() + 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::column::{Column, Getter};
-use super::rows::{AdviceRow, CallerRow, DoctorRow, ExecRow, LaunchRow, RunRow, WaitRow};
+use super::rows::{AdviceRow, CallerRow, Contents, DoctorRow, ExecRow, LaunchRow, RunRow, WaitRow};
 use crate::analyze::Report;
 use crate::analyze::model::launch::Outcome;
 use crate::analyze::model::phases::Phase;
@@ -61,6 +61,8 @@ pub(super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
         optional Long "cpu_ns" = span(row.launch.cpu.get()), "CPU time of its threads";
         optional Long "critical_ns" = span(row.critical()), "its time on the critical path";
         optional Long "critical_tax_ns" = span(row.critical_tax()), "its launch tax on the critical path";
+        optional Long "critical_cpu_wait_ns" = span(row.critical_cpu_wait()),
+            "the part of critical_ns that it waited for a CPU, which depends on the load of the machine";
         optional Int "exit_code" = exit_code(row.launch.outcome), "its exit code; NULL if unknown or if a signal killed it";
         optional Int "exit_signal" = exit_signal(row.launch.outcome), "the signal that killed it";
         optional Long "parent_rss_bytes" = row.launch.parent_rss_bytes.get().map(long), "resident memory of the parent at its creation";
@@ -82,8 +84,8 @@ pub(super) fn execs<'a>() -> Vec<Column<ExecRow<'a>>> {
         required Long "launch" = long(row.launch),
             "the process, as in `launches.launch`; its successful execs come first, in order, then the failed ones";
         required Text "path" = lossy(row.path()), "the file as given";
-        optional Text "command_line" = Some(text::command_line(row.succeeded()?.arguments(), None).into()),
-            "the arguments, quoted for a shell, secrets masked; NULL if it failed";
+        optional Text "command_line" = row.command_line().map(Cow::from),
+            "the arguments, quoted for a shell, secrets masked; NULL if it failed, or with `--no-command-lines`";
         optional Bool "command_line_cut" = Some(row.succeeded()?.argv_cut), "whether the arguments were too long to be recorded completely";
         optional Text "interpreter" = row.succeeded()?.interpreter().map(lossy), "interpreter of a `#!` script";
         optional Text "cwd" = row.succeeded()?.cwd().map(lossy), "working directory";
@@ -107,7 +109,7 @@ pub(super) fn callers<'a>() -> Vec<Column<CallerRow<'a>>> {
         optional Text "function" = row.site.function.as_deref().map(lossy), "function, or target of make; also NULL outside of functions";
         optional Text "module" = row.site.module.as_deref().map(lossy), "ELF file with the machine code, or template of a generated makefile";
         optional Text "program" = row.site.program.as_deref().map(lossy), "the program that ran the script, if no file is known";
-        optional Text "text" = row.site.text.as_deref().map(lossy), "the line of a script given with -c";
+        optional Text "text" = row.site.text.as_deref().map(lossy), "the line of a script given with -c; NULL with `--no-command-lines`";
         required Long "launches" = long(row.launches), "number of launches that it requested";
         optional Long "total_ns" = span(row.total), "sum of their wall times";
         optional Long "tax_ns" = span(row.tax), "sum of their launch tax";
@@ -152,7 +154,7 @@ pub(super) fn advice<'a>() -> Vec<Column<AdviceRow<'a>>> {
         optional Text "file" = Some(lossy(row.advice.callers.largest.first()?.0.file.as_deref()?)),
             "file of the call site with most of these launches";
         optional Int "line" = row.advice.callers.largest.first()?.0.line.map(int), "line in this file";
-        required Text "fix" = row.advice.finding.fix.join("\n").into(), "what to do";
+        required Text "fix" = if row.has_fix { row.advice.finding.fix.join("\n").into() } else { Cow::from("") }, "what to do; empty with `--no-command-lines`";
         required Bool "is_foreign" = row.advice.foreign.is_some(), "whether the code of this call site is generated or third-party";
     }
 }
@@ -172,7 +174,7 @@ pub(super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         optional Text "cpu" = label(row.report(), "cpu"), "label `cpu`: the processor's model";
         optional Text "image" = label(row.report(), "image"), "label `image`: the container's image";
         required Text "labels" = labels(row.report()).into(), "all labels, as a JSON object";
-        optional Text "command" = command(row.report()).map(Cow::from), "the command, quoted for a shell; NULL without one (-p, -a)";
+        optional Text "command" = command(&row.0).map(Cow::from), "the command, quoted for a shell; NULL without one (-p, -a), or with `--no-command-lines`";
         required Text "scope" = row.report().info.scope.name().into(), "`command`, `process` (-p) or `system` (-a)";
         required Text "collector" = row.report().info.collector.as_str().into(), "`ebpf`, `ptrace`, or `import:` and the format of a log";
         required Text "recorder" = row.0.recorder.into(), "the version of spawnscope that made the recording";
@@ -279,7 +281,8 @@ fn labels(report: &Report) -> String {
     Value::Object(object).to_string()
 }
 
-fn command(report: &Report) -> Option<String> {
-    let command = &report.info.command;
-    (!command.is_empty()).then(|| text::command_line(command.iter().map(Vec::as_slice), None))
+fn command(contents: &Contents<'_>) -> Option<String> {
+    let command = &contents.report.info.command;
+    (contents.has_command_lines && !command.is_empty())
+        .then(|| text::command_line(command.iter().map(Vec::as_slice), None))
 }

@@ -5,18 +5,22 @@ use std::collections::HashMap;
 
 use crate::analyze::explain::advice::Advice;
 use crate::analyze::model::launch::{Exec, FailedExec, Launch};
+use crate::analyze::model::phases::Phase;
 use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::sites::callers::{CallSite, Callers, Detail};
 use crate::analyze::waits::attribution::{AttributedWaits, WaitTargets};
 use crate::analyze::{CriticalPath, Forest, Report};
 use crate::doctor::{Diagnosis, Finding, NotExamined};
 use crate::event::Nanos;
+use crate::present::text;
 
 /// The data of a recording that is written to a dataset.
 #[derive(Clone, Copy)]
 pub struct Contents<'a> {
     /// Identifies the recording in all tables.
     pub run: &'a str,
+    /// Whether arguments of commands and what quotes them are written.
+    pub has_command_lines: bool,
     /// The version of spawnscope that made the recording.
     pub recorder: &'a str,
     /// The launches.
@@ -50,6 +54,7 @@ pub(super) struct LaunchRow<'a> {
 pub(super) struct ExecRow<'a> {
     pub(super) run: &'a str,
     pub(super) launch: u64,
+    pub(super) has_command_line: bool,
     exec: ExecAttempt<'a>,
 }
 
@@ -79,6 +84,7 @@ pub(super) struct WaitRow<'a> {
 /// A row of `advice`: a finding whose fix is worth making.
 pub(super) struct AdviceRow<'a> {
     pub(super) run: &'a str,
+    pub(super) has_fix: bool,
     pub(super) advice: &'a Advice,
 }
 
@@ -95,6 +101,7 @@ pub(super) struct RecordingRows<'a> {
 impl<'a> RecordingRows<'a> {
     pub(super) fn collect(contents: &Contents<'a>) -> RecordingRows<'a> {
         let (run, forest, path) = (contents.run, contents.forest, contents.path);
+        let has_command_lines = contents.has_command_lines;
         let mut callers = CallerRows::new(run);
         let sites = Callers::find(forest, Detail::Line);
         let (mut launches, mut execs) = (Vec::new(), Vec::new());
@@ -107,7 +114,15 @@ impl<'a> RecordingRows<'a> {
             launches.push(LaunchRow { caller, ..row });
             let succeeded = launch.execs.iter().map(ExecAttempt::Succeeded);
             let attempts = succeeded.chain(forest.failed_execs(index).map(ExecAttempt::Failed));
-            execs.extend(attempts.map(|exec| ExecRow { run, launch: launch.id.0, exec }));
+            execs.extend(attempts.map(|exec| ExecRow {
+                run,
+                launch: launch.id.0,
+                has_command_line: has_command_lines,
+                exec,
+            }));
+        }
+        if !has_command_lines {
+            callers.rows.iter_mut().for_each(|row| row.site.text = None);
         }
         RecordingRows {
             runs: vec![RunRow(*contents)],
@@ -115,7 +130,13 @@ impl<'a> RecordingRows<'a> {
             execs,
             callers: callers.rows,
             waits: contents.waits.iter().map(|waits| WaitRow { run, waits }).collect(),
-            advice: contents.report.advices.worth.iter().map(|advice| AdviceRow { run, advice }).collect(),
+            advice: contents
+                .report
+                .advices
+                .worth
+                .iter()
+                .map(|advice| AdviceRow { run, has_fix: has_command_lines, advice })
+                .collect(),
         }
     }
 }
@@ -136,6 +157,12 @@ impl LaunchRow<'_> {
     pub(super) fn critical_tax(&self) -> Option<Nanos> {
         Some(self.path?.launches.get(self.index)?.tax())
     }
+
+    /// Returns the time on the critical path in which the launch waited for a CPU, as a new process or as a running program.
+    pub(super) fn critical_cpu_wait(&self) -> Option<Nanos> {
+        let charges = self.path?.launches.get(self.index)?;
+        Some(Nanos(charges.get(Phase::Queue).0 + charges.run_queue().0))
+    }
 }
 
 impl<'a> RunRow<'a> {
@@ -150,6 +177,12 @@ impl<'a> ExecRow<'a> {
             ExecAttempt::Succeeded(exec) => Some(exec),
             ExecAttempt::Failed(_) => None,
         }
+    }
+
+    /// Returns the arguments of a successful exec, if they are written.
+    pub(super) fn command_line(&self) -> Option<String> {
+        let exec = self.succeeded().filter(|_| self.has_command_line)?;
+        Some(text::command_line(exec.arguments(), None))
     }
 
     pub(super) fn failed(&self) -> Option<&FailedExec<'a>> {
