@@ -59,13 +59,13 @@ fn terminal_size(stream: &impl AsFd) -> Option<Winsize> {
 /// cannot show them.
 #[must_use]
 pub fn with_glyphs(text: String) -> String {
-    if shows_glyphs(|name| env::var(name).ok()) { text } else { text::to_ascii(&text) }
+    if has_glyphs() { text } else { text::to_ascii(&text) }
 }
 
 /// Writes text for a person, like `with_glyphs`. Each piece that is written must be whole
 /// characters, as `write!` does it.
 pub fn glyph_writer(out: impl Write) -> impl Write {
-    GlyphWriter { out, is_ascii: !shows_glyphs(|name| env::var(name).ok()) }
+    GlyphWriter { out, is_ascii: !has_glyphs() }
 }
 
 struct GlyphWriter<W> {
@@ -85,6 +85,12 @@ impl<W: Write> Write for GlyphWriter<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// Whether the terminal and the locale can show glyphs beyond ASCII.
+#[must_use]
+pub fn has_glyphs() -> bool {
+    shows_glyphs(|name| env::var(name).ok())
 }
 
 /// Whether glyphs beyond ASCII can be shown. Without a locale, as in most containers, the terminal

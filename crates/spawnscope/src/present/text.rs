@@ -87,7 +87,7 @@ fn is_continuation(byte: u8) -> bool {
 }
 
 /// The glyphs that outputs use, each with one that every terminal has. Both are one column wide.
-const ASCII: [(char, char); 20] = [
+const ASCII: [(char, char); 25] = [
     ('…', '~'),
     ('→', '>'),
     ('±', '~'),
@@ -108,6 +108,11 @@ const ASCII: [(char, char); 20] = [
     ('▂', '_'),
     ('▃', '-'),
     ('▅', '*'),
+    ('▆', '*'),
+    ('▇', '#'),
+    ('▲', '^'),
+    ('▼', 'v'),
+    ('▏', '|'),
 ];
 
 /// Replaces glyphs by ASCII. Names of files and programs are unchanged.

@@ -3,10 +3,13 @@
 mod interrupt;
 mod progress;
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
 
 use self::progress::Progress;
 use super::args::BenchArguments;
@@ -49,7 +52,7 @@ pub fn run(arguments: &BenchArguments) -> Result<Status> {
     }
     // Check that the page can be written before spending minutes on measurements.
     let page = output::file(arguments.output.as_deref());
-    let page = page.map(OutputFile::claim).transpose()?;
+    let page = page.map(claim_page).transpose()?;
     let (report, shown) = measure(arguments, (form == Form::Tables).then_some(width))?;
     // If standard output fails (a closed terminal, a full disk), the page must still be written.
     let printed = shown.and_then(|()| print_report(form, &report, width));
@@ -71,6 +74,23 @@ pub fn run(arguments: &BenchArguments) -> Result<Status> {
 /// When the bench process has exited.
 pub fn run_worker(setting: &str) -> Result<()> {
     serve::serve(setting).context("failed to run a worker process of `bench`")
+}
+
+/// Checks that a page can be written. A report of minutes ago, as JSON, is not replaced by one.
+fn claim_page(path: &Path) -> Result<OutputFile> {
+    let suggests_json = path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("json"));
+    if suggests_json || is_json(path) {
+        bail!(
+            "-o writes HTML, and {} is for JSON: redirect the output of --json, or name another file",
+            path.display()
+        );
+    }
+    OutputFile::claim(path)
+}
+
+/// Whether a file contains a JSON object. A pipe or a device is not read.
+fn is_json(path: &Path) -> bool {
+    path.is_file() && fs::read(path).is_ok_and(|text| serde_json::from_slice::<Map<String, Value>>(&text).is_ok())
 }
 
 fn form(arguments: &BenchArguments) -> Result<Form> {
@@ -146,4 +166,24 @@ fn print(text: &[u8]) -> Result<()> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(text).context("failed to write the report")?;
     stdout.flush().context("failed to write the report")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_does_not_replace_json() {
+        let directory = tempfile::tempdir().unwrap();
+        let [report, page, new, json] =
+            ["report", "page.html", "new.html", "a.JSON"].map(|name| directory.path().join(name));
+        fs::write(&report, "{\"schema_version\": 2}").unwrap();
+        fs::write(&page, "<!doctype html>").unwrap();
+        for path in [&report, &json] {
+            let error = claim_page(path).err().unwrap().to_string();
+            assert!(error.contains("redirect the output of --json"), "{error}");
+        }
+        assert!(claim_page(&page).is_ok() && claim_page(&new).is_ok() && !new.exists());
+        assert_eq!(fs::read_to_string(report).unwrap(), "{\"schema_version\": 2}");
+    }
 }

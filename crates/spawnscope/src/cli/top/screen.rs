@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::{Frame, Terminal};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use crate::cli::output;
+use crate::present::text;
 
 const TERMINAL: &str = "/dev/tty";
 
@@ -26,10 +30,19 @@ fn open() -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).open(TERMINAL)
 }
 
+/// Replaces glyphs that the terminal or the locale cannot show.
+fn replace_glyphs(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        let ascii = text::to_ascii(cell.symbol());
+        cell.set_symbol(&ascii);
+    }
+}
+
 /// The terminal. It is restored when this is dropped.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<File>>,
     has_colour: bool,
+    has_glyphs: bool,
 }
 
 impl Screen {
@@ -46,6 +59,7 @@ impl Screen {
             terminal: terminal.context("failed to draw on the terminal")?,
             // https://no-color.org: set and not empty.
             has_colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            has_glyphs: output::has_glyphs(),
         })
     }
 
@@ -60,7 +74,13 @@ impl Screen {
     /// When the terminal is gone.
     pub fn draw<T: Default>(&mut self, draw: impl FnOnce(&mut Frame<'_>) -> T) -> Result<T> {
         let mut result = T::default();
-        let drawn = self.terminal.draw(|frame| result = draw(frame));
+        let has_glyphs = self.has_glyphs;
+        let drawn = self.terminal.draw(|frame| {
+            result = draw(frame);
+            if !has_glyphs {
+                replace_glyphs(frame.buffer_mut());
+            }
+        });
         drawn.context("failed to draw on the terminal")?;
         Ok(result)
     }
