@@ -82,10 +82,10 @@ fleet:
 test-fleet: fleet
 	target/venv/bin/python -m pytest -q fleet/tests
 
-# Compares the answers of three engines to the same questions. Downloads 800 MB.
+# Compares the answers of three engines to the same questions. Downloads 1.4 GB.
 test-engines: fleet
 	scripts/fleet-environment.sh
-	target/venv-fleet/bin/python fleet/tests/engines_agree.py
+	target/venv-fleet/bin/python fleet/tests/engines_agree.py --store
 
 man: build-profiler
 	$(BINARY) man docs/man

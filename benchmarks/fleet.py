@@ -124,7 +124,7 @@ def ask(engine, dataset, index):
     else:
         # Spark reads the footer of each file of a table that it opens.
         tables = [table for table in TABLES if re.search(rf"\b{table}\b", asked)]
-        connection = engines.Spark(dataset, "local[2]", tables)
+        connection = engines.Spark(dataset, "local[2]", tables=tables)
     connection.ask(asked)
     connection.close()
 

@@ -11,9 +11,9 @@ if ! command -v java >/dev/null; then
     $sudo apt-get update -qq
     $sudo apt-get install -y -qq --no-install-recommends default-jre-headless
 fi
-if "$environment/bin/python" -c 'import pyarrow, numpy, scipy, chdb, pyspark, spawnscope_fleet' 2>/dev/null; then
+if "$environment/bin/python" -c 'import pyarrow, numpy, scipy, chdb, pyspark, moto.server, s3fs, spawnscope_fleet' 2>/dev/null; then
     exit 0
 fi
 python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet --disable-pip-version-check uv
-"$environment/bin/uv" pip install --quiet --python "$environment/bin/python" pyarrow numpy scipy chdb pyspark --editable ./fleet
+"$environment/bin/uv" pip install --quiet --python "$environment/bin/python" pyarrow numpy scipy chdb pyspark 'moto[server]' --editable './fleet[s3]'

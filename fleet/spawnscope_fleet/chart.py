@@ -1,5 +1,5 @@
 """Draws the charts of a page as SVG within HTML. Colours are classes of page.css, so that they follow the theme; each series has a dash of its
-own, too, so that nobody needs colours to tell them apart."""
+own, too, so that they differ without colours."""
 
 from datetime import date
 from html import escape

@@ -16,9 +16,9 @@ class Since:
         if is_time(given):
             self.sql, self.words = f"TIMESTAMP '{given.replace('T', ' ')}'", given
             return
-        self.words = f"commit {given[:12]}" if re.fullmatch(r"[0-9a-f]{7,64}", given) else given
         known = [row["commit"] for row in engine.ask("SELECT DISTINCT commit FROM runs WHERE commit IS NOT NULL").rows]
         chosen = [commit for commit in known if re.fullmatch(r"[0-9a-f]+", given) and commit.startswith(given)]
+        self.words = f"commit {given[:12]}" if chosen or re.fullmatch(r"[0-9a-f]{7,64}", given) else given
         if not chosen:
             later = descendants(given, repository)
             chosen = [commit for commit in known if commit in later]

@@ -2,9 +2,11 @@
 """Checks that three engines give the same answers: spawnscope-fleet (DuckDB), ClickHouse (chdb) and Spark, which runs on a local cluster of
 two workers and on a standalone master with two workers.
 
-    fleet/tests/engines_agree.py [--jobs 200] [--launches 300000]
+    fleet/tests/engines_agree.py [--jobs 200] [--launches 300000] [--store]
 
 Makes a dataset of a fortnight, with a line that became expensive on day 9 and a slow machine. All engines must find these two, and nothing else.
+Then jobs get odd names or none, some files lack a column, and the files of a job are merged: the engines must still agree. With --store, the same
+questions are asked to a dataset in an object store, on the loopback device; Spark downloads 600 MB for that.
 Needs pyarrow, numpy, chdb, pyspark and Java, which scripts/fleet-environment.sh installs.
 """
 import argparse
@@ -18,8 +20,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from urllib.parse import quote
 
 import engines
+import pyarrow
+import pyarrow.parquet as parquet
+from spawnscope_fleet.dataset import TABLES
 from spawnscope_fleet.questions import question
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -38,6 +44,9 @@ QUESTIONS = (
     ("doctor", {}, ["doctor"]),
 )
 
+JOBS = next(index for index, (name, _, _) in enumerate(QUESTIONS) if name == "labels")
+ODD_JOB = "unit tests/ü"
+
 
 def main():
     options = arguments()
@@ -53,12 +62,58 @@ def main():
         compare("Spark, local-cluster[2,1,1024]", engines.Spark(dataset, "local-cluster[2,1,1024]"), expected)
         with standalone(directory) as master:
             compare(f"Spark, {master} with two workers", engines.Spark(dataset, master), expected)
+        make_odd(dataset)
+        expected = [fleet_answer(dataset, words) for _, _, words in QUESTIONS]
+        names = {row["label"] for row in expected[JOBS]}
+        assert None in names and ODD_JOB in names, names
+        compare("ClickHouse, odd names and files", engines.ClickHouse(dataset), expected)
+        compare("Spark, odd names and files", engines.Spark(dataset, "local[2]"), expected)
+        if options.store:
+            ask_store(dataset, expected)
+
+
+def make_odd(dataset):
+    """Gives one job an odd name and takes that of another, drops a column of some files, and merges the files of days."""
+    for table in TABLES:
+        for old, new in [("job-000", ODD_JOB), ("job-001", None)]:
+            encoded = "__HIVE_DEFAULT_PARTITION__" if new is None else quote(new, safe="")
+            for folder in (dataset / table).glob(f"*/job={old}"):
+                folder.rename(folder.with_name(f"job={encoded}"))
+    for file in (dataset / "launches").glob("date=2026-11-03/*/*.parquet"):
+        table = parquet.read_table(file, partitioning=None)
+        parquet.write_table(table.drop_columns(["cmake_target"]), file, compression="zstd")
+    # More runs on a day, to be merged.
+    for table in TABLES:
+        for file in sorted((dataset / table).glob("date=2026-11-05/*/*.parquet")):
+            rows = parquet.read_table(file, partitioning=None)
+            if "run" in rows.column_names:
+                run = f"{'f' * 31}{file.stem[-1]}"
+                field = rows.schema.field("run")
+                renamed = pyarrow.array([run] * rows.num_rows, field.type)
+                rows = rows.set_column(rows.schema.get_field_index("run"), field, renamed)
+                parquet.write_table(rows, file.with_name(f"{run}.parquet"), compression="zstd")
+    done = subprocess.run([sys.executable, "-m", "spawnscope_fleet", "compact", dataset], check=True, capture_output=True, text=True).stdout
+    assert not done.startswith("Merged 0 "), done
+
+
+def ask_store(dataset, expected):
+    server = subprocess.Popen([sys.executable, HERE / "store.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    store = f"http://127.0.0.1:{server.stdout.readline().strip()}"
+    try:
+        keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+        os.environ.update(keys | {"AWS_ENDPOINT_URL": store, "AWS_ALLOW_HTTP": "true"})
+        subprocess.run([sys.executable, "-m", "spawnscope_fleet", "push", dataset, "s3://builds/fleet"], check=True)
+        compare("ClickHouse on a store", engines.ClickHouse("builds/fleet", store), expected)
+        compare("Spark on a store", engines.Spark("builds/fleet", "local[2]", store), expected)
+    finally:
+        server.communicate()
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--jobs", type=int, default=200)
     parser.add_argument("--launches", type=int, default=300_000)
+    parser.add_argument("--store", action="store_true")
     return parser.parse_args()
 
 
@@ -66,8 +121,9 @@ def fleet_answer(dataset, words):
     """Returns the answer of spawnscope-fleet."""
     rows = [] if words[0] == "sql" else ["--rows", ROWS]
     answer = json.loads(subprocess.run([sys.executable, "-m", "spawnscope_fleet", *words, *rows, "--json", dataset], check=True, capture_output=True).stdout)
-    # `machines --json` adds the answer of doctor.sql to each row.
-    return [{column: value for column, value in row.items() if column != "doctor"} for row in answer]
+    # `machines --json` adds the answer of doctor.sql to each row, and `regressions` that of first.sql.
+    added = ("doctor", "first_job", "first_commit", "first_run", "first_started")
+    return [{column: value for column, value in row.items() if column not in added} for row in answer]
 
 
 def check_only_injected_is_found(answers):

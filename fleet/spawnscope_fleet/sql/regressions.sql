@@ -3,9 +3,9 @@
 -- significant if its z score exceeds sqrt(2 ln(tests / 0.05)), an upper bound of the Bonferroni-corrected normal quantile.
 -- A count that is the same in all runs of a job before, and another in all runs after, needs no test: a rank test of few runs could never be
 -- significant. At least 3 runs on each side must agree, and no other job of the site may have changed in a less regular way.
--- Load makes all launches of a job slower, so times alone prove little. Waits for a CPU are left out: they depend on nothing else. `pace` is the
--- factor by which a launch of the job's other sites became slower: their median. A site's time counts if it differs from what this factor explains
--- by more than the factor's own effect and the noise.
+-- Load makes all launches of a job slower, so times alone prove little. Waits for a CPU are left out: they depend on nothing else. What is left is
+-- compared with the factor by which a launch of the job's other sites became slower, their median. A site's time counts if it differs from what
+-- this factor explains by more than the factor's own effect and the noise.
 -- Runs that lost events are left out: their counts are too low.
 WITH
 compared_runs AS (
@@ -114,11 +114,13 @@ middles AS (
 ),
 paced AS (
   SELECT *,
-         CASE WHEN place > 2 * factors THEN COALESCE(middle, (below + above) / 2)
-              WHEN place = factors + 1 THEN (COALESCE(before_middle, after_middle) + COALESCE(after_middle, before_middle)) / 2
-              WHEN middle IS NOT NULL THEN middle
-              WHEN place > factors THEN below
-              ELSE above END AS pace
+         -- Without another site, nothing tells the site's time from a change of load.
+         COALESCE(critical_before * CASE WHEN place > 2 * factors THEN COALESCE(middle, (below + above) / 2)
+                                         WHEN place = factors + 1
+                                         THEN (COALESCE(before_middle, after_middle) + COALESCE(after_middle, before_middle)) / 2
+                                         WHEN middle IS NOT NULL THEN middle
+                                         WHEN place > factors THEN below
+                                         ELSE above END, critical_after) AS expected
   FROM middles
 ),
 combined AS (
@@ -129,8 +131,7 @@ combined AS (
          SUM(n * mean_before) / SUM(n) AS launches_before, SUM(n * mean_after) / SUM(n) AS launches_after,
          SUM(n * critical_before) / SUM(n) AS critical_before, SUM(n * critical_after) / SUM(n) AS critical_after,
          1.96e0 * SQRT(SUM(n * n * (error_before + error_after))) / SUM(n) AS half_width,
-         -- Without another site, nothing tells the site's time from a change of load.
-         SUM(n * COALESCE(critical_before * pace, critical_after)) / SUM(n) AS critical_expected,
+         SUM(n * expected) / SUM(n) AS critical_expected,
          SUM(launches_excess / (n + 1)) AS launches_excess, SUM(launches_variance / ((n + 1) * (n + 1))) AS launches_variance,
          SUM(critical_excess / (n + 1)) AS critical_excess, SUM(critical_variance / ((n + 1) * (n + 1))) AS critical_variance
   FROM paced
