@@ -35,6 +35,14 @@ impl Tracing {
         }
         let stop = CallInfo::read(tid).map_or(CallStop::Neither, |info| info.stop);
         process.is_in_call = matches!(stop, CallStop::Enters(number, _) if !is_exec(number));
+        self.handle_first_threads_call(tid, thread, stop);
+    }
+
+    /// Handles a stop at the entry or exit of a system call, which matters if the thread is the first of its process.
+    pub(super) fn handle_first_threads_call(&mut self, tid: Pid, thread: Thread, stop: CallStop) {
+        let Some(process) = self.processes.process(thread.launch).filter(|process| process.pid == tid) else {
+            return self.resume(tid, Stop::Interrupted);
+        };
         if let Some(chain) = process.call_site_at(stop) {
             let called = EventKind::Called(Arc::new(chain));
             self.report(clock::now(), thread.launch, thread.task, called);

@@ -46,6 +46,7 @@ impl Tracing {
                 process.execs = parent.execs;
                 self.waits.on_launch(parent.pid, creator, child, process.shares_memory);
             }
+            self.install_in_creator(creator);
             let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
             let create = self.launchers.on_launch(creator);
             let launch = self.add_launch(at, Some((parent.launch, parent.task)), process, call, create);

@@ -2,15 +2,15 @@
 //! and unblocks them just before its exec. It stops only at that moment (`spawnscope_system::ptrace::unblocking`) and at the calls after it,
 //! among which are all of its execs.
 //!
-//! A better way, once an exec has shown by which instruction of which file programs execute others: the child stops at this instruction only
-//! (`spawnscope_system::ptrace::ExecDetour`).
+//! A better way, once an exec has shown by which instruction of which file programs execute others: the child stops only when it enters this
+//! call, and when the call has failed (`spawnscope_system::ptrace::ExecDetour`).
 
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_system::ptrace::unblocking::{
     blocks_all_signals, changes_mask, is_unblocking, mask_query, passes_signal, sets_signal, stop_at_unblocking,
     stop_at_unblocking_after_query,
 };
-use spawnscope_system::ptrace::{CallInfo, ExecDetour, ExecPoint};
+use spawnscope_system::ptrace::{CallInfo, CallStop, ExecDetour, ExecPoint};
 
 use super::processes::Thread;
 use super::tracing::Tracing;
@@ -77,7 +77,7 @@ enum Unblocking {
         /// The first call of this process, if none of its calls so far would have discarded a pending signal.
         keeps_from: Option<libc::c_long>,
     },
-    /// The process stops at an `ExecDetour`.
+    /// The process stops only in an `ExecDetour`.
     Detoured,
 }
 
@@ -114,7 +114,7 @@ impl Setup {
         !self.awaits_unblocking() && !self.is_detoured()
     }
 
-    /// Whether the process will stop just before its exec.
+    /// Whether the process stops only at its execs.
     pub(super) fn is_detoured(&self) -> bool {
         matches!(self.unblocking, Unblocking::Detoured)
     }
@@ -178,10 +178,6 @@ impl Tracing {
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
         };
-        if process.execs.installed().is_some_and(|detour| detour.is_reached_by(tid, signal)) {
-            self.reach_exec(thread.launch);
-            return true;
-        }
         if process.pid != tid {
             return false;
         }
@@ -200,13 +196,17 @@ impl Tracing {
         true
     }
 
-    /// Lets a new process stop just before its exec instead of at its system calls, if this is possible. Call before it runs.
-    ///
-    /// A detour in memory that the process shares is removed when the process reaches it (`reach_exec`). If the creator has other threads,
-    /// other children may need the detour then.
+    /// Returns the call that a thread enters or leaves, if it has stopped by this signal in a detour of its process. The
+    /// signal must then not be delivered.
+    pub(super) fn detoured_call(&mut self, tid: Pid, thread: Thread, signal: i32) -> Option<CallStop> {
+        self.processes.process(thread.launch)?.execs.installed()?.call_at(tid, signal)
+    }
+
+    /// Lets a new process stop only at its execs instead of at all its system calls, if this is possible. Call before it
+    /// runs. Other children may use a detour in memory that the process shares, so it stays there.
     pub(super) fn detour_exec(&mut self, pid: Pid, launch: LaunchId) -> Option<()> {
         let process = self.processes.process(launch)?;
-        let shares_memory = process.shares_memory;
+        let (shares_memory, has_copy) = (process.shares_memory, process.execs.installed().is_some());
         let creator = process.creator.filter(|_| process.setup.is_some())?;
         let creator = self.processes.process(creator)?;
         if matches!(creator.execs, ExecStops::Unknown) {
@@ -217,10 +217,16 @@ impl Tracing {
         let ExecStops::Detour { detour, is_installed } = &mut creator.execs else {
             return None;
         };
-        if shares_memory && creator.thread_count > 1 {
+        if !ExecDetour::is_seen_in(pid) {
             return None;
         }
-        detour.install(pid).ok()?;
+        if !(if shares_memory { *is_installed } else { has_copy }) {
+            // Another thread may be about to execute the instructions that change.
+            if shares_memory && creator.thread_count > 1 {
+                return None;
+            }
+            detour.install(pid).ok()?;
+        }
         *is_installed |= shares_memory;
         let detour = *detour;
         let process = self.processes.process(launch)?;
@@ -229,24 +235,30 @@ impl Tracing {
         Some(())
     }
 
-    /// Call when a process is stopped in its detour. From now on, it stops at its system calls, and the detour would add more stops.
-    fn reach_exec(&mut self, launch: LaunchId) {
-        let Some(process) = self.processes.process(launch) else {
-            return;
-        };
-        let Some(setup) = process.setup.as_mut().filter(|setup| setup.is_detoured()) else {
-            return;
-        };
-        setup.unblocking = Unblocking::Past;
-        let (pid, owner) = (process.pid, if process.shares_memory { process.creator } else { Some(launch) });
-        let Some(owner) = owner.and_then(|owner| self.processes.process(owner)) else {
-            return;
-        };
-        let needs_detour = owner.setup.as_ref().is_some_and(Setup::is_detoured);
-        if let ExecStops::Detour { detour, is_installed } = &mut owner.execs
-            && !needs_detour
+    /// Installs the detour in a process that launches repeatedly and is stopped, so that its later children have it from
+    /// the start.
+    pub(super) fn install_in_creator(&mut self, creator: Pid) {
+        if let Some(process) = self.processes.process_of(creator)
+            && process.thread_count == 1
+            && let ExecStops::Detour { detour, is_installed: is_installed @ false } = &mut process.execs
         {
-            detour.remove(pid);
+            *is_installed = detour.install(creator).is_ok();
+        }
+    }
+
+    /// Removes the detour from a stopped thread's memory, because the thread will be traced no longer.
+    pub(super) fn remove_detour(&mut self, tid: Pid) {
+        let Some(process) = self.processes.process_of(tid) else {
+            return;
+        };
+        let Some(detour) = process.execs.installed() else {
+            return;
+        };
+        detour.remove(tid);
+        let owner = process.creator.filter(|_| process.shares_memory);
+        if let Some(owner) = owner.and_then(|owner| self.processes.process(owner))
+            && let ExecStops::Detour { is_installed, .. } = &mut owner.execs
+        {
             *is_installed = false;
         }
     }
@@ -269,7 +281,7 @@ impl Tracing {
         });
     }
 
-    /// Call when a process has executed a program without having reached its detour. Its creator's next children get none.
+    /// Call when a process has executed a program without having stopped in its detour. Its creator's next children get none.
     pub(super) fn note_bypassed_detour(&mut self, creator: Option<LaunchId>) {
         self.change_exec_stops(creator, |execs| *execs = ExecStops::Calls(execs.installed()));
     }

@@ -30,6 +30,11 @@ impl Tracing {
             process.first_run =
                 first_stop.first_run(tid, matches!(stop, Stop::SystemCall | Stop::Signal(libc::SIGURG)));
         }
+        if let Stop::Signal(signal) = stop
+            && let Some(call) = self.detoured_call(tid, thread, signal)
+        {
+            return self.handle_first_threads_call(tid, thread, call);
+        }
         match stop {
             Stop::Interrupted if thread.is_new => return self.handle_start(tid),
             Stop::Created { how, child } => self.handle_creation(tid, how, child),
@@ -76,14 +81,16 @@ impl Tracing {
         process.shell = Shell::default();
         // The thread that called exec is now the first thread.
         let setup = process.setup.take();
-        let has_bypassed_detour = setup.as_ref().is_some_and(Setup::is_detoured);
+        let is_detoured = setup.as_ref().is_some_and(Setup::is_detoured);
         let creator_to_forget = setup.as_ref().and_then(Setup::creator_to_forget);
         let call = setup.and_then(|setup| setup.exec);
+        let (has_bypassed_detour, has_passed_detour) = (is_detoured && call.is_none(), is_detoured && call.is_some());
         let first_run = process.first_run.take();
         let executed = describe(pid, image.as_ref(), call, first_run);
         let path = executed.path.clone();
         let creator = process.creator.take();
         let had_detour = std::mem::take(&mut process.execs).installed().is_some();
+        let may_have_pending_signal = had_detour && !has_passed_detour || creator_to_forget.is_some();
         process.is_executor = self.traces_setup && programs::is_executor(&path);
         if let Some(first) = self.processes.thread_mut(pid) {
             (first.is_new, first.has_exited) = (false, false);
@@ -107,8 +114,7 @@ impl Tracing {
         if has_bypassed_detour {
             self.note_bypassed_detour(creator);
         }
-        if had_detour || creator_to_forget.is_some() {
-            // The signal may be pending.
+        if may_have_pending_signal {
             if let Some(process) = self.processes.process(launch) {
                 process.blocked_signals = BlockedSignals::unblock(pid);
             }

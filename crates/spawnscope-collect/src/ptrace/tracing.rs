@@ -258,9 +258,7 @@ impl Tracing {
 
     /// Detaches from a stopped thread. If its loader has not finished yet, the end of loading remains unknown.
     fn release(&mut self, thread: Pid, stop: Stop) {
-        if let Some(detour) = self.processes.process_of(thread).and_then(|process| process.execs.installed()) {
-            detour.remove(thread);
-        }
+        self.remove_detour(thread);
         self.forget(thread);
         self.tracer.resume(thread, stop.transparent_detach());
     }

@@ -1,7 +1,8 @@
-//! Stops a new process just before its exec, without stops at its calls before that. The instruction of the C library
-//! that loads the number of execve becomes a jump to a few of our own instructions, the detour. They send the thread a
-//! signal that is ignored by default (`entry::SIGNAL`), and continue with execve. A tracer sees the signal; without a
-//! tracer, it has no effect. ptrace gets a detour, too, because a child may ask to be traced before its exec.
+//! Stops a new process only at its execs. The instruction of the C library that loads the number of execve becomes a
+//! jump to a few of our own instructions, the detour. They send the thread a signal that is ignored by default
+//! (`entry::SIGNAL`), call execve, and send the signal again if it returns, which means that it has failed. A tracer sees
+//! the signals, with the call in the registers; without a tracer, they have no effect. ptrace gets a detour, too, because
+//! a child may ask to be traced before its exec.
 //!
 //! The detours are written to the unused end of the last page of the same code, since a jump does not reach the vDSO.
 //! Only the memory of the process changes, not the file. fork copies the changes; exec discards them.
@@ -11,9 +12,9 @@ use std::io;
 use std::ops::Range;
 
 use super::entry::SIGNAL;
-use super::registers::Registers;
+use super::registers::{CallStop, Registers};
 use super::request::poke;
-use super::unblocking::{blocks_all_signals, is_blocked};
+use super::unblocking::passes_through;
 #[cfg(target_arch = "aarch64")]
 use crate::arch::movz;
 use crate::memory;
@@ -25,7 +26,7 @@ const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
 /// Maximum number of these calls in a file.
 const MAX_CALLS: usize = 2;
 /// Bytes of the detour of one call.
-const DETOUR_BYTES: usize = 48;
+const DETOUR_BYTES: usize = 104;
 /// Bytes at the end of the code that must be zero, which means that they are unused.
 const UNUSED_BYTES: usize = MAX_CALLS * DETOUR_BYTES + 16;
 
@@ -103,13 +104,16 @@ impl ExecDetour {
     /// Installs the detours in a stopped process that has the same memory as the one for which they were prepared.
     ///
     /// # Errors
-    /// If the thread blocks the signal, or if it was killed. A thread that blocks all signals will unblock them before its
-    /// exec (`unblocking`).
+    /// If the thread was killed.
     pub fn install(&self, process: Pid) -> io::Result<()> {
-        if is_blocked(process)? && !blocks_all_signals(process) {
-            return Err(io::Error::other("the signal is blocked"));
-        }
         self.0.iter().flatten().try_for_each(|detour| detour.install(process))
+    }
+
+    /// Whether a stopped thread will stop in the detours, because it does not block the signal, or will unblock it before
+    /// its exec.
+    #[must_use]
+    pub fn is_seen_in(thread: Pid) -> bool {
+        passes_through(thread)
     }
 
     /// Removes the jumps to the detours from a stopped process. The detours remain, because a thread may be in them.
@@ -119,14 +123,22 @@ impl ExecDetour {
         }
     }
 
-    /// Whether a thread that has stopped by `signal` is in a detour, which means that the call follows.
+    /// Returns the call that a thread enters or leaves, if the thread has stopped by `signal` in a detour. The first three
+    /// arguments are known.
     #[must_use]
-    pub fn is_reached_by(&self, thread: Pid, signal: i32) -> bool {
-        let contains =
-            |detour: &CallDetour, address| (detour.start..detour.start + DETOUR_BYTES as u64).contains(&address);
-        signal == i32::from(SIGNAL)
-            && Registers::read(thread)
-                .is_ok_and(|registers| self.0.iter().flatten().any(|detour| contains(detour, registers.instruction())))
+    pub fn call_at(&self, thread: Pid, signal: i32) -> Option<CallStop> {
+        if signal != i32::from(SIGNAL) {
+            return None;
+        }
+        let registers = Registers::read(thread).ok()?;
+        self.0.iter().flatten().find_map(|detour| {
+            let offset = registers.instruction().checked_sub(detour.start)?;
+            match usize::try_from(offset).ok()? {
+                ENTERED_AT => Some(CallStop::Enters(detour.number.into(), registers.detoured_arguments())),
+                LEFT_AT => Some(CallStop::Leaves(registers.detoured_result())),
+                _ => None,
+            }
+        })
     }
 }
 
@@ -196,58 +208,55 @@ fn jump(from: u64, to: u64) -> Option<[u8; 5]> {
     Some([0xe9, first, second, third, fourth])
 }
 
+/// Offsets in a detour of the instructions after the first and the second signal.
+#[cfg(target_arch = "x86_64")]
+const ENTERED_AT: usize = 38;
+/// See `ENTERED_AT`.
+#[cfg(target_arch = "x86_64")]
+const LEFT_AT: usize = 75;
+
+#[cfg(target_arch = "x86_64")]
+impl Registers {
+    fn detoured_arguments(&self) -> [u64; 6] {
+        [self.0.r8, self.0.r9, self.0.rdx, 0, 0, 0]
+    }
+
+    fn detoured_result(&self) -> i64 {
+        self.0.r10.cast_signed()
+    }
+}
+
+/// tkill(gettid(), SIGNAL): mov eax, SYS_gettid; syscall; mov edi, eax; mov esi, SIGNAL; mov eax, SYS_tkill; syscall.
+#[cfg(target_arch = "x86_64")]
+const SEND: [u8; 21] = [0xb8, 186, 0, 0, 0, 0x0f, 5, 0x89, 0xc7, 0xbe, SIGNAL, 0, 0, 0, 0xb8, 200, 0, 0, 0, 0x0f, 5];
+
 #[cfg(target_arch = "x86_64")]
 impl CallDetour {
-    /// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which preserves the registers that a system call
-    /// preserves, and the replaced instruction. The 128 bytes below the stack pointer may be in use.
+    /// Returns the instructions of the detour, which preserve the registers that a system call preserves. During the
+    /// signals, r8 and r9 are the first arguments, and r10 is the result. The 128 bytes below the stack pointer may be in
+    /// use. A tracer of its own would see the second signal of a ptrace, so there is none.
     fn code(&self) -> Option<[u8; DETOUR_BYTES]> {
-        let code = [
-            0x48,
-            0x8d,
-            0x64,
-            0x24,
-            0x80, // lea rsp, [rsp - 128]
-            0x57,
-            0x56, // push rdi, rsi
-            0xb8,
-            186,
-            0,
-            0,
-            0,
-            0x0f,
-            0x05, // mov eax, SYS_gettid; syscall
-            0x89,
-            0xc7,
-            0xbe,
-            SIGNAL,
-            0,
-            0,
-            0, // mov edi, eax; mov esi, SIGNAL
-            0xb8,
-            200,
-            0,
-            0,
-            0,
-            0x0f,
-            0x05, // mov eax, SYS_tkill; syscall
-            0x5e,
-            0x5f, // pop rsi, rdi
-            0x48,
-            0x8d,
-            0xa4,
-            0x24,
-            0x80,
-            0,
-            0,
-            0, // lea rsp, [rsp + 128]
-            0xb8,
-            self.number,
-            0,
-            0,
-            0, // mov eax, NUMBER
+        let before = [
+            0x48, 0x8d, 0x64, 0x24, 0x80, // lea rsp, [rsp - 128]
+            0x41, 0x50, 0x41, 0x51, 0x41, 0x52, // push r8, r9, r10
+            0x49, 0x89, 0xf8, 0x49, 0x89, 0xf1, // mov r8, rdi; mov r9, rsi
         ];
-        let back = jump(self.start + code.len() as u64, self.call + 5)?;
-        [&code[..], &back].concat().try_into().ok()
+        let restored = [0x4c, 0x89, 0xc7, 0x4c, 0x89, 0xce]; // mov rdi, r8; mov rsi, r9
+        let after = [
+            0x41, 0x5a, 0x41, 0x59, 0x41, 0x58, // pop r10, r9, r8
+            0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0, // lea rsp, [rsp + 128]
+        ];
+        let mut code = [&before[..], &SEND, &restored, &call_of(self.number)].concat();
+        if libc::c_long::from(self.number) == libc::SYS_execve {
+            code.extend([0x49, 0x89, 0xc2]); // mov r10, rax
+            code.extend(SEND);
+            code.extend([0x4c, 0x89, 0xd0]); // mov rax, r10
+            code.extend(restored);
+        }
+        code.extend(after);
+        code.extend(jump(self.start + code.len() as u64, self.call + 7)?);
+        code.resize(DETOUR_BYTES, 0);
+        code.try_into().ok()
     }
 }
 
@@ -267,23 +276,51 @@ fn jump(from: u64, to: u64) -> Option<[u8; 4]> {
     is_near.then(|| (0x1400_0000 | distance as u32 & 0x03ff_ffff).to_le_bytes())
 }
 
+/// Offsets in a detour of the instructions after the first and the second signal.
+#[cfg(target_arch = "aarch64")]
+const ENTERED_AT: usize = 9 * 4;
+/// See `ENTERED_AT`.
+#[cfg(target_arch = "aarch64")]
+const LEFT_AT: usize = 19 * 4;
+
+#[cfg(target_arch = "aarch64")]
+impl Registers {
+    fn detoured_arguments(&self) -> [u64; 6] {
+        [self.0.regs[9], self.0.regs[10], self.0.regs[2], 0, 0, 0]
+    }
+
+    fn detoured_result(&self) -> i64 {
+        self.0.regs[11].cast_signed()
+    }
+}
+
 #[cfg(target_arch = "aarch64")]
 impl CallDetour {
-    /// Returns the instructions of the detour: tkill(gettid(), SIGNAL), which preserves the registers that a system call
-    /// preserves, and the replaced instruction.
+    /// Returns the instructions of the detour, which preserve the registers that a system call preserves. During the
+    /// signals, x9 and x10 are the first arguments, and x11 is the result. A tracer of its own would see the second signal
+    /// of a ptrace, so there is none.
     fn code(&self) -> Option<[u8; DETOUR_BYTES]> {
-        let instructions = [
-            0xa9bf_07e0,                 // stp x0, x1, [sp, -16]!
-            movz(8, 178),                // SYS_gettid
-            0xd400_0001,                 // svc 0
-            movz(1, u32::from(SIGNAL)),  //
-            movz(8, 130),                // SYS_tkill
-            0xd400_0001,                 // svc 0
-            0xa8c1_07e0,                 // ldp x0, x1, [sp], 16
-            movz(8, self.number.into()), // the number
+        const SYSTEM_CALL: u32 = 0xd400_0001; // svc 0
+        // tkill(gettid(), SIGNAL)
+        let send = [movz(8, 178), SYSTEM_CALL, movz(1, u32::from(SIGNAL)), movz(8, 130), SYSTEM_CALL];
+        let before = [
+            0xa9be_2be9, // stp x9, x10, [sp, -32]!
+            0xf900_0beb, // str x11, [sp, 16]
+            0xaa00_03e9, // mov x9, x0
+            0xaa01_03ea, // mov x10, x1
         ];
-        let mut code = instructions.map(u32::to_le_bytes).concat();
-        code.extend(jump(self.start + code.len() as u64, self.call + 4)?);
+        // mov x0, x9; mov x1, x10; the call
+        let call = [0xaa09_03e0, 0xaa0a_03e1, movz(8, self.number.into()), SYSTEM_CALL];
+        let mut instructions = [&before[..], &send, &call].concat();
+        if libc::c_long::from(self.number) == libc::SYS_execve {
+            instructions.push(0xaa00_03eb); // mov x11, x0
+            instructions.extend(send);
+            // mov x0, x11; mov x1, x10; the number
+            instructions.extend([0xaa0b_03e0, 0xaa0a_03e1, movz(8, self.number.into())]);
+        }
+        instructions.extend([0xf940_0beb, 0xa8c2_2be9]); // ldr x11, [sp, 16]; ldp x9, x10, [sp], 32
+        let mut code: Vec<u8> = instructions.into_iter().flat_map(u32::to_le_bytes).collect();
+        code.extend(jump(self.start + code.len() as u64, self.call + 8)?);
         code.resize(DETOUR_BYTES, 0);
         code.try_into().ok()
     }

@@ -71,6 +71,11 @@ pub fn blocks_all_signals(thread: Pid) -> bool {
     signal_mask(thread).is_ok_and(|mask| mask & BLOCKABLE == BLOCKABLE)
 }
 
+/// Whether a stopped thread does not block the signal, or blocks all, which it will unblock before its exec.
+pub(super) fn passes_through(thread: Pid) -> bool {
+    signal_mask(thread).is_ok_and(|mask| mask & bit(i32::from(SIGNAL)) == 0 || mask & BLOCKABLE == BLOCKABLE)
+}
+
 /// Makes a stopped process that blocks all signals stop by a signal when it unblocks them. Returns whether this was possible.
 #[must_use]
 pub fn stop_at_unblocking(process: Pid) -> bool {
