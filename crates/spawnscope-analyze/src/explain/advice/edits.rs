@@ -24,7 +24,7 @@ use spawnscope_data::event::Language;
 pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
     let launches = &finding.launches;
     let removed: usize = finding.changes.iter().map(|applied| applied.launches.len()).sum();
-    let edits = match finding.changes.first().map(|applied| &applied.change) {
+    let edits = match finding.changes.first().filter(|_| finding.edits.is_empty()).map(|applied| &applied.change) {
         Some(Change::NoShell) => python_edits(context, launches),
         Some(Change::Direct) => package_edits(context, launches),
         Some(Change::WakeInTime) => shell_edits(context, b"sleep", launches, &Form::Wait),
@@ -33,7 +33,7 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
             .remove(&b"cat"[..])
             .map_or_else(Vec::new, |own| shell_edits(context, b"cat", &own, &Form::Feed)),
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, removed < launches.len()),
-        _ => Vec::new(),
+        _ => finding.edits.clone(),
     };
     let caveat =
         edits.iter().find_map(|edit| caveat(edit.rewrite.as_ref().ok()?)).filter(|_| !finding.limits.is_empty());
@@ -142,7 +142,7 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], keeps_one: bool) ->
 }
 
 /// Returns the edits that replace all calls of a program from these lines in the same way.
-fn shell_edits(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32], form: &Form) -> Vec<Edit> {
+pub(super) fn shell_edits(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32], form: &Form) -> Vec<Edit> {
     let sites = shell_sites(context, program, launches);
     sites.into_iter().filter_map(|site| site.edit(context, program, Ok((form.clone(), false)))).collect()
 }

@@ -125,6 +125,77 @@ pub(super) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
     }
 }
 
+/// How one call of a program answers several questions about the same input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Together {
+    /// One filter prints assignments in the syntax of the shell.
+    Jq,
+    /// One format with several lines.
+    Format(&'static str),
+    /// Several options.
+    Options,
+}
+
+impl Together {
+    pub(super) fn of(program: &[u8]) -> Option<Together> {
+        match program {
+            b"jq" => Some(Together::Jq),
+            b"date" => Some(Together::Format("+")),
+            b"git" => Some(Together::Options),
+            _ => None,
+        }
+    }
+
+    /// Returns how to ask, for the reader.
+    pub(super) const fn form(self) -> &'static str {
+        match self {
+            Together::Jq => r#"eval "$(jq -r '@sh "a=\(.a) b=\(.b)"' FILE)""#,
+            Together::Format(_) => "{ read -r a; read -r b; } < <(date '+%Y%n%m')",
+            Together::Options => "{ read -r a; read -r b; } < <(git log -1 --format='%s%n%an' COMMIT)",
+        }
+    }
+
+    /// Returns one argument (or several) that asks all questions. `None` unless each certainly has one line of text as its answer or, for jq, one
+    /// value.
+    pub(super) fn join(self, questions: &[Vec<u8>], variables: &[String]) -> Option<String> {
+        let texts: Vec<&str> = questions.iter().map(|text| std::str::from_utf8(text).ok()).collect::<Option<_>>()?;
+        let quoted = |text: String| (!text.contains('\'')).then(|| format!("'{text}'"));
+        match self {
+            Together::Jq => {
+                let is_value = |text: &&str| {
+                    let is_path = |step: &str| {
+                        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._".contains(&byte);
+                        step == "length" || step.starts_with('.') && step != "." && step.bytes().all(is_name)
+                    };
+                    !text.contains("..") && text.split('|').all(|step| is_path(step.trim()))
+                };
+                let values = variables.iter().zip(&texts).map(|(variable, text)| format!("{variable}=\\({text})"));
+                let values = values.collect::<Vec<_>>().join(" ");
+                texts.iter().all(is_value).then(|| quoted(format!("@sh \"{values}\"")))?
+            }
+            Together::Format(prefix) => lines(&texts, prefix).and_then(quoted),
+            Together::Options => {
+                const ANSWERS: Words =
+                    Words("--absolute-git-dir --git-common-dir --git-dir --is-inside-work-tree --show-toplevel");
+                match ["--format=", "--pretty=format:"].into_iter().find_map(|prefix| lines(&texts, prefix)) {
+                    Some(format) => quoted(format),
+                    None => texts.iter().all(|text| ANSWERS.contains(text.as_bytes())).then(|| texts.join(" ")),
+                }
+            }
+        }
+    }
+}
+
+/// Joins formats that begin with a prefix. `None` unless each prints one line.
+fn lines(formats: &[&str], prefix: &str) -> Option<String> {
+    /// Formats of git and date that print several lines, or none.
+    const NOT_ONE_LINE: [&str; 5] = ["%b", "%B", "%N", "%n", "%GG"];
+    let formats: Vec<&str> = formats.iter().map(|text| text.strip_prefix(prefix)).collect::<Option<_>>()?;
+    let is_line =
+        |format: &&str| !format.contains('\n') && !NOT_ONE_LINE.iter().any(|several| format.contains(several));
+    formats.iter().all(is_line).then(|| format!("{prefix}{}", formats.join("%n")))
+}
+
 /// Whether a launch prints one line for each of its operands.
 pub(super) fn prints_a_line_each(program: &[u8], arguments: &[&[u8]]) -> bool {
     let has_format = arguments.iter().any(|argument| argument.starts_with(b"-c") || argument.starts_with(b"--format"));

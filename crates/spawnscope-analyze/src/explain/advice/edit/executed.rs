@@ -272,3 +272,10 @@ fn the_last_filter_of_several_becomes_a_statement() {
     let cut = |script: &str, expected: &str| check(BOTH, "cut", &["-db", "-f2"], last.clone(), script, expected);
     cut("y=abc; x=$(echo \"$y\" | tr a A | cut -db -f2)\necho \"$x\"\n", "x=$(echo \"$y\" | tr a A); x=${x##*b}\n");
 }
+
+#[test]
+fn one_call_answers_several_questions() {
+    let script = "for t in 0 86400; do\n  y=$(date -u -d \"@$t\" '+%Y %m')\n  d=$(date -u -d \"@$t\" +%d)\n  echo \"$y $d\"\ndone\n";
+    let expected = "{ IFS= read -r y; IFS= read -r d; } < <(date -u -d \"@$t\" '+%Y %m%n%d')\n";
+    check(&["bash"], "date", &["-u", "-d", "@0", "+%Y %m"], Form::Together, script, expected);
+}

@@ -24,6 +24,8 @@ pub(in crate::explain::advice) enum Form {
     Pass,
     /// A redirection in place of a `cat` that begins a pipeline.
     Feed,
+    /// One call in place of several that ask different things about the same input.
+    Together,
     /// A wait for a child in place of a loop that polls it.
     Wait,
 }
@@ -41,6 +43,7 @@ impl Form {
     /// Whether the new code reads the text that was the input of the program.
     pub(super) fn has_input(&self) -> bool {
         match self {
+            Form::Together => false,
             Form::Steps { operand, .. } => *operand == Operand::Input,
             Form::Word(template) | Form::Captured(template) | Form::Statement(template) | Form::Condition(template) => {
                 template.contains("{x}")

@@ -21,6 +21,7 @@ mod sites;
 mod stages;
 #[cfg(test)]
 mod tests;
+mod together;
 mod wait;
 
 use std::fmt;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::form::{Form, Operand};
 use super::{
-    EditRefusal, Splice, difference, in_order, launchers, many, once, one_line, refuse, spliced, stages, wait,
+    EditRefusal, Splice, difference, in_order, launchers, many, once, one_line, refuse, spliced, stages, together, wait,
 };
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
@@ -150,6 +150,7 @@ impl<'s, 't> FoundCall<'s, 't> {
             Form::Many => many::many(self),
             Form::Pass => launchers::pass_many(self),
             Form::Feed => stages::without_cat(self),
+            Form::Together => together::together(self),
             Form::Wait => wait::for_child(self),
             Form::Builtin(name) => {
                 Ok(vec![Splice { range: self.simple.words[0].range.clone(), text: name.clone().into_bytes() }])

@@ -302,3 +302,17 @@ fn one_call_replaces_a_loop() {
         ("for f in *; do cp \"$f\" \"$d\"; done", "directory"),
     ]);
 }
+
+#[test]
+fn several_questions_become_one() {
+    let jq = Calls::of("jq", &[&["-r", ".a", "f"]], Form::Together);
+    jq.check(&[(
+        "for f in x; do a=$(jq -r .a \"$f\"); b=$(jq -r '.b | length' \"$f\"); done\n",
+        "for f in x; do a= b=; eval \"$(jq -r '@sh \"a=\\(.a) b=\\(.b | length)\"' \"$f\")\"; done\n",
+    )]);
+    jq.refuses(&[
+        ("for f in x; do a=$(jq -r .a \"$f\"); b=$(jq -r .b \"$a\"); done\n", "no other statement"),
+        ("for f in x; do a=$(jq -r .a \"$f\"); b=$(jq -r .b[] \"$f\"); done\n", "with one text"),
+        ("for f in x; do a=$(jq -r .a \"$f\"); echo; b=$(jq -r .b \"$f\"); done\n", "no other statement"),
+    ]);
+}

@@ -1,11 +1,13 @@
 //! Groups launches into sites: by the parent's program and the program that is really executed, and by the line or the subcommand if much
 //! may depend on one of these alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{MIN_DEPENDENT_SHARE, Site};
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::programs::Together;
 use crate::explain::advice::rules::off_path::critical_with_descendants;
+use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::model::launch::{Launch, NOT_FOUND, base_name};
 use crate::model::tree::Forest;
@@ -37,9 +39,15 @@ pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
     });
     let mut sites = Vec::new();
     for ((parent, command), launches) in by_programs {
-        // One question that several lines ask is one cause.
-        let parts =
-            if are_questions(context, &launches) { vec![launches] } else { parts(context, launches, &critical_of) };
+        // One question that several lines ask is one cause, and so are questions about the same inputs.
+        let parts = match are_questions(context, &launches) {
+            true => vec![launches],
+            false => {
+                let (in_turn, others) = in_turn(context, launches);
+                let parts = if others.is_empty() { Vec::new() } else { parts(context, others, &critical_of) };
+                parts.into_iter().chain((!in_turn.is_empty()).then_some(in_turn)).collect()
+            }
+        };
         for launches in parts {
             let program = common_script(context, &launches).unwrap_or(command);
             sites.push(Site { parent, program, critical: critical_of(&launches), launches });
@@ -51,6 +59,37 @@ pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
         site.critical >= least || is_frequent
     });
     sites
+}
+
+/// Separates the launches of the lines that ask in turn about the same inputs, which make the most launches.
+fn in_turn(context: &RuleContext<'_, '_>, launches: Vec<u32>) -> (Vec<u32>, Vec<u32>) {
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    let line = |index: u32| context.sites.number_of(index as usize);
+    launches.iter().for_each(|index| *counts.entry(line(*index)).or_default() += 1);
+    let most = counts.values().copied().max().unwrap_or_default();
+    let (in_turn, others): (Vec<u32>, Vec<u32>) =
+        launches.iter().partition(|index| counts.get(&line(**index)) == Some(&most));
+    if rounds(context, &in_turn).is_some() { (in_turn, others) } else { (Vec::new(), launches) }
+}
+
+/// Returns how many different questions are asked about each input, if several lines ask them in turn: the program can answer several at once, the
+/// lines alternate, and the launches of a round differ in one argument only.
+pub(super) fn rounds(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<u32> {
+    Together::of(context.launch(launches[0]).command.name)?;
+    let line = |index: u32| context.sites.number_of(index as usize);
+    let first = line(launches[0])?;
+    let size = launches.iter().skip(1).position(|index| line(*index) == Some(first))? + 1;
+    let arguments = |index: u32| Some(arguments_of(context.launch(index).execs.last()?));
+    let is_round = |round: &[u32]| {
+        let all: Option<Vec<Vec<&[u8]>>> = round.iter().map(|index| arguments(*index)).collect();
+        let Some((one, others)) = all.as_ref().and_then(|all| all.split_first()) else { return false };
+        let differs = |at: usize| others.iter().any(|other| other[at] != one[at]);
+        others.iter().all(|other| other.len() == one.len()) && (0..one.len()).filter(|at| differs(*at)).count() == 1
+    };
+    let lines: BTreeSet<_> = launches[..size].iter().map(|index| line(*index)).collect();
+    let is_in_turn = launches.iter().zip(launches.iter().skip(size)).all(|(one, next)| line(*one) == line(*next));
+    let is_whole = lines.len() == size && size > 1 && launches.len().is_multiple_of(size) && is_in_turn;
+    (is_whole && launches.len() >= MIN_REPETITIONS && launches.chunks(size).all(is_round)).then_some(size as u32)
 }
 
 /// Whether most launches repeat questions.

@@ -11,6 +11,7 @@ mod pairs;
 mod parallel;
 mod resident;
 mod shell_lines;
+mod together;
 mod wrapper;
 
 use super::{Cure, Site, holders};
@@ -41,11 +42,12 @@ pub(in crate::explain::advice) const IDS: [&str; 7] = [NOT_AT_ALL, LOCK, ONCE, I
 type CureOf = fn(&RuleContext<'_, '_>, &Site<'_>) -> Option<Cure>;
 
 /// Cures of several launches.
-const ALL: [CureOf; 8] = [
+const ALL: [CureOf; 9] = [
     lock::cure,
     once::cure,
     resident::cure,
     many::cure,
+    together::cure,
     wrapper::cure,
     in_language::cure,
     shell_lines::cure,

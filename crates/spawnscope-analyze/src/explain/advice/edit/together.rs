@@ -1,0 +1,109 @@
+//! Edits of several statements that ask a program different things about the same input: one call answers all of them.
+//! `a=$(jq -r .a "$f")` and `b=$(jq -r .b "$f")` become one `jq`.
+
+use super::shell::{FoundCall, first_of_list, is_statement};
+use super::{EditRefusal, Splice, refuse};
+use crate::explain::advice::phrases::name;
+use crate::explain::advice::programs::Together;
+use crate::patterns::script::{Script, Simple, Word, names};
+use crate::patterns::shells::Dialect;
+
+/// An assignment of an answer.
+struct Asked<'s, 't> {
+    variable: &'t [u8],
+    /// The statement.
+    list: usize,
+    call: &'s Simple<'t>,
+    /// The code before the call in its `$( )`: `echo "$line" | `.
+    feeder: &'t [u8],
+}
+
+/// Replaces the calls in adjacent assignments by one.
+pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    let Some(way) = Together::of(&call.rewrite.program) else {
+        return refuse(format!("{} answers one question", call.program()));
+    };
+    if call.rewrite.has_failures {
+        return refuse(format!("{} failed", call.program()));
+    }
+    let own = call.substitution.and_then(|substitution| first_of_list(script, script.node(substitution).parent?));
+    let parent = own.and_then(|own| script.node(own).parent);
+    let (Some(own), Some(parent)) = (own, parent) else { return refuse("the result is not assigned to a variable") };
+    let statements: Vec<Option<Asked<'_, '_>>> =
+        script.children(parent).map(|list| asked(script, list, &call.rewrite.program)).collect();
+    let mut runs = statements.split(Option::is_none).map(|run| run.iter().flatten().collect::<Vec<_>>());
+    let Some(run) = runs.find(|run| run.iter().any(|asked| asked.list == own)) else {
+        return refuse("the call is not a statement that assigns its result");
+    };
+    let Some(position) = differing(script, &run) else {
+        return refuse("no other statement beside it asks about the same");
+    };
+    let questions: Option<Vec<Vec<u8>>> = run.iter().map(|asked| asked.call.words[position].literal()).collect();
+    let Some(joined) = questions.and_then(|questions| way.join(&questions, &variables(&run))) else {
+        return refuse(format!("{} does not certainly answer each question with one text", call.program()));
+    };
+    let first = &run[0];
+    let word = first.call.words[position].range.clone();
+    let (Some(start), Some(end)) = (first.call.words.first(), first.call.words.last()) else {
+        return refuse("the call has no words");
+    };
+    let (before, after) = (script.source(&(start.range.start..word.start)), script.source(&(word.end..end.range.end)));
+    let command = format!("{}{}{joined}{}", name(first.feeder), name(before), name(after));
+    let text = match (way, call.rewrite.dialect) {
+        (Together::Jq, _) => {
+            let emptied: Vec<String> = variables(&run).iter().map(|variable| format!("{variable}=")).collect();
+            format!("{}; eval \"$({command})\"", emptied.join(" "))
+        }
+        (_, Dialect::Posix) => return refuse("this shell has no `< <( )`"),
+        _ => {
+            let reads: Vec<String> =
+                variables(&run).iter().map(|variable| format!("IFS= read -r {variable}; ")).collect();
+            format!("{{ {}}} < <({command})", reads.concat())
+        }
+    };
+    let last = script.node(run[run.len() - 1].list).range.end;
+    Ok(vec![Splice { range: script.node(first.list).range.start..last, text: text.into_bytes() }])
+}
+
+fn variables(run: &[&Asked<'_, '_>]) -> Vec<String> {
+    run.iter().map(|asked| name(asked.variable)).collect()
+}
+
+/// Returns what a statement asks a program, if it does nothing else.
+fn asked<'s, 't>(script: &'s Script<'t>, list: usize, program: &[u8]) -> Option<Asked<'s, 't>> {
+    let holder =
+        script.children(script.children(list).next()?).next().filter(|holder| is_statement(script, *holder))?;
+    let simple = script.simple(holder).filter(|simple| simple.words.is_empty() && simple.redirections.is_empty())?;
+    let [only] = &simple.assignments[..] else { return None };
+    let substitution = only.value.as_ref()?.substitution()?;
+    let inner = script.children(substitution).next().filter(|_| script.children(substitution).count() == 1)?;
+    let pipeline = script.children(inner).next().filter(|_| script.children(inner).count() == 1)?;
+    let commands: Vec<usize> = script.children(pipeline).collect();
+    let (last, feeders) = commands.split_last()?;
+    let call = script.simple(*last).filter(|call| call.assignments.is_empty() && call.redirections.is_empty())?;
+    let is_echo = |command: &usize| {
+        let words = script.simple(*command).map(|simple| &simple.words);
+        words.and_then(|words| words.first()?.literal()).is_some_and(|first| matches!(&first[..], b"echo" | b"printf"))
+    };
+    let is_fed = feeders.is_empty() || matches!(feeders, [feeder] if is_echo(feeder));
+    let is_call = call.words.first().and_then(Word::literal).as_deref() == Some(program);
+    let feeder = script.source(&(script.node(commands[0]).range.start..script.node(*last).range.start));
+    (is_fed && is_call).then_some(Asked { variable: only.name, list, call, feeder })
+}
+
+/// Returns the only word in which several calls differ. None of them may depend on the answer of another one.
+fn differing(script: &Script<'_>, run: &[&Asked<'_, '_>]) -> Option<usize> {
+    let source = |asked: &Asked<'_, '_>, at: usize| script.source(&asked.call.words[at].range);
+    let (first, others) = run.split_first().filter(|(_, others)| !others.is_empty())?;
+    let length = first.call.words.len();
+    let are_alike = others.iter().all(|asked| asked.call.words.len() == length && asked.feeder == first.feeder);
+    let uses = |asked: &Asked<'_, '_>, variable: &[u8]| {
+        let expands = |text: &[u8]| text.contains(&b'$') && names(text, variable);
+        (0..length).any(|at| expands(source(asked, at))) || expands(asked.feeder)
+    };
+    let is_independent = are_alike && run.iter().all(|asked| run.iter().all(|each| !uses(asked, each.variable)));
+    let mut positions =
+        (1..length).filter(|at| is_independent && others.iter().any(|asked| source(asked, *at) != source(first, *at)));
+    positions.next().filter(|_| positions.next().is_none())
+}
