@@ -79,6 +79,20 @@ fn a_recorded_start_up_is_what_a_batch_saves() {
 }
 
 #[test]
+fn what_is_unknown_about_start_up_does_not_make_the_wall_longer() {
+    let mut serial = Serial::new();
+    let spans = Spans { run: 50_000_000, ..Spans::USUAL };
+    let launches: Vec<LaunchId> = (0..4).map(|_| serial.launch(&spans, Some(("/usr/bin/javac", &["javac"])))).collect();
+    // The recorder recognizes the beginning of work, and javac uses neither an argument nor its input.
+    launches.iter().for_each(|launch| serial.builder.row(*launch).exit_rss_bytes = Some(1 << 20));
+    let recorded = serial.finish();
+    let prediction = predict(&recorded, &Constants::default(), &[(Change::Batch(4), &launches)]);
+    let wall = prediction.unrecorded.0 as f64;
+    assert!((0.9 * wall..1.1 * wall).contains(&(prediction.high.0 as f64)), "{prediction:?}");
+    assert!((prediction.low.0 as f64) < 0.4 * wall, "{prediction:?}");
+}
+
+#[test]
 fn the_libraries_that_a_linker_reads_are_its_work() {
     let (run, work_begins) = (3_000_000, 2_900_000);
     let nm: (&str, &[&str]) = ("/usr/bin/nm", &["nm", "a.o"]);

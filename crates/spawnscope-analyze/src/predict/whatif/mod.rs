@@ -227,6 +227,9 @@ impl WhatIf<'_, '_> {
         let slowdown = self.constants.slowdown.max(1.0);
         // What the saving may be less because launches were slowed, the wall may be longer.
         let above = above + (saved - above).max(0.0) * (1.0 - 1.0 / slowdown);
+        // A change that saves time saves none in the worst case: it does not make the wall longer.
+        let longest = if saved > 0.0 { saved + interval::drift(repeatability) * wall } else { f64::MAX };
+        let above = above.min(longest);
         Prediction {
             wall: self.replay.measured,
             unrecorded: Nanos(wall.round() as u64),
