@@ -21,6 +21,33 @@ pub enum Spent {
     ExternalWait(ExternalWait, Option<Vec<u8>>),
 }
 
+impl Spent {
+    /// Describes a part of the wall in a few words.
+    #[must_use]
+    pub fn description(&self) -> String {
+        use ExternalWait::{Disk, Network, Process, Recorder, Scanner, Stopped, Timer, Unknown};
+        let named = |what: &str, name: &[u8]| format!("{what}: {}", String::from_utf8_lossy(name));
+        let description = match self {
+            Spent::Tax => "starting and ending programs (all phases but run)",
+            Spent::Run => "running programs",
+            Spent::RunQueue => "runnable programs waiting for a CPU",
+            Spent::ExternalWait(Timer, _) => "waiting for a timer",
+            Spent::ExternalWait(Disk, _) => "reading and writing files",
+            Spent::ExternalWait(Network, _) => "waiting for the network",
+            Spent::ExternalWait(Process(_), Some(name)) => {
+                return named("waiting for a process that is not recorded", name);
+            }
+            Spent::ExternalWait(Process(_), None) => "waiting for processes that are not recorded",
+            Spent::ExternalWait(Scanner(_), Some(name)) => return named("waiting for a permission scanner", name),
+            Spent::ExternalWait(Scanner(_), None) => "waiting for a permission scanner",
+            Spent::ExternalWait(Stopped, _) => "stopped by a signal",
+            Spent::ExternalWait(Recorder, _) => "the recorder, before the command and after its end",
+            Spent::ExternalWait(Unknown, _) => "unknown",
+        };
+        description.to_owned()
+    }
+}
+
 /// Returns how the wall was spent, the longest part first.
 pub(crate) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
     let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue().0).sum());

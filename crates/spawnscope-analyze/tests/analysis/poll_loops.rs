@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::path::critical_path::critical_path;
+use spawnscope_analyze::path::spent::Spent;
 use spawnscope_analyze::predict::replay::{Parameters, Replay};
 use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::predict::whatif::constants::Constants;
@@ -13,7 +14,7 @@ use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
 use crate::builder::{ROOT, Spans};
 use crate::recordings::DIRNAME;
-use crate::serial::{CLOCK_NANOSLEEP, SHELL, Serial};
+use crate::serial::{CLOCK_NANOSLEEP, SHELL, Serial, timelines};
 use crate::slices::{created, ended, slice};
 
 const FUTEX: u16 = 202;
@@ -42,9 +43,13 @@ fn without(recording: &Recording, slices: &[SliceRow], launches: &[LaunchId]) ->
     let path = critical_path(&forest, &timelines, parameters.wall).unwrap();
     assert_eq!(path.sum(), parameters.wall);
     let launches: Vec<u32> = launches.iter().map(|launch| launch.0 as u32 - 1).collect();
+    let removal = [AppliedChange { change: Change::Remove, launches: launches.clone() }];
     let critical = launches.iter().map(|launch| path.launches[*launch as usize].total().0).sum();
     let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &Constants::default() };
-    (whatif.predict(&[AppliedChange { change: Change::Remove, launches }]), critical)
+    let prediction = whatif.predict(&removal);
+    let takeover = whatif.takeover(&removal, prediction.saving()[0], &path, recording);
+    assert_eq!(takeover, None, "what sleeps until the launches have ended does not take over");
+    (prediction, critical)
 }
 
 /// How a thread waits for the first thread of its process.
@@ -164,6 +169,37 @@ fn a_shell_that_executes_sleep_until_a_program_has_ended_waits_for_the_program()
     let (without_sleeps, _) = without(&recording, &slices, &sleeps);
     let late = recording.info.wall.unwrap().0 - 2 * SHELL - RUN;
     assert!(without_sleeps.saving()[0].0 < late, "the shell still waits for the program: {without_sleeps:?}");
+}
+
+#[test]
+fn work_beside_the_launches_takes_over() {
+    // The shell starts a program in the background, runs other programs for as long, and waits for the first.
+    let mut serial = Serial::new();
+    let beside = serial.builder.launch(ROOT, serial.now(), &Spans { run: 40_000_000, ..Spans::USUAL }, DIRNAME);
+    let row = serial.builder.row(beside);
+    row.parent_task = Some(TaskId(ROOT.0));
+    let (born, zombie) = (row.created.unwrap().0, row.zombie.unwrap().0);
+    serial
+        .slices
+        .extend([created(beside.0, born, Spans::USUAL.queue), ended(beside.0, born + Spans::USUAL.queue, zombie)]);
+    serial.run_shell_until(born + 100_000);
+    let long = Spans { run: 10_000_000, ..Spans::USUAL };
+    let launches: Vec<LaunchId> = (0..4).map(|_| serial.launch(&long, SLEEP)).collect();
+    assert!(serial.now() > zombie);
+    serial.builder.row(beside).reaped = Some(Nanos(serial.now() - 100_000));
+    let (recording, slices) = serial.finish();
+    let forest = Forest::build(&recording);
+    let timelines = timelines(&forest, &slices);
+    let parameters = Parameters::of(&recording).unwrap();
+    let replay = Replay::new(&forest, &timelines, &parameters).unwrap();
+    let path = critical_path(&forest, &timelines, parameters.wall).unwrap();
+    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &Constants::default() };
+    let launches = launches.iter().map(|launch| launch.0 as u32 - 1).collect();
+    let removal = [AppliedChange { change: Change::Remove, launches }];
+    let saved = whatif.predict(&removal).saving()[0];
+    let takeover = whatif.takeover(&removal, saved, &path, &recording).expect("half of the path goes for nothing");
+    assert!(takeover.by == Spent::Run && takeover.removed.0 > 4 * 10_000_000, "{takeover:?} {saved:?}");
+    assert!(takeover.sentence(saved).ends_with("more would go into running programs"), "{takeover:?}");
 }
 
 #[test]

@@ -29,26 +29,7 @@ pub(super) fn json_key(what: &Spent) -> &'static str {
 
 /// Describes a part of the wall in a few words.
 pub(super) fn description(what: &Spent) -> String {
-    let description = match what {
-        Spent::Tax => "starting and ending programs (all phases but run)",
-        Spent::Run => "running programs",
-        Spent::RunQueue => "runnable programs waiting for a CPU",
-        Spent::ExternalWait(ExternalWait::Timer, _) => "waiting for a timer",
-        Spent::ExternalWait(ExternalWait::Disk, _) => "reading and writing files",
-        Spent::ExternalWait(ExternalWait::Network, _) => "waiting for the network",
-        Spent::ExternalWait(ExternalWait::Process(_), Some(name)) => {
-            return format!("waiting for a process that is not recorded: {}", text::escape(name));
-        }
-        Spent::ExternalWait(ExternalWait::Process(_), None) => "waiting for processes that are not recorded",
-        Spent::ExternalWait(ExternalWait::Scanner(_), Some(name)) => {
-            return format!("waiting for a permission scanner: {}", text::escape(name));
-        }
-        Spent::ExternalWait(ExternalWait::Scanner(_), None) => "waiting for a permission scanner",
-        Spent::ExternalWait(ExternalWait::Stopped, _) => "stopped by a signal",
-        Spent::ExternalWait(ExternalWait::Recorder, _) => "the recorder, before the command and after its end",
-        Spent::ExternalWait(ExternalWait::Unknown, _) => "unknown",
-    };
-    description.to_owned()
+    text::escape(what.description().as_bytes())
 }
 
 /// Prints the section of the report on the critical path.

@@ -62,6 +62,10 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     if let Some(note) = interval_note(whatif_report) {
         page.sentence(2, QUIET, &note);
     }
+    if let Some(takeover) = &whatif_report.takeover {
+        let [saved, ..] = prediction.saving();
+        page.sentence(2, FINDING, &text::escape(takeover.sentence(saved).as_bytes()));
+    }
     if let Some([less, more]) = prediction.held_by_others {
         let [less, more] = [less, more].map(units::time);
         let note = format!(

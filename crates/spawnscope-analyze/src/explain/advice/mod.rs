@@ -84,6 +84,8 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
         others = rest;
         add_cures(&mut list, context, answer.evaluate(context, own));
     }
+    let all = list.worth.iter_mut().chain(list.not_worth.iter_mut().map(|(_, advice)| advice));
+    all.for_each(|advice| explain_takeover(context, advice));
     list.worth = merge::merge(context, std::mem::take(&mut list.worth));
     list.not_worth.sort_by_key(|(rejection, advice)| {
         let finding = &advice.finding;
@@ -98,6 +100,13 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
         list.together = Some(context.whatif.predict(&changes).saving());
     }
     list
+}
+
+/// Says what takes over if a fix saves far less than it removes from the critical path.
+fn explain_takeover(context: &RuleContext<'_, '_>, advice: &mut Advice) {
+    let [saved, ..] = advice.saving;
+    let found = context.whatif.takeover(&advice.finding.changes, saved, context.path, context.recording);
+    advice.finding.evidence.extend(found.map(|found| found.sentence(saved)));
 }
 
 /// Adds the cures of a site that are worth it. If none is, the site is not worth a fix.

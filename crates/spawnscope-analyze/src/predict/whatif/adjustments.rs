@@ -119,6 +119,11 @@ impl Adjustments {
         *self.saved.entry(to).or_default() += nanos;
     }
 
+    /// Returns how much of the work of a removed launch another launch does, in nanoseconds.
+    pub(super) fn moved_work(&self, launch: u32) -> Nanos {
+        Nanos(-self.saved.get(&launch).copied().unwrap_or_default().min(0.0) as u64)
+    }
+
     /// Counts the savings of launches as one saving, because the first of them does the work of
     /// all.
     pub(super) fn count_together(&mut self, launches: &[u32]) {

@@ -9,6 +9,7 @@ pub mod constants;
 mod interval;
 pub mod refill;
 mod supervision;
+mod takeover;
 pub mod whatif_report;
 
 use std::collections::{BTreeSet, HashSet};
@@ -30,6 +31,8 @@ pub use interval::Cause;
 use interval::{Evidence, Narrowed};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
+use spawnscope_data::rows::Recording;
+pub use takeover::Takeover;
 
 /// A change, and the launches that it is requested for.
 #[derive(Clone, Debug, PartialEq)]
@@ -309,6 +312,21 @@ impl WhatIf<'_, '_> {
     #[must_use]
     pub fn critical_path(&self, changes: &[AppliedChange]) -> CriticalPath {
         self.path_with(&self.adjustments(changes).0)
+    }
+
+    /// Returns what takes over if changes save far less than they remove from the recorded critical
+    /// path.
+    #[must_use]
+    pub fn takeover(
+        &self,
+        changes: &[AppliedChange],
+        saved: Nanos,
+        path: &CriticalPath,
+        recording: &Recording,
+    ) -> Option<Takeover> {
+        let (adjustments, _) = self.adjustments(changes);
+        let remaining = takeover::without_removed(path, &adjustments);
+        takeover::takeover(path.wall, &remaining, || self.path_with(&adjustments), saved, recording)
     }
 
     fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {

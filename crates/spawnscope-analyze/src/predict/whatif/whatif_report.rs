@@ -6,11 +6,11 @@ use std::collections::{HashMap, HashSet};
 
 use super::changes::Change;
 use super::constants::Constants;
-use super::{AppliedChange, Prediction, WhatIf};
+use super::{AppliedChange, Prediction, Takeover, WhatIf};
 use crate::model::launch::Command;
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
-use crate::path::critical_path::CriticalPath;
+use crate::path::critical_path::{CriticalPath, critical_path};
 use crate::path::spent::{Spent, where_the_wall_went};
 use crate::patterns::pipeline::is_bare_fork;
 use crate::predict::replay::{Parameters, Replay, is_reliable, unreliable_text};
@@ -54,6 +54,8 @@ pub struct WhatIfReport {
     /// The forks that remain although all their launches are removed: the most frequent name and
     /// its count.
     pub forks_left: Option<(Vec<u8>, u64)>,
+    /// What takes over, if the changes save far less than they remove from the critical path.
+    pub takeover: Option<Takeover>,
     /// The programs on the new critical path, the longest time first.
     pub critical_after: Vec<CriticalProgram>,
 }
@@ -152,6 +154,9 @@ pub fn whatif_report(
     let whatif = WhatIf { forest, timelines, replay: &replay, constants: &Constants::of(recording, forest) };
     let prediction = whatif.predict(&changes);
     let path = whatif.critical_path(&changes);
+    let [saved, ..] = prediction.saving();
+    let takeover = critical_path(forest, timelines, parameters.wall)
+        .and_then(|recorded| whatif.takeover(&changes, saved, &recorded, recording));
     let removed = requested.iter().zip(&prediction.changed);
     let removed = removed.filter(|(requested, _)| requested.change == Change::Remove);
     let removed: HashSet<u32> = removed.flat_map(|(_, affected)| affected).copied().collect();
@@ -162,6 +167,7 @@ pub fn whatif_report(
         forks_left: forks_left(forest, &removed),
         changes: changed.map(|((requested, applied), affected)| effect_of(requested, applied, affected)).collect(),
         prediction,
+        takeover,
         where_the_wall_went: where_the_wall_went(&path, recording),
         critical_after: critical_programs(&path, forest),
     })
