@@ -19,6 +19,8 @@ pub(crate) struct Layout {
     pub(crate) path: Option<u64>,
     /// The value of AT_ENTRY, and its offset from the stack pointer.
     pub(crate) entry_point: Option<(u64, u64)>,
+    /// The offset from the stack pointer of the value of AT_NULL, which nothing uses.
+    pub(crate) unused: u64,
     /// The address of the vDSO.
     pub(crate) vdso: Option<u64>,
     /// The base address of the dynamic loader (AT_BASE); 0: none.
@@ -48,7 +50,7 @@ impl Layout {
         loop {
             let ((kind, _), (value, offset)) = (words.next()?, words.next()?);
             match kind {
-                libc::AT_NULL => return Some(layout),
+                libc::AT_NULL => return Some(Layout { unused: offset, ..layout }),
                 libc::AT_BASE => layout.loader = value,
                 libc::AT_ENTRY => layout.entry_point = Some((value, offset)),
                 libc::AT_SYSINFO_EHDR => layout.vdso = Some(value),
@@ -95,6 +97,7 @@ mod tests {
                 first_variable,
                 path: Some(9),
                 entry_point: Some((8, ((before.len() + 5) * WORD) as u64)),
+                unused: ((before.len() + 9) * WORD) as u64,
                 vdso: Some(6),
                 loader: 7,
             };

@@ -28,6 +28,7 @@ impl Tracing {
             // The creator was killed. If there is a child, `adopt_early` starts it.
             return;
         };
+        self.report_load(parent.launch, false);
         let is_native = self.processes.process(parent.launch).is_none_or(|process| process.is_native);
         let call = is_native.then(|| clone_call(creator)).flatten();
         let is_thread = match call {

@@ -3,6 +3,7 @@
 
 use spawnscope_data::event::{Pid, variables};
 use spawnscope_system::memory;
+use spawnscope_system::ptrace::Entry;
 
 use crate::initial_stack::{Layout, MAX_ARGUMENT_BYTES, WORD, copied_from, until_nul};
 use crate::scripts;
@@ -31,10 +32,8 @@ pub(super) struct Image {
     pub(super) variables: Vec<u8>,
     /// The entry point of the program.
     pub(super) entry_point: u64,
-    /// Where the auxiliary vector stores the entry point.
-    pub(super) entry_point_slot: u64,
-    /// The address of the vDSO.
-    pub(super) vdso: Option<u64>,
+    /// The entry of the program from a loader, if it can be observed.
+    pub(super) entry: Option<Entry>,
     /// Whether a dynamic loader runs before the program.
     pub(super) has_loader: bool,
 }
@@ -63,8 +62,12 @@ impl Image {
             read.map_or_else(|| memory::read(process, first, bytes.min(MAX_ENVIRONMENT_BYTES)), <[u8]>::to_vec)
         });
         let (entry_point, slot_offset) = layout.entry_point?;
+        let path = path.or_else(|| memory::read_string(process, path_at, MAX_PATH))?;
+        // The kernel leaves a word unused above the file's name, at the top of the stack.
+        let times = [path_at + path.len() as u64 + 1, stack + layout.unused];
+        let entry = layout.vdso.map(|vdso| Entry { entry_point, slot: stack + slot_offset, times, vdso });
         Some(Image {
-            path: path.or_else(|| memory::read_string(process, path_at, MAX_PATH))?,
+            path,
             exec_arguments: [path_at, stack + WORD as u64, stack + (layout.arguments + 2) * WORD as u64],
             argv: start.map_or_else(Vec::new, |start| {
                 let read = copied_from(&content, stack, start).and_then(|rest| rest.get(..kept));
@@ -73,8 +76,7 @@ impl Image {
             argv_bytes,
             variables: environment.map(|bytes| variables::select_allowed(&bytes)).unwrap_or_default(),
             entry_point,
-            entry_point_slot: stack + slot_offset,
-            vdso: layout.vdso,
+            entry,
             has_loader: layout.loader != 0,
         })
     }

@@ -41,6 +41,11 @@ impl Launchers {
         Launchers { is_enabled, threads: HashMap::new() }
     }
 
+    /// Whether calls are traced.
+    pub(super) fn are_traced(&self) -> bool {
+        self.is_enabled
+    }
+
     /// Begins to trace the calls of a thread, from its next stop on.
     pub(super) fn watch(&mut self, thread: Pid) {
         self.watch_for(thread, STOPS_BEFORE_FIRST_LAUNCH);

@@ -60,17 +60,19 @@ pub(super) struct Process {
     pub(super) execs: ExecStops,
     /// Whether the process's program executes another one, so that its system calls are traced once it has begun.
     pub(super) is_executor: bool,
-    /// The state of loading, while the dynamic loader runs.
+    /// The state of loading, until it is reported.
     pub(super) loading: Option<Loading>,
     pub(super) program: Program,
     /// The state of the shell, if the program is one.
     pub(super) shell: Shell,
 }
 
-/// A program whose dynamic loader is running and whose own code has not begun.
-#[derive(Clone, Copy, Debug)]
+/// A program whose dynamic loader was running when it was last examined.
+#[derive(Debug)]
 pub(super) struct Loading {
-    /// The detour that reports the start of the program.
+    /// The path of the program, or of the interpreter of a script.
+    pub(super) program: Vec<u8>,
+    /// The detour that observes the start of the program.
     pub(super) detour: EntryDetour,
     pub(super) returned: Nanos,
     pub(super) return_cpu: Nanos,
@@ -158,6 +160,11 @@ impl Processes {
 
     pub(super) fn process(&mut self, launch: LaunchId) -> Option<&mut Process> {
         self.processes.get_mut(&launch)
+    }
+
+    /// Returns the launches of all processes.
+    pub(super) fn launches(&self) -> Vec<LaunchId> {
+        self.processes.keys().copied().collect()
     }
 
     /// Returns the launches whose creation has not been reported yet.

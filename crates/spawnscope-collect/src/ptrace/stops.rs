@@ -67,6 +67,10 @@ impl Tracing {
             let gone = EventKind::Gone { zombie: None, auto_reaped: false, cpu: None };
             self.report(at, launch, other.task, gone);
         }
+        if let Some(loading) = self.processes.process(launch).and_then(|process| process.loading.as_ref()) {
+            self.replaced.insert(loading.program.clone());
+            self.report_load_end(at, launch, None);
+        }
         let info = CallInfo::read(pid).ok();
         let native = info.filter(|info| info.architecture == NATIVE_AUDIT_ARCH);
         let image = native.and_then(|info| Image::read(pid, info.stack_pointer));
@@ -74,7 +78,6 @@ impl Tracing {
             return;
         };
         process.is_native = native.is_some();
-        process.loading = None;
         process.is_in_call = false;
         process.program =
             image.as_ref().map_or(Program::Other, |image| Program::Unexamined { entry_point: image.entry_point });
@@ -88,6 +91,7 @@ impl Tracing {
         let first_run = process.first_run.take();
         let executed = describe(pid, image.as_ref(), call, first_run);
         let path = executed.path.clone();
+        let program = executed.interpreter.clone().unwrap_or_else(|| path.clone());
         let creator = process.creator.take();
         let had_detour = std::mem::take(&mut process.execs).installed().is_some();
         let may_have_pending_signal = had_detour && !has_passed_detour || creator_to_forget.is_some();
@@ -99,7 +103,7 @@ impl Tracing {
         if !self.keeps_privilege && programs::has_lost_privilege(pid) {
             return self.restore_privilege(pid, &path, image.as_ref());
         }
-        self.begin_load(pid, thread, image.as_ref());
+        self.begin_load(pid, thread, image.as_ref(), program);
         if self.tracers.is_tracer(pid, &path) {
             let name = String::from_utf8_lossy(&path).into_owned();
             self.notify(format!(
@@ -138,25 +142,29 @@ impl Tracing {
         self.resume(pid, Stop::Interrupted);
     }
 
-    /// If a loader runs before the program, makes the process stop when the program begins. Otherwise reports that the program has begun.
-    fn begin_load(&mut self, pid: Pid, thread: Thread, image: Option<&Image>) {
+    /// If a loader runs before the program, lets the process store the time at which the program begins. It must also stop then if its system
+    /// calls are traced from then on, or if it may execute another program in its place. Otherwise reports that the program has begun.
+    fn begin_load(&mut self, pid: Pid, thread: Thread, image: Option<&Image>, program: Vec<u8>) {
         let cpu = clock::cpu_time_of(pid);
         let returned = clock::now();
         let Some(return_cpu) = cpu else {
             // The process was killed in the meantime.
             return;
         };
+        let process = self.processes.process(thread.launch);
+        let is_executor = process.is_some_and(|process| process.is_executor) || programs::is_executor(&program);
+        let stops = is_executor || self.replaced.contains(&program) || self.launchers.are_traced();
         let loaded = match image {
             Some(image) if !image.has_loader => Loaded::default(),
-            Some(image) => match set_detour(pid, image) {
-                Some(detour) => {
-                    let loading = Loading { detour, returned, return_cpu };
+            Some(image) => match image.entry.map(|entry| EntryDetour::install(pid, entry, stops)) {
+                Some(Ok(detour)) => {
+                    let loading = Loading { program, detour, returned, return_cpu };
                     if let Some(process) = self.processes.process(thread.launch) {
                         process.loading = Some(loading);
                     }
                     return;
                 }
-                None => Loaded::by_loader(None),
+                _ => Loaded::by_loader(None),
             },
             None => Loaded::by_loader(None),
         };
@@ -171,26 +179,40 @@ impl Tracing {
     /// Returns whether the signal comes from the detour that `begin_load` installed. If so, the program begins, and the signal must not be
     /// delivered.
     fn handle_load_end(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
-        let at = clock::now();
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
         };
-        let Some(loading) = process.loading.filter(|loading| loading.detour.is_reached_by(tid, signal)) else {
+        if !process.loading.as_ref().is_some_and(|loading| loading.detour.is_reached_by(tid, signal)) {
             return false;
-        };
-        process.loading = None;
+        }
         process.begin_program();
-        let cpu = clock::cpu_time_of(process.pid);
-        loading.detour.restore(tid);
         self.launchers.watch(tid);
-        let loaded = Loaded::by_loader(cpu.map(|cpu| (at, cpu)));
-        self.report_loaded(at, thread.launch, thread.task, &loading, loaded);
+        self.report_load(thread.launch, true);
         true
     }
 
-    fn report_loaded(&mut self, at: Nanos, launch: LaunchId, task: TaskId, loading: &Loading, loaded: Loaded) {
-        let loaded = Loaded { returned: loading.returned, return_cpu: Some(loading.return_cpu), ..loaded };
-        self.report(at, launch, task, EventKind::Loaded(loaded));
+    /// Reports how long the loader of a process has run, unless this was reported before. The process's memory is read. `is_last`: whether
+    /// this is no longer possible later.
+    pub(super) fn report_load(&mut self, launch: LaunchId, is_last: bool) {
+        let process = self.processes.process(launch);
+        let Some((pid, loading)) = process.and_then(|process| Some((process.pid, process.loading.as_ref()?))) else {
+            return;
+        };
+        let now = clock::now();
+        let is_plausible =
+            |(end, cpu): &(Nanos, Nanos)| (loading.returned..=now).contains(end) && *cpu >= loading.return_cpu;
+        let end = loading.detour.times(pid).filter(is_plausible);
+        if end.is_some() || is_last {
+            self.report_load_end(now, launch, end);
+        }
+    }
+
+    fn report_load_end(&mut self, at: Nanos, launch: LaunchId, end: Option<(Nanos, Nanos)>) -> Option<()> {
+        let loading = self.processes.process(launch)?.loading.take()?;
+        let (returned, return_cpu) = (loading.returned, Some(loading.return_cpu));
+        let loaded = Loaded { returned, return_cpu, ..Loaded::by_loader(end) };
+        self.report(at, launch, TaskId(launch.0), EventKind::Loaded(loaded));
+        Some(())
     }
 
     /// Handles a thread that is about to end with this status.
@@ -204,13 +226,12 @@ impl Tracing {
         process.thread_count = process.thread_count.saturating_sub(1);
         let (last_thread, had_threads) = (process.thread_count == 0, process.had_threads);
         let (pid, first_run) = (process.pid, process.first_run.take());
-        let loading = process.loading.filter(|_| last_thread);
         let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_time_of(pid) };
         if last_thread {
             self.waits.on_exiting(pid);
         }
-        if let Some(loading) = loading {
-            self.report_loaded(at, thread.launch, thread.task, &loading, Loaded::by_loader(None));
+        if last_thread {
+            self.report_load(thread.launch, true);
         }
         let ends_process = had_threads && is_in_exit_group(tid);
         let exited = Exited {
@@ -313,10 +334,6 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         variables: image.map(|image| image.variables.clone()).unwrap_or_default(),
         ..Executed::default()
     }
-}
-
-fn set_detour(pid: Pid, image: &Image) -> Option<EntryDetour> {
-    EntryDetour::install(pid, image.entry_point_slot, image.entry_point, image.vdso?).ok()
 }
 
 /// Returns the arguments of a program whose stack cannot be read, such as one of another architecture.

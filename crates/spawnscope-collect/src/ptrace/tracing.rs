@@ -1,6 +1,6 @@
 //! The tracing thread: waits for events of traced threads, and releases all of them at the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -71,6 +71,9 @@ pub(super) struct Tracing {
     pub(super) counts_waits: bool,
     /// Whether set-user-ID programs keep their privilege while they are traced.
     pub(super) keeps_privilege: bool,
+    /// The paths of programs and interpreters that have executed another program in their place. They stop when they begin, because their memory is gone
+    /// when the exec is seen.
+    pub(super) replaced: HashSet<Vec<u8>>,
     /// Where programs call execve, as seen so far.
     pub(super) exec_points: Vec<ExecPoint>,
     costs: Costs,
@@ -118,6 +121,7 @@ impl Tracing {
             traces_setup: calls.setup,
             counts_waits: waits::are_counted(),
             keeps_privilege: programs::traced_programs_keep_privilege(),
+            replaced: HashSet::new(),
             exec_points: Vec::new(),
             costs,
             worked_before: clock::cpu_time_of_thread(),
@@ -155,6 +159,7 @@ impl Tracing {
                     || Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_EVENTS_TIMEOUT))
             {
                 self.report_all_launched();
+                self.processes.launches().into_iter().for_each(|launch| self.report_load(launch, false));
                 self.report_costs();
                 self.is_detaching = true;
                 self.tracer.interrupt_all();

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::entry::SIGNAL;
 use super::registers::{CallStop, Registers};
-use super::request::poke;
+use super::request::{poke, write};
 use super::unblocking::passes_through;
 #[cfg(target_arch = "aarch64")]
 use crate::arch::movz;
@@ -158,10 +158,7 @@ impl CallDetour {
 
     fn install(&self, process: Pid) -> io::Result<()> {
         let code = self.code().ok_or_else(|| io::Error::other("the call is too far away"))?;
-        let (words, _) = code.as_chunks::<WORD_BYTES>();
-        for (index, word) in words.iter().enumerate() {
-            poke(process, self.start + (index * WORD_BYTES) as u64, u64::from_ne_bytes(*word))?;
-        }
+        write(process, self.start, &code)?;
         poke(process, self.call, self.words[1])
     }
 }
@@ -228,7 +225,8 @@ impl Registers {
 
 /// tkill(gettid(), SIGNAL): mov eax, SYS_gettid; syscall; mov edi, eax; mov esi, SIGNAL; mov eax, SYS_tkill; syscall.
 #[cfg(target_arch = "x86_64")]
-const SEND: [u8; 21] = [0xb8, 186, 0, 0, 0, 0x0f, 5, 0x89, 0xc7, 0xbe, SIGNAL, 0, 0, 0, 0xb8, 200, 0, 0, 0, 0x0f, 5];
+pub(super) const SEND: [u8; 21] =
+    [0xb8, 186, 0, 0, 0, 0x0f, 5, 0x89, 0xc7, 0xbe, SIGNAL, 0, 0, 0, 0xb8, 200, 0, 0, 0, 0x0f, 5];
 
 #[cfg(target_arch = "x86_64")]
 impl CallDetour {

@@ -63,7 +63,7 @@ use std::io;
 use std::marker::PhantomData;
 
 pub use self::again::execute_again;
-pub use self::entry::EntryDetour;
+pub use self::entry::{Entry, EntryDetour};
 pub use self::event::{Creation, Event, Stop};
 pub use self::exec::{ExecDetour, ExecPoint};
 pub use self::registers::{CallInfo, CallStop, NATIVE_AUDIT_ARCH, Registers};

@@ -1,8 +1,10 @@
 //! The requests of ptrace(2) that this module makes, and their options.
 
 use std::ffi::c_int;
+use std::fs::File;
 use std::io;
 use std::ops::BitOr;
+use std::os::unix::fs::FileExt;
 
 use spawnscope_data::event::Pid;
 
@@ -71,6 +73,20 @@ pub(super) fn message(thread: Pid) -> Option<u64> {
     // SAFETY: the request writes one unsigned long to `message`.
     let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread.0, 0usize, &raw mut message) };
     (result == 0).then_some(message)
+}
+
+/// Writes words to the memory of a stopped thread, regardless of the memory's protection. Some kernels permit this only by ptrace
+/// (`proc_mem.force_override`).
+pub(super) fn write(thread: Pid, address: u64, bytes: &[u8]) -> io::Result<()> {
+    let memory = File::options().write(true).open(format!("/proc/{}/mem", thread.0));
+    if memory.is_ok_and(|memory| memory.write_all_at(bytes, address).is_ok()) {
+        return Ok(());
+    }
+    let (words, _) = bytes.as_chunks();
+    (address..)
+        .step_by(size_of::<u64>())
+        .zip(words)
+        .try_for_each(|(at, word)| poke(thread, at, u64::from_ne_bytes(*word)))
 }
 
 /// Writes a word to the memory of a stopped thread, regardless of the memory's protection.
