@@ -7,7 +7,7 @@ mod references;
 use std::sync::Arc;
 
 use crate::event::{
-    Calibration, Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId,
+    Calibration, Constant, Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId,
 };
 
 use crate::contradictions::Contradictions;
@@ -102,6 +102,14 @@ pub struct Info {
     pub lost: Vec<Loss>,
     /// Rows that cannot all be true, except slices, whose contradictions are found when they are read.
     pub contradictions: Contradictions,
+}
+
+impl Recording {
+    /// Returns a constant of the machine; `None` if it is unknown.
+    #[must_use]
+    pub fn measured(&self, what: Constant) -> Option<&Calibration> {
+        self.calibration.iter().find(|row| row.what == what)
+    }
 }
 
 impl Info {

@@ -68,6 +68,8 @@ CREATE TABLE missing (
 --   'recorded_call'    how much longer a system call takes during a recording
 --   'recorded_launch'  how much longer a launch without exec takes, up to its reaping
 --   'recorded_exec'    how much longer an exec takes
+--   'recorded_stop'    how much longer a process takes because the collector stops it once: at each end of setup, exec and teardown, at the
+--                      start of load and at the end of run, and twice at each failed exec. No row: it is not stopped
 -- Others:
 --   'cpuid'            one CPUID instruction (x86 only)
 --   'identify'         all CPUID instructions at the start of a program (x86 only)

@@ -35,7 +35,7 @@ pub struct Launch<'a> {
     pub instants: Instants,
     /// Its successful `execve` calls in order.
     pub execs: Box<[Exec<'a>]>,
-    /// Wall time by phase.
+    /// Wall time by phase, without what recording has measurably added to each of them.
     pub phases: PhaseTimes,
     /// CPU time by phase.
     pub cpu_phases: PhaseTimes,

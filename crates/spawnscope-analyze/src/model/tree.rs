@@ -76,6 +76,8 @@ impl<'a> Forest<'a> {
 
         let children = group_children(&joined, &parents);
         joiner.divide_forks(&mut joined, &children);
+        let failed_execs = joiner.failed_execs(&rows);
+        joiner.take_off_stops(&mut joined, &failed_execs);
         let (mut roots, mut orphans) = (Vec::new(), Vec::new());
         for (index, launch) in joined.iter().enumerate().filter(|(index, _)| parents[*index].get().is_none()) {
             let is_root = matches!(launch.origin, Origin::Command | Origin::Existed);
@@ -90,7 +92,7 @@ impl<'a> Forest<'a> {
             end,
             started_unix_ns,
             children,
-            failed_execs: joiner.failed_execs(&rows),
+            failed_execs,
             recording,
             parents,
         }

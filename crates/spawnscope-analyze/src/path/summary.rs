@@ -48,10 +48,13 @@ impl Summary {
             self.timed += 1;
             self.total.0 += total.0;
         }
-        add_known(&mut self.tax, launch.tax());
+        let tax = launch.tax();
+        add_known(&mut self.tax, tax);
         let charges = path.map(|path| &path.launches[index]);
         add_known(&mut self.critical, charges.map(Charges::total));
-        add_known(&mut self.critical_tax, charges.map(Charges::tax));
+        // The path contains what recording has added.
+        let critical_tax = charges.map(|charges| charges.tax().min(tax.unwrap_or(Nanos(u64::MAX))));
+        add_known(&mut self.critical_tax, critical_tax);
         add_known(&mut self.cpu, launch.cpu.get());
         self.phases.add(&launch.phases, |phase| is_expected(launch, phase));
         self.cpu_phases.add(&launch.cpu_phases, |_| true);

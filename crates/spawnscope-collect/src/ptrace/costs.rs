@@ -1,5 +1,6 @@
 //! How long tracing delays the command. Each stop costs the latency of stopping and resuming (`stop_latency`), and work of the tracer, which is
-//! the CPU time of its thread. Both are converted to what recording adds to each launch and to each exec, which predictions subtract.
+//! the CPU time of its thread. Both are converted to what recording adds to each launch and to each exec, which predictions subtract, and to what
+//! a stop adds, which is taken off the phases.
 
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_system::ptrace::Stop;
@@ -11,7 +12,7 @@ pub(super) struct Costs {
     latency: Nanos,
     /// Launches, and all stops that do not belong to execs.
     launches: Counts,
-    /// Execs, and the stops at their end and at the end of their loaders.
+    /// Execs, and the stops in their detours, at their end and at the end of their loaders.
     execs: Counts,
     /// The CPU time of the tracer at all these stops.
     work: Nanos,
@@ -53,7 +54,13 @@ impl Costs {
             let ns = per_stop * counts.stops as f64 / counts.events as f64;
             Calibration { what, ns, low_ns: None, high_ns: None }
         };
-        known.map(constant).collect()
+        let stop = (stops > 0).then_some(Calibration {
+            what: Constant::RecordedStop,
+            ns: per_stop,
+            low_ns: None,
+            high_ns: None,
+        });
+        known.map(constant).chain(stop).collect()
     }
 }
 
@@ -74,6 +81,13 @@ mod tests {
         costs.add(Stop::Signal(libc::SIGURG));
         costs.set_work(Nanos(6_000));
         let found: Vec<_> = costs.constants().iter().map(|row| (row.what, row.ns)).collect();
-        assert_eq!(found, [(Constant::RecordedLaunch, 12_000.0), (Constant::RecordedExec, 12_000.0)]);
+        assert_eq!(
+            found,
+            [
+                (Constant::RecordedLaunch, 12_000.0),
+                (Constant::RecordedExec, 12_000.0),
+                (Constant::RecordedStop, 6_000.0)
+            ]
+        );
     }
 }

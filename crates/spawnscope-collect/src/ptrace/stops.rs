@@ -118,10 +118,8 @@ impl Tracing {
         if has_bypassed_detour {
             self.note_bypassed_detour(creator);
         }
-        if may_have_pending_signal {
-            if let Some(process) = self.processes.process(launch) {
-                process.blocked_signals = BlockedSignals::unblock(pid);
-            }
+        if may_have_pending_signal && let Some(process) = self.processes.process(launch) {
+            process.blocked_signals = BlockedSignals::unblock(pid);
         }
         self.resume(pid, Stop::Interrupted);
     }

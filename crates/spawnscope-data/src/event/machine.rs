@@ -41,11 +41,13 @@ pub enum Constant {
     RecordedLaunch,
     /// How much longer one exec takes during a recording.
     RecordedExec,
+    /// How much longer a process takes because the collector stops it once.
+    RecordedStop,
 }
 
 impl Constant {
     /// Every constant.
-    pub const ALL: [Constant; 15] = [
+    pub const ALL: [Constant; 16] = [
         Constant::ForkCreate,
         Constant::ForkExit,
         Constant::ColdForkExit,
@@ -61,6 +63,7 @@ impl Constant {
         Constant::RecordedCall,
         Constant::RecordedLaunch,
         Constant::RecordedExec,
+        Constant::RecordedStop,
     ];
 
     /// The constant's name in a recording.
@@ -79,6 +82,7 @@ impl Constant {
             Constant::RecordedCall => "recorded_call",
             Constant::RecordedLaunch => "recorded_launch",
             Constant::RecordedExec => "recorded_exec",
+            Constant::RecordedStop => "recorded_stop",
             Constant::Cpuid => "cpuid",
             Constant::Identify => "identify",
             Constant::FailedOpen => "failed_open",

@@ -1,20 +1,24 @@
 //! Measures what a stop costs a traced process beyond the work of its tracer: the stop itself, the wake-up of the tracer, and the wake-up of the
-//! process. The tracer of a recording can measure only its own work. A measuring process makes system calls untraced, and again traced.
+//! process. The tracer of a recording can measure only its own work. A measuring process makes system calls untraced, and again traced. It works
+//! before each call, as programs do, so that the CPU of its waiting tracer may go to sleep: waking it takes most of the time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use spawnscope_data::event::{Nanos, Pid};
 
+use crate::clock::now;
 use crate::launch_timing::measuring_process::MeasuringProcess;
 use crate::launch_timing::shared::Shareable;
 use crate::launch_timing::timing::{make_system_calls, timed};
 use crate::ptrace::{Event, Options, Resume, Tracer};
 
 /// Number of rounds. Only the fastest one counts, because other programs delay the others.
-const ROUNDS: u32 = 8;
-/// Number of system calls in a round; each stops the traced process twice. All rounds together take about a millisecond.
-const CALLS: u32 = 8;
+const ROUNDS: u32 = 7;
+/// Number of system calls in a round; each stops the traced process twice. All rounds together take a few milliseconds.
+const CALLS: u32 = 4;
+/// Time between two calls, in nanoseconds.
+const WORK_NS: u64 = 50_000;
 /// Maximum time of the measurement. A process that is delayed longer would say nothing about others.
 const LIMIT: Duration = Duration::from_millis(50);
 
@@ -54,7 +58,16 @@ pub fn stop_latency() -> Option<Nanos> {
 
 /// Returns the time of the fastest round, in nanoseconds.
 fn fastest_round() -> u64 {
-    let rounds = (0..ROUNDS).map(|_| timed(|| make_system_calls(CALLS)).0);
+    let rounds = (0..ROUNDS).map(|_| {
+        timed(|| {
+            for _ in 0..CALLS {
+                let end = now().0 + WORK_NS;
+                while now().0 < end {}
+                make_system_calls(1);
+            }
+        })
+        .0
+    });
     rounds.min().unwrap_or_default().max(1)
 }
 

@@ -90,8 +90,7 @@ pub struct Parameters {
 /// disturbed. Without quartiles, it is the mean of the launches or execs of the recording itself, and
 /// may be larger.
 fn plausible_or_zero(recording: &Recording, what: Constant) -> f64 {
-    let measured = recording.calibration.iter().find(|row| row.what == what);
-    let plausible = measured.filter(|row| row.ns <= MAX_OVERHEAD_NS || row.low_ns.is_none());
+    let plausible = recording.measured(what).filter(|row| row.ns <= MAX_OVERHEAD_NS || row.low_ns.is_none());
     plausible.map(|row| row.ns).unwrap_or_default()
 }
 
@@ -112,8 +111,7 @@ impl Parameters {
 }
 
 fn measured_or_zero(recording: &Recording, what: Constant) -> f64 {
-    let measured = recording.calibration.iter().find(|row| row.what == what);
-    measured.map(|row| row.ns).unwrap_or_default()
+    recording.measured(what).map(|row| row.ns).unwrap_or_default()
 }
 
 impl Replay {

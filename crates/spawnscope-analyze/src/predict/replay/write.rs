@@ -11,7 +11,7 @@ use super::launch_overhead::LaunchOverhead;
 use super::program::Programs;
 use super::steps::{Step, Steps, Token};
 use crate::model::external_wait::external_wait_of;
-use crate::model::phases::Phase;
+use crate::model::phases::{MAX_OVERHEAD_SHARE, Phase};
 use crate::model::poll_loop::Rounds;
 use crate::model::slices::ThreadSlices;
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, last_launch, last_thread};
@@ -19,9 +19,6 @@ use crate::model::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::{ObjectRef, Origin, SliceRow};
-
-/// Maximum overhead of recording, as a share of a stretch on the CPU.
-const MAX_OVERHEAD_SHARE: f64 = 0.9;
 
 /// Turns a recording into programs. Slices outside the window are left out.
 pub(super) fn write(

@@ -101,11 +101,11 @@ impl Constants {
             free_per_copy: ratio
                 .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY_RANGE[0], FREE_PER_COPY_RANGE[1]))
                 .or(Some(USUAL_FREE_PER_COPY)),
-            repeatability: measured(recording, Constant::ColdForkExit).and_then(deviation_of),
+            repeatability: recording.measured(Constant::ColdForkExit).and_then(deviation_of),
             slowdown: recording.info.slowdown(),
-            spread: measured(recording, Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
+            spread: recording.measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
             free_spread: [Constant::PageFree, Constant::PageCopy]
-                .map(|what| measured(recording, what).map_or(UNMEASURED_SPREAD, spread_of))
+                .map(|what| recording.measured(what).map_or(UNMEASURED_SPREAD, spread_of))
                 .into_iter()
                 .fold(0.0, f64::hypot)
                 .min(MAX_FREE_SPREAD),
@@ -113,12 +113,8 @@ impl Constants {
     }
 }
 
-fn measured(recording: &Recording, what: Constant) -> Option<&Calibration> {
-    recording.calibration.iter().find(|row| row.what == what)
-}
-
 fn measured_ns(recording: &Recording, what: Constant) -> Option<f64> {
-    measured(recording, what).map(|row| row.ns)
+    recording.measured(what).map(|row| row.ns)
 }
 
 /// Returns the shortest `create` of the launches by these mechanisms.
@@ -132,7 +128,7 @@ fn min_create(forest: &Forest<'_>, mechanisms: &[Mechanism]) -> Option<f64> {
 /// Returns how long a program takes to identify the CPU at its start, and the relative deviation.
 /// If the CPUID instructions were not counted, their number is assumed.
 fn identification(recording: &Recording) -> (Option<f64>, f64) {
-    match (measured(recording, Constant::Identify), measured(recording, Constant::Cpuid)) {
+    match (recording.measured(Constant::Identify), recording.measured(Constant::Cpuid)) {
         (Some(all), _) => (Some(all.ns), IDENTIFY_SPREAD.hypot(spread_of(all))),
         (None, Some(one)) => (Some(ASSUMED_CPUID_COUNT * one.ns), ZERO_TO_TWICE_SPREAD),
         (None, None) => (None, ZERO_TO_TWICE_SPREAD),
