@@ -144,8 +144,8 @@ fn start(
     }
     let (file, pid) = open(command, direction, |command, end| {
         let (input, output) = match direction {
-            Direction::Read => (Stdio::null(), Stdio::number(end)),
-            Direction::Write => (Stdio::number(end), Stdio::null()),
+            Direction::Read => (Stdio::null(), end),
+            Direction::Write => (end, Stdio::null()),
         };
         match stderr_mode {
             1 => command.stderr(Stdio::null()),

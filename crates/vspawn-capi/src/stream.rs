@@ -77,11 +77,12 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
     Ok((reader.into(), writer.into()))
 }
 
-/// Starts a command with a stream. `connect` gives the child its end of the pipe.
+/// Starts a command with a stream. `connect` gives the child its end of the pipe. As with popen, the
+/// child keeps the caller's mask and its disposition of SIGPIPE.
 pub(crate) fn open(
     mut command: Command,
     direction: Direction,
-    connect: impl FnOnce(&mut Command, c_int),
+    connect: impl FnOnce(&mut Command, Stdio),
 ) -> Result<(*mut FILE, pid_t), Failure> {
     let (reader, writer) = pipe()?;
     let (own_end, child_end) = match direction {
@@ -89,27 +90,12 @@ pub(crate) fn open(
         Direction::Write => (writer, reader),
     };
     let stream = NewStream::new(own_end, direction)?;
-    inherit_signals(&mut command);
-    connect(&mut command, child_end.as_raw_fd());
+    command.inherit_sigpipe().inherit_signal_mask();
+    connect(&mut command, child_end.into());
     // A stream shows no pidfd, and popen identifies its child by the pid, too.
     let child = command.with_pidfd(false).spawn()?;
     let pid = child.id() as pid_t;
     Ok((stream.add_to_table(child), pid))
-}
-
-/// Treats signals as popen and system do: the child keeps the caller's mask and its disposition of
-/// SIGPIPE.
-pub(crate) fn inherit_signals(command: &mut Command) {
-    // SAFETY: an empty set is valid, and the mask is stored into it.
-    let blocked = unsafe {
-        let mut mask: libc::sigset_t = std::mem::zeroed();
-        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask);
-        crate::pointers::signals(&raw const mask)
-    };
-    command.inherit_sigpipe();
-    if let Ok(blocked) = blocked {
-        command.blocked_signals(&blocked);
-    }
 }
 
 /// Closes a stream and waits for its child. The child must have the pid `expected_pid`, if that is
@@ -159,8 +145,8 @@ pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const
         let (command, direction) = unsafe { (command_from_argv(std::ptr::null(), argv)?, direction(r#type)?) };
         let (file, _) = open(command, direction, |command, end| {
             match direction {
-                Direction::Read => command.stdout(Stdio::number(end)),
-                Direction::Write => command.stdin(Stdio::number(end)),
+                Direction::Read => command.stdout(end),
+                Direction::Write => command.stdin(end),
             };
         })?;
         Ok(file)

@@ -9,8 +9,8 @@ use libc::{SIGCHLD, sigset_t};
 use crate::entry::entry_or;
 use crate::failure::Failure;
 use crate::options::command_from_argv;
+use crate::pointers::signals;
 use crate::state::{INTERRUPTS, SavedDispositions, with_lock};
-use crate::stream::inherit_signals;
 
 /// One active call: the process ignores SIGINT and SIGQUIT, and this thread blocks SIGCHLD.
 struct InterruptGuard {
@@ -71,10 +71,10 @@ pub unsafe extern "C" fn vspawn_system(argv: *const *const c_char) -> c_int {
     entry_or(-1, || -> Result<c_int, Failure> {
         // SAFETY: strings as documented, or NULL.
         let mut command = unsafe { command_from_argv(std::ptr::null(), argv) }?;
-        // First, since the child must get the mask as it was before this call changes it.
-        inherit_signals(&mut command);
         let guard = InterruptGuard::new();
-        command.default_signals(&guard.previously_effective);
+        // SAFETY: the mask that the guard has stored.
+        let blocked = unsafe { signals(&raw const guard.mask) }?;
+        command.inherit_sigpipe().blocked_signals(&blocked).default_signals(&guard.previously_effective);
         Ok(command.with_pidfd(false).status()?.into_raw())
     })
 }

@@ -203,7 +203,23 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn blocked_signals(&mut self, signals: &[i32]) -> &mut Command {
-        self.attributes.signal_mask = self.signal_set(signals);
+        self.attributes.signal_mask = Some(self.signal_set(signals));
+        self
+    }
+
+    /// Leaves the blocked signals as they are in the thread that starts the child, like C's
+    /// `posix_spawn`.
+    ///
+    /// ```
+    /// use std::os::unix::process::ExitStatusExt;
+    ///
+    /// let mut command = vspawn::Command::new("sh");
+    /// command.args(["-c", "kill -TERM $$"]).inherit_signal_mask(); // this thread does not block it
+    /// assert_eq!(command.status()?.signal(), Some(libc::SIGTERM));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn inherit_signal_mask(&mut self) -> &mut Command {
+        self.attributes.signal_mask = None;
         self
     }
 

@@ -70,7 +70,11 @@ impl Command {
             cwd: None,
             chroot: None,
             fds: BTreeMap::new(),
-            attributes: Attributes { default_signals: signal_bit(libc::SIGPIPE), ..Attributes::default() },
+            attributes: Attributes {
+                default_signals: signal_bit(libc::SIGPIPE),
+                signal_mask: Some(0),
+                ..Attributes::default()
+            },
             mistake: None,
         }
     }

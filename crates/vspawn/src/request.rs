@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use crate::error::{Error, Stage};
-use crate::sys::{Errno, SignalSet};
+use crate::sys::{Errno, SignalSet, signal_bit};
 
 /// How the child is created.
 ///
@@ -44,7 +44,8 @@ pub(crate) struct Attributes {
     pub(crate) affinity: Vec<u64>,
     pub(crate) no_new_privileges: bool,
     pub(crate) identity: Option<Identity>,
-    pub(crate) signal_mask: SignalSet,
+    /// `None`: the mask of the thread that starts the child.
+    pub(crate) signal_mask: Option<SignalSet>,
     pub(crate) default_signals: SignalSet,
     pub(crate) ignored_signals: SignalSet,
     pub(crate) cgroup: Option<Arc<OwnedFd>>,
@@ -58,6 +59,22 @@ pub(crate) struct Attributes {
 impl Attributes {
     pub(crate) fn forks(&self) -> bool {
         self.mechanism == Mechanism::Fork
+    }
+
+    /// Whether all signals must be blocked from before the child's creation until its exec: in the
+    /// parent, so that no handler of this thread runs within the critical section in `dumpable.rs`;
+    /// in the child, so that a signal which arrives early has the effect that it would have after
+    /// the exec, and the steps that signal or stop the child itself do not. Otherwise,
+    /// CLONE_CLEAR_SIGHAND alone keeps the parent's handlers from running in the child, without two
+    /// system calls.
+    pub(crate) fn need_blocked_signals(&self) -> bool {
+        // Only its own writes send a process one of these signals.
+        let own_signals = signal_bit(libc::SIGPIPE) | signal_bit(libc::SIGXFSZ);
+        self.identity.is_some()
+            || self.pre_exec.is_some()
+            || self.parent_death_signal.is_some()
+            || !self.actions.is_empty()
+            || self.ignored_signals | self.default_signals & !own_signals | self.signal_mask.unwrap_or(0) != 0
     }
 }
 

@@ -7,8 +7,8 @@
 //! 2. No allocation, no lock, no thread-local variable, no panic: no indexing, no arithmetic that
 //!    can overflow, no formatting.
 //! 3. No memory of the parent is written except the `Report` and the `Job`'s own moves.
-//! 4. None of the parent's signal handlers may run here: all signals are blocked until the last
-//!    step, or CLONE_CLEAR_SIGHAND has removed the handlers.
+//! 4. None of the parent's signal handlers may run here: CLONE_CLEAR_SIGHAND has removed them, or all
+//!    signals are blocked until the last step.
 
 mod descriptors;
 pub(crate) mod job;
@@ -137,7 +137,10 @@ unsafe fn carry_out_steps(job: &Job, plan: &Plan) -> Step {
             // An errno of 0 would mean success.
             hook().map_err(|errno| failed_at(Stage::PreExec)(if errno == 0 { libc::ECANCELED } else { errno }))?;
         }
-        set_mask(plan.attributes.signal_mask).map_err(failed_at(Stage::Signals))
+        match job.signal_mask {
+            Some(mask) => set_mask(mask).map_err(failed_at(Stage::Signals)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -165,11 +165,12 @@ unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usiz
 /// Calls clone, which has no CLONE_CLEAR_SIGHAND: the child clears the handlers itself, and no
 /// signal may reach it before that.
 unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Errno> {
-    let _blocked = SignalGuard::new().map_err(|error| error.raw_os_error())?;
+    let blocked = SignalGuard::new().map_err(|error| error.raw_os_error())?;
     // SAFETY: the caller's promise; the address for the pidfd is passed where clone expects it
     // (`parent_tid`).
     unsafe {
         (*job).clear_handlers = true;
+        (*job).signal_mask.get_or_insert(blocked.previous_mask);
         let flags = flags | args.exit_signal;
         let top = args.stack + args.stack_size;
         clone_into(

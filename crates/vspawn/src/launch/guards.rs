@@ -8,7 +8,7 @@ use crate::sys::{SIGNAL_SET_BYTES, SignalSet, syscall};
 /// set*id).
 #[derive(Debug)]
 pub(crate) struct SignalGuard {
-    previous_mask: SignalSet,
+    pub(super) previous_mask: SignalSet,
 }
 
 impl SignalGuard {

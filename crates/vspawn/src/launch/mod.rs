@@ -79,7 +79,8 @@ fn take_steps(plan: &Plan) -> Result<Error, Error> {
     unsafe {
         let job = &mut *write_job(plan, &workspace, &report, &[const { None }; 3], Start::Waited, false);
         job.parent_pid = std::os::unix::process::parent_id();
-        let _blocked = SignalGuard::new()?;
+        let blocked = SignalGuard::new()?;
+        job.signal_mask.get_or_insert(blocked.previous_mask);
         let failure = child::run(job);
         Ok(plan.error(failure.stage, failure.index, failure.errno))
     }
@@ -126,15 +127,11 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
     // SAFETY: only we use the workspace until the child is created.
     let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
     let created = {
-        // Signals are blocked first, so that no handler of this thread runs within the critical
-        // section in `dumpable.rs`. A detached child needs them blocked only if it ignores or
-        // blocks signals, or has file actions (one may cause SIGTTOU). Otherwise,
-        // CLONE_CLEAR_SIGHAND alone prevents our handlers from running in it, and the two system
-        // calls would take a tenth of the time of a detached start.
-        let must_block = start == Start::Waited
-            || plan.attributes.ignored_signals | plan.attributes.signal_mask != 0
-            || !plan.attributes.actions.is_empty();
-        let _blocked = must_block.then(SignalGuard::new).transpose()?;
+        let blocked = plan.attributes.need_blocked_signals().then(SignalGuard::new).transpose()?;
+        if let Some(blocked) = &blocked {
+            // SAFETY: as above.
+            unsafe { (*job).signal_mask.get_or_insert(blocked.previous_mask) };
+        }
         let _dumpable = plan.attributes.identity.is_some().then(DumpableGuard::new);
         // SAFETY: the job is complete; plan and workspace stay valid until the child has left this
         // memory.
@@ -251,6 +248,7 @@ unsafe fn write_job(
             parent_waits_for_files: shares && start == Start::Detached,
             close_flags: 0,
             clear_handlers: false,
+            signal_mask: plan.attributes.signal_mask,
             envp: plan.envp.as_ptr(),
             parent_pid: plan.attributes.parent_death_signal.map_or(0, |_| std::process::id()),
         });
