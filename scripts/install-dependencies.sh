@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs missing build dependencies through apt-get. With a purpose as argument, also installs what that purpose needs: `tests`, `fuzz`, `dist`,
 # `static` (building with musl, see scripts/static-build.sh), `aarch64` (cross-building, see scripts/aarch64.sh), `kernels [ARCH]`
-# (guests of scripts/kernel-matrix.sh), `browser` (scripts/html-tests.sh), `aur` (scripts/slow/aur.sh). If nothing is missing, it prints nothing and needs no privilege.
+# (guests of scripts/kernel-matrix.sh), `browser` (scripts/html-tests.sh), `packaging` (scripts/slow/packaging.sh). If nothing is missing, it prints nothing and needs no privilege.
 # It does not install Rust, because the choice of a trusted toolchain is the user's.
 set -euo pipefail
 
@@ -80,11 +80,15 @@ if [ "$purpose" = browser ]; then
     # Without a font, Chromium draws no text.
     need_file /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core
 fi
-if [ "$purpose" = aur ]; then
+if [ "$purpose" = packaging ]; then
     need_command makepkg makepkg
     need_command fakeroot fakeroot
     need_command bsdtar libarchive-tools
     need_command setpriv util-linux
+    need_command ruby ruby
+    need_command nix-instantiate nix-bin
+    need_command npm npm
+    need_command python3 python3
 fi
 if [ "$purpose" = static ]; then
     need_command musl-gcc musl-tools

@@ -24,4 +24,6 @@ find "${CARGO_HOME:-$HOME/.cargo}/registry/cache" -name "$libelf" -exec cp {} "$
 [ -e "$DIST/$libelf" ] || fail "$libelf is not in cargo's package cache; its source must be distributed with the binaries"
 
 (cd "$DIST" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
-packaging/aur.sh "$VERSION" "$DIST/SHA256SUMS" >"$DIST/PKGBUILD"
+for file in aur:PKGBUILD homebrew:spawnscope.rb nix:spawnscope.nix aqua:aqua.yaml mise:mise.toml; do
+    packaging/package.sh "${file%%:*}" "$VERSION" "$DIST/SHA256SUMS" >"$DIST/${file#*:}"
+done
