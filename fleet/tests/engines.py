@@ -43,7 +43,8 @@ class ClickHouse:
 
 
 class Spark:
-    """Apache Spark. It needs these settings to treat double quotes as in standard SQL, where they enclose names."""
+    """Apache Spark. It needs these settings to treat double quotes as in standard SQL, where they enclose names. It decodes each byte of the name of
+    a directory as a character."""
 
     SETTINGS = {
         "spark.sql.ansi.enabled": "true",
@@ -52,6 +53,7 @@ class Spark:
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     }
 
+    JOB = "decode(encode(job, 'ISO-8859-1'), 'UTF-8')"
     # hadoop-aws must have the version of Spark's own Hadoop.
     STORE_SETTINGS = {
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
@@ -63,6 +65,7 @@ class Spark:
         """`store` is the address of an object store without TLS, in which `dataset` is BUCKET/PREFIX."""
         import pyspark
         from pyspark.sql import SparkSession
+        from pyspark.sql.functions import expr
 
         builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
@@ -79,7 +82,8 @@ class Spark:
         self.spark = builder.getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")
         for table in tables:
-            self.spark.read.option("mergeSchema", "true").parquet(f"{dataset}/{table}").createOrReplaceTempView(table)
+            files = self.spark.read.option("mergeSchema", "true").parquet(f"{dataset}/{table}")
+            files.withColumn("job", expr(self.JOB)).createOrReplaceTempView(table)
 
     def ask(self, sql):
         return [row.asDict() for row in self.spark.sql(sql).collect()]
