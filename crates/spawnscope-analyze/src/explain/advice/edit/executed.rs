@@ -279,3 +279,23 @@ fn one_call_answers_several_questions() {
     let expected = "{ IFS= read -r y; IFS= read -r d; } < <(date -u -d \"@$t\" '+%Y %m%n%d')\n";
     check(&["bash"], "date", &["-u", "-d", "@0", "+%Y %m"], Form::Together, script, expected);
 }
+
+#[test]
+fn adjacent_calls_become_one() {
+    let directories = "v=f\nmkdir -p ../a/'b c'\nmkdir -p ../a/d ../e\n\nmkdir -p \"../$v\"\nls ..; ls ../a\n";
+    many("mkdir", &["-p", "../a/b c"], directories, "mkdir -p ../a/'b c' ../a/d ../e \"../$v\"\nls");
+    let sed = "v=1\nsed -i \"s/@A@/$v/\" plain\nsed -i 's|1|two|g' plain\nsed -i 's/of/OF/' x.c\n";
+    many("sed", &["-i", "s/@A@/1/", "plain"], sed, "sed -i -e \"s/@A@/$v/\" -e 's|1|two|g' plain\nsed");
+}
+
+#[test]
+fn scripts_of_sed_are_collected_in_a_loop() {
+    let script = "for k in A B of; do\n  sed -i \"s/$k/<$k>/\" x.c\ndone\ncat x.c\n";
+    let form = Form::Many;
+    let calls = Calls::of("sed", &[&["-i", "s/A/<A>/", "x.c"], &["-i", "s/B/<B>/", "x.c"]], form);
+    let edited = calls.edit(2, script).unwrap();
+    assert!(edited.contains("printf '%s\\n' \"s/$k/<$k>/\"\ndone | sed -i -f - x.c\n"), "{edited}");
+    BOTH.iter().for_each(|shell| assert_eq!(run(shell, &edited).0.stdout, run(shell, script).0.stdout));
+    let refused = Calls::of("sed", &[&["-i", "s/A/\\n/", "x.c"], &["-i", "1d", "x.c"]], Form::Many);
+    assert!(refused.edit(2, script).is_err());
+}

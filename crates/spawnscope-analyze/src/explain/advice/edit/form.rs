@@ -1,6 +1,6 @@
 //! The code that replaces a call in a shell script, as a template in which the words of the call are inserted.
 
-/// What replaces a call. In templates, `{1}` is the first argument as it is written in the script, `{#1}` the same as a number in arithmetic,
+/// What replaces a call. In templates, `{1}` is the first argument as it is written in the script, `{#1}` the same as a number in arithmetic, `{@1}` without its `@`,
 /// `{x}` the text that the program reads, and `{y}` the variable that gets the result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::explain::advice) enum Form {

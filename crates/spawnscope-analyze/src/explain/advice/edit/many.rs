@@ -5,12 +5,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::adjacent::is_one_substitution;
 use super::around::{
     Around, LoopKind, Statement, is_alone, is_certain, is_used_outside, loops_around, mentions, statement_of,
     statements, uses_parameters,
 };
 use super::shell::{FoundCall, is_statement};
-use super::{EditRefusal, Splice, answers, refuse};
+use super::{EditRefusal, Splice, adjacent, answers, refuse};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::HAS_DESTINATION;
 use crate::model::launch::base_name;
@@ -26,7 +27,18 @@ pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
     if call.substitution.is_some() {
         return answers::of_one_call(call, &loops);
     }
+    if loops.is_empty() {
+        return adjacent::adjacent(call);
+    }
     let statement = statement_of(call)?;
+    if call.rewrite.program == b"sed" && call.simple.words.len() == 4 {
+        let scripts: Option<BTreeSet<_>> = call.rewrite.calls.iter().map(|call| call.get(1)).collect();
+        if scripts.is_some_and(|scripts| scripts.len() > 1 && scripts.into_iter().all(|each| is_one_substitution(each)))
+        {
+            let file = name(call.script.source(&call.simple.words[3].range));
+            return through_pipe(call, &loops[0], &statement, 2, ["\\n", &format!("sed -i -f - {file}")]);
+        }
+    }
     let position = operand_of(call, &loops)?;
     let variable = call.simple.words[position].variable();
     let direct = loops.iter().position(|each| match each.kind {
@@ -37,7 +49,8 @@ pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
         return refuse("the loop has other commands, too");
     }
     let Some(direct) = direct.filter(|at| is_alone(call.script, &loops[..=*at])) else {
-        return through_pipe(call, &loops[0], &statement, position);
+        let xargs = xargs(call, position, "xargs -r0");
+        return through_pipe(call, &loops[0], &statement, position, ["\\0", &xargs?]);
     };
     match loops[direct].kind {
         LoopKind::Lines(_) if direct == 0 => lines(call, &loops[0], &statement, position),
@@ -49,9 +62,6 @@ pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
 /// Returns which word of a call is its input: the last one that a loop changes.
 fn operand_of(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<usize, EditRefusal> {
     let script = call.script;
-    if loops.is_empty() {
-        return refuse("the call is not in a loop over words or lines");
-    }
     let words = &call.simple.words;
     let changes = |at: &usize| {
         let source = script.source(&words[*at].range);
@@ -147,12 +157,13 @@ fn xargs(call: &FoundCall<'_, '_>, position: usize, xargs: &str) -> Result<Strin
     Ok(format!("{xargs} {}{}", name(before.trim_ascii_end()), name(after)))
 }
 
-/// Prints the computed inputs in the loop, and passes them to one call after it.
+/// Prints the computed inputs in the loop, and passes them to one reader after it.
 fn through_pipe(
     call: &FoundCall<'_, '_>,
     around: &Around<'_>,
     statement: &Statement<'_>,
     position: usize,
+    [end_of_input, reader]: [&str; 2],
 ) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     let node = script.node(around.node);
@@ -185,8 +196,8 @@ fn through_pipe(
         (false, _) => end,
     };
     Ok(vec![
-        splice(script.node(call.command).range.clone(), format!("printf '%s\\0' {input}")),
-        splice(at..at, format!(" | {}", xargs(call, position, "xargs -r0")?)),
+        splice(script.node(call.command).range.clone(), format!("printf '%s{end_of_input}' {input}")),
+        splice(at..at, format!(" | {reader}")),
     ])
 }
 

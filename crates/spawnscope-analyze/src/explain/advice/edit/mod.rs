@@ -1,6 +1,7 @@
 //! Edits: how a fix rewrites the user's own script, makefile or package. What was recorded of the calls and the new code are data; `Edit::splices`
 //! finds the calls in the text of the file and replaces exactly them. It refuses whatever may change what the file does. Nothing here reads files.
 
+mod adjacent;
 mod answers;
 mod around;
 #[cfg(test)]

@@ -330,13 +330,13 @@ impl<'s, 't> FoundCall<'s, 't> {
             text = text.replace("{x}", &self.plain_source(input)?);
         }
         for (number, word) in self.simple.words.iter().enumerate().skip(1) {
-            for (placeholder, kind) in
-                [(format!("{{{number}}}"), 0), (format!("{{#{number}}}"), 1), (format!("{{${number}}}"), 2)]
-            {
+            for kind in ["", "#", "$", "@"] {
+                let placeholder = format!("{{{kind}{number}}}");
                 if text.contains(&placeholder) {
                     let source = match kind {
-                        0 => self.plain_source(word)?,
-                        1 => self.number(word)?,
+                        "" => self.plain_source(word)?,
+                        "#" => self.number(word)?,
+                        "@" => self.without_at(word)?,
                         _ => word
                             .variable()
                             .map(name)
@@ -368,6 +368,16 @@ impl<'s, 't> FoundCall<'s, 't> {
             return refuse(format!("`{}` may be several words", name(source)));
         }
         Ok(name(source))
+    }
+
+    /// Returns what follows the `@` that begins a word.
+    fn without_at(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
+        let source = self.plain_source(word)?;
+        let unquoted = source.strip_prefix('"').and_then(|source| source.strip_suffix('"')).unwrap_or(&source);
+        match unquoted.strip_prefix('@').filter(|rest| !rest.contains(['"', '\''])) {
+            Some(rest) => Ok(format!("\"{rest}\"")),
+            None => refuse(format!("`{source}` does not begin with @")),
+        }
     }
 
     /// Returns a word as a number in arithmetic.

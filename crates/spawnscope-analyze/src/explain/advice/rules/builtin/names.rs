@@ -25,14 +25,26 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
 }
 
 pub(super) fn date(call: &Call) -> Option<Substitute> {
-    let format = call.arguments[0].strip_prefix('+').filter(|format| is_strftime_format(format))?;
+    let (format, options) = call.words().split_last().map(|(last, options)| (*last, options.to_vec()))?;
+    let format = format.strip_prefix('+').filter(|format| is_strftime_format(format))?;
+    let is_universal = options.first() == Some(&"-u");
+    let is_time =
+        |text: &str| text.strip_prefix('@').is_some_and(|time| time.bytes().all(|byte| byte.is_ascii_digit()));
+    let (shown, time) = match options[usize::from(is_universal)..] {
+        [] => ("-1", "-1".to_owned()),
+        ["-d", time] if is_time(time) => ("\"$seconds\"", format!("{{@{}}}", options.len())),
+        _ => return None,
+    };
+    let [zone, option] = if is_universal { ["TZ=UTC0 ", "-u "] } else { ["", ""] };
+    let of_time = if options.len() > 1 { "-d \"@$seconds\" " } else { "" };
     let substitute = Substitute::statement(
-        format!("$(date '+{format}')"),
-        format!("printf -v t '%({format})T' -1"),
+        format!("$(date {option}{of_time}'+{format}')"),
+        format!("{zone}printf -v t '%({format})T' {shown}"),
         "t",
         &["`printf %(...)T` needs bash 4.2, and ignores a TZ that is set only for date"],
     )?;
-    Some(substitute.edited_as(Form::Statement(format!("printf -v {{y}} '%({format})T' -1")), ExactFor::Any))
+    let form = Form::Statement(format!("{zone}printf -v {{y}} '%({format})T' {time}"));
+    Some(substitute.edited_as(form, ExactFor::Any))
 }
 
 /// Maximum length of the format between `%(` and `)T`, in bytes. The expanded text must fit into

@@ -111,7 +111,7 @@ const DATE: &[Row] = &[
             &["`$EPOCHREALTIME` needs bash 5.0"],
         )
         .edited(RowEdit::Word("$((${EPOCHREALTIME//[.,]/} / 1000))")),
-    calls_with(&[&[Any]]).in_shells(&[Bash]).computed_by(names::date),
+    any_call().in_shells(&[Bash]).computed_by(names::date),
 ];
 
 const DIRNAME: &[Row] = &[calls_with(&[&[Operand], &[Is("--"), Any]])

@@ -40,13 +40,11 @@ fn filter_text(filter: &str) -> String {
 }
 
 pub(super) fn cut(call: &Call) -> Option<Substitute> {
-    let (delimiter, fields) = match call.words()[..] {
-        [delimiter, fields] if delimiter.starts_with("-d") && delimiter.len() > 2 => (&delimiter[2..], fields),
-        ["-d", delimiter, fields] => (delimiter, fields),
-        [fields, delimiter] if delimiter.starts_with("-d") && delimiter.len() > 2 => (&delimiter[2..], fields),
+    let (delimiter, fields) = match options_of(&call.words(), ["-d", "-f"])? {
+        [Some(delimiter), Some(fields)] => (delimiter, fields),
         _ => return None,
     };
-    let field: usize = fields.strip_prefix("-f")?.trim().parse().ok()?;
+    let field: usize = fields.trim().parse().ok()?;
     if !(is_character(delimiter) || delimiter == "-") || !(1..=9).contains(&field) {
         return None;
     }
@@ -84,6 +82,18 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
     Some(substitute.edited_as(Form::Statement(exact), ExactFor::Line))
 }
 
+/// Returns the values of options that are written `-d:` or `-d :`. `None` if there is anything else.
+fn options_of<'w>(words: &[&'w str], names: [&str; 2]) -> Option<[Option<&'w str>; 2]> {
+    let mut values = [None; 2];
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        let at = names.iter().position(|name| word.starts_with(name))?;
+        let value = word.strip_prefix(names[at]).filter(|value| !value.is_empty());
+        values[at] = Some(value.or_else(|| words.next())?);
+    }
+    Some(values)
+}
+
 pub(super) fn awk(call: &Call) -> Option<Substitute> {
     let (program, separator) = match call.words()[..] {
         [program] => (program, None),
@@ -93,6 +103,14 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
     };
     let body = program.trim().strip_prefix('{')?.strip_suffix('}')?;
     let field = body.trim().trim_end_matches(';').strip_prefix("print")?.trim();
+    if let ("$NF", Some(separator)) = (field, separator) {
+        let step = format!("##*{}", escape_pattern(separator));
+        let before = filter_text(&format!("awk -F'{separator}' '{{ print $NF }}'"));
+        let limits = &[VARIABLE_LIMIT, ONE_LINE_LIMIT, ECHO_DIFFERS];
+        let substitute = Substitute::code(before, format!("${{x{step}}}"), limits)?;
+        let is_plain = is_character(separator) && separator != " ";
+        return is_plain.then(|| substitute.edited_with(Operand::Input, ExactFor::Line, [step]));
+    }
     let field: usize = field.strip_prefix('$')?.parse().ok()?;
     if !(1..=9).contains(&field) {
         return None;
