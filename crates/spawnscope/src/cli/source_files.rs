@@ -16,6 +16,8 @@ use crate::present::patch;
 
 /// Larger files are not read: scripts and makefiles are smaller.
 const MAX_BYTES: u64 = 1 << 20;
+/// Edits of a pipeline with more filters are rare.
+const MAX_ROUNDS: usize = 5;
 
 /// The files that edits name.
 pub struct SourceFiles {
@@ -39,6 +41,9 @@ struct Edited {
     /// What the edits replace in the original.
     splices: Vec<Splice>,
 }
+
+/// The files that a fix changes: the name of each in the recording, and its text with the edits of this fix alone.
+type OwnEdits = BTreeMap<PathBuf, (Vec<u8>, Edited)>;
 
 /// The diff of all edits, and what it does not contain.
 #[derive(Default)]
@@ -69,19 +74,22 @@ impl SourceFiles {
 
     /// Looks up the edits of one fix. Returns whether any of them can be applied.
     fn look_up_fix(&mut self, advice: &mut Advice) -> bool {
-        // The name of each file in the recording, and its text with the edits of this fix alone.
-        let mut own: BTreeMap<PathBuf, (Vec<u8>, Edited)> = BTreeMap::new();
+        let mut own = OwnEdits::new();
+        let mut pending: Vec<&Edit> = advice.finding.edits.iter().collect();
         let mut refused = Vec::new();
-        for edit in &advice.finding.edits {
-            let applied = self.file(edit).and_then(|(path, file)| {
-                file.edited.apply(edit, &file.original)?;
-                let (_, alone) = own.entry(path).or_insert_with(|| (edit.file.clone(), Edited::new(&file.original)));
-                // An edit may need one of another fix.
-                let _ = alone.apply(edit, &file.original);
-                Ok(())
+        // An edit may need a later one: the last filter of a pipeline goes first.
+        for _ in 0..MAX_ROUNDS {
+            refused.clear();
+            let count = pending.len();
+            pending.retain(|edit| match self.apply(edit, &mut own) {
+                Ok(()) => false,
+                Err(reason) => {
+                    refused.push(EditedLine { file: edit.file.clone(), line: edit.line, change: Err(reason) });
+                    true
+                }
             });
-            if let Err(reason) = applied {
-                refused.push(EditedLine { file: edit.file.clone(), line: edit.line, change: Err(reason) });
+            if pending.is_empty() || pending.len() == count {
+                break;
             }
         }
         for (path, (name, edited)) in &own {
@@ -91,6 +99,16 @@ impl SourceFiles {
         }
         advice.edited.append(&mut refused);
         !own.is_empty()
+    }
+
+    /// Applies an edit to its file, and to what the fix changes alone.
+    fn apply(&mut self, edit: &Edit, own: &mut OwnEdits) -> Result<(), String> {
+        let (path, file) = self.file(edit)?;
+        file.edited.apply(edit, &file.original)?;
+        let (_, alone) = own.entry(path).or_insert_with(|| (edit.file.clone(), Edited::new(&file.original)));
+        // An edit may need one of another fix.
+        let _ = alone.apply(edit, &file.original);
+        Ok(())
     }
 
     /// Returns the text of the line that an edit names, if it can be shown.

@@ -15,6 +15,7 @@ use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::Outcome;
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::queries::answer_of;
+use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, is_shell};
 use crate::predict::whatif::changes::Change;
@@ -153,10 +154,12 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     // The makefile, the directory of make, and the text of the command.
     type MakeCommand<'a> = (&'a [u8], Option<&'a [u8]>, Vec<u8>);
     let mut commands: BTreeSet<MakeCommand<'_>> = BTreeSet::new();
-    if !launches.iter().any(|index| context.is_captured(*index)) {
-        return Vec::new();
-    }
-    for index in launches {
+    let forest = context.forest();
+    let of_make = launches.iter().filter_map(|index| {
+        let mut above = std::iter::successors(Some(*index as usize), |launch| forest.parent(*launch));
+        above.find(|launch| Runtime::of_parent(forest, *launch as u32) == Runtime::Make).map(|launch| launch as u32)
+    });
+    for index in &of_make.filter(|index| context.is_captured(*index)).collect::<Vec<_>>() {
         let call_site = context.callers.number_of(*index as usize).map(|number| context.callers.call_site(number));
         let file = call_site.filter(|site| site.language == Language::Make).and_then(|site| site.file.as_deref());
         if let (Some(file), Some(exec)) = (file, context.launch(*index).execs.first()) {

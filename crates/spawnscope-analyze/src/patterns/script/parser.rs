@@ -268,7 +268,7 @@ impl<'t> Parser<'t> {
             self.array()?;
             return Some(Assignment { name, value: None });
         }
-        let value = if self.peek().is_none_or(is_delimiter) {
+        let value = if self.peek().is_none_or(|byte| byte != b'`' && is_delimiter(byte)) {
             Word { range: self.at..self.at, parts: Vec::new() }
         } else {
             self.word()?

@@ -270,6 +270,7 @@ fn a_redirection_replaces_cat() {
 fn the_last_filter_of_several_becomes_a_statement() {
     let last = Form::Steps { operand: Operand::Input, steps: vec!["##*b".to_owned()] };
     let cut = |script: &str, expected: &str| check(BOTH, "cut", &["-db", "-f2"], last.clone(), script, expected);
+    cut("y=abc; x=`echo $y | cut -db -f2`; echo $x\n", "x=${y##*b};");
     cut("y=abc; x=$(echo \"$y\" | tr a A | cut -db -f2)\necho \"$x\"\n", "x=$(echo \"$y\" | tr a A); x=${x##*b}\n");
 }
 
