@@ -1,8 +1,8 @@
 //! Edits of adjacent statements that call one program in the same way: one call gets the operands of all. Several `sed -i` of one file become one
 //! with all scripts, also if a loop makes them.
 
-use super::around::is_certain;
-use super::shell::{FoundCall, first_of_list, is_statement};
+use super::around::{first_of_list, is_certain};
+use super::shell::{FoundCall, is_statement};
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{HAS_DESTINATION, joins};

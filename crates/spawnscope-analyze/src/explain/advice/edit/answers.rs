@@ -4,10 +4,10 @@
 
 use std::ops::Range;
 
-use super::around::{Around, LoopKind, is_certain, statements};
+use super::around::{Around, LoopKind, first_of_list, is_certain, statements};
 use super::many::{position_of, splice};
 use super::one_line::is_one_line;
-use super::shell::{FoundCall, fed_word, first_of_list, is_statement};
+use super::shell::{FoundCall, fed_word, is_statement};
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{answers_each_line, prints_a_line_each};

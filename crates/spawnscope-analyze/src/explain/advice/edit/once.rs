@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::shell::{FoundCall, can_be, insertion_at, unused_variable, used};
+use super::around::insertion_at;
+use super::shell::{FoundCall, can_be, unused_variable, used};
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::around::insertion;
 use super::form::{Form, Operand};
 use super::{
     EditRefusal, Splice, difference, in_order, launchers, many, once, one_line, refuse, spliced, stages, together, wait,
@@ -487,32 +488,4 @@ fn checks_status(script: &[u8]) -> bool {
             .split(|byte| *byte == b'\n')
             .next()
             .is_some_and(|first| first.starts_with(b"#!") && first.windows(2).any(|two| two == b" -"))
-}
-
-/// Returns how to insert commands before the statement that a command begins.
-pub(super) fn insertion(script: &Script<'_>, command: usize, commands: &str) -> Result<Splice, EditRefusal> {
-    let list = first_of_list(script, command)
-        .ok_or_else(|| EditRefusal("the call is not at the beginning of a statement".to_owned()))?;
-    Ok(insertion_at(script.text, script.node(list).range.start, commands))
-}
-
-/// Returns the list that a command is the first of.
-pub(super) fn first_of_list(script: &Script<'_>, command: usize) -> Option<usize> {
-    let pipeline = script.node(command).parent?;
-    let list = script.node(pipeline).parent?;
-    let is_first = script.children(pipeline).next() == Some(command) && script.children(list).next() == Some(pipeline);
-    let is_list = matches!(script.node(list).kind, Kind::List { .. });
-    (is_first && is_list).then_some(list)
-}
-
-/// Inserts commands at the beginning of a statement: as a line of their own, if the statement begins its line.
-pub(super) fn insertion_at(text: &[u8], at: usize, commands: &str) -> Splice {
-    let line_start = text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    let indentation = &text[line_start..at];
-    let is_at_start = indentation.iter().all(|byte| matches!(byte, b' ' | b'\t'));
-    let text = match is_at_start {
-        true => [commands.as_bytes(), b"\n", indentation].concat(),
-        false => [commands.as_bytes(), b"; "].concat(),
-    };
-    Splice { range: at..at, text }
 }

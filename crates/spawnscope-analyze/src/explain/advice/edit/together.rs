@@ -1,7 +1,8 @@
 //! Edits of several statements that ask a program different things about the same input: one call answers all of them.
 //! `a=$(jq -r .a "$f")` and `b=$(jq -r .b "$f")` become one `jq`.
 
-use super::shell::{FoundCall, first_of_list, is_statement};
+use super::around::first_of_list;
+use super::shell::{FoundCall, is_statement};
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::Together;
