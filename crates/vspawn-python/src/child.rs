@@ -1,33 +1,63 @@
-//! A started child, for `Popen` and asyncio: its pidfd, its status, and signals to it.
+//! A prepared command, and a child that it has started: its pidfd, its status, and signals to it.
 
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::failure::{NamedObjects, exception, os_error};
 use crate::request::Request;
+use crate::run::{Completed, Ends, run};
 use crate::values::deadline;
 use crate::waiting::{WaitResult, pidfd, returncode, wait_for_end};
 
-/// Starts a process. Returns after the exec, or raises an exception if the exec or a step before it
-/// failed.
-#[pyfunction]
-#[pyo3(signature = (args, stdin, stdout, stderr, **options))]
-pub(crate) fn spawn(
-    args: &Bound<'_, PyAny>,
-    stdin: &Bound<'_, PyAny>,
-    stdout: &Bound<'_, PyAny>,
-    stderr: &Bound<'_, PyAny>,
-    options: Option<&Bound<'_, PyDict>>,
-) -> PyResult<Child> {
-    let Request { command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
-    let py = args.py();
-    let prepared = command.prepare().map_err(|error| exception(py, &error, &named))?;
-    let child = py.detach(|| prepared.spawn());
-    let child = child.map_err(|error| exception(py, &error, &named))?;
-    Ok(Child { pid: child.id(), pidfd: pidfd(&child), child: Mutex::new(child) })
+/// A command that is ready to be started any number of times, by any number of threads.
+#[pyclass(frozen, module = "vspawn._core")]
+pub(crate) struct Prepared {
+    pub(crate) command: vspawn::Prepared,
+    pub(crate) named: NamedObjects,
+}
+
+#[pymethods]
+impl Prepared {
+    #[new]
+    #[pyo3(signature = (args, stdin, stdout, stderr, **options))]
+    fn new(
+        args: &Bound<'_, PyAny>,
+        stdin: &Bound<'_, PyAny>,
+        stdout: &Bound<'_, PyAny>,
+        stderr: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Prepared> {
+        let Request { command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
+        let command = command.prepare().map_err(|error| exception(args.py(), &error, &named))?;
+        Ok(Prepared { command, named })
+    }
+
+    /// Starts a process. Returns after the exec, or raises an exception if the exec or a step before
+    /// it failed. With `nowait`, returns at once, and the first poll or wait raises the exception.
+    #[pyo3(signature = (nowait = false))]
+    fn spawn(&self, py: Python<'_>, nowait: bool) -> PyResult<Child> {
+        let child = py.detach(|| if nowait { self.command.spawn_nowait() } else { self.command.spawn() });
+        let child = child.map_err(|error| exception(py, &error, &self.named))?;
+        let named = self.named.clone_ref(py);
+        Ok(Child { pid: child.id(), pidfd: pidfd(&child), named, child: Mutex::new(child) })
+    }
+
+    /// Runs a process to its end: see `run`.
+    #[pyo3(signature = (input, timeout, limit = None, kill_tree = false))]
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        input: Option<PyBackedBytes>,
+        timeout: Option<f64>,
+        limit: Option<usize>,
+        kill_tree: bool,
+    ) -> PyResult<Completed<'py>> {
+        run(py, self, input, timeout, Ends { limit: limit.unwrap_or(usize::MAX), kill_tree })
+    }
 }
 
 /// A started child. The lock is never held during a wait.
@@ -36,6 +66,7 @@ pub(crate) struct Child {
     #[pyo3(get)]
     pid: u32,
     pidfd: Option<RawFd>,
+    named: NamedObjects,
     child: Mutex<vspawn::Child>,
 }
 
@@ -68,7 +99,7 @@ impl Child {
     /// Returns the return code if the child has ended.
     fn poll(&self, py: Python<'_>) -> PyResult<Option<i32>> {
         let ended = returncode(&mut self.lock());
-        ended.map_err(|error| exception(py, &error, &NamedObjects::default()))
+        ended.map_err(|error| exception(py, &error, &self.named))
     }
 
     /// Waits until the child has ended, and returns its return code. Returns None if it has not
@@ -86,6 +117,12 @@ impl Child {
                 WaitResult::Interrupted => py.check_signals()?,
             }
         }
+    }
+
+    /// Kills the child and all its descendants, and returns the number of descendants.
+    fn kill_tree(&self, py: Python<'_>) -> PyResult<usize> {
+        let killed = py.detach(|| self.lock().kill_tree());
+        killed.map_err(|error| exception(py, &error, &NamedObjects::default()))
     }
 
     /// Sends a signal. Does nothing if the child has ended and was waited for.

@@ -27,6 +27,8 @@ pub(crate) enum Progress {
     /// again.
     InputDone,
     TimedOut,
+    /// An output is larger than the limit.
+    TooLarge,
     /// See `WaitResult::Interrupted`.
     Interrupted,
 }
@@ -37,6 +39,8 @@ pub(crate) struct Streams {
     input: Option<PyBackedBytes>,
     written_bytes: usize,
     outputs: [Output; 2],
+    /// The number of bytes that each output may have.
+    limit: usize,
 }
 
 pub(crate) struct Output {
@@ -83,15 +87,20 @@ impl Streams {
         input: Option<PyBackedBytes>,
         stdout: Option<RawFd>,
         stderr: Option<RawFd>,
+        limit: usize,
     ) -> Streams {
         if let Some(stdin) = stdin {
             set_nonblocking(stdin);
         }
-        Streams { stdin, input, written_bytes: 0, outputs: [Output::new(stdout), Output::new(stderr)] }
+        Streams { stdin, input, written_bytes: 0, outputs: [Output::new(stdout), Output::new(stderr)], limit }
     }
 
     pub(crate) fn outputs(&self) -> [&Output; 2] {
         self.outputs.each_ref()
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Exchanges data until there is something to report. Call it without the GIL.
@@ -134,6 +143,9 @@ impl Streams {
         for (output, ready) in self.outputs.iter_mut().zip([ready[1], ready[2]]) {
             if ready && !output.read()? {
                 return Ok(Some(Progress::Interrupted));
+            }
+            if output.bytes.as_ref().is_some_and(|bytes| bytes.len() > self.limit) {
+                return Ok(Some(Progress::TooLarge));
             }
         }
         if ready[0] && self.write()? {
@@ -193,7 +205,7 @@ impl Exchange {
         stdout: Option<RawFd>,
         stderr: Option<RawFd>,
     ) -> Exchange {
-        Exchange(Mutex::new(Streams::new(stdin, input, stdout, stderr)))
+        Exchange(Mutex::new(Streams::new(stdin, input, stdout, stderr, usize::MAX)))
     }
 
     /// Returns `"done"`, `"input done"` (close the child's standard input and call again), or
@@ -209,7 +221,8 @@ impl Exchange {
             match progress.map_err(os_error)? {
                 Progress::Done => return Ok("done"),
                 Progress::InputDone => return Ok("input done"),
-                Progress::TimedOut => return Ok("out of time"),
+                // Without a limit, no output is too large.
+                Progress::TimedOut | Progress::TooLarge => return Ok("out of time"),
                 Progress::Interrupted => py.check_signals()?,
             }
         }

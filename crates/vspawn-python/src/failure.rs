@@ -11,6 +11,13 @@ pub(crate) struct NamedObjects {
     pub(crate) cwd: Option<Py<PyAny>>,
 }
 
+impl NamedObjects {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> NamedObjects {
+        let clone = |object: &Option<Py<PyAny>>| object.as_ref().map(|object| object.clone_ref(py));
+        NamedObjects { program: clone(&self.program), cwd: clone(&self.cwd) }
+    }
+}
+
 /// Converts an error. An invalid command is a ValueError. All other errors are an OSError (of the
 /// class for its errno: FileNotFoundError, PermissionError, ...) with attributes `stage` and
 /// `action`. Its `filename` is the program or the directory if one of these caused the failure;

@@ -8,7 +8,9 @@ use pyo3::types::{PyDict, PyString};
 use vspawn::Command;
 
 use crate::failure::NamedObjects;
-use crate::values::{GROUPS, Stream, USERS, descriptor_number, fs_string, id, stdio, supplementary_group, words};
+use crate::values::{
+    GROUPS, Stream, USERS, descriptor_number, directory, file_number, fs_string, id, stdio, supplementary_group, words,
+};
 
 /// A command, and the objects that an exception may name if it fails.
 pub(crate) struct Request {
@@ -101,6 +103,17 @@ impl Request {
                 let groups = value.try_iter()?.map(|group| supplementary_group(&group?));
                 self.command.groups(&groups.collect::<PyResult<Vec<u32>>>()?);
             }
+            "rlimits" => self.set_limits(value)?,
+            "nice" => drop(self.command.nice(value.extract()?)),
+            "cpus" => {
+                let cpus = value.try_iter()?.map(|cpu| cpu?.extract());
+                self.command.affinity(cpus.collect::<PyResult<Vec<usize>>>()?);
+            }
+            "cgroup" => drop(self.command.cgroup(directory(value)?)),
+            "pdeathsig" => drop(self.command.parent_death_signal(value.extract()?)),
+            "chroot" => drop(self.command.chroot(fs_string(value)?)),
+            "no_new_privs" => drop(self.command.no_new_privileges(value.is_truthy()?)),
+            "fds" => self.set_descriptors(value)?,
             "controlling_terminal" => drop(self.command.controlling_terminal(value.extract()?)),
             "preexec_fn" => return Err(value_error(NO_HOOK)),
             _ => check_name(name)?,
@@ -117,6 +130,32 @@ impl Request {
                 return Err(value_error("illegal environment variable name"));
             }
             self.command.env(key, fs_string(&value)?);
+        }
+        Ok(())
+    }
+
+    /// Sets resource limits, in the order of the mapping. A value is one limit, or a soft and a hard
+    /// one; a negative limit (`resource.RLIM_INFINITY`) is none.
+    fn set_limits(&mut self, limits: &Bound<'_, PyAny>) -> PyResult<()> {
+        for pair in limits.call_method0("items")?.try_iter()? {
+            let (resource, value): (u32, Bound<'_, PyAny>) = pair?.extract()?;
+            let (soft, hard): (i64, i64) = value.extract().or_else(|_| value.extract().map(|both| (both, both)))?;
+            let [soft, hard] = [soft, hard].map(|limit| u64::try_from(limit).unwrap_or(u64::MAX));
+            self.command.resource_limit(resource, soft, hard);
+        }
+        Ok(())
+    }
+
+    /// Gives the child descriptors under other numbers.
+    fn set_descriptors(&mut self, fds: &Bound<'_, PyAny>) -> PyResult<()> {
+        for pair in fds.call_method0("items")?.try_iter()? {
+            let (target, source): (i32, Bound<'_, PyAny>) = pair?.extract()?;
+            if target < 3 {
+                return Err(value_error(
+                    "fds sets descriptors from 3 on: use stdin=, stdout= and stderr= for the others",
+                ));
+            }
+            self.command.fd_number(target, file_number(&source)?);
         }
         Ok(())
     }
@@ -138,7 +177,7 @@ impl Request {
         } else {
             self.command.inherit_sigpipe();
         }
-        self.command.blocked_signals(&blocked_signals());
+        self.command.inherit_signal_mask();
         Ok(())
     }
 }
@@ -146,7 +185,7 @@ impl Request {
 const NO_SHELL: &str = "shell=True is not supported for asyncio: pass the program and its arguments as a list, \
     or [\"/bin/sh\", \"-c\", text] if you need a shell";
 const NO_HOOK: &str = "preexec_fn is not supported for asyncio: it could run only in a fork, whose cost depends on the parent's \
-    memory. Use cwd=, umask=, user=, group=, extra_groups=, process_group=, start_new_session=, pass_fds= instead";
+    memory. Use cwd=, umask=, user=, rlimits=, nice=, pdeathsig= and the other options instead";
 
 fn value_error(text: &'static str) -> PyErr {
     PyValueError::new_err(text)
@@ -154,25 +193,27 @@ fn value_error(text: &'static str) -> PyErr {
 
 /// Returns an error unless an option of this name exists. For options whose value changes nothing.
 fn check_name(name: &str) -> PyResult<()> {
-    const NAMES: [&str; 9] =
-        ["cwd", "env", "pass_fds", "umask", "process_group", "user", "group", "extra_groups", "preexec_fn"];
+    const NAMES: [&str; 17] = [
+        "cwd",
+        "env",
+        "pass_fds",
+        "umask",
+        "process_group",
+        "user",
+        "group",
+        "extra_groups",
+        "preexec_fn",
+        "rlimits",
+        "nice",
+        "cpus",
+        "cgroup",
+        "pdeathsig",
+        "chroot",
+        "no_new_privs",
+        "fds",
+    ];
     if NAMES.contains(&name) {
         return Ok(());
     }
     Err(PyTypeError::new_err(format!("unexpected keyword argument '{name}'")))
-}
-
-/// Returns the signals that the calling thread blocks. As with `subprocess`, the child blocks them,
-/// too.
-fn blocked_signals() -> Vec<i32> {
-    let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: a NULL new set changes nothing; the old one is written whole.
-    let set = unsafe {
-        if libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr()) != 0 {
-            return Vec::new();
-        }
-        set.assume_init()
-    };
-    // SAFETY: the set is initialised, and the numbers are those of signals.
-    (1..=64).filter(|signal| unsafe { libc::sigismember(&raw const set, *signal) } == 1).collect()
 }

@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
-use vspawn::Prepared;
+use pyo3::types::PyBytes;
 
+use crate::child::Prepared;
 use crate::exchange::{Progress, Streams};
 use crate::failure::{exception, os_error};
-use crate::request::Request;
 use crate::values::deadline;
 use crate::waiting::{WaitResult, pidfd, returncode, returncode_when_ended, wait_for_end};
 
@@ -19,39 +18,44 @@ use crate::waiting::{WaitResult, pidfd, returncode, returncode_when_ended, wait_
 /// with `subprocess`.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// Return code, standard output, standard error, and whether the child was killed because of the
-/// timeout.
-type Completed<'py> = (i32, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, bool);
+/// Why a child was killed at its deadline.
+const TIMEOUT: &str = "timeout";
 
-/// Runs a process to its end. The process is killed at the timeout, and if a signal handler raises
-/// an exception.
-#[pyfunction]
-#[pyo3(signature = (args, input, timeout, stdin, stdout, stderr, **options))]
+/// Return code, standard output, standard error, and why the child was killed: `"timeout"` or
+/// `"limit"`.
+pub(crate) type Completed<'py> = (i32, Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>, Option<&'static str>);
+
+/// When and how a child is killed, besides the timeout.
+#[derive(Clone, Copy)]
+pub(crate) struct Ends {
+    /// The number of bytes that each output may have.
+    pub(crate) limit: usize,
+    /// Whether its descendants are killed, too.
+    pub(crate) kill_tree: bool,
+}
+
+/// Runs a process to its end. The process is killed at the timeout, at the limit, and if a signal
+/// handler raises an exception.
 pub(crate) fn run<'py>(
-    args: &Bound<'py, PyAny>,
+    py: Python<'py>,
+    prepared: &Prepared,
     input: Option<PyBackedBytes>,
     timeout: Option<f64>,
-    stdin: &Bound<'py, PyAny>,
-    stdout: &Bound<'py, PyAny>,
-    stderr: &Bound<'py, PyAny>,
-    options: Option<&Bound<'py, PyDict>>,
+    ends: Ends,
 ) -> PyResult<Completed<'py>> {
-    let Request { command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
-    let py = args.py();
-    let prepared = command.prepare().map_err(|error| exception(py, &error, &named))?;
     // An invalid timeout is reported before anything is started.
     deadline(timeout)?;
-    let started = py.detach(|| RunningChild::start(&prepared, input));
-    let mut running = started.map_err(|error| exception(py, &error, &named))?;
+    let started = py.detach(|| RunningChild::start(&prepared.command, input, ends));
+    let mut running = started.map_err(|error| exception(py, &error, &prepared.named))?;
     let deadline = deadline(timeout)?;
     // A signal may have arrived while the child was started.
     let mut pause = Ok(Pause::Interrupted);
     loop {
         match pause {
-            Ok(Pause::Ended(code)) => return Ok(running.completed(py, code, false)),
-            Ok(Pause::TimedOut) => {
+            Ok(Pause::Ended(code)) => return Ok(running.completed(py, code, None)),
+            Ok(Pause::Cut(reason)) => {
                 let code = py.detach(|| running.kill()).map_err(os_error)?;
-                return Ok(running.completed(py, code, true));
+                return Ok(running.completed(py, code, Some(reason)));
             }
             Ok(Pause::Interrupted) => {
                 if let Err(raised) = py.check_signals() {
@@ -72,17 +76,23 @@ pub(crate) fn run<'py>(
 /// Why the wait for a child paused.
 enum Pause {
     Ended(i32),
-    TimedOut,
+    /// The child has to be killed, for this reason.
+    Cut(&'static str),
     Interrupted,
 }
 
 struct RunningChild {
     child: vspawn::Child,
     streams: Streams,
+    kill_tree: bool,
 }
 
 impl RunningChild {
-    fn start(command: &Prepared, input: Option<PyBackedBytes>) -> Result<RunningChild, vspawn::Error> {
+    fn start(
+        command: &vspawn::Prepared,
+        input: Option<PyBackedBytes>,
+        ends: Ends,
+    ) -> Result<RunningChild, vspawn::Error> {
         let mut child = command.spawn()?;
         if input.as_ref().is_none_or(|input| input.is_empty()) {
             child.stdin = None;
@@ -92,8 +102,9 @@ impl RunningChild {
             input,
             child.stdout.as_ref().map(AsRawFd::as_raw_fd),
             child.stderr.as_ref().map(AsRawFd::as_raw_fd),
+            ends.limit,
         );
-        Ok(RunningChild { child, streams })
+        Ok(RunningChild { child, streams, kill_tree: ends.kill_tree })
     }
 
     fn advance(&mut self, deadline: Option<Instant>) -> Result<Pause, i32> {
@@ -101,7 +112,8 @@ impl RunningChild {
             match self.streams.advance(deadline)? {
                 Progress::Done => break,
                 Progress::InputDone => self.child.stdin = None,
-                Progress::TimedOut => return Ok(Pause::TimedOut),
+                Progress::TimedOut => return Ok(Pause::Cut(TIMEOUT)),
+                Progress::TooLarge => return Ok(Pause::Cut("limit")),
                 Progress::Interrupted => return Ok(Pause::Interrupted),
             }
         }
@@ -110,7 +122,7 @@ impl RunningChild {
             return Ok(code.map_or(Pause::Interrupted, Pause::Ended));
         }
         match wait_for_end(pidfd(&self.child), deadline)? {
-            WaitResult::TimedOut => return Ok(Pause::TimedOut),
+            WaitResult::TimedOut => return Ok(Pause::Cut(TIMEOUT)),
             WaitResult::Interrupted => return Ok(Pause::Interrupted),
             WaitResult::Ready => {}
         }
@@ -128,16 +140,17 @@ impl RunningChild {
     /// Kills the child and waits for it. Does not wait for a child that may not be killed (because
     /// it now runs as another user).
     fn kill(&mut self) -> Result<i32, i32> {
-        self.child.kill().map_err(|error| error.raw_os_error())?;
+        let killed = if self.kill_tree { self.child.kill_tree().map(drop) } else { self.child.kill() };
+        killed.map_err(|error| error.raw_os_error())?;
         let _ = self.child.wait();
         Ok(returncode(&mut self.child).ok().flatten().unwrap_or_default())
     }
 
-    fn completed<'py>(&self, py: Python<'py>, code: i32, timed_out: bool) -> Completed<'py> {
+    fn completed<'py>(&self, py: Python<'py>, code: i32, cut: Option<&'static str>) -> Completed<'py> {
         let [stdout, stderr] = self.streams.outputs().map(|output| {
             let bytes = output.bytes.as_ref();
-            bytes.map(|bytes| PyBytes::new(py, bytes))
+            bytes.map(|bytes| PyBytes::new(py, &bytes[..bytes.len().min(self.streams.limit())]))
         });
-        (code, stdout, stderr, timed_out)
+        (code, stdout, stderr, cut)
     }
 }

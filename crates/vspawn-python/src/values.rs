@@ -1,7 +1,7 @@
 //! Converts Python objects: paths and words, descriptors, users, times.
 
 use std::ffi::OsString;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
@@ -58,9 +58,8 @@ pub(crate) fn stdio(object: &Bound<'_, PyAny>, stream: Stream) -> PyResult<Stdio
     if object.is_none() {
         return Ok(Stdio::inherit());
     }
-    let number = match object.extract::<RawFd>() {
-        Ok(number) => number,
-        Err(_) => return Ok(Stdio::number(descriptor_number(&object.call_method0("fileno")?)?)),
+    let Ok(number) = object.extract::<RawFd>() else {
+        return file_number(object).map(Stdio::number);
     };
     match number {
         PIPE => Ok(Stdio::piped()),
@@ -69,6 +68,23 @@ pub(crate) fn stdio(object: &Bound<'_, PyAny>, stream: Stream) -> PyResult<Stdio
         STDOUT => Err(PyValueError::new_err("STDOUT can only be used for stderr")),
         _ => Ok(Stdio::number(descriptor_number(object)?)),
     }
+}
+
+/// Returns the number of a descriptor, given as a number or an object with a `fileno()`.
+pub(crate) fn file_number(object: &Bound<'_, PyAny>) -> PyResult<RawFd> {
+    match object.extract::<RawFd>() {
+        Ok(_) => descriptor_number(object),
+        Err(_) => descriptor_number(&object.call_method0("fileno")?),
+    }
+}
+
+/// Opens a directory, given as a path or an open descriptor.
+pub(crate) fn directory(object: &Bound<'_, PyAny>) -> PyResult<OwnedFd> {
+    if object.extract::<RawFd>().is_ok() || object.hasattr("fileno")? {
+        // SAFETY: not negative; the caller keeps it open during the call.
+        return Ok(unsafe { BorrowedFd::borrow_raw(file_number(object)?) }.try_clone_to_owned()?);
+    }
+    Ok(std::fs::File::open(fs_string(object)?)?.into())
 }
 
 /// Returns the number of a descriptor, which must not be negative.

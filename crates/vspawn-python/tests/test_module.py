@@ -6,6 +6,8 @@ import os
 import select
 import subprocess
 import sys
+import textwrap
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -113,3 +115,12 @@ def test_audit_events(api: ModuleType) -> None:
 def test_every_public_name_of_subprocess_exists() -> None:
     for name in subprocess.__all__:
         assert hasattr(vspawn, name), name
+
+
+def test_the_readme_begins_with_an_example_that_prints_what_it_shows() -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    before, _, after = readme.partition("\n\nprints\n\n")
+    code = textwrap.dedent(before[before.index("    import") :])
+    shown = textwrap.dedent(after.partition("\n\n#")[0])
+    assert len(code.replace("\n\n", "\n").splitlines()) == 9
+    assert vspawn.check_output([sys.executable, "-c", code], text=True).strip() == shown.strip()

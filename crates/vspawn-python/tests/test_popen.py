@@ -185,7 +185,7 @@ moved = False
 children = []
 for _ in range(200):
     before = turns
-    child = _core.spawn(['true'], None, None, None)
+    child = _core.Prepared(['true'], None, None, None).spawn()
     moved = moved or turns != before
     children.append(child)
 for child in children:

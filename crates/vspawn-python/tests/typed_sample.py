@@ -18,6 +18,12 @@ def results() -> None:
     vspawn.run([Path("x"), "y"], cwd=Path("/"), env={"A": "b"}, user="nobody", extra_groups=[1, "x"], pass_fds=[3])
     vspawn.run("true", stdin=vspawn.DEVNULL, stderr=vspawn.STDOUT, process_group=0, umask=0o22)
     vspawn.run("true", shell=True)
+    vspawn.run(["true"], rlimits={7: 50, 0: (1, 2)}, nice=1, cpus={0}, cgroup="/x", pdeathsig=15, chroot="/", no_new_privs=True, fds={5: 6})
+    assert_type(vspawn.check_output(["true"]), bytes)
+    assert_type(vspawn.check_output(["true"], text=True, input="x"), str)
+    assert_type(vspawn.prepare(["true"], encoding="utf-8"), vspawn.Prepared[str])
+    assert_type(vspawn.prepare(["true"]).run(), subprocess.CompletedProcess[bytes])
+    assert_type(vspawn.prepare(["true"]).start(nowait=True), vspawn.Popen[bytes])
     vspawn.run(["true"], cwd=1)  # type: ignore[call-overload]
     vspawn.run([1])  # type: ignore[list-item]
 

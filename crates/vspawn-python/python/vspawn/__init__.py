@@ -17,7 +17,7 @@ from subprocess import list2cmdline as list2cmdline  # not in `__all__`, as in `
 
 from ._calls import call, check_call, check_output, getoutput, getstatusoutput
 from ._popen import Popen
-from ._run import run
+from ._run import OutputLimitExceeded, Prepared, prepare, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ __all__ = [
     "AsyncProcess",
     "CalledProcessError",
     "CompletedProcess",
+    "OutputLimitExceeded",
     "Popen",
+    "Prepared",
     "SubprocessError",
     "TimeoutExpired",
     "call",
@@ -40,6 +42,7 @@ __all__ = [
     "create_process",
     "getoutput",
     "getstatusoutput",
+    "prepare",
     "run",
     "run_async",
 ]

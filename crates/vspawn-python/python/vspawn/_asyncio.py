@@ -10,7 +10,7 @@ from subprocess import PIPE, CalledProcessError, CompletedProcess, TimeoutExpire
 from typing import IO, TYPE_CHECKING, Any
 
 from . import _core, _text
-from ._run import input_bytes
+from ._run import OutputLimitExceeded, input_bytes
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -96,13 +96,13 @@ class AsyncProcess:
     async def communicate(self, input: Input | None = None) -> tuple[bytes | None, bytes | None]:
         """Write `input`, read both outputs to their ends, and wait until the child has ended."""
         outputs = bytearray(), bytearray()
-        await self._communicate(input, outputs)
+        await self._communicate(input, outputs, None)
         out, err = (bytes(output) for output in outputs)
         return out if self.stdout else None, err if self.stderr else None
 
-    async def _communicate(self, input: Input | None, outputs: tuple[bytearray, bytearray]) -> None:
+    async def _communicate(self, input: Input | None, outputs: tuple[bytearray, bytearray], limit: int | None) -> None:
         out, err = outputs
-        await asyncio.gather(self._feed(input), _read(self.stdout, out), _read(self.stderr, err))
+        await asyncio.gather(self._feed(input), _read(self.stdout, out, limit), _read(self.stderr, err, limit))
         await self.wait()
 
     async def _feed(self, input: Input | None) -> None:
@@ -129,10 +129,14 @@ class AsyncProcess:
         """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
-    async def _abort(self) -> None:
+    def kill_tree(self) -> int:
+        """Kill the child and all its descendants, and return the number of descendants."""
+        return self._child.kill_tree() if self.returncode is None else 0
+
+    async def _abort(self, kill_tree: bool = False) -> None:
         """Kill the process and close its pipes."""
         try:
-            self.kill()
+            self.kill_tree() if kill_tree else self.kill()
         finally:
             # A closed transport has no loop any more and cannot be aborted; a closing one may still have data.
             if self.stdin is not None:
@@ -148,12 +152,18 @@ class AsyncProcess:
         return f"<{type(self).__name__}: pid {self.pid} returncode: {self.returncode} args: {self.args!r}>"
 
 
-async def _read(stream: asyncio.StreamReader | None, buffer: bytearray) -> None:
+class _TooLarge(Exception):
+    pass
+
+
+async def _read(stream: asyncio.StreamReader | None, buffer: bytearray, limit: int | None) -> None:
     while stream is not None:
         chunk = await stream.read(_STREAM_LIMIT)
         if not chunk:
             return
         buffer += chunk
+        if limit is not None and len(buffer) > limit:
+            raise _TooLarge
 
 
 async def create_process(
@@ -166,7 +176,7 @@ async def create_process(
     **options: Unpack[_Options],
 ) -> AsyncProcess:
     """Start a process. The running event loop watches its pipes and its end. Options as for `vspawn.Popen`; the streams contain bytes."""
-    process = AsyncProcess(args, _core.spawn(args, stdin, stdout, stderr, **options))
+    process = AsyncProcess(args, _core.Prepared(args, stdin, stdout, stderr, **options).spawn())
     try:
         await process._connect(limit)
     except BaseException:
@@ -189,9 +199,11 @@ async def run_async(
     encoding: str | None = None,
     errors: str | None = None,
     universal_newlines: bool | None = None,
+    output_limit: int | None = None,
+    kill_tree: bool = False,
     **options: Unpack[_Options],
 ) -> CompletedProcess[Any]:
-    """`vspawn.run` for asyncio. The child is killed at the timeout, and when the task is cancelled."""
+    """`vspawn.run` for asyncio. The child is killed at the timeout or the limit, and when the task is cancelled."""
     in_text = _text.is_text_mode(text, encoding, errors, universal_newlines)
     if capture_output:
         if stdout is not None or stderr is not None:
@@ -206,9 +218,12 @@ async def run_async(
     process = await create_process(args, stdin=stdin, stdout=stdout, stderr=stderr, **options)
     outputs = bytearray(), bytearray()
     try:
-        await asyncio.wait_for(process._communicate(data, outputs), timeout)
+        await asyncio.wait_for(process._communicate(data, outputs, output_limit), timeout)
     except BaseException as raised:
-        await process._abort()
+        await process._abort(kill_tree)
+        if isinstance(raised, _TooLarge) and output_limit is not None:
+            out, err = (bytes(output[:output_limit]) or None for output in outputs)
+            raise OutputLimitExceeded(args, output_limit, output=out, stderr=err) from None
         if isinstance(raised, asyncio.TimeoutError) and timeout is not None:
             out, err = (bytes(output) or None for output in outputs)
             raise TimeoutExpired(args, timeout, output=out, stderr=err) from None

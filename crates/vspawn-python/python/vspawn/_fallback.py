@@ -1,5 +1,5 @@
-"""Children that `subprocess` starts for us, because they need a shell or a preexec_fn. Also the audit event and the options for
-Windows, which all calls share with `subprocess`."""
+"""Children that `subprocess` starts for us, because they have a preexec_fn. Also what all calls share with `subprocess`: shell=True, the
+audit event and the options for Windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,20 @@ def is_needed(options: Any) -> bool:
         raise ValueError("startupinfo is only supported on Windows platforms")
     if options.pop("creationflags", 0) != 0:
         raise ValueError("creationflags is only supported on Windows platforms")
-    return bool(options.get("shell")) or options.get("preexec_fn") is not None
+    return options.get("preexec_fn") is not None
+
+
+def with_shell(args: Any, options: Any) -> Any:
+    """Return the words to execute: with shell=True, those of a shell that reads the text."""
+    if not options.pop("shell", False):
+        return args
+    if not isinstance(args, (str, bytes)) and hasattr(args, "__fspath__"):
+        raise TypeError("path-like args is not allowed when shell is true")
+    words = ["/bin/sh", "-c", *([args] if isinstance(args, (str, bytes)) else args)]
+    executable = options.get("executable")
+    if executable is not None:
+        words[0] = executable
+    return words
 
 
 class ForkedChild:
@@ -64,6 +77,9 @@ class ForkedChild:
 
     def send_signal(self, signal: int) -> None:
         self._process.send_signal(signal)
+
+    def kill_tree(self) -> int:
+        raise ValueError("kill_tree needs a child without a preexec_fn")
 
     def __del__(self) -> None:
         pidfd = getattr(self, "_pidfd", None)

@@ -27,10 +27,20 @@ class Options(TypedDict, total=False):
     user: User | None
     group: User | None
     extra_groups: Iterable[User] | None
+    # Not in `subprocess`. Resource limits: one number, or a soft and a hard one.
+    rlimits: Mapping[int, int | tuple[int, int]] | None
+    nice: int | None
+    cpus: Iterable[int] | None
+    cgroup: Path | int | None
+    pdeathsig: int | None
+    chroot: Path | None
+    no_new_privs: bool
+    # The child's descriptors from 3 on, by their number there.
+    fds: Mapping[int, int | HasFileno] | None
     # A descriptor of the parent. Starts a session.
     controlling_terminal: int
-    # With these, `subprocess` starts the process.
     shell: bool
+    # With this, `subprocess` starts the process.
     preexec_fn: Callable[[], Any] | None
     # For Windows. Other values are refused, as by `subprocess`.
     startupinfo: None

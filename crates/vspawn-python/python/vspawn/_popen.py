@@ -6,6 +6,7 @@ import contextlib
 import io
 import signal
 import types
+from subprocess import Popen as _Base
 from subprocess import TimeoutExpired
 from time import monotonic
 
@@ -13,6 +14,7 @@ from . import _core, _fallback, _text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import IO, Any
 
@@ -29,17 +31,21 @@ _abandoned: list[_core.Child | _fallback.ForkedChild] = []
 
 def _reap_abandoned() -> None:
     for child in _abandoned[:]:
-        if child.poll() is not None:
+        has_ended = True
+        with contextlib.suppress(OSError):  # it had no exec
+            has_ended = child.poll() is not None
+        if has_ended:
             with contextlib.suppress(ValueError):  # another thread was faster
                 _abandoned.remove(child)
 
 
-class Popen:
-    """A child process, like `subprocess.Popen`. `fileno()` is its pidfd, which is readable when the child has ended.
+class Popen(_Base):  # type: ignore[type-arg]
+    """A child process, like `subprocess.Popen`, of which it is a subclass for `isinstance` only: nothing is inherited. `fileno()` is its
+    pidfd, which is readable when the child has ended. Arguments after `stderr` are named.
 
     Further options: cwd, env, close_fds, pass_fds, restore_signals, start_new_session, process_group, umask, user, group,
-    extra_groups. With shell=True or a preexec_fn, `subprocess` starts the child: only a fork can run a function, and only a shell can
-    read a text.
+    extra_groups, and those that `subprocess` lacks: rlimits, nice, cpus, cgroup, pdeathsig, chroot, no_new_privs, fds. With `nowait`, the
+    parent continues before the child's exec, and the first `poll` or `wait` raises the exception of a failed start. With a preexec_fn, `subprocess` starts the child, because only a fork can run a function.
 
     Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
     """
@@ -60,41 +66,75 @@ class Popen:
         errors: str | None = None,
         universal_newlines: bool | None = None,
         pipesize: int = -1,
+        nowait: bool = False,
         **options: Unpack[Options],
     ) -> None:
-        self.returncode: int | None = None
-        self.stdin: IO[Any] | None = None
-        self.stdout: IO[Any] | None = None
-        self.stderr: IO[Any] | None = None
+        self.returncode = None
         self.args = args
-        self._exchange: _core.Exchange | None = None
-        self._text = _text.is_text_mode(text, encoding, errors, universal_newlines)
+        in_text = _text.is_text_mode(text, encoding, errors, universal_newlines)
         if bufsize is None:
             bufsize = -1
         if not isinstance(bufsize, int):
             raise TypeError("bufsize must be an integer")
         is_forked = _fallback.is_needed(options)
-        if bufsize == 1 and not self._text:
+        if bufsize == 1 and not in_text:
             import warnings
 
             message = "line buffering (buffering=1) isn't supported in binary mode, the default buffer size will be used"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
-        if not is_forked:  # otherwise, `subprocess` raises it
-            _fallback.raise_audit_event(args, executable, options)
-        if self._text:
+        words = args
+        if not is_forked:  # otherwise, `subprocess` raises the event
+            if options.get("shell"):
+                words = _fallback.with_shell(args, {**options, "executable": executable})
+                options["shell"] = False
+            _fallback.raise_audit_event(words, executable, options)
+        if in_text:
             io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)  # raises for an unknown encoding, before anything is started
         if _abandoned:
             _reap_abandoned()
-        self._child: _core.Child | _fallback.ForkedChild
+        child: _core.Child | _fallback.ForkedChild
         if is_forked:
-            self._child = _fallback.ForkedChild(args, stdin, stdout, stderr, executable=executable, **options)
+            child = _fallback.ForkedChild(args, stdin, stdout, stderr, executable=executable, **options)
         else:
-            self._child = _core.spawn(args, stdin, stdout, stderr, executable=executable, **options)
-        self.pid = self._child.pid
+            child = _core.Prepared(words, stdin, stdout, stderr, executable=executable, **options).spawn(nowait)
+        self._begin(args, child, in_text, encoding, errors, bufsize, pipesize)
+
+    def _begin(
+        self,
+        args: Args,
+        child: _core.Child | _fallback.ForkedChild,
+        in_text: bool,
+        encoding: str | None,
+        errors: str | None,
+        bufsize: int,
+        pipesize: int,
+    ) -> None:
+        """Fill in the attributes for a started child."""
+        self.args = args
+        self.returncode: int | None = None
+        self.stdin: IO[Any] | None = None
+        self.stdout: IO[Any] | None = None
+        self.stderr: IO[Any] | None = None
+        self.text_mode = in_text
+        self.encoding = encoding
+        self.errors = errors
+        self.pipesize = pipesize
+        self._exchange: _core.Exchange | None = None
+        self._child = child
+        self.pid = child.pid
         self._open_pipes(bufsize, encoding, errors, pipesize)
 
+    @property
+    def universal_newlines(self) -> bool:
+        """Whether the streams are text, like `text_mode`."""
+        return self.text_mode
+
+    @universal_newlines.setter
+    def universal_newlines(self, value: bool) -> None:
+        self.text_mode = bool(value)
+
     def _open_pipes(self, bufsize: int, encoding: str | None, errors: str | None, pipesize: int) -> None:
-        line_buffering = self._text and bufsize == 1
+        line_buffering = self.text_mode and bufsize == 1
         # A binary file cannot be buffered by lines.
         bufsize = -1 if bufsize == 1 else bufsize
         # All descriptors become files, which close themselves, before anything below can fail.
@@ -108,7 +148,7 @@ class Popen:
             if pipesize > 0:
                 _set_pipe_size(pipe.fileno(), pipesize)
             file: Any = pipe
-            if self._text:
+            if self.text_mode:
                 is_input = mode == "wb"
                 file = io.TextIOWrapper(
                     file,
@@ -127,13 +167,21 @@ class Popen:
     def poll(self) -> int | None:
         """Return the code if the child has ended, otherwise None. If a signal killed the child, the code is the signal's negative number."""
         if self.returncode is None:
-            self.returncode = self._child.poll()
+            self._end(self._child.poll)
         return self.returncode
+
+    def _end(self, code: Callable[[], int | None]) -> None:
+        """Store the code. A child without an exec (`nowait`) has the one that a shell gives it."""
+        try:
+            self.returncode = code()
+        except OSError:
+            self.returncode = 127
+            raise
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait until the child has ended, and return its code. Raise `TimeoutExpired` after `timeout` seconds."""
         if self.returncode is None:
-            self.returncode = self._child.wait(timeout)
+            self._end(lambda: self._child.wait(timeout))
             if self.returncode is None:
                 assert timeout is not None
                 raise TimeoutExpired(self.args, timeout)
@@ -197,7 +245,7 @@ class Popen:
             _flush(self.stdin)
             if not input:
                 _close(self.stdin)
-            elif self._text:
+            elif self.text_mode:
                 data = _text.encode(input, self.stdin.encoding, self.stdin.errors)  # type: ignore
             else:
                 data = bytes(memoryview(input))  # type: ignore[arg-type]  # a str is refused by memoryview
@@ -206,7 +254,7 @@ class Popen:
         return _core.Exchange(stdin, data, stdout, stderr)
 
     def _decode(self, data: bytes | None, file: Any) -> Any:
-        if data is None or file is None or not self._text:
+        if data is None or file is None or not self.text_mode:
             return data
         return _text.decode(data, file.encoding, file.errors)
 
@@ -222,6 +270,11 @@ class Popen:
     def kill(self) -> None:
         """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)
+
+    def kill_tree(self) -> int:
+        """Kill the child and all its descendants, and return the number of descendants. Each process is stopped before its children
+        are searched, so that none escapes by forking."""
+        return self._child.kill_tree() if self.poll() is None else 0
 
     def __enter__(self) -> Self:
         return self
@@ -249,8 +302,9 @@ class Popen:
         import warnings
 
         warnings.warn(f"subprocess {child.pid} is still running", ResourceWarning, source=self)
-        if self.poll() is None:
-            _abandoned.append(child)
+        with contextlib.suppress(OSError):  # it had no exec
+            if self.poll() is None:
+                _abandoned.append(child)
 
     def __repr__(self) -> str:
         # Also works after a failed start.

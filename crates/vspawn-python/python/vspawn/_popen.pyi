@@ -1,7 +1,8 @@
 # `Popen` for type checkers: its files and outputs contain bytes, or str in text mode.
 
+from subprocess import Popen as _Base
 from types import TracebackType
-from typing import IO, Any, AnyStr, Generic, Literal, overload
+from typing import IO, Any, AnyStr, Literal, overload
 
 from typing_extensions import Self, Unpack
 
@@ -12,10 +13,15 @@ _abandoned: list[_core.Child | _fallback.ForkedChild]
 
 def _reap_abandoned() -> None: ...
 
-class Popen(Generic[AnyStr]):
+class Popen(_Base[AnyStr]):
     args: Args
     pid: int
     returncode: int | None
+    text_mode: bool
+    encoding: str | None
+    errors: str | None
+    pipesize: int
+    universal_newlines: bool
     stdin: IO[AnyStr] | None
     stdout: IO[AnyStr] | None
     stderr: IO[AnyStr] | None
@@ -34,6 +40,7 @@ class Popen(Generic[AnyStr]):
         errors: str | None = None,
         universal_newlines: bool | None = None,
         pipesize: int = -1,
+        nowait: bool = False,
         **options: Unpack[Options],
     ) -> None: ...
     @overload
@@ -51,6 +58,7 @@ class Popen(Generic[AnyStr]):
         errors: str | None = None,
         universal_newlines: bool | None = None,
         pipesize: int = -1,
+        nowait: bool = False,
         **options: Unpack[Options],
     ) -> None: ...
     @overload
@@ -68,6 +76,7 @@ class Popen(Generic[AnyStr]):
         errors: str,
         universal_newlines: bool | None = None,
         pipesize: int = -1,
+        nowait: bool = False,
         **options: Unpack[Options],
     ) -> None: ...
     @overload
@@ -85,6 +94,7 @@ class Popen(Generic[AnyStr]):
         errors: str | None = None,
         universal_newlines: Literal[True],
         pipesize: int = -1,
+        nowait: bool = False,
         **options: Unpack[Options],
     ) -> None: ...
     @overload
@@ -102,6 +112,7 @@ class Popen(Generic[AnyStr]):
         errors: None = None,
         universal_newlines: Literal[False] | None = None,
         pipesize: int = -1,
+        nowait: bool = False,
         **options: Unpack[Options],
     ) -> None: ...
     @overload
@@ -119,6 +130,7 @@ class Popen(Generic[AnyStr]):
         errors: str | None = None,
         universal_newlines: bool | None = None,
         pipesize: int = -1,
+        nowait: bool = False,
         **options: Unpack[Options],
     ) -> None: ...
     def fileno(self) -> int: ...
@@ -128,6 +140,17 @@ class Popen(Generic[AnyStr]):
     def send_signal(self, sig: int) -> None: ...
     def terminate(self) -> None: ...
     def kill(self) -> None: ...
+    def kill_tree(self) -> int: ...
+    def _begin(
+        self,
+        args: Args,
+        child: _core.Child | _fallback.ForkedChild,
+        in_text: bool,
+        encoding: str | None,
+        errors: str | None,
+        bufsize: int,
+        pipesize: int,
+    ) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None

@@ -1,11 +1,13 @@
-"""`run`, which starts a process, exchanges data with it and waits for it in one call of `_core`."""
+"""`run`, which starts a process, exchanges data with it and waits for it in one call of `_core`; `prepare`, for many such runs."""
 
 from __future__ import annotations
 
 import subprocess
-from subprocess import PIPE, CalledProcessError, CompletedProcess, TimeoutExpired
+import types
+from subprocess import PIPE, CalledProcessError, CompletedProcess, SubprocessError, TimeoutExpired
 
 from . import _core, _fallback, _text
+from ._popen import Popen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +17,94 @@ if TYPE_CHECKING:
 
     from ._core import _Options
     from ._options import Args, File, Input
+
+
+class OutputLimitExceeded(SubprocessError):
+    """A program was killed because it wrote more than `output_limit` bytes. `output` and `stderr` contain what was read up to the limit."""
+
+    def __init__(self, cmd: Args, limit: int, output: bytes | None = None, stderr: bytes | None = None) -> None:
+        super().__init__(cmd, limit)
+        self.cmd = cmd
+        self.limit = limit
+        self.output = output
+        self.stderr = stderr
+
+    def __str__(self) -> str:
+        return f"Command '{self.cmd}' wrote more than {self.limit} bytes"
+
+
+class Prepared:
+    """A command for many starts, by `prepare`. Each start only creates the process."""
+
+    __class_getitem__: Any = classmethod(types.GenericAlias)
+
+    def __init__(
+        self,
+        args: Args,
+        words: Args,
+        stdin: File,
+        stdout: File,
+        stderr: File,
+        in_text: bool,
+        encoding: str | None,
+        errors: str | None,
+        options: _Options,
+    ) -> None:
+        self.args = args
+        self._has_input = stdin == PIPE
+        self._in_text = in_text
+        self._encoding = encoding
+        self._errors = errors
+        self._command = _core.Prepared(words, stdin, stdout, stderr, **options)
+
+    def run(
+        self,
+        *,
+        input: str | Input | None = None,
+        timeout: float | None = None,
+        check: bool = False,
+        output_limit: int | None = None,
+        kill_tree: bool = False,
+    ) -> CompletedProcess[Any]:
+        """Run the command to its end, like `vspawn.run`. `input` needs a command that was prepared with stdin=PIPE."""
+        data = None
+        if input is not None:
+            if not self._has_input:
+                raise ValueError("input needs a command that was prepared with stdin=PIPE")
+            data = input_bytes(input, self._in_text, self._encoding, self._errors)
+        result = self._command.run(data, timeout, output_limit, kill_tree)
+        return _completed(self.args, result, timeout, output_limit, check, self._in_text, self._encoding, self._errors)
+
+    def start(self, *, nowait: bool = False, bufsize: int = -1) -> Popen[Any]:
+        """Start the command and return a `Popen`. For `nowait`, see `Popen`."""
+        popen: Popen[Any] = Popen.__new__(Popen)
+        child = self._command.spawn(nowait)
+        popen._begin(self.args, child, self._in_text, self._encoding, self._errors, bufsize, -1)
+        return popen
+
+
+def prepare(
+    args: Args,
+    *,
+    stdin: File = None,
+    stdout: File = None,
+    stderr: File = None,
+    capture_output: bool = False,
+    text: bool | None = None,
+    encoding: str | None = None,
+    errors: str | None = None,
+    universal_newlines: bool | None = None,
+    **options: Unpack[_Options],
+) -> Prepared:
+    """Prepare a command to be started many times. The environment and PATH are those of this moment."""
+    if _fallback.is_needed(options):
+        raise ValueError("a command with a preexec_fn cannot be prepared")
+    words = _fallback.with_shell(args, options)
+    _fallback.raise_audit_event(words, options.get("executable"), options)
+    if capture_output:
+        stdout = stderr = PIPE
+    in_text = _text.is_text_mode(text, encoding, errors, universal_newlines)
+    return Prepared(args, words, stdin, stdout, stderr, in_text, encoding, errors, options)
 
 
 def run(
@@ -32,17 +122,23 @@ def run(
     errors: str | None = None,
     universal_newlines: bool | None = None,
     bufsize: int | None = -1,
+    output_limit: int | None = None,
+    kill_tree: bool = False,
     **options: Unpack[_Options],
 ) -> CompletedProcess[Any]:
     """Run a program to its end and return a `subprocess.CompletedProcess`, as `subprocess.run` does.
 
     Further options: executable, cwd, env, close_fds, pass_fds, restore_signals, start_new_session, process_group, umask,
-    user, group, extra_groups. With shell=True or a preexec_fn, `subprocess.run` runs the program: only a fork can run a function, and
-    only a shell can read a text. `bufsize` has no meaning here.
+    user, group, extra_groups, shell, and those that `subprocess` lacks: rlimits, nice, cpus, cgroup, pdeathsig, chroot, no_new_privs, fds.
+    With `output_limit`, a program that writes more than this number of bytes is killed and `OutputLimitExceeded` raised. With
+    `kill_tree`, the descendants of a killed program are killed, too. With a preexec_fn, `subprocess.run` runs the program, because only a fork can
+    run a function. `bufsize` has no meaning here.
 
     Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
     """
     if _fallback.is_needed(options):
+        if output_limit is not None or kill_tree:
+            raise ValueError("output_limit and kill_tree need a child without a preexec_fn")
         return subprocess.run(
             args,
             stdin=stdin,
@@ -59,7 +155,8 @@ def run(
             bufsize=bufsize,
             **options,
         )  # type: ignore[call-overload]
-    _fallback.raise_audit_event(args, options.get("executable"), options)
+    words = _fallback.with_shell(args, options)
+    _fallback.raise_audit_event(words, options.get("executable"), options)
     in_text = _text.is_text_mode(text, encoding, errors, universal_newlines)
     if capture_output:
         if stdout is not None or stderr is not None:
@@ -71,9 +168,26 @@ def run(
             raise ValueError("stdin and input arguments may not both be used.")
         stdin = PIPE
         data = input_bytes(input, in_text, encoding, errors)
-    code, out, err, timed_out = _core.run(args, data, timeout, stdin, stdout, stderr, **options)
-    if timed_out and timeout is not None:
+    prepared = _core.Prepared(words, stdin, stdout, stderr, **options)
+    result = prepared.run(data, timeout, output_limit, kill_tree)
+    return _completed(args, result, timeout, output_limit, check, in_text, encoding, errors)
+
+
+def _completed(
+    args: Args,
+    result: tuple[int, bytes | None, bytes | None, str | None],
+    timeout: float | None,
+    output_limit: int | None,
+    check: bool,
+    in_text: bool,
+    encoding: str | None,
+    errors: str | None,
+) -> CompletedProcess[Any]:
+    code, out, err, cut = result
+    if cut == "timeout" and timeout is not None:
         raise TimeoutExpired(args, timeout, output=out or None, stderr=err or None)
+    if cut == "limit" and output_limit is not None:
+        raise OutputLimitExceeded(args, output_limit, output=out, stderr=err)
     output: Any = out
     error: Any = err
     if in_text:
