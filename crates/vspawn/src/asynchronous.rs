@@ -1,19 +1,22 @@
 //! Children and pseudo-terminals on tokio's reactor. A pidfd becomes readable when its process
 //! ends.
 
+use std::future::poll_fn;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::pin::Pin;
-use std::process::ExitStatus;
+use std::pin::{Pin, pin};
+use std::process::{ExitStatus, Output};
 use std::task::{Context, Poll};
 
 use tokio::io::unix::AsyncFd;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
+use tokio::net::unix::pipe;
 
 use crate::capture::exchange::set_nonblocking;
+use crate::command::Command;
 use crate::error::{Error, Stage};
 use crate::process::Child;
-use crate::process::handle::POLL_INTERVAL;
+use crate::process::handle::{Handle, POLL_INTERVAL};
 use crate::terminal::Pty;
 
 impl Child {
@@ -63,6 +66,223 @@ impl Child {
                 None => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
+    }
+}
+
+/// A child on tokio's reactor, with its pipes.
+///
+/// ```
+/// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+/// use vspawn::{AsyncChild, Command, Stdio};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+/// # runtime.block_on(async {
+/// let mut command = Command::new("tr");
+/// command.args(["a-z", "A-Z"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+/// let mut child = AsyncChild::new(command.spawn()?)?.kill_on_drop(true);
+/// child.stdin.take().unwrap().write_all(b"text").await?; // closed at the end of the statement
+/// let mut printed = String::new();
+/// child.stdout.take().unwrap().read_to_string(&mut printed).await?;
+/// assert_eq!(printed, "TEXT");
+/// assert!(child.wait().await?.success());
+/// # Ok::<(), std::io::Error>(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct AsyncChild {
+    child: Child,
+    kill_on_drop: bool,
+    /// The parent's end of the child's piped standard input.
+    pub stdin: Option<pipe::Sender>,
+    /// The parent's end of the child's piped standard output.
+    pub stdout: Option<pipe::Receiver>,
+    /// The parent's end of the child's piped standard error.
+    pub stderr: Option<pipe::Receiver>,
+}
+
+impl AsyncChild {
+    /// Makes a child's pipes non-blocking and registers them with the reactor.
+    ///
+    /// # Errors
+    /// [`Stage::Communicate`] if the reactor cannot watch a pipe.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O enabled, if the child has a pipe.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let child = vspawn::AsyncChild::new(vspawn::Command::new("true").spawn()?)?;
+    /// assert!(child.wait_with_output().await?.status.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// # })?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn new(mut child: Child) -> Result<AsyncChild, Error> {
+        let stdin = child.stdin.take().map(|end| pipe::Sender::from_owned_fd(end.into())).transpose();
+        let outputs = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
+        let [stdout, stderr] = outputs.map(|end| end.map(pipe::Receiver::from_owned_fd).transpose());
+        Ok(AsyncChild {
+            child,
+            kill_on_drop: false,
+            stdin: stdin.map_err(|error| pipe_error(&error))?,
+            stdout: stdout.map_err(|error| pipe_error(&error))?,
+            stderr: stderr.map_err(|error| pipe_error(&error))?,
+        })
+    }
+
+    /// Sets whether the child is killed when this value is dropped before the child was waited for.
+    /// A task of the runtime then waits for it, so that no zombie remains.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let child = vspawn::Command::new("sleep").arg("60").spawn()?;
+    /// drop(vspawn::AsyncChild::new(child)?.kill_on_drop(true));
+    /// # Ok::<(), vspawn::Error>(())
+    /// # })?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn kill_on_drop(mut self, kill: bool) -> AsyncChild {
+        self.kill_on_drop = kill;
+        self
+    }
+
+    /// Returns the child, for its id and for signals to it.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let mut child = vspawn::AsyncChild::new(vspawn::Command::new("sleep").arg("60").spawn()?)?;
+    /// child.get_mut().kill()?;
+    /// assert!(!child.wait().await?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// # })?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn get_mut(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Closes the child's standard input and waits until the child has ended.
+    ///
+    /// # Errors
+    /// The same as [`Child::wait_async`].
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let mut child = vspawn::AsyncChild::new(vspawn::Command::new("false").spawn()?)?;
+    /// assert_eq!(child.wait().await?.code(), Some(1));
+    /// # Ok::<(), vspawn::Error>(())
+    /// # })?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub async fn wait(&mut self) -> Result<ExitStatus, Error> {
+        drop(self.stdin.take());
+        self.child.wait_async().await
+    }
+
+    /// Closes the child's standard input, reads both outputs to their ends at the same time, and
+    /// waits for the child.
+    ///
+    /// # Errors
+    /// The same as [`Child::wait_async`], and [`Stage::Communicate`].
+    ///
+    /// ```
+    /// use vspawn::{AsyncChild, Command, Stdio};
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let child = AsyncChild::new(Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?)?;
+    /// assert_eq!(child.wait_with_output().await?.stdout, b"hello\n");
+    /// # Ok::<(), vspawn::Error>(())
+    /// # })?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub async fn wait_with_output(mut self) -> Result<Output, Error> {
+        drop(self.stdin.take());
+        let mut reads = [pin!(read(self.stdout.take())), pin!(read(self.stderr.take()))];
+        let mut outputs = [None, None];
+        poll_fn(|context| {
+            for (read, output) in reads.iter_mut().zip(&mut outputs) {
+                if output.is_none()
+                    && let Poll::Ready(result) = read.as_mut().poll(context)
+                {
+                    *output = Some(result);
+                }
+            }
+            if outputs.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        let [stdout, stderr] = outputs.map(|output| output.unwrap_or_else(|| Ok(Vec::new())));
+        Ok(Output {
+            status: self.wait().await?,
+            stdout: stdout.map_err(|error| pipe_error(&error))?,
+            stderr: stderr.map_err(|error| pipe_error(&error))?,
+        })
+    }
+}
+
+impl Drop for AsyncChild {
+    fn drop(&mut self) {
+        if !self.kill_on_drop || self.child.was_waited_for() || self.child.kill().is_err() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && let Some(Ok(pidfd)) = self.child.pidfd().map(|pidfd| pidfd.try_clone_to_owned())
+        {
+            runtime.spawn(reap(self.child.id(), pidfd));
+        }
+    }
+}
+
+/// Waits for a killed child.
+async fn reap(pid: u32, pidfd: OwnedFd) {
+    // SAFETY: as in `wait_async`.
+    if let Ok(watched) = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }
+        && watched.readable().await.is_ok()
+    {
+        let _ = Handle { pid, pidfd: Some(watched.into_inner()) }.wait(libc::WNOHANG);
+    }
+}
+
+async fn read(pipe: Option<pipe::Receiver>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(mut pipe) = pipe {
+        pipe.read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
+}
+
+fn pipe_error(error: &io::Error) -> Error {
+    Error::new(Stage::Communicate, error.raw_os_error().unwrap_or(libc::EIO), "exchange data with the child")
+}
+
+impl Command {
+    /// Runs the command on tokio's reactor and captures its output, like [`Command::output`]. The
+    /// child is killed if the future is dropped.
+    ///
+    /// # Errors
+    /// The same as [`Command::output`].
+    ///
+    /// # Panics
+    /// As for [`Child::wait_async`].
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let output = vspawn::Command::new("echo").arg("hello").output_async().await?;
+    /// assert_eq!(output.stdout, b"hello\n");
+    /// # Ok::<(), vspawn::Error>(())
+    /// # })?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub async fn output_async(&self) -> Result<Output, Error> {
+        let child = self.with_captured_streams().spawn()?;
+        AsyncChild::new(child)?.kill_on_drop(true).wait_with_output().await
     }
 }
 

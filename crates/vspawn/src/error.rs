@@ -117,7 +117,11 @@ impl Stage {
 /// ```
 /// let error = vspawn::Command::new("/etc/passwd").spawn().unwrap_err();
 /// assert_eq!(format!("failed to {error}"), "failed to exec /etc/passwd: Permission denied (os error 13)");
-/// assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::PermissionDenied);
+///
+/// let error = std::io::Error::from(error); // what `?` does in a function that returns `io::Result`
+/// assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+/// assert_eq!(error.to_string(), "exec /etc/passwd: Permission denied (os error 13)");
+/// assert_eq!(error.downcast::<vspawn::Error>().unwrap().raw_os_error(), libc::EACCES);
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error {
@@ -198,11 +202,11 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl From<Error> for io::Error {
-    /// Keeps the errno, for callers that match on [`io::Error::raw_os_error`]. An `io::Error`
-    /// cannot contain a text as well: if the failed step matters, print the `Error` before you
-    /// convert it.
+    /// Keeps the step, its object and the [`io::Error::kind`]. [`io::Error::downcast`] returns the
+    /// `Error` with its errno; `raw_os_error` returns `None`, because an `io::Error` has either an
+    /// errno or a text.
     fn from(error: Error) -> io::Error {
-        io::Error::from_raw_os_error(error.errno)
+        io::Error::new(error.kind(), error)
     }
 }
 

@@ -39,12 +39,14 @@ mod workspace;
 #[cfg(feature = "tokio")]
 mod asynchronous;
 
+#[cfg(feature = "tokio")]
+pub use asynchronous::AsyncChild;
 pub use capture::Capture;
 pub use capture::exchange::Captured;
 pub use command::Command;
 pub use error::{Error, Stage};
 pub use inspect::{CommandArgs, CommandEnvs};
-pub use pipeline::{Pipeline, RunningPipeline};
+pub use pipeline::{Pipeline, PipelineOutput, RunningPipeline};
 pub use prepared::Prepared;
 pub use process::Child;
 pub use request::Mechanism;

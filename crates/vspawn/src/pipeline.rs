@@ -1,13 +1,12 @@
 //! Several commands, each reading the output of the previous one: `a | b | c`, with the status of
 //! each.
 
-use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Output};
 use std::sync::Arc;
 
 use crate::command::Command;
-use crate::error::{Error, Stage};
+use crate::error::Error;
 use crate::process::Child;
 use crate::stdio::{ChildStdin, ChildStdout, Pipe, Source};
 
@@ -48,6 +47,27 @@ pub struct Pipeline {
 pub struct RunningPipeline {
     /// The children, in the order of the commands.
     pub children: Vec<Child>,
+}
+
+/// What the commands of a pipeline have printed, and how they ended.
+///
+/// ```
+/// use vspawn::{Command, Pipeline};
+///
+/// let done = Pipeline::new().then(Command::new("true")).then(Command::new("pwd")).output_with_stderr()?;
+/// assert!(done.statuses.iter().all(|status| status.success()));
+/// assert!(done.stdout.starts_with(b"/") && done.stderr.is_empty());
+/// # Ok::<(), vspawn::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct PipelineOutput {
+    /// The status of each command.
+    pub statuses: Vec<ExitStatus>,
+    /// The standard output of the last command.
+    pub stdout: Vec<u8>,
+    /// The standard error of all commands.
+    pub stderr: Vec<u8>,
 }
 
 impl Pipeline {
@@ -120,7 +140,8 @@ impl Pipeline {
     /// Starts all commands, reads the last one's output to its end, and waits for each.
     ///
     /// # Errors
-    /// The same as [`Pipeline::spawn`] and [`Child::wait`], and [`Stage::Communicate`].
+    /// The same as [`Pipeline::spawn`] and [`Child::wait`], and
+    /// [`Stage::Communicate`](crate::Stage::Communicate).
     ///
     /// ```
     /// use vspawn::{Command, Pipeline};
@@ -130,20 +151,59 @@ impl Pipeline {
     /// assert_eq!(Pipeline::new().then(first).then(Command::new("cat")).output()?.1, b"text\n");
     /// # Ok::<(), vspawn::Error>(())
     /// ```
-    pub fn output(mut self) -> Result<(Vec<ExitStatus>, Vec<u8>), Error> {
+    pub fn output(self) -> Result<(Vec<ExitStatus>, Vec<u8>), Error> {
+        let (statuses, output) = self.run(None)?;
+        Ok((statuses, output.stdout))
+    }
+
+    /// Like [`Pipeline::output`], but also reads what all commands write to standard error, unless a
+    /// command sets its own. (With [`Stdio::stdout`](crate::Stdio::stdout) as its standard error, a
+    /// command writes it to the next command.)
+    ///
+    /// # Errors
+    /// The same as [`Pipeline::output`].
+    ///
+    /// ```
+    /// use vspawn::{Command, Pipeline};
+    ///
+    /// let mut first = Command::new("sh");
+    /// first.args(["-c", "echo first >&2; echo a"]);
+    /// let mut last = Command::new("sh");
+    /// last.args(["-c", "cat; echo last >&2"]);
+    /// let done = Pipeline::new().then(first).then(last).output_with_stderr()?;
+    /// assert_eq!((&done.stdout[..], &done.stderr[..]), (&b"a\n"[..], &b"first\nlast\n"[..]));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn output_with_stderr(mut self) -> Result<PipelineOutput, Error> {
+        let errors = Pipe::new()?;
+        let writer = Arc::new(errors.writer);
+        for command in &mut self.commands {
+            command.fds.entry(2).or_insert_with(|| Source::Fd(Arc::clone(&writer)));
+        }
+        // The commands have the other writers, which `run` drops.
+        drop(writer);
+        let (statuses, output) = self.run(Some(errors.reader))?;
+        Ok(PipelineOutput { statuses, stdout: output.stdout, stderr: output.stderr })
+    }
+
+    /// Runs the commands, and reads the last one's output and `errors` at the same time.
+    fn run(mut self, errors: Option<OwnedFd>) -> Result<(Vec<ExitStatus>, Output), Error> {
         if let Some(last) = self.commands.last_mut() {
             last.set_source(1, Source::Piped);
         }
         let mut running = self.spawn()?;
-        let mut output = Vec::new();
-        if let Some(mut stdout) = running.take_stdout()
-            && let Err(error) = stdout.read_to_end(&mut output)
-        {
-            running.kill_and_wait();
-            let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            return Err(Error::new(Stage::Communicate, errno, "read the output of a pipeline"));
+        drop(self);
+        drop(running.take_stdin());
+        let Some(mut last) = running.children.pop() else {
+            return Err(Error::invalid("run an empty pipeline"));
+        };
+        if let Some(errors) = errors {
+            last.stderr = Some(errors.into());
         }
-        Ok((running.wait()?, output))
+        let output = last.wait_with_output().inspect_err(|_| running.kill_and_wait())?;
+        let mut statuses = running.wait()?;
+        statuses.push(output.status);
+        Ok((statuses, output))
     }
 }
 

@@ -114,12 +114,9 @@ impl<'a> Capture<'a> {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn run_to_any_end(self) -> Result<Captured, Error> {
-        let mut command = self.command.clone();
+        let mut command = self.command.with_captured_streams();
         if self.input.is_some() {
             command.fds.insert(0, Source::Piped);
-        }
-        for (target, default) in [(0, Source::Null), (1, Source::Piped), (2, Source::Piped)] {
-            command.fds.entry(target).or_insert(default);
         }
         let child = command.spawn()?;
         Exchange::new(child, self.input.unwrap_or_default(), self.limit, self.timeout).finish()
@@ -153,6 +150,15 @@ impl Command {
     /// ```
     pub fn capture(&self) -> Capture<'_> {
         Capture::new(self)
+    }
+
+    /// Returns the command with the streams of [`Command::output`].
+    pub(crate) fn with_captured_streams(&self) -> Command {
+        let mut command = self.clone();
+        for (target, default) in [(0, Source::Null), (1, Source::Piped), (2, Source::Piped)] {
+            command.fds.entry(target).or_insert(default);
+        }
+        command
     }
 }
 
