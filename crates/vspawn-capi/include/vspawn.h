@@ -120,6 +120,8 @@ enum vspawn_stdio {
   VSPAWN_STDIO_PIPED = 2,
   // A descriptor of the parent.
   VSPAWN_STDIO_FD = 3,
+  // The same file as the child's standard output, like 2>&1.
+  VSPAWN_STDIO_STDOUT = 4,
 };
 
 // How the child is created.
@@ -518,6 +520,17 @@ int vspawn_prepared_spawn(const struct vspawn_prepared *prepared, struct vspawn_
 // Like vspawn_command_spawn_nowait, for a prepared command. prepared: borrowed. child: as for
 // vspawn_command_spawn.
 int vspawn_prepared_spawn_nowait(const struct vspawn_prepared *prepared, struct vspawn_child **child);
+
+// Starts commands of which each reads the output of the previous one. The first sets its own
+// standard input, the last its standard output. A command whose standard error is
+// VSPAWN_STDIO_STDOUT writes that to the next one, too.
+//
+// commands: as many handles as count; borrowed for the call. children: room for as many handles,
+// which the caller owns and passes to vspawn_child_free. On failure, all are NULL, and the commands
+// that were already started have been killed and waited for.
+int vspawn_pipeline_spawn(const struct vspawn_command *const *commands,
+                          size_t count,
+                          struct vspawn_child **children);
 
 // Frees a prepared command. Its children stay valid. prepared: consumed; NULL does nothing.
 void vspawn_prepared_free(struct vspawn_prepared *prepared);

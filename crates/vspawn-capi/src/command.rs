@@ -44,6 +44,8 @@ pub enum StdioKind {
     Piped = 2,
     /// A descriptor of the parent.
     Fd = 3,
+    /// The same file as the child's standard output, like 2>&1.
+    Stdout = 4,
 }
 
 /// How the child is created.
@@ -62,6 +64,7 @@ pub(crate) fn stdio(kind: c_int, fd: c_int) -> Result<Stdio, Failure> {
         kind if kind == StdioKind::Null as c_int => Ok(Stdio::null()),
         kind if kind == StdioKind::Piped as c_int => Ok(Stdio::piped()),
         kind if kind == StdioKind::Fd as c_int => Ok(Stdio::number(fd)),
+        kind if kind == StdioKind::Stdout as c_int => Ok(Stdio::stdout()),
         _ => Err(Failure::invalid(&format!("make a standard stream of kind {kind}"))),
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use crate::child::{Child, start_child};
 use crate::command::Command;
 use crate::entry::entry;
-use crate::pointers::{borrow, free, out_handle};
+use crate::pointers::{array, borrow, free, null, out_handle};
 
 /// A prepared command. It can be spawned any number of times, by any number of threads at once.
 /// Environment, PATH and arguments are those at the time of the preparation.
@@ -74,6 +74,42 @@ pub unsafe extern "C" fn vspawn_prepared_spawn(prepared: *const Prepared, child:
 pub unsafe extern "C" fn vspawn_prepared_spawn_nowait(prepared: *const Prepared, child: *mut *mut Child) -> c_int {
     // SAFETY: a handle or NULL; room for a pointer or NULL.
     unsafe { start_child(child, || borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn_nowait()?))) }
+}
+
+/// Starts commands of which each reads the output of the previous one. The first sets its own
+/// standard input, the last its standard output. A command whose standard error is
+/// VSPAWN_STDIO_STDOUT writes that to the next one, too.
+///
+/// commands: as many handles as count; borrowed for the call. children: room for as many handles,
+/// which the caller owns and passes to vspawn_child_free. On failure, all are NULL, and the commands
+/// that were already started have been killed and waited for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_pipeline_spawn(
+    commands: *const *const Command,
+    count: usize,
+    children: *mut *mut Child,
+) -> c_int {
+    entry(|| {
+        if children.is_null() {
+            return Err(null("children"));
+        }
+        // SAFETY: the caller's promise.
+        let (commands, children) = unsafe {
+            children.write_bytes(0, count);
+            (array(commands, count, "commands")?, std::slice::from_raw_parts_mut(children, count))
+        };
+        let mut pipeline = vspawn_core::Pipeline::new();
+        for command in commands {
+            // SAFETY: a handle or NULL.
+            let command = unsafe { borrow(*command, "command") }?;
+            command.reserve_start(command.changes_environment())?;
+            pipeline = pipeline.then(command.0.clone());
+        }
+        for (child, started) in children.iter_mut().zip(pipeline.spawn()?.children) {
+            *child = Box::into_raw(Box::new(Child(started)));
+        }
+        Ok(())
+    })
 }
 
 /// Frees a prepared command. Its children stay valid. prepared: consumed; NULL does nothing.

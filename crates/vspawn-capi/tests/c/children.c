@@ -217,6 +217,38 @@ static void capturing(void)
 	vspawn_command_free(command);
 }
 
+static void pipelines(void)
+{
+	struct vspawn_command *commands[3];
+	struct vspawn_child *children[3];
+	const char *programs[] = { "sh", "cat", "wc" };
+	char line[16];
+	int i, status;
+
+	for (i = 0; i < 3; i++)
+		CHECK((commands[i] = vspawn_command_new(programs[i])) != NULL);
+	CHECK(vspawn_command_arg(commands[0], "-c") == 0 && vspawn_command_arg(commands[0], "echo a; echo b >&2; exit 3") == 0);
+	CHECK(vspawn_command_stdio(commands[0], 2, VSPAWN_STDIO_STDOUT, -1) == 0);
+	CHECK(vspawn_command_arg(commands[2], "-l") == 0 && vspawn_command_stdio(commands[2], 1, VSPAWN_STDIO_PIPED, -1) == 0);
+	CHECK(vspawn_pipeline_spawn((const struct vspawn_command *const *)commands, 3, children) == 0);
+	int output = vspawn_child_take_stdout(children[2]);
+	CHECK(read(output, line, sizeof line) == 2 && line[0] == '2' && close(output) == 0);
+	for (i = 0; i < 3; i++) {
+		CHECK(vspawn_child_wait(children[i], &status) == 0 && WEXITSTATUS(status) == (i == 0 ? 3 : 0));
+		vspawn_child_free(children[i]);
+	}
+
+	vspawn_command_free(commands[2]);
+	CHECK((commands[2] = vspawn_command_new("/no/such")) != NULL);
+	CHECK(vspawn_pipeline_spawn((const struct vspawn_command *const *)commands, 3, children) == ENOENT);
+	CHECK(children[0] == NULL && children[1] == NULL && children[2] == NULL && waitpid(-1, NULL, 0) == -1 && errno == ECHILD);
+	CHECK(vspawn_pipeline_spawn((const struct vspawn_command *const *)commands, 0, children) == EINVAL);
+	CHECK(vspawn_pipeline_spawn(NULL, 3, children) == EINVAL);
+	CHECK(vspawn_pipeline_spawn((const struct vspawn_command *const *)commands, 3, NULL) == EINVAL);
+	for (i = 0; i < 3; i++)
+		vspawn_command_free(commands[i]);
+}
+
 int main(void)
 {
 	int before = open_descriptors();
@@ -228,6 +260,7 @@ int main(void)
 	options_of_other_versions();
 	failures();
 	capturing();
+	pipelines();
 	CHECK(open_descriptors() == before);
 	return 0;
 }

@@ -53,7 +53,7 @@ static void commands(struct vspawn_command *command)
 	POINTER(ignored_signals);
 	CHECK(vspawn_command_env(command, NULL, "x") == EINVAL);
 	CHECK(vspawn_command_groups(command, NULL, 1) == EINVAL);
-	CHECK(vspawn_command_stdio(command, 3, 0, 0) == EINVAL && vspawn_command_stdio(command, 0, 4, 0) == EINVAL);
+	CHECK(vspawn_command_stdio(command, 3, 0, 0) == EINVAL && vspawn_command_stdio(command, 0, 5, 0) == EINVAL);
 	FAILS(vspawn_command_new(NULL), NULL, EINVAL);
 	vspawn_command_free(NULL);
 }

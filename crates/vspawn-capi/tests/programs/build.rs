@@ -53,6 +53,10 @@ pub struct Program {
 
 impl Program {
     pub fn build(name: &str, link: Link) -> Program {
+        Program::build_from(&Path::new(CRATE).join(format!("tests/c/{name}.c")), link)
+    }
+
+    pub fn build_from(source: &Path, link: Link) -> Program {
         let directory = tempfile::tempdir().expect("a directory");
         let libraries = libraries();
         for link in ["libvspawn.so", "libvspawn.so.0"] {
@@ -61,7 +65,7 @@ impl Program {
         let mut cc = Command::new("cc");
         cc.args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]);
         cc.arg("-I").arg(Path::new(CRATE).join("include"));
-        cc.arg(Path::new(CRATE).join(format!("tests/c/{name}.c")));
+        cc.arg(source);
         cc.arg("-o").arg(directory.path().join("program"));
         match link {
             Link::Static => cc.arg(libraries.join("libvspawn.a")).args(["-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"]),

@@ -52,6 +52,19 @@ fn without_memory_every_call_returns() {
     run_linked("memory", Link::Shared);
 }
 
+#[test]
+fn the_readme_begins_with_a_program_that_prints_what_it_shows() {
+    let readme = std::fs::read_to_string(Path::new(CRATE).join("README.md")).expect("a file");
+    let (_, rest) = readme.split_once("```c\n").expect("a program");
+    let (program, rest) = rest.split_once("```\n\n```\n").expect("its output");
+    let (shown, _) = rest.split_once("```").expect("the end of its output");
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("first.c");
+    std::fs::write(&source, program).expect("a file");
+    let output = run(&mut Program::build_from(&source, Link::Shared).command(&[]));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), shown);
+}
+
 const VALGRIND: [&str; 4] =
     ["valgrind", "--leak-check=full", "--show-leak-kinds=definite,possible,indirect", "--error-exitcode=99"];
 
