@@ -526,8 +526,8 @@ int vspawn_prepared_spawn_nowait(const struct vspawn_prepared *prepared, struct 
 // VSPAWN_STDIO_STDOUT writes that to the next one, too.
 //
 // commands: as many handles as count; borrowed for the call. children: room for as many handles,
-// which the caller owns and passes to vspawn_child_free. On failure, all are NULL, and the commands
-// that were already started have been killed and waited for.
+// which the caller owns and passes to vspawn_child_free. On failure, all are NULL, and the
+// commands that were already started have been killed and waited for.
 int vspawn_pipeline_spawn(const struct vspawn_command *const *commands,
                           size_t count,
                           struct vspawn_child **children);

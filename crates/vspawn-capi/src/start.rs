@@ -81,8 +81,8 @@ pub unsafe extern "C" fn vspawn_prepared_spawn_nowait(prepared: *const Prepared,
 /// VSPAWN_STDIO_STDOUT writes that to the next one, too.
 ///
 /// commands: as many handles as count; borrowed for the call. children: room for as many handles,
-/// which the caller owns and passes to vspawn_child_free. On failure, all are NULL, and the commands
-/// that were already started have been killed and waited for.
+/// which the caller owns and passes to vspawn_child_free. On failure, all are NULL, and the
+/// commands that were already started have been killed and waited for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_pipeline_spawn(
     commands: *const *const Command,

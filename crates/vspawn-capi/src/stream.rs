@@ -77,8 +77,8 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
     Ok((reader.into(), writer.into()))
 }
 
-/// Starts a command with a stream. `connect` gives the child its end of the pipe. As with popen, the
-/// child keeps the caller's mask and its disposition of SIGPIPE.
+/// Starts a command with a stream. `connect` gives the child its end of the pipe. As with popen,
+/// the child keeps the caller's mask and its disposition of SIGPIPE.
 pub(crate) fn open(
     mut command: Command,
     direction: Direction,

@@ -36,8 +36,9 @@ impl Prepared {
         Ok(Prepared { command, named })
     }
 
-    /// Starts a process. Returns after the exec, or raises an exception if the exec or a step before
-    /// it failed. With `nowait`, returns at once, and the first poll or wait raises the exception.
+    /// Starts a process. Returns after the exec, or raises an exception if the exec or a step
+    /// before it failed. With `nowait`, returns at once, and the first poll or wait raises the
+    /// exception.
     #[pyo3(signature = (nowait = false))]
     fn spawn(&self, py: Python<'_>, nowait: bool) -> PyResult<Child> {
         let child = py.detach(|| if nowait { self.command.spawn_nowait() } else { self.command.spawn() });

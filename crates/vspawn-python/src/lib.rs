@@ -2,8 +2,8 @@
 //! in `python/`.
 //!
 //! A call goes through these files: `values` (Python's objects) -> `request` (a command) -> `child`
-//! (prepared or started), then `run`, or `exchange` (for `Popen`). `waiting` blocks without the GIL and lets signal
-//! handlers run; `failure` creates exceptions.
+//! (prepared or started), then `run`, or `exchange` (for `Popen`). `waiting` blocks without the GIL
+//! and lets signal handlers run; `failure` creates exceptions.
 
 mod child;
 mod exchange;

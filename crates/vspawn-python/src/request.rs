@@ -134,8 +134,8 @@ impl Request {
         Ok(())
     }
 
-    /// Sets resource limits, in the order of the mapping. A value is one limit, or a soft and a hard
-    /// one; a negative limit (`resource.RLIM_INFINITY`) is none.
+    /// Sets resource limits, in the order of the mapping. A value is one limit, or a soft and a
+    /// hard one; a negative limit (`resource.RLIM_INFINITY`) is none.
     fn set_limits(&mut self, limits: &Bound<'_, PyAny>) -> PyResult<()> {
         for pair in limits.call_method0("items")?.try_iter()? {
             let (resource, value): (u32, Bound<'_, PyAny>) = pair?.extract()?;

@@ -156,9 +156,9 @@ impl Pipeline {
         Ok((statuses, output.stdout))
     }
 
-    /// Like [`Pipeline::output`], but also reads what all commands write to standard error, unless a
-    /// command sets its own. (With [`Stdio::stdout`](crate::Stdio::stdout) as its standard error, a
-    /// command writes it to the next command.)
+    /// Like [`Pipeline::output`], but also reads what all commands write to standard error, unless
+    /// a command sets its own. (With [`Stdio::stdout`](crate::Stdio::stdout) as its standard error,
+    /// a command writes it to the next command.)
     ///
     /// # Errors
     /// The same as [`Pipeline::output`].

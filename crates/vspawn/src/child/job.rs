@@ -48,7 +48,8 @@ pub(crate) struct Job {
     /// Whether the child has to reset the parent's handlers itself, because clone3 was not
     /// available.
     pub(crate) clear_handlers: bool,
-    /// The mask that the child sets before its exec. `None`: it keeps the one that it was created with.
+    /// The mask that the child sets before its exec. `None`: it keeps the one that it was created
+    /// with.
     pub(crate) signal_mask: Option<SignalSet>,
     /// The parent's pid if there is a `parent_death_signal`, otherwise 0.
     pub(crate) parent_pid: u32,
