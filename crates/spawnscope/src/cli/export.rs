@@ -90,13 +90,32 @@ fn add(arguments: &ExportArguments) -> Result<()> {
     let Some(root) = output::file(arguments.output.as_deref()) else {
         bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
     };
-    let add_all = |root: &Path| arguments.files.iter().try_for_each(|path| add_to_dataset(arguments, path, root));
     if !fleet::is_store(root) {
-        return add_all(root);
+        return add_all(arguments, root);
     }
     let directory = super::dataset::temporary_directory().context("failed to make a temporary directory")?;
-    add_all(directory.path())?;
-    fleet::push(directory.path(), root)
+    let added = add_all(arguments, directory.path());
+    if directory.path().join(dataset::Table::Runs.name()).exists() {
+        fleet::push(directory.path(), root)?;
+    }
+    added
+}
+
+/// Adds all recordings that can be read, and then fails if there are others.
+#[cfg(feature = "parquet")]
+fn add_all(arguments: &ExportArguments, root: &Path) -> Result<()> {
+    let results = arguments.files.iter().map(|path| add_to_dataset(arguments, path, root));
+    let mut failures: Vec<_> = results.filter_map(Result::err).collect();
+    let Some(last) = failures.pop() else {
+        return Ok(());
+    };
+    for failure in &failures {
+        output::print_message(&output::escape_line(format!("{failure:#}")));
+    }
+    match arguments.files.len() - failures.len() - 1 {
+        0 => Err(last),
+        added => Err(last.context(format!("{added} of {} recordings were added", arguments.files.len()))),
+    }
 }
 
 /// Adds a recording to the dataset in a directory, unless the dataset already has it.

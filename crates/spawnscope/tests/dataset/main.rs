@@ -249,6 +249,15 @@ fn several_recordings_are_added_by_one_command() {
     let output = sample.command().arg(&other).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(contents(&sample).len(), 2 * Table::FOR_RECORDINGS.len());
+    // One that cannot be read does not keep the others out.
+    let (bad, third) = (sample.directory.path().join("bad.db"), sample.directory.path().join("third.db"));
+    fs::write(&bad, "no recording").unwrap();
+    create_recording(&third, BEFORE);
+    execute(&third, "UPDATE recording SET cwd = 'elsewhere'");
+    let output = sample.command().args([&bad, &third]).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("2 of 3 recordings were added") && message.contains("bad.db is not"), "{message}");
+    assert_eq!((output.status.code(), contents(&sample).len()), (Some(125), 3 * Table::FOR_RECORDINGS.len()));
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
     let output = command.args(["export", "--format", "ndjson"]).args([sample.recording(), other]).output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
