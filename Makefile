@@ -57,7 +57,7 @@ test:
 # The tests that take long, too (scripts/slow-checks.tsv), and the packages of a release.
 test-all: test
 	scripts/slow-checks.sh --all
-	$(MAKE) dist test-dist
+	$(MAKE) test-engines dist test-dist
 
 lint:
 	$(CARGO) fmt --all --check

@@ -21,6 +21,8 @@ RECORDING_TABLES = tuple(table for table in TABLES if table != DOCTOR)
 NO_JOB = "__HIVE_DEFAULT_PARTITION__"
 COMPACTED = re.compile(r"compact-(\d+)\.parquet$")
 COMPACTED_LIST = re.compile(r"\.compacted-(\d+)$")
+# Times that a table is listed if files are deleted meanwhile.
+MAX_LISTED = 5
 HOW_TO_ADD = "add a recording with `spawnscope export --format parquet -o DATASET RECORDING`"
 
 
@@ -62,12 +64,19 @@ class Dataset:
 
     def files(self, table):
         """Returns the files of a table that count, by name and so by date. Incomplete files do not end in `.parquet`."""
-        listed = [file for file in self.listing(table) if file.endswith(".parquet") and not os.path.basename(file).startswith(".")]
+        for _ in range(MAX_LISTED):
+            # `compact` deletes a list when the next one is there.
+            with suppress(FileNotFoundError):
+                return self.counting(self.listing(table))
+        return self.counting(self.listing(table))
+
+    def counting(self, listed):
+        files = [file for file in listed if file.endswith(".parquet") and not os.path.basename(file).startswith(".")]
         last = {}
-        for file in filter(COMPACTED.search, listed):
+        for file in filter(COMPACTED.search, files):
             last[os.path.dirname(file)] = max(file, last.get(os.path.dirname(file), ""))
         lists = {folder: self.compacted_runs(file) for folder, file in last.items()}
-        return [file for file in listed if file == last.get(os.path.dirname(file)) or self.is_apart(file, lists)]
+        return [file for file in files if file == last.get(os.path.dirname(file)) or self.is_apart(file, lists)]
 
     @staticmethod
     def is_apart(file, lists):

@@ -15,14 +15,12 @@ import tempfile
 import duckdb
 
 from . import Failure
-from .dataset import DOCTOR, HOW_TO_ADD, TABLES, date_of, job_of
+from .dataset import DOCTOR, HOW_TO_ADD, MAX_LISTED, TABLES, date_of, job_of
 
 # Operators that need more write to temporary files.
 MAX_MEMORY = "640MB"
 # Beyond it, the dataset is damaged as a whole, and an answer from the rest would mislead.
 MAX_DAMAGED_FILES = 100
-# Lists files again if some were deleted meanwhile.
-MAX_RELISTED = 5
 # Names of jobs and dates stay text, also if all of them look like numbers.
 # Columns that questions need and that files of earlier versions lack. They are unknown there.
 ADDED_COLUMNS = {"launches": {"critical_cpu_wait_ns": "BIGINT"}}
@@ -114,7 +112,7 @@ class Engine:
             raise Failure(message) from None
         if re.search(r"permission denied|access denied|forbidden", message, re.IGNORECASE):
             raise Failure(f"failed to read {file}: permission denied") from None
-        if self.is_gone(file) and self.relisted < MAX_RELISTED:
+        if self.is_gone(file) and self.relisted < MAX_LISTED:
             self.relisted += 1
             self.listed.clear()
             self.registered.clear()

@@ -8,6 +8,8 @@ from .pages import Link
 from .words import printable
 
 STYLE = Path(__file__).parent / "page.css"
+# A date or a short commit is not wrapped.
+MAX_SHORT = 14
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -47,8 +49,9 @@ def sentences(page):
 
 
 def contents(page):
-    tables = [table(each, shown(page.title)) for each in page.tables if each.rows]
-    drawings = [f"<section>{chart.draw(each, shown(page.title))}</section>" for each in page.charts]
+    title = shown(page.title)
+    tables = [table(each, title) for each in page.tables if each.rows]
+    drawings = [f"<section>{scrolled(chart.draw(each, title), title)}</section>" for each in page.charts]
     return "\n".join([*drawings, *tables, *map(section, page.sections)])
 
 
@@ -59,17 +62,18 @@ def part(page):
 def table(table, title):
     heads = "".join(f'<th scope="col"{number(column)}>{shown(column.title)}</th>' for column in table.columns)
     rows = "\n".join(f"<tr>{''.join(map(cell, row, table.columns))}</tr>" for row in table.rows)
-    return f"""<section>
-<div class="scroll" tabindex="0" role="region" aria-label="{title}"><table class="figures">
-<thead><tr>{heads}</tr></thead>
-<tbody>{rows}</tbody>
-</table></div>
-</section>"""
+    whole = f'<table class="figures">\n<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody>\n</table>'
+    return f"<section>\n{scrolled(whole, title)}\n</section>"
+
+
+def scrolled(wide, title):
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{title}">{wide}</div>'
 
 
 def cell(text, column):
     inner = f'<a href="{escape(text.address)}">{shown(text)}</a>' if isinstance(text, Link) else shown(text)
-    return f'<td class="{"number" if column.is_figure else "label"}">{inner}</td>'
+    label = "label" if len(text) > MAX_SHORT else "label short"
+    return f'<td class="{"number" if column.is_figure else label}">{inner}</td>'
 
 
 def number(column):

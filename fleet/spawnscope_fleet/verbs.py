@@ -7,7 +7,7 @@ from .pages import Lines, Page, Ratios, table
 from .questions import label_column, question
 from .words import count, counted, one_line, time
 
-FIGURES = ("runs", "launches", "critical", "critical tax", "cpu")
+FIGURES = ("runs", "launches", "critical", "critical start-up", "cpu")
 ORDERS = {"critical": "critical_ns", "saving": "saving_ns", "count": "launches"}
 
 
@@ -17,7 +17,7 @@ def top(engine, options):
     by, rows = options.by, {"rows": options.rows, "order": ORDERS[options.order]}
     if by == "line":
         found = engine.ask(question("lines", **rows))
-        columns = (("line",), ("runs", "launches", "critical", "tax", "fix saves"))
+        columns = (("line",), ("runs", "launches", "critical", "start-up", "fix saves"))
         cells = [[site(row), *counts(row), time(row["critical_ns"]), time(row["tax_ns"]), time(row["saving_ns"])] for row in found.rows]
     else:
         kind = "command" if by == "command" else "label"
@@ -37,7 +37,7 @@ def trend(engine, options):
     found.rows = found.rows[-options.rows :]
     times = ("wall_ns_per_run", "wall_p50_ns", "wall_p95_ns", "tax_ns_per_run", "critical_tax_ns_per_run")
     cells = [[row["date"] or "-", count(row["runs"]), mean(row["launches_per_run"]), *(time(row[name]) for name in times)] for row in found.rows]
-    columns = (("date",), ("runs", "launches", "wall time", "p50", "p95", "tax", "critical tax"))
+    columns = (("date",), ("runs", "launches", "wall time", "p50", "p95", "start-up", "critical start-up"))
     chart = Lines([row["date"] for row in found.rows], {name: [row[f"wall_{name}_ns"] for row in found.rows] for name in ("p50", "p95")})
     title = "Cost of a run by day (p50, p95: of the wall time)"
     return found, lambda: Page(title, [extent(engine)], [table(*columns, cells)], charts=[chart] if found.rows else [])

@@ -72,6 +72,17 @@ def test_an_interrupted_merge_counts_nothing_twice(compacted, monkeypatch):
     assert len(list(dataset.glob("**/*.parquet"))) == 6 * 14 + 2, "nothing is left of the interrupted merges but the doctor's files"
 
 
+def test_questions_during_a_merge_have_the_same_answer(compacted):
+    _, dataset = compacted
+    ask = lambda: rows("sql", dataset, "SELECT COUNT(*) AS launches, COUNT(DISTINCT run) AS runs FROM launches JOIN runs USING (run)")
+    before, asked = ask(), 0
+    merge = subprocess.Popen([sys.executable, "-m", "spawnscope_fleet", "compact", dataset], stdout=subprocess.DEVNULL)
+    while merge.poll() is None:
+        assert ask() == before
+        asked += 1
+    assert merge.returncode == 0 and asked > 0 and ask() == before
+
+
 def test_merged_recordings_are_pushed_and_deleted_as_others(compacted, tmp_path):
     original, dataset = compacted
     printed("compact", dataset)
