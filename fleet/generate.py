@@ -4,11 +4,11 @@
     fleet/generate.py BASE DATASET --runs 2800 --launches 10000000 [--seed 1] [--regression] [--slow-machine]
 
 BASE is a dataset of `spawnscope export --format parquet`. Each job resamples one of BASE's runs: launches are drawn with replacement, with
-their execs and call sites, and times are multiplied by one factor per run and one per launch. With --regression, a line of a script
-starts `git rev-parse` 40 times in each run of every second job from day 9 on. With --slow-machine, launches cost 50 % more on one
-machine; if BASE has a result of `spawnscope doctor`, two results for that machine are added. With --load, all machines have more load from day 9
-on: a launch computes for longer, and every second one waits for a CPU. The same arguments give the same dataset.
-Needs pyarrow and numpy.
+their execs and call sites, and times are multiplied by one factor per run and one per launch. Half of the machines build the branch
+`main`. With --regression, a line of a script starts `git rev-parse` 40 times in each run of every second job from day 9 on. With
+--slow-machine, launches cost 50 % more on one machine; if BASE has a result of `spawnscope doctor`, two results for that machine are
+added. With --load, all machines have more load from day 9 on: a launch computes for longer, and every second one waits for a CPU. The
+same arguments give the same dataset. Needs pyarrow and numpy.
 """
 import argparse
 import datetime
@@ -213,6 +213,7 @@ class Run:
             "started": started,
             "commit": f"{0xC0FFEE00 + int(day):08x}" + "0" * 32,
             "host": f"machine-{machine:02}",
+            "branch": "main" if machine % 2 else "topic",
             "launches": launches.num_rows,
             "lost_events": 0,
             "wall_ns": int(row["wall_ns"] * ratio),

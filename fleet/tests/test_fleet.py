@@ -44,6 +44,16 @@ def test_a_commit_or_a_time_can_stand_for_a_date(injected, since):
     assert all(by_date[column] == found[column] for column in ("file", "line", "command", "jobs", "launches_after"))
 
 
+def test_branches_are_compared_by_themselves(injected):
+    both = rows("sql", injected, "SELECT branch, COUNT(*) AS runs FROM runs GROUP BY branch ORDER BY branch")
+    assert [row["branch"] for row in both] == ["main", "topic"]
+    for branch in both:
+        (row,) = rows("regressions", "--since", "2026-11-09", "--branch", branch["branch"], injected)
+        assert (row["line"], row["launches_after"]) == (41, 40) and row["runs"] < branch["runs"]
+    (found,) = rows("sql", "--branch", "main", injected, "SELECT COUNT(DISTINCT branch) AS branches, COUNT(*) AS runs FROM runs")
+    assert found == {"branches": 1, "runs": both[0]["runs"]}
+
+
 def test_a_regression_fails_a_check_and_an_improvement_does_not(injected, unchanged):
     since = ["regressions", "--since", "2026-11-09", "--check"]
     assert fleet(*since, injected).returncode == 1
