@@ -3,6 +3,8 @@
 //! back. While threads only take turns, many turns are simulated at once (`turns`), so that the
 //! work depends on the number of steps, not on their durations. A `Watch` receives every change.
 
+mod rounds;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::mem;
@@ -265,31 +267,6 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Makes a thread ready whose sleep ends.
-    fn wake_up(&mut self, thread: ThreadIndex) {
-        self.become_ready(thread);
-        self.begin_round(thread);
-    }
-
-    /// Continues the threads that wait for the next round of a thread.
-    fn begin_round(&mut self, thread: ThreadIndex) {
-        if !self.rounds.is_empty() {
-            self.rounds.remove(&thread).into_iter().flatten().for_each(|waiting| self.become_ready(waiting));
-        }
-    }
-
-    /// Whether a thread has ended, or is blocked until another thread wakes it: nothing can wait for
-    /// its next round then, since it may be the one that must wake it.
-    fn has_no_next_round(&mut self, thread: ThreadIndex) -> bool {
-        let position = self.position(thread);
-        let last = position.checked_sub(1).and_then(|last| self.script.step(thread, last));
-        match last {
-            Some(Step::Wait(token, ..)) => self.signals[token as usize].sleeper() == Some(thread),
-            Some(Step::Round(..) | Step::Killed) => true,
-            _ => self.script.step(thread, position).is_none(),
-        }
-    }
-
     /// Reports that a thread waits for a CPU.
     fn queue(&mut self, thread: ThreadIndex) {
         let activity = self.next_activity(thread);
@@ -434,14 +411,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 self.block(thread, ThreadState::Waiting);
                 false
             }
-            Step::Round(polling, _) => {
-                if self.has_no_next_round(polling) {
-                    return true;
-                }
-                self.rounds.entry(polling).or_default().push(thread);
-                self.block(thread, ThreadState::Sleeping(ExternalWait::Timer));
-                false
-            }
+            Step::Round(polling, _) => self.wait_for_round(thread, polling),
             Step::Sleep(span, _, external_wait) => {
                 self.schedule(self.after(span), Event::Ready(thread));
                 self.block(thread, ThreadState::Sleeping(external_wait));
@@ -483,11 +453,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 let signal = &mut self.signals[token as usize];
                 signal.sleeper() == Some(thread) && mem::replace(signal, Signal::NONE) != Signal::NONE
             }
-            Some(Step::Round(polling, _)) => {
-                let waiting = self.rounds.get_mut(&polling);
-                waiting
-                    .is_some_and(|all| all.iter().position(|each| *each == thread).map(|at| all.remove(at)).is_some())
-            }
+            Some(Step::Round(polling, _)) => self.leave_round(thread, polling),
             Some(Step::Sleep(..)) => {
                 let scheduled = self.events.len();
                 self.events.retain(|Reverse((_, event))| *event != Event::Ready(thread));
@@ -521,38 +487,5 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         if state == ThreadState::Waiting {
             self.begin_round(thread);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::phases::Phase;
-    use crate::predict::replay::activity::Stage;
-    use crate::predict::replay::program::Programs;
-
-    /// Simulates a first thread that works for `work` nanoseconds, waits for the next round of a
-    /// second thread, works for 1 ns and wakes the second thread, which sleeps for 10 ns and then
-    /// waits for that. Returns when the first thread ends.
-    fn end_after(work: u64) -> u64 {
-        let activity = Activity { launch: 0, stage: Stage::new(Phase::Run, 0) };
-        let mut programs = Programs::new(vec![0, 0], 1, vec![0], 0);
-        let first = [
-            Step::Spawn(1),
-            Step::Run(Nanos(work), activity),
-            Step::Round(1, activity),
-            Step::Run(Nanos(1), activity),
-            Step::Wake(0),
-        ];
-        let second = [Step::Sleep(Nanos(10), activity, ExternalWait::Timer), Step::Wait(0, activity, Nanos(0))];
-        programs.add(|steps| first.into_iter().for_each(|step| steps.push(step)));
-        programs.add(|steps| second.into_iter().for_each(|step| steps.push(step)));
-        simulate(&programs, &Machine::with_cpus(2)).0
-    }
-
-    #[test]
-    fn a_thread_waits_for_the_next_round_but_not_for_one_that_cannot_come() {
-        assert_eq!(end_after(3), 10 + 1, "the second thread still sleeps");
-        assert_eq!(end_after(20), 20 + 1, "the second thread waits for the first");
     }
 }

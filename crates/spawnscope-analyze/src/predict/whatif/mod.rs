@@ -326,7 +326,9 @@ impl WhatIf<'_, '_> {
     ) -> Option<Takeover> {
         let (adjustments, _) = self.adjustments(changes);
         let remaining = takeover::without_removed(path, &adjustments);
-        takeover::takeover(path.wall, &remaining, || self.path_with(&adjustments), saved, recording)
+        // The overhead of recording is on the path, and in no saving.
+        let wall = path.wall.since(self.replay.measured.since(self.unrecorded()));
+        takeover::takeover(wall, &remaining, || self.path_with(&adjustments), saved, recording)
     }
 
     fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
