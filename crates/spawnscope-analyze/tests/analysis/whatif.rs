@@ -81,7 +81,7 @@ fn the_command_itself_cannot_be_removed() {
 }
 
 /// The assumed work of a `dirname` whose start-up was not recorded and whose runs are all alike.
-const WORK: u64 = Spans::USUAL.run * 3 / 10;
+const WORK: u64 = Spans::USUAL.run * 15 / 100;
 
 #[test]
 fn a_builtin_needs_no_fork_unless_its_output_is_read() {

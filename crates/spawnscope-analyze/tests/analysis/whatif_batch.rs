@@ -47,18 +47,18 @@ fn saved_of_run(run: u64, program: (&str, &[&str])) -> f64 {
 }
 
 #[test]
-fn equal_runs_limit_the_start_up_that_is_assumed() {
+fn without_recorded_start_ups_all_of_the_shortest_run_may_be_start_up() {
     let gzip: (&str, &[&str]) = ("/usr/bin/gzip", &["gzip", "-9", "-c", "file"]);
-    let off = (saved_of_run(200_000, gzip) - 0.7 * 200_000.0).abs();
-    assert!(off < 100.0, "most of a short run, but not all of it: {off}");
+    let off = (saved_of_run(200_000, gzip) - 0.85 * 200_000.0).abs();
+    assert!(off < 100.0, "most of a short run: {off}");
     let begin = (Spans::USUAL.exec + Spans::USUAL.load) as f64;
-    let off = (saved_of_run(10_000_000, gzip) - 0.5 * begin).abs();
-    assert!(off < 100.0, "a program in machine code begins its work soon: {off}");
+    let off = (saved_of_run(10_000_000, gzip) - f64::midpoint(0.5 * begin, 10_000_000.0)).abs();
+    assert!(off < 100.0, "a program in machine code may begin its work soon: {off}");
     let python: (&str, &[&str]) = ("/usr/bin/python3", &["python3", "-c", "work()"]);
-    let off = (saved_of_run(10_000_000, python) - 7_000_000.0).abs();
+    let off = (saved_of_run(10_000_000, python) - 8_500_000.0).abs();
     assert!(off < 100.0, "an interpreter may take most of that: {off}");
-    let off = (saved_of_run(2_000_000_000, python) - 15.0 * begin).abs();
-    assert!(off < 100.0, "but no program takes seconds to begin: {off}");
+    let off = (saved_of_run(2_000_000_000, python) - f64::midpoint(15.0 * begin, 2_000_000_000.0)).abs();
+    assert!(off < 300.0, "few programs take seconds to begin, but pylint does: {off}");
 }
 
 #[test]
@@ -73,7 +73,9 @@ fn a_recorded_start_up_is_what_a_batch_saves() {
     let prediction = predict(&serial.finish(), &Constants::default(), &[(Change::Batch(8), &launches)]);
     let [expected, least, most] = prediction.saving();
     let later = (spans.exec + spans.load) * 70 / 1000 + start_up * 35 / 1000;
-    let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + start_up + later));
+    // Half of the rest of such a run may be start-up, too.
+    let fixed = (start_up + later).min(spans.run).midpoint(spans.run);
+    let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + fixed));
     assert!(off < 100, "{off}: a part of the start-up comes after the first use of an argument");
     assert!(most.0 - least.0 < expected.0 / 3, "{:?}", prediction.saving());
 }
@@ -107,18 +109,23 @@ fn the_libraries_that_a_linker_reads_are_its_work() {
         predict(&serial.finish(), &Constants::default(), &[(Change::InProcess, &launches)]).saving()[0]
     });
     assert!(nm.0 > 8 * work_begins, "{nm:?}");
-    assert!(ld.0 < 8 * (LAUNCH - Spans::USUAL.run + work_begins / 2), "{ld:?}");
+    assert!(ld.0 < 8 * (LAUNCH - Spans::USUAL.run + work_begins * 2 / 3), "{ld:?}");
 }
 
 #[test]
 fn work_that_stays_does_not_make_a_batch_uncertain() {
     // Most of each run is work. Since all launches are in one batch, its saving is well known.
     let mut serial = Serial::new();
-    let run = 10_000_000;
-    let launches: Vec<LaunchId> = (0..8).map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)).collect();
+    let (run, start_up) = (10_000_000, 350_000);
+    let spans = Spans { run, ..Spans::USUAL };
+    let launches: Vec<LaunchId> = (0..8).map(|_| serial.launch(&spans, DIRNAME)).collect();
+    for launch in &launches {
+        serial.builder.row(*launch).work_cpu = Some(Nanos(spans.setup + spans.exec + spans.load + start_up));
+    }
     let prediction = predict(&serial.finish(), &Constants::default(), &[(Change::Batch(8), &launches)]);
     let [expected, least, _] = prediction.saving();
-    let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + 350_000));
+    let later = (spans.exec + spans.load) * 70 / 1000 + start_up * 35 / 1000;
+    let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + start_up + later));
     assert!(off < 100, "{off}");
     assert!(least.0 > expected.0 / 3, "{:?}", prediction.saving());
     let half = prediction.high.since(prediction.low).0 / 2;
@@ -176,7 +183,7 @@ fn only_children_are_merged_across_their_parents() {
     let recorded = serial.finish();
     // The shells remain, but all except the first have nothing to wait for. Three tenths of each run of `dirname` count as work, since the
     // runs are alike.
-    let each = LAUNCH - Spans::USUAL.run * 3 / 10;
+    let each = LAUNCH - Spans::USUAL.run * 15 / 100;
     assert_eq!(saved(&recorded, &[(Change::Batch(4), &launches)]), 3 * each);
     assert_eq!(saved(&recorded, &[(Change::Batch(2), &launches)]), 2 * each);
 }
