@@ -9,7 +9,7 @@ use std::rc::Rc;
 use spawnscope_data::event::{Nanos, TaskId};
 
 /// Maximum time from the beginning of an exit until the files are closed.
-const MAX_CLOSING: Nanos = Nanos(1_000_000);
+pub const MAX_CLOSING: Nanos = Nanos(1_000_000);
 
 /// What a thread did to a pipe, and when.
 type Act = Cell<Option<(TaskId, Nanos)>>;
@@ -43,7 +43,7 @@ impl Pipe {
 pub enum File {
     Pipe(Rc<Pipe>),
     Directory(Rc<[u8]>),
-    /// A file for which nobody waits.
+    /// A file that ends no wait.
     Other,
 }
 
@@ -82,7 +82,7 @@ impl Descriptors {
         }
     }
 
-    /// Whether a descriptor is one of a file for which nobody waits.
+    /// Whether a descriptor is one of a file that ends no wait.
     pub fn is_other(&self, descriptor: i64) -> bool {
         self.0.get(&descriptor).is_some_and(|descriptor| !matches!(descriptor.file, File::Pipe(_)))
     }

@@ -5,23 +5,14 @@ use std::rc::{Rc, Weak};
 
 use nix::errno::Errno;
 use spawnscope_data::event::variables::select_allowed;
-use spawnscope_data::event::{
-    EventKind, Executed, LaunchId, LeftCpu, Nanos, Object, ObjectKind, Pid, Slice, Syscall, TaskId, Wake, Waker,
-};
+use spawnscope_data::event::{EventKind, Executed, LaunchId, Nanos, Object, ObjectKind, Waker};
 
 use super::call::{Call, Text, string, strings};
 use super::descriptors::{File, Pipe};
 use super::loader::Loading;
 use super::processes::{Process, Tracker};
 use super::script;
-use super::status::{status_of_siginfo, wait_status};
 use super::text::{after, find, integer, number, skip_spaces};
-
-/// Minimum length of a wait that is reported. Each stop for the tracer takes some ten microseconds,
-/// so a shorter one may be no wait.
-const MIN_WAIT_NS: u64 = 100_000;
-/// Maximum number of futexes of a process whose wakers are kept.
-const MAX_FUTEXES: usize = 1_024;
 
 /// Whether the end of a call matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,43 +132,6 @@ impl Tracker {
         }
     }
 
-    /// Reports a wait, unless it is too short to be one.
-    fn wait(
-        &mut self,
-        tid: i32,
-        call: &Call<'_>,
-        start: Nanos,
-        end: Nanos,
-        object: Option<Object>,
-        waker: Option<Waker>,
-    ) {
-        self.wait_until(tid, call, start, end, object, waker.map(|waker| (waker, end)));
-    }
-
-    /// Reports a wait that its waker ended, at the instant with it.
-    fn wait_until(
-        &mut self,
-        tid: i32,
-        call: &Call<'_>,
-        start: Nanos,
-        end: Nanos,
-        object: Option<Object>,
-        waker: Option<(Waker, Nanos)>,
-    ) {
-        let Some(task) = self.tasks.get(&tid).filter(|_| end.since(start).0 >= MIN_WAIT_NS) else { return };
-        let (launch, id) = (task.launch, task.id);
-        let number = std::str::from_utf8(call.name).ok().and_then(|name| self.numbers.get(name));
-        let argument = call.number(0).unwrap_or_default().cast_unsigned();
-        let wake = waker.map(|(by, at)| Wake { at: at.clamp(start, end), by, is_certain: true });
-        let slice = Slice {
-            syscall: number.map(|number| Syscall { number: u32::from(*number), argument }),
-            object,
-            wake,
-            ..Slice::new(start, LeftCpu::Interruptible)
-        };
-        self.report(end, launch, id, EventKind::Slice(slice));
-    }
-
     fn execute(&mut self, tid: i32, call: &Call<'_>, path_index: usize, start: Nanos, end: Option<Nanos>) {
         let Some(task) = self.tasks.get(&tid) else { return };
         let (launch, id) = (task.launch, task.id);
@@ -251,60 +205,14 @@ impl Tracker {
         let (launch, id) = (task.launch, task.id);
         let status = (call.number(0).unwrap_or_default() as i32 & 0xff) << 8;
         let Some(process) = self.processes.get_mut(&launch) else { return };
-        if is_group || process.has_one_thread() {
+        if is_group || process.threads == 1 {
             process.exit.get_or_insert((start, status));
             process.descriptors.close_range(0, i64::MAX, (id, start));
         }
     }
 
-    fn wait_for_child(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
-        let Some(launch) = self.tasks.get(&tid).map(|task| task.launch) else { return };
-        let is_waitid = call.name == b"waitid";
-        let status = if is_waitid { status_of_siginfo(call.argument(2)) } else { wait_status(call.argument(1)) };
-        let pid = match is_waitid {
-            true => after(call.argument(2), b"si_pid=").and_then(integer),
-            false => call.result,
-        };
-        let pid = pid.filter(|pid| call.succeeded() && *pid > 0);
-        let child = pid.and_then(|pid| self.processes.get(&launch)?.children.get(&pid).copied());
-        if let (Some(child), Some(status)) = (child, status)
-            && child.ended.is_none()
-        {
-            // Its last line is missing or later than that of its parent.
-            let now = self.tasks.get(&child.tid).map_or(end, |task| task.now);
-            self.end(child.tid, now.min(end), Some(status));
-        }
-        let waker = child.map(|child| (Waker::Task(child.task), child.ended.unwrap_or(end)));
-        self.wait_until(tid, call, start, end, None, waker);
-        let (Some(pid), Some(_)) = (pid, status) else { return };
-        if call.has(b"WNOWAIT") {
-            return;
-        }
-        if let Some(process) = self.processes.get_mut(&launch) {
-            process.children.remove(&pid);
-        }
-        self.report(end, launch, TaskId(launch.0), EventKind::Reaped { pid: Pid(pid as i32) });
-    }
-
-    fn futex(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
-        let Some((launch, id)) = self.tasks.get(&tid).map(|task| (task.launch, task.id)) else { return };
-        let (Some(address), operation) = (call.number(0), call.argument(1)) else { return };
-        let Some(process) = self.processes.get_mut(&launch) else { return };
-        if operation.starts_with(b"FUTEX_WAKE") {
-            if process.futexes.len() >= MAX_FUTEXES {
-                process.futexes.clear();
-            }
-            process.futexes.insert(address, (id, start));
-        } else {
-            let woken = process.futexes.get(&address).filter(|(_, at)| (start..=end).contains(at)).copied();
-            let timed_out = (call.error == Some(b"ETIMEDOUT")).then_some((Waker::Interrupt, end));
-            let waker = timed_out.or(woken.map(|(task, at)| (Waker::Task(task), at)));
-            self.wait_until(tid, call, start, end, None, waker);
-        }
-    }
-
     /// Returns the pipe of a descriptor.
-    fn pipe(&mut self, tid: i32, descriptor: i64, file: Option<&[u8]>) -> Option<Rc<Pipe>> {
+    pub fn pipe(&mut self, tid: i32, descriptor: i64, file: Option<&[u8]>) -> Option<Rc<Pipe>> {
         let launch = self.tasks.get(&tid)?.launch;
         let process = self.processes.get_mut(&launch)?;
         if let Some(pipe) = process.descriptors.pipe(descriptor) {
@@ -352,21 +260,6 @@ impl Tracker {
             let waker = woken.map(|(task, at)| (Waker::Task(task), at));
             self.wait_until(tid, call, start, end, pipe.as_deref().map(object_of), waker);
         }
-    }
-
-    /// Handles a wait for one of several things.
-    fn wait_for_any(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Nanos) {
-        let has_timed_out =
-            call.result == Some(0) && call.name != b"flock" && call.name != b"connect" || call.error == Some(b"EAGAIN");
-        if has_timed_out {
-            return self.wait(tid, call, start, end, None, Some(Waker::Interrupt));
-        }
-        let ready = [&b"fd="[..], b"in [", b"out ["].into_iter().find_map(|before| after(call.remark, before));
-        let pipe = ready.and_then(integer).and_then(|descriptor| self.pipe(tid, descriptor, None));
-        let id = self.tasks.get(&tid).map(|task| task.id).unwrap_or_default();
-        let woken = pipe.as_ref().and_then(|pipe| pipe.waker(start, end, id));
-        let waker = woken.map(|(task, at)| (Waker::Task(task), at));
-        self.wait_until(tid, call, start, end, pipe.as_deref().map(object_of), waker);
     }
 
     /// Applies calls on descriptors and directories.
@@ -468,7 +361,7 @@ impl Process {
     }
 }
 
-fn object_of(pipe: &Pipe) -> Object {
+pub fn object_of(pipe: &Pipe) -> Object {
     Object { kind: ObjectKind::Pipe, device: 0, inode: pipe.inode }
 }
 

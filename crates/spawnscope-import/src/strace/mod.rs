@@ -16,6 +16,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod text;
+mod waits;
 
 use std::path::PathBuf;
 
@@ -135,8 +136,12 @@ fn is_first_mention(tracker: &Tracker, unnamed: i32, tid: i32, rest: &[u8]) -> b
     }
     // A thread that appears while another one is being created is the new one, unless it goes on
     // with the call that creates it.
-    let resumes = |begun: &processes::Begun| matches!(what(rest), Some(What::Resumed { name, .. }) if begun.text.starts_with(name));
-    !tracker.is_creating() || task.unfinished.as_ref().is_some_and(resumes)
+    let resumed = match what(rest) {
+        Some(What::Resumed { name, .. }) => Some(name),
+        _ => None,
+    };
+    let begun = task.unfinished.as_ref().map(|begun| &begun.text);
+    tracker.creating.is_empty() || resumed.zip(begun).is_some_and(|(name, begun)| begun.starts_with(name))
 }
 
 /// Returns a log in memory, for tests. `None` if it has no line of strace.

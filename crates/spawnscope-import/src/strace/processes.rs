@@ -39,6 +39,10 @@ pub struct Task {
     /// The latest instant of this thread. Its events are in order, even if its stamps are not
     /// precise enough.
     pub now: Nanos,
+    /// The end of its call before the last one.
+    pub idle_since: Nanos,
+    /// When its last call began or, if that is known, returned.
+    called: Nanos,
     /// The call that it is in.
     pub unfinished: Option<Begun>,
     /// A call that has returned at an unknown time, no later than the thread's next line.
@@ -53,12 +57,6 @@ pub struct Child {
     pub tid: i32,
     pub task: TaskId,
     pub ended: Option<Nanos>,
-}
-
-impl Process {
-    pub fn has_one_thread(&self) -> bool {
-        self.threads == 1
-    }
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +113,8 @@ pub struct Tracker {
     pub numbers: HashMap<&'static str, u16>,
     /// Whether the log has calls of loaders.
     pub has_loader_calls: bool,
+    /// Whether the log has calls that read.
+    pub has_reads: bool,
     /// The CPUs that a program of the log was allowed to use, as far as it asked.
     pub allowed_cpus: Option<u32>,
     pub command: Vec<Vec<u8>>,
@@ -136,6 +136,7 @@ impl Default for Tracker {
             next_inode: 1,
             numbers: all_on("x86_64").filter_map(|(name, number)| Some((name, number?))).collect(),
             has_loader_calls: false,
+            has_reads: false,
             allowed_cpus: None,
             command: Vec::new(),
         }
@@ -201,7 +202,8 @@ impl Tracker {
     }
 
     pub fn insert(&mut self, tid: i32, launch: LaunchId, id: TaskId, now: Nanos, is_seen: bool) {
-        let task = Task { id, launch, now, unfinished: None, returned: None, is_seen };
+        let (idle_since, called) = (now, now);
+        let task = Task { id, launch, now, idle_since, called, unfinished: None, returned: None, is_seen };
         self.tasks.insert(tid, task);
     }
 
@@ -220,16 +222,15 @@ impl Tracker {
         self.held.contains_key(&tid)
     }
 
-    /// Whether a thread is being created.
-    pub fn is_creating(&self) -> bool {
-        !self.creating.is_empty()
-    }
-
     pub fn apply(&mut self, tid: i32, at: Nanos, what: What<'_>) -> bool {
         let Some(task) = self.tasks.get_mut(&tid) else { return true };
         let is_first = !std::mem::replace(&mut task.is_seen, true);
         task.now = task.now.max(at);
         let (at, launch) = (task.now, task.launch);
+        if let What::Call { name, .. } | What::Unfinished { name, .. } = what {
+            (task.idle_since, task.called) = (task.called, at);
+            self.has_reads |= name == b"read";
+        }
         if is_first {
             self.report_launched(launch, at);
         }
@@ -333,6 +334,7 @@ impl Tracker {
     fn complete(&mut self, tid: i32, call: &Call<'_>, start: Nanos, end: Option<Nanos>) {
         if let (Some(task), Some(end)) = (self.tasks.get_mut(&tid), end) {
             task.now = task.now.max(end);
+            task.called = task.called.max(end);
         }
         self.load(tid, call, end.unwrap_or(start));
         if is_creation(call.name) {

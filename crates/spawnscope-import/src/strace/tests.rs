@@ -290,7 +290,13 @@ fn without_following_the_parent_knows_how_a_child_ended() {
     ]));
     assert_eq!(
         found[3..],
-        ["11 2: fork by 1 from 10", "900 2: exit Some(9)", "900 2: gone, zombie", "951 1: reaped 2",]
+        [
+            "11 2: fork by 1 from 10",
+            "900 2: exit Some(9)",
+            "900 2: gone, zombie",
+            "950 1: waited from 11 for 2 at 950",
+            "951 1: reaped 2",
+        ]
     );
 }
 
@@ -308,6 +314,21 @@ fn lines_of_others_and_torn_lines_are_counted() {
 fn a_log_without_times_has_no_waits() {
     let found = described("1 execve(\"/bin/a\", [\"a\"], NULL) = 0\n1 wait4(-1, NULL, 0, NULL) = -1 ECHILD (x)\n");
     assert_eq!(found, ["0 1: command 1", "0 1: /bin/a [a]"]);
+}
+
+#[test]
+fn a_wait_for_the_output_of_a_child_is_assumed_if_the_log_leaves_reads_out() {
+    let log = |reaps: &str, other: &str| {
+        format!(
+            "1 00:00:00.000000 vfork() = 2 <0.000010>\n{other}2 00:00:00.000500 exit_group(0) = ?\n\
+             2 00:00:00.001000 +++ exited with 0 +++\n\
+             1 {reaps} wait4(-1, [{{WIFEXITED(s) && WEXITSTATUS(s) == 0}}], 0, NULL) = 2 <0.000010>\n"
+        )
+    };
+    let waits = |text: String| described(&text).into_iter().filter(|line| line.contains("waited")).collect::<Vec<_>>();
+    assert_eq!(waits(log("00:00:00.001050", "")), ["1050 1: waited from 10 for 2 at 1050"]);
+    assert!(waits(log("00:00:00.009000", "")).is_empty(), "it worked after the end of the child");
+    assert!(waits(log("00:00:00.001050", "2 00:00:00.000300 read(3</a>, \"\", 1) = 0\n")).is_empty());
 }
 
 #[test]

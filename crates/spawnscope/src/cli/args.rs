@@ -91,7 +91,7 @@ pub enum Verb {
     /// Make a recording of a log that strace wrote
     ///
     /// Reads what `strace -f` has logged, here or on another machine, so that `report`, `advise`, `tree` and all other verbs work on it. A log
-    /// does not contain everything that `record` sees, and strace slows launches: docs/guide/import.md says what can be told from which log.
+    /// does not contain everything that `record` sees, and strace slows launches: docs/guide/import.md says what each log contains.
     #[command(after_help = super::import::EXAMPLES)]
     Import(ImportArguments),
     /// Watch launches as they happen
