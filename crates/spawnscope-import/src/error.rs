@@ -24,14 +24,13 @@ pub enum ImportError {
         /// What it is, and what to do with it.
         what: &'static str,
     },
-    /// The file contains no line of strace.
-    #[error(
-        "{} has no line that strace wrote: name a log of `strace -f -ttt -T -o LOG COMMAND`",
-        path.display()
-    )]
+    /// The file contains no line of a known format.
+    #[error("{} has no line that {tool} wrote: docs/guide/import.md shows how to make a log", path.display())]
     NoLines {
         /// The path of the file.
         path: PathBuf,
+        /// The tool whose log it was taken for.
+        tool: &'static str,
     },
     /// The files cannot be put in order.
     #[error(

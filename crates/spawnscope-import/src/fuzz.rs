@@ -1,21 +1,24 @@
-//! The entry for the fuzz target.
+//! The entry for the fuzz targets.
 
-use crate::strace::{Log, log_of_text};
+use crate::input::{Format, Lines};
+use crate::{Source, sched, strace};
 
-/// Reads a log, and returns the number of its events and of the lines that were refused.
-pub fn fuzz_strace(text: &[u8]) -> (usize, u64) {
-    let Some(mut log) = log_of_text(text) else {
+/// Reads a log of a format, and returns the number of its events and of the lines that were
+/// refused.
+pub fn fuzz(format: Format, text: &[u8]) -> (usize, u64) {
+    let lines = Lines::of_text(text);
+    let log: Result<Box<dyn Source>, _> = match format {
+        Format::Strace => strace::Log::of_one(lines).map(|log| Box::new(log) as _),
+        Format::Perf => sched::Log::of_one(lines).map(|log| Box::new(log) as _),
+    };
+    let Ok(mut log) = log else {
         return (0, 0);
     };
-    let events = read_all(&mut log);
-    (events, log.refused().map_or(0, |refused| refused.count))
-}
-
-fn read_all(log: &mut Log) -> usize {
-    let mut count = 0;
+    let mut events = 0;
     while log.read().unwrap_or(false) {
-        count += log.take_events().len();
+        events += log.take_events().len();
     }
     log.finish();
-    count + log.take_events().len()
+    let refused = log.count().refused.as_ref().map_or(0, |refused| refused.count);
+    (events + log.take_events().len(), refused)
 }

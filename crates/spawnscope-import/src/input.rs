@@ -1,5 +1,5 @@
 //! Opens logs: standard input, compressed files, and files that are no logs, of which some can be
-//! named.
+//! named. Counts lines, and those that cannot be read.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -9,17 +9,29 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 
 use super::error::ImportError;
+use super::text::find;
 
 /// Length of the longest line that is read whole, in bytes. The rest of a longer one is skipped.
 const MAX_LINE: usize = 1 << 20;
 const BUFFER: usize = 1 << 18;
 
+/// Size of the beginning, in bytes, that decides on the format and on the command.
+const MAX_BEGINNING: u64 = 4 << 20;
+/// Number of lines at the beginning that decide on the format.
+const MAX_LINES_FOR_FORMAT: usize = 1_000;
+/// Maximum length of the refused line that is shown.
+const MAX_SHOWN: usize = 100;
+
 /// How other files begin, and what to do with them.
-const OTHERS: [(&[u8], &str); 9] = [
+const OTHERS: [(&[u8], &str); 10] = [
     (b"SQLite format 3\0", "a recording: `spawnscope report FILE` reads it"),
     (b"\xfd7zXZ\0", "a file compressed by xz: unpack it with `xz -dc FILE | spawnscope import -`"),
     (b"BZh", "a file compressed by bzip2: unpack it with `bzip2 -dc FILE | spawnscope import -`"),
-    (b"PERFILE2", "data of perf, which contains no system calls: record the command with `spawnscope record`"),
+    (
+        b"PERFILE2",
+        "data of perf: `perf script -F comm,pid,tid,cpu,time,event,trace --show-task-events | spawnscope import -`",
+    ),
+    (b"\x17\x08Dtracing", "data of trace-cmd: `trace-cmd report FILE | spawnscope import -`"),
     (b"% time ", "a summary of `strace -c`, which has no processes: record with `strace -f -ttt -T -o LOG`"),
     (b"# ninja log ", "ninja's log: `spawnscope record -- ninja` reads it itself"),
     (b"\x7fELF", "a program: record it with `spawnscope record -- FILE`"),
@@ -27,12 +39,58 @@ const OTHERS: [(&[u8], &str); 9] = [
     (b"{", "JSON: name a log of `strace -f -ttt -T -o LOG COMMAND`"),
 ];
 
+/// The formats of logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// What strace writes.
+    Strace,
+    /// Events of the scheduler, as `perf script`, `trace-cmd report` and ftrace write them.
+    Perf,
+}
+
+/// What only a line of the scheduler's events contains.
+const OF_PERF: [&[u8]; 4] = [b"sched_switch: ", b"sched_process_", b"PERF_RECORD_", b"# tracer: "];
+
+/// Lines that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// How many.
+    pub count: u64,
+    /// The file of the first one.
+    pub path: PathBuf,
+    /// The number of the first one.
+    pub number: u64,
+    /// The beginning of the first one.
+    pub text: Vec<u8>,
+}
+
+/// Counts the lines of all files.
+#[derive(Clone, Debug, Default)]
+pub struct Count {
+    pub lines: u64,
+    pub refused: Option<Refused>,
+}
+
+impl Count {
+    pub fn refuse(&mut self, path: &Path, number: u64, line: &[u8]) {
+        let refused = self.refused.get_or_insert_with(|| Refused {
+            count: 0,
+            path: path.to_owned(),
+            number,
+            text: line[..line.len().min(MAX_SHOWN)].to_vec(),
+        });
+        refused.count += 1;
+    }
+}
+
 /// A log that is read line by line.
 pub struct Lines {
     pub path: PathBuf,
     reader: Box<dyn BufRead>,
     /// The number of the last line.
     pub number: u64,
+    /// The beginning, if it was looked at.
+    beginning: Vec<u8>,
 }
 
 impl Lines {
@@ -56,12 +114,32 @@ impl Lines {
             }
             _ => Box::new(reader),
         };
-        Ok(Lines { path: path.to_owned(), reader, number: 0 })
+        Ok(Lines { path: path.to_owned(), reader, number: 0, beginning: Vec::new() })
+    }
+
+    /// The beginning of the log.
+    pub fn beginning(&mut self) -> Result<&[u8], ImportError> {
+        if self.beginning.is_empty() {
+            let failed = |source| ImportError::Read { path: self.path.clone(), source };
+            (&mut self.reader).take(MAX_BEGINNING).read_to_end(&mut self.beginning).map_err(failed)?;
+            let rest = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+            self.reader = Box::new(io::Cursor::new(self.beginning.clone()).chain(rest));
+        }
+        Ok(&self.beginning)
+    }
+
+    /// Finds out the format. A log of strace contains words of other formats only inside of calls.
+    pub fn format(&mut self) -> Result<Format, ImportError> {
+        let lines = self.beginning()?.split(|byte| *byte == b'\n').take(MAX_LINES_FOR_FORMAT);
+        let is_of_perf =
+            |line: &[u8]| OF_PERF.iter().any(|word| find(line, word).is_some_and(|at| !line[..at].contains(&b'(')));
+        let count = lines.filter(|line| is_of_perf(line)).count();
+        Ok(if count > 0 { Format::Perf } else { Format::Strace })
     }
 
     #[cfg(any(test, fuzzing))]
     pub fn of_text(text: &[u8]) -> Lines {
-        Lines { path: "log".into(), reader: Box::new(io::Cursor::new(text.to_vec())), number: 0 }
+        Lines { path: "log".into(), reader: Box::new(io::Cursor::new(text.to_vec())), number: 0, beginning: Vec::new() }
     }
 
     /// Reads the next line without its newline. Returns false at the end.

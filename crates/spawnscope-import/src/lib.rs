@@ -1,26 +1,69 @@
 //! Turns logs of process launches that other tools wrote into recordings. `input` opens logs, which
-//! may be compressed. `strace` reads the lines of `strace -f`, keeps the state of each process, and
-//! emits events like every collector. This file passes the events to the recorder.
+//! may be compressed, and finds out their format. Each format is a `Source`: it reads lines, keeps
+//! the state of each process, and emits events like every collector. This file passes the events to
+//! the recorder.
 
 mod error;
 #[cfg(fuzzing)]
 mod fuzz;
 mod input;
+mod sched;
 mod strace;
+mod text;
 
 use std::path::{Path, PathBuf};
 
-use spawnscope_data::event::{Loss, Missing};
+use spawnscope_data::event::{Event, LaunchId, Loss, Missing, Nanos};
 use spawnscope_data::rows::Scope;
 use spawnscope_recording::{Ending, Header, Recorder, Redaction, WriterOptions};
 
 pub use error::ImportError;
 #[cfg(fuzzing)]
-pub use fuzz::fuzz_strace;
-use strace::{Log, Refused};
+pub use fuzz::fuzz;
+use input::{Count, Lines};
+pub use input::{Format, Refused};
 
 /// Number of events that are passed to the recorder at once.
 const BATCH: usize = 4_096;
+
+/// A log that is being read.
+trait Source {
+    /// Reads lines until there are many events. Returns false at the end.
+    fn read(&mut self) -> Result<bool, ImportError>;
+    /// Adds the events that are known only at the end of the log.
+    fn finish(&mut self);
+    /// Returns the events so far, and forgets them.
+    fn take_events(&mut self) -> Vec<Event>;
+    /// The numbers of lines so far.
+    fn count(&self) -> &Count;
+    /// What is known so far about the log as a whole.
+    fn about(&self) -> About;
+}
+
+/// A log as a whole.
+struct About {
+    /// The tool that wrote it.
+    tool: &'static str,
+    scope: Scope,
+    /// The launch of the command.
+    root: Option<LaunchId>,
+    command: Vec<Vec<u8>>,
+    /// The time of the first line.
+    origin: Nanos,
+    /// When the log began, in nanoseconds since 1970; zero if it does not say.
+    started_unix_ns: i64,
+    /// When the command, or the log, ended.
+    end: Nanos,
+    /// Whether the command ended.
+    has_ended: bool,
+    /// The CPUs that appear in the log; zero if it does not name them.
+    cpus: u32,
+    allowed_cpus: Option<u32>,
+    /// What the log does not contain, and what is unknown as a result.
+    missing: Vec<(&'static str, &'static str)>,
+    /// Events that the tool says were lost.
+    lost: u64,
+}
 
 /// What was imported.
 #[derive(Debug)]
@@ -38,11 +81,16 @@ pub struct Imported {
 /// # Errors
 /// If a log cannot be opened, is something else, or has no lines of strace, or if the recording
 /// cannot be written. If it cannot be finished, an earlier recording at this path is kept.
-pub fn import(logs: &[PathBuf], output: &Path, redaction: Redaction) -> Result<Imported, ImportError> {
-    let mut log = Log::open(logs)?;
+pub fn import(
+    logs: &[PathBuf],
+    format: Option<Format>,
+    output: &Path,
+    redaction: Redaction,
+) -> Result<Imported, ImportError> {
+    let mut log = open(logs, format)?;
     let mut writer = Writer { recorder: None, output, redaction };
-    match writer.copy(&mut log) {
-        Ok(()) => writer.finish(&log),
+    match writer.copy(&mut *log) {
+        Ok(()) => writer.finish(&*log),
         Err(error) => {
             if let Some(recorder) = writer.recorder {
                 recorder.discard()?;
@@ -50,6 +98,18 @@ pub fn import(logs: &[PathBuf], output: &Path, redaction: Redaction) -> Result<I
             Err(error)
         }
     }
+}
+
+/// Opens logs of one format, which is found out unless it is given.
+fn open(logs: &[PathBuf], format: Option<Format>) -> Result<Box<dyn Source>, ImportError> {
+    let [only] = logs else {
+        return Ok(Box::new(strace::Log::open(logs)?));
+    };
+    let mut lines = Lines::open(only)?;
+    Ok(match format.map_or_else(|| lines.format(), Ok)? {
+        Format::Strace => Box::new(strace::Log::of_one(lines)?),
+        Format::Perf => Box::new(sched::Log::of_one(lines)?),
+    })
 }
 
 struct Writer<'a> {
@@ -60,7 +120,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Reads the log to its end, and writes its events.
-    fn copy(&mut self, log: &mut Log) -> Result<(), ImportError> {
+    fn copy(&mut self, log: &mut dyn Source) -> Result<(), ImportError> {
         while log.read()? {
             self.write(log)?;
         }
@@ -70,14 +130,15 @@ impl Writer<'_> {
 
     /// Writes events. The recording is created with the first ones, because its header needs to
     /// know what kind of log it is.
-    fn write(&mut self, log: &mut Log) -> Result<(), ImportError> {
+    fn write(&mut self, log: &mut dyn Source) -> Result<(), ImportError> {
         let events = log.take_events();
         let recorder = match &mut self.recorder {
             Some(recorder) => recorder,
             none => {
                 let options = WriterOptions { is_elsewhere: true, ..WriterOptions::default() };
-                let recorder = Recorder::create(self.output, &header(log), self.redaction, &options)?;
-                log.tracker.root().into_iter().for_each(|root| recorder.set_root(root));
+                let about = log.about();
+                let recorder = Recorder::create(self.output, &header(&about), self.redaction, &options)?;
+                about.root.into_iter().for_each(|root| recorder.set_root(root));
                 none.insert(recorder)
             }
         };
@@ -85,15 +146,17 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn finish(self, log: &Log) -> Result<Imported, ImportError> {
-        let refused = log.refused().cloned();
-        let lost = refused.iter().map(|refused| Loss { kind: "unreadable line".to_owned(), events: refused.count });
-        let end = log.tracker.root_ended.unwrap_or(log.now);
+    fn finish(self, log: &dyn Source) -> Result<Imported, ImportError> {
+        let (about, count) = (log.about(), log.count());
+        let refused = count.refused.clone();
+        let unread = refused.as_ref().map_or(0, |refused| refused.count);
+        let lost = [("unreadable line", unread), ("event of the log", about.lost)].into_iter();
+        let lost = lost.filter(|(_, events)| *events > 0);
         let ending = Ending {
-            wall: Some(end.since(log.origin())),
-            ended: if log.tracker.root_ended.is_some() { "exited" } else { "interrupted" }.to_owned(),
-            allowed_cpus: log.tracker.allowed_cpus.map(f64::from),
-            lost: lost.collect(),
+            wall: Some(about.end.since(about.origin)),
+            ended: if about.has_ended { "exited" } else { "interrupted" }.to_owned(),
+            allowed_cpus: about.allowed_cpus.map(f64::from),
+            lost: lost.map(|(kind, events)| Loss { kind: kind.to_owned(), events }).collect(),
             calibration: Vec::new(),
         };
         let launches = match self.recorder {
@@ -104,44 +167,29 @@ impl Writer<'_> {
             }
             None => 0,
         };
-        Ok(Imported { refused, lines: log.lines(), launches })
+        Ok(Imported { refused, lines: count.lines, launches })
     }
 }
 
-fn header(log: &Log) -> Header {
+fn header(about: &About) -> Header {
+    let missing = about.missing.iter();
     Header {
-        collector: "import:strace".to_owned(),
-        scope: if log.tracker.root().is_some() { Scope::Command } else { Scope::Process },
-        command: log.tracker.command.clone(),
+        collector: format!("import:{}", about.tool),
+        scope: about.scope,
+        command: about.command.clone(),
         cwd: Vec::new(),
         kernel: String::new(),
         // The numbers of system calls are those of x86-64, wherever the log is from.
         arch: "x86_64".to_owned(),
         hostname: String::new(),
         labels: Vec::new(),
-        cpus: 0,
+        cpus: about.cpus,
         allowed_cpus: None,
-        started_unix_ns: log.started_unix_ns(),
-        origin: log.origin(),
-        missing: missing(log),
+        started_unix_ns: about.started_unix_ns,
+        origin: about.origin,
+        missing: missing
+            .map(|(what, effect)| Missing { what: (*what).to_owned(), effect: (*effect).to_owned() })
+            .collect(),
         calibration: Vec::new(),
     }
-}
-
-/// Returns what this log does not contain.
-fn missing(log: &Log) -> Vec<Missing> {
-    let mut all = vec![
-        (Missing::SCHEDULER, "CPU times, waits for a CPU, and what ends some waits"),
-        (Missing::FIRST_WAITS, "queue"),
-        (Missing::UNTRACED_TIMES, "strace slows launches 2 to 6 times, so times and savings are those of the log"),
-    ];
-    if !log.tracker.has_loader_calls {
-        all.push(("the loader's system calls", "load"));
-    }
-    if log.has_no_times() {
-        all.push(("times", "all times (strace -ttt writes them)"));
-    } else if log.is_coarse {
-        all.push(("fractions of seconds", "all shorter times (strace -ttt writes them)"));
-    }
-    all.into_iter().map(|(what, effect)| Missing { what: what.to_owned(), effect: effect.to_owned() }).collect()
 }

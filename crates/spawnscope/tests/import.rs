@@ -1,4 +1,5 @@
-//! `import`: real logs of strace become recordings. The logs in tests/logs are from strace 5.10 to 7.2 (Debian 11 to sid), each with other options:
+//! `import`: real logs become recordings. The logs of strace in tests/logs are from strace 5.10 to 7.2 (Debian 11 to sid), each with other
+//! options; of the others, only the lines about the processes of a script for bash were kept:
 //!
 //! | log | program | made by |
 //! |---|---|---|
@@ -7,6 +8,9 @@
 //! | python.log | a script with threads, through env | strace 7.2 `-f -r -y -o`, with some calls |
 //! | configure.log | a script for bash | strace 6.1 `-f -t -s 8 -e trace=process -o` |
 //! | git.1 ... | git commit, with a hook | strace 6.13 `-ff -ttt -T -o`, with some calls |
+//! | perf.log | bash | perf 6.1 `record -a`, on Linux 6.18, and `script --show-task-events` |
+//! | trace-cmd.log | bash | trace-cmd 3.1 `extract` and `report`, on Linux 6.18 |
+//! | ftrace.log | bash | the file `trace` of Linux 6.18 |
 
 use std::fs;
 use std::io::Write;
@@ -64,6 +68,9 @@ fn real_logs_become_trees_and_reports() {
         ("python", one("python.log")),
         ("configure", one("configure.log")),
         ("git", files_of_git),
+        ("perf", one("perf.log")),
+        ("trace-cmd", one("trace-cmd.log")),
+        ("ftrace", one("ftrace.log")),
     ] {
         let (directory, message) = import(&files);
         let tree = succeed(directory.path(), &["tree", "--unfold"]);
@@ -126,6 +133,8 @@ fn other_files_are_refused_and_leave_the_old_recording() {
         ("% time     seconds  usecs/call\n", "a summary of `strace -c`"),
         ("{\"traceEvents\": []}", "a Chrome trace"),
         ("# ninja log v5\n", "ninja's log"),
+        ("PERFILE2", "data of perf"),
+        ("a-5 [000] 1.5: sched_switch: a\n", "no line that perf wrote"),
         ("\u{1}\u{2}\u{3}", "no line that strace wrote"),
     ] {
         fs::write(&file, content).unwrap();
@@ -154,7 +163,7 @@ fn refused_lines_are_counted_and_the_first_one_is_shown() {
     let (directory, message) = import_text(log);
     assert_contains(
         &message,
-        ["2 lines are not strace's, or torn, and not imported; the first is", "x.log:2: 1 10:00:00"],
+        ["2 lines are not of this format, or torn, and not imported; the first is", "x.log:2: 1 10:00:00"],
     );
     assert!(!message.contains('\u{1b}'), "{message:?}");
     let report = text(&succeed(directory.path(), &["report"]).stdout);

@@ -2,8 +2,7 @@
 //! with escapes, arrays, structs, flags, comments, and with `-y` files in angle brackets. They are
 //! kept as text, and each is decoded when it is needed.
 
-use super::line::fraction;
-use super::text::{find, integer, number, skip_spaces, split_at_any};
+use crate::text::{find, fraction, integer, number, skip_spaces, split_at_any};
 
 /// A call that has returned.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use spawnscope_data::event::{Event, EventKind, LaunchId, Launched, Mechanism, Na
 
 use super::call::Call;
 use super::processes::{Child, MAX_CHILDREN, Process, Task, Tracker};
-use super::text::{after, number};
+use crate::text::{after, number};
 
 impl Tracker {
     /// Gives a thread that had no number in the log its number.

@@ -12,7 +12,7 @@ use super::descriptors::{File, Pipe};
 use super::loader::Loading;
 use super::processes::{Process, Tracker};
 use super::script;
-use super::text::{after, find, integer, number, skip_spaces};
+use crate::text::{after, find, integer, number, skip_spaces};
 
 /// Whether the end of a call matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,46 +13,12 @@ use super::call::take_duration;
 use super::clock::{Clock, TimeForm};
 use super::effects::is_creation;
 use super::line::{What, front, what};
-use super::text::{find, number};
 use crate::ImportError;
-use crate::input::Lines;
+use crate::input::{Count, Lines};
+use crate::text::{find, number};
 
 /// Number of lines at the beginning among which one must be of strace.
 const MAX_STRANGE_LINES: u64 = 1_000;
-/// Maximum length of the refused line that is shown.
-const MAX_SHOWN: usize = 100;
-
-/// Lines that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// How many.
-    pub count: u64,
-    /// The file of the first one.
-    pub path: PathBuf,
-    /// The number of the first one.
-    pub number: u64,
-    /// The beginning of the first one.
-    pub text: Vec<u8>,
-}
-
-/// Counts the lines of all files.
-#[derive(Clone, Debug, Default)]
-pub struct Count {
-    pub lines: u64,
-    pub refused: Option<Refused>,
-}
-
-impl Count {
-    fn refuse(&mut self, path: &Path, number: u64, line: &[u8]) {
-        let refused = self.refused.get_or_insert_with(|| Refused {
-            count: 0,
-            path: path.to_owned(),
-            number,
-            text: line[..line.len().min(MAX_SHOWN)].to_vec(),
-        });
-        refused.count += 1;
-    }
-}
 
 /// A file that has been opened, and its next line.
 pub struct Stream {
@@ -75,12 +41,13 @@ pub struct Stream {
 
 impl Stream {
     fn open(path: &Path, clock: Clock) -> Result<Stream, ImportError> {
-        Ok(Stream { file_tid: tid_of_file(path), ..Stream::new(Lines::open(path)?, clock) })
+        Ok(Stream::new(Lines::open(path)?, clock))
     }
 
     fn new(lines: Lines, clock: Clock) -> Stream {
         let (at, line, head) = (Nanos(0), Vec::new(), Vec::new());
-        Stream { lines, clock, file_tid: None, last_tid: None, tid: None, at, line, rest: 0, head }
+        let file_tid = tid_of_file(&lines.path);
+        Stream { lines, clock, file_tid, last_tid: None, tid: None, at, line, rest: 0, head }
     }
 
     /// The next line, without what stands in front of it.
@@ -98,7 +65,7 @@ impl Stream {
             }
             let is_strange = count.lines == MAX_STRANGE_LINES && self.clock.now() == Nanos(0);
             if is_strange && count.refused.as_ref().is_some_and(|refused| refused.count == count.lines) {
-                return Err(ImportError::NoLines { path: self.lines.path.clone() });
+                return Err(no_lines(&self.lines.path));
             }
         }
         Ok(None)
@@ -167,6 +134,10 @@ fn tid_of_file(path: &Path) -> Option<i32> {
     tid.filter(|_| !name.ends_with(b".log"))
 }
 
+fn no_lines(path: &Path) -> ImportError {
+    ImportError::NoLines { path: path.to_owned(), tool: "strace" }
+}
+
 /// A file whose first line is not due yet.
 struct Waiting {
     first: Nanos,
@@ -190,28 +161,21 @@ pub struct Files {
 
 impl Files {
     pub fn open(paths: &[PathBuf]) -> Result<Files, ImportError> {
-        if let [only] = paths {
-            return Files::of_one(Stream::open(only, Clock::default())?);
-        }
         let mut files = Files::default();
         files.sort(paths)?;
         Ok(files)
     }
 
     /// Begins with a single file. Standard input cannot be opened twice, as `sort` does it.
-    fn of_one(mut stream: Stream) -> Result<Files, ImportError> {
+    pub fn of_one(lines: Lines) -> Result<Files, ImportError> {
+        let mut stream = Stream::new(lines, Clock::default());
         let mut files = Files::default();
         let first = stream.advance(&mut files.count)?;
-        let due = first.ok_or_else(|| ImportError::NoLines { path: stream.lines.path.clone() })?;
+        let due = first.ok_or_else(|| no_lines(&stream.lines.path))?;
         files.origin = stream.at;
         files.form = stream.clock.form;
         files.start(stream, due);
         Ok(files)
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub fn of_text(text: &[u8]) -> Result<Files, ImportError> {
-        Files::of_one(Stream::new(Lines::of_text(text), Clock::default()))
     }
 
     /// Reads the first line of each file, and sorts the files.
@@ -234,7 +198,7 @@ impl Files {
         }
         self.waiting.sort_by(|a, b| (b.first, &b.path).cmp(&(a.first, &a.path)));
         let first = self.waiting.last().map(|waiting| waiting.first);
-        self.origin = first.ok_or_else(|| ImportError::NoLines { path: paths.first().cloned().unwrap_or_default() })?;
+        self.origin = first.ok_or_else(|| no_lines(paths.first().map_or(Path::new(""), PathBuf::as_path)))?;
         Ok(())
     }
 

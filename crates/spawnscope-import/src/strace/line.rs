@@ -5,7 +5,7 @@
 
 use nix::sys::signal::Signal;
 
-use super::text::{find, number, skip_spaces, split_at_any};
+use crate::text::{find, fraction, number, skip_spaces, split_at_any};
 
 /// The time in front of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,17 +126,6 @@ fn stamp(text: &[u8]) -> (Option<Stamp>, &[u8]) {
 }
 
 const NANOS: u64 = 1_000_000_000;
-
-/// Returns the nanoseconds of a fraction of a second, with its point, and what follows. Without a
-/// point, zero.
-pub fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
-    let Some(digits) = text.strip_prefix(b".") else {
-        return Some((0, text));
-    };
-    let (value, after) = number(digits)?;
-    let missing = 9_usize.checked_sub(digits.len() - after.len())?;
-    Some((value * 10_u64.pow(missing as u32), after))
-}
 
 /// Examines the rest of a line. `None` if strace writes no such line.
 pub fn what(rest: &[u8]) -> Option<What<'_>> {

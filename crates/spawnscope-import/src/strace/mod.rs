@@ -15,18 +15,18 @@ mod script;
 mod status;
 #[cfg(test)]
 mod tests;
-mod text;
 mod waits;
 
 use std::path::PathBuf;
 
-use spawnscope_data::event::{Event, Nanos};
+use spawnscope_data::event::{Event, Missing, Nanos};
+use spawnscope_data::rows::Scope;
 
-use super::BATCH;
 use super::error::ImportError;
+use super::input::{Count, Lines};
+use super::{About, BATCH, Source};
 use clock::TimeForm;
 use files::Files;
-pub use files::Refused;
 use line::{What, what};
 use processes::Tracker;
 
@@ -38,32 +38,21 @@ pub struct Log {
     pub now: Nanos,
     /// Whether all times are whole seconds.
     pub is_coarse: bool,
-    understood: u64,
 }
 
 impl Log {
     /// Opens the files of a log, which together are one.
     pub fn open(paths: &[PathBuf]) -> Result<Log, ImportError> {
-        let files = Files::open(paths)?;
-        Ok(Log { now: files.origin, files, tracker: Tracker::default(), is_coarse: true, understood: 0 })
+        Ok(Log::of(Files::open(paths)?))
     }
 
-    /// Reads lines until there are many events. Returns false at the end.
-    pub fn read(&mut self) -> Result<bool, ImportError> {
-        while self.tracker.events.len() < BATCH {
-            let Some((at, index)) = self.files.next()? else {
-                return Ok(false);
-            };
-            self.now = self.now.max(at);
-            self.is_coarse &= at.0 % 1_000_000_000 == 0;
-            let is_understood = self.add_line(index);
-            if !is_understood {
-                self.files.refuse(index);
-            }
-            self.understood += u64::from(is_understood);
-            self.files.advance(index)?;
-        }
-        Ok(true)
+    /// Begins to read a log in one file.
+    pub fn of_one(lines: Lines) -> Result<Log, ImportError> {
+        Ok(Log::of(Files::of_one(lines)?))
+    }
+
+    fn of(files: Files) -> Log {
+        Log { now: files.origin, files, tracker: Tracker::default(), is_coarse: true }
     }
 
     fn add_line(&mut self, index: usize) -> bool {
@@ -90,39 +79,72 @@ impl Log {
         stream.last_tid = Some(tid);
         tracker.add(tid, stream.at, stream.rest())
     }
+}
 
-    /// Reports what is known at the end of the log.
-    pub fn finish(&mut self) {
+impl Source for Log {
+    fn read(&mut self) -> Result<bool, ImportError> {
+        while self.tracker.events.len() < BATCH {
+            let Some((at, index)) = self.files.next()? else {
+                return Ok(false);
+            };
+            self.now = self.now.max(at);
+            self.is_coarse &= at.0 % 1_000_000_000 == 0;
+            if !self.add_line(index) {
+                self.files.refuse(index);
+            }
+            self.files.advance(index)?;
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self) {
         self.tracker.finish();
     }
 
-    /// Returns the events so far, and forgets them.
-    pub fn take_events(&mut self) -> Vec<Event> {
+    fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.tracker.events)
     }
 
-    /// The time of the first line.
-    pub fn origin(&self) -> Nanos {
-        self.files.origin
+    fn count(&self) -> &Count {
+        &self.files.count
     }
 
-    /// When the log began, in nanoseconds since 1970; zero if it does not say.
-    pub fn started_unix_ns(&self) -> i64 {
-        let is_known = self.files.form == TimeForm::Unix;
-        i64::try_from(self.files.origin.0).ok().filter(|_| is_known).unwrap_or_default()
+    fn about(&self) -> About {
+        let started = i64::try_from(self.files.origin.0).ok().filter(|_| self.files.form == TimeForm::Unix);
+        About {
+            tool: "strace",
+            scope: if self.tracker.root().is_some() { Scope::Command } else { Scope::Process },
+            root: self.tracker.root(),
+            command: self.tracker.command.clone(),
+            origin: self.files.origin,
+            started_unix_ns: started.unwrap_or_default(),
+            end: self.tracker.root_ended.unwrap_or(self.now),
+            has_ended: self.tracker.root_ended.is_some(),
+            cpus: 0,
+            allowed_cpus: self.tracker.allowed_cpus,
+            missing: self.missing(),
+            lost: 0,
+        }
     }
+}
 
-    pub fn has_no_times(&self) -> bool {
-        self.files.form == TimeForm::None
-    }
-
-    /// Number of lines so far.
-    pub fn lines(&self) -> u64 {
-        self.files.count.lines
-    }
-
-    pub fn refused(&self) -> Option<&Refused> {
-        self.files.count.refused.as_ref()
+impl Log {
+    /// Returns what this log does not contain.
+    fn missing(&self) -> Vec<(&'static str, &'static str)> {
+        let mut all = vec![
+            (Missing::SCHEDULER, "CPU times, waits for a CPU, and what ends some waits"),
+            (Missing::FIRST_WAITS, "queue"),
+            (Missing::UNTRACED_TIMES, "strace slows launches 2 to 6 times, so times and savings are those of the log"),
+        ];
+        if !self.tracker.has_loader_calls {
+            all.push(("the loader's system calls", "load"));
+        }
+        if self.files.form == TimeForm::None {
+            all.push(("times", "all times (strace -ttt writes them)"));
+        } else if self.is_coarse {
+            all.push(("fractions of seconds", "all shorter times (strace -ttt writes them)"));
+        }
+        all
     }
 }
 
@@ -142,11 +164,4 @@ fn is_first_mention(tracker: &Tracker, unnamed: i32, tid: i32, rest: &[u8]) -> b
     };
     let begun = task.unfinished.as_ref().map(|begun| &begun.text);
     tracker.creating.is_empty() || resumed.zip(begun).is_some_and(|(name, begun)| begun.starts_with(name))
-}
-
-/// Returns a log in memory, for tests. `None` if it has no line of strace.
-#[cfg(any(test, fuzzing))]
-pub fn log_of_text(text: &[u8]) -> Option<Log> {
-    let files = Files::of_text(text).ok()?;
-    Some(Log { now: files.origin, files, tracker: Tracker::default(), is_coarse: true, understood: 0 })
 }

@@ -14,7 +14,7 @@ use super::effects::{Timing, is_creation, is_exec, matters, timing};
 use super::line::{What, what};
 use super::loader::{Loading, Progress, begins_program};
 use super::status::status_of_siginfo;
-use super::text::{after, integer};
+use crate::text::{after, integer};
 
 /// Number of lines that are held back for one thread. Then its creation is taken as lost.
 const MAX_HELD_LINES: usize = 2_000;

@@ -1,7 +1,7 @@
 //! The status of an ended child, as calls and signals describe it.
 
 use super::line::signal_number;
-use super::text::{after, find, integer};
+use crate::text::{after, find, integer};
 
 /// Returns the status in the second argument of `wait4`; `None` if the child has not ended.
 pub fn wait_status(argument: &[u8]) -> Option<i32> {

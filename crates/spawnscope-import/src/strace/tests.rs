@@ -6,13 +6,13 @@ use super::*;
 
 /// A log of one file.
 fn log(text: &str) -> Log {
-    log_of_text(text.as_bytes()).unwrap()
+    Log::of_one(Lines::of_text(text.as_bytes())).unwrap()
 }
 
 fn events(text: &str) -> Vec<Event> {
     let mut log = log(text);
     assert!(!log.read().unwrap());
-    assert_eq!(log.refused(), None);
+    assert_eq!(log.count().refused, None);
     log.finish();
     log.take_events()
 }
@@ -24,7 +24,7 @@ fn text(bytes: &[u8]) -> String {
 /// Describes events in short: the microsecond, the launch, and what happened.
 fn described(text: &str) -> Vec<String> {
     let events = events(text);
-    let origin = log(text).origin();
+    let origin = log(text).about().origin;
     let us = |at: Nanos| at.since(origin).0 / 1_000;
     let lines = events.iter().map(|event| format!("{} {}: {}", us(event.at), event.launch.0, description(event, &us)));
     lines.collect()
@@ -305,9 +305,9 @@ fn lines_of_others_and_torn_lines_are_counted() {
     let mut log = log("1 00:00:00.1 getpid() = 1\nmake: *** [all] Error 1\n\n1 00:00:00.2 read(3, \"ab\n\
                        printf(1)\n1 00:00:00.3 wait4(-1, NULL, 0\n1 00:00:00.4 getpid() = 1\n");
     assert!(!log.read().unwrap());
-    let refused = log.refused().unwrap();
+    let refused = log.count().refused.as_ref().unwrap();
     assert_eq!((refused.count, refused.number, &refused.text[..]), (4, 2, &b"make: *** [all] Error 1"[..]));
-    assert_eq!(log.lines(), 7);
+    assert_eq!(log.count().lines, 7);
 }
 
 #[test]
@@ -351,8 +351,11 @@ fn files_of_single_threads_are_merged_by_time() {
     let mut log = Log::open(&paths).unwrap();
     assert!(!log.read().unwrap());
     log.finish();
-    let kinds: Vec<String> =
-        log.take_events().iter().map(|event| description(event, &|at| at.since(log.origin()).0 / 1_000_000)).collect();
+    let kinds: Vec<String> = log
+        .take_events()
+        .iter()
+        .map(|event| description(event, &|at| at.since(log.about().origin).0 / 1_000_000))
+        .collect();
     assert_eq!(
         kinds,
         [

@@ -8,7 +8,7 @@ use super::descriptors::MAX_CLOSING;
 use super::effects::object_of;
 use super::processes::{Child, Tracker};
 use super::status::{status_of_siginfo, wait_status};
-use super::text::{after, integer};
+use crate::text::{after, integer};
 
 /// Minimum length of a wait that is reported. Each stop for the tracer takes some ten microseconds,
 /// so a shorter one may be no wait.
@@ -87,7 +87,8 @@ impl Tracker {
     }
 
     /// Reports a wait in `read` that the log leaves out (`strace -e trace=process`): the thread did
-    /// nothing until it reaped a child that was just ending, so it waited for the end of its output.
+    /// nothing until it reaped a child that was just ending, so it waited for the end of its
+    /// output.
     fn assume_read(&mut self, tid: i32, child: Child, reap: Nanos) {
         let (Some(task), Some(ended)) = (self.tasks.get(&tid), child.ended) else { return };
         let (launch, id, idle) = (task.launch, task.id, reap.since(task.idle_since).0);

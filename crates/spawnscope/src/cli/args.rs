@@ -88,10 +88,10 @@ pub enum Verb {
     /// the recording and leaves the command running.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
-    /// Make a recording of a log that strace wrote
+    /// Make a recording of a log that another tool wrote
     ///
-    /// Reads what `strace -f` has logged, here or on another machine, so that `report`, `advise`, `tree` and all other verbs work on it. A log
-    /// does not contain everything that `record` sees, and strace slows launches: docs/guide/import.md says what each log contains.
+    /// Reads what `strace -f`, `perf script`, `trace-cmd report` or ftrace has logged, here or on another machine, so that `report`, `advise`, `tree` and
+    /// all other verbs work on it. A log does not contain everything that `record` sees: docs/guide/import.md says what each one contains.
     #[command(after_help = super::import::EXAMPLES)]
     Import(ImportArguments),
     /// Watch launches as they happen

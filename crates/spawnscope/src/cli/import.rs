@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use super::args::DEFAULT_FILE;
 use super::output::{STANDARD_STREAM, escape_line, print_message};
-use crate::import::{Imported, import};
+use crate::import::{Format, Imported, import};
 use crate::record::Redaction;
 use crate::units;
 
@@ -17,6 +17,7 @@ Examples:
   spawnscope import make.log              # then: spawnscope report
   spawnscope import -o ci.db make.log.gz  # gzip and zstd are unpacked
   strace -ff -ttt -T -s 4096 -o m make; spawnscope import m.*
+  perf script --show-task-events | spawnscope import -
   ssh build strace -f -ttt -T make 2>&1 >/dev/null | spawnscope import -
 
 Secrets in arguments are masked as by `record`. The log itself contains them,
@@ -31,9 +32,9 @@ pub struct ImportArguments {
     /// Where to write the recording
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// The format of the log
-    #[arg(long, value_enum, default_value_t = LogFormat::Strace)]
-    pub format: LogFormat,
+    /// The format of the log, if it shall not be found out
+    #[arg(long, value_enum)]
+    pub format: Option<LogFormat>,
     /// Store arguments that look like secrets unchanged
     #[arg(long)]
     pub no_redact: bool,
@@ -44,6 +45,8 @@ pub struct ImportArguments {
 pub enum LogFormat {
     /// The output of strace
     Strace,
+    /// Events of the scheduler: the output of perf script or trace-cmd report, or ftrace's file `trace`
+    Perf,
 }
 
 /// Runs the verb.
@@ -58,9 +61,12 @@ pub fn run(arguments: &ImportArguments) -> Result<()> {
     if inputs > 0 && arguments.logs.len() > 1 {
         bail!("standard input cannot be one of several files: name the files, or join them");
     }
-    let LogFormat::Strace = arguments.format;
+    let format = arguments.format.map(|format| match format {
+        LogFormat::Strace => Format::Strace,
+        LogFormat::Perf => Format::Perf,
+    });
     let redaction = if arguments.no_redact { Redaction::Keep } else { Redaction::Mask };
-    let imported = import(&arguments.logs, &arguments.output, redaction)?;
+    let imported = import(&arguments.logs, format, &arguments.output, redaction)?;
     print_refused(&imported);
     let launches = units::counted(imported.launches, "launch", "launches");
     let lines = units::counted(imported.lines, "line", "lines");
@@ -76,6 +82,6 @@ fn print_refused(imported: &Imported) {
     let (path, number) = (escape_line(refused.path.display()), refused.number);
     let verb = if refused.count == 1 { "is" } else { "are" };
     print_message(&format!(
-        "{lines} {verb} not strace's, or torn, and not imported; the first is {path}:{number}: {text}"
+        "{lines} {verb} not of this format, or torn, and not imported; the first is {path}:{number}: {text}"
     ));
 }

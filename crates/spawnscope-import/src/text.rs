@@ -1,4 +1,4 @@
-//! Small operations on bytes that the lexer of strace's lines needs.
+//! Small operations on bytes that the parsers of lines need.
 
 /// Returns the position of `wanted`.
 pub fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
@@ -50,4 +50,15 @@ pub fn integer(text: &[u8]) -> Option<i64> {
 pub fn split_at_any<'t>(text: &'t [u8], bytes: &[u8]) -> Option<(&'t [u8], &'t [u8])> {
     let at = text.iter().position(|byte| bytes.contains(byte))?;
     Some((&text[..at], &text[at + 1..]))
+}
+
+/// Returns the nanoseconds of a fraction of a second, with its point, and what follows. Without a
+/// point, zero.
+pub fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
+    let Some(digits) = text.strip_prefix(b".") else {
+        return Some((0, text));
+    };
+    let (value, after) = number(digits)?;
+    let missing = 9_usize.checked_sub(digits.len() - after.len())?;
+    Some((value * 10_u64.pow(missing as u32), after))
 }
