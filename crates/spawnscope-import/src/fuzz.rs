@@ -1,7 +1,7 @@
 //! The entry for the fuzz targets.
 
 use crate::input::{Format, Lines};
-use crate::{Source, sched, strace};
+use crate::{Source, eslogger, sched, strace};
 
 /// Reads a log of a format, and returns the number of its events and of the lines that were
 /// refused.
@@ -10,6 +10,7 @@ pub fn fuzz(format: Format, text: &[u8]) -> (usize, u64) {
     let log: Result<Box<dyn Source>, _> = match format {
         Format::Strace => strace::Log::of_one(lines).map(|log| Box::new(log) as _),
         Format::Perf => sched::Log::of_one(lines).map(|log| Box::new(log) as _),
+        Format::Eslogger => eslogger::Log::of_one(lines).map(|log| Box::new(log) as _),
     };
     let Ok(mut log) = log else {
         return (0, 0);

@@ -23,7 +23,7 @@ const MAX_LINES_FOR_FORMAT: usize = 1_000;
 const MAX_SHOWN: usize = 100;
 
 /// How other files begin, and what to do with them.
-const OTHERS: [(&[u8], &str); 10] = [
+const OTHERS: [(&[u8], &str); 9] = [
     (b"SQLite format 3\0", "a recording: `spawnscope report FILE` reads it"),
     (b"\xfd7zXZ\0", "a file compressed by xz: unpack it with `xz -dc FILE | spawnscope import -`"),
     (b"BZh", "a file compressed by bzip2: unpack it with `bzip2 -dc FILE | spawnscope import -`"),
@@ -36,8 +36,9 @@ const OTHERS: [(&[u8], &str); 10] = [
     (b"# ninja log ", "ninja's log: `spawnscope record -- ninja` reads it itself"),
     (b"\x7fELF", "a program: record it with `spawnscope record -- FILE`"),
     (b"{\"traceEvents\"", "a Chrome trace, which says nothing of processes: name a log of `strace -f`"),
-    (b"{", "JSON: name a log of `strace -f -ttt -T -o LOG COMMAND`"),
 ];
+
+const JSON: &str = "JSON, but not messages of eslogger: docs/guide/import.md shows which logs are read";
 
 /// The formats of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub enum Format {
     Strace,
     /// Events of the scheduler, as `perf script`, `trace-cmd report` and ftrace write them.
     Perf,
+    /// Messages of macOS's eslogger.
+    Eslogger,
 }
 
 /// What only a line of the scheduler's events contains.
@@ -130,7 +133,13 @@ impl Lines {
 
     /// Finds out the format. A log of strace contains words of other formats only inside of calls.
     pub fn format(&mut self) -> Result<Format, ImportError> {
-        let lines = self.beginning()?.split(|byte| *byte == b'\n').take(MAX_LINES_FOR_FORMAT);
+        let path = self.path.clone();
+        let beginning = self.beginning()?;
+        if beginning.trim_ascii_start().starts_with(b"{") {
+            let is_eslogger = find(beginning, b"\"audit_token\"").is_some();
+            return if is_eslogger { Ok(Format::Eslogger) } else { Err(ImportError::Other { path, what: JSON }) };
+        }
+        let lines = beginning.split(|byte| *byte == b'\n').take(MAX_LINES_FOR_FORMAT);
         let is_of_perf =
             |line: &[u8]| OF_PERF.iter().any(|word| find(line, word).is_some_and(|at| !line[..at].contains(&b'(')));
         let count = lines.filter(|line| is_of_perf(line)).count();

@@ -4,6 +4,7 @@
 //! the recorder.
 
 mod error;
+mod eslogger;
 #[cfg(fuzzing)]
 mod fuzz;
 mod input;
@@ -109,6 +110,7 @@ fn open(logs: &[PathBuf], format: Option<Format>) -> Result<Box<dyn Source>, Imp
     Ok(match format.map_or_else(|| lines.format(), Ok)? {
         Format::Strace => Box::new(strace::Log::of_one(lines)?),
         Format::Perf => Box::new(sched::Log::of_one(lines)?),
+        Format::Eslogger => Box::new(eslogger::Log::of_one(lines)?),
     })
 }
 

@@ -11,6 +11,7 @@
 //! | perf.log | bash | perf 6.1 `record -a`, on Linux 6.18, and `script --show-task-events` |
 //! | trace-cmd.log | bash | trace-cmd 3.1 `extract` and `report`, on Linux 6.18 |
 //! | ftrace.log | bash | the file `trace` of Linux 6.18 |
+//! | eslogger.log | an editor that launches git | written by hand in the documented shapes of eslogger; never seen on a Mac |
 
 use std::fs;
 use std::io::Write;
@@ -71,6 +72,7 @@ fn real_logs_become_trees_and_reports() {
         ("perf", one("perf.log")),
         ("trace-cmd", one("trace-cmd.log")),
         ("ftrace", one("ftrace.log")),
+        ("eslogger", one("eslogger.log")),
     ] {
         let (directory, message) = import(&files);
         let tree = succeed(directory.path(), &["tree", "--unfold"]);
@@ -134,6 +136,8 @@ fn other_files_are_refused_and_leave_the_old_recording() {
         ("{\"traceEvents\": []}", "a Chrome trace"),
         ("# ninja log v5\n", "ninja's log"),
         ("PERFILE2", "data of perf"),
+        ("{\"a\": 1}\n", "JSON, but not messages of eslogger"),
+        ("{\"audit_token\": 1}\n", "no line that eslogger wrote"),
         ("a-5 [000] 1.5: sched_switch: a\n", "no line that perf wrote"),
         ("\u{1}\u{2}\u{3}", "no line that strace wrote"),
     ] {

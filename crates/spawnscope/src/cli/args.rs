@@ -90,8 +90,9 @@ pub enum Verb {
     Record(RecordArguments),
     /// Make a recording of a log that another tool wrote
     ///
-    /// Reads what `strace -f`, `perf script`, `trace-cmd report` or ftrace has logged, here or on another machine, so that `report`, `advise`, `tree` and
-    /// all other verbs work on it. A log does not contain everything that `record` sees: docs/guide/import.md says what each one contains.
+    /// Reads what `strace -f`, `perf script`, `trace-cmd report`, ftrace or macOS's eslogger has logged, here or on another machine, so that
+    /// `report`, `advise`, `tree` and all other verbs work on it. A log does not contain everything that `record` sees: docs/guide/import.md
+    /// says what each one contains.
     #[command(after_help = super::import::EXAMPLES)]
     Import(ImportArguments),
     /// Watch launches as they happen

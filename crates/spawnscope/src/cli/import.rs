@@ -47,6 +47,8 @@ pub enum LogFormat {
     Strace,
     /// Events of the scheduler: the output of perf script or trace-cmd report, or ftrace's file `trace`
     Perf,
+    /// The output of macOS's eslogger
+    Eslogger,
 }
 
 /// Runs the verb.
@@ -64,6 +66,7 @@ pub fn run(arguments: &ImportArguments) -> Result<()> {
     let format = arguments.format.map(|format| match format {
         LogFormat::Strace => Format::Strace,
         LogFormat::Perf => Format::Perf,
+        LogFormat::Eslogger => Format::Eslogger,
     });
     let redaction = if arguments.no_redact { Redaction::Keep } else { Redaction::Mask };
     let imported = import(&arguments.logs, format, &arguments.output, redaction)?;
