@@ -19,6 +19,7 @@ mod inode;
 mod listeners;
 pub mod ptrace;
 mod scripts;
+pub mod shell_start;
 #[cfg(feature = "ebpf")]
 mod stacks;
 mod untraced;

@@ -5,6 +5,7 @@ pub mod contradictions;
 pub mod event;
 pub mod parallel;
 pub mod rows;
+pub mod shell_start;
 pub mod statistics;
 pub mod table;
 pub mod units;

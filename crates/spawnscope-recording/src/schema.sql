@@ -176,7 +176,7 @@ CREATE TABLE thread (
 -- Frames of call chains. Equal frames may occur under several ids.
 CREATE TABLE frame (
     id            INTEGER PRIMARY KEY,
-    language      INTEGER NOT NULL, -- 0 native (machine code), 1 kernel, 2 bash, 3 dash, 4 python, 5 perl, 6 make, 7 node
+    language      INTEGER NOT NULL, -- 0 native (machine code), 1 kernel, 2 bash, 3 dash, 4 python, 5 perl, 6 make, 7 node, 8 zsh
     function_text INTEGER,          -- make: the target; NULL: unknown, or outside of all functions of a script
     file_text     INTEGER,          -- source file
     line          INTEGER,          -- line in the source file, from 1

@@ -90,14 +90,25 @@ pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
     }
 }
 
-/// Returns the file name that was passed to execve; for a script, the script itself. The process can change it after its exec.
+/// Returns the address of the program's entry point.
 #[must_use]
-pub fn program(pid: Pid) -> Option<Vec<u8>> {
+pub fn entry_point(pid: Pid) -> Option<u64> {
+    auxiliary_value(pid, libc::AT_ENTRY as usize).map(|address| address as u64)
+}
+
+/// Returns a value of the auxiliary vector, which the kernel passed to the program.
+fn auxiliary_value(pid: Pid, wanted: usize) -> Option<usize> {
     let words = fs::read(format!("/proc/{}/auxv", pid.0)).ok()?;
     let (words, _) = words.as_chunks::<{ size_of::<usize>() }>();
     let (entries, _) = words.as_chunks::<2>();
     let entries = entries.iter().map(|entry| entry.map(usize::from_ne_bytes));
-    let address = entries.into_iter().find(|[kind, _]| *kind == AT_EXECFN)?[1];
+    entries.into_iter().find(|[kind, _]| *kind == wanted).map(|[_, value]| value)
+}
+
+/// Returns the file name that was passed to execve; for a script, the script itself. The process can change it after its exec.
+#[must_use]
+pub fn program(pid: Pid) -> Option<Vec<u8>> {
+    let address = auxiliary_value(pid, AT_EXECFN)?;
     let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
     let mut path = vec![0; MAX_PATH_BYTES];
     let length = memory.read_at(&mut path, address as u64).ok()?;

@@ -9,7 +9,7 @@ pub mod present;
 
 pub use spawnscope_analyze as analyze;
 pub use spawnscope_collect as collect;
-pub use spawnscope_data::{event, parallel, units};
+pub use spawnscope_data::{event, parallel, statistics, units};
 pub use spawnscope_doctor as doctor;
 pub use spawnscope_hold as hold;
 pub use spawnscope_import as import;

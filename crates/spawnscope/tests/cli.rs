@@ -7,6 +7,8 @@ mod completions;
 mod html;
 #[path = "cli/labels.rs"]
 mod labels;
+#[path = "cli/shell.rs"]
+mod shell;
 #[path = "cli/standard_input.rs"]
 mod standard_input;
 
@@ -91,7 +93,7 @@ impl SampleRecording {
 }
 
 const VERBS: &str =
-    "record import top report advise whatif diff check accel tree flame export html hold bench doctor mcp completions";
+    "record import top report advise whatif diff check accel tree flame export html shell hold bench doctor mcp completions";
 
 #[test]
 fn help_matches_the_golden_files() {

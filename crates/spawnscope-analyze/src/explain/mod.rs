@@ -5,3 +5,4 @@ pub mod advice;
 pub mod causes;
 pub mod drift;
 pub mod report;
+pub mod start_up;

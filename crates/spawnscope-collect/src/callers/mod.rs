@@ -10,6 +10,7 @@ mod elf;
 pub(super) mod make;
 mod perl;
 pub(super) mod python;
+pub(super) mod zsh;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -36,6 +37,8 @@ pub(super) enum Layout {
     Perl(WirePerl),
     /// GNU make.
     Make(WireMake),
+    /// zsh, which only ptrace reads.
+    Zsh(zsh::ZshLayout),
 }
 
 /// Returns the layout of the interpreter in `file`; `None` if the file is not a supported interpreter. `process` is a process that runs the
@@ -48,6 +51,7 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     bash.or_else(|| python::layout(&program, file, process).map(Layout::Python))
         .or_else(|| perl::layout(&program).map(Layout::Perl))
         .or_else(|| make::layout(&program).map(Layout::Make))
+        .or_else(|| zsh::layout(&program).map(Layout::Zsh))
         .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
@@ -67,7 +71,7 @@ fn known(text: &[u8]) -> Option<Vec<u8>> {
 
 /// Directories of the system's interpreters. They are searched even if they are not in PATH.
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
-const INTERPRETERS: [&str; 9] = ["bash", "sh", "dash", "ash", "python3", "python", "perl", "make", "gmake"];
+const INTERPRETERS: [&str; 10] = ["bash", "zsh", "sh", "dash", "ash", "python3", "python", "perl", "make", "gmake"];
 
 /// Returns the paths of executables that are likely to run a command's scripts. They may not exist. `command` is the file of the command.
 pub(super) fn likely_interpreters(command: Option<&Path>) -> Vec<PathBuf> {

@@ -86,7 +86,7 @@ impl Interpreters {
             Some(Layout::Python(layout)) => self.python.slot(*layout)?.map(|slot| (INTERPRETER_PYTHON, slot)),
             Some(Layout::Perl(layout)) => self.perl.slot(*layout)?.map(|slot| (INTERPRETER_PERL, slot)),
             Some(Layout::Make(layout)) => self.make.slot(*layout)?.map(|slot| (INTERPRETER_MAKE, slot)),
-            None => None,
+            Some(Layout::Zsh(_)) | None => None,
         };
         let (kind, layout_index) = found.unwrap_or((INTERPRETER_NONE, 0));
         let interpreter = WireInterpreter { kind, layout_index };

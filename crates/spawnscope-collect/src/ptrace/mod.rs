@@ -7,7 +7,7 @@ mod costs;
 mod creations;
 mod image;
 mod launchers;
-mod lines;
+pub(crate) mod lines;
 mod processes;
 mod programs;
 mod setup;

@@ -20,11 +20,13 @@ pub enum Language {
     Make,
     /// A program of Node.js.
     Node,
+    /// A zsh script.
+    Zsh,
 }
 
 impl Language {
     /// Every language, in the order of their numbers in a recording.
-    pub const ALL: [Language; 8] = [
+    pub const ALL: [Language; 9] = [
         Language::Native,
         Language::Kernel,
         Language::Bash,
@@ -33,6 +35,7 @@ impl Language {
         Language::Perl,
         Language::Make,
         Language::Node,
+        Language::Zsh,
     ];
 
     /// The name used in every output.
@@ -47,6 +50,7 @@ impl Language {
             Language::Perl => "perl",
             Language::Make => "make",
             Language::Node => "node",
+            Language::Zsh => "zsh",
         }
     }
 

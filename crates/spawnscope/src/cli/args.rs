@@ -35,6 +35,7 @@ pub use super::import::ImportArguments;
 pub use super::mcp::McpArguments;
 use super::report::REPORT_EXAMPLES;
 pub use super::report::ReportArguments;
+pub use super::shell::ShellArguments;
 #[cfg(feature = "top")]
 pub use super::top::TopArguments;
 use crate::analyze::model::phases::Phase;
@@ -69,6 +70,7 @@ Examples:
   spawnscope html -o build.html ci.db     # write a page to share
   spawnscope export --format perfetto -o t.pftrace  # for ui.perfetto.dev
   spawnscope import strace.log            # a recording of a log of strace
+  spawnscope shell                        # why a shell starts slowly
   spawnscope hold --match cc1 -- make     # stop cc1 so that gdb can attach
   spawnscope accel -- make                # skip shells that are not needed
   spawnscope bench --quick                # measure what launches cost
@@ -171,6 +173,13 @@ pub enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "VERB", value_hint = ValueHint::Other)]
         arguments: Vec<OsString>,
     },
+    /// Find what makes a shell slow to start, and its prompt slow to appear
+    ///
+    /// Starts the shell as a terminal does, waits for its prompt, and presses Enter. Prints which lines of the start-up files take the time, for
+    /// programs that they launch and for the shell's own work, and what to change. It changes no file, and needs no privilege. The shell is
+    /// killed at the end, so that it does not write its history.
+    #[command(after_help = super::shell::EXAMPLES)]
+    Shell(ShellArguments),
     /// Stop a new process before its first instruction so that a debugger can attach
     ///
     /// The command, or a process that it launches, stops right after its exec, before the first instruction of its dynamic

@@ -43,6 +43,7 @@ mod ring;
 mod running;
 mod runs;
 mod session;
+mod shell;
 mod source_files;
 #[cfg(feature = "top")]
 mod top;
@@ -110,6 +111,7 @@ fn run(mut verb: Verb) -> Result<Status> {
         Verb::Export(arguments) => without_status(export::run(arguments)),
         Verb::Html(arguments) => without_status(html::run(arguments)),
         Verb::Fleet { arguments } => fleet::run(arguments),
+        Verb::Shell(arguments) => without_status(shell::run(arguments)),
         Verb::Hold(arguments) => hold::run(arguments),
         Verb::Accel(arguments) => accel::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),

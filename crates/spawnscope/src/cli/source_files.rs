@@ -188,7 +188,7 @@ fn path_of(edit: &Edit) -> Result<PathBuf, String> {
 }
 
 /// Returns the name of a file relative to a directory, for the header of a diff. `patch` accepts no other names.
-fn name_below(path: &Path, directory: &Path) -> Result<String, String> {
+pub(super) fn name_below(path: &Path, directory: &Path) -> Result<String, String> {
     let (parent, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
     let parent = fs::canonicalize(parent).map_err(|error| error.to_string())?;
     let below = parent

@@ -18,6 +18,7 @@ pub mod otlp;
 pub mod patch;
 pub mod perfetto;
 pub mod prometheus;
+pub mod shell;
 pub mod summary;
 pub mod table;
 pub mod text;

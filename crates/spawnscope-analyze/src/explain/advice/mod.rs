@@ -35,6 +35,7 @@ pub use finding::{Basis, Finding};
 pub use owner::{ForeignCode, Owner};
 #[cfg(fuzzing)]
 pub use rules::builtin::substitute_for_fuzzing;
+pub(crate) use rules::shell_code::prints_constant_code;
 use sites::Answer;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;

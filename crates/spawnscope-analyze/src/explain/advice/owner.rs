@@ -48,7 +48,17 @@ const INSTALLED_PREFIXES: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/",
 /// The directory below `/usr/` in which users keep their own scripts.
 const LOCAL_PREFIX: &[u8] = b"/usr/local/";
 /// Parts of paths of dependencies that a package manager downloaded.
-const DOWNLOADED_PARTS: [&[u8]; 3] = [b"/.cargo/registry/", b"/.rustup/toolchains/", b"/go/pkg/mod/"];
+const DOWNLOADED_PARTS: [&[u8]; 9] = [
+    b"/.asdf/",
+    b"/.cargo/registry/",
+    b"/.nvm/",
+    b"/.oh-my-zsh/",
+    b"/.pyenv/",
+    b"/.rbenv/",
+    b"/.rustup/toolchains/",
+    b"/.sdkman/",
+    b"/go/pkg/mod/",
+];
 /// Compiled programs that decide for themselves what to launch, wherever they are installed. No script or makefile of the user requests these
 /// launches. Programs of packages count, too.
 const SELF_DIRECTED: Words =

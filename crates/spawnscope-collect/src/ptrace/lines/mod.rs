@@ -10,6 +10,7 @@ mod perl;
 mod python;
 mod script;
 mod shell;
+mod zsh;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -38,7 +39,7 @@ pub(super) struct Interpreter {
 
 /// The interpreter that a process runs, and where it is in memory.
 #[derive(Clone, Debug)]
-pub(super) struct RunningInterpreter {
+pub(crate) struct RunningInterpreter {
     interpreter: Arc<Interpreter>,
     /// An address in the process minus the same address in the ELF file.
     bias: u64,
@@ -48,7 +49,7 @@ pub(super) struct RunningInterpreter {
 
 /// What is known about the program of a process.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Program {
+pub(crate) enum Program {
     /// Not an interpreter, or unknown.
     #[default]
     Other,
@@ -62,7 +63,7 @@ pub(super) enum Program {
 
 /// The interpreters found so far.
 #[derive(Debug, Default)]
-pub(super) struct Interpreters {
+pub(crate) struct Interpreters {
     is_enabled: bool,
     /// The executables examined so far, by device and inode. `None`: not an interpreter.
     examined: HashMap<(u64, u64), Option<Arc<Interpreter>>>,
@@ -71,7 +72,7 @@ pub(super) struct Interpreters {
 
 impl Interpreters {
     /// Examines in advance the interpreters that are likely to run.
-    pub(super) fn new(settings: &Settings) -> Interpreters {
+    pub(crate) fn new(settings: &Settings) -> Interpreters {
         let mut interpreters = Interpreters {
             is_enabled: settings.script_lines,
             examined: HashMap::new(),
@@ -93,6 +94,13 @@ impl Interpreters {
             }
         }
         interpreters
+    }
+
+    /// Examines only this interpreter in advance.
+    pub(crate) fn with(file: Option<&File>) -> Interpreters {
+        let found = file.and_then(|file| file_id(file).zip(examine(file, None)));
+        let examined = found.into_iter().map(|(id, interpreter)| (id, Some(interpreter))).collect();
+        Interpreters { is_enabled: true, examined, makefiles: Makefiles::default() }
     }
 
     /// Returns the interpreter that a process runs, given the address of its program's entry point. Examines the executable if it is new.
@@ -137,6 +145,12 @@ fn examine(file: &File, process: Option<Pid>) -> Option<Arc<Interpreter>> {
     Some(Arc::new(Interpreter { layout, entry_point }))
 }
 
+/// Returns the call chain of a shell that is not stopped; `None` if it cannot be read, or changed while it was read.
+pub(crate) fn position(interpreters: &mut Interpreters, process: Pid, program: &mut Program) -> Option<Chain> {
+    let creator = Creator { process, thread: process, program, shell: Shell::default(), is_spawn: true };
+    call_site(interpreters, creator).0
+}
+
 /// A process that launches, and the state of its shell.
 pub(super) struct Creator<'a> {
     pub(super) process: Pid,
@@ -168,6 +182,7 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
             let chain = make::chain(thread, layout, bias, &mut interpreters.makefiles);
             (chain, Shell::default())
         }
+        Layout::Zsh(layout) => (zsh::chain(process, layout, bias), Shell::default()),
     }
 }
 

@@ -16,7 +16,7 @@ mod path_search;
 mod pipelines;
 mod run_queue;
 mod scanner;
-mod shell_code;
+pub(super) mod shell_code;
 mod shell_line;
 mod shims;
 pub(super) mod sleep_loop;

@@ -14,7 +14,7 @@ const MAX_FINDINGS: usize = 3;
 const COMPLETIONS: [&[u8]; 2] = [b"completion", b"completions"];
 /// Programs that print other code, and their first argument. Programs whose output differs from
 /// shell to shell (`fnm env`) are not listed.
-const PRINTERS: [(&[u8], &[u8]); 15] = [
+const PRINTERS: [(&[u8], &[u8]); 22] = [
     (b"atuin", b"init"),
     (b"brew", b"shellenv"),
     (b"broot", b"--print-shell-function"),
@@ -24,9 +24,16 @@ const PRINTERS: [(&[u8], &[u8]); 15] = [
     (b"direnv", b"hook"),
     (b"fzf", b"--bash"),
     (b"fzf", b"--zsh"),
+    (b"jump", b"shell"),
     (b"mcfly", b"init"),
+    (b"mise", b"activate"),
+    (b"nodenv", b"init"),
     (b"oh-my-posh", b"init"),
     (b"opam", b"env"),
+    (b"plenv", b"init"),
+    (b"pyenv", b"init"),
+    (b"pyenv", b"virtualenv-init"),
+    (b"rbenv", b"init"),
     (b"starship", b"init"),
     (b"thefuck", b"--alias"),
     (b"zoxide", b"init"),
@@ -57,6 +64,11 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], program: &str, argument
 }
 
 fn prints_code(call: &Call<'_>) -> bool {
-    let first = call.arguments.first().copied().unwrap_or_default();
-    COMPLETIONS.contains(&first) || PRINTERS.contains(&(call.name, first))
+    prints_constant_code(call.name, &call.arguments)
+}
+
+/// Whether a program prints code for a shell that is the same each time.
+pub(crate) fn prints_constant_code(program: &[u8], arguments: &[&[u8]]) -> bool {
+    let first = arguments.first().copied().unwrap_or_default();
+    COMPLETIONS.contains(&first) || PRINTERS.contains(&(program, first))
 }

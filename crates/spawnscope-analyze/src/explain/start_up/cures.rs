@@ -1,0 +1,275 @@
+//! What to change in a line of a start-up file. The text of the line decides which cure applies:
+//! code that a program prints is saved in a file, what is needed only later is loaded later, and
+//! what was checked before is not checked again.
+
+use std::ops::Range;
+
+use super::Spent;
+use crate::explain::advice::prints_constant_code;
+use crate::model::launch::base_name;
+use spawnscope_data::event::Nanos;
+
+/// What to change in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cure {
+    /// What it does.
+    pub title: String,
+    /// At most this time is saved.
+    pub saving: Nanos,
+    /// The bytes of the line to replace, and what replaces them. `None`: the user must decide what
+    /// to write.
+    pub edit: Option<(Range<usize>, String)>,
+    /// What behaves differently then.
+    pub limits: String,
+}
+
+/// A file whose commands are needed only when they are called, and these commands.
+const LAZY: [(&str, &str); 4] = [
+    ("nvm.sh", "nvm node npm npx"),
+    ("sdkman-init.sh", "sdk"),
+    ("virtualenvwrapper.sh", "workon mkvirtualenv"),
+    ("google-cloud-sdk/completion.bash.inc", "gcloud"),
+];
+/// The variable that the new code uses.
+const VARIABLE: &str = "_saved";
+
+/// Returns what to change in a line of a file that the shell reads when it starts; `None` if
+/// nothing is known about such lines.
+#[must_use]
+pub fn cure(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
+    if shell == "fish" {
+        return None;
+    }
+    saved_output(line, shell, spent)
+        .or_else(|| completion_cache(line, shell, spent))
+        .or_else(|| loaded_later(line, shell, spent))
+        .or_else(|| git_status(line, spent))
+}
+
+/// Code that a program prints is saved in a file, which is written again when the program was
+/// updated.
+fn saved_output(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
+    let (range, command) = evaluated(line)?;
+    let mut words = command.split_ascii_whitespace().map(|word| word.trim_matches(['"', '\'']));
+    let program = words.next()?;
+    let arguments: Vec<&str> = words.filter(|word| !word.contains('>') && *word != "/dev/null").collect();
+    let name = base_name(program.as_bytes());
+    let bytes: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
+    let is_constant = prints_constant_code(name, &bytes);
+    let name = String::from_utf8_lossy(name);
+    let plain =
+        |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./~$\"'{} ".contains(letter));
+    let parts = [&*name].into_iter().chain(arguments.iter().map(|word| word.trim_matches('-')));
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    let file = format!("{}.{shell}", parts.join("-").replace(['/', '~', '$'], "_"));
+    let directory = "${XDG_CACHE_HOME:-$HOME/.cache}";
+    let code = format!(
+        "{{ {VARIABLE}={directory}/{file}; [ \"${VARIABLE}\" -nt \"$(command -v {program})\" ] || \
+         {{ mkdir -p \"{directory}\"; {command} >\"${VARIABLE}\"; }}; . \"${VARIABLE}\"; unset {VARIABLE}; }}"
+    );
+    let edit = (is_constant && plain(command)).then_some((range, code));
+    let condition = if is_constant { "" } else { ", if it prints the same each time" };
+    Some(Cure {
+        title: format!("save what `{command}` prints in a file{condition}"),
+        saving: spent.launched,
+        edit,
+        limits: format!("the file is written again when {name} is newer than it; delete it if anything else changes"),
+    })
+}
+
+/// Returns the part of a line that executes what a command prints, and the command: `eval "$(x
+/// init)"`, `. <(x init)`.
+fn evaluated(line: &str) -> Option<(Range<usize>, &str)> {
+    for (begin, opening, end) in
+        [("eval \"$(", 8, ")\""), ("eval $(", 7, ")"), ("eval \"`", 7, "`\""), ("source <(", 9, ")"), (". <(", 4, ")")]
+    {
+        let Some(start) = position(line, begin) else { continue };
+        let from = start + opening;
+        let Some(length) = line[from..].rfind(end) else { continue };
+        let command = line[from..from + length].trim();
+        // Another substitution would need another file.
+        if command.contains(['(', ')', '`', '|', ';', '&']) {
+            continue;
+        }
+        return Some((start..from + length + end.len(), command));
+    }
+    None
+}
+
+/// Finds a word sequence that begins a command.
+fn position(line: &str, begin: &str) -> Option<usize> {
+    let start = line.find(begin)?;
+    let before = line[..start].trim_end();
+    let starts_command = before.is_empty() || before.ends_with([';', '&', '|', '{', '(']) || before.ends_with("then");
+    (starts_command && !line.trim_start().starts_with('#')).then_some(start)
+}
+
+/// `compinit` looks at all files and directories of completions each time, unless an option forbids
+/// it.
+fn completion_cache(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
+    if shell != "zsh" {
+        return None;
+    }
+    let limits = "after new completions were installed, `compinit` must be run once: rm ~/.zcompdump*".to_owned();
+    if line.contains("oh-my-zsh.sh") {
+        let start = line.len() - line.trim_start().len();
+        let saving = in_file(spent, b"compaudit");
+        return (saving > Nanos(0)).then(|| Cure {
+            title: "do not check the owners of completions".to_owned(),
+            saving,
+            edit: Some((start..start, "ZSH_DISABLE_COMPFIX=true\n".to_owned())),
+            limits: "completions that other users may write are loaded, too".to_owned(),
+        });
+    }
+    let start = line.rfind("compinit")?;
+    let end = start + "compinit".len();
+    let is_command = !line[..start].ends_with(['$', '-', '_', '/']) && !line[..start].trim_end().ends_with("autoload");
+    let is_loaded = line[..start].contains("autoload") && !line[..start].contains([';', '&']);
+    if !is_command || is_loaded || line[end..].contains("-C") {
+        return None;
+    }
+    Some(Cure {
+        title: "load completions from their dump without checking it".to_owned(),
+        saving: spent.total(),
+        edit: Some((end..end, " -C".to_owned())),
+        limits,
+    })
+}
+
+/// Returns the time that was spent in files of this name.
+fn in_file(spent: &Spent, name: &[u8]) -> Nanos {
+    if spent.place.file.as_deref().is_some_and(|file| base_name(file) == name) {
+        return spent.total();
+    }
+    Nanos(spent.inner.iter().map(|inner| in_file(inner, name).0).sum())
+}
+
+/// What a file defines is needed only when one of its commands is called, or at the first Tab.
+fn loaded_later(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
+    let (start, sourced) = sourced(line)?;
+    let end = start + line[start..].find(" #").unwrap_or(line.len() - start);
+    let title = format!("load {sourced} only when it is needed");
+    let cure = |text: String, limits: &str| Cure {
+        title: title.clone(),
+        saving: spent.total(),
+        edit: Some((start..end, text)),
+        limits: limits.to_owned(),
+    };
+    let file = sourced.trim_matches(['"', '\'']);
+    if let Some((_, commands)) = LAZY.iter().find(|(name, _)| file.ends_with(name)) {
+        let text = functions(commands, sourced);
+        return Some(cure(
+            text,
+            "these commands exist only in the shell itself until then, not in scripts that it starts",
+        ));
+    }
+    if shell == "bash" && file.ends_with("/bash_completion") {
+        let text = format!(
+            "{{ _load_completions() {{ complete -r -D; . {sourced}; return 124; }}; complete -D -F _load_completions; }}"
+        );
+        return Some(cure(
+            text,
+            "the first Tab takes this time; completions that need no command's name are loaded then",
+        ));
+    }
+    None
+}
+
+/// Returns functions that load a file when one of them is called.
+fn functions(commands: &str, sourced: &str) -> String {
+    let function = |name: &str| format!("{name}() {{ unset -f {commands}; . {sourced}; {name} \"$@\"; }}");
+    let functions: Vec<String> = commands.split(' ').map(function).collect();
+    format!("{{ {}; }}", functions.join("; "))
+}
+
+/// Returns the file that a line sources as its last command, and where that command starts.
+fn sourced(line: &str) -> Option<(usize, &str)> {
+    let start = ["source ", "\\. ", ". "].iter().find_map(|begin| position(line, begin))?;
+    let after = &line[start + line[start..].find(' ')?..];
+    let file = after.split(" #").next()?.trim();
+    let is_last = !file.contains([';', '&', '|', ' ', '<']);
+    (is_last && !file.is_empty()).then_some((start, file))
+}
+
+/// git looks for files that are not tracked in all directories, unless an option forbids it.
+fn git_status(line: &str, spent: &Spent) -> Option<Cure> {
+    let end = line.find("git status")? + "git status".len();
+    let is_told = ["-uno", "--untracked-files", "-u no"].iter().any(|option| line.contains(option));
+    (!is_told && !line.trim_start().starts_with('#')).then(|| Cure {
+        title: "do not let git look for untracked files".to_owned(),
+        saving: spent.launched,
+        edit: Some((end..end, " --untracked-files=no".to_owned())),
+        limits: "files that are not tracked are not shown; `git config core.untrackedCache true` shows them faster"
+            .to_owned(),
+    })
+}
+
+/// What helps any line.
+pub(super) fn general(spent: &Spent, at_prompt: bool) -> Cure {
+    let launched = spent.programs.first().filter(|_| spent.launched > spent.own);
+    let name = launched.map(|program| String::from_utf8_lossy(&program.name));
+    let is_fork = name.as_ref().is_some_and(|name| name.starts_with('('));
+    let title = match name.filter(|_| !is_fork) {
+        Some(name) if at_prompt => format!("start {name} less often: keep its result until the directory changes"),
+        Some(name) => format!("start {name} later, when its result is needed, or in the background"),
+        None if at_prompt => "do this less often: keep its result until the directory changes".to_owned(),
+        None => "do this later, when its result is needed".to_owned(),
+    };
+    Cure { title, saving: spent.total(), edit: None, limits: "an edit by hand".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the line with its cure.
+    fn cured(line: &str, shell: &str) -> Option<String> {
+        let spent = Spent { own: Nanos(1), launched: Nanos(2), ..Spent::default() };
+        let (range, text) = cure(line, shell, &spent)?.edit?;
+        let mut line = line.to_owned();
+        line.replace_range(range, &text);
+        Some(line)
+    }
+
+    #[test]
+    fn printed_code_is_saved_where_the_guard_stays() {
+        let cured = cured("command -v direnv >/dev/null && eval \"$(direnv hook bash)\" # hook", "bash").unwrap();
+        assert!(cured.starts_with("command -v direnv >/dev/null && { _saved="), "{cured}");
+        assert!(cured.contains("direnv hook bash >\"$_saved\"") && cured.ends_with("; } # hook"), "{cured}");
+        assert!(self::cured("source <(kubectl completion zsh)", "zsh").is_some());
+    }
+
+    #[test]
+    fn output_that_may_differ_and_comments_are_left_alone() {
+        for line in
+            ["eval \"$(ssh-agent -s)\"", "eval \"$(x init; y init)\"", "# eval \"$(direnv hook bash)\"", "echo hi"]
+        {
+            assert_eq!(cured(line, "bash"), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_loaded_when_its_commands_are_called() {
+        let line = "[ -s \"$NVM_DIR/nvm.sh\" ] && \\. \"$NVM_DIR/nvm.sh\" # This loads nvm";
+        let cured = cured(line, "bash").unwrap();
+        assert!(cured.starts_with("[ -s \"$NVM_DIR/nvm.sh\" ] && { nvm() { unset -f nvm node npm npx; . "), "{cured}");
+        assert!(cured.ends_with("npx \"$@\"; }; } # This loads nvm"), "{cured}");
+        let completion = self::cured("    . /usr/share/bash-completion/bash_completion", "bash").unwrap();
+        assert!(completion.starts_with("    { _load_completions() {"), "{completion}");
+    }
+
+    #[test]
+    fn git_is_not_asked_for_untracked_files() {
+        let line = "  dirty=$(git status --porcelain)";
+        assert_eq!(cured(line, "zsh").unwrap(), "  dirty=$(git status --untracked-files=no --porcelain)");
+        assert_eq!(cured("git status -uno", "zsh"), None);
+    }
+
+    #[test]
+    fn completions_are_not_checked_again() {
+        assert_eq!(cured("autoload -Uz compinit && compinit", "zsh").unwrap(), "autoload -Uz compinit && compinit -C");
+        assert_eq!(cured("compinit -i", "zsh").unwrap(), "compinit -C -i");
+        assert_eq!(cured("compinit -C", "zsh"), None);
+        assert_eq!(cured("autoload -Uz compinit", "zsh"), None);
+    }
+}

@@ -1,0 +1,256 @@
+//! What the start of a shell, and each prompt, is spent on: a tree of lines, from the line of the
+//! start-up file inwards, with the time of programs that the shell waited for and the time of its
+//! own work. `cures` says what to change in a line.
+
+pub mod cures;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::explain::advice::Owner;
+use spawnscope_data::event::{Frame, Nanos, Pid};
+use spawnscope_data::shell_start::Observed;
+
+/// Lines that take less than this share of the whole are left out.
+const MIN_SHARE: f64 = 0.02;
+/// Maximum depth of the tree.
+const MAX_DEPTH: usize = 4;
+
+/// Where a shell was.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file.
+    pub file: Option<Vec<u8>>,
+    /// The line; unknown in functions of an interactive bash.
+    pub line: Option<u32>,
+    /// The function.
+    pub function: Option<Vec<u8>>,
+}
+
+/// The time that was spent at a place.
+#[derive(Clone, Debug, Default)]
+pub struct Spent {
+    /// The place. The root has none.
+    pub place: Place,
+    /// The time of the shell's own work.
+    pub own: Nanos,
+    /// The time for which the shell waited for programs.
+    pub launched: Nanos,
+    /// These programs, the slowest first.
+    pub programs: Vec<Program>,
+    /// The places that it called, the slowest first. What they do not contain was spent at this
+    /// place itself.
+    pub inner: Vec<Spent>,
+}
+
+/// A program that was waited for.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// How often it was seen, per start or prompt. Processes that end within a millisecond may not
+    /// have been.
+    pub count: u64,
+    /// Its time.
+    pub time: Nanos,
+}
+
+/// How long a shell takes to start, on what, and what to change.
+#[derive(Clone, Debug, Default)]
+pub struct StartUp {
+    /// The shell and its arguments.
+    pub command: Vec<String>,
+    /// The time to the first prompt: the median of starts that were not observed.
+    pub first_prompt: Nanos,
+    /// The number of these starts.
+    pub starts: usize,
+    /// The median time of the prompts after the first, of which there were `prompts`.
+    pub prompt: Option<Nanos>,
+    /// The number of these prompts.
+    pub prompts: usize,
+    /// How much longer an observed start takes.
+    pub observing: Nanos,
+    /// On what the time to the first prompt is spent.
+    pub before_prompt: Spent,
+    /// On what the time of each further prompt is spent.
+    pub at_prompt: Spent,
+    /// The text of each line that was found in its file.
+    pub texts: BTreeMap<Place, String>,
+    /// What to change, most saving first.
+    pub advice: Vec<LineAdvice>,
+}
+
+/// What to change in a line of the user's.
+#[derive(Clone, Debug)]
+pub struct LineAdvice {
+    /// The line.
+    pub place: Place,
+    /// Whether the line is executed at each prompt.
+    pub at_prompt: bool,
+    /// The change.
+    pub cure: cures::Cure,
+    /// The diff of its file; empty if there is none.
+    pub patch: Vec<u8>,
+    /// Why there is none, although the cure has an edit.
+    pub refusal: Option<String>,
+}
+
+/// Lines that take less time than this need no change.
+const MIN_ADVISED: Nanos = Nanos(3_000_000);
+/// Lines that take a smaller share of the whole need no change.
+const MIN_ADVISED_SHARE: f64 = 0.05;
+
+/// Returns what to change in which lines. A line that only leads to others, such as the one that
+/// sources them, is changed if a cure knows how; otherwise these others are. `texts` has the text
+/// of the lines.
+#[must_use]
+pub fn advise(root: &Spent, at_prompt: bool, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<LineAdvice> {
+    let min = MIN_ADVISED.max(Nanos((root.total().0 as f64 * MIN_ADVISED_SHARE) as u64));
+    let mut advice = Vec::new();
+    for line in root.inner.iter().filter(|line| line.total() >= min) {
+        let mut cures = known_cures(line, min, shell, texts);
+        if cures.is_empty() {
+            let mut cure = cures::general(line, at_prompt);
+            if !is_users(&line.place) {
+                "this file belongs to a package: turn off what needs it, or tell its authors"
+                    .clone_into(&mut cure.limits);
+            }
+            cures.push((line.place.clone(), cure));
+        }
+        let advised = |(place, cure)| LineAdvice { place, at_prompt, cure, patch: Vec::new(), refusal: None };
+        advice.extend(cures.into_iter().map(advised));
+    }
+    advice.retain(|advice: &LineAdvice| advice.cure.saving >= min);
+    advice.sort_by_key(|advice| Reverse(advice.cure.saving));
+    advice
+}
+
+/// Returns the cures of a line, or else of the user's lines below it, that are more than a general
+/// recommendation.
+fn known_cures(spent: &Spent, min: Nanos, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<(Place, cures::Cure)> {
+    if !is_users(&spent.place) {
+        return Vec::new();
+    }
+    if let Some(cure) = texts.get(&spent.place).and_then(|text| cures::cure(text, shell, spent)) {
+        return vec![(spent.place.clone(), cure)];
+    }
+    let inner = spent.inner.iter().filter(|inner| inner.total() >= min);
+    inner.flat_map(|inner| known_cures(inner, min, shell, texts)).collect()
+}
+
+fn is_users(place: &Place) -> bool {
+    place.file.as_deref().is_none_or(|file| Owner::of(file) == Owner::User)
+}
+
+impl Spent {
+    /// Returns the time with all that was called.
+    #[must_use]
+    pub fn total(&self) -> Nanos {
+        Nanos(self.own.0 + self.launched.0)
+    }
+}
+
+/// Returns what the starts (or the prompts after the first) were spent on. `expected` is the time
+/// of one that was not observed: observing costs time, and the shares are applied to this time.
+/// `count` is the number of starts (or prompts) in `observed`.
+#[must_use]
+pub fn spent(observed: &[Observed], after_prompt: bool, expected: Nanos, count: u64) -> Spent {
+    let observed: Vec<&Observed> =
+        observed.iter().filter(|observed| observed.activity.after_prompt == after_prompt).collect();
+    let total: u64 = observed.iter().map(|observed| observed.time.0).sum();
+    let scale = expected.0 as f64 / total.max(1) as f64;
+    let min = (total as f64 * MIN_SHARE) as u64;
+    let tree = Tree { scale, count: count.max(1), min };
+    tree.spent(Place::default(), &observed, 0)
+}
+
+struct Tree {
+    /// What an observed nanosecond counts.
+    scale: f64,
+    count: u64,
+    min: u64,
+}
+
+impl Tree {
+    fn spent(&self, place: Place, observed: &[&Observed], depth: usize) -> Spent {
+        let mut spent = Spent { place, ..Spent::default() };
+        let mut programs: BTreeMap<&[u8], (BTreeSet<Pid>, u64)> = BTreeMap::new();
+        let mut inner: BTreeMap<Place, Vec<&Observed>> = BTreeMap::new();
+        let (mut own, mut launched) = (0, 0);
+        for observed in observed {
+            match &observed.activity.program {
+                None => own += observed.time.0,
+                Some(program) => {
+                    launched += observed.time.0;
+                    let (pids, time) = programs.entry(&program.name).or_default();
+                    pids.insert(program.pid);
+                    *time += observed.time.0;
+                }
+            }
+            let frames = &observed.activity.frames;
+            if let Some(frame) = frames.len().checked_sub(depth + 1).and_then(|at| frames.get(at)) {
+                inner.entry(place_of(frame)).or_default().push(observed);
+            }
+        }
+        (spent.own, spent.launched) = (self.scaled(own), self.scaled(launched));
+        let program = |(name, (pids, time)): (&[u8], (BTreeSet<Pid>, u64))| Program {
+            name: name.to_vec(),
+            count: (pids.len() as u64).div_ceil(self.count),
+            time: self.scaled(time),
+        };
+        spent.programs = programs.into_iter().map(program).collect();
+        spent.programs.sort_by_key(|program| Reverse(program.time));
+        if depth < MAX_DEPTH {
+            inner.retain(|_, observed| observed.iter().map(|observed| observed.time.0).sum::<u64>() >= self.min);
+            spent.inner = inner.into_iter().map(|(place, observed)| self.spent(place, &observed, depth + 1)).collect();
+            spent.inner.sort_by_key(|spent| Reverse(spent.total()));
+        }
+        spent
+    }
+
+    fn scaled(&self, time: u64) -> Nanos {
+        Nanos((time as f64 * self.scale) as u64)
+    }
+}
+
+fn place_of(frame: &Frame) -> Place {
+    Place { file: frame.file.clone(), line: frame.line, function: frame.function.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use spawnscope_data::event::Language;
+    use spawnscope_data::shell_start::{Activity, LaunchedProgram};
+
+    use super::*;
+
+    fn observed(lines: &[(&str, u32)], program: Option<(&str, i32)>, time: u64) -> Observed {
+        let frame = |(file, line): &(&str, u32)| Frame {
+            file: Some(file.as_bytes().to_vec()),
+            line: Some(*line),
+            ..Frame::unknown(Language::Bash)
+        };
+        let program = program.map(|(name, pid)| LaunchedProgram { name: name.into(), pid: Pid(pid) });
+        let activity = Activity { after_prompt: false, frames: lines.iter().map(frame).collect(), program };
+        Observed { activity, time: Nanos(time) }
+    }
+
+    #[test]
+    fn time_is_told_by_line_from_the_start_up_file_inwards() {
+        let observed = [
+            observed(&[("rc", 1)], None, 20),
+            observed(&[("lib", 7), ("rc", 2)], Some(("git", 10)), 30),
+            observed(&[("lib", 7), ("rc", 2)], Some(("git", 11)), 30),
+            observed(&[("lib", 9), ("rc", 2)], None, 20),
+        ];
+        // Observing doubled the time, of two starts.
+        let root = spent(&observed, false, Nanos(25), 2);
+        assert_eq!((root.own, root.launched), (Nanos(10), Nanos(15)));
+        let lines: Vec<_> = root.inner.iter().map(|line| (line.place.line, line.total())).collect();
+        assert_eq!(lines, [(Some(2), Nanos(20)), (Some(1), Nanos(5))]);
+        let inner: Vec<_> = root.inner[0].inner.iter().map(|line| (line.place.line, line.total())).collect();
+        assert_eq!(inner, [(Some(7), Nanos(15)), (Some(9), Nanos(5))]);
+        assert_eq!(root.inner[0].programs[0].count, 1);
+        assert_eq!(spent(&observed, true, Nanos(25), 2).total(), Nanos(0));
+    }
+}

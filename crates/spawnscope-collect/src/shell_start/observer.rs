@@ -1,0 +1,139 @@
+//! Finds out what a running shell does, from its memory and from /proc: whether it waits for input,
+//! which line it executes, and which program it waits for. Nothing stops the shell. Its memory may
+//! change while it is read; what then makes no sense is dropped.
+
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use spawnscope_data::event::{Frame, Language, Pid};
+use spawnscope_data::shell_start::LaunchedProgram;
+use spawnscope_system::memory;
+use spawnscope_system::procfs;
+
+use super::terminal::Terminal;
+use crate::ptrace::lines::{Interpreters, Program, position};
+
+/// The depth to which the processes below the shell are followed.
+const MAX_DEPTH: usize = 32;
+/// More descriptors than this are not waited for by a shell.
+const MAX_DESCRIPTORS: u64 = 1024;
+
+/// What a shell does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// It waits for input from its terminal.
+    WaitsForInput,
+    /// It waits in another system call.
+    Waits,
+    /// It works.
+    Works,
+}
+
+pub(super) struct Observer<'i> {
+    shell: Pid,
+    interpreters: &'i mut Interpreters,
+    /// The shell's program, with the device and inode number of its file. A start-up file may
+    /// execute another one.
+    program: Option<((u64, u64), Program)>,
+}
+
+impl Observer<'_> {
+    pub(super) fn new(shell: Pid, interpreters: &mut Interpreters) -> Observer<'_> {
+        Observer { shell, interpreters, program: None }
+    }
+
+    pub(super) fn state(&self, terminal: &Terminal, may_read: bool) -> State {
+        let text = fs::read_to_string(format!("/proc/{}/syscall", self.shell.0)).unwrap_or_default();
+        let mut words = text.split_ascii_whitespace();
+        let number: Option<libc::c_long> = words.next().and_then(|word| word.parse().ok());
+        let Some(number) = number else { return State::Works };
+        let arguments: Vec<u64> =
+            words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()).collect();
+        let [first, second, ..] = arguments[..] else { return State::Works };
+        let waits_for_terminal =
+            may_read && self.awaited(number, first, second).into_iter().any(|fd| terminal.is_open_as(fd));
+        if waits_for_terminal { State::WaitsForInput } else { State::Waits }
+    }
+
+    /// Returns the descriptors that a system call waits for, to be readable.
+    fn awaited(&self, call: libc::c_long, first: u64, second: u64) -> Vec<u64> {
+        match call {
+            libc::SYS_read | libc::SYS_readv => vec![first],
+            libc::SYS_pselect6 => self.selected(first, second),
+            libc::SYS_ppoll => self.polled(first, second),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_select => self.selected(first, second),
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_poll => self.polled(first, second),
+            _ => Vec::new(),
+        }
+    }
+
+    fn selected(&self, count: u64, set: u64) -> Vec<u64> {
+        let count = count.min(MAX_DESCRIPTORS);
+        let bits = memory::read(self.shell, set, count.div_ceil(64) as usize * 8);
+        let is_set = |fd: &u64| bits.get((fd / 8) as usize).is_some_and(|byte| byte & (1 << (fd % 8)) != 0);
+        (0..count).filter(is_set).collect()
+    }
+
+    fn polled(&self, entries: u64, count: u64) -> Vec<u64> {
+        let bytes = memory::read(self.shell, entries, count.min(MAX_DESCRIPTORS) as usize * size_of::<libc::pollfd>());
+        let (entries, _) = bytes.as_chunks::<{ size_of::<libc::pollfd>() }>();
+        entries.iter().filter_map(|[a, b, c, d, ..]| i32::from_ne_bytes([*a, *b, *c, *d]).try_into().ok()).collect()
+    }
+
+    /// Returns the lines of files that the shell executes, the innermost first. At its prompt, it
+    /// executes none.
+    pub(super) fn frames(&mut self) -> Vec<Frame> {
+        let found = fs::metadata(format!("/proc/{}/exe", self.shell.0)).ok();
+        let Some(file) = found.map(|found| (found.dev(), found.ino())) else { return Vec::new() };
+        if self.program.as_ref().is_none_or(|(known, _)| *known != file) {
+            let entry_point = procfs::entry_point(self.shell);
+            self.program = entry_point.map(|entry_point| (file, Program::Unexamined { entry_point }));
+        }
+        let Some((_, program)) = &mut self.program else { return Vec::new() };
+        let chain = position(self.interpreters, self.shell, program);
+        let mut frames = chain.as_ref().map_or(Vec::new(), |chain| chain.frames.clone());
+        // dash also has a line where it reads commands from the terminal, and does not know the
+        // name of the file in ENV.
+        if let [only] = frames.as_mut_slice()
+            && only.language == Language::Dash
+            && only.file.is_none()
+        {
+            only.file = self.read_file().filter(|_| chain.is_some_and(|chain| chain.is_truncated));
+        }
+        if frames.iter().any(|frame| frame.file.is_some()) { frames } else { Vec::new() }
+    }
+
+    /// Returns the file that the shell reads: the regular file that it has opened last.
+    fn read_file(&self) -> Option<Vec<u8>> {
+        let entries = fs::read_dir(format!("/proc/{}/fd", self.shell.0)).ok()?.flatten().map(|entry| entry.path());
+        let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<i32>().ok();
+        let files = entries.filter(|path| fs::metadata(path).is_ok_and(|found| found.is_file()));
+        let last = files.filter(|path| number(path) > Some(2)).max_by_key(number)?;
+        Some(fs::read_link(last).ok()?.into_os_string().into_vec())
+    }
+
+    /// Returns the program that the shell has started and waits for: of each process, the latest
+    /// child.
+    pub(super) fn program(&self) -> Option<LaunchedProgram> {
+        let mut process = self.shell;
+        for _ in 0..MAX_DEPTH {
+            let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", process.0)).unwrap_or_default();
+            let Some(child) = children.split_ascii_whitespace().next_back().and_then(|pid| pid.parse().ok()) else {
+                break;
+            };
+            process = Pid(child);
+        }
+        if process == self.shell {
+            return None;
+        }
+        let name = fs::read(format!("/proc/{}/comm", process.0)).ok()?;
+        let name = name.trim_ascii_end();
+        let is_fork = procfs::executable(process).is_some_and(|file| Some(file) == procfs::executable(self.shell));
+        let name = if is_fork { [b"(", name, b")"].concat() } else { name.to_vec() };
+        Some(LaunchedProgram { name, pid: process })
+    }
+}

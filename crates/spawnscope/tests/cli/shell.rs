@@ -1,0 +1,124 @@
+//! `shell`: real shells with start-up files in a home of their own. Each patch is applied, and the
+//! shell must then start as before, but faster.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new(files: &[(&str, &str)]) -> Home {
+        let home = Home(tempfile::tempdir().unwrap());
+        for (name, text) in files {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        home
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn run(&self, command: &[&str]) -> Output {
+        let path = format!("{}/bin:{}", self.path().display(), std::env::var("PATH").unwrap());
+        let mut run = Command::new(command[0]);
+        run.args(&command[1..]).current_dir(self.path()).stdin(Stdio::null());
+        run.env("HOME", self.path()).env("ZDOTDIR", self.path()).env("PATH", path).env_remove("XDG_CACHE_HOME");
+        run.output().unwrap()
+    }
+
+    fn shell(&self, arguments: &[&str]) -> Output {
+        self.run(&[&[env!("CARGO_BIN_EXE_spawnscope"), "shell"], arguments].concat())
+    }
+
+    fn report(&self, arguments: &[&str]) -> Value {
+        let output = self.shell(&[arguments, &["--json"]].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
+    }
+
+    /// Applies the patch of this shell, and returns what it left out.
+    fn apply_patch(&self, shell: &str) -> String {
+        let output = self.shell(&[shell, "--patch"]);
+        fs::write(self.path().join("changes.diff"), &output.stdout).unwrap();
+        let applied = self.run(&["patch", "-p0", "-i", "changes.diff"]);
+        assert!(applied.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Returns what an interactive shell prints for these commands.
+    fn says(&self, shell: &str, commands: &str) -> String {
+        String::from_utf8(self.run(&[shell, "-ic", commands]).stdout).unwrap()
+    }
+}
+
+/// A program that prints code as `direnv hook` does, and takes time.
+const SLOW_HOOK: &str = "#!/bin/sh\nsleep 0.15\necho 'hooked=\"for $0 is set\"'\n";
+const SLOW_NVM: &str = "sleep 0.1\nnvm() { echo \"nvm $*\"; }\nnode() { echo \"node $*\"; }\n";
+
+#[test]
+fn a_patched_bash_starts_faster_and_is_the_same() {
+    let rc = "NVM_DIR=~/.nvm\ncommand -v direnv >/dev/null && eval \"$(direnv hook bash)\"\n\
+              if true; then\n  [ -s \"$NVM_DIR/nvm.sh\" ] && \\. \"$NVM_DIR/nvm.sh\"  # nvm\nfi\nsleep 0.05\n";
+    let home =
+        Home::new(&[(".bashrc", rc), ("bin/direnv", SLOW_HOOK), (".nvm/nvm.sh", SLOW_NVM), (".bash_history", "a\n")]);
+    let before = home.report(&["bash"]);
+    let first = |report: &Value| report["first_prompt_ns"].as_u64().unwrap();
+    let lines: Vec<_> =
+        before["before_prompt"]["inner"].as_array().unwrap().iter().map(|line| line["line"].as_u64()).collect();
+    assert_eq!(lines, [Some(2), Some(4), Some(6)], "{before:#}");
+    assert_eq!(before["before_prompt"]["inner"][1]["programs"][0]["name"], "sleep");
+    assert_eq!(fs::read_to_string(home.path().join(".bashrc")).unwrap(), rc, "nothing is changed");
+    let commands = "echo \"$hooked\"; nvm 1 2; node 'a b'; echo $_saved";
+    let same = home.says("bash", commands);
+    assert!(same.contains("is set") && same.contains("nvm 1 2\nnode a b\n"), "{same}");
+    let left_out = home.apply_patch("bash");
+    assert!(left_out.contains("not in the patch: start sleep later"), "{left_out}");
+    // The first start writes the file with the code.
+    assert_eq!([home.says("bash", commands), home.says("bash", commands)], [same.clone(), same]);
+    let after = home.report(&["bash"]);
+    assert!(first(&after) + 200_000_000 < first(&before), "{} {}", first(&before), first(&after));
+    assert_eq!(fs::read_to_string(home.path().join(".bash_history")).unwrap(), "a\n");
+}
+
+#[test]
+fn prompts_of_zsh_are_told_by_line() {
+    if !Path::new("/usr/bin/zsh").exists() {
+        return;
+    }
+    let rc = "autoload -Uz compinit && compinit -u\nprecmd() {\n  true\n  sleep 0.05\n}\n";
+    let home = Home::new(&[(".zshrc", rc)]);
+    let report = home.report(&["zsh", "--prompt", "4"]);
+    let slowest = &report["at_prompt"]["inner"][0];
+    assert_eq!((slowest["line"].as_u64(), slowest["function"].as_str()), (Some(4), Some("precmd")), "{report:#}");
+    assert!(report["prompt_ns"].as_u64().unwrap() >= 50_000_000, "{report:#}");
+    assert_eq!(report["advice"].as_array().unwrap().iter().filter(|advice| advice["at_prompt"] == true).count(), 1);
+    home.apply_patch("zsh");
+    let patched = fs::read_to_string(home.path().join(".zshrc")).unwrap();
+    assert!(patched.starts_with("autoload -Uz compinit && compinit -C -u\n") || patched == rc, "{patched}");
+}
+
+#[test]
+fn a_shell_without_a_prompt_is_ended_with_what_it_does() {
+    let message = |rc: &str| {
+        let home = Home::new(&[(".bashrc", rc)]);
+        let output = home.shell(&["bash", "--timeout", "1"]);
+        assert_eq!(output.status.code(), Some(125));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let asks = message("read -p 'Update? ' x\n");
+    assert!(asks.contains("it waits for input at") && asks.contains(".bashrc:1, `read -p 'Update? ' x`"), "{asks}");
+    let hangs = message("true\nsleep 77\n");
+    assert!(
+        hangs.contains("within 1 s: it was at") && hangs.contains(".bashrc:2, `sleep 77`, waiting for sleep"),
+        "{hangs}"
+    );
+    assert!(message("exit 3\n").contains("ended before it showed a prompt"), "{}", message("exit 3\n"));
+}
