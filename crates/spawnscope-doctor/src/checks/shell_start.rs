@@ -1,5 +1,5 @@
 //! Shell start-up files that take long, usually because they launch programs. Which lines do so is
-//! the work of a recording.
+//! the work of `spawnscope shell`.
 
 use std::path::Path;
 
@@ -72,10 +72,7 @@ const STARTS: [Start; 4] = [
         title: "bash's start-up files take",
         affected: INTERACTIVE,
         problem_time: SLOW_INTERACTIVE,
-        fix: &[
-            "see which lines launch programs: `spawnscope record -- bash -ic true; spawnscope report --by line`",
-            LAZY,
-        ],
+        fix: &["`spawnscope shell bash` prints which lines take this time, and what to change in them"],
         fix_cost: EDITS,
     },
     Start {
@@ -86,16 +83,12 @@ const STARTS: [Start; 4] = [
         title: "zsh's start-up files take",
         affected: INTERACTIVE,
         problem_time: SLOW_INTERACTIVE,
-        fix: &[
-            "see which lines launch programs: `spawnscope record -- zsh -ic true; spawnscope report --by line`",
-            LAZY,
-        ],
+        fix: &["`spawnscope shell zsh` prints which lines take this time, and what to change in them"],
         fix_cost: EDITS,
     },
 ];
 
 const INTERACTIVE: &str = "each interactive shell";
-const LAZY: &str = "load version managers and completions on first use; cache the output of `tool init` in a file";
 const EDITS: &str = "edits to your start-up files";
 
 pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
