@@ -1,6 +1,9 @@
 //! What is known about programs: which of them handle many files in one launch and how, which take a lock, and which are worth a launch of
 //! their own. A program that is unknown here gets the same cures, with an "if".
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use crate::model::launch::{Exec, is_version_of};
 use crate::patterns::subcommands::subcommand_of;
 use crate::patterns::words::Words;
@@ -250,194 +253,24 @@ pub(super) fn is_wrapper(program: &[u8]) -> bool {
     WRAPPERS.contains(program)
 }
 
-/// A program, a subcommand or first argument (empty if any arguments match), and how to ask about all items at once.
-type Row = (&'static str, &'static str, &'static str);
-
 /// Programs that scripts ask about one item at a time, and how one launch handles all items.
-const ITEMS: &[Row] = &[
-    ("ar", "", "ar rc LIBRARY A.o B.o ..."),
-    ("apt-cache", "policy", "apt-cache policy A B C ..."),
-    ("apt-cache", "show", "apt-cache show A B C ..."),
-    ("aws", "s3", "aws s3 cp or sync with --recursive, --exclude and --include, once for all files"),
-    ("bc", "", "one bc for all lines: printf '%s\\n' EXPRESSION... | bc"),
-    ("brew", "info", "brew info --json A B C ..."),
-    (
-        "curl",
-        "",
-        "one curl for all addresses, which also keeps the connection: curl OPTIONS -K LIST, or curl -Z OPTIONS URL... with -O",
-    ),
-    ("docker", "cp", "docker cp DIRECTORY, or tar on standard input: docker cp - CONTAINER:/"),
-    ("docker", "exec", "docker exec CONTAINER sh -s, with all commands on its standard input"),
-    ("docker", "inspect", "docker inspect A B C ..., or docker inspect --format=FORMAT $(docker ps -q)"),
-    ("docker", "rm", "docker rm A B C ..."),
-    ("dpkg", "--install", "dpkg --install A.deb B.deb ..., which also runs the triggers only once"),
-    ("dpkg", "-i", "dpkg -i A.deb B.deb ..., which also runs the triggers only once"),
-    ("dpkg", "-L", "dpkg -L A B C ..."),
-    ("dpkg", "-S", "dpkg -S A B C ..."),
-    ("dpkg", "-s", "dpkg-query -W -f='${Package} ${Status}\\n', once for all packages"),
-    (
-        "dpkg-deb",
-        "",
-        "dpkg-query for installed packages; apt-ftparchive packages DIRECTORY reads the fields of all .deb files",
-    ),
-    ("dpkg-query", "", "dpkg-query -W -f=FORMAT, once for all packages"),
-    (
-        "emacs",
-        "",
-        "one emacs for all files: emacs -Q --batch -f batch-byte-compile FILES..., or --eval with a loop over command-line-args-left",
-    ),
-    ("exiftool", "", "exiftool FILES..., or exiftool -stay_open True -@ -"),
-    ("ffprobe", "", "no list of files: keep the results by path and time, or use libav through a library (PyAV)"),
-    ("file", "", "file -N -- FILES..., or file -f LIST"),
-    ("getent", "", "getent DATABASE A B C ..."),
-    ("git", "add", "git add --pathspec-from-file=LIST"),
-    (
-        "git",
-        "blame",
-        "git log --format=... -- PATHS if the last change of each file is enough; else one git blame per file",
-    ),
-    ("git", "branch", "git for-each-ref --format=... refs/heads"),
-    ("git", "cat-file", "git cat-file --batch, with all objects on its standard input"),
-    ("git", "check-attr", "git check-attr --stdin ATTRIBUTE"),
-    ("git", "check-ignore", "git check-ignore --stdin"),
-    ("git", "checkout", "git checkout --pathspec-from-file=LIST"),
-    ("git", "config", "git config --list -z, once, and look the keys up in it"),
-    ("git", "describe", "git describe A B C ..., or git for-each-ref --format='%(describe)'"),
-    ("git", "diff", "git diff --name-status A B (or --raw), once for all paths"),
-    ("git", "diff-tree", "git diff-tree --stdin"),
-    ("git", "for-each-ref", "git for-each-ref --format=... refs/heads refs/tags, once"),
-    ("git", "hash-object", "git hash-object --stdin-paths"),
-    ("git", "log", "git log --format='%H %ct' --name-only, once; its output has the commits of every path"),
-    ("git", "ls-files", "git ls-files -s, once for all paths"),
-    ("git", "ls-tree", "git ls-tree -r TREE, once"),
-    ("git", "merge-base", "git for-each-ref --merged=COMMIT (or --contains), once for all branches"),
-    ("git", "mv", "git mv A B C ... DIRECTORY"),
-    ("git", "name-rev", "git name-rev --annotate-stdin"),
-    ("git", "rev-list", "git rev-list --stdin; to count: git for-each-ref --format='%(ahead-behind:BASE)'"),
-    ("git", "rev-parse", "git rev-parse A B C ..., or git cat-file --batch-check on standard input"),
-    ("git", "rm", "git rm --pathspec-from-file=LIST"),
-    (
-        "git",
-        "show",
-        "git cat-file --batch for files (COMMIT:PATH), git log --stdin --no-walk --format=FORMAT for commits",
-    ),
-    ("git", "show-ref", "git for-each-ref --format='%(objectname) %(refname)', once"),
-    ("git", "status", "git status --porcelain, once for the whole tree"),
-    ("git", "submodule", "git submodule update --jobs N, once for all"),
-    ("git", "tag", "git for-each-ref --format=... refs/tags; git tag -d A B C ..."),
-    ("git", "update-index", "git update-index --index-info, with all entries on its standard input"),
-    ("git", "update-ref", "git update-ref --stdin"),
-    ("gpg", "", "gpg --verify-files or --decrypt-files FILES...; gpg --multifile"),
-    ("gzip", "-l", "gzip -l FILES..."),
-    ("helm", "template", "helm template with all --set and -f options, once per chart"),
-    ("identify", "", "identify -format FORMAT FILES..."),
-    ("convert", "", "mogrify OPTIONS -path DIRECTORY FILES... (with -format for another type)"),
-    ("magick", "", "magick mogrify OPTIONS -path DIRECTORY FILES... (with -format for another type)"),
-    (
-        "inkscape",
-        "",
-        "inkscape --shell, with all commands on its standard input, or inkscape --export-type=TYPE FILES...",
-    ),
-    ("ip", "", "ip -json address (or link, route), once for all; ip -batch FILE to change several"),
-    ("iptables", "", "iptables-restore --noflush, with all rules on its standard input"),
-    ("javac", "", "one javac for all files: javac OPTIONS FILES..."),
-    (
-        "jq",
-        "",
-        "one jq for all: jq -r 'inputs | ...' -n FILES..., or jq -r FILTER, with all lines on its standard input",
-    ),
-    ("kubectl", "apply", "kubectl apply -f DIRECTORY, or several -f"),
-    ("kubectl", "get", "kubectl get KIND -o json, once, and pick from it"),
-    ("ldd", "", "ldd FILES..."),
-    ("libreoffice", "", "libreoffice --headless --convert-to TYPE FILES..., once for all"),
-    ("soffice", "", "soffice --headless --convert-to TYPE FILES..., once for all"),
-    ("lz4", "", "lz4 -m FILES..."),
-    ("logger", "", "logger -f FILE, or one logger that reads all lines from its standard input"),
-    ("ls", "", "ls FILES..., or the shell's own patterns and tests"),
-    ("md5sum", "", "md5sum -- FILES..."),
-    ("mktemp", "", "mktemp -d once, with all temporary files in it; or write over one file again"),
-    ("msgfmt", "", "no list of files: msgfmt in parallel, or a library (polib, babel) in one process"),
-    ("mysql", "", "one mysql for all statements: mysql DATABASE <FILE, or -e 'A; B; C'"),
-    ("nm", "", "nm -A FILES..."),
-    ("npm", "install", "npm install A B C ..."),
-    ("npm", "view", "npm outdated --json, or one request to the registry's bulk interface"),
-    ("nslookup", "", "dig -f LIST"),
-    ("dig", "", "dig -f LIST, or dig +short A B C ..."),
-    ("objdump", "", "objdump ... FILES..."),
-    (
-        "openssl",
-        "x509",
-        "one process for all certificates: openssl storeutl -noout -text -certs FILE, or openssl crl2pkcs7 -nocrl -certfile FILE | openssl pkcs7 \
-         -print_certs -noout, with FILE made by cat; x509 itself reads one certificate and ignores further files",
-    ),
-    ("openssl", "dgst", "openssl dgst OPTIONS FILES..., or sha256sum FILES..."),
-    (
-        "openssl",
-        "",
-        "one process for all inputs: a library (OpenSSL in Python, Perl or Ruby); the openssl command handles one input per launch",
-    ),
-    ("pandoc", "", "pandoc-server, or a library; pandoc with several files joins them into one document"),
-    ("pdftotext", "", "a library that reads many files in one process (PyMuPDF, poppler)"),
-    ("pip", "install", "pip install A B C ..., or -r FILE"),
-    ("pip", "show", "pip show A B C ..., or pip list --format=json"),
-    ("pip3", "install", "pip3 install A B C ..., or -r FILE"),
-    ("pip3", "show", "pip3 show A B C ..., or pip3 list --format=json"),
-    ("apt-get", "install", "apt-get install A B C ..."),
-    ("apt", "install", "apt install A B C ..."),
-    ("pngcrush", "", "pngcrush -d DIRECTORY FILES..."),
-    ("podman", "inspect", "podman inspect A B C ..."),
-    ("protoc", "", "protoc OPTIONS FILES..., once for all"),
-    ("ps", "", "ps -o FIELDS -p PID,PID,..., once for all"),
-    ("psql", "", "one psql for all statements: psql -f FILE, or several -c"),
-    ("qemu-img", "info", "keep the results by path and time"),
-    ("readelf", "", "readelf ... FILES..."),
-    ("readlink", "", "readlink -f -- FILES..."),
-    ("realpath", "", "realpath -- FILES..."),
-    ("redis-cli", "", "one redis-cli for all commands on its standard input, or --pipe"),
-    ("rpm", "-i", "rpm -i A.rpm B.rpm ..."),
-    ("rpm", "-U", "rpm -U A.rpm B.rpm ..."),
-    ("rpm", "", "rpm -q --qf FORMAT A B C ..., or rpm -qa"),
-    ("rsvg-convert", "", "one process for all files: inkscape --shell, or a library (librsvg, cairosvg)"),
-    ("rsync", "", "rsync --files-from=LIST SOURCE DESTINATION, once for all files"),
-    ("sed", "-i", "one sed with several -e for all changes, and all files: sed -i -e A -e B FILES..."),
-    ("scp", "", "scp FILES... HOST:DIRECTORY, or rsync --files-from=LIST"),
-    ("sftp", "", "sftp -b FILE HOST, with all commands in the file"),
-    ("sha1sum", "", "sha1sum -- FILES..."),
-    ("sha256sum", "", "sha256sum -- FILES..."),
-    ("sqlite3", "", "one sqlite3 for all statements on its standard input; within BEGIN and COMMIT if they write"),
-    (
-        "ssh-keygen",
-        "",
-        "one ssh-keygen for all keys: cat FILES... | ssh-keygen -lf -, which prints one line for each key",
-    ),
-    ("stat", "", "stat -c FORMAT -- FILES..., or find -printf"),
-    ("sysctl", "", "sysctl -n A B C ..., or sysctl -p FILE"),
-    ("systemctl", "is-active", "systemctl is-active A B C ..."),
-    ("systemctl", "is-enabled", "systemctl is-enabled A B C ..."),
-    ("systemctl", "show", "systemctl show -p PROPERTIES A B C ..."),
-    (
-        "tar",
-        "",
-        "one tar for all members: tar -xf ARCHIVE MEMBER..., or -T LIST; to add files: tar -cf ARCHIVE -T LIST",
-    ),
-    ("tput", "", "tput -S, with all capabilities on its standard input, or keep each answer in a variable"),
-    ("unzip", "", "unzip ARCHIVE MEMBER..., once for all members"),
-    ("wget", "", "wget -i LIST, which also keeps the connection"),
-    ("xdotool", "", "one xdotool with all commands, or xdotool - with a script"),
-    ("xmlstarlet", "", "xmlstarlet sel -t ... FILES..., or one template with all values"),
-    ("xpath", "", "one process with a library (lxml, XML::LibXML, Nokogiri)"),
-    ("yq", "", "one yq for all: yq FILTER FILES..., or one filter that returns all values"),
-    ("zcat", "", "zcat FILES..."),
-    ("zip", "", "zip ARCHIVE -@, with all names on its standard input"),
-];
+static ITEMS: LazyLock<BTreeMap<&'static [u8], Vec<[&'static str; 2]>>> = LazyLock::new(|| {
+    let mut programs: BTreeMap<&'static [u8], Vec<[&'static str; 2]>> = BTreeMap::new();
+    for row in include_str!("items.tsv").lines().filter(|row| !row.starts_with('#')) {
+        let mut columns = row.split('\t');
+        let [program, word, form] = std::array::from_fn(|_| columns.next().unwrap_or_default());
+        programs.entry(program.as_bytes()).or_default().push([word, form]);
+    }
+    programs
+});
 
 /// Returns how one launch of this program handles all items, and the subcommand if that depends on it. `None` if no row matches.
 pub(super) fn items_form<'a>(program: &[u8], exec: &Exec<'a>) -> Option<(&'static str, &'a [u8])> {
     let word = subcommand_of(exec).or_else(|| exec.arguments().nth(1)).unwrap_or_default();
-    let rows = ITEMS.iter().filter(|(name, ..)| name.as_bytes() == program);
-    let mut fitting = rows.filter(|(_, subcommand, _)| subcommand.is_empty() || subcommand.as_bytes() == word);
-    let (_, subcommand, fix) = fitting.next()?;
-    Some((fix, if subcommand.is_empty() { b"" } else { word }))
+    let rows = ITEMS.get(program)?;
+    let [subcommand, form] =
+        rows.iter().find(|[subcommand, _]| subcommand.is_empty() || subcommand.as_bytes() == word)?;
+    Some((form, if subcommand.is_empty() { b"" } else { word }))
 }
 
 /// Programs of which many launches repeat what is already done, and how each language skips that.
