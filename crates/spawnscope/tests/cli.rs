@@ -92,8 +92,7 @@ impl SampleRecording {
     }
 }
 
-const VERBS: &str =
-    "record import top report advise whatif diff check accel tree flame export html shell hold bench doctor mcp completions";
+const VERBS: &str = "record import top report advise whatif diff check accel tree flame export html shell hold bench doctor mcp completions";
 
 #[test]
 fn help_matches_the_golden_files() {

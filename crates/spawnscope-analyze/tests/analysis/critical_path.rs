@@ -4,13 +4,13 @@ use proptest::prelude::*;
 use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::phases::Phase;
 use spawnscope_analyze::path::critical_path::{Charge, stretches};
-use spawnscope_analyze::{CriticalPath, Forest, SliceCollection, critical_path};
+use spawnscope_analyze::{CriticalPath, Forest, critical_path};
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
 use crate::recordings::woken_by;
-use crate::serial::{READ, WAIT4, timelines};
+use crate::serial::{READ, WAIT4, thread, timelines, timelines_with};
 use crate::slices::{any_slice, created, ended, slice};
 
 const WALL: u64 = 10_000_000;
@@ -102,15 +102,6 @@ fn a_process_that_is_not_recorded_is_named() {
 #[test]
 fn the_first_wait_of_a_further_thread_for_a_cpu_is_not_a_phase_of_its_process() {
     let builder = Builder::command("/bin/sh", &["sh"], WALL);
-    let thread = ThreadRow {
-        task: TaskId(50),
-        launch: ROOT,
-        creator: Some(TaskId(1)),
-        tid: Pid(9),
-        created: Nanos(2_000_000),
-        ended: None,
-        cpu: None,
-    };
     let woken_by_thread = Some(WakerRow::Task(TaskId(50)));
     let slices = [
         slice(1, 0, 2_000_000, [5_000_000, 0], READ, woken_by_thread),
@@ -119,9 +110,8 @@ fn the_first_wait_of_a_further_thread_for_a_cpu_is_not_a_phase_of_its_process() 
         ended(50, 5_000_000, 7_000_000),
     ];
     let forest = Forest::build(&builder.recording);
-    let mut collection = SliceCollection::new(&forest, &[thread]);
-    slices.into_iter().for_each(|slice| collection.push(slice));
-    let path = critical_path(&forest, &collection.finish(), Nanos(WALL)).expect("a command");
+    let timelines = timelines_with(&forest, &slices, &[thread(50, ROOT, 2_000_000)]);
+    let path = critical_path(&forest, &timelines, Nanos(WALL)).expect("a command");
     assert_eq!(path.launches[0].get(Phase::Queue), Nanos(0), "{path:?}");
     assert_eq!(path.launches[0].run_queue(), Nanos(3_000_000), "{path:?}");
     assert_eq!(path.sum(), Nanos(WALL));

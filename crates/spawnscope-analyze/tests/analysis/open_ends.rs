@@ -6,12 +6,12 @@ use spawnscope_analyze::model::phases::Phase;
 use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::{Causes, CriticalPath, Forest};
-use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, ObjectKind, Pid, TaskId};
-use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow};
+use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, ObjectKind, TaskId};
+use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow};
 
 use crate::builder::{Builder, ROOT, Spans};
 use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open_wait, shell_with, sleeping_child};
-use crate::serial::predict;
+use crate::serial::{predict, thread, timelines_with};
 use crate::slices::{ended, slice};
 
 /// When the loader of the command ends, in nanoseconds, as in the builder.
@@ -155,18 +155,8 @@ fn waiting_of_a_child_with_several_threads_is_unknown() {
     assert_eq!(parts.run_waiting, Nanos(1_000_000));
 
     let forest = Forest::build(&builder.recording);
-    let thread = spawnscope_data::rows::ThreadRow {
-        task: TaskId(90),
-        launch: child,
-        creator: Some(TaskId(child.0)),
-        tid: Pid(90),
-        created: Nanos(2_000_000),
-        ended: None,
-        cpu: None,
-    };
-    let mut collection = spawnscope_analyze::SliceCollection::new(&forest, &[thread]);
-    slices.into_iter().for_each(|slice| collection.push(slice));
-    let parts = attributed_waits(&builder.recording, &forest, &collection.finish())[0].parts;
+    let timelines = timelines_with(&forest, &slices, &[thread(90, child, 2_000_000)]);
+    let parts = attributed_waits(&builder.recording, &forest, &timelines)[0].parts;
     assert_eq!((parts.run_waiting, parts.run.0 > 3_000_000), (Nanos(0), true));
 }
 
@@ -175,18 +165,9 @@ fn an_ended_thread_does_not_show_what_its_process_waits_for() {
     let mut builder = shell_with(0);
     builder.row(ROOT).parent_task = None;
     let forest = Forest::build(&builder.recording);
-    let thread = spawnscope_data::rows::ThreadRow {
-        task: TaskId(90),
-        launch: ROOT,
-        creator: Some(TaskId(1)),
-        tid: Pid(90),
-        created: Nanos(1_000_000),
-        ended: Some(Nanos(900_000_000)),
-        cpu: None,
-    };
+    let thread = ThreadRow { ended: Some(Nanos(900_000_000)), ..thread(90, ROOT, 1_000_000) };
     let slices = [open_wait(1, 0, 2_000_000, CLOCK_NANOSLEEP, 0), ended(90, 890_000_000, 900_000_000)];
-    let mut collection = spawnscope_analyze::SliceCollection::new(&forest, &[thread]);
-    slices.into_iter().for_each(|slice| collection.push(slice));
-    let causes = Causes::find(&builder.recording, &forest, &collection.finish()).expect("a command");
+    let timelines = timelines_with(&forest, &slices, &[thread]);
+    let causes = Causes::find(&builder.recording, &forest, &timelines).expect("a command");
     assert!(external_wait_ns(&causes.path, ExternalWait::Timer) > WALL - 3_000_000, "{:?}", causes.path);
 }

@@ -2,19 +2,19 @@
 //! loop does not sleep.
 
 use proptest::prelude::*;
+use spawnscope_analyze::Forest;
 use spawnscope_analyze::path::critical_path::critical_path;
 use spawnscope_analyze::path::spent::Spent;
 use spawnscope_analyze::predict::replay::{Parameters, Replay};
 use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
-use spawnscope_analyze::{Forest, SliceCollection};
-use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, Pid, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{ROOT, Spans};
 use crate::recordings::DIRNAME;
-use crate::serial::{CLOCK_NANOSLEEP, SHELL, Serial, timelines};
+use crate::serial::{CLOCK_NANOSLEEP, SHELL, Serial, timelines, without};
 use crate::slices::{created, ended, slice};
 
 const FUTEX: u16 = 202;
@@ -23,31 +23,8 @@ const POLLING: u64 = 50;
 const CHECK: u64 = 10_000;
 const SLEEP: Option<(&str, &[&str])> = Some(("/bin/sleep", &["sleep", "0.01"]));
 
-/// Predicts the wall without launches. Also returns their time on the critical path.
-fn without(recording: &Recording, slices: &[SliceRow], launches: &[LaunchId]) -> (Prediction, u64) {
-    let forest = Forest::build(recording);
-    let polling = ThreadRow {
-        task: TaskId(POLLING),
-        launch: ROOT,
-        creator: Some(TaskId(1)),
-        tid: Pid(9),
-        created: Nanos(0),
-        ended: None,
-        cpu: None,
-    };
-    let mut collection = SliceCollection::new(&forest, &[polling]);
-    slices.iter().for_each(|slice| collection.push(*slice));
-    let timelines = collection.finish();
-    let parameters = Parameters::of(recording).unwrap();
-    let replay = Replay::new(&forest, &timelines, &parameters).unwrap();
-    let path = critical_path(&forest, &timelines, parameters.wall).unwrap();
-    assert_eq!(path.sum(), parameters.wall);
-    let launches: Vec<u32> = launches.iter().map(|launch| launch.0 as u32 - 1).collect();
-    let removal = [AppliedChange { change: Change::Remove, launches: launches.clone() }];
-    let critical = launches.iter().map(|launch| path.launches[*launch as usize].total().0).sum();
-    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &Constants::default() };
-    let prediction = whatif.predict(&removal);
-    let takeover = whatif.takeover(&removal, prediction.saving()[0], &path, recording);
+fn without_launches(recording: &Recording, slices: &[SliceRow], launches: &[LaunchId]) -> (Prediction, u64) {
+    let (prediction, critical, takeover) = without((recording, slices), &[POLLING], launches);
     assert_eq!(takeover, None, "what sleeps until the launches have ended does not take over");
     (prediction, critical)
 }
@@ -125,7 +102,7 @@ proptest! {
             recording.launches[0].exit = Some(Nanos(end.0 - 50_000));
             recording.launches[0].zombie = Some(end);
         }
-        let (prediction, critical) = without(&recording, &slices, &launches);
+        let (prediction, critical) = without_launches(&recording, &slices, &launches);
         let [saved, ..] = prediction.saving();
         let margin = all / 20 + 2 * nap;
         prop_assert!(prediction.replay_error.abs() < 0.01, "{prediction:?}");
@@ -162,11 +139,11 @@ fn sleeping_shell(run: u64) -> (Recording, Vec<SliceRow>, LaunchId, Vec<LaunchId
 fn a_shell_that_executes_sleep_until_a_program_has_ended_waits_for_the_program() {
     const RUN: u64 = 95_000_000;
     let (recording, slices, program, sleeps) = sleeping_shell(RUN);
-    let (prediction, critical) = without(&recording, &slices, &[program]);
+    let (prediction, critical) = without_launches(&recording, &slices, &[program]);
     let saved = prediction.saving()[0].0;
     assert!(saved.abs_diff(RUN) < RUN / 5, "{prediction:?}");
     assert!(critical.abs_diff(RUN) < RUN / 5, "{critical} is critical");
-    let (without_sleeps, _) = without(&recording, &slices, &sleeps);
+    let (without_sleeps, _) = without_launches(&recording, &slices, &sleeps);
     let late = recording.info.wall.unwrap().0 - 2 * SHELL - RUN;
     assert!(without_sleeps.saving()[0].0 < late, "the shell still waits for the program: {without_sleeps:?}");
 }
@@ -206,6 +183,6 @@ fn work_beside_the_launches_takes_over() {
 fn a_single_sleep_beside_a_program_is_not_a_loop() {
     let (recording, slices, program, sleeps) = sleeping_shell(5_000_000);
     assert_eq!(sleeps.len(), 1);
-    let (prediction, _) = without(&recording, &slices, &[program]);
+    let (prediction, _) = without_launches(&recording, &slices, &[program]);
     assert!(prediction.saving()[0].0 < 1_000_000, "{prediction:?}");
 }

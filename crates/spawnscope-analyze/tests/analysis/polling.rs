@@ -1,21 +1,18 @@
 //! Processes with a polling thread: waits of the other threads are not attributed to its polling rounds.
 
 use proptest::prelude::*;
+use spawnscope_analyze::Forest;
 use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::timeline::Timelines;
 use spawnscope_analyze::path::critical_path::critical_path;
-use spawnscope_analyze::predict::replay::{Parameters, Replay};
-use spawnscope_analyze::predict::whatif::changes::Change;
-use spawnscope_analyze::predict::whatif::constants::Constants;
-use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
+use spawnscope_analyze::predict::whatif::Prediction;
 use spawnscope_analyze::waits::attribution::attributed_waits;
-use spawnscope_analyze::{Forest, SliceCollection};
-use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
 use crate::recordings::DIRNAME;
-use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial, WAIT4};
+use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial, WAIT4, thread, timelines_with, without};
 use crate::slices::{created, ended, slice};
 use crate::whatif::LAUNCH;
 
@@ -63,34 +60,15 @@ fn polled_recording(round: Round) -> Recorded {
     (recording, slices, launches)
 }
 
+const THREADS: [u64; 2] = [POLLING, WORKING];
+
 fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
-    let threads = [POLLING, WORKING].map(|task| ThreadRow {
-        task: TaskId(task),
-        launch: ROOT,
-        creator: Some(TaskId(1)),
-        tid: Pid(9),
-        created: Nanos(0),
-        ended: None,
-        cpu: None,
-    });
-    let mut collection = SliceCollection::new(forest, &threads);
-    slices.iter().for_each(|slice| collection.push(*slice));
-    collection.finish()
+    timelines_with(forest, slices, &THREADS.map(|task| thread(task, ROOT, 0)))
 }
 
 fn without_launches((recording, slices, launches): &Recorded) -> (Prediction, u64) {
-    let forest = Forest::build(recording);
-    let timelines = timelines(&forest, slices);
-    let parameters = Parameters::of(recording).unwrap();
-    let replay = Replay::new(&forest, &timelines, &parameters).unwrap();
-    let launches: Vec<u32> = launches.iter().map(|launch| launch.0 as u32 - 1).collect();
-    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &Constants::default() };
-    let path = critical_path(&forest, &timelines, parameters.wall).unwrap();
-    assert_eq!(path.sum(), parameters.wall);
-    let critical = launches.iter().map(|launch| path.launches[*launch as usize].total().0);
-    let critical = critical.sum();
-    let change = Change::Remove;
-    (whatif.predict(&[AppliedChange { change, launches }]), critical)
+    let (prediction, critical, _) = without((recording, slices), &THREADS, launches);
+    (prediction, critical)
 }
 
 #[test]

@@ -5,10 +5,10 @@ use spawnscope_analyze::model::timeline::Timelines;
 use spawnscope_analyze::predict::replay::{Parameters, Replay};
 use spawnscope_analyze::predict::whatif::changes::Change;
 use spawnscope_analyze::predict::whatif::constants::Constants;
-use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
-use spawnscope_analyze::{Causes, Forest, SliceCollection};
-use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
+use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, Takeover, WhatIf};
+use spawnscope_analyze::{Causes, Forest, SliceCollection, critical_path};
+use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, Pid, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
 use crate::slices::{created, ended, slice};
@@ -134,7 +134,25 @@ impl Serial {
 
 /// Returns the timelines of the threads of a recording.
 pub(crate) fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
-    let mut collection = SliceCollection::new(forest, &[]);
+    timelines_with(forest, slices, &[])
+}
+
+/// Returns a further thread of a process.
+pub(crate) fn thread(task: u64, launch: LaunchId, created: u64) -> ThreadRow {
+    ThreadRow {
+        task: TaskId(task),
+        launch,
+        creator: Some(TaskId(launch.0)),
+        tid: Pid(9),
+        created: Nanos(created),
+        ended: None,
+        cpu: None,
+    }
+}
+
+/// Returns the timelines of a recording in which processes have further threads.
+pub(crate) fn timelines_with(forest: &Forest<'_>, slices: &[SliceRow], threads: &[ThreadRow]) -> Timelines {
+    let mut collection = SliceCollection::new(forest, threads);
     slices.iter().for_each(|slice| collection.push(*slice));
     collection.finish()
 }
@@ -178,4 +196,27 @@ pub(crate) fn predict(
     let fixes: Vec<AppliedChange> = fixes.collect();
     let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants };
     whatif.predict(&fixes)
+}
+
+/// Predicts the wall without launches, in a recording whose command has these further threads. Also
+/// returns the launches' time on the critical path, and what takes over.
+pub(crate) fn without(
+    (recording, slices): (&Recording, &[SliceRow]),
+    threads: &[u64],
+    launches: &[LaunchId],
+) -> (Prediction, u64, Option<Takeover>) {
+    let forest = Forest::build(recording);
+    let threads: Vec<ThreadRow> = threads.iter().map(|task| thread(*task, ROOT, 0)).collect();
+    let timelines = timelines_with(&forest, slices, &threads);
+    let parameters = Parameters::of(recording).unwrap();
+    let replay = Replay::new(&forest, &timelines, &parameters).unwrap();
+    let path = critical_path(&forest, &timelines, parameters.wall).unwrap();
+    assert_eq!(path.sum(), parameters.wall);
+    let launches: Vec<u32> = launches.iter().map(|launch| launch.0 as u32 - 1).collect();
+    let critical = launches.iter().map(|launch| path.launches[*launch as usize].total().0).sum();
+    let whatif = WhatIf { forest: &forest, timelines: &timelines, replay: &replay, constants: &Constants::default() };
+    let removal = [AppliedChange { change: Change::Remove, launches }];
+    let prediction = whatif.predict(&removal);
+    let takeover = whatif.takeover(&removal, prediction.saving()[0], &path, recording);
+    (prediction, critical, takeover)
 }

@@ -2,11 +2,11 @@
 
 use spawnscope_analyze::waits::Waker;
 use spawnscope_analyze::{Forest, WaitCollection};
-use spawnscope_data::event::{LeftCpu, Nanos, Pid, TaskId};
-use spawnscope_data::rows::{SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::WAIT4;
+use crate::serial::{WAIT4, thread};
 use crate::slices::slice;
 
 fn wait(task: u64, off: u64, reason: LeftCpu, waker: Option<WakerRow>) -> SliceRow {
@@ -19,22 +19,13 @@ fn blocked_stretches_are_grouped_by_launch_through_its_threads() {
     builder.launch(ROOT, 0, &Spans::USUAL, None);
     let recording = builder.recording;
     let forest = Forest::build(&recording);
-    let thread = ThreadRow {
-        task: TaskId(50),
-        launch: ROOT,
-        creator: None,
-        tid: Pid(9),
-        created: Nanos(0),
-        ended: None,
-        cpu: None,
-    };
     let slices = [
         wait(50, 9_000, LeftCpu::Interruptible, Some(WakerRow::Task(TaskId(2)))),
         wait(1, 4_000, LeftCpu::Uninterruptible, Some(WakerRow::Interrupt)),
         wait(1, 6_000, LeftCpu::Preempted, None),
         wait(77, 1_000, LeftCpu::Interruptible, None),
     ];
-    let mut waits = WaitCollection::new(&recording, &forest, &[thread]);
+    let mut waits = WaitCollection::new(&recording, &forest, &[thread(50, ROOT, 0)]);
     for slice in slices {
         waits.push(slice);
     }
