@@ -28,8 +28,8 @@ impl Environment {
         }
     }
 
-    /// Returns a sentence about what surrounds this process; `None` on bare metal. It explains
-    /// times, but is not a finding, since nothing inside can change it.
+    /// Returns a sentence about what surrounds this process; `None` on Linux on bare metal. It
+    /// explains times, but is not a finding, since nothing inside can change it.
     #[must_use]
     pub fn description(&self) -> Option<String> {
         let container = self.container.as_ref().map(|kind| format!("a container ({kind})"));
@@ -37,7 +37,12 @@ impl Environment {
         // the host.
         let hypervisor = self.hypervisor.as_ref().filter(|_| !self.is_gvisor);
         let hypervisor = hypervisor.map(|name| format!("a virtual machine ({name})"));
-        let parts: Vec<String> = container.into_iter().chain(hypervisor).collect();
+        let kernel = match self.wsl {
+            _ if self.is_gvisor => Some("gVisor, whose kernel is a program: system calls take several times longer"),
+            Some(1) => Some("WSL 1, where Windows creates each process: WSL 2 launches as fast as Linux"),
+            _ => None,
+        };
+        let parts: Vec<String> = container.into_iter().chain(hypervisor).chain(kernel.map(str::to_owned)).collect();
         let host = "; the host's kernel settings and scanners can only be examined there";
         let host = if self.container.is_some() { host } else { "" };
         (!parts.is_empty()).then(|| format!("this is {}{host}", parts.join(" in ")))

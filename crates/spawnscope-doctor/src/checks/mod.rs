@@ -2,14 +2,12 @@
 //! on this machine, and what the user can do about it. What a user cannot change, or what costs
 //! nothing that can be measured or calculated, is not a check.
 
-mod environment;
 mod file_systems;
 mod git;
 mod hanging;
 mod interpreter_options;
 mod interpreters;
 mod large_parents;
-mod launch_cost;
 pub(super) mod loader_cache;
 pub(super) mod loader_environment;
 mod open_files;
@@ -48,20 +46,14 @@ const fn check(id: &'static str, examines: &'static str, run: Run) -> Check {
 }
 
 /// All checks, in the order in which they run.
-pub static ALL: [Check; 15] = {
+pub static ALL: [Check; 13] = {
     use Run::{Reading, StartingPrograms};
     [
-        check(
-            "launch-cost",
-            "time of a fork, and of an exec of a static and of a dynamic program",
-            Reading(launch_cost::run),
-        ),
         check(
             "scanners",
             "fanotify permission marks, known daemons, first launches of fresh files",
             Reading(scanners::run),
         ),
-        check("environment", "signs of gVisor, WSL 1 and sudo", Reading(environment::run)),
         check("loader-cache", "/etc/ld.so.cache: present, readable, a cache", Reading(loader_cache::run)),
         check(
             "loader-environment",

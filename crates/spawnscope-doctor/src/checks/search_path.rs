@@ -24,6 +24,11 @@ const MAX_NAMED: usize = 3;
 pub(super) fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let path = machine.search_path();
+    if machine.is_under_sudo() {
+        findings.add_not_examined(
+            "your own PATH, LD_ and other variables: sudo replaced them; run the doctor without sudo as well",
+        );
+    }
     if path.is_empty() {
         findings.add_not_examined("PATH is not set: shells, git and other programs were not found");
         return;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::image::{Image, static_program};
 use super::launches::{LaunchError, Work, launch};
-use super::shared_results::{MAX_TIMES, SERIES, Series, SharedResults};
+use super::shared_results::{MAX_TIMES, SERIES, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
 use crate::checks::{loader_cache, loader_environment};
 use crate::machine::Machine;
@@ -48,8 +48,6 @@ pub struct LaunchCost {
 pub(super) struct Launches {
     /// The median of each kind.
     pub(super) typical: LaunchCost,
-    /// The fastest launch of each kind, without the time that it waited for a CPU.
-    pub(super) quickest: LaunchCost,
     /// The time after which the launch of the dynamic program in the user's environment was
     /// abandoned.
     pub(super) abandoned_after: Option<Nanos>,
@@ -90,16 +88,15 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
     };
     let series = &measured.results.series;
     Launches {
-        typical: launch_cost(series, Series::typical),
-        quickest: launch_cost(series, Series::quickest),
+        typical: LaunchCost {
+            fork: series[FORK].typical(),
+            exec_static: series[STATIC].typical(),
+            exec_dynamic: series[DYNAMIC].typical(),
+        },
         abandoned_after: series[DYNAMIC].abandoned_after(),
         without_variables: series[WITHOUT_VARIABLES].typical(),
         without_search: series[WITHOUT_SEARCH].typical(),
     }
-}
-
-fn launch_cost(series: &[Series], time: fn(&Series) -> Option<Nanos>) -> LaunchCost {
-    LaunchCost { fork: time(&series[FORK]), exec_static: time(&series[STATIC]), exec_dynamic: time(&series[DYNAMIC]) }
 }
 
 /// Launches the kinds in turn. The first launch of each kind is stored separately, because its

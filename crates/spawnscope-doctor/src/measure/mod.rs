@@ -37,9 +37,6 @@ pub struct Measured {
     pub took: Duration,
     /// The typical time of each kind of launch.
     pub launch: LaunchCost,
-    /// The fastest launch of each kind, without the time that it waited for a CPU. A busy machine
-    /// adds little to it.
-    pub quickest: LaunchCost,
     /// The time after which the launch of the dynamic program was abandoned; `None` if it ended.
     pub exec_dynamic_abandoned_after: Option<Nanos>,
     /// The launch of the dynamic program without the loader's variables; `None` if none is set.
@@ -110,7 +107,6 @@ impl Measured {
         let measured = Measured {
             took: Duration::ZERO,
             launch: launches.typical,
-            quickest: launches.quickest,
             exec_dynamic_abandoned_after: launches.abandoned_after,
             without_loader_variables: launches.without_variables,
             without_library_search: launches.without_search,

@@ -28,23 +28,12 @@ pub(super) struct Series {
     abandoned_after: AtomicU64,
     /// The time of each launch, and how long it waited for a CPU.
     launches: series::Series<2, MAX_TIMES>,
-    /// The fastest launch so far, including the first, without waits for a CPU.
-    quickest: AtomicU64,
 }
 
 impl Series {
     /// Adds a launch; drops it if the series is full.
     pub(super) fn add(&self, launch: LaunchTime) {
         self.launches.add([launch.took.0, launch.waited.0]);
-        self.update_quickest(launch);
-    }
-
-    fn update_quickest(&self, LaunchTime { took, waited }: LaunchTime) {
-        let time = took.since(waited).0.max(1);
-        let quickest = self.quickest.load(Ordering::Relaxed);
-        if quickest == 0 || time < quickest {
-            self.quickest.store(time, Ordering::Release);
-        }
     }
 
     fn launches(&self) -> impl Iterator<Item = LaunchTime> {
@@ -72,7 +61,6 @@ impl Series {
 
     pub(super) fn set_first(&self, launch: LaunchTime) {
         self.first_launch.store(launch.took.0, Ordering::Release);
-        self.update_quickest(launch);
     }
 
     pub(super) fn abandon(&self, after: Nanos) {
@@ -82,11 +70,6 @@ impl Series {
     /// Returns the median, or the time of the first launch if there are no others.
     pub(super) fn typical(&self) -> Option<Nanos> {
         median(self.times()).or_else(|| nonzero(&self.first_launch))
-    }
-
-    /// Returns the time of the fastest launch, without waits for a CPU.
-    pub(super) fn quickest(&self) -> Option<Nanos> {
-        nonzero(&self.quickest)
     }
 
     pub(super) fn abandoned_after(&self) -> Option<Nanos> {

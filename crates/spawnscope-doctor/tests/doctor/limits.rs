@@ -1,64 +1,9 @@
-//! Tests of the checks `launch-cost`, `open-files` and `process-limits`.
+//! Tests of the checks `open-files` and `process-limits`.
 
 use spawnscope_data::event::Nanos;
 use spawnscope_doctor::{Measured, Severity};
 
-use crate::tree::{MS, Tree, diagnose, expect_finding, expect_nothing, fix, usual_measurements};
-
-fn with_launch_times(fork: u64, exec_static: u64, exec_dynamic: u64) -> Measured {
-    let mut measured = usual_measurements();
-    measured.launch.fork = Some(Nanos(fork * MS));
-    measured.launch.exec_static = Some(Nanos(exec_static * MS));
-    measured.launch.exec_dynamic = Some(Nanos(exec_dynamic * MS));
-    measured
-}
-
-#[test]
-fn a_launch_of_more_than_50_ms_is_a_problem_and_its_longest_part_is_named() {
-    let machine = Tree::new().machine();
-    let id = "launch-cost";
-    let finding = expect_finding(
-        id,
-        &machine,
-        &with_launch_times(1, 2, 100),
-        Severity::Problem,
-        &["most of it in the dynamic loader", "98.0 ms"],
-    );
-    assert_eq!(finding.effect.unwrap().span, Nanos(100 * MS));
-    expect_finding(
-        id,
-        &machine,
-        &with_launch_times(1, 60, 61),
-        Severity::Problem,
-        &["most of it in the exec", "scanners"],
-    );
-    expect_finding(id, &machine, &with_launch_times(70, 71, 72), Severity::Problem, &["most of it in the fork"]);
-    expect_nothing(id, &machine, &with_launch_times(1, 2, 49));
-    let diagnosis = diagnose(id, &machine, &Measured::default());
-    assert!(diagnosis.findings.is_empty() && diagnosis.not_examined.len() == 3, "{diagnosis:?}");
-}
-
-#[test]
-fn slow_launches_are_not_reported_if_some_launches_are_fast() {
-    let machine = Tree::new().machine();
-    let mut measured = with_launch_times(190, 250, 450);
-    measured.quickest = with_launch_times(1, 2, 3).launch;
-    let diagnosis = diagnose("launch-cost", &machine, &measured);
-    assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    assert!(diagnosis.not_examined[0].what.contains("too busy"), "{diagnosis:?}");
-    measured.quickest = with_launch_times(1, 2, 90).launch;
-    expect_finding("launch-cost", &machine, &measured, Severity::Problem, &["the dynamic loader"]);
-}
-
-#[test]
-fn a_part_without_a_measured_time_is_omitted() {
-    let mut measured = with_launch_times(1, 0, 60);
-    measured.launch.exec_static = None;
-    measured.launch.fork = Some(Nanos(55 * MS));
-    let diagnosis = diagnose("launch-cost", &Tree::new().machine(), &measured);
-    let [finding] = &diagnosis.findings[..] else { panic!("{diagnosis:?}") };
-    assert_eq!(finding.evidence[0], "the fork 55.0 ms");
-}
+use crate::tree::{Tree, expect_finding, expect_nothing, fix, usual_measurements};
 
 fn with_file_limit(limit: &str) -> Tree {
     let heading = "Limit                     Soft Limit           Hard Limit           Units";

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::examination::{Examination, examine, examine_after};
-use crate::findings::check_silence;
-use crate::support::attempts::{best_of_three, ok_if};
+use crate::findings::check_timed;
+use crate::support::attempts::best_of_three;
 use crate::support::run::{SPAWNSCOPE, run, spawnscope};
 use crate::support::texts::assert_contains;
 use crate::support::workloads::path;
@@ -38,26 +38,7 @@ fn a_library_that_is_preloaded_is_timed() {
 fn a_temporary_directory_that_refuses_programs_is_noted_and_launches_are_timed_elsewhere() {
     let mount = "mount -t tmpfs -o noexec none \"$1\"; export TMPDIR=\"$1\"";
     examine_after(mount, "file-systems").expect("note", &["refuses to execute programs", "noexec"]);
-    best_of_three(|| {
-        let timed = examine_after(mount, "launch-cost");
-        check_silence(&timed)?;
-        ok_if(timed.unseen() == "[]", || timed.unseen())
-    });
-}
-
-#[apply(live_test)]
-#[needs(PidNs)]
-fn a_container_is_recognised_by_its_namespaces_and_its_first_process() {
-    let description = |words: &str| {
-        let mut words = words.split(' ');
-        let mut command = Command::new(words.next().expect("a program"));
-        run(command.args(words).args([SPAWNSCOPE, "doctor", "environment"])).output()
-    };
-    let inside = description("unshare --pid --fork --mount-proc --uts --ipc env container=test-box");
-    assert_contains(&inside, ["this is a container (test-box)"]);
-    // In the machine's initial namespaces, a container's sign alone does not count.
-    let outside = description("env container=test-box");
-    assert!(!outside.contains("test-box"), "{outside}");
+    best_of_three(|| check_timed(&examine_after(mount, "open-files"), &["fork", "exec_static", "exec_dynamic"]));
 }
 
 #[apply(live_test)]
@@ -107,7 +88,7 @@ fn without_privilege_the_doctor_lists_unseen_checks() {
 #[apply(live_test)]
 fn an_error_of_the_doctor_itself_exits_with_125() {
     let unknown = spawnscope(["doctor", "moon"]).expect_code(125);
-    unknown.expect_errors(["launch-cost, scanners"]);
+    unknown.expect_errors(["scanners, loader-cache"]);
     let script = "cd \"$1\" && rmdir \"$1\" && exec \"$2\" doctor";
     let directory = tempfile::tempdir().expect("a temporary directory").keep();
     let mut gone = Command::new("sh");
