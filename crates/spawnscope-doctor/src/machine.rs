@@ -264,15 +264,8 @@ impl Machine {
         command.env_clear().envs(&self.environment).current_dir(&self.directory);
         self.avoid_left_out(&mut command);
         if let Some(user) = self.user.clone() {
-            // SAFETY: between fork and exec there are only three system calls; the list of groups
-            // was allocated before.
-            unsafe {
-                command.pre_exec(move || {
-                    nix::unistd::setgroups(&user.groups)?;
-                    nix::unistd::setgid(user.gid)?;
-                    Ok(nix::unistd::setuid(user.uid)?)
-                })
-            };
+            // SAFETY: the closure makes system calls only, on memory that it owns.
+            unsafe { command.pre_exec(move || Ok(user.assume()?)) };
         }
         command
     }

@@ -1,5 +1,8 @@
-//! Generates the smallest static program without a compiler: an ELF header, one segment, and a few instructions for the processor
-//! (`arch`).
+//! The smallest static program, made without a compiler: an ELF header, one segment, and a few instructions for the
+//! processor (`arch`). It is also executed from memory, where no scanner sees it, to time launches.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use crate::arch;
 
@@ -14,6 +17,33 @@ pub fn program(status: u8, word: &str) -> Vec<u8> {
     let mut code = arch::tiny_code(status, word.len() as u8);
     code.extend(word.bytes());
     image(&code)
+}
+
+/// Creates an anonymous file with a program. Makes system calls only.
+///
+/// # Errors
+/// If the kernel refuses it.
+pub fn in_memory(program: &[u8]) -> io::Result<OwnedFd> {
+    // SAFETY: the name ends with NUL, the bytes are those of a slice, and the descriptor is ours.
+    let (file, written) = unsafe {
+        let descriptor = libc::memfd_create(c"spawnscope".as_ptr(), libc::MFD_CLOEXEC);
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        (OwnedFd::from_raw_fd(descriptor), libc::write(descriptor, program.as_ptr().cast(), program.len()))
+    };
+    if usize::try_from(written) == Ok(program.len()) { Ok(file) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Executes the program in such a file, without arguments and environment, or exits with status 127. Makes system calls
+/// only.
+pub fn execute(file: RawFd) -> ! {
+    let none = [std::ptr::null::<libc::c_char>()];
+    // SAFETY: the empty path selects the descriptor itself, and both lists end with NULL.
+    unsafe {
+        libc::syscall(libc::SYS_execveat, file, c"".as_ptr(), none.as_ptr(), none.as_ptr(), libc::AT_EMPTY_PATH);
+        libc::_exit(127)
+    }
 }
 
 /// Returns a 64-bit ELF file whose only segment is the whole file.

@@ -1,12 +1,10 @@
-//! Programs to launch, prepared before the fork so that nothing is allocated after it. Also
-//! provides a tiny static program, because not every machine has a static program or a compiler.
+//! Programs to launch, prepared before the fork so that nothing is allocated after it.
 
-use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::ffi::{CStr, CString, OsStr};
 use std::path::Path;
-use std::ptr;
 
 use super::c_path;
-use spawnscope_system::{ExecStrings, tiny};
+use spawnscope_system::ExecStrings;
 
 /// A program with its arguments and environment, as execve takes them.
 pub(super) struct Image {
@@ -40,27 +38,6 @@ impl Image {
     }
 }
 
-/// Creates an anonymous file (memfd) with the program. Scanners that watch file systems or mounts
-/// do not see it. Makes system calls only.
-pub(super) fn create_in_memory(program: &[u8]) -> Option<c_int> {
-    // SAFETY: the name ends with NUL, and the bytes are those of a slice.
-    unsafe {
-        let file = libc::memfd_create(c"spawnscope".as_ptr(), libc::MFD_CLOEXEC);
-        let written = libc::write(file, program.as_ptr().cast(), program.len());
-        (file >= 0 && written == program.len() as isize).then_some(file)
-    }
-}
-
-/// Executes the program in an anonymous file, or exits with status 127.
-pub(super) fn execute_in_memory(file: c_int) -> ! {
-    let none: [*const c_char; 1] = [ptr::null()];
-    // SAFETY: the empty path selects the descriptor itself, and both lists end with NULL.
-    unsafe {
-        libc::syscall(libc::SYS_execveat, file, c"".as_ptr(), none.as_ptr(), none.as_ptr(), libc::AT_EMPTY_PATH);
-        libc::_exit(127)
-    }
-}
-
 /// Creates an executable file; returns `false` on failure. Makes system calls only.
 pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
@@ -70,9 +47,4 @@ pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
         let written = libc::write(file, content.as_ptr().cast(), content.len());
         file >= 0 && written == content.len() as isize && libc::close(file) == 0
     }
-}
-
-/// Returns a static program that exits with status 0.
-pub(super) fn static_program() -> Vec<u8> {
-    tiny::program(0, "")
 }

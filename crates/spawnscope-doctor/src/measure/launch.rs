@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::image::{Image, static_program};
+use super::image::Image;
 use super::launches::{LaunchError, Work, launch};
 use super::shared_results::{MAX_TIMES, SERIES, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process;
 use spawnscope_system::launch_timing::timing::Deadline;
+use spawnscope_system::tiny;
 
 /// How long after the start of the first round the last one may start.
 const LAST_ROUND_START: Duration = Duration::from_millis(300);
@@ -66,7 +67,7 @@ const STATIC: usize = 3;
 const DYNAMIC: usize = 4;
 
 pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>) -> Launches {
-    let content = static_program();
+    let content = tiny::program(0, "");
     let tiny = directory.and_then(|directory| directory.program(super::STATIC_PROGRAM, Some(machine)));
     let [dynamic, plain, by_path] = [Some(machine.clone()), without_variables(machine), without_search(machine)]
         .map(|machine| dynamic_program(&machine?));

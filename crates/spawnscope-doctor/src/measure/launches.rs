@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_int};
 use std::ptr;
 use std::time::Duration;
 
-use super::image::{Image, execute_in_memory, write};
+use super::image::{Image, write};
 use super::shared_results::Series;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::clock::now;
@@ -13,6 +13,7 @@ use spawnscope_system::launch_timing::clone::fork;
 use spawnscope_system::launch_timing::run_queue_waits::RunQueueWaits;
 use spawnscope_system::launch_timing::timing::LaunchTimer;
 use spawnscope_system::process::{die_with_parent, reap};
+use spawnscope_system::tiny;
 
 /// The interval between further alarms, after the first one.
 const TICK_MICROSECONDS: i64 = 10_000;
@@ -89,7 +90,7 @@ fn start(work: Work<'_>) -> Result<c_int, LaunchError> {
         die_with_parent(libc::SIGKILL);
         let succeeded = match work {
             Work::Execute(image) => image.execute(),
-            Work::ExecuteInMemory(file) => execute_in_memory(file),
+            Work::ExecuteInMemory(file) => tiny::execute(file),
             Work::Exit => true,
             Work::Write(path, content) => write(path, content),
         };

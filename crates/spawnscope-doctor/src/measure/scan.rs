@@ -2,15 +2,17 @@
 //! one by one, each several times, and then other copies concurrently, which shows whether launches
 //! queue for the scanner.
 
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use super::image::{self, Image};
+use super::image::Image;
 use super::launches::{LaunchError, Work, launch, launch_concurrently};
 use super::median;
 use super::shared_results::{Series, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process::{self, Measurement};
+use spawnscope_system::tiny;
 
 /// How many copies are launched one by one.
 pub(super) const SEQUENTIAL_COPIES: usize = 7;
@@ -116,15 +118,17 @@ pub(super) fn measure(directory: &TemporaryDirectory, limit: Duration) -> Option
     let copies: Vec<Image> = (0..SEQUENTIAL_COPIES + CONCURRENT_COPIES)
         .map(|number| directory.program(number, None))
         .collect::<Option<_>>()?;
-    let program = image::static_program();
+    let program = tiny::program(0, "");
     let (one_by_one, concurrent) = copies.split_at(SEQUENTIAL_COPIES);
     let concurrent: &[Image; CONCURRENT_COPIES] = concurrent.try_into().ok()?;
     let measured = measuring_process::measure(limit, |results: &SharedResults| {
         let [created, first, later, unscanned, together] = &results.series;
-        let memory = image::create_in_memory(&program);
+        let memory = tiny::in_memory(&program).ok();
         for copy in one_by_one {
             // If the kernel forbids launches from memory, there are none.
-            let _ = memory.and_then(|file| add_repetitions(unscanned, Work::ExecuteInMemory(file), limit));
+            let _ = memory
+                .as_ref()
+                .and_then(|file| add_repetitions(unscanned, Work::ExecuteInMemory(file.as_raw_fd()), limit));
             add(created, Work::Write(copy.path(), &program), limit)?;
             add(first, Work::Execute(copy), limit)?;
             add_repetitions(later, Work::Execute(copy), limit)?;

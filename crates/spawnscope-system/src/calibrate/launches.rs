@@ -2,9 +2,8 @@
 //! the smallest static program. They are created as by vfork, whose duration does not depend on the size of the recorder. All signals are
 //! blocked meanwhile, because a child shares the recorder's memory and must not run its signal handlers.
 
-use std::ffi::{CString, c_int};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use nix::sys::signal::SigSet;
 
@@ -33,7 +32,7 @@ pub(super) struct LaunchTimes {
 
 impl Launcher {
     pub(super) fn new() -> io::Result<Launcher> {
-        Ok(Launcher { stack: ChildStack::map()?, program: in_memory(&tiny::program(0, ""))? })
+        Ok(Launcher { stack: ChildStack::map()?, program: tiny::in_memory(&tiny::program(0, ""))? })
     }
 
     /// Times launches without and with an exec in turn. Failed launches have no times: a machine may refuse to execute programs in memory.
@@ -63,36 +62,15 @@ impl Launcher {
     }
 }
 
-/// Creates a file in memory with this content.
-fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
-    let name = CString::new("spawnscope-calibration")?;
-    // SAFETY: a plain system call with a string; a descriptor that it returns is ours.
-    let file = unsafe {
-        let descriptor: c_int = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(descriptor)
-    };
-    let mut file = std::fs::File::from(file);
-    io::Write::write_all(&mut file, content)?;
-    Ok(file.into())
-}
-
 unsafe extern "C" fn exit_at_once(_: *const u8) -> ! {
     // SAFETY: exits at once.
     unsafe { libc::_exit(0) }
 }
 
-/// Executes the program with this descriptor, without arguments or environment.
+/// Executes the program with this descriptor.
 unsafe extern "C" fn execute(program: *const u8) -> ! {
-    let none = [std::ptr::null::<libc::c_char>()];
-    // SAFETY: the argument is a descriptor; the lists end with a null pointer.
-    unsafe {
-        let program = *program.cast::<RawFd>();
-        libc::syscall(libc::SYS_execveat, program, c"".as_ptr(), none.as_ptr(), none.as_ptr(), libc::AT_EMPTY_PATH);
-        libc::_exit(127)
-    }
+    // SAFETY: the argument is a descriptor.
+    tiny::execute(unsafe { *program.cast::<RawFd>() })
 }
 
 #[cfg(test)]
