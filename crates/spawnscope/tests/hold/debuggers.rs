@@ -1,4 +1,5 @@
-//! gdb and strace attach to a held process and miss nothing. The test with perf is in `run.rs`.
+//! gdb attaches to a held process before its first instruction. What debuggers miss is tested in `run.rs`, where
+//! `hold` starts them.
 
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -6,8 +7,8 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::holding::{hold, send, state, tracer};
-use crate::support::run::{Finished, Running, await_some, run};
+use super::holding::{hold, send, state};
+use crate::support::run::{Finished, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
@@ -62,28 +63,4 @@ fn entry(pid: Pid) -> u64 {
 
 fn auxiliary_value(words: &[u64], kind: u64) -> Option<u64> {
     words.chunks_exact(2).find(|entry| entry[0] == kind).map(|entry| entry[1])
-}
-
-#[apply(live_test)]
-#[needs(Ptrace, Gdb, Cc)]
-fn gdb_stops_at_main_of_a_held_process() {
-    let (running, pid) = hold([path("run_base")]);
-    let kill_command = format!("shell kill -CONT {pid}");
-    let commands = ["handle SIGCONT nostop noprint", "break main", &kill_command, "continue", "info symbol $pc"];
-    let output = gdb(pid, &commands).output();
-    assert!(output.lines().any(|line| line.starts_with("main")), "{output}");
-    running.finish().expect_code(0);
-}
-
-#[apply(live_test)]
-#[needs(Ptrace, Strace, Cc)]
-fn strace_sees_the_first_system_call_of_a_held_process() {
-    // The only system call of `tiny` is its exit.
-    let (running, pid) = hold([path("tiny")]);
-    let strace = Running::start(Command::new("strace").args(["-f", "-p", &pid.to_string()]));
-    await_some("strace", || (tracer(pid) == i32::try_from(strace.child.id()).ok()).then_some(()));
-    send(pid, Signal::SIGCONT);
-    let output = strace.finish().expect_code(0).errors();
-    assert!(output.contains("exit_group(0)") || output.contains("exit(0)"), "{output}");
-    running.finish().expect_code(0);
 }

@@ -1,5 +1,6 @@
-//! `advise --patch` on real recordings: the diff is applied, and the scripts do the same as before. The names have spaces, newlines, leading
-//! dashes and patterns.
+//! `advise --patch` on real recordings: the diff is applied, and the scripts do the same as before. The names have
+//! spaces, newlines, leading dashes and patterns. The single replacements are executed without a recording, by
+//! `analysis/advice_both_forms.rs` and `explain/advice/edit/executed.rs`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -55,62 +56,6 @@ a:b:c
 \n:\\
 END
 done
-"#;
-/// Calls whose replacements are words, commands and conditions of bash.
-const FORMS_OF_BASH: &str = r#"
-set -e
-for round in 1 2 3 4 5 6 7 8; do
-    for p in 'a b/c d.c' 'dir/*.c' './-n.c' '-x y' '\'; do
-        number=$(expr $round \* 3)
-        echo "$(expr "$number" - 24)" "$(date +%Y)"
-        upper=$(echo "$p" | tr a-z A-Z)
-        third=$(echo "$upper:a:$p" | cut -d: -f3)
-        fifth=$(echo "$p:a" | cut -d: -f5)
-        if echo "x$p" | grep -q '/c'; then echo yes; fi
-        if echo "$p:a" | grep -qE '^(a|d.).*c$'; then echo no; fi
-        ! grep -q ' ' <<<"$p" || echo blank
-        printf '%s\n' "$upper" "$third" "$fifth"
-    done
-done
-"#;
-/// Calls whose replacements are commands of every shell.
-const FORMS_OF_ANY_SHELL: &str = r#"
-set -e
-kernel() { uname -s; }
-for round in 1 2 3 4 5 6 7 8; do
-    for p in 'a b/c d.c' 'dir/*.c' './-n.c' 'a'; do
-        number=$(expr "$round" + 3)
-        text=$(echo "x$p" | sed s/a/b/)
-        if echo "x$p" | grep -q /c; then echo yes; fi
-        basename "$round/$p" .c
-        printf '%s\n' "$number" "$text" "$(kernel)" "$(basename "x/$p")"
-    done
-done
-"#;
-/// Loops that are one call. The list of the last one is empty.
-const LOOPS: &str = r#"
-set -e
-mkdir -p made
-for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do : >"made/-$number a
-b"; : >"made/$number *"; done
-cd made
-for f in *; do
-    touch -r .. -- "$f"
-done
-ls | grep '[*]' | while IFS= read -r f; do chmod 600 "$f"; done
-for f in $nothing; do touch "$f"; done
-stat -c '%a %Y' -- * | uniq -c | wc -l
-"#;
-/// Programs that get one input from xargs and find.
-const LAUNCHERS: &str = r#"
-set -e
-mkdir -p each
-for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do echo $number >"each/-$number a"; echo >"each/$number *"; done
-cd each
-find . -type f -print0 | xargs -0 -n1 md5sum | sort
-find . -type f -exec chmod 600 {} \;
-find . -type f -exec sh -c 'name=${1##*/}; cksum <"$1" | cut -d " " -f 1; echo "$name"' sh {} \; | sort
-stat -c '%a' -- * | uniq -c
 "#;
 const END: &str = "false\necho not reached\n";
 
@@ -198,48 +143,6 @@ fn a_patched_script_of_bash_does_the_same() {
 #[needs(Ebpf)]
 fn a_patched_script_of_dash_does_the_same() {
     assert_does_the_same("/bin/dash", ANY_SHELL, &IN_ANY_SHELL);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn every_form_of_a_replacement_does_the_same() {
-    let of_bash = [
-        "number=$((round * 3))",
-        "printf -v date_result '%(%Y)T' -1",
-        "upper=${p^^}",
-        "third=${third%%:*};;",
-        "fifth=${fifth%%:*};;",
-        "if [[ \"x$p\" == *'/c'* ]]",
-        "if [[ \"$p:a\" =~ ^(a|d.).*c$ ]]",
-    ];
-    assert_does_the_same("/bin/bash", FORMS_OF_BASH, &of_bash);
-    let of_any_shell = [
-        "number=$((round + 3))",
-        "text=\"x$p\"; case $text in *a*) text=${text%%a*}b${text#*a};; esac",
-        "if case \"x$p\" in *'/c'*) true;; *) false;; esac; then",
-        "basename_result=\"$round/$p\"; basename_result=${basename_result##*/}",
-    ];
-    for shell in ["/bin/bash", "/bin/dash"] {
-        // bash has shorter forms of the others.
-        assert_does_the_same(shell, FORMS_OF_ANY_SHELL, &of_any_shell[if shell == "/bin/bash" { 0..1 } else { 0..4 }]);
-    }
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn a_loop_that_became_one_call_does_the_same() {
-    for shell in ["/bin/bash", "/bin/dash"] {
-        assert_does_the_same(shell, LOOPS, &["touch -r .. -- *", "| xargs -r -d '\\n' chmod 600"]);
-    }
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn launchers_that_pass_all_inputs_do_the_same() {
-    let parts = ["xargs -0 md5sum", "-exec chmod 600 {} +", "sh -c 'for file; do name=${file##*/}; cksum <\"$file\" |"];
-    for shell in ["/bin/bash", "/bin/dash"] {
-        assert_does_the_same(shell, LAUNCHERS, &parts);
-    }
 }
 
 #[apply(live_test)]

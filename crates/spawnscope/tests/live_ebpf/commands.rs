@@ -141,16 +141,6 @@ fn what_threads_did_last_is_reported_as_unknown_if_the_kernel_refuses_the_bpf_pr
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn the_exit_status_of_the_command_is_passed_on() {
-    for status in [0, 7] {
-        let record = Record::new();
-        record.run(["sh", "-c", &format!("exit {status}")]).expect_code(status);
-        assert_eq!(launches(&record.file()).root().exit_code(), Some(status.into()));
-    }
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
 fn a_recorder_ends_by_the_signal_that_killed_the_command() {
     let record = Record::new();
     record.run(["sh", "-c", "kill -KILL $$"]).expect_signal(libc::SIGKILL);

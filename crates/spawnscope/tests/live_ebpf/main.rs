@@ -48,7 +48,6 @@ mod stacks;
 mod suites;
 mod terminal;
 mod top;
-mod traces;
 mod variables;
 mod waits;
 mod wakeups;

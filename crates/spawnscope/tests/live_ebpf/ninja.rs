@@ -125,13 +125,6 @@ fn the_log_of_another_directory_is_found() {
 }
 
 #[apply(live_test)]
-#[needs(Ninja)]
-fn with_ptrace_the_edges_are_the_same() {
-    let directory = project();
-    assert_edges(&record(directory.path(), &["-q", "--collector", "ptrace"], &["ninja", "-k0"]).file());
-}
-
-#[apply(live_test)]
 #[needs(Ebpf, Ninja)]
 fn without_a_readable_log_there_are_no_edges() {
     let directory = project();

@@ -336,15 +336,6 @@ fn libraries_that_are_loaded_later_are_known() {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn without_mappings_from_the_kernel_those_in_proc_are_used() {
-    let record = Record::new().flags(&["--stacks"]);
-    let mut command = record.command([&word("callers"), "linger", "vfork"]);
-    run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);
-    expect_complete(&chains(&record.file())[0], "callers");
-}
-
-#[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
 fn a_program_in_another_mount_namespace_has_names() {
     let directory = tempfile::tempdir().expect("a temporary directory");
