@@ -164,33 +164,33 @@ pub(super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
     columns! { |row: RunRow<'a>|
         required Text "run" = row.0.run.into(), RUN;
         required Instant "started" = row.0.forest.started_unix_ns.div_euclid(1_000), "when the recording began, UTC";
-        optional Text "commit" = label(row.report(), "commit"), "label `commit`";
-        optional Text "branch" = label(row.report(), "branch"), "label `branch`";
-        optional Text "ci_run" = label(row.report(), "run"), "label `run`: the run's number in the CI service";
-        optional Text "attempt" = label(row.report(), "attempt"), "label `attempt`, from 1";
-        optional Text "host" = label(row.report(), "host"), "label `host`: `uname -n`";
-        optional Text "kernel" = label(row.report(), "kernel"), "label `kernel`: `uname -r`";
-        optional Text "arch" = label(row.report(), "arch"), "label `arch`: `uname -m`";
-        optional Text "cpu" = label(row.report(), "cpu"), "label `cpu`: the processor's model";
-        optional Text "image" = label(row.report(), "image"), "label `image`: the container's image";
-        required Text "labels" = labels(row.report()).into(), "all labels, as a JSON object";
+        optional Text "commit" = label(row.0.report, "commit"), "label `commit`";
+        optional Text "branch" = label(row.0.report, "branch"), "label `branch`";
+        optional Text "ci_run" = label(row.0.report, "run"), "label `run`: the run's number in the CI service";
+        optional Text "attempt" = label(row.0.report, "attempt"), "label `attempt`, from 1";
+        optional Text "host" = label(row.0.report, "host"), "label `host`: `uname -n`";
+        optional Text "kernel" = label(row.0.report, "kernel"), "label `kernel`: `uname -r`";
+        optional Text "arch" = label(row.0.report, "arch"), "label `arch`: `uname -m`";
+        optional Text "cpu" = label(row.0.report, "cpu"), "label `cpu`: the processor's model";
+        optional Text "image" = label(row.0.report, "image"), "label `image`: the container's image";
+        required Text "labels" = labels(row.0.report).into(), "all labels, as a JSON object";
         optional Text "command" = command(&row.0).map(Cow::from), "the command, quoted for a shell; NULL without one (-p, -a), or with `--no-command-lines`";
-        required Text "scope" = row.report().info.scope.name().into(), "`command`, `process` (-p) or `system` (-a)";
-        required Text "collector" = row.report().info.collector.as_str().into(), "`ebpf`, `ptrace`, or `import:` and the format of a log";
+        required Text "scope" = row.0.report.info.scope.name().into(), "`command`, `process` (-p) or `system` (-a)";
+        required Text "collector" = row.0.report.info.collector.as_str().into(), "`ebpf`, `ptrace`, or `import:` and the format of a log";
         required Text "recorder" = row.0.recorder.into(), "the version of spawnscope that made the recording";
-        required Int "cpus" = int(row.report().info.cpus), "number of CPUs online at the start";
-        optional Real "allowed_cpus" = row.report().info.allowed_cpus, "number of CPUs that the command was allowed to use";
-        required Long "wall_ns" = long(row.report().wall.0), "from the start to the end of the command or of the recording";
-        optional Text "ended" = row.report().info.ended.as_deref().map(Cow::from),
+        required Int "cpus" = int(row.0.report.info.cpus), "number of CPUs online at the start";
+        optional Real "allowed_cpus" = row.0.report.info.allowed_cpus, "number of CPUs that the command was allowed to use";
+        required Long "wall_ns" = long(row.0.report.wall.0), "from the start to the end of the command or of the recording";
+        optional Text "ended" = row.0.report.info.ended.as_deref().map(Cow::from),
             "`exited`, `interrupted`, `duration`, `failed: WHY`; NULL: the recorder was killed";
-        optional Int "exit_code" = row.report().exit.and_then(exit_code), "exit code of the command; NULL if unknown or if a signal killed it";
-        required Long "launches" = long(row.report().all.count), "number of launches";
-        required Long "failed_execs" = long(row.report().all.failed_execs), "number of failed execs";
-        required Long "forks_without_exec" = long(row.report().all.forks_without_exec), "number of forks without exec";
-        optional Long "tax_ns" = span(row.report().all.tax), "launch tax, summed over launches";
-        optional Long "critical_tax_ns" = span(row.report().all.critical_tax), "launch tax on the critical path";
-        optional Real "replay_error" = row.report().replay_error, "error of the replay, as a share of the wall";
-        required Long "lost_events" = long(row.report().lost_events()), "events that were lost: counts and times are too low if not 0";
+        optional Int "exit_code" = row.0.report.exit.and_then(exit_code), "exit code of the command; NULL if unknown or if a signal killed it";
+        required Long "launches" = long(row.0.report.all.count), "number of launches";
+        required Long "failed_execs" = long(row.0.report.all.failed_execs), "number of failed execs";
+        required Long "forks_without_exec" = long(row.0.report.all.forks_without_exec), "number of forks without exec";
+        optional Long "tax_ns" = span(row.0.report.all.tax), "launch tax, summed over launches";
+        optional Long "critical_tax_ns" = span(row.0.report.all.critical_tax), "launch tax on the critical path";
+        optional Real "replay_error" = row.0.report.replay_error, "error of the replay, as a share of the wall";
+        required Long "lost_events" = long(row.0.report.lost_events()), "events that were lost: counts and times are too low if not 0";
     }
 }
 
@@ -209,17 +209,17 @@ pub(super) fn doctor<'a>() -> Vec<Column<DoctorRow<'a>>> {
         optional Int "cpus" = row.examination.diagnosis.load.map(|load| int(load.cpus)), "number of CPUs";
         required Int "place" = row.position,
             "position in the examination, from 1: problems, then notes, then what could not be checked; the largest effect first";
-        optional Text "severity" = row.severity().map(Cow::from),
+        optional Text "severity" = Some(row.subject?[1].into()),
             "`problem`, `note`, or `unseen`: could not be checked; NULL: nothing was found at all";
-        optional Text "check_name" = row.check().map(Cow::from), "the check (`doctor --list`)";
-        optional Text "title" = row.title().map(Cow::from), "what was found, or what could not be checked and why";
-        optional Text "evidence" = Some(row.finding()?.evidence.join(". ").into()), "the evidence, as sentences";
-        optional Long "effect_ns" = span(Some(row.finding()?.effect?.span)), "time that it costs";
-        optional Bool "effect_is_lower_bound" = Some(row.finding()?.effect?.is_lower_bound), "whether it may cost more than that";
-        optional Text "effect_of" = Some(row.finding()?.effect?.affected.into()), "what takes that much longer, such as `each launch`";
-        optional Text "effect_basis" = Some(row.finding()?.effect?.basis.name().into()), "`measured` or `modelled`";
-        optional Text "fix" = Some(row.finding()?.fix.join("\n").into()), "what to do; commands begin with two spaces";
-        optional Text "fix_cost" = Some(row.finding()?.fix_cost.as_str().into()), "what the fix costs, or does not solve";
+        optional Text "check_name" = Some(row.subject?[0].into()), "the check (`doctor --list`)";
+        optional Text "title" = Some(row.subject?[2].into()), "what was found, or what could not be checked and why";
+        optional Text "evidence" = Some(row.finding?.evidence.join(". ").into()), "the evidence, as sentences";
+        optional Long "effect_ns" = span(Some(row.finding?.effect?.span)), "time that it costs";
+        optional Bool "effect_is_lower_bound" = Some(row.finding?.effect?.is_lower_bound), "whether it may cost more than that";
+        optional Text "effect_of" = Some(row.finding?.effect?.affected.into()), "what takes that much longer, such as `each launch`";
+        optional Text "effect_basis" = Some(row.finding?.effect?.basis.name().into()), "`measured` or `modelled`";
+        optional Text "fix" = Some(row.finding?.fix.join("\n").into()), "what to do; commands begin with two spaces";
+        optional Text "fix_cost" = Some(row.finding?.fix_cost.as_str().into()), "what the fix costs, or does not solve";
     }
 }
 

@@ -10,7 +10,7 @@ use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::sites::callers::{CallSite, Callers, Detail};
 use crate::analyze::waits::attribution::{AttributedWaits, WaitTargets};
 use crate::analyze::{CriticalPath, Forest, Report};
-use crate::doctor::{Diagnosis, Finding, NotExamined};
+use crate::doctor::{Diagnosis, Finding};
 use crate::event::Nanos;
 use crate::present::text;
 
@@ -165,12 +165,6 @@ impl LaunchRow<'_> {
     }
 }
 
-impl<'a> RunRow<'a> {
-    pub(super) fn report(&self) -> &'a Report {
-        self.0.report
-    }
-}
-
 impl<'a> ExecRow<'a> {
     pub(super) fn succeeded(&self) -> Option<&'a Exec<'a>> {
         match self.exec {
@@ -283,65 +277,30 @@ pub(super) struct DoctorRow<'a> {
     pub(super) examination: &'a Examination<'a>,
     /// The position of the row in the examination, from 1.
     pub(super) position: i32,
-    subject: RowSubject<'a>,
-}
-
-/// What a row is about.
-enum RowSubject<'a> {
-    Finding(&'a Finding),
-    NotExamined(&'a NotExamined),
-    /// Nothing was found, and everything could be examined.
-    Nothing,
+    /// The check, the severity and the title. `None` if nothing was found, and everything could be examined.
+    pub(super) subject: Option<[&'a str; 3]>,
+    pub(super) finding: Option<&'a Finding>,
 }
 
 impl<'a> Examination<'a> {
     /// Returns the findings, and then what could not be examined. There is always at least one row, which shows that the machine was examined.
     pub(super) fn rows(&'a self) -> Vec<DoctorRow<'a>> {
-        let findings = self.diagnosis.findings.iter().map(RowSubject::Finding);
-        let not_examined = self.diagnosis.not_examined.iter().map(RowSubject::NotExamined);
-        let mut subjects: Vec<RowSubject<'a>> = findings.chain(not_examined).collect();
+        let found = self.diagnosis.findings.iter();
+        let found = found.map(|one| (Some([one.check, one.severity.name(), &*one.title]), Some(one)));
+        let not_examined = self.diagnosis.not_examined.iter();
+        let not_examined = not_examined.map(|one| (Some([one.check, "unseen", &*one.what]), None));
+        let mut subjects: Vec<_> = found.chain(not_examined).collect();
         if subjects.is_empty() {
-            subjects.push(RowSubject::Nothing);
+            subjects.push((None, None));
         }
-        (1..).zip(subjects).map(|(position, subject)| DoctorRow { examination: self, position, subject }).collect()
+        let rows = (1..).zip(subjects);
+        rows.map(|(position, (subject, finding))| DoctorRow { examination: self, position, subject, finding }).collect()
     }
 }
 
-impl<'a> DoctorRow<'a> {
+impl DoctorRow<'_> {
     /// Returns the version of spawnscope that examined the machine.
     pub(super) fn examiner(&self) -> &'static str {
         env!("CARGO_PKG_VERSION")
-    }
-
-    /// Returns the finding, if the row has one.
-    pub(super) fn finding(&self) -> Option<&'a Finding> {
-        match self.subject {
-            RowSubject::Finding(finding) => Some(finding),
-            RowSubject::NotExamined(_) | RowSubject::Nothing => None,
-        }
-    }
-
-    pub(super) fn severity(&self) -> Option<&'static str> {
-        match self.subject {
-            RowSubject::Finding(finding) => Some(finding.severity.name()),
-            RowSubject::NotExamined(_) => Some("unseen"),
-            RowSubject::Nothing => None,
-        }
-    }
-
-    pub(super) fn check(&self) -> Option<&'a str> {
-        match self.subject {
-            RowSubject::Finding(finding) => Some(finding.check),
-            RowSubject::NotExamined(not_examined) => Some(not_examined.check),
-            RowSubject::Nothing => None,
-        }
-    }
-
-    pub(super) fn title(&self) -> Option<&'a str> {
-        match self.subject {
-            RowSubject::Finding(finding) => Some(&finding.title),
-            RowSubject::NotExamined(not_examined) => Some(&not_examined.what),
-            RowSubject::Nothing => None,
-        }
     }
 }
