@@ -6,3 +6,4 @@ pub mod causes;
 pub mod drift;
 pub mod report;
 pub mod start_up;
+pub mod tool_calls;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use crate::explain::advice::AdviceList;
 use crate::explain::causes::Causes;
 use crate::explain::drift::{Drift, drifts};
+use crate::explain::tool_calls::{ToolCalls, tool_calls};
 use crate::model::launch::Outcome;
 use crate::model::tree::Forest;
 use crate::model::window::{Episode, WindowTitle, episodes};
@@ -85,6 +86,8 @@ pub struct Report {
     pub failures: Vec<Failure>,
     /// Parents whose launches became slower over time, the worst first.
     pub drifts: Vec<Drift>,
+    /// Commands that are started through a shell that first does other work.
+    pub tool_calls: Vec<ToolCalls>,
 }
 
 impl Report {
@@ -181,6 +184,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         path_searches,
         failures,
         drifts: causes.map_or_else(|| drifts(forest), |causes| causes.drifts.clone()),
+        tool_calls: tool_calls(forest),
     }
 }
 

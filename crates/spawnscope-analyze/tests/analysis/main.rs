@@ -38,6 +38,7 @@ mod recordings;
 mod replay;
 mod serial;
 mod slices;
+mod tool_calls;
 mod tree;
 mod waits;
 mod wakers;

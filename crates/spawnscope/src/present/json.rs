@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::words::signal_name;
-use super::{advice, callers, critical, episodes, text, verdict};
+use super::{advice, callers, critical, episodes, text, tool_calls, verdict};
 use crate::analyze::explain::drift::Drift;
 use crate::analyze::explain::report::{GroupBy, Report, Spent};
 use crate::analyze::model::launch::Outcome;
@@ -90,6 +90,9 @@ pub fn value(report: &Report) -> Value {
         "principal_cause": verdict::verdict(report),
     });
     append(&mut object, rest);
+    if !report.tool_calls.is_empty() {
+        object.insert("tool_calls".into(), tool_calls::values(&report.tool_calls).into());
+    }
     Value::Object(object)
 }
 

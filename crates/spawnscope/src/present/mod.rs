@@ -39,7 +39,7 @@ mod findings;
 mod markdown;
 mod page;
 mod palette;
-
+mod tool_calls;
 mod waited;
 mod words;
 

@@ -7,7 +7,7 @@ use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::verdict;
-use super::{callers, critical, episodes, findings, json, summary, text, units, waited, words};
+use super::{callers, critical, episodes, findings, json, summary, text, tool_calls, units, waited, words};
 use crate::analyze::explain::report::{GroupBy, Report};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::Group;
@@ -121,6 +121,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
         print_advice(&mut page, report, options.file);
         episodes::print_busiest(&mut page, report, options.file);
     }
+    tool_calls::print_tool_calls(&mut page, &report.tool_calls);
     findings::print_repeats(&mut page, report);
     findings::print_path_searches(&mut page, report);
     findings::print_failures(&mut page, report);

@@ -158,7 +158,11 @@ pub fn spent(observed: &[Observed], after_prompt: bool, expected: Nanos, count: 
     let observed: Vec<&Observed> =
         observed.iter().filter(|observed| observed.activity.after_prompt == after_prompt).collect();
     let total: u64 = observed.iter().map(|observed| observed.time.0).sum();
-    let scale = expected.0 as f64 / total.max(1) as f64;
+    if total == 0 {
+        // Too short to be observed.
+        return Spent { own: expected, ..Spent::default() };
+    }
+    let scale = expected.0 as f64 / total as f64;
     let min = (total as f64 * MIN_SHARE) as u64;
     let tree = Tree { scale, count: count.max(1), min };
     tree.spent(Place::default(), &observed, 0)
@@ -251,6 +255,6 @@ mod tests {
         let inner: Vec<_> = root.inner[0].inner.iter().map(|line| (line.place.line, line.total())).collect();
         assert_eq!(inner, [(Some(7), Nanos(15)), (Some(9), Nanos(5))]);
         assert_eq!(root.inner[0].programs[0].count, 1);
-        assert_eq!(spent(&observed, true, Nanos(25), 2).total(), Nanos(0));
+        assert_eq!(spent(&observed, true, Nanos(25), 2).own, Nanos(25), "too short to be observed");
     }
 }

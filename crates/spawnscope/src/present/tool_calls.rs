@@ -1,0 +1,62 @@
+//! Commands that a program starts through a shell: the section of a full report, and JSON.
+
+use serde_json::{Value, json};
+
+use super::page::{Page, plain, styled};
+use super::palette::{PLAIN, QUIET};
+use super::{text, units};
+use crate::analyze::explain::tool_calls::ToolCalls;
+
+/// Maximum number of kinds, and of causes of each, that are shown.
+const MAX_KINDS: usize = 4;
+const MAX_CAUSES: usize = 5;
+
+/// Prints how long commands waited for their shells.
+pub(super) fn print_tool_calls(page: &mut Page, kinds: &[ToolCalls]) {
+    if kinds.is_empty() {
+        return;
+    }
+    page.heading("Commands through a shell, until their own exec");
+    for kind in kinds.iter().take(MAX_KINDS) {
+        let [median, high, max] = kind.delay.map(units::time);
+        let caller = text::escape(&kind.caller);
+        let shape = text::escape(kind.shape.as_bytes());
+        let count = units::count(kind.count as u64);
+        let sentence = format!(
+            "{caller} starts {count} commands with `{shape}`; each is executed after {median} (median; 95 % within {high}, at most {max})"
+        );
+        page.hanging([plain("  ")], PLAIN, &sentence);
+        for cause in kind.causes.iter().take(MAX_CAUSES) {
+            let time = text::pad_left(&units::time(cause.time), 11);
+            let others =
+                if cause.calls == kind.count { String::new() } else { format!("  ({} commands)", cause.calls) };
+            page.line([plain(format!("  {time}  {}", text::escape(&cause.label))), styled(QUIET, others)]);
+        }
+        if kind.is_login {
+            let fix = "-> start the shell without -l, or let the files of login shells return at once when `[ -t 0 ]` is false";
+            page.sentence(4, PLAIN, fix);
+        } else if !kind.causes.is_empty() {
+            page.sentence(4, PLAIN, "-> let these lines run only in interactive shells, or once for all commands");
+        }
+    }
+}
+
+/// Returns all kinds for JSON.
+pub(super) fn values(kinds: &[ToolCalls]) -> Vec<Value> {
+    let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let values = kinds.iter().map(|kind| {
+        let causes = kind
+            .causes
+            .iter()
+            .map(|cause| json!({ "label": name(&cause.label), "commands": cause.calls, "time_ns": cause.time.0 }));
+        json!({
+            "caller": name(&kind.caller),
+            "shape": kind.shape,
+            "is_login": kind.is_login,
+            "commands": kind.count,
+            "delay_ns": { "median": kind.delay[0].0, "p95": kind.delay[1].0, "max": kind.delay[2].0 },
+            "causes": causes.collect::<Vec<_>>(),
+        })
+    });
+    values.collect()
+}
