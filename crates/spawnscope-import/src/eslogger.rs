@@ -16,6 +16,9 @@ use crate::input::{Count, Lines};
 use crate::text::{fraction, number};
 use crate::{About, BATCH, ImportError, Source};
 
+/// A time that differs by more from the one before does not belong to the log.
+const MAX_STEP_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
+
 #[derive(Deserialize)]
 struct Message {
     time: String,
@@ -142,12 +145,18 @@ impl Log {
         while self.lines.next(&mut line)? {
             self.count.lines += 1;
             match serde_json::from_slice::<Message>(&line) {
-                Ok(message) if instant(&message.time).is_some() => return Ok(Some(message)),
+                Ok(message) if self.can_be_now(&message) => return Ok(Some(message)),
                 _ if line.trim_ascii().is_empty() => {}
                 _ => self.count.refuse(&self.lines.path, self.lines.number, &line),
             }
         }
         Ok(None)
+    }
+
+    /// Whether a message has a time that can belong to this log.
+    fn can_be_now(&self, message: &Message) -> bool {
+        let step = instant(&message.time).map(|at| at.0.abs_diff(self.now.0));
+        step.is_some_and(|step| self.now == Nanos(0) || step < MAX_STEP_NS)
     }
 
     fn add(&mut self, message: &Message) {

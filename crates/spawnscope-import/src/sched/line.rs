@@ -6,6 +6,9 @@ use spawnscope_data::event::LeftCpu;
 
 use crate::text::{after, find, fraction, integer, number, skip_spaces, split_at_any};
 
+/// Limit of the times of clocks: a recording cannot contain later ones.
+const MAX_SECONDS: u64 = 1 << 32;
+
 /// A line, after which the state of a thread changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'l> {
@@ -118,7 +121,7 @@ fn divide_at_time(line: &[u8]) -> Option<(&[u8], u64, &[u8])> {
             && after.starts_with(b".")
             && let Some((fraction, b"")) = fraction(after)
         {
-            let at = seconds.checked_mul(1_000_000_000)?.checked_add(fraction)?;
+            let at = (seconds < MAX_SECONDS).then(|| seconds * 1_000_000_000 + fraction)?;
             return Some((line[..start].trim_ascii(), at, skip_spaces(&line[colon + 1..])));
         }
         from = colon + 1;

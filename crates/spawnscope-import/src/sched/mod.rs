@@ -23,6 +23,8 @@ use tasks::Tasks;
 const WINDOW: usize = 256;
 /// Number of lines at the beginning among which one must be an event.
 const MAX_STRANGE_LINES: u64 = 1_000;
+/// A time that differs by more from the one before is that of a torn line.
+const MAX_STEP_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 /// The tools whose first exec is that of the command.
 const TOOLS: [&[u8]; 3] = [b"perf-exec", b"perf", b"trace-cmd"];
 
@@ -34,6 +36,8 @@ pub struct Log {
     window: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
     tasks: Tasks,
     origin: Nanos,
+    /// The time of the last line, in the order of the log.
+    last: u64,
     command: Option<Vec<u8>>,
     lost: u64,
     cpus: u32,
@@ -47,7 +51,7 @@ impl Log {
         let tasks = Tasks::new(command.as_ref().map(|(tid, _)| *tid), has_execs);
         let command = command.map(|(_, path)| path);
         let (count, window) = (Count::default(), BinaryHeap::new());
-        let mut log = Log { lines, count, window, tasks, origin: Nanos(0), command, lost: 0, cpus: 0 };
+        let mut log = Log { lines, count, window, tasks, origin: Nanos(0), last: 0, command, lost: 0, cpus: 0 };
         while log.window.len() < WINDOW && log.fill()? {}
         let Some(Reverse((at, ..))) = log.window.peek() else {
             return Err(ImportError::NoLines { path: log.lines.path, tool: "perf" });
@@ -63,7 +67,9 @@ impl Log {
             return Ok(false);
         }
         self.count.lines += 1;
-        let parsed = parse(&line).map(|parsed| parsed.at);
+        // A torn line may have any time.
+        let is_near = |at: &u64| *at == 0 || self.last == 0 || at.abs_diff(self.last) < MAX_STEP_NS;
+        let parsed = parse(&line).map(|parsed| parsed.at).filter(is_near);
         if let Some(events) = lost(&line) {
             self.lost = self.lost.saturating_add(events);
         } else if let Some(at) = parsed {
@@ -71,7 +77,10 @@ impl Log {
             match at {
                 // What existed when perf began.
                 0 => self.tasks.learn(parse(&line).map(|line| line.event)),
-                _ => self.window.push(Reverse((at, self.lines.number, line))),
+                _ => {
+                    self.last = at;
+                    self.window.push(Reverse((at, self.lines.number, line)));
+                }
             }
         } else if !is_heading(&line) {
             self.count.refuse(&self.lines.path, self.lines.number, &line);
@@ -148,7 +157,7 @@ impl Source for Log {
 /// Returns the number of CPUs that a line shows to exist.
 fn cpu_of(line: &[u8]) -> u32 {
     let cpu = after(line, b" [").and_then(number).filter(|(_, rest)| rest.starts_with(b"]"));
-    cpu.and_then(|(cpu, _)| u32::try_from(cpu + 1).ok()).filter(|cpus| *cpus <= 65_536).unwrap_or_default()
+    cpu.and_then(|(cpu, _)| u32::try_from(cpu).ok()).filter(|cpu| *cpu < 65_536).map(|cpu| cpu + 1).unwrap_or_default()
 }
 
 /// Returns the thread that a tool let execute the command, and the file. `None` if the tool

@@ -181,7 +181,8 @@ impl Tasks {
         let Some(index) = task.undecided.take() else { return };
         self.undecided.remove(&index);
         if let (true, Some(creator)) = (is_thread, task.creator) {
-            self.owners.insert(task.launch, creator);
+            let launch = task.launch;
+            self.owners.insert(launch, self.owner(creator));
         }
     }
 

@@ -96,12 +96,17 @@ fn new_threads_are_told_apart_from_processes_by_what_they_do() {
 
 #[test]
 fn lines_out_of_order_are_sorted_and_others_are_counted() {
-    let text = format!("{EXEC}hello\nCPU:0 [LOST 7 EVENTS]\nsh 10 [000] 0.000009: sched:sched_stat: x\n");
+    let text = format!(
+        "{EXEC}hello\nCPU:0 [LOST 7 EVENTS]\nsh 10 [000] 99999999.5: sched_stat: x\nsh 10 [000] 0.000009: sched:sched_stat: x\n"
+    );
     let mut log = log(&text);
     while log.read().unwrap() {}
     log.finish();
     let about = log.about();
-    assert_eq!((about.lost, about.cpus, log.count().refused.as_ref().map(|refused| refused.number)), (7, 1, Some(4)));
+    assert_eq!(
+        (about.lost, about.cpus, log.count().refused.as_ref().map(|refused| (refused.number, refused.count))),
+        (7, 1, Some((4, 2)))
+    );
     assert_eq!(about.end, Nanos(10_000));
 }
 
