@@ -15,7 +15,7 @@ import tempfile
 import duckdb
 
 from . import Failure
-from .dataset import DOCTOR, HOW_TO_ADD, MAX_LISTED, TABLES, date_of, job_of
+from .dataset import DOCTOR, HOW_TO_ADD, TABLES, date_of, job_of
 
 # Operators that need more write to temporary files.
 MAX_MEMORY = "640MB"
@@ -55,7 +55,6 @@ class Engine:
         self.choice = choice or Choice()
         self.reads_all_columns = reads_all_columns
         self.damaged = {}
-        self.relisted = 0
         self.spill = tempfile.TemporaryDirectory(prefix="spawnscope-fleet.")
         self.connection = connect(dataset, self.spill.name)
         self.listed = {}
@@ -112,11 +111,11 @@ class Engine:
             raise Failure(message) from None
         if re.search(r"permission denied|access denied|forbidden", message, re.IGNORECASE):
             raise Failure(f"failed to read {file}: permission denied") from None
-        if self.is_gone(file) and self.relisted < MAX_LISTED:
-            self.relisted += 1
+        if self.is_gone(file):
             self.listed.clear()
             self.registered.clear()
-            return
+            if file not in self.all_files(self.dataset.relative(file).split("/", 1)[0]):
+                return
         self.damaged[self.dataset.relative(file)] = message
         if len(self.damaged) > MAX_DAMAGED_FILES:
             raise Failure(f"more than {MAX_DAMAGED_FILES} files are damaged, such as {file}: {message}") from None
