@@ -14,7 +14,8 @@ cp Cargo.lock "$unpacked"
 {
     printf '[workspace]\nresolver = "3"\nmembers = ["*"]\n\n[patch.crates-io]\n'
     for package in target/package/*.crate; do
-        tar -xf "$package" -C "$unpacked"
+        # Cargo compares times, and those in a package never change.
+        tar -xmf "$package" -C "$unpacked"
         name=$(basename "$package" .crate)
         printf '%s = { path = "%s" }\n' "${name%-*}" "$name"
     done
