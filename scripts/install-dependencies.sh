@@ -125,5 +125,8 @@ if [ "$(id -u)" -ne 0 ]; then
     as_root=(sudo)
 fi
 echo "installing ${packages[*]}" >&2
+# Checks that run at the same time wait for each other: apt-get would fail.
+exec 9<"$0"
+flock 9
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >&2
