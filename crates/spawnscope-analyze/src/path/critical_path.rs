@@ -223,11 +223,10 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     /// loop waited for, and continues there. If that was a child, the parent reaps it late.
     fn go_to_polled(&mut self, polled: &PollLoop) {
         let child = self.timelines.launch_of(polled.awaited);
-        let is_child = self.forest.parent(child as usize) == Some(self.launch() as usize);
-        let is_reaped_late = is_child && self.ended_at(child, polled.at);
-        let late =
-            if is_reaped_late { Charge::Phase(child, Phase::Reap) } else { Charge::ExternalWait(ExternalWait::Timer) };
-        self.charge_back_to(polled.at, late);
+        if self.is_child(child) && self.ended_at(child, polled.at) {
+            self.charge_reaping(child, polled.at, |walk, since| walk.charge_external_wait(since, ExternalWait::Timer));
+        }
+        self.charge_external_wait(polled.at, ExternalWait::Timer);
         self.jumps += 1;
         self.thread = polled.awaited;
     }
@@ -236,21 +235,28 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     /// the wait for a CPU counts as `reap` of the child until the child is reaped. Reading the
     /// output of another process until that process ends is not a wait for a child.
     fn charge_woken(&mut self, woken: Nanos, slice: &SliceRow) {
-        let launch = self.launch();
-        let ended = self
-            .timelines
-            .waker(slice)
-            .map(|waker| self.timelines.launch_of(waker))
-            .filter(|ended| self.forest.parent(*ended as usize) == Some(launch as usize));
-        match ended.filter(|child| self.ended_at(*child, woken)) {
-            Some(child) => {
-                let reaped = self.forest.launches[child as usize].instants.reaped.get();
-                self.charge(reaped.unwrap_or(self.at).max(woken), Time::Runnable);
-                self.charge_back_to(woken, Charge::Phase(child, Phase::Reap));
-            }
-            None => self.charge(woken, Time::Runnable),
+        let ended = self.timelines.waker(slice).map(|waker| self.timelines.launch_of(waker));
+        if let Some(child) = ended.filter(|child| self.is_child(*child) && self.ended_at(*child, woken)) {
+            self.charge_reaping(child, woken, |walk, since| walk.charge(since, Time::Runnable));
         }
+        self.charge(woken, Time::Runnable);
         self.go_to_waker(slice.off, slice);
+    }
+
+    /// Charges the time since an instant in which a child could be reaped, and was not, as `reap` of
+    /// the child, and what comes after the reaping with `charge_later`.
+    fn charge_reaping(&mut self, child: u32, since: Nanos, charge_later: impl FnOnce(&mut Self, Nanos)) {
+        let at = &self.forest.launches[child as usize].instants;
+        if let Some((zombie, reaped)) = at.zombie.get().zip(at.reaped.get()).filter(|(zombie, reaped)| zombie < reaped)
+        {
+            charge_later(self, reaped.max(since));
+            self.charge_back_to(zombie.max(since), Charge::Phase(child, Phase::Reap));
+        }
+    }
+
+    /// Whether a launch is a child of the cursor's.
+    fn is_child(&self, launch: u32) -> bool {
+        self.forest.parent(launch as usize) == Some(self.launch() as usize)
     }
 
     /// Whether a launch ended at about this instant.

@@ -148,6 +148,28 @@ fn a_shell_that_executes_sleep_until_a_program_has_ended_waits_for_the_program()
     assert!(without_sleeps.saving()[0].0 < late, "the shell still waits for the program: {without_sleeps:?}");
 }
 
+proptest! {
+    /// A shell reaps a program in the background when it reaps the next `sleep`, or at once.
+    #[test]
+    fn a_launch_has_no_more_tax_on_the_path_than_in_all_when_its_parent_polls(
+        run in 15_000_000..95_000_000u64,
+        reaped_after in 0.0..=1.0f64,
+    ) {
+        let (mut recording, slices, program, sleeps) = sleeping_shell(run);
+        let last = recording.launches[sleeps.last().unwrap().0 as usize - 1].reaped.unwrap();
+        let row = &mut recording.launches[program.0 as usize - 1];
+        let zombie = row.zombie.unwrap();
+        row.reaped = Some(Nanos(zombie.0 + (last.since(zombie).0 as f64 * reaped_after) as u64));
+        let forest = Forest::build(&recording);
+        let wall = recording.info.wall.unwrap();
+        let path = critical_path(&forest, &timelines(&forest, &slices), wall).unwrap();
+        prop_assert_eq!(path.sum(), wall);
+        for (launch, charges) in forest.launches.iter().zip(&path.launches) {
+            prop_assert!(charges.tax() <= launch.tax().unwrap(), "{charges:?} of {:?}", launch.phases);
+        }
+    }
+}
+
 #[test]
 fn work_beside_the_launches_takes_over() {
     // The shell starts a program in the background, runs other programs for as long, and waits for the first.
