@@ -316,6 +316,24 @@ pub(crate) fn woken_at(slice: &SliceRow) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.wake_span?.0))
 }
 
+/// Returns a slice as a wait that a certain thread ended at an instant.
+pub(crate) fn ended_by(slice: &SliceRow, task: TaskId, until: Nanos) -> SliceRow {
+    SliceRow {
+        waker: Some(WakerRow::Task(task)),
+        wake_span: Some(until.since(slice.off)),
+        is_waker_certain: Some(true),
+        ..*slice
+    }
+}
+
+/// Returns until when a thread was on a CPU, if it was after `from` and up to `to`.
+pub(crate) fn worked_until(slices: ThreadSlices<'_>, (from, to): (Nanos, Nanos)) -> Option<Nanos> {
+    let begun = slices.partition_point(|slice| beginning(slice) < to);
+    let last = slices.get(begun.checked_sub(1)?)?;
+    let until = last.off.min(to);
+    (until > from && last.on_span.is_some()).then_some(until)
+}
+
 /// Returns when a thread was on a CPU again after a slice.
 pub(crate) fn returned_at(slice: &SliceRow) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.off_span?.0))

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 
 use crate::model::external_wait::waker_is_cause;
 use crate::model::grouped::GroupedItems;
-use crate::model::timeline::{ThreadIndex, Timelines, last_threads, returned_at, run_queue_span};
+use crate::model::timeline::{ThreadIndex, Timelines, ended_by, last_threads, returned_at, run_queue_span};
 use crate::model::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{SliceRow, WakerRow};
+use spawnscope_data::rows::SliceRow;
 
 /// The reaped children of each launch, in order of reaping.
 #[derive(Clone, Debug)]
@@ -66,9 +66,9 @@ pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) {
     let children: HashSet<u32> = found.iter().map(|(.., reap)| reap.child).collect();
     let last = last_threads(timelines, |launch| children.contains(&launch));
     for (thread, index, reap) in found {
-        let ended_by = last.get(&reap.child).copied().unwrap_or(reap.child);
-        let task = timelines.slices(ended_by).last().map(|slice| slice.task);
-        let task = task.filter(|_| is_created(timelines, ended_by));
+        let ended_with = last.get(&reap.child).copied().unwrap_or(reap.child);
+        let task = timelines.slices(ended_with).last().map(|slice| slice.task);
+        let task = task.filter(|_| is_created(timelines, ended_with));
         if let Some((slice, task)) = timelines.slices(thread).get(index).zip(task) {
             timelines.replace(thread, index, waiting_for(&slice, reap.zombie, task));
         }
@@ -143,12 +143,5 @@ fn waiting_for(slice: &SliceRow, ended: Nanos, by: TaskId) -> SliceRow {
         LeftCpu::Preempted => LeftCpu::Interruptible,
         reason => reason,
     };
-    SliceRow {
-        reason,
-        wake_span: Some(ended.since(slice.off)),
-        waker: Some(WakerRow::Task(by)),
-        is_waker_certain: Some(true),
-        object: None,
-        ..*slice
-    }
+    SliceRow { reason, object: None, ..ended_by(slice, by, ended) }
 }

@@ -7,11 +7,11 @@
 
 use std::collections::HashSet;
 
-use crate::model::timeline::{ThreadIndex, Timelines, woken_at};
+use crate::model::timeline::{ThreadIndex, Timelines, ended_by, woken_at};
 use crate::waits::child_waits::{Reap, Reaps, is_created};
 use crate::waits::polling::has_timed_out;
-use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{SliceRow, WakerRow};
+use spawnscope_data::event::{LeftCpu, Nanos};
+use spawnscope_data::rows::SliceRow;
 
 /// A parent waits for its child only if its threads together work for at most this share of the
 /// child's lifetime.
@@ -77,8 +77,7 @@ fn waits_during_child(
                 && begins < woken.at
                 && woken.at <= woken.latest(&reap)
             {
-                let wake_span = Some(woken.at.min(reap.zombie).since(slice.off));
-                waits.push((thread, index, waiting_for(&slice, task, wake_span)));
+                waits.push((thread, index, ended_by(&slice, task, woken.at.min(reap.zombie))));
             }
         }
     }
@@ -114,11 +113,6 @@ fn self_ended_wait(
         && cause.map_or_else(|| has_timed_out(timelines, thread, slice), |cause| timelines.launch_of(cause) == launch);
     let by_timer = cause.is_none();
     (slice.reason == LeftCpu::Interruptible && is_by_process).then_some(SelfEndedWait { at, by_timer })
-}
-
-/// Returns the slice as a wait for the end of a child.
-fn waiting_for(slice: &SliceRow, child: TaskId, wake_span: Option<Nanos>) -> SliceRow {
-    SliceRow { waker: Some(WakerRow::Task(child)), is_waker_certain: Some(true), wake_span, ..*slice }
 }
 
 /// Whether a child ever waited for its parent. Such a child serves requests of the parent, which does

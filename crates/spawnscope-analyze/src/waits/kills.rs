@@ -4,9 +4,9 @@
 //! process ends.
 
 use crate::model::launch::MaybeKnown;
-use crate::model::timeline::{Kill, State, ThreadIndex, Timelines, woken_at};
+use crate::model::timeline::{Kill, State, ThreadIndex, Timelines, ended_by, woken_at};
 use spawnscope_data::event::{LeftCpu, Nanos};
-use spawnscope_data::rows::{SliceRow, WakerRow};
+use spawnscope_data::rows::SliceRow;
 
 /// Finds all threads that were killed, and rewrites the sleeps that this ended as waits for the
 /// thread that exited. `exits` contains the start of each launch's exit.
@@ -50,11 +50,12 @@ fn last_sleep(timelines: &Timelines, kill: &Kill) -> Option<(usize, SliceRow)> {
     let slices = timelines.slices(kill.killed);
     let index = slices.partition_point(|slice| slice.off < kill.at).checked_sub(1)?;
     let slice = slices.get(index)?;
-    let is_ended_by_kill = slice.reason == LeftCpu::Interruptible && woken_at(&slice)? >= kill.at;
+    let woken = woken_at(&slice)?;
+    let is_ended_by_kill = slice.reason == LeftCpu::Interruptible && woken >= kill.at;
     if !is_ended_by_kill || timelines.cause(kill.killed, &slice).is_some() {
         return None;
     }
     let task = timelines.slices(kill.by).last()?.task;
     // Only a timer ends a sleep, so this is not a sleep.
-    Some((index, SliceRow { syscall: None, waker: Some(WakerRow::Task(task)), is_waker_certain: Some(true), ..slice }))
+    Some((index, SliceRow { syscall: None, ..ended_by(&slice, task, woken) }))
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::model::external_wait::{ExternalWait, external_wait_of, is_sleep};
 use crate::model::launch::MaybeKnown;
 use crate::model::poll_loop::PollLoop;
-use crate::model::timeline::{ThreadIndex, Timelines, beginning, woken_at};
+use crate::model::timeline::{ThreadIndex, Timelines, beginning, woken_at, worked_until};
 use crate::waits::child_waits::{Reaps, is_created};
 use spawnscope_data::event::syscalls::number;
 use spawnscope_data::event::{LeftCpu, Nanos};
@@ -336,7 +336,7 @@ impl Search<'_> {
             if first == own || creator == run.thread {
                 break;
             }
-            let Some(until) = worked_until(self.timelines, creator, (at, to)) else { break };
+            let Some(until) = worked_until(self.timelines.slices(creator), (at, to)) else { break };
             (thread, at) = (creator, until);
         }
         Some((thread, at))
@@ -375,16 +375,7 @@ impl Search<'_> {
         let own = self.timelines.launch_of(polls);
         let threads = self.timelines.multithreaded.get(&own)?.iter().copied();
         let threads = threads.filter(|thread| *thread != polls && !self.sleeping.contains(thread));
-        let worked = threads.filter_map(|other| Some((other, worked_until(self.timelines, other, window)?)));
+        let worked = threads.filter_map(|other| Some((other, worked_until(self.timelines.slices(other), window)?)));
         worked.max_by_key(|(thread, until)| (*until, *thread))
     }
-}
-
-/// Returns until when a thread was on a CPU, if it was after `from` and up to `to`.
-fn worked_until(timelines: &Timelines, thread: ThreadIndex, (from, to): (Nanos, Nanos)) -> Option<Nanos> {
-    let slices = timelines.slices(thread);
-    let begun = slices.partition_point(|slice| beginning(slice) < to);
-    let last = slices.get(begun.checked_sub(1)?)?;
-    let until = last.off.min(to);
-    (until > from && last.on_span.is_some()).then_some(until)
 }

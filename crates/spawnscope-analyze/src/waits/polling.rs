@@ -8,17 +8,14 @@
 
 use std::collections::HashSet;
 
-use crate::model::external_wait::{ExternalWait, external_wait_of, waker_is_cause};
+use crate::model::external_wait::waker_is_cause;
 use crate::model::launch::MaybeKnown;
 use crate::model::poll_loop::{Round, Rounds};
-use crate::model::slices::ThreadSlices;
-use crate::model::timeline::{ThreadIndex, Timelines, beginning, woken_at};
-use spawnscope_data::event::syscalls::number;
+use crate::model::timeline::{ThreadIndex, Timelines, ended_by, woken_at, worked_until};
+use crate::waits::poll_loops::{self, RESTART_SYSCALL};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{SliceRow, WakerRow};
+use spawnscope_data::rows::SliceRow;
 
-/// The system call with which the kernel continues a call with a timeout after a signal.
-const RESTART_SYSCALL: u16 = number("restart_syscall");
 /// Minimum number of sleeps of a polling thread.
 const MIN_NAPS: usize = 8;
 
@@ -99,10 +96,9 @@ fn is_polling(timelines: &Timelines, thread: ThreadIndex) -> bool {
     naps.len() >= MIN_NAPS && naps.iter().sum::<u64>() > worked
 }
 
-/// Whether a timer ended the wait after a slice.
+/// Whether a timer, and no other thread, ended the wait after a slice.
 fn is_nap(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
-    let is_wait = slice.reason == LeftCpu::Interruptible && slice.wake_span.is_some();
-    is_wait && timelines.cause(thread, slice).is_none() && external_wait_of(slice) == ExternalWait::Timer
+    poll_loops::is_nap(slice) && timelines.cause(thread, slice).is_none()
 }
 
 /// Whether a wait ended by its timeout in a call that another thread could have ended earlier,
@@ -199,7 +195,10 @@ impl Process<'_> {
     /// when. `None` if none did.
     fn worked_last(&self, waiting: ThreadIndex, from: Nanos, to: Nanos) -> Option<(TaskId, Nanos)> {
         let others = self.threads.iter().filter(|thread| **thread != waiting && !self.polling.contains(thread));
-        let worked = others.filter_map(|other| worked_until(self.timelines.slices(*other), from, to));
+        let worked = others.filter_map(|other| {
+            let slices = self.timelines.slices(*other);
+            Some((slices.last()?.task, worked_until(slices, (from, to))?))
+        });
         worked.max_by_key(|(_, until)| *until)
     }
 
@@ -209,23 +208,5 @@ impl Process<'_> {
         let begun = slices.partition_point(|slice| slice.off < before);
         let earlier = (0..begun).rev().filter_map(move |index| slices.get(index));
         earlier.filter(move |slice| is_nap(self.timelines, thread, slice)).filter_map(|nap| woken_at(&nap))
-    }
-}
-
-/// Returns when a thread was last on a CPU between two instants, and its task id.
-fn worked_until(slices: ThreadSlices<'_>, from: Nanos, to: Nanos) -> Option<(TaskId, Nanos)> {
-    let begun = slices.partition_point(|slice| beginning(slice) < to);
-    let last = slices.get(begun.checked_sub(1)?)?;
-    let until = last.off.min(to);
-    (until > from && last.on_span.is_some()).then_some((last.task, until))
-}
-
-/// Returns the slice with a wait that the given thread ended at an instant.
-pub(super) fn ended_by(slice: &SliceRow, task: TaskId, until: Nanos) -> SliceRow {
-    SliceRow {
-        waker: Some(WakerRow::Task(task)),
-        wake_span: Some(until.since(slice.off)),
-        is_waker_certain: Some(true),
-        ..*slice
     }
 }

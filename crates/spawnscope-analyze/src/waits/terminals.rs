@@ -6,9 +6,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::model::timeline::{ThreadIndex, Timelines, beginning, woken_at};
+use crate::model::timeline::{ThreadIndex, Timelines, beginning, ended_by, woken_at};
 use crate::waits::child_waits::is_created;
-use crate::waits::polling::ended_by;
 use spawnscope_data::event::syscalls::numbers;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::{SliceRow, TextId, WakerRow};
