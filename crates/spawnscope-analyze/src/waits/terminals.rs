@@ -14,9 +14,9 @@ use spawnscope_data::rows::{SliceRow, TextId, WakerRow};
 
 /// What the name of each kernel worker begins with.
 pub(super) const WORKER_PREFIX: &[u8] = b"kworker/";
-/// Maximum time from a write until the worker wakes the reader. The worker may have to wait for a
-/// CPU.
-const MAX_DELAY: Nanos = Nanos(10_000_000);
+/// Maximum time from a write until the worker wakes the reader. On a busy machine, the worker waits
+/// for a CPU for tens of milliseconds.
+const MAX_DELAY: Nanos = Nanos(100_000_000);
 /// Maximum number of generations between a reader and a writer.
 const MAX_GENERATIONS: usize = 16;
 
