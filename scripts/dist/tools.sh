@@ -10,5 +10,7 @@ done
 
 [ -x "$TOOLS/venv/bin/python" ] || python3 -m venv "$TOOLS/venv"
 "$TOOLS/venv/bin/pip" install --quiet --disable-pip-version-check "${PYTHON_TOOLS[@]}"
-# Does nothing if that version is installed.
-cargo install --quiet --locked --root "$TOOLS" "${CARGO_TOOLS[@]}"
+# Does nothing if that version is installed. The tools run for seconds, so compiling them with their own release profiles, or in 16 units with
+# debug information, would take longer than it saves.
+CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+    cargo install --quiet --locked --root "$TOOLS" "${CARGO_TOOLS[@]}"
