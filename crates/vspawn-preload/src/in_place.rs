@@ -24,11 +24,15 @@ use crate::hooks::StringArray;
 use crate::plan::is_ordinary_process;
 use crate::program::is_elf;
 use crate::settings::{Counter, count, preloaded, settings};
-use crate::strings::{PathBuffer, base_name, bytes, errno, set_errno, status_of};
+use crate::strings::{PathBuffer, base_name, bytes, errno, is_same_file, set_errno, status_of};
 
 /// The largest number of arguments. With more, the program is executed.
 const ARGUMENTS_MAX: usize = 16;
 const DIRECTORIES: [&[u8]; 2] = [b"/usr/bin/", b"/bin/"];
+/// The programs. `true` is not among them, because only benchmarks would gain.
+const PROGRAMS: [&[u8]; 8] = [b"basename", b"dirname", b"ln", b"mkdir", b"mv", b"rm", b"rmdir", b"touch"];
+/// Programs that are all of these, depending on the name by which they are called.
+const MULTI_CALL_PROGRAMS: [&[u8]; 3] = [b"busybox", b"coreutils", b"toybox"];
 
 /// The arguments of one program, without its name. Each is a C string.
 struct Arguments<'a> {
@@ -72,10 +76,9 @@ pub unsafe fn is_candidate(path: *const c_char) -> bool {
     is_known(name) && DIRECTORIES.iter().any(|directory| path.strip_prefix(*directory) == Some(name))
 }
 
-/// Returns whether a program has this name. Its directory is not checked. `true` is not among them,
-/// because only benchmarks would gain.
+/// Returns whether a program has this name. Its directory is not checked.
 pub fn is_known(name: &[u8]) -> bool {
-    matches!(name, b"basename" | b"dirname" | b"ln" | b"mkdir" | b"mv" | b"rm" | b"rmdir" | b"touch")
+    PROGRAMS.contains(&name)
 }
 
 /// Does a program's work and ends this process. Returns if the program has to be executed.
@@ -126,7 +129,7 @@ unsafe fn is_only_preload(mut environment: StringArray) -> bool {
 }
 
 /// Whether a program is a file of its own with the usual permissions, as in Debian's coreutils: not
-/// a link to a program with many names, and not a script.
+/// a name of a multi-call program, and not a script.
 fn is_coreutils(path: *const c_char) -> bool {
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: `path` is a C string, and the buffer is a stat, read only if it was filled.
@@ -136,7 +139,21 @@ fn is_coreutils(path: *const c_char) -> bool {
         }
         status.assume_init()
     };
-    status.st_mode == libc::S_IFREG | 0o755 && status.st_nlink == 1 && status.st_uid == 0 && is_elf(path)
+    let is_usual = status.st_mode == libc::S_IFREG | 0o755 && status.st_uid == 0;
+    is_usual && !(status.st_nlink > 1 && is_multi_call(path, &status)) && is_elf(path)
+}
+
+/// Whether a program has other names beside it, as multi-call programs have. Links elsewhere are no
+/// sign of that: `perf record` keeps one to each program in its cache.
+fn is_multi_call(path: *const c_char, status: &libc::stat) -> bool {
+    // SAFETY: `path` is a C string.
+    let path = unsafe { bytes(path) };
+    let name = base_name(path);
+    let directory = path.strip_suffix(name).unwrap_or_default();
+    PROGRAMS.iter().chain(&MULTI_CALL_PROGRAMS).filter(|other| **other != name).any(|other| {
+        let mut beside = PathBuffer::new();
+        !beside.set(&[directory, other]) || status_of(beside.as_ptr()).is_ok_and(|other| is_same_file(&other, status))
+    })
 }
 
 /// Does the work of a program. Returns whether it succeeded. Only these options and numbers of

@@ -46,13 +46,17 @@ fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) ->
     assert_ne!(output.status.code(), Some(124), "{output:?}");
     let mut files = BTreeMap::new();
     list_files(&directory, &directory, &mut files);
-    let counters = std::fs::read(&page).expect("a file");
     let outcome = Outcome {
         output: String::from_utf8_lossy(&output.stdout).into_owned(),
         errors: String::from_utf8_lossy(&output.stderr).into_owned(),
         files,
     };
-    (outcome, u64::from_ne_bytes(counters[80..88].try_into().expect("eight bytes")))
+    (outcome, in_place_count(&page))
+}
+
+fn in_place_count(page: &Path) -> u64 {
+    let counters = std::fs::read(page).expect("a file");
+    u64::from_ne_bytes(counters[80..88].try_into().expect("eight bytes"))
 }
 
 fn list_files(root: &Path, directory: &Path, files: &mut BTreeMap<String, (u32, u64, String)>) {
@@ -242,6 +246,34 @@ fn other_settings_of_the_loader_execute_the_program() {
     assert_eq!(compare(&unset, "bash", &[]), 0);
     assert_eq!(compare(&texts, "bash", &[("SPAWNSCOPE_ACCEL", "0")]), 0);
     assert_eq!(compare(&texts, "bash", &[("SPAWNSCOPE_ACCEL_STRICT", "1")]), 0);
+}
+
+/// `perf record` links programs into its cache, which changes nothing. Multi-call programs have
+/// several names in one directory; their options are not those of coreutils.
+#[test]
+fn a_link_elsewhere_is_allowed_and_one_beside_the_program_is_not() {
+    let script = "set -e
+        mkdir \"$0/bin\" \"$0/cache\"
+        cp /usr/bin/bash /usr/bin/dirname /usr/bin/basename /usr/bin/mkdir \"$0/bin\"
+        ln \"$0/bin/basename\" \"$0/cache\"
+        ln \"$0/bin/mkdir\" \"$0/bin/busybox\"
+        mount --bind \"$0/bin\" /usr/bin
+        for command in 'dirname a/b' 'basename a/b' 'mkdir \"$0/new\"'; do LD_PRELOAD=$1 /usr/bin/bash -c \"$command\" \"$0\"; done";
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = directory.path().join("counters");
+    std::fs::write(&page, [0; 4096]).expect("a file");
+    let isolated = ["--user", "--map-root-user", "--mount", "sh", "-c", script];
+    succeed(
+        Command::new("unshare")
+            .args(isolated)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .arg(directory.path())
+            .arg(library())
+            .env("SPAWNSCOPE_ACCEL_EXPLAIN", &page),
+    );
+    assert!(directory.path().join("new").is_dir());
+    assert_eq!(in_place_count(&page), 2, "not mkdir");
 }
 
 /// What a script can find out about a command does not change, because the shell does not know
