@@ -20,20 +20,25 @@ pub(crate) struct Prepared {
     pub(crate) named: NamedObjects,
 }
 
+impl Prepared {
+    pub(crate) fn new(py: Python<'_>, Request { command, named }: Request) -> PyResult<Prepared> {
+        let command = command.prepare().map_err(|error| exception(py, &error, &named))?;
+        Ok(Prepared { command, named })
+    }
+}
+
 #[pymethods]
 impl Prepared {
     #[new]
     #[pyo3(signature = (args, stdin, stdout, stderr, **options))]
-    fn new(
+    fn from_arguments(
         args: &Bound<'_, PyAny>,
         stdin: &Bound<'_, PyAny>,
         stdout: &Bound<'_, PyAny>,
         stderr: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Prepared> {
-        let Request { command, named } = Request::new(args, [stdin, stdout, stderr], options)?;
-        let command = command.prepare().map_err(|error| exception(args.py(), &error, &named))?;
-        Ok(Prepared { command, named })
+        Prepared::new(args.py(), Request::new(args, [stdin, stdout, stderr], options)?)
     }
 
     /// Starts a process. Returns after the exec, or raises an exception if the exec or a step
@@ -57,7 +62,7 @@ impl Prepared {
         limit: Option<usize>,
         kill_tree: bool,
     ) -> PyResult<Completed<'py>> {
-        run(py, self, input, timeout, Ends { limit: limit.unwrap_or(usize::MAX), kill_tree })
+        run(py, self, input, timeout, Ends::new(limit, kill_tree))
     }
 }
 

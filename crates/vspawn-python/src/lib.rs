@@ -22,4 +22,6 @@ mod _core {
     use crate::exchange::Exchange;
     #[pymodule_export]
     use crate::pty::{open_pty, open_terminal, pty_size, resize_pty};
+    #[pymodule_export]
+    use crate::run::run_once;
 }

@@ -33,6 +33,8 @@ impl Request {
         streams: [&Bound<'_, PyAny>; 3],
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Request> {
+        // An empty dict is common, and each look-up in it would create a string.
+        let options = options.filter(|options| !options.is_empty());
         let mut request = Request::for_program(args, options)?;
         let mut combined = CombinedOptions { close_fds: true, restore_signals: true, pass_fds: Vec::new() };
         for (name, value) in options.into_iter().flatten() {
@@ -43,12 +45,11 @@ impl Request {
         // SAFETY: the command is prepared with the GIL held, and Python changes the environment
         // with the GIL held too. `subprocess` reads it the same way.
         unsafe { request.command.env_unlocked() };
+        let command = &mut request.command;
         let [stdin, stdout, stderr] = streams;
-        request
-            .command
-            .stdin(stdio(stdin, Stream::Input)?)
-            .stdout(stdio(stdout, Stream::Output)?)
-            .stderr(stdio(stderr, Stream::Error)?);
+        stdio(stdin, Stream::Input)?.map(|stdin| command.stdin(stdin));
+        stdio(stdout, Stream::Output)?.map(|stdout| command.stdout(stdout));
+        stdio(stderr, Stream::Error)?.map(|stderr| command.stderr(stderr));
         Ok(request)
     }
 

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::child::Prepared;
 use crate::exchange::{Progress, Streams};
 use crate::failure::{exception, os_error};
+use crate::request::Request;
 use crate::values::deadline;
 use crate::waiting::{WaitResult, pidfd, returncode, returncode_when_ended, wait_for_end};
 
@@ -32,6 +33,35 @@ pub(crate) struct Ends {
     pub(crate) limit: usize,
     /// Whether its descendants are killed, too.
     pub(crate) kill_tree: bool,
+}
+
+impl Ends {
+    pub(crate) fn new(limit: Option<usize>, kill_tree: bool) -> Ends {
+        Ends { limit: limit.unwrap_or(usize::MAX), kill_tree }
+    }
+}
+
+/// Runs a command to its end: in one call, because the conversions of a second one take longer than
+/// those of all arguments.
+#[pyfunction]
+#[pyo3(name = "run", signature = (args, stdin, stdout, stderr, input, timeout, limit, kill_tree, options, /))]
+#[expect(clippy::too_many_arguments, reason = "those of subprocess.run")]
+pub(crate) fn run_once<'py>(
+    args: &Bound<'py, PyAny>,
+    stdin: &Bound<'py, PyAny>,
+    stdout: &Bound<'py, PyAny>,
+    stderr: &Bound<'py, PyAny>,
+    input: Option<PyBackedBytes>,
+    timeout: Option<f64>,
+    limit: Option<usize>,
+    kill_tree: bool,
+    options: &Bound<'py, PyDict>,
+) -> PyResult<Completed<'py>> {
+    let mut request = Request::new(args, [stdin, stdout, stderr], Some(options))?;
+    // Only a wait with a timeout needs the pidfd. As in subprocess, the pid identifies the child.
+    request.command.with_pidfd(timeout.is_some());
+    let prepared = Prepared::new(args.py(), request)?;
+    run(args.py(), &prepared, input, timeout, Ends::new(limit, kill_tree))
 }
 
 /// Runs a process to its end. The process is killed at the timeout, at the limit, and if a signal
@@ -132,7 +162,7 @@ impl RunningChild {
 
     fn abort(&mut self, grace: bool) {
         if grace {
-            let _ = wait_for_end(pidfd(&self.child), Instant::now().checked_add(GRACE));
+            let _ = self.child.wait_timeout(GRACE);
         }
         let _ = self.kill();
     }

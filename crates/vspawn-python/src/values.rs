@@ -52,21 +52,21 @@ pub(crate) enum Stream {
     Error,
 }
 
-/// Converts the value of `stdin`, `stdout` or `stderr`: None, a constant of `subprocess`, a number,
-/// or an object with a `fileno()`.
-pub(crate) fn stdio(object: &Bound<'_, PyAny>, stream: Stream) -> PyResult<Stdio> {
+/// Converts the value of `stdin`, `stdout` or `stderr`: a constant of `subprocess`, a number, or an
+/// object with a `fileno()`. Returns `None` for None, the default: the child inherits the stream.
+pub(crate) fn stdio(object: &Bound<'_, PyAny>, stream: Stream) -> PyResult<Option<Stdio>> {
     if object.is_none() {
-        return Ok(Stdio::inherit());
+        return Ok(None);
     }
     let Ok(number) = object.extract::<RawFd>() else {
-        return file_number(object).map(Stdio::number);
+        return file_number(object).map(Stdio::number).map(Some);
     };
     match number {
-        PIPE => Ok(Stdio::piped()),
-        DEVNULL => Ok(Stdio::null()),
-        STDOUT if stream == Stream::Error => Ok(Stdio::stdout()),
+        PIPE => Ok(Some(Stdio::piped())),
+        DEVNULL => Ok(Some(Stdio::null())),
+        STDOUT if stream == Stream::Error => Ok(Some(Stdio::stdout())),
         STDOUT => Err(PyValueError::new_err("STDOUT can only be used for stderr")),
-        _ => Ok(Stdio::number(descriptor_number(object)?)),
+        _ => Ok(Some(Stdio::number(descriptor_number(object)?))),
     }
 }
 

@@ -6,7 +6,7 @@ from typing_extensions import Unpack
 
 from ._options import Args, File, Options, Path
 
-__all__ = ["Child", "Exchange", "Prepared", "open_pty", "open_terminal", "pty_size", "resize_pty"]
+__all__ = ["Child", "Exchange", "Prepared", "open_pty", "open_terminal", "pty_size", "resize_pty", "run"]
 
 class _Options(Options, total=False):
     executable: Path | None
@@ -15,6 +15,18 @@ def open_pty(rows: int, columns: int) -> int: ...
 def open_terminal(pty: int) -> int: ...
 def pty_size(pty: int) -> tuple[int, int]: ...
 def resize_pty(pty: int, rows: int, columns: int) -> None: ...
+def run(
+    args: Args,
+    stdin: File,
+    stdout: File,
+    stderr: File,
+    input: bytes | bytearray | None,
+    timeout: float | None,
+    limit: int | None,
+    kill_tree: bool,
+    options: _Options,
+    /,
+) -> tuple[int, bytes | None, bytes | None, str | None]: ...
 @final
 class Prepared:
     def __new__(cls, args: Args, stdin: File, stdout: File, stderr: File, **options: Unpack[_Options]) -> Prepared: ...

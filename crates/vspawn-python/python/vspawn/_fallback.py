@@ -87,8 +87,18 @@ class ForkedChild:
             os.close(pidfd)
 
 
-def raise_audit_event(args: Any, executable: Any, options: Any) -> None:
+def raise_audit_event(args: Any, options: Any, executable: Any = None) -> None:
     """Raise the audit event of `subprocess`."""
+    cwd = env = None
+    if options:
+        if executable is None:
+            executable = options.get("executable")
+        cwd, env = options.get("cwd"), options.get("env")
     if executable is None:
-        executable = args if isinstance(args, (str, bytes)) or hasattr(args, "__fspath__") else next(iter(args), None)
-    sys.audit("subprocess.Popen", executable, args, options.get("cwd"), options.get("env"))
+        if isinstance(args, (list, tuple)):
+            executable = args[0] if args else None
+        elif isinstance(args, (str, bytes)) or hasattr(args, "__fspath__"):
+            executable = args
+        else:
+            executable = next(iter(args), None)
+    sys.audit("subprocess.Popen", executable, args, cwd, env)

@@ -87,7 +87,7 @@ class Popen(_Base):  # type: ignore[type-arg]
             if options.get("shell"):
                 words = _fallback.with_shell(args, {**options, "executable": executable})
                 options["shell"] = False
-            _fallback.raise_audit_event(words, executable, options)
+            _fallback.raise_audit_event(words, options, executable)
         if in_text:
             io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)  # raises for an unknown encoding, before anything is started
         if _abandoned:

@@ -100,7 +100,7 @@ def prepare(
     if _fallback.is_needed(options):
         raise ValueError("a command with a preexec_fn cannot be prepared")
     words = _fallback.with_shell(args, options)
-    _fallback.raise_audit_event(words, options.get("executable"), options)
+    _fallback.raise_audit_event(words, options)
     if capture_output:
         stdout = stderr = PIPE
     in_text = _text.is_text_mode(text, encoding, errors, universal_newlines)
@@ -136,28 +136,33 @@ def run(
 
     Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
     """
-    if _fallback.is_needed(options):
-        if output_limit is not None or kill_tree:
-            raise ValueError("output_limit and kill_tree need a child without a preexec_fn")
-        return subprocess.run(
-            args,
-            stdin=stdin,
-            input=input,
-            stdout=stdout,
-            stderr=stderr,
-            capture_output=capture_output,
-            timeout=timeout,
-            check=check,
-            text=text,
-            encoding=encoding,
-            errors=errors,
-            universal_newlines=universal_newlines,
-            bufsize=bufsize,
-            **options,
-        )  # type: ignore[call-overload]
-    words = _fallback.with_shell(args, options)
-    _fallback.raise_audit_event(words, options.get("executable"), options)
-    in_text = _text.is_text_mode(text, encoding, errors, universal_newlines)
+    words = args
+    # After each launch, the caches are cold, so that every line that most calls can skip is skipped.
+    if options:
+        if _fallback.is_needed(options):
+            if output_limit is not None or kill_tree:
+                raise ValueError("output_limit and kill_tree need a child without a preexec_fn")
+            return subprocess.run(
+                args,
+                stdin=stdin,
+                input=input,
+                stdout=stdout,
+                stderr=stderr,
+                capture_output=capture_output,
+                timeout=timeout,
+                check=check,
+                text=text,
+                encoding=encoding,
+                errors=errors,
+                universal_newlines=universal_newlines,
+                bufsize=bufsize,
+                **options,
+            )  # type: ignore[call-overload]
+        words = _fallback.with_shell(args, options)
+    _fallback.raise_audit_event(words, options)
+    in_text = False
+    if text or encoding or errors or universal_newlines:
+        in_text = _text.is_text_mode(text, encoding, errors, universal_newlines)
     if capture_output:
         if stdout is not None or stderr is not None:
             raise ValueError("stdout and stderr arguments may not be used with capture_output.")
@@ -168,8 +173,10 @@ def run(
             raise ValueError("stdin and input arguments may not both be used.")
         stdin = PIPE
         data = input_bytes(input, in_text, encoding, errors)
-    prepared = _core.Prepared(words, stdin, stdout, stderr, **options)
-    result = prepared.run(data, timeout, output_limit, kill_tree)
+    result = _core.run(words, stdin, stdout, stderr, data, timeout, output_limit, kill_tree, options)
+    code, out, err, cut = result
+    if cut is None and not in_text and not (check and code):
+        return CompletedProcess(args, code, out, err)
     return _completed(args, result, timeout, output_limit, check, in_text, encoding, errors)
 
 

@@ -114,13 +114,12 @@ fn push_variable(strings: &mut StringArrayBuilder, key: &OsStr, value: &OsStr) -
 /// # Safety
 /// No thread may change the environment during the call.
 unsafe fn copy_environ() -> StringArray {
-    let mut strings = StringArrayBuilder::default();
+    let mut strings = StringArrayBuilder::for_environment();
     // SAFETY: an array of strings, ended by NULL; NULL itself after clearenv.
     unsafe {
         let mut next = environ();
         while !next.is_null() && !(*next).is_null() {
-            let variable = OsStr::from_bytes(CStr::from_ptr(*next).to_bytes());
-            let _has_no_nul = strings.push(&[variable]);
+            strings.push_c_string(CStr::from_ptr(*next));
             next = next.add(1);
         }
     }

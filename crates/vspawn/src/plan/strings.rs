@@ -1,6 +1,6 @@
 //! The strings that the kernel reads at an exec.
 
-use std::ffi::{OsStr, c_char};
+use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 
 use crate::error::{Error, Stage};
@@ -42,6 +42,11 @@ impl StringArrayBuilder {
         Ok(empty)
     }
 
+    /// Returns a builder with room for the variables of most processes, so that it need not grow.
+    pub(crate) fn for_environment() -> StringArrayBuilder {
+        StringArrayBuilder { bytes: Vec::with_capacity(8192), starts: Vec::with_capacity(96) }
+    }
+
     /// Reserves memory. A command may be large, and a failed allocation must not abort the process.
     pub(crate) fn reserve(&mut self, strings: usize, bytes: usize) -> Result<(), Error> {
         let room = self.bytes.try_reserve(bytes + strings);
@@ -58,6 +63,11 @@ impl StringArrayBuilder {
         let has_no_nul = !self.bytes[start..].contains(&0);
         self.bytes.push(0);
         has_no_nul
+    }
+
+    pub(crate) fn push_c_string(&mut self, string: &CStr) {
+        self.starts.push(self.bytes.len());
+        self.bytes.extend_from_slice(string.to_bytes_with_nul());
     }
 
     pub(crate) fn finish(self) -> StringArray {
