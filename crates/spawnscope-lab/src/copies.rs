@@ -1,13 +1,10 @@
-//! Writes fresh copies of a program, and copies programs into memory, where no file system has
-//! them.
+//! Writes fresh copies of a program.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::LabError;
 
@@ -63,36 +60,6 @@ fn pages_in_memory(file: &File) -> io::Result<usize> {
         }
     }
     Ok(pages.iter().filter(|page| **page & 1 == 1).count())
-}
-
-/// A program in a memfd. It is on no mounted file system, so no scanner watches it.
-pub struct MemoryProgram {
-    file: File,
-}
-
-impl MemoryProgram {
-    /// Copies a program into memory.
-    ///
-    /// # Errors
-    /// If the memfd cannot be created, for example because the kernel does not allow memfds to be
-    /// executed.
-    pub fn copy(program: &Path) -> Result<MemoryProgram, LabError> {
-        let doing = LabError::doing("copy a program into memory");
-        // Linux 6.3 introduced the EXEC flag; older kernels reject it.
-        let memory = memfd_create(c"tiny", MemfdFlags::CLOEXEC | MemfdFlags::EXEC)
-            .or_else(|_| memfd_create(c"tiny", MemfdFlags::CLOEXEC))
-            .map_err(|errno| doing(errno.into()))?;
-        let mut file = File::from(memory);
-        let content = fs::read(program).map_err(&doing)?;
-        file.write_all(&content).map_err(&doing)?;
-        Ok(MemoryProgram { file })
-    }
-
-    /// Returns a path with which any process of this user can execute the program.
-    #[must_use]
-    pub fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
-    }
 }
 
 #[cfg(test)]

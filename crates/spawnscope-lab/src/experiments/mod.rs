@@ -7,7 +7,6 @@ mod loader;
 mod mechanisms;
 mod open_fds;
 mod parent_size;
-mod scanners;
 
 use std::rc::Rc;
 

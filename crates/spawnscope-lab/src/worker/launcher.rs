@@ -4,6 +4,8 @@ use std::ffi::{CString, c_char};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
@@ -12,7 +14,6 @@ use vspawn::{Command, Prepared, Stdio};
 use super::Mechanism;
 use super::protocol::Program;
 use super::raw::RawLaunch;
-use super::wait_status::describe;
 use crate::LabError;
 use spawnscope_system::ExecStrings;
 use spawnscope_system::launch_timing::clone::CloneCall;
@@ -136,9 +137,9 @@ impl<'p> Launcher<'p> {
         let is_expected_status = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
         match output {
             _ if !is_expected_status => Err(LabError::Invalid(format!(
-                "a child of {} ended with {} instead of exit status {}",
+                "a child of {} ended with {}, not with exit status: {}",
                 mechanism.name(),
-                describe(status),
+                ExitStatus::from_raw(status),
                 self.program.status
             ))),
             Some(output) if output != self.program.output => Err(LabError::Invalid(format!(

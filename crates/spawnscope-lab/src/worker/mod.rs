@@ -11,7 +11,6 @@ mod launcher;
 mod mechanism;
 mod operations;
 mod raw;
-mod wait_status;
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -22,7 +21,6 @@ pub use environment::Environment;
 pub use mechanism::Mechanism;
 
 use self::protocol::{Reply, Request, Setting};
-use self::wait_status::describe;
 use super::LabError;
 
 /// The hidden verb that runs spawnscope as a worker.
@@ -146,7 +144,7 @@ impl Process {
         let how = match child.wait() {
             Ok(status) => match status.signal() {
                 Some(libc::SIGKILL) => "the launching process was killed, possibly out of memory".to_owned(),
-                _ => format!("the launching process ended with {}", describe(status.into_raw())),
+                _ => format!("the launching process ended with {status}"),
             },
             Err(error) => format!("failed to wait for the launching process: {error}"),
         };

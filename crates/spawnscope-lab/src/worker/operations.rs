@@ -1,12 +1,13 @@
 //! Performs the requests to a worker. Larger operations have files of their own.
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use super::Mechanism;
 use super::ballast::Ballast;
 use super::launcher::{Launcher, RunningChild};
 use super::protocol::{Program, Request};
-use super::wait_status::describe;
 use crate::LabError;
 use spawnscope_data::statistics::median;
 use spawnscope_system::process::reap;
@@ -87,8 +88,8 @@ fn launch_concurrently(paths: &[String], status: i32) -> Result<Vec<f64>, LabErr
         walls.push(nanos(running.swap_remove(position).0.elapsed()));
         if !libc::WIFEXITED(ended) || libc::WEXITSTATUS(ended) != status {
             failure = Some(LabError::Invalid(format!(
-                "a child ended with {} instead of exit status {status}",
-                describe(ended)
+                "a child ended with {}, not with exit status: {status}",
+                ExitStatus::from_raw(ended)
             )));
         }
     }

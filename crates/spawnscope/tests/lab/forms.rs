@@ -1,8 +1,7 @@
-//! The output formats of the report: table, JSON, and an HTML page with plots.
+//! The output formats of the report. What tables and pages contain is tested with the code that writes them.
 
 use crate::bench::{bench, bench_command};
 use crate::support::run::{run, spawnscope};
-use crate::support::texts::{assert_contains, unwrapped};
 use crate::support::{apply, live_test};
 
 const NAMES: &str = "mechanisms parent-size growth open-fds child-kind loader first-launch";
@@ -51,49 +50,8 @@ fn json_describes_the_machine_and_the_measurement() {
 }
 
 #[apply(live_test)]
-fn tables_fit_the_terminal_and_name_what_they_omit() {
-    for columns in [40, 120] {
-        let mut command = bench_command(&["--full", "mechanisms", "growth"]);
-        let printed = run(command.env("COLUMNS", columns.to_string())).expect_code(0).output();
-        for line in printed.lines() {
-            assert!(line.chars().count() <= columns && !line.ends_with(' '), "{columns}: {line}");
-        }
-        assert_contains(&unwrapped(&printed), ["vspawn, pipe", "cpu ratio", "wall by growth"]);
-        assert_eq!(printed.contains("not in this table: call"), columns == 40, "{printed}");
-        assert!(!printed.contains('\u{1b}'), "colours are only for terminals");
-    }
-}
-
-#[apply(live_test)]
-fn the_page_is_well_formed_and_has_a_plot_for_each_x_axis() {
-    let page = bench(&["growth", "mechanisms", "--max", "3M", "-o", "-"]).output();
-    assert_well_formed(&page);
-    // On a busy machine, all figures of a plot may be too uncertain to be shown.
-    let plots = page.matches("<svg ").count();
-    assert!(plots == 1 || plots == 0 && page.contains("not shown: interval wider than"), "{plots} plots: {page}");
-    assert_contains(&page, ["fork + exec", if plots == 1 { "wall by growth" } else { "growth" }]);
-    for reference in ["http://", "https://", "<script", "<link", "src="] {
-        let outside_of_names = page.replace("http://www.w3.org/", "");
-        assert!(!outside_of_names.contains(reference), "{reference}");
-    }
-    let refused = spawnscope(["bench", "growth", "-o", "-", "--json"]).expect_code(125);
-    refused.expect_errors(["only one form"]);
-}
-
-/// Checks that every tag is closed, in order.
-fn assert_well_formed(page: &str) {
-    let mut open: Vec<&str> = Vec::new();
-    for tag in page.split('<').skip(1) {
-        let (tag, text) = tag.split_once('>').unwrap_or_else(|| panic!("unterminated tag: {tag}"));
-        assert!(!text.contains('>'), "unescaped: {text}");
-        let name = tag.split_whitespace().next().expect("a name");
-        if let Some(closed) = name.strip_prefix('/') {
-            assert_eq!(open.pop(), Some(closed));
-        } else if !tag.ends_with('/') && !name.starts_with('!') {
-            open.push(name);
-        }
-    }
-    assert_eq!(open, Vec::<&str>::new());
+fn standard_output_has_one_form() {
+    spawnscope(["bench", "growth", "-o", "-", "--json"]).expect_code(125).expect_errors(["only one form"]);
 }
 
 #[apply(live_test)]

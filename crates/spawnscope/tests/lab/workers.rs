@@ -76,7 +76,7 @@ fn every_mechanism_launches_and_checks_the_exit_status() {
         if mechanism != "ForkExit" {
             let bad = worker.launch(mechanism, &["/bin/sh", "-c", "exit 8"], 7, "");
             let reason = bad["Invalid"].as_str().unwrap_or_else(|| panic!("{mechanism}: {bad}"));
-            let expected = "ended with exit status 8 instead of exit status 7";
+            let expected = "ended with exit status: 8, not with exit status: 7";
             assert!(reason.contains(expected), "{mechanism}: {reason}");
         }
     }

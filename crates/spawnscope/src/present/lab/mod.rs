@@ -68,7 +68,26 @@ mod tests {
     fn no_text_is_interpreted_as_markup() {
         let page = html(&hostile());
         assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
+        assert_well_formed(&page);
         assert!(page.contains("<svg"), "the plot, too");
+        let outside_of_names = page.replace("http://www.w3.org/", "");
+        assert!(!["http://", "https://", "<link", "src="].iter().any(|reference| outside_of_names.contains(reference)));
+    }
+
+    /// Checks that every tag is closed, in order.
+    fn assert_well_formed(page: &str) {
+        let mut open: Vec<&str> = Vec::new();
+        for tag in page.split('<').skip(1) {
+            let (tag, text) = tag.split_once('>').unwrap_or_else(|| panic!("unterminated tag: {tag}"));
+            assert!(!text.contains('>'), "unescaped: {text}");
+            let name = tag.split_whitespace().next().expect("a name");
+            if let Some(closed) = name.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(closed));
+            } else if !tag.ends_with('/') && !name.starts_with('!') {
+                open.push(name);
+            }
+        }
+        assert_eq!(open, Vec::<&str>::new());
     }
 
     #[test]
