@@ -81,13 +81,6 @@ fn wsl(machine: &Machine) -> Option<u8> {
 const INITIAL_NAMESPACES: [(&str, &str); 3] =
     [("pid", "pid:[4026531836]"), ("uts", "uts:[4026531838]"), ("ipc", "ipc:[4026531839]")];
 
-/// Returns whether this process is in the initial pid namespace. A test machine without namespaces
-/// counts as being in it.
-pub(super) fn is_in_initial_pid_namespace(machine: &Machine) -> bool {
-    let (kind, initial) = INITIAL_NAMESPACES[0];
-    machine.link(format!("/proc/self/ns/{kind}")).is_none_or(|link| link.as_os_str() == initial)
-}
-
 /// Returns whether this process is in the initial namespaces, and thus not in a container. There
 /// may be traces of a container nevertheless, since the image of a virtual machine may be built
 /// from a container image.

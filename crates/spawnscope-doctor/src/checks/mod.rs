@@ -12,7 +12,6 @@ pub(super) mod loader_cache;
 pub(super) mod loader_environment;
 mod open_files;
 mod overcommit;
-mod process_limits;
 mod scanners;
 mod search_path;
 mod shell_start;
@@ -46,7 +45,7 @@ const fn check(id: &'static str, examines: &'static str, run: Run) -> Check {
 }
 
 /// All checks, in the order in which they run.
-pub static ALL: [Check; 13] = {
+pub static ALL: [Check; 12] = {
     use Run::{Reading, StartingPrograms};
     [
         check(
@@ -73,11 +72,6 @@ pub static ALL: [Check; 13] = {
         check("open-files", "RLIMIT_NOFILE, for programs that close all descriptors", Reading(open_files::run)),
         check("large-parents", "large shells, and the page tables that their forks copy", Reading(large_parents::run)),
         check("overcommit", "vm.overcommit_memory, for a fork of the largest process", Reading(overcommit::run)),
-        check(
-            "process-limits",
-            "limits on processes: pids.max, RLIMIT_NPROC, pid_max, threads-max",
-            Reading(process_limits::run),
-        ),
         check("git", "git's hooks, core.fsmonitor and filters, in the working directory", StartingPrograms(git::run)),
         check(
             "interpreters",

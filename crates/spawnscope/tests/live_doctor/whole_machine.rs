@@ -1,12 +1,8 @@
-//! Conditions of a whole machine. The tests set them up by mounts that only their own processes see, in temporary control groups and user
-//! namespaces, or by starting processes.
+//! Conditions of a whole machine. The test sets them up by mounts that only its own processes see, and by starting processes.
 
-use std::path::Path;
-
-use crate::examination::{Examination, examine};
+use crate::examination::examine;
 use crate::findings::find;
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::needs::control_groups;
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
@@ -33,21 +29,4 @@ fn a_large_shell_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_i
         examination.expect("problem", &["a fork of bash", "can be committed", "posix_spawn"]);
         Ok(())
     });
-}
-
-#[apply(live_test)]
-#[needs(Cgroup)]
-fn a_control_group_near_its_process_limit_is_reported() {
-    let group = control_groups("pids").join(format!("spawnscope-test-{}", std::process::id()));
-    examine_filled_group(&group, "24").expect("problem", &["pids.max of the control group", "nearly reached", "of 30"]);
-    examine_filled_group(&group, "2").expect_silence();
-}
-
-fn examine_filled_group(group: &Path, sleepers: &str) -> Examination {
-    let script = "group=$1 sleepers=$2; shift 2; mkdir \"$group\" && echo 30 >\"$group/pids.max\" && echo $$ >\"$group/cgroup.procs\" || exit 99; \
-                  for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \
-                  \"$@\"; code=$?; kill $pids; wait; \
-                  echo $$ >\"$group/../cgroup.procs\"; rmdir \"$group\"; exit $code";
-    let group = group.display().to_string();
-    examine(["sh", "-c", script, "sh", &group, sleepers], "process-limits")
 }

@@ -49,8 +49,6 @@ needs! {
     MountNs,
     /// Pid namespaces.
     PidNs,
-    /// Control groups with a process limit.
-    Cgroup,
     /// Control groups with a memory limit.
     MemoryGroup,
     /// Pseudo-terminals, and `setsid` to make one the controlling terminal.
@@ -149,7 +147,6 @@ impl Need {
             Need::Cc => check_runs("cc --version"),
             Need::MountNs => check_runs("unshare --mount mount -t tmpfs none /mnt"),
             Need::PidNs => check_runs("unshare --pid --fork --mount-proc true"),
-            Need::Cgroup => check_control_groups("pids", &["pids.max"]),
             Need::MemoryGroup => check_control_groups("memory", &["memory.max", "memory.limit_in_bytes"]),
             Need::Pty => {
                 nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
