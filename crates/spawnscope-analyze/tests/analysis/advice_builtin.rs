@@ -21,7 +21,7 @@ fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
 }
 
 #[test]
-fn launches_with_unknown_arguments_are_counted_apart() {
+fn launches_with_unknown_arguments_are_left_out() {
     let mut serial = Serial::with_command("/bin/bash", &["bash", "-c", "..."]);
     for number in 0..COUNT {
         let launch = serial.launch_waiting(&Spans::USUAL, Some(("dirname", &["dirname", "/usr/lib/x"])), WAIT4);
@@ -34,9 +34,6 @@ fn launches_with_unknown_arguments_are_counted_apart() {
     let found = advices(&serial.finish());
     let advice = only(&found, "builtin");
     assert_eq!(advice.finding.launches.len(), COUNT - COUNT / 10);
-    let left_out =
-        "4 more launches may belong to this finding, but the saving covers only launches with known arguments";
-    assert!(advice.finding.evidence.iter().any(|sentence| sentence == left_out), "{advice:?}");
 }
 
 #[test]
@@ -87,7 +84,6 @@ fn each_program_has_its_snippet_in_each_shell_that_has_one() {
         (bash, &["date", "+%s%3N"], "$((${EPOCHREALTIME//[.,]/} / 1000))"),
         (bash, &["id", "-u"], "$EUID"),
         (bash, &["hostname"], "$HOSTNAME"),
-        (sh, &["uname", "-s"], "fact=$(uname -s) once"),
         (sh, &["which", "gcc"], "command -v \"$program\""),
         (sh, &["pwd"], "$PWD"),
         (sh, &["sed", "s/-.*//"], "${x%%-*}"),
@@ -216,7 +212,7 @@ fn a_single_call_gets_no_advice() {
 #[test]
 fn a_program_whose_answer_does_not_change_is_launched_once() {
     let found = advice_on_captured_output("/bin/dash", &["uname", "-s"]);
-    let advice = only(&found, "builtin");
+    let advice = only(&found, "once");
     assert_eq!(advice.finding.launches.len(), COUNT);
     assert_eq!(advice.saving[0], Nanos((COUNT as u64 - 1) * Spans::USUAL.total()), "the first one stays");
 }

@@ -1,4 +1,4 @@
-//! Advice about loaders, slow teardowns, oversubscribed CPUs and slow machines.
+//! Advice about loaders and oversubscribed CPUs.
 
 use spawnscope_analyze::explain::advice::AdviceList;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
@@ -43,53 +43,7 @@ fn a_loader_with_many_failed_lookups_gets_advice() {
     assert_eq!(advice.finding.evidence.len(), 1, "the cache exists: {advice:?}");
     let advice = only(&advice_on_loads(3, 301, Some(false)), "loader-search");
     assert!(advice.finding.fix[0].contains("ldconfig"), "{advice:?}");
-}
-
-#[test]
-fn many_libraries_are_reported_and_a_usual_number_is_not() {
-    let advice = only(&advice_on_loads(40, 1, Some(true)), "loader");
-    assert_eq!(advice.saving[0], Nanos(COUNT * 3_000_000));
-    assert!(advice.finding.limits.contains("the upper limit"), "{advice:?}");
-    let found = advice_on_loads(3, 1, Some(true));
-    assert!(is_silent(&found, "loader") && is_silent(&found, "loader-search"), "{found:?}");
-}
-
-#[test]
-fn a_launch_that_was_slowed_down_counts_with_those_that_load_as_many_libraries() {
-    let mut serial = Serial::new();
-    for number in 0..COUNT {
-        let spans = Spans { load: 3_000_000, run: if number == 7 { 50_000_000 } else { 0 }, ..Spans::USUAL };
-        serial.launch(&spans, TOOL);
-        serial.builder.recording.execs.last_mut().unwrap().load_opens = Some(40);
-    }
-    let advice = only(&advices(&serial.finish()), "loader");
-    assert_eq!(advice.finding.launches.len(), COUNT as usize, "{advice:?}");
-}
-
-#[test]
-fn many_libraries_of_a_long_running_program_get_no_advice() {
-    let spans = Spans { load: 3_000_000, run: 100_000_000, ..Spans::USUAL };
-    let found = advices(&tools(&spans, |exec| exec.load_opens = Some(40)));
-    assert!(is_silent(&found, "loader"), "{found:?}");
-}
-
-#[test]
-fn a_long_teardown_is_reported_and_that_of_a_small_program_is_not() {
-    let advice = only(&advices(&tools(&Spans { teardown: 20_000_000, ..Spans::USUAL }, |_| ())), "teardown");
-    assert_eq!(advice.saving[0], Nanos(COUNT * 20_000_000));
-    assert!(advice.finding.fix.concat().contains("hugetlb=1"), "{advice:?}");
-    let of_compiler = tools(&Spans { teardown: 1_500_000, ..Spans::USUAL }, |_| ());
-    assert!(is_silent(&advices(&of_compiler), "teardown"));
-}
-
-#[test]
-fn a_teardown_that_only_waited_for_a_cpu_is_not_reported() {
-    let spans = Spans { teardown: 20_000_000, ..Spans::USUAL };
-    let mut recorded = tools(&spans, |_| ());
-    for row in recorded.0.launches.iter_mut().skip(1) {
-        row.cpu = row.exit_cpu.map(|cpu| Nanos(cpu.0 + 60_000));
-    }
-    assert!(is_silent(&advices(&recorded), "teardown"));
+    assert!(is_silent(&advice_on_loads(3, 1, Some(true)), "loader-search"));
 }
 
 /// Builds a recording of `count` children that are created at the same time and work 40 ms each, on two CPUs with time slices of 4 ms.
@@ -162,22 +116,4 @@ fn as_many_processes_as_cpus_get_no_advice_on_cpus() {
     let spans = Spans { queue: 2_000_000, ..Spans::USUAL };
     let found = advices(&tools(&spans, |_| ()));
     assert!(is_silent(&found, "run-queue"), "{found:?}");
-}
-
-#[test]
-fn a_slow_machine_is_reported_with_its_longest_phase() {
-    let slow = Spans { exec: 70_000_000, load: 20_000_000, ..Spans::USUAL };
-    let advice = only(&advices(&tools(&slow, |_| ())), "slow-machine");
-    assert!(advice.finding.evidence[1].contains("exec 70.0 ms, load 20.0 ms"), "{advice:?}");
-    assert!(advice.finding.fix[0].starts_with("execve is slow"), "{advice:?}");
-    let tax = Spans::USUAL.create + Spans::USUAL.setup + 90_000_000 + Spans::USUAL.teardown;
-    let expected = COUNT * (tax - 10_000_000);
-    assert!(advice.saving[0].0.abs_diff(expected) < expected / 1000, "{:?}", advice.saving);
-    assert!(is_silent(&advices(&tools(&Spans { exec: 20_000_000, ..slow }, |_| ())), "slow-machine"));
-}
-
-#[test]
-fn a_machine_is_not_blamed_for_large_parents() {
-    let spans = Spans { create: 80_000_000, ..Spans::USUAL };
-    assert!(is_silent(&advices(&tools(&spans, |_| ())), "slow-machine"));
 }

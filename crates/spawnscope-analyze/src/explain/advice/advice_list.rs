@@ -8,7 +8,7 @@ use crate::explain::advice::edit::EditedLine;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::owner::{ForeignCode, Owner};
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::rules::{self, off_path};
+use crate::explain::advice::rules;
 use crate::explain::advice::sites;
 use crate::model::launch::base_name;
 use crate::sites::callers::CallerCounts;
@@ -84,18 +84,27 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Rejection {
+    pub(super) fn of(context: &RuleContext<'_, '_>, critical: &[u64], advice: &Advice) -> Rejection {
         // Advice about sleep loops is always uncertain, because it is unknown what the script polls
         // for. `OffPath` would be wrong: the sleeps are on the critical path, as external waits.
         if advice.saving[0] > context.min_saving() || advice.finding.rule == rules::sleep_loop::RULE {
             Rejection::Uncertain
-        } else if off_path::are_off_path(context, &advice.finding.launches) {
+        } else if Rejection::is_off_path(context, critical, &advice.finding.launches) {
             Rejection::OffPath
         } else {
             Rejection::SmallSaving
         }
     }
+
+    /// Whether launches, including their descendants, delay almost nothing.
+    fn is_off_path(context: &RuleContext<'_, '_>, critical: &[u64], launches: &[u32]) -> bool {
+        let on_path: u64 = launches.iter().map(|index| critical[*index as usize]).sum();
+        on_path as f64 <= context.spent_on(launches).0 as f64 * MAX_CRITICAL_SHARE
+    }
 }
+
+/// Launches are off the path if at most this share of their time is on the critical path.
+const MAX_CRITICAL_SHARE: f64 = 0.05;
 
 /// Maximum number of characters of a command in a title.
 const MAX_CHARACTERS: usize = 60;

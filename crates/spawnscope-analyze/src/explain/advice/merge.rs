@@ -38,7 +38,7 @@ const SIMPLE: [&str; 10] = [
 ];
 /// The ids of other findings about launches, not about their phases.
 const OF_LAUNCHES: [&str; 5] = ["many-per-launch", "resident", "in-language", "make-recursive", "package-script"];
-const HARDER: [&str; 4] = ["resident", "in-language", "parallel", "loader"];
+const HARDER: [&str; 3] = ["resident", "in-language", "parallel"];
 
 /// Merges the findings about each cause, and sorts causes: those in the user's own code first, the largest saving first, and small ones last.
 pub(super) fn merge(context: &RuleContext<'_, '_>, mut all: Vec<Advice>) -> Vec<Advice> {
@@ -143,6 +143,7 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
     let in_place = |advice: &Advice| advice.foreign.is_some() == is_foreign;
     let is_guess = !members.iter().any(|advice| in_place(advice) && is_much(advice, needed_share(advice)));
     let is_candidate = |advice: &Advice| in_place(advice) && (is_guess || !advice.finding.is_guess);
+    // One process saves more than running launches at the same time, even where the recording does not show how long their start-up takes.
     let parallel = members.iter().find(|advice| advice.finding.rule == "parallel").map(|advice| advice.saving[0]);
     let most = members.iter().filter(|advice| is_candidate(advice)).map(score).max().unwrap_or_default();
     let candidates = members.iter().enumerate().filter(|(_, advice)| {
@@ -168,8 +169,7 @@ fn needed_share(advice: &Advice) -> f64 {
     }
 }
 
-/// Whether a fix lets one process do all the work. That saves more than running launches at the same time, even where the recording does not
-/// show how long their start-up takes.
+/// Whether a fix lets one process do all the work.
 fn is_one_process(advice: &Advice) -> bool {
     !advice.finding.is_guess && matches!(advice.finding.rule, "many-per-launch" | "resident")
 }

@@ -4,7 +4,6 @@
 
 mod advice_list;
 mod callers;
-mod candidates;
 mod context;
 mod edit;
 mod edits;
@@ -20,7 +19,6 @@ mod selection;
 mod shared_line;
 mod sites;
 mod thresholds;
-mod unknown_arguments;
 
 use std::cmp::Reverse;
 
@@ -76,14 +74,15 @@ pub(crate) fn find(context: &RuleContext<'_, '_>) -> Found {
 /// Selects and sorts findings by the savings of their fixes. `predictions` has one entry for each set of changes that was found.
 pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &[Prediction]) -> AdviceList {
     let mut list = AdviceList { unrecorded: context.whatif.unrecorded(), ..AdviceList::default() };
+    let critical = context.critical_with_descendants();
     let (of_findings, mut others) = predictions.split_at(found.findings.len());
     for (finding, prediction) in found.findings.into_iter().zip(of_findings) {
-        add(&mut list, context, advice_of(context, finding, prediction.saving()));
+        add(&mut list, context, &critical, advice_of(context, finding, prediction.saving()));
     }
     for answer in found.answers {
         let (own, rest) = others.split_at(1 + answer.cures.len());
         others = rest;
-        add_cures(&mut list, context, answer.evaluate(context, own));
+        add_cures(&mut list, context, &critical, answer.evaluate(context, own));
     }
     let all = list.worth.iter_mut().chain(list.not_worth.iter_mut().map(|(_, advice)| advice));
     all.for_each(|advice| explain_takeover(context, advice));
@@ -111,11 +110,17 @@ fn explain_takeover(context: &RuleContext<'_, '_>, advice: &mut Advice) {
 }
 
 /// Adds the cures of a site that are worth it. If none is, the site is not worth a fix.
-fn add_cures(list: &mut AdviceList, context: &RuleContext<'_, '_>, cures: Vec<(Finding, [Nanos; 3], bool)>) {
+fn add_cures(
+    list: &mut AdviceList,
+    context: &RuleContext<'_, '_>,
+    critical: &[u64],
+    cures: Vec<(Finding, [Nanos; 3], bool)>,
+) {
     let (worth, others): (Vec<_>, Vec<_>) = cures.into_iter().partition(|(.., is_worth)| *is_worth);
     if worth.is_empty() {
         let best = others.into_iter().max_by_key(|(_, saving, _)| saving[0]);
-        best.into_iter().for_each(|(finding, saving, _)| add(list, context, advice_of(context, finding, saving)));
+        best.into_iter()
+            .for_each(|(finding, saving, _)| add(list, context, critical, advice_of(context, finding, saving)));
     } else {
         list.worth.extend(worth.into_iter().map(|(finding, saving, _)| advice_of(context, finding, saving)));
     }
@@ -126,10 +131,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         launched: launched(context.forest(), &finding.launches),
         callers: context.sites.count(&finding.launches),
         foreign: owner::foreign_code(context, &finding.launches).filter(|_| !finding.is_fixed_elsewhere),
-        finding: edits::add_edits(
-            context,
-            unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
-        ),
+        finding: edits::add_edits(context, callers::add_evidence(context, finding)),
         saving,
         overlaps: Vec::new(),
         alternatives: Vec::new(),
@@ -141,15 +143,10 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
 
 /// Adds advice to `worth` or `not_worth`. Drops it if it saves too little and its launches are
 /// cheap.
-fn add(list: &mut AdviceList, context: &RuleContext<'_, '_>, advice: Advice) {
-    let min_saving = context.min_saving();
-    if advice.finding.rule == rules::off_path::RULE && advice.saving[0] > min_saving {
-        // The finding would be wrong: without these launches, the wall would be clearly shorter.
-        return;
-    }
-    if advice.saving[1] > min_saving || advice.saving[0] >= context.share_of_wall(LIKELY_SHARE) {
+fn add(list: &mut AdviceList, context: &RuleContext<'_, '_>, critical: &[u64], advice: Advice) {
+    if advice.saving[1] > context.min_saving() || advice.saving[0] >= context.share_of_wall(LIKELY_SHARE) {
         list.worth.push(advice);
     } else if context.spent_on(&advice.finding.launches) > context.share_of_wall(NOTABLE_SHARE) {
-        list.not_worth.push((Rejection::of(context, &advice), advice));
+        list.not_worth.push((Rejection::of(context, critical, &advice), advice));
     }
 }

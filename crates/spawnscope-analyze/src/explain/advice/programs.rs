@@ -34,37 +34,14 @@ struct Joined {
     refuses: Words,
 }
 
-const fn joined(program: &'static str, needs: &'static str, flags: &'static str, refuses: &'static str) -> Joined {
-    Joined { program, needs, flags, refuses: Words(refuses) }
-}
-
-const JOINED: [Joined; 25] = [
-    joined("ar", "r", "", ""),
-    joined("bzcat", "", "fq", ""),
-    joined("cat", "", "uvAeEtT", "-n -b -s --number --number-nonblank --squeeze-blank"),
-    joined("curl", "", "fgikLsS", "-o -O -T -w -K --output --remote-name --upload-file --write-out --next"),
-    joined("docker", "rm", "fv", ""),
-    joined("emacs", "batch-byte-compile", "", ""),
-    joined("file", "-b", "bkLhip", ""),
-    joined("getent", "", "", ""),
-    joined("git", "add", "fv", "-p -i"),
-    joined("git", "rm", "fqr", ""),
-    joined("gzip", "", "cdfkNnqtv123456789", "-l --list"),
-    joined("javac", "", "", ""),
-    joined("jq", "", "rcMSae", "-n -s --null-input --slurp --args --jsonargs"),
-    joined("mkfifo", "", "", ""),
-    joined("python3", "py_compile", "", ""),
-    joined("readlink", "", "efmqsv", "-n"),
-    joined("realpath", "", "emsLPq", ""),
-    joined("sqlite3", "", "", ""),
-    joined("systemctl", "", "q", "show status cat"),
-    joined("tar", "x", "", ""),
-    joined("unxz", "", "cfkqTv", "-l --list"),
-    joined("xz", "", "cdfkqtTv0123456789e", "-l --list"),
-    joined("xzcat", "", "q", ""),
-    joined("zcat", "", "fq", ""),
-    joined("zstd", "-q", "cdfkqt", "-l -o"),
-];
+static JOINED: LazyLock<Vec<Joined>> = LazyLock::new(|| {
+    let joined = |row: &'static str| {
+        let mut columns = row.split('\t');
+        let [program, needs, flags, refuses] = std::array::from_fn(|_| columns.next().unwrap_or_default());
+        Joined { program, needs, flags, refuses: Words(refuses) }
+    };
+    include_str!("joined.tsv").lines().filter(|row| !row.starts_with('#')).map(joined).collect()
+});
 
 /// Whether a word is one of these options, or a group of options with its letter.
 fn is_option(word: &[u8], option: &str) -> bool {

@@ -11,11 +11,8 @@ use crate::sites::select::Selector;
 
 /// Maximum number of options for one change.
 const MAX_SELECTIONS: usize = 8;
-/// Maximum number of script lines, or of argument patterns, that select a parent's launches of a
-/// program.
+/// Maximum number of script lines that select a parent's launches of a program.
 const MAX_SELECTORS_PER_GROUP: usize = 4;
-/// Maximum length of an argument pattern, in bytes.
-const MAX_PATTERN_BYTES: usize = 100;
 /// The launches that a selection misses or adds may take at most this share of the time of the
 /// intended launches.
 const MAX_ERROR_SHARE: f64 = 0.05;
@@ -45,8 +42,7 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &AppliedChange) -> Option<Stri
     let mut selections = Vec::new();
     for ((program, parent), launches) in &by_kind {
         let selector = selector(program, parent);
-        let candidates =
-            [Some(vec![selector.clone()]), with_lines(context, &selector, launches), with_arguments(context, launches)];
+        let candidates = [Some(vec![selector.clone()]), with_lines(context, &selector, launches)];
         selections.extend(
             candidates
                 .into_iter()
@@ -87,27 +83,6 @@ fn with_lines(context: &RuleContext<'_, '_>, selector: &str, launches: &[u32]) -
     let lines: BTreeSet<Vec<u8>> = lines.map(|call_site| Some(call_site?.short_label())).collect::<Option<_>>()?;
     (lines.len() <= MAX_SELECTORS_PER_GROUP)
         .then(|| lines.iter().map(|line| format!("{selector},line={}", name(line))).collect())
-}
-
-/// Returns selectors for the arguments of the launches. `None` if there are too many different
-/// arguments, or if some are unknown or too long.
-fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
-    let all = launches.iter().map(|index| {
-        let exec = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
-        Some(exec.arguments().collect::<Vec<_>>().join(&b' '))
-    });
-    let all: BTreeSet<Vec<u8>> = all.collect::<Option<_>>()?;
-    let selectors: Option<Vec<String>> = all.iter().map(|arguments| argument_selector(arguments)).collect();
-    selectors.filter(|selectors| selectors.len() <= MAX_SELECTORS_PER_GROUP)
-}
-
-/// Returns the selector for these arguments. `None` if it would be empty or too long.
-fn argument_selector(arguments: &[u8]) -> Option<String> {
-    // The option must survive copy and paste, so spaces and control characters become `?`.
-    let pattern =
-        literal(arguments).replace(|character: char| character.is_whitespace() || character.is_control(), "?");
-    let fits = !pattern.is_empty() && pattern.len() <= MAX_PATTERN_BYTES;
-    fits.then(|| format!("argv={pattern}"))
 }
 
 /// Whether the selections of a change match `launches` and nothing outside `intended`, except for

@@ -1,9 +1,12 @@
-//! Thresholds that select the launches that a rule considers: frequent groups, groups that took
-//! long, and launches whose work is small compared with their launch cost.
+//! The launches that a rule considers: frequent groups, groups that took long, candidates whose
+//! possible saving is large enough, and launches whose work is small compared with their launch
+//! cost.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use crate::explain::advice::context::RuleContext;
+use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::predict::whatif::changes::work;
 use spawnscope_data::event::Nanos;
@@ -58,4 +61,42 @@ pub(super) fn is_mostly_tax_by_cpu_time(context: &RuleContext<'_, '_>, index: us
     let start_up = launch.start_up.get().unwrap_or_default();
     used.zip(launch.launch_cost())
         .is_some_and(|(used, launching)| used.since(start_up) <= Nanos(launching.0 + start_up.0))
+}
+
+/// Maximum number of findings per rule. Each finding is replayed, which takes a while for a large
+/// recording.
+const MAX_FINDINGS: usize = 3;
+
+/// The launches of one possible finding.
+pub(super) struct Candidate<'a> {
+    /// The program name that the launches share.
+    pub(super) name: &'a [u8],
+    /// Launch indices, ascending.
+    pub(super) launches: Vec<u32>,
+    /// Upper bound for the saving.
+    pub(super) max_saving: Nanos,
+}
+
+impl<'a> RuleContext<'_, 'a> {
+    /// Returns one candidate per program name, the largest possible saving first.
+    /// `name_and_max_saving` returns `None` for launches that the rule does not apply to.
+    pub(super) fn candidates(
+        &self,
+        name_and_max_saving: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>,
+    ) -> Vec<Candidate<'a>> {
+        let mut by_name: HashMap<&'a [u8], Candidate<'a>> = HashMap::new();
+        for (index, launch) in self.launched() {
+            if let Some((name, max_saving)) = name_and_max_saving(index, launch) {
+                let new = Candidate { name, launches: Vec::new(), max_saving: Nanos(0) };
+                let candidate = by_name.entry(name).or_insert(new);
+                candidate.launches.push(index);
+                candidate.max_saving.0 += max_saving.0;
+            }
+        }
+        let mut candidates: Vec<Candidate<'a>> = by_name.into_values().collect();
+        candidates.retain(|candidate| candidate.max_saving > self.min_saving());
+        candidates.sort_by_key(|candidate| (Reverse(candidate.max_saving), candidate.name));
+        candidates.truncate(MAX_FINDINGS);
+        candidates
+    }
 }

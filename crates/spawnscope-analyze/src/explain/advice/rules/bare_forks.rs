@@ -57,16 +57,6 @@ fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
         .is_some_and(|(run, launching)| run.0 <= MAX_RUN_FACTOR * launching.0)
 }
 
-/// Says how many of `count` forks run a `$( )`.
-fn captured_evidence(captured: usize, count: usize) -> String {
-    const OTHERS: &str = "parts of pipelines, or run in `( )`";
-    match captured {
-        0 => format!("none of them is a `$( )`; they are {OTHERS}"),
-        _ if captured == count => "all of them are `$( )`".to_owned(),
-        _ => format!("{} of them are `$( )`; the others are {OTHERS}", units::count(captured as u64)),
-    }
-}
-
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
     let count = launches.len();
     let captured = launches.iter().filter(|index| context.is_captured(**index)).count();
@@ -79,8 +69,12 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
             "{} that never exec and launch nothing take {spent} in all and do little work",
             forks(count)
         ))
-        .evidence(captured_evidence(captured, count))
-        .fix_lines(snippets(dialect).iter().copied())
+        .evidence(match captured {
+            0 => "none of them is a `$( )`; they are parts of pipelines, or run in `( )`".to_owned(),
+            _ if captured == count => "all of them are `$( )`".to_owned(),
+            _ => format!("{} of them are `$( )`; the others are parts of pipelines, or run in `( )`", units::count(captured as u64)),
+        })
+        .fix_lines(snippets(dialect))
         .limits(
             "without a subshell, variables, `cd`, `exit` and traps affect the script itself; `$( )` removes newlines at the \
              end, `printf -v` does not",
@@ -88,32 +82,25 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launc
         .predicted_by_all(changes, options)
 }
 
-fn snippets(dialect: Dialect) -> &'static [&'static str] {
-    match dialect {
+fn snippets(dialect: Dialect) -> impl Iterator<Item = &'static str> {
+    let own: &[&str] = match dialect {
         Dialect::Bash => &[
-            "do the work in the shell process itself:",
             "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
-            "  x=$(function arg)         ->  function arg; x=$REPLY",
             "      if the function sets REPLY, or a variable through `declare -n`",
             "  x=$(function arg)         ->  x=${ function arg; }   (bash 5.3)",
             "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
             "  echo \"$x\" | program       ->  program <<<\"$x\"",
-            "  ( cd dir; ... )           ->  { ...; }, or pushd and popd",
         ],
         Dialect::Ksh | Dialect::Zsh => &[
-            "do the work in the shell process itself:",
-            "  x=$(function arg)          ->  function arg; x=$REPLY",
-            "  x=$(function arg)          ->  x=${ function arg; }   (ksh93, mksh)",
-            "  echo \"$x\" | read -r a b    ->  read -r a b <<<\"$x\"",
-            "  echo \"$x\" | program        ->  program <<<\"$x\"",
-            "  ( ... )                    ->  { ...; }",
+            "  x=$(function arg)         ->  x=${ function arg; }   (ksh93, mksh)",
+            "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
+            "  echo \"$x\" | program       ->  program <<<\"$x\"",
         ],
         Dialect::Posix => &[
-            "do the work in the shell process itself:",
-            "  x=$(function arg)          ->  function arg; x=$REPLY",
-            "  x=$(echo \"$y\")             ->  x=$y",
-            "  echo \"$x\" | program        ->  program <<EOF, with $x on the next line",
-            "  ( ... )                    ->  { ...; }",
+            "  x=$(echo \"$y\")            ->  x=$y",
+            "  echo \"$x\" | program       ->  program <<EOF, with $x on the next line",
         ],
-    }
+    };
+    let first = ["do the work in the shell process itself:", "  x=$(function arg)         ->  function arg; x=$REPLY"];
+    first.into_iter().chain(own.iter().copied()).chain(["  ( ... )                   ->  { ...; }"])
 }

@@ -1,10 +1,10 @@
 //! Children that close descriptors one by one before their exec, often up to a limit of thousands
 //! or millions.
 
-use crate::explain::advice::candidates::Candidate;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, time};
+use crate::explain::advice::thresholds::Candidate;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::units;
 

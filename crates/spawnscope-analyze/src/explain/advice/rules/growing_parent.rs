@@ -1,7 +1,6 @@
 //! Parents whose memory grows while they launch, for example because of a leak. Each fork copies
 //! more than the previous one.
 
-use crate::explain::advice::candidates::MAX_FINDINGS;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{forks, name, time};
@@ -10,6 +9,9 @@ use crate::patterns::runtimes::Runtime;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
+
+/// Maximum number of findings. Each is replayed, which takes a while for a large recording.
+const MAX_FINDINGS: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let findings = context.drifts.iter().filter_map(|drift| finding(context, drift, drift.memory?));

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::explain::advice::candidates::Candidate;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{forks, name, time};
+use crate::explain::advice::thresholds::Candidate;
 use crate::model::phases::Phase;
 use crate::patterns::runtimes::{PythonCall, Runtime};
-use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
@@ -72,15 +71,10 @@ fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     let parent = name(candidate.name);
     let evidence = evidence(context, &candidate, small_fork_ns, runtime);
     let title = format!("{parent} copies the page tables of its memory for each launch");
-    let huge_pages = huge_pages_help(context, runtime, &candidate.launches).then_some(
-        "if the call cannot be changed, huge pages make the copy smaller, and may use more memory: \
-         GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)",
-    );
     Finding::modelled("large-parent", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
         .fix_lines(runtime.without_copying().iter().copied())
-        .fix_lines(huge_pages)
         .limits("work that the child does between fork and exec must move to options of the call or to a wrapper")
         .predicted_by(Change::Vfork, format!("--vfork=parent={parent}"))
 }
@@ -114,16 +108,6 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
              memory, and waste memory that is used sparsely",
         )
         .predicted_by(Change::HugePages, format!("--huge-pages=parent={parent}"))
-}
-
-/// Whether to mention the C library's huge pages: the program allocates with `malloc`, and the
-/// replay predicts a saving.
-fn huge_pages_help(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[u32]) -> bool {
-    if !runtime.uses_malloc() {
-        return false;
-    }
-    let fix = AppliedChange { change: Change::HugePages, launches: launches.to_vec() };
-    context.whatif.predict(&[fix]).saving()[1] > context.min_saving()
 }
 
 fn evidence(

@@ -1,11 +1,11 @@
 //! Parents that poll for the end of a child and sleep in between, so that the child ends while the
 //! parent sleeps.
 
-use crate::explain::advice::candidates::Candidate;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{name, time};
+use crate::explain::advice::thresholds::Candidate;
 use crate::model::external_wait::{ExternalWait, external_wait_of};
 use crate::model::phases::Phase;
 use crate::patterns::runtimes::Runtime;

@@ -10,7 +10,6 @@ mod late_reaping;
 mod loader;
 mod make_recursive;
 pub(super) mod needless_shell;
-pub(super) mod off_path;
 mod package_scripts;
 mod path_search;
 mod pipelines;
@@ -20,9 +19,6 @@ pub(super) mod shell_code;
 mod shell_line;
 mod shims;
 pub(super) mod sleep_loop;
-mod slow_machine;
-mod teardown;
-mod version_manager;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -32,7 +28,7 @@ pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, each with the ids of its findings. The rules run in parallel. `run_queue` is first
 /// because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 22] = [
+pub(super) const ALL: &[(&[&str], Rule)] = &[
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
     (&["builtin"], builtin::find),
@@ -40,19 +36,15 @@ pub(super) const ALL: [(&[&str], Rule); 22] = [
     (&["growing-parent"], growing_parent::find),
     (&["large-parent", "large-parent-pages"], large_parent::find),
     (&["late-reaping"], late_reaping::find),
-    (&["loader", "loader-search"], loader::find),
+    (&["loader-search"], loader::find),
     (&["make-recursive"], make_recursive::find),
     (&["needless-shell"], needless_shell::find),
-    (&[off_path::RULE], off_path::find),
     (&["package-script"], package_scripts::find),
     (&["path-search"], path_search::find),
     (&["pipeline"], pipelines::find),
     (&["scanner"], scanner::find),
-    (&["shell-code"], shell_code::find),
+    (&["shell-code", "version-manager"], shell_code::find),
     (&["shell-line"], shell_line::find),
     (&["shims"], shims::find),
     (&[sleep_loop::RULE], sleep_loop::find),
-    (&["slow-machine"], slow_machine::find),
-    (&["teardown"], teardown::find),
-    (&["version-manager"], version_manager::find),
 ];

@@ -30,32 +30,21 @@ struct Replacement {
     limits: &'static str,
 }
 
-/// The parent's program, and the replacements in its pipelines.
-type PipelineGroup<'a> = (&'a [u8], BTreeSet<Replacement>);
-
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut by_parent: BTreeMap<&[u8], Vec<(u32, Replacement)>> = BTreeMap::new();
+    let mut by_parent: BTreeMap<&[u8], (BTreeSet<Replacement>, BTreeSet<u32>)> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         for pair in context.forest().children(parent).windows(2) {
             if let Some(form) = replacement_of(context, pair[0], pair[1]) {
-                let launch = pair[usize::from(!form.is_first)];
-                let parent = context.launch(launch as u32).birth_command.name;
-                by_parent.entry(parent).or_default().push((launch as u32, form));
+                let launch = pair[usize::from(!form.is_first)] as u32;
+                let (forms, all) = by_parent.entry(context.launch(launch).birth_command.name).or_default();
+                forms.insert(form);
+                all.insert(launch);
             }
         }
     }
-    let mut by_kind: BTreeMap<PipelineGroup<'_>, Vec<u32>> = BTreeMap::new();
-    for (parent, found) in by_parent {
-        let forms = found.iter().map(|(_, form)| *form).collect();
-        let mut all: Vec<u32> = found.into_iter().map(|(launch, _)| launch).collect();
-        all.sort_unstable();
-        all.dedup();
-        by_kind.insert((parent, forms), all);
-    }
-    longest_frequent_groups(context, by_kind, MAX_FINDINGS)
-        .into_iter()
-        .map(|((parent, forms), all)| finding(context, parent, &forms, &all))
-        .collect()
+    let groups = by_parent.into_iter().map(|(parent, (forms, all))| ((parent, forms), Vec::from_iter(all)));
+    let groups = longest_frequent_groups(context, groups, MAX_FINDINGS).into_iter();
+    groups.map(|((parent, forms), all)| finding(context, parent, &forms, &all)).collect()
 }
 
 /// Returns the replacement for one of two neighbours in a pipeline of a shell.
@@ -69,22 +58,23 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
     }
     Dialect::of_parent(forest, first)?;
     let (writer_words, reader_words) = (words(writer), words(reader));
-    let counts_lines = reader_words.options == [b"-l"] && reader_words.operands == 0;
+    let counts_lines = reader_words == (vec![b"-l"], 0);
+    let has_no_options = writer_words.0.is_empty();
     let (is_first, before, after, limits) = match (writer.program_name(), reader.program_name()) {
-        (b"cat", reader) if writer_words == Words::single_file() && reader_words.reads_input(reader) => {
+        (b"cat", reader) if has_no_options && writer_words.1 == 1 && reads_input(reader, &reader_words) => {
             (true, "cat \"$f\" | PROGRAM", "PROGRAM <\"$f\"", "")
         }
-        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && writer_words.options.is_empty() => (
+        (writer, b"wc") if GREPS.contains(&writer) && counts_lines && has_no_options => (
             false,
             "grep PATTERN | wc -l",
             "grep -c PATTERN",
             "on some systems, wc pads its number; the exit status of grep becomes that of the pipeline",
         ),
         // With -f, -k or -n, `sort -u` drops lines with equal keys, and uniq only equal lines.
-        (b"sort", b"uniq") if writer_words.options.is_empty() && reader_words == Words::default() => {
+        (b"sort", b"uniq") if has_no_options && reader_words == (Vec::new(), 0) => {
             (false, "sort | uniq", "sort -u", "")
         }
-        (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && writer_words.options.is_empty() => (
+        (writer, b"awk" | b"mawk" | b"gawk") if GREPS.contains(&writer) && has_no_options => (
             true,
             "grep PATTERN | awk '{...}'",
             "awk '/PATTERN/ {...}'",
@@ -95,50 +85,28 @@ fn replacement_of(context: &RuleContext<'_, '_>, first: usize, second: usize) ->
     overlap(forest, first, second).then_some(Replacement { is_first, before, after, limits })
 }
 
-/// The arguments of a program: its options, and the number of other words.
-#[derive(PartialEq, Eq, Default)]
-struct Words<'a> {
-    options: Vec<&'a [u8]>,
-    operands: usize,
+/// Returns the options of a program, and the number of its other words.
+fn words<'a>(exec: &Exec<'a>) -> (Vec<&'a [u8]>, usize) {
+    let (options, operands): (Vec<&[u8]>, Vec<&[u8]>) =
+        exec.arguments().skip(1).partition(|word| word.starts_with(b"-") && word.len() > 1);
+    (options, operands.len())
 }
 
-fn words<'a>(exec: &Exec<'a>) -> Words<'a> {
-    let mut words = Words::default();
-    for word in exec.arguments().skip(1) {
-        if word.starts_with(b"-") && word.len() > 1 {
-            words.options.push(word);
-        } else {
-            words.operands += 1;
-        }
-    }
-    words
-}
-
-impl Words<'_> {
-    /// Returns the arguments that consist of a single file.
-    fn single_file() -> Words<'static> {
-        Words { options: Vec::new(), operands: 1 }
-    }
-
-    /// Whether a program with these arguments reads standard input, because no argument is a file.
-    /// Some programs have operands that are not files, such as a pattern.
-    fn reads_input(&self, program: &[u8]) -> bool {
-        let other_operands = match program {
-            b"tr" => 2,
-            b"awk" | b"gawk" | b"mawk" | b"egrep" | b"fgrep" | b"grep" | b"jq" | b"sed" => 1,
-            // The number of `head -n 5` looks like an operand.
-            b"cut" | b"head" | b"tail" | b"sort" => {
-                usize::from(self.options.last().is_some_and(|last| last.len() == 2))
-            }
-            _ => 0,
-        };
-        self.operands <= other_operands
-    }
+/// Whether a program reads standard input, because no argument is a file. Some programs have operands that are not files, such as a pattern.
+fn reads_input(program: &[u8], (options, operands): &(Vec<&[u8]>, usize)) -> bool {
+    let other_operands = match program {
+        b"tr" => 2,
+        b"awk" | b"gawk" | b"mawk" | b"egrep" | b"fgrep" | b"grep" | b"jq" | b"sed" => 1,
+        // The number of `head -n 5` looks like an operand.
+        b"cut" | b"head" | b"tail" | b"sort" => usize::from(options.last().is_some_and(|last| last.len() == 2)),
+        _ => 0,
+    };
+    *operands <= other_operands
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replacement>, all: &[u32]) -> Finding {
-    let programs: BTreeSet<&[u8]> = all.iter().map(|index| context.launch(*index).command.name).collect();
-    let programs: Vec<String> = programs.into_iter().map(name).collect();
+    let programs: BTreeSet<String> = all.iter().map(|index| name(context.launch(*index).command.name)).collect();
+    let programs = Vec::from_iter(programs);
     let title = format!(
         "{} launches {} {} in pipelines that do not need {}",
         name(parent),

@@ -1,74 +1,113 @@
-//! Programs that print code for a shell's start-up file (`npm completion`, `direnv hook bash`).
-//! They are started again for each shell, and print the same code each time.
+//! Commands for a shell's start-up file that print the same text each time: `npm completion`,
+//! `direnv hook bash`, and calls of version managers, such as `eval "$(pyenv init -)"`, which
+//! starts a dozen scripts.
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
-use crate::explain::advice::phrases::name;
-use crate::explain::advice::rules::version_manager::{same_result, save_output};
+use crate::explain::advice::phrases::{launches, name, time, times};
+use crate::explain::advice::selection::options;
 use crate::explain::advice::thresholds::longest_groups;
 use crate::patterns::calls::Call;
+use crate::patterns::chains::{direct_manager_call, is_in_version_manager};
 use crate::patterns::shells::is_shell;
+use crate::patterns::words::Words;
+use crate::predict::whatif::AppliedChange;
+use crate::predict::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 3;
 /// First arguments with which any program prints its completions.
 const COMPLETIONS: [&[u8]; 2] = [b"completion", b"completions"];
 /// Programs that print other code, and their first argument. Programs whose output differs from
 /// shell to shell (`fnm env`) are not listed.
-const PRINTERS: [(&[u8], &[u8]); 22] = [
-    (b"atuin", b"init"),
-    (b"brew", b"shellenv"),
-    (b"broot", b"--print-shell-function"),
-    (b"conda", b"shell.bash"),
-    (b"conda", b"shell.zsh"),
-    (b"dircolors", b"-b"),
-    (b"direnv", b"hook"),
-    (b"fzf", b"--bash"),
-    (b"fzf", b"--zsh"),
-    (b"jump", b"shell"),
-    (b"mcfly", b"init"),
-    (b"mise", b"activate"),
-    (b"nodenv", b"init"),
-    (b"oh-my-posh", b"init"),
-    (b"opam", b"env"),
-    (b"plenv", b"init"),
-    (b"pyenv", b"init"),
-    (b"pyenv", b"virtualenv-init"),
-    (b"rbenv", b"init"),
-    (b"starship", b"init"),
-    (b"thefuck", b"--alias"),
-    (b"zoxide", b"init"),
-];
+const PRINTERS: Words = Words(
+    "atuin:init brew:shellenv broot:--print-shell-function conda:shell.bash conda:shell.zsh dircolors:-b
+     direnv:hook fzf:--bash fzf:--zsh jump:shell mcfly:init mise:activate nodenv:init oh-my-posh:init
+     opam:env plenv:init pyenv:init pyenv:virtualenv-init rbenv:init starship:init thefuck:--alias
+     zoxide:init",
+);
+/// Commands of version managers whose output a start-up file evaluates.
+const INIT: [&[u8]; 3] = [b"activate", b"init", b"virtualenv-init"];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let calls = context.grouped_by(|index, launch| {
-        let call = launch.execs.last().and_then(Call::of).filter(prints_code)?;
-        let launcher = context.forest().launcher(index as usize)?;
-        is_shell(launcher.program_name()).then_some((launch.birth_command.name, call.name, call.arguments))
+        let manager = direct_manager_call(launch).filter(|_| !is_in_version_manager(context.forest(), index));
+        let words = manager.or_else(|| {
+            let call = launch.execs.last().and_then(Call::of)?;
+            let launcher = context.forest().launcher(index as usize)?;
+            let is_printer = prints_constant_code(call.name, &call.arguments) && is_shell(launcher.program_name());
+            is_printer.then(|| [&[call.name], &call.arguments[..]].concat())
+        });
+        Some((launch.birth_command.name, words?))
     });
     let calls = longest_groups(context, calls, MAX_FINDINGS).into_iter();
-    calls.map(|((caller, program, arguments), all)| finding(context, caller, &name(program), &arguments, all)).collect()
+    calls.filter_map(|((caller, words), all)| finding(context, caller, &words, all)).collect()
 }
 
-fn finding(context: &RuleContext<'_, '_>, caller: &[u8], program: &str, arguments: &[&[u8]], all: Vec<u32>) -> Finding {
-    let call = format!("{program} {}", name(&arguments.join(&b' ')));
-    let is_completion = arguments.first().is_some_and(|first| COMPLETIONS.contains(first));
-    let purpose = if is_completion { "completion" } else { "init" };
-    let on_first_use = is_completion.then(|| {
-        let directory = "~/.local/share/bash-completion/completions";
-        ["or let bash-completion load it on first use:".to_owned(), format!("  {call} >{directory}/{program}")]
-    });
-    same_result(context, "shell-code", caller, &call, all)
-        .fix_lines(save_output(&call, &format!(".{program}-{purpose}.sh")))
-        .fix_lines(on_first_use.into_iter().flatten())
-        .limits(format!("the file must be written again after each update of {program}"))
+/// Returns the finding about a call. `None` for commands that change something, such as `pyenv
+/// install`.
+fn finding(context: &RuleContext<'_, '_>, caller: &[u8], words: &[&[u8]], all: Vec<u32>) -> Option<Finding> {
+    let (program, command, call) = (name(words.first()?), *words.get(1)?, name(&words.join(&b' ')));
+    let is_manager = direct_manager_call(context.launch(all[0])).is_some();
+    let (rule, fix, limits) = match command {
+        _ if COMPLETIONS.contains(&command) || !is_manager || INIT.contains(&command) => {
+            let rule = if is_manager { "version-manager" } else { "shell-code" };
+            let (fix, limits) = saved(&program, command, &call);
+            (rule, fix, limits)
+        }
+        b"rehash" => (
+            "version-manager",
+            vec![
+                format!("omit it: {program} updates its shims itself when it installs a version"),
+                format!("  {program} init -  ->  {program} init - --no-rehash"),
+            ],
+            format!("programs installed by pip, gem or npm have no shim until the next `{program} rehash`"),
+        ),
+        b"which" | b"whence" | b"where" | b"root" | b"prefix" | b"version" | b"version-name" | b"current" => (
+            "version-manager",
+            vec!["call it once, and keep the result in a variable".to_owned()],
+            "the result differs in a directory that requests another version (.python-version, .tool-versions)"
+                .to_owned(),
+        ),
+        _ => return None,
+    };
+    let changes = vec![AppliedChange { change: Change::Remove, launches: all.clone() }];
+    let spent = time(context.spent_on(&all));
+    let (times, evidence) = match all.len() {
+        1 => ("once".to_owned(), format!("it takes {spent}, and its result is the same each time")),
+        count => (times(count), format!("{} take {spent} in all, with the same result each time", launches(count))),
+    };
+    let options = options(context, &changes);
+    let finding = Finding::measured(rule, format!("{} calls `{call}` {times}", name(caller)), all)
+        .fixed_elsewhere()
+        .evidence(evidence)
+        .fix_lines(fix)
+        .limits(limits)
+        .predicted_by_all(changes, options);
+    Some(finding)
 }
 
-fn prints_code(call: &Call<'_>) -> bool {
-    prints_constant_code(call.name, &call.arguments)
+/// Returns the fix for a call that prints code for the shell, and its limits.
+fn saved(program: &str, command: &[u8], call: &str) -> (Vec<String>, String) {
+    let is_completion = COMPLETIONS.contains(&command);
+    let purpose = match command {
+        _ if is_completion => "completion".to_owned(),
+        _ if INIT.contains(&command) => name(command),
+        _ => "init".to_owned(),
+    };
+    let mut fix = vec![
+        "save its output in a file, and source that file:".to_owned(),
+        format!("  {call} >~/.{program}-{purpose}.sh"),
+        format!("  eval \"$({call})\"  ->  . ~/.{program}-{purpose}.sh"),
+    ];
+    if is_completion {
+        fix.push("or let bash-completion load it on first use:".to_owned());
+        fix.push(format!("  {call} >~/.local/share/bash-completion/completions/{program}"));
+    }
+    (fix, format!("the file must be written again after each update of {program}"))
 }
 
 /// Whether a program prints code for a shell that is the same each time.
 pub(crate) fn prints_constant_code(program: &[u8], arguments: &[&[u8]]) -> bool {
     let first = arguments.first().copied().unwrap_or_default();
-    COMPLETIONS.contains(&first) || PRINTERS.contains(&(program, first))
+    COMPLETIONS.contains(&first) || PRINTERS.contains(&[program, b":", first].concat())
 }

@@ -1,7 +1,7 @@
 //! Scripts that poll: `while kill -0 "$pid"; do sleep 1; done`. A script can wait for the end of a
 //! process or for a change to a file instead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -23,8 +23,6 @@ const MIN_SLEEPS: usize = 3;
 const LARGE_SHARE: f64 = 0.1;
 /// The same for a single sleep.
 const MAJORITY: f64 = 0.3;
-/// Maximum number of programs that are named as the condition of a loop.
-const MAX_NAMED: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
@@ -71,9 +69,6 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
             time(total)
         )
     });
-    let tests = likely_tests(context, &all);
-    let condition_evidence =
-        (!tests.is_empty()).then(|| format!("between the sleeps it launches {}", tests.join(", ")));
     // Without a known event, nothing shows when the sleep could have ended.
     let is_unknown = late.is_empty() && holds_the_wall(context, &all);
     let change = if is_unknown { Change::Remove } else { Change::WakeInTime };
@@ -81,7 +76,6 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
         .evidence_lines(late_evidence)
-        .evidence_lines(condition_evidence)
         .with_example(context)
         .fix_lines(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
         .limits(limits)
@@ -97,21 +91,6 @@ const UNKNOWN_LIMITS: &str = "the recording does not show what the script waits 
 fn first_launch_by(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
     let mut launched = context.launched();
     launched.find(|(_, launch)| launch.birth_command.name == parent).map_or(0, |(index, _)| index)
-}
-
-/// Returns the programs that run between the sleeps, which probably test the condition.
-fn likely_tests(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
-    let forest = context.forest();
-    let mut programs: BTreeMap<&[u8], usize> = BTreeMap::new();
-    let parents: BTreeSet<usize> = all.iter().filter_map(|index| forest.parent(*index as usize)).collect();
-    for index in parents.iter().flat_map(|parent| forest.children(*parent)) {
-        let command = *forest.launches[*index].command;
-        if !command.forked && command.name != b"sleep" {
-            *programs.entry(command.name).or_default() += 1;
-        }
-    }
-    programs.retain(|_, count| *count * 2 >= all.len());
-    programs.keys().take(MAX_NAMED).map(|program| name(program)).collect()
 }
 
 fn fix(runtime: Runtime) -> Vec<&'static str> {

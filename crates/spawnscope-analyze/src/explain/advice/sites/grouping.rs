@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{MIN_DEPENDENT_SHARE, Site};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::programs::Together;
-use crate::explain::advice::rules::off_path::critical_with_descendants;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::model::launch::{Launch, NOT_FOUND, base_name};
@@ -28,7 +27,7 @@ type Place<'g, 'a> = (Option<&'g CallSite>, Option<&'a [u8]>);
 
 /// Returns the sites that may be worth a cure: those with much time on the critical path, and those with many launches.
 pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
-    let critical = critical_with_descendants(context);
+    let critical = context.critical_with_descendants();
     let critical_of = |launches: &[u32]| {
         let sum: u64 = launches.iter().map(|launch| critical[*launch as usize]).sum();
         Nanos(sum.min(context.wall().0))

@@ -131,7 +131,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     let mut answers: Vec<Answer> = answers.take(if is_large { MAX_SITES_IF_LARGE } else { MAX_SITES }).collect();
     answers.extend(around.iter().filter_map(|site| {
         let removal = AppliedChange { change: Change::Remove, launches: site.launches.clone() };
-        Some(Answer { cures: vec![cures::at_the_same_time(context, site)?], removal })
+        Some(Answer { cures: vec![cures::parallel::cure(context, site)?], removal })
     }));
     answers
 }
@@ -192,7 +192,7 @@ fn ancestors(context: &RuleContext<'_, '_>, launch: u32) -> impl Iterator<Item =
 /// Whether a site is a consequence of the launches around it: it is part of a loop, or a known front end or a third party requests it.
 fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<'_>) -> bool {
     let is_wrapper = is_shell(around.program) || is_launcher(around.program);
-    let is_front_end = cures::is_front_end(context, around);
+    let is_front_end = cures::front_ends::of(context, around).is_some();
     is_front_end
         || cures::are_lines_of_a_language(context, around)
         || !is_wrapper && foreign_code(context, &site.launches).is_some()

@@ -46,8 +46,6 @@ pub(super) enum Effect {
     NoProcess,
     /// The launch of the program, but not a fork for `$( )` or a pipe.
     Builtin,
-    /// All calls but the first, since the result rarely changes.
-    Once,
 }
 
 /// The code that an edit puts in place of a call. Only for calls that it replaces exactly, with the arguments of `exact_for`.
@@ -128,7 +126,7 @@ pub(super) struct Substitute {
     /// Which launches the replacement saves.
     pub(super) effect: Effect,
     /// Cases in which the replacement behaves differently. May be empty.
-    pub(super) limits: &'static [&'static str],
+    pub(super) limits: Vec<&'static str>,
     /// The replacement for an edit. `None` if the user must adapt it.
     pub(super) exact: Option<Exact>,
 }
@@ -141,7 +139,7 @@ impl Substitute {
         limits: &'static [&'static str],
     ) -> Option<Substitute> {
         let (before, after) = (before.into(), after.into());
-        Some(Substitute { before, after, sets: None, effect: Effect::NoProcess, limits, exact: None })
+        Some(Substitute { before, after, sets: None, effect: Effect::NoProcess, limits: limits.to_vec(), exact: None })
     }
 
     /// Returns a substitute that is a command and sets the variable `sets`.

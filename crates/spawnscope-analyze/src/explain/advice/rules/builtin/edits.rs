@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::call::{Call, ExactFor};
-use super::table::TABLE;
+use super::call::ExactFor;
+use super::call_of;
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::edit::{Edit, EditRefusal, Form, shell_sites};
 use crate::explain::advice::phrases::name;
@@ -35,21 +35,10 @@ pub(in crate::explain::advice) fn edits(context: &RuleContext<'_, '_>, program: 
 
 /// Returns the code that replaces a recorded call, and whether it gives the same result for the recorded arguments.
 fn exact_form(context: &RuleContext<'_, '_>, index: u32) -> Option<(Form, ExactFor, bool)> {
-    let launch = context.launch(index);
-    let [exec] = &launch.execs[..] else { return None };
-    let dialect = Dialect::of_parent(context.forest(), index as usize)?;
-    let program = TABLE.binary_search_by_key(&launch.command.name, |(program, _)| program).ok()?;
-    let arguments = arguments_of(exec);
-    let call = Call {
-        program: name(launch.command.name),
-        arguments: arguments.iter().map(|argument| name(argument)).collect(),
-        dialect,
-        is_fed: true,
-        is_captured: true,
-    };
+    let (rows, call) = call_of(context, index as usize)?;
+    let arguments = arguments_of(context.launch(index).execs.first()?);
     // zsh does not split the result of `${ }` into words.
-    let has_edits = dialect != Dialect::Zsh && !exec.argv_cut;
-    let mut rows = TABLE[program].1.iter().filter(|row| has_edits && row.matches(&call));
+    let mut rows = rows.iter().filter(|row| call.dialect != Dialect::Zsh && row.matches(&call));
     let exact = rows.find_map(|row| row.substitute(&call)?.exact)?;
     let is_exact = exact.exact_for.includes(&exact.form, &arguments);
     Some((exact.form, exact.exact_for, is_exact))

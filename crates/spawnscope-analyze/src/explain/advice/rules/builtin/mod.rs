@@ -1,4 +1,4 @@
-//! Small programs that a shell launches although it can do their work itself. `table` contains the
+//! Small programs that a shell launches although it can do their work itself. `row` reads the table of
 //! replacements; `names`, `numbers`, `text` and `sed` compute replacements that depend on the
 //! recorded arguments. Calls that cannot be replaced reliably are skipped.
 
@@ -8,7 +8,6 @@ mod names;
 mod numbers;
 mod row;
 mod sed;
-mod table;
 mod text;
 
 use std::cmp::Reverse;
@@ -19,21 +18,21 @@ use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, replacement, time, times};
 use crate::explain::advice::selection::options;
-use crate::explain::advice::shared_line::as_written;
+use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::{
     MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups,
 };
 use crate::patterns::chains::is_in_version_manager;
-use crate::patterns::pipeline::PipelineUnit;
+use crate::patterns::pipeline::{PipelineUnit, place_among_siblings};
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use call::{Call, Effect, Substitute};
 pub(in crate::explain::advice) use edits::edits;
+use row::{Row, TABLE};
 use spawnscope_data::event::{Mechanism, Nanos};
 use spawnscope_data::units;
-use table::TABLE;
 
 /// Maximum number of programs that are reported.
 const MAX_FINDINGS: usize = 5;
@@ -86,16 +85,36 @@ pub(super) fn forks_for_programs(context: &RuleContext<'_, '_>) -> HashSet<u32> 
 
 /// Returns the lines of a fix for some of the launches. Empty if none can be replaced exactly.
 pub(in crate::explain::advice) fn fix_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
-    let needless: Vec<NeedlessLaunch> =
-        find_needless(context).filter(|needless| launches.binary_search(&needless.launch).is_ok()).collect();
+    let at = |launch: &u32| place_among_siblings(context.forest(), *launch as usize);
+    let needless = launches.iter().filter_map(|launch| at(launch).and_then(|(all, at)| needless_at(context, all, at)));
+    let needless: Vec<NeedlessLaunch> = needless.collect();
     if needless.is_empty() { Vec::new() } else { instructions(&forms_of(&needless)) }
 }
 
 /// Whether a shell launched a program that this rule can replace.
 pub(in crate::explain::advice) fn can_replace(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let program = context.launch(index).command.name;
-    let is_known = TABLE.binary_search_by_key(&program, |(program, _)| program).is_ok();
-    is_known && Dialect::of_parent(context.forest(), index as usize).is_some()
+    TABLE.contains_key(program) && Dialect::of_parent(context.forest(), index as usize).is_some()
+}
+
+/// Whether a shell launched a program with arguments for which this rule has a replacement.
+pub(in crate::explain::advice) fn replaces(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    call_of(context, index as usize).is_some_and(|(rows, call)| rows.iter().any(|row| row.matches(&call)))
+}
+
+/// Returns the call of a program in the table, as if it was part of `$(echo ... | PROGRAM)`, and the rows of the program.
+fn call_of(context: &RuleContext<'_, '_>, index: usize) -> Option<(&'static [Row], Call)> {
+    let launch = &context.forest().launches[index];
+    let [exec] = &launch.execs[..] else { return None };
+    let rows = TABLE.get(launch.command.name)?;
+    let call = Call {
+        program: name(launch.command.name),
+        arguments: arguments_of(exec).into_iter().map(name).collect(),
+        dialect: Dialect::of_parent(context.forest(), index)?,
+        is_fed: true,
+        is_captured: true,
+    };
+    (!exec.argv_cut).then_some((&rows[..], call))
 }
 
 /// Returns the launch at a position among its siblings if the shell can replace it.
@@ -103,13 +122,7 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     let forest = context.forest();
     let index = siblings[position];
     let launch = &forest.launches[index];
-    let [exec] = &launch.execs[..] else { return None };
-    let program = TABLE.binary_search_by_key(&launch.command.name, |(program, _)| program);
-    let (_, rows) = TABLE[program.ok()?];
-    if !launch.is_launch() || exec.argv_cut || !forest.children(index).is_empty() {
-        return None;
-    }
-    let dialect = Dialect::of_parent(forest, index)?;
+    let (rows, call) = call_of(context, index).filter(|_| launch.is_launch() && forest.children(index).is_empty())?;
     let pipeline = PipelineUnit::of(forest, context.timelines(), siblings, position);
     let is_small =
         if pipeline.is_fed { is_mostly_tax_by_cpu_time(context, index) } else { is_mostly_tax(context, index) };
@@ -117,13 +130,7 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     if !is_small && !WITHOUT_INPUT.contains(launch.command.name) || is_in_version_manager(forest, index as u32) {
         return None;
     }
-    let call = Call {
-        program: name(launch.command.name),
-        arguments: as_written(exec).into_iter().skip(1).map(name).collect(),
-        dialect,
-        is_fed: pipeline.is_fed,
-        is_captured: pipeline.is_captured,
-    };
+    let call = Call { is_fed: pipeline.is_fed, is_captured: pipeline.is_captured, ..call };
     let substitute = rows.iter().find(|row| row.matches(&call))?.substitute(&call)?;
     // Shells use vfork only for plain commands. For $( ) and pipelines they fork.
     let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
@@ -141,7 +148,7 @@ fn finding(
     all: Vec<u32>,
     needless: &[NeedlessLaunch],
 ) -> Option<Finding> {
-    let changes = changes_to_replay(context, needless);
+    let changes = changes_to_replay(needless);
     if changes.iter().map(|fix| fix.launches.len()).sum::<usize>() < MIN_REPETITIONS {
         return None;
     }
@@ -184,7 +191,7 @@ fn replacement_text(forms: &[(&Substitute, usize)]) -> String {
 
 fn limits(forms: &[(&Substitute, usize)]) -> String {
     let shown = forms.iter().take(MAX_FORMS);
-    let limits: BTreeSet<&str> = shown.flat_map(|(form, _)| form.limits).copied().collect();
+    let limits: BTreeSet<&str> = shown.flat_map(|(form, _)| &form.limits).copied().collect();
     let limits: Vec<&str> = limits.into_iter().collect();
     limits.join("; ")
 }
@@ -221,25 +228,17 @@ fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
 }
 
 /// Returns the changes to replay: the removal of launches, and programs that become builtins.
-fn changes_to_replay(context: &RuleContext<'_, '_>, needless: &[NeedlessLaunch]) -> Vec<AppliedChange> {
+fn changes_to_replay(needless: &[NeedlessLaunch]) -> Vec<AppliedChange> {
     let (mut removed, mut builtin) = (Vec::new(), Vec::new());
-    let mut first_calls: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
     for each in needless {
         match each.substitute.effect {
             Effect::NoProcess => removed.extend(&each.unit),
             Effect::Builtin => builtin.push(each.launch),
-            Effect::Once => {
-                let arguments = context.example(&[each.launch]);
-                let is_first = first_calls.insert((context.forest().parent(each.launch as usize), arguments));
-                removed.extend(each.unit.iter().filter(|_| !is_first));
-            }
         }
     }
-    [(Change::Remove, removed), (Change::Builtin, builtin)]
-        .into_iter()
-        .filter(|(_, launches)| !launches.is_empty())
-        .map(|(change, launches)| AppliedChange { change, launches })
-        .collect()
+    let changes = [(Change::Remove, removed), (Change::Builtin, builtin)].into_iter();
+    let changes = changes.filter(|(_, launches)| !launches.is_empty());
+    changes.map(|(change, launches)| AppliedChange { change, launches }).collect()
 }
 
 /// For `fuzz/`: looks up the substitute for a call of each program in the table with the arguments
@@ -247,7 +246,7 @@ fn changes_to_replay(context: &RuleContext<'_, '_>, needless: &[NeedlessLaunch])
 #[cfg(fuzzing)]
 pub fn substitute_for_fuzzing(flags: u8, words: &[&str]) {
     let dialects = [Dialect::Posix, Dialect::Bash, Dialect::Ksh, Dialect::Zsh];
-    for (program, rows) in TABLE {
+    for (program, rows) in &*TABLE {
         let call = Call {
             program: name(program),
             arguments: words.iter().map(|word| (*word).to_owned()).collect(),

@@ -75,7 +75,7 @@ fn member<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Member<'a>> {
     let launch = context.launch(index);
     let [exec] = &launch.execs[..] else { return None };
     let program = launch.command.name;
-    let launcher = launcher(context.forest().launcher(index as usize)?, context.recording.info.usable_cpus() as usize)?;
+    let launcher = launcher_of(context, index)?;
     let is_loop = matches!(launcher, Launcher::Shell(_));
     // Without a recorded start-up, nothing shows how much of a long run is work.
     let is_small = launch.start_up.get().is_some() || !is_heavy(program) || is_small(context, index);
@@ -104,11 +104,12 @@ pub(super) fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
     is_mostly_tax(context, index as usize) || is_mostly_tax_by_cpu_time(context, index as usize)
 }
 
-/// Returns the launcher that an exec runs. `None` if the program is not a launcher, or already passes many files at once.
-fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
+/// Returns what launched a launch. `None` if the program is not a launcher, or already passes many files at once.
+pub(super) fn launcher_of(context: &RuleContext<'_, '_>, index: u32) -> Option<Launcher> {
+    let exec = context.forest().launcher(index as usize)?;
     let arguments: Vec<String> = exec.arguments().map(name).collect();
     match exec.program_name() {
-        b"xargs" | b"gxargs" => xargs(&arguments, cpus),
+        b"xargs" | b"gxargs" => xargs(&arguments, context.recording.info.usable_cpus() as usize),
         // Only a command at the end of the expression can be batched. Anywhere else it is a test, whose result find needs for each file.
         b"find" | b"gfind" => arguments.last().is_some_and(|last| last == ";").then_some(Launcher::Find),
         program => Dialect::of_program(program).map(Launcher::Shell),

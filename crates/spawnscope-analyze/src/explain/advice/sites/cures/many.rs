@@ -3,25 +3,27 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::super::grouping::rounds;
 use super::once::is_in_pipeline;
-use super::{Cure, MANY, certain, files, finding, open, pairs, shared_line};
+use super::{Cure, MANY, certain, files, finding, open, shared_line};
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::edit::Form;
+use crate::explain::advice::edits::shell_edits;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{launches, name, option};
 use crate::explain::advice::programs::{
-    FILE_CHANGERS, TAKES_MANY, TAKES_ONE, is_compiler, is_heavy, is_worth_a_launch, items_form,
+    FILE_CHANGERS, HAS_DESTINATION, TAKES_MANY, TAKES_ONE, Together, is_compiler, is_heavy, is_worth_a_launch,
+    is_wrapper, items_form,
 };
 use crate::explain::advice::rules::builtin::can_replace;
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
-use crate::explain::advice::thresholds::MIN_REPETITIONS;
-use crate::model::launch::Exec;
+use crate::explain::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax};
 use crate::patterns::pipeline::{PipelineUnit, place_among_siblings};
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::{Dialect, command_of, is_shell};
+use crate::patterns::shells::{command_of, is_shell};
 use crate::patterns::subcommands;
-use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 
@@ -29,7 +31,6 @@ use crate::predict::whatif::changes::Change;
 const MAX_BATCH: u32 = 1000;
 /// Minimum share of distinct command lines, in percent. Repeated command lines are a question that is asked again.
 const MIN_DISTINCT_PERCENT: usize = 50;
-const GREPS: Words = Words("egrep fgrep grep rg zgrep");
 
 /// Returns the cure of launches with different inputs.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
@@ -40,7 +41,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     if context.launch(site.launches[0]).execs.first().and_then(command_of).is_some() {
         return None;
     }
-    let of_files = of_files(context, site).or_else(|| pairs::cure(context, site)).or_else(|| of_greps(context, site));
+    let of_files = of_files(context, site).or_else(|| of_pairs(context, site));
     let known = of_files.or_else(|| of_items(context, site));
     known.or_else(|| of_unknown(context, site).filter(|_| !is_interpreter(command)))
 }
@@ -89,7 +90,9 @@ fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let mut forms: BTreeMap<(&str, &[u8]), Vec<u32>> = BTreeMap::new();
     for &index in &site.launches {
         let [exec] = &context.launch(index).execs[..] else { continue };
-        let form = items_form(context.launch(index).command.name, exec).filter(|_| !exec.argv_cut);
+        // A shell can do the work of a filter of short texts itself.
+        let is_filter = can_replace(context, index) && is_in_pipeline(context.forest(), index);
+        let form = items_form(context.launch(index).command.name, exec).filter(|_| !exec.argv_cut && !is_filter);
         form.into_iter().for_each(|form| forms.entry(form).or_default().push(index));
     }
     let ((form, subcommand), all) = forms.into_iter().max_by_key(|(_, all)| all.len())?;
@@ -199,81 +202,97 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     Some(open(finding))
 }
 
-/// What differs between the launches of grep.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Varying {
-    Pattern,
-    File,
-}
-
-/// A loop of grep over patterns or files.
-fn of_greps(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
-    let forest = context.forest();
-    let mut calls = Vec::new();
-    for &index in &site.launches {
-        let launch = context.launch(index);
-        let [exec] = &launch.execs[..] else { continue };
-        let (siblings, position) = place_among_siblings(forest, index as usize)?;
-        if GREPS.contains(launch.command.name)
-            && !PipelineUnit::of(forest, context.timelines(), siblings, position).is_fed
-        {
-            calls.extend(call_of(exec).map(|call| (index, call)));
-        }
+/// `mv`, `cp`, `ln` and `install`, launched once per pair of source and destination. One launch cannot take several pairs, but one process of
+/// another program can do all the work.
+fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let command = context.launch(site.launches[0]).command.name;
+    let mut all = site.launches.clone();
+    all.retain(|index| context.launch(*index).execs.len() == 1 && is_mostly_tax(context, *index as usize));
+    let batched: usize = files::batches(context, &all).iter().map(|(_, batch)| batch.len()).sum();
+    if !HAS_DESTINATION.contains(command)
+        || all.len() < MIN_REPETITIONS
+        || batched * 2 > all.len()
+        || Runtime::of_parent(context.forest(), all[0]) != Runtime::Shell
+    {
+        return None;
     }
-    let dialect = Dialect::of_parent(forest, site.launches[0] as usize)?;
-    let patterns: HashSet<&[u8]> = calls.iter().map(|(_, (pattern, _))| *pattern).collect();
-    let files: HashSet<&Vec<&[u8]>> = calls.iter().map(|(_, (_, files))| files).collect();
-    // With only a few distinct patterns, the script loops over the files, once for each pattern; and vice versa.
-    let varying = match (patterns.len() >= MIN_REPETITIONS, files.len() >= MIN_REPETITIONS) {
-        (true, _) => Varying::Pattern,
-        (false, true) => Varying::File,
-        (false, false) => return None,
-    };
-    let (fix, limits): (&[&str], _) = match (varying, dialect) {
-        (Varying::File, _) => (
-            &[
-                "pass all files to one grep:",
-                "  grep -l PATTERN FILES...   (if you used -q or -l; with -c: grep -c PATTERN FILES...)",
-            ],
-            "one grep prints the results of all files at once, and its exit status does not say which file matched",
-        ),
-        (Varying::Pattern, Dialect::Posix) => (
-            &["search for all words at once:", "  printf '%s\\n' WORDS... | grep -F -f - FILE"],
-            "grep -F finds fixed words only, not regular expressions; one grep prints the results of all words at once",
-        ),
-        (Varying::Pattern, _) => (
-            &[
-                "read the file once, and look the words up in the shell:",
-                "  declare -A seen; while IFS= read -r line; do seen[$line]=1; done <FILE",
-                "  [[ ${seen[$word]} ]]   (for parts of lines: text=$(<FILE); [[ $text == *\"$word\"* ]])",
-                "or search for all words at once: `grep -F -f WORDS FILE`",
-            ],
-            "both find fixed words only, not regular expressions; the shell cannot hold binary data; one grep prints the results of all words at \
-             once",
-        ),
-    };
-    let all: Vec<u32> = calls.iter().map(|(index, _)| *index).collect();
-    let command = context.launch(all[0]).command.name;
-    let what = if varying == Varying::File { ", once per file" } else { ", once per pattern" };
+    let line = shared_line(context, &all)?;
     let with = format!("{}={MAX_BATCH}", option("--batch", command, site.parent));
-    let finding = finding(context, site, MANY, what, all).fix_lines(fix.iter().copied()).limits(limits);
+    let finding = finding(context, site, MANY, ", once per pair of files", all)
+        .fix_lines(fix_of_pairs(&name(command), &line))
+        .limits("a single process must check each file for errors itself; steps that need a result must come after it");
     Some(certain(finding.predicted_by(Change::Batch(MAX_BATCH), with)))
 }
 
-/// Returns the pattern and the files of a call of grep. `None` if it reads standard input, or patterns from a file.
-fn call_of<'a>(exec: &Exec<'a>) -> Option<(&'a [u8], Vec<&'a [u8]>)> {
-    let mut pattern = None;
-    let mut words = Vec::new();
-    let mut arguments = exec.arguments().skip(1).filter(|_| !exec.argv_cut);
-    while let Some(argument) = arguments.next() {
-        match argument {
-            b"-e" => pattern = arguments.next(),
-            b"-f" => return None,
-            b"-A" | b"-B" | b"-C" | b"-m" => drop(arguments.next()),
-            _ if argument.starts_with(b"-") => {}
-            _ => words.push(argument),
-        }
+fn fix_of_pairs(program: &str, line: &SharedLine) -> Vec<String> {
+    let function = match (program, line.text(1..line.len().saturating_sub(2)).as_deref()) {
+        ("mv", Some("")) => Some("mv(@f)"),
+        ("cp", Some("")) => Some("cp(@f)"),
+        ("ln", Some("-s")) => Some("symlink($f[0], $f[1])"),
+        _ => None,
+    };
+    let mut fix = Vec::new();
+    if let Some(function) = function {
+        fix.extend([
+            "print the pairs in the loop, and let one process handle all of them:".to_owned(),
+            "  printf '%s\\0%s\\0' \"$from\" \"$to\"   in the loop, and after it:".to_owned(),
+            format!("  done | {}", one_process(function)),
+        ]);
     }
-    let pattern = pattern.or_else(|| (!words.is_empty()).then(|| words.remove(0)))?;
-    (!words.is_empty()).then_some((pattern, words))
+    let or = if fix.is_empty() { "" } else { "or " };
+    let options = line.text(1..line.len().saturating_sub(2)).filter(|options| !options.is_empty());
+    let options = options.map_or(String::new(), |options| format!(" {options}"));
+    fix.push(format!(
+        "{or}sort them by destination directory, and launch {program} once for each: `{program}{options} -t DIRECTORY FILES...`"
+    ));
+    fix
+}
+
+/// Returns a command that reads pairs of NUL-terminated names. As for `mv`, a destination that is a directory gets the file's name, and a
+/// failure is reported and changes the exit status.
+fn one_process(function: &str) -> String {
+    format!(
+        "perl -MFile::Copy=cp,mv -0 -ne 'chomp; push @f, $_; next if @f < 2; if (-d $f[1]) {{ my ($n) = $f[0] =~ m{{([^/]+)/*\\z}}; \
+         $f[1] .= \"/$n\" }} {function} or warn(\"$f[1]: $!\\n\"), $bad = 1; @f = (); END {{ $? = 1 if $bad }}'"
+    )
+}
+
+/// One launch for several questions about the same input, such as three fields of a JSON file, which several lines request in turn.
+pub(super) fn together(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let command = context.launch(site.launches[0]).command.name;
+    let way = Together::of(command)?;
+    let questions = rounds(context, &site.launches)?;
+    let finding = finding(context, site, MANY, &format!(", {questions} for each input"), site.launches.clone())
+        .fix("ask for all of it in one launch:")
+        .fix(format!("  {}", way.form()))
+        .edits(shell_edits(context, command, &site.launches, &Form::Together))
+        .limits("the answers must be texts of one line, numbers or null")
+        .predicted_by(Change::Batch(questions), "");
+    Some(certain(finding))
+}
+
+/// A wrapper (`sudo`, `env`, `chroot`, `ssh`) around each of many launches, although one could be around the whole loop.
+pub(super) fn in_one_wrapper(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let all = site.launches.clone();
+    let wrapper = |index: &u32| {
+        let launch = context.launch(*index);
+        // The first line of a script may name env: `#!/usr/bin/env bash`.
+        let first = launch.execs.first().filter(|exec| exec.interpreter().is_none())?;
+        // `env` alone prints the environment.
+        let runs_another = launch.execs.len() > 1 || !context.forest().children(*index as usize).is_empty();
+        (is_wrapper(first.program_name()) && runs_another).then_some(first.program_name())
+    };
+    let first = wrapper(&all[0])?;
+    if all.len() < MIN_REPETITIONS || !all.iter().all(|index| wrapper(index) == Some(first)) {
+        return None;
+    }
+    let shared = shared_line(context, &all).and_then(|line| line.before_inputs()).unwrap_or_else(|| name(first));
+    let shared = shared.strip_suffix(" sh -c").or(shared.strip_suffix(" bash -c")).unwrap_or(&shared).to_owned();
+    let changes = vec![AppliedChange { change: Change::Batch(all.len() as u32), launches: all.clone() }];
+    let finding = finding(context, site, MANY, &format!(", each through {}", name(first)), all)
+        .fix(format!("run {} once, around the whole loop or script:", name(first)))
+        .fix(format!("  {shared} sh -c 'for ...; do ...; done'   or {shared} ./SCRIPT"))
+        .limits("everything in the loop then runs in that environment and with those rights")
+        .predicted_by_all(changes, "");
+    Some(open(finding))
 }

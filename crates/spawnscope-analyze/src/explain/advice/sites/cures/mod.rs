@@ -1,18 +1,13 @@
 //! Cures: the few ways to spend less time on a site. Each function returns the cure if the recording supports it.
 
 mod files;
-mod front_ends;
+pub(super) mod front_ends;
 mod in_language;
-mod lock;
 mod many;
-mod not_at_all;
 mod once;
-mod pairs;
-mod parallel;
+pub(super) mod parallel;
 mod resident;
 mod shell_lines;
-mod together;
-mod wrapper;
 
 use super::{Cure, Site, holders};
 use crate::explain::advice::context::RuleContext;
@@ -20,6 +15,7 @@ use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{name, times};
 use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::SharedLine;
+use crate::model::launch::NOT_FOUND;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::command_of;
 use crate::predict::whatif::AppliedChange;
@@ -43,12 +39,12 @@ type CureOf = fn(&RuleContext<'_, '_>, &Site<'_>) -> Option<Cure>;
 
 /// Cures of several launches.
 const ALL: [CureOf; 9] = [
-    lock::cure,
+    parallel::waiting_for_lock,
     once::cure,
     resident::cure,
     many::cure,
-    together::cure,
-    wrapper::cure,
+    many::together,
+    many::in_one_wrapper,
     in_language::cure,
     shell_lines::cure,
     parallel::cure,
@@ -56,13 +52,24 @@ const ALL: [CureOf; 9] = [
 
 /// Returns the cures of a site.
 pub(super) fn of(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Vec<Cure> {
-    if let Some(cure) = not_at_all::cure(context, site) {
+    if let Some(cure) = not_at_all(context, site) {
         return vec![cure];
     }
     match site.launches.len() {
         1 => resident::single(context, site).into_iter().collect(),
         _ => ALL.iter().filter_map(|cure| cure(context, site)).collect(),
     }
+}
+
+/// Returns the cure of launches that all failed because the program does not exist.
+fn not_at_all(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    site.launches.iter().all(|index| context.launch(*index).outcome == NOT_FOUND).then_some(())?;
+    let which = if site.program.is_empty() { "" } else { ", which does not exist" };
+    let finding = finding(context, site, NOT_AT_ALL, which, site.launches.clone())
+        .evidence("each ended with status 127, which shells use for programs that they do not find")
+        .fix("remove the launch, install the program, or look for it once: `command -v PROGRAM` in a shell, and keep the answer")
+        .limits("an installed program takes its own time");
+    Some(removing(context, finding, site.launches.clone()))
 }
 
 /// Whether a site launches command lines of a language other than the shell and make.
@@ -73,16 +80,6 @@ pub(super) fn are_lines_of_a_language(context: &RuleContext<'_, '_>, site: &Site
             Runtime::of_parent(context.forest(), site.launches[0]),
             Runtime::Shell | Runtime::Make | Runtime::Native
         )
-}
-
-/// Returns the cure that runs the launches of a site at the same time.
-pub(super) fn at_the_same_time(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
-    parallel::cure(context, site)
-}
-
-/// Whether a site launches a front end, which launches others itself.
-pub(super) fn is_front_end(context: &RuleContext<'_, '_>, site: &Site<'_>) -> bool {
-    front_ends::of(context, site).is_some()
 }
 
 /// Returns `bash launches git 12 times`.

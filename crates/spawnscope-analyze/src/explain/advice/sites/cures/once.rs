@@ -93,7 +93,7 @@ fn answer(context: &RuleContext<'_, '_>, index: u32) -> Option<Answer> {
     // About launches that the shell itself can replace, `builtin` has better advice.
     let may_read_input = is_in_pipeline(context.forest(), index) || runtime_of(exec) != Runtime::Native;
     let is_known = answer == Answer::Same || context.is_captured(index) && !may_read_input;
-    (is_known && !builtin::can_replace(context, index)).then_some(answer)
+    (is_known && !builtin::replaces(context, index)).then_some(answer)
 }
 
 /// Whether a sibling that may write to a launch ran at the same time. A program that reads its input has other answers.

@@ -1,12 +1,12 @@
-//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over independent files.
+//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over independent files. Launches that wait for each
+//! other's lock on a file.
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::lock::waited_for_locks;
-use super::{Cure, PARALLEL, certain, finding, shared_line};
+use super::{Cure, LOCK, PARALLEL, certain, finding, removing, shared_line};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::languages::language;
-use crate::explain::advice::phrases::{name, quoted, selector};
+use crate::explain::advice::phrases::{name, quoted, selector, time};
 use crate::explain::advice::programs::LOCKERS;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
@@ -20,6 +20,7 @@ use crate::patterns::runtimes::Runtime;
 use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
+use spawnscope_data::event::syscalls::numbers;
 
 /// Minimum mean work of the launches, without their start-up. With less work it is better to merge or avoid the launches than to run them in
 /// parallel.
@@ -46,11 +47,15 @@ const JOBS_OPTIONS: [(&str, &str); 13] = [
     ("tox", "tox run-parallel -p {n}"),
     ("xargs", "xargs -P{n}"),
 ];
+/// System calls in which a thread waits for a lock on a file.
+const LOCKS: [u16; 2] = numbers(["flock", "fcntl"]);
+/// Launches are about a lock if they wait for it during at least this share of their time.
+const MIN_LOCK_SHARE: f64 = 0.3;
 /// Parents that by default run as many commands at a time as there are CPUs.
 const PARALLEL_BY_DEFAULT: Words = Words("bazel cargo go ninja");
 
 /// Returns the cure of independent launches.
-pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+pub(in crate::explain::advice::sites) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let cpus = context.whatif.replay.cpus;
     if cpus < 2 {
         return None;
@@ -217,4 +222,31 @@ fn shell_fix(line: Option<SharedLine>, program: &str, cpus: u32) -> Vec<String> 
     let or = if xargs.is_some() { "or " } else { "" };
     let background = format!("  {or}{command} & in the loop, with `wait -n` while {cpus} of them run (bash 4.3)");
     xargs.into_iter().chain([background]).collect()
+}
+
+/// Returns the cure of launches that mostly wait for a lock.
+pub(super) fn waiting_for_lock(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    let waited = waited_for_locks(context, &site.launches);
+    if (waited.0 as f64) < MIN_LOCK_SHARE * context.spent_on(&site.launches).0 as f64 || waited < context.min_saving() {
+        return None;
+    }
+    let finding = finding(context, site, LOCK, ", and they wait for a lock", site.launches.clone())
+        .evidence(format!(
+            "they wait for a lock on a file for {} in all: more jobs would only wait longer",
+            time(waited)
+        ))
+        .fix("hold the lock only around what needs it, such as the write, and do the work before")
+        .fix("or let each job write a file of its own, and join the files at the end")
+        .limits("the saving is what the command would save without these launches and their waits");
+    Some(removing(context, finding, site.launches.clone()))
+}
+
+/// Returns how long launches and their descendants waited for locks on files.
+fn waited_for_locks(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
+    let tops: Vec<usize> = all.iter().map(|index| *index as usize).collect();
+    let slices = context.forest().walk(&tops).flat_map(|step| {
+        let slices = context.timelines().slices(step.index as u32).iter();
+        slices.filter(|slice| slice.syscall.is_some_and(|call| LOCKS.contains(&call)))
+    });
+    Nanos(slices.map(|slice| slice.off_span.unwrap_or_default().0).sum())
 }

@@ -27,7 +27,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
 fn prepared_once(context: &RuleContext<'_, '_>, site: &Site<'_>, front_end: &FrontEnd) -> Cure {
     let forest = context.forest();
     let all = site.launches.clone();
-    let keeps = front_end.keeps_last_child;
+    let keeps = front_end.keeps_last_child();
     let what = format!(": each launch {}", front_end.repeats);
     let finding = finding(context, site, RESIDENT, &what, all.clone())
         .fix(if keeps { "prepare it once, and use the result:" } else { "do it once for all of them:" })

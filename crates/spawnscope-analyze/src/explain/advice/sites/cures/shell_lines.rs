@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cure, IN_LANGUAGE, MANY, certain, finding, open};
+use super::{Cure, IN_LANGUAGE, MANY, certain, files, finding, open};
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{launches, literal, name, option, quoted, time, times};
 use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless, is_per_file_launcher};
@@ -37,13 +38,13 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         _ if is_per_file_launcher(site.parent) => per_file(context, site, all),
         Runtime::Make => recipe(context, site, &all),
         Runtime::Shell => None,
-        runtime => functions_for(context, site, runtime, &all).or_else(|| lines(context, site, all)),
+        runtime => of_language(context, site, runtime, all),
     }
 }
 
 /// One shell for each file, although one shell could loop over many files.
 fn per_file(context: &RuleContext<'_, '_>, site: &Site<'_>, mut all: Vec<u32>) -> Option<Cure> {
-    all.retain(|index| takes_one_file(context, *index) && !is_needless(context, *index));
+    all.retain(|index| files::launcher_of(context, *index).is_some() && !is_needless(context, *index));
     (all.len() >= MIN_REPETITIONS).then_some(())?;
     let loop_command = match site.parent {
         b"find" | b"gfind" => "  find ... -exec sh -c 'for f; do ... \"$f\" ...; done' sh {} +",
@@ -62,19 +63,6 @@ fn per_file(context: &RuleContext<'_, '_>, site: &Site<'_>, mut all: Vec<u32>) -
         )
         .predicted_by(Change::InProcess, with);
     Some(open(finding))
-}
-
-/// Whether `find` ends the command with `;`, or `xargs` passes one argument or line at a time.
-fn takes_one_file(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    let Some(exec) = context.forest().launcher(index as usize) else {
-        return false;
-    };
-    let mut arguments = exec.arguments();
-    if exec.program_name().ends_with(b"find") {
-        return arguments.any(|argument| argument == b";");
-    }
-    arguments.any(|argument| argument == b"-n1" || argument == b"-I{}" || argument == b"-L1")
-        || exec.arguments().zip(exec.arguments().skip(1)).any(|pair| matches!(pair, (b"-n" | b"-L", b"1") | (b"-I", _)))
 }
 
 /// GNU parallel always runs a job in a shell, but can pass many arguments to each job.
@@ -131,62 +119,67 @@ fn line_of_recipe(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> 
     is_recipe.then(|| words.collect::<Vec<_>>().join(&b' '))
 }
 
-/// Command lines of a language that has functions for all of their programs.
-fn functions_for(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, shells: &[u32]) -> Option<Cure> {
+/// Command lines of a language that has functions for all of their programs, or of which all launches work for less time than it takes to launch
+/// them.
+fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, mut shells: Vec<u32>) -> Option<Cure> {
     let forest = context.forest();
-    let tops: Vec<usize> = shells.iter().map(|launch| *launch as usize).collect();
-    let mut all: Vec<u32> = forest.walk(&tops).map(|step| step.index as u32).collect();
-    all.sort_unstable();
-    let programs = all.iter().map(|index| context.launch(*index)).filter(|launch| !launch.execs.is_empty());
-    let programs: BTreeSet<&[u8]> =
-        programs.map(|launch| launch.command.name).filter(|program| !is_shell(program)).collect();
-    let lines: Option<Vec<String>> =
-        programs.iter().map(|program| Some(format!("  {}: {}", name(program), functions(runtime, program)?))).collect();
-    let lines = lines.filter(|lines| !lines.is_empty())?;
-    let programs: Vec<String> = programs.into_iter().map(name).collect();
-    let changes = vec![AppliedChange { change: Change::InProcess, launches: all.clone() }];
-    let with = options(context, &changes);
-    let mut finding = finding(context, site, IN_LANGUAGE, "", all)
-        .fix(format!("do the work in {}, which launches nothing:", runtime.label()))
-        .fix_lines(lines)
-        .limits("what the shell adds, such as redirections and expansions, must be written in the language, too")
-        .predicted_by_all(changes, with);
-    let place = super::place(context, site);
-    finding.title =
-        format!("{} runs {} through a shell {}{place}", name(site.parent), programs.join(" and "), times(shells.len()));
-    Some(certain(finding))
-}
-
-/// Command lines of a language that need their shell, and whose launches all work for less time than it takes to launch them.
-fn lines(context: &RuleContext<'_, '_>, site: &Site<'_>, mut shells: Vec<u32>) -> Option<Cure> {
-    let forest = context.forest();
-    shells.retain(|index| {
-        let members = forest.walk(&[*index as usize]).take(MAX_LAUNCHES_OF_LINE + 1);
-        let small = members.map(|step| is_mostly_tax_by_cpu_time(context, step.index)).enumerate();
-        context.launch(*index).execs.len() == 1
-            && needless_shell(forest, *index).is_none()
-            && small.into_iter().all(|(number, is_small)| number < MAX_LAUNCHES_OF_LINE && is_small)
-    });
-    (shells.len() >= MIN_LINES && is_shell(context.launch(shells[0]).command.name)).then_some(())?;
-    let tops: Vec<usize> = shells.iter().map(|launch| *launch as usize).collect();
-    let mut all: Vec<u32> = forest.walk(&tops).map(|step| step.index as u32).collect();
-    all.sort_unstable();
-    let runtime = Runtime::of_parent(forest, shells[0]);
+    let below = |shells: &[u32]| {
+        let tops: Vec<usize> = shells.iter().map(|launch| *launch as usize).collect();
+        let mut all: Vec<u32> = forest.walk(&tops).map(|step| step.index as u32).collect();
+        all.sort_unstable();
+        all
+    };
+    let known = functions_of(context, runtime, &below(&shells));
+    if known.is_none() {
+        shells.retain(|index| is_small_line(context, *index));
+        (shells.len() >= MIN_LINES && is_shell(context.launch(shells[0]).command.name)).then_some(())?;
+    }
+    let all = below(&shells);
     let spent = format!(
-        "{}, including forks without an exec, take {} in all, most of it launch tax",
+        "{}, including forks without an exec, take {} in all",
         launches(all.len()),
         time(context.spent_on(&shells))
     );
     let changes = vec![AppliedChange { change: Change::InProcess, launches: all.clone() }];
     let with = options(context, &changes);
-    let mut finding = finding(context, site, IN_LANGUAGE, "", all)
-        .evidence(spent)
-        .fix(format!("do the work in {}, without a shell and its programs", runtime.label()))
-        .fix("or pass all inputs to one launch, or keep one process that answers through a pipe")
-        .limits(
-            "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up",
-        )
-        .predicted_by_all(changes, with);
-    finding.title = format!("{} runs {} command lines through {}", name(site.parent), shells.len(), name(site.program));
-    Some(certain(finding))
+    let finding = finding(context, site, IN_LANGUAGE, "", all).evidence(spent).predicted_by_all(changes, with);
+    let place = super::place(context, site);
+    let (parent, label) = (name(site.parent), runtime.label());
+    Some(certain(match known {
+        Some((programs, lines)) => Finding {
+            title: format!("{parent} runs {} through a shell {}{place}", programs.join(" and "), times(shells.len())),
+            ..finding
+                .fix(format!("do the work in {label}, which launches nothing:"))
+                .fix_lines(lines)
+                .limits("what the shell adds, such as redirections and expansions, must be written in the language, too")
+        },
+        None => Finding {
+            title: format!("{parent} runs {} command lines through {}", shells.len(), name(site.program)),
+            ..finding
+                .fix(format!("do the work in {label}, without a shell and its programs"))
+                .fix("or pass all inputs to one launch, or keep one process that answers through a pipe")
+                .limits(
+                    "the parent may not be able to do this itself; the prediction keeps the work, without the launches and their start-up",
+                )
+        },
+    }))
+}
+
+/// Returns the programs among launches, and the functions of a language that do their work, if it has functions for all.
+fn functions_of(context: &RuleContext<'_, '_>, runtime: Runtime, all: &[u32]) -> Option<(Vec<String>, Vec<String>)> {
+    let executed = all.iter().map(|index| context.launch(*index)).filter(|launch| !launch.execs.is_empty());
+    let programs: BTreeSet<&[u8]> =
+        executed.map(|launch| launch.command.name).filter(|program| !is_shell(program)).collect();
+    let line = |program: &&[u8]| Some(format!("  {}: {}", name(program), functions(runtime, program)?));
+    let lines: Vec<String> = programs.iter().map(line).collect::<Option<_>>()?;
+    (!lines.is_empty()).then(|| (programs.into_iter().map(name).collect(), lines))
+}
+
+/// Whether a command line needs its shell, and all that it launches is small.
+fn is_small_line(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let members = context.forest().walk(&[index as usize]).take(MAX_LAUNCHES_OF_LINE + 1);
+    let small = members.map(|step| is_mostly_tax_by_cpu_time(context, step.index)).enumerate();
+    context.launch(index).execs.len() == 1
+        && needless_shell(context.forest(), index).is_none()
+        && small.into_iter().all(|(number, is_small)| number < MAX_LAUNCHES_OF_LINE && is_small)
 }
