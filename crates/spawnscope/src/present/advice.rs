@@ -89,10 +89,11 @@ fn saving(advice: &Advice, report: &Report) -> String {
     format!("saves {}, {}", amount(advice.saving), basis(advice, report))
 }
 
-/// Formats a saving with its interval. If it is only known how much it is at most, that is all there is to say.
+/// Formats a saving with its interval. If it may be nothing, the most is what is known.
 pub(super) fn amount([expected, low, high]: [Nanos; 3]) -> String {
-    match expected {
-        Nanos(0) => format!("up to {}", units::time(high)),
+    match (expected, low) {
+        (Nanos(0), _) => format!("up to {}", units::time(high)),
+        (_, Nanos(0)) => format!("up to {} (likely {})", units::time(high), units::time(expected)),
         _ => format!("{} ({} to {})", units::time(expected), units::time(low), units::time(high)),
     }
 }
@@ -100,7 +101,7 @@ pub(super) fn amount([expected, low, high]: [Nanos; 3]) -> String {
 /// Like [`amount`], for narrow places.
 pub(super) fn short_amount(saving: [Nanos; 3]) -> String {
     match saving {
-        [Nanos(0), ..] => amount(saving),
+        [Nanos(0), ..] | [_, Nanos(0), _] => format!("up to {}", units::time(saving[2])),
         [expected, low, high] => format!("{} ({})", units::time(expected), units::interval(low, high)),
     }
 }

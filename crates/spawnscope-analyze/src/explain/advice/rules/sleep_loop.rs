@@ -41,6 +41,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_SLEEPS || holds_the_wall(context, all));
         frequent_groups.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
     }
+    // A single sleep beside a loop is more likely what the loop waits for.
+    if loops.values().any(|all| all.len() > 1) {
+        loops.retain(|_, all| all.len() > 1);
+    }
     longest_groups(context, loops, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, pause), mut all)| {

@@ -29,6 +29,8 @@ const MIN_DEPENDENT_SHARE: f64 = 0.1;
 /// Maximum number of sites. Each needs several replays, which take long for large recordings.
 const MAX_SITES: usize = 8;
 const MAX_SITES_IF_LARGE: usize = 4;
+/// Maximum number of sites whose cures are looked for.
+const MAX_EXAMINED: usize = 4 * MAX_SITES;
 /// A recording with at least this many launches is large.
 const MIN_LARGE_LAUNCHES: usize = 20_000;
 /// A site explains another one around it if it holds at least this share of the other's time on the critical path.
@@ -78,10 +80,13 @@ impl Answer {
         predictions: &[Prediction],
     ) -> Vec<(Finding, [Nanos; 3], bool)> {
         let Some((removal, predictions)) = predictions.split_first() else { return Vec::new() };
-        let [dependent, _, most] = removal.saving();
-        let depends = dependent.0 as f64 >= MIN_DEPENDENT_SHARE * removal.unrecorded.0 as f64;
+        let [dependent, least, most] = removal.saving();
+        // Without recorded wakers, often only the most that may depend on the launches is known.
+        let likely = if dependent == Nanos(0) { least.0.midpoint(most.0) } else { dependent.0 };
+        let depends = likely as f64 >= MIN_DEPENDENT_SHARE * removal.unrecorded.0 as f64;
         let limit = removal.unrecorded.since(sleep_of(context, &self.removal.launches));
-        let share = units::percent(dependent, removal.unrecorded);
+        let up_to = if dependent == Nanos(0) { "up to " } else { "" };
+        let share = units::percent(if dependent == Nanos(0) { most } else { dependent }, removal.unrecorded);
         let them = if self.removal.launches.len() == 1 { "it" } else { "them" };
         let cures = self.cures.into_iter().zip(predictions).map(|(cure, prediction)| {
             let [expected, low, high] = prediction.saving();
@@ -92,8 +97,9 @@ impl Answer {
             }
             let is_likely = depends && saving[0].max(saving[2]) > context.min_saving();
             let is_worth = saving[1] > context.min_saving() || is_likely;
-            let finding =
-                cure.finding.evidence_lines(depends.then(|| format!("{share} of the wall time depends on {them}")));
+            let finding = cure
+                .finding
+                .evidence_lines(depends.then(|| format!("{up_to}{share} of the wall time depends on {them}")));
             (finding, saving, is_worth)
         });
         cures.collect()
@@ -123,17 +129,46 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     sites.sort_by_key(|site| (Reverse(site.critical), site.program, site.launches[0]));
     let (sites, around) = without_nested(context, sites);
     let is_large = context.forest().launches.len() >= MIN_LARGE_LAUNCHES;
-    let answers = sites.iter().filter_map(|site| {
-        let cures = cures::of(context, site);
-        let removal = AppliedChange { change: Change::Remove, launches: site.launches.clone() };
-        (!cures.is_empty()).then_some(Answer { cures, removal })
-    });
-    let mut answers: Vec<Answer> = answers.take(if is_large { MAX_SITES_IF_LARGE } else { MAX_SITES }).collect();
-    answers.extend(around.iter().filter_map(|site| {
-        let removal = AppliedChange { change: Change::Remove, launches: site.launches.clone() };
-        Some(Answer { cures: vec![cures::parallel::cure(context, site)?], removal })
+    let mut found = cured(context, sites);
+    found.truncate(if is_large { MAX_SITES_IF_LARGE } else { MAX_SITES });
+    found.extend(around.into_iter().filter_map(|site| {
+        let cure = cures::parallel::cure(context, &site)?;
+        Some((site, vec![cure]))
     }));
-    answers
+    let answers = found.into_iter().map(|(site, cures)| {
+        let removal = AppliedChange { change: Change::Remove, launches: site.launches };
+        Answer { cures, removal }
+    });
+    answers.collect()
+}
+
+/// Returns the sites that have cures. Several lines that launch one program and have the same cures are one cause, and become one site.
+fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>) -> Vec<(Site<'a>, Vec<Cure>)> {
+    let mut found: Vec<(Site<'a>, Vec<Cure>)> = Vec::new();
+    for site in sites.into_iter().take(MAX_EXAMINED) {
+        let cures = cures::of(context, &site);
+        let alike = found.iter_mut().find(|(other, known)| {
+            (other.parent, other.program) == (site.parent, site.program) && have_same_fixes(known, &cures)
+        });
+        match alike {
+            Some((other, known)) => {
+                other.launches.extend(site.launches);
+                other.launches.sort_unstable();
+                other.critical.0 += site.critical.0;
+                *known = cures::of(context, other);
+            }
+            None if cures.is_empty() => {}
+            None => found.push((site, cures)),
+        }
+    }
+    found
+}
+
+/// Whether cures are the same ones, and the first has the same fix.
+fn have_same_fixes(one: &[Cure], other: &[Cure]) -> bool {
+    let rules = |cures: &[Cure]| cures.iter().map(|cure| cure.finding.rule).collect::<Vec<_>>();
+    let first = |cures: &[Cure]| cures.first().map(|cure| cure.finding.fix.clone());
+    !one.is_empty() && rules(one) == rules(other) && first(one) == first(other)
 }
 
 /// Keeps one of two sites of which one launches the other. Returns also those around another one, which may still run at the same time.
@@ -191,11 +226,14 @@ fn ancestors(context: &RuleContext<'_, '_>, launch: u32) -> impl Iterator<Item =
 
 /// Whether a site is a consequence of the launches around it: it is part of a loop, or a known front end or a third party requests it.
 fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<'_>) -> bool {
+    if cures::front_ends::of(context, around).is_some() {
+        return true;
+    }
+    // A single launch, such as that of cmake by a build script, is no loop.
     let is_wrapper = is_shell(around.program) || is_launcher(around.program);
-    let is_front_end = cures::front_ends::of(context, around).is_some();
-    is_front_end
-        || cures::are_lines_of_a_language(context, around)
-        || !is_wrapper && foreign_code(context, &site.launches).is_some()
+    around.launches.len() > 1
+        && (cures::are_lines_of_a_language(context, around)
+            || !is_wrapper && foreign_code(context, &site.launches).is_some())
 }
 
 /// Whether each process of a compiled program made only one of the launches, as each `collect2` starts one linker. Such a program needs its

@@ -22,6 +22,9 @@ const MIN_LAUNCHES: usize = 20;
 /// Programs whose purpose is to launch others. Their input determines how many launches they make.
 const LAUNCHERS: Words = Words("cc find gcc gfind gxargs ninja parallel xargs");
 
+/// Programs whose work needs a library that the user must choose first. One launch for many inputs is easier.
+const LIBRARIES: Words = Words("curl git jq openssl sqlite3 wget");
+
 /// Returns the cure of small launches by code that can do the work itself.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let forest = context.forest();
@@ -45,7 +48,8 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         )
         .predicted_by_all(changes, with);
     let is_general = builtin::can_replace(context, site.launches[0]);
-    if is_general || without_launching(forest, site.launches[0], Some(command)).is_none() {
+    let is_library = LIBRARIES.contains(command);
+    if is_general || is_library || without_launching(forest, site.launches[0], Some(command)).is_none() {
         finding = finding.guessed();
     }
     Some(certain(finding))

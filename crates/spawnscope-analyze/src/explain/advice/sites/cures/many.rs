@@ -35,8 +35,11 @@ const MIN_DISTINCT_PERCENT: usize = 50;
 /// Returns the cure of launches with different inputs.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let command = context.launch(site.launches[0]).command.name;
-    if is_shell(command) || is_worth_a_launch(command) || is_compiler(command) {
+    if is_shell(command) || is_worth_a_launch(command) {
         return None;
+    }
+    if is_compiler(command) {
+        return of_probes(context, site);
     }
     if context.launch(site.launches[0]).execs.first().and_then(command_of).is_some() {
         return None;
@@ -48,6 +51,20 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
 
 fn is_interpreter(command: &[u8]) -> bool {
     !matches!(Runtime::named(command), Runtime::Native)
+}
+
+/// A compiler that gets the same file each time, whose contents are another test of a feature, as in `configure`.
+fn of_probes(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
+    const SOURCES: [&str; 7] = [".c", ".C", ".cc", ".cpp", ".cxx", ".f90", ".rs"];
+    let line = shared_line(context, &site.launches).filter(|_| site.launches.len() >= MIN_REPETITIONS)?;
+    line.words().flatten().any(|word| SOURCES.iter().any(|end| word.ends_with(end))).then_some(())?;
+    let size = site.launches.len() as u32;
+    let finding = finding(context, site, MANY, ", always of the same file", site.launches.clone())
+        .fix("test several features with one compilation: all tests in one file, and one by one only if that fails")
+        .fix("or keep the answers until the compiler changes: a cache file (configure -C) or a variable")
+        .limits("what may fail to compile needs a compilation of its own; without a change of the file, one compilation is enough")
+        .predicted_by(Change::Batch(size), "");
+    Some(open(finding))
 }
 
 /// A program that takes many files.

@@ -37,7 +37,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         _ if site.parent == PARALLEL => Some(jobs(context, site, all)),
         _ if is_per_file_launcher(site.parent) => per_file(context, site, all),
         Runtime::Make => recipe(context, site, &all),
-        Runtime::Shell => None,
+        Runtime::Shell => in_this_shell(context, site, all),
         runtime => of_language(context, site, runtime, all),
     }
 }
@@ -62,6 +62,29 @@ fn per_file(context: &RuleContext<'_, '_>, site: &Site<'_>, mut all: Vec<u32>) -
             "programs that the shell launches for each file are still launched; `xargs -P` then has fewer, larger jobs",
         )
         .predicted_by(Change::InProcess, with);
+    Some(open(finding))
+}
+
+/// A shell that starts another one for each line. A login shell also reads its start-up files each time.
+fn in_this_shell(context: &RuleContext<'_, '_>, site: &Site<'_>, mut all: Vec<u32>) -> Option<Cure> {
+    // A line with arguments of its own would need a function.
+    let is_whole = |index: &u32| {
+        context.launch(*index).execs.first().is_some_and(|exec| command_of(exec) == exec.arguments().last())
+    };
+    all.retain(|index| is_whole(index) && !is_needless(context, *index));
+    all.retain(|index| is_shell(context.launch(*index).command.name));
+    (all.len() >= MIN_REPETITIONS).then_some(())?;
+    let exec = context.launch(all[0]).execs.first()?;
+    let mut options = exec.arguments().skip(1).take_while(|word| word.starts_with(b"-"));
+    let is_login = options.any(|word| word == b"--login" || !word.starts_with(b"--") && word.contains(&b'l'));
+    let program = name(context.launch(all[0]).command.name);
+    let size = all.len() as u32;
+    let finding = finding(context, site, MANY, ", each for one line", all)
+        .fix_lines(is_login.then_some("leave out -l: a login shell reads its start-up files each time"))
+        .fix("run the line in the shell that starts the other one, in ( ) if it changes variables or the directory:")
+        .fix(format!("  {program} -c 'LINE'  ->  ( LINE )"))
+        .limits("an expansion in the line then sees the variables of the script, also those that are not exported")
+        .predicted_by(Change::Batch(size), "");
     Some(open(finding))
 }
 
