@@ -83,6 +83,13 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         self.share_of_wall(MIN_SAVING_SHARE).max(MIN_SAVING)
     }
 
+    /// Whether a saving certainly exceeds the minimum. If a tracer slowed launches, the low end is
+    /// in times without the tracer, but the minimum is a share of a wall with it, so the low end
+    /// counts in times of the recording, too.
+    pub(super) fn is_certain(&self, saving: [Nanos; 3]) -> bool {
+        saving[1].0 as f64 * self.recording.info.slowdown() > self.min_saving().0 as f64
+    }
+
     /// Returns the summed wall time of launches, which is an upper bound for the saving.
     pub(super) fn spent_on(&self, launches: &[u32]) -> Nanos {
         Nanos(launches.iter().map(|index| self.launch(*index).total(self.forest().end).unwrap_or_default().0).sum())

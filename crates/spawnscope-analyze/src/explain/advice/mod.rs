@@ -144,7 +144,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
 /// Adds advice to `worth` or `not_worth`. Drops it if it saves too little and its launches are
 /// cheap.
 fn add(list: &mut AdviceList, context: &RuleContext<'_, '_>, critical: &[u64], advice: Advice) {
-    if advice.saving[1] > context.min_saving() || advice.saving[0] >= context.share_of_wall(LIKELY_SHARE) {
+    if context.is_certain(advice.saving) || advice.saving[0] >= context.share_of_wall(LIKELY_SHARE) {
         list.worth.push(advice);
     } else if context.spent_on(&advice.finding.launches) > context.share_of_wall(NOTABLE_SHARE) {
         list.not_worth.push((Rejection::of(context, critical, &advice), advice));

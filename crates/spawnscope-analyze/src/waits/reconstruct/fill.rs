@@ -300,8 +300,12 @@ impl Shares {
         }
         let recorded_ns: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
         let wall: u64 = lifetime.runs.iter().map(|(start, end)| end.since(*start).0).sum();
-        // If the CPU time is unknown, a parent is assumed to wait whenever it can.
-        let idle = lifetime.cpu.map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + recorded_ns + certain));
+        // If the CPU time is unknown, a parent is assumed to wait whenever it can, unless the
+        // recording has its waits: all calls of the thread are in an imported log, and what is no
+        // call is work.
+        let has_calls = recorded.iter().any(|wait| wait.syscall.is_some());
+        let assumed = if has_calls { 0 } else { supposed };
+        let idle = lifetime.cpu.map_or(assumed, |cpu| wall.saturating_sub(cpu.0 + recorded_ns + certain));
         let for_children = idle.min(supposed);
         Shares {
             for_children: for_children as f64 / supposed.max(1) as f64,

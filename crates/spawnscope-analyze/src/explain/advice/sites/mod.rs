@@ -96,7 +96,7 @@ impl Answer {
                 saving = saving.map(|time| time.min(limit));
             }
             let is_likely = depends && saving[0].max(saving[2]) > context.min_saving();
-            let is_worth = saving[1] > context.min_saving() || is_likely;
+            let is_worth = context.is_certain(saving) || is_likely;
             let finding = cure
                 .finding
                 .evidence_lines(depends.then(|| format!("{up_to}{share} of the wall time depends on {them}")));
