@@ -25,12 +25,18 @@ pub enum ImportError {
         what: &'static str,
     },
     /// The file contains no line of a known format.
-    #[error("{} has no line that {tool} wrote: docs/guide/import.md shows how to make a log", path.display())]
+    #[error(
+        "{} has no line that {tool} wrote; {}. docs/guide/import.md shows how to make a log",
+        path.display(),
+        beginning(first)
+    )]
     NoLines {
         /// The path of the file.
         path: PathBuf,
         /// The tool whose log it was taken for.
         tool: &'static str,
+        /// The beginning of its first line.
+        first: Vec<u8>,
     },
     /// The files cannot be put in order.
     #[error(
@@ -44,4 +50,11 @@ pub enum ImportError {
     /// The recording cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),
+}
+
+fn beginning(first: &[u8]) -> String {
+    match first {
+        [] => "it has no text".to_owned(),
+        first => format!("its first line is: {}", first.escape_ascii()),
+    }
 }

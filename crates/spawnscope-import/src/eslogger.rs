@@ -133,7 +133,7 @@ impl Log {
         };
         log.first = log.next()?;
         let Some(at) = log.first.as_ref().and_then(|first| instant(&first.time)) else {
-            return Err(ImportError::NoLines { path: log.lines.path, tool: "eslogger" });
+            return Err(log.lines.not_of("eslogger"));
         };
         (log.origin, log.now) = (at, at);
         Ok(log)

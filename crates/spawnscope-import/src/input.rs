@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::XzReader;
 use ruzstd::decoding::StreamingDecoder;
 
 use super::error::ImportError;
@@ -22,11 +23,14 @@ const MAX_LINES_FOR_FORMAT: usize = 1_000;
 /// Maximum length of the refused line that is shown.
 const MAX_SHOWN: usize = 100;
 
+/// Maximum memory for unpacking xz, in KiB: `xz -9` needs 65 MB.
+const MAX_XZ_KIB: u32 = 128 << 10;
+
 /// How other files begin, and what to do with them.
-const OTHERS: [(&[u8], &str); 9] = [
+const OTHERS: [(&[u8], &str); 14] = [
     (b"SQLite format 3\0", "a recording: `spawnscope report FILE` reads it"),
-    (b"\xfd7zXZ\0", "a file compressed by xz: unpack it with `xz -dc FILE | spawnscope import -`"),
     (b"BZh", "a file compressed by bzip2: unpack it with `bzip2 -dc FILE | spawnscope import -`"),
+    (b"PK\x03\x04", "a zip file: unpack it with `unzip -p FILE | spawnscope import -`"),
     (
         b"PERFILE2",
         "data of perf: `perf script -F comm,pid,tid,cpu,time,event,trace --show-task-events | spawnscope import -`",
@@ -35,10 +39,22 @@ const OTHERS: [(&[u8], &str); 9] = [
     (b"% time ", "a summary of `strace -c`, which has no processes: record with `strace -f -ttt -T -o LOG`"),
     (b"# ninja log ", "ninja's log: `spawnscope record -- ninja` reads it itself"),
     (b"\x7fELF", "a program: record it with `spawnscope record -- FILE`"),
-    (b"{\"traceEvents\"", "a Chrome trace, which says nothing of processes: name a log of `strace -f`"),
+    (b"\xff\xfe", UTF_16),
+    (b"\xfe\xff", UTF_16),
+    (b"<!DOCTYPE", WEB_PAGE),
+    (b"<!doctype", WEB_PAGE),
+    (b"<html", WEB_PAGE),
+    (b"<HTML", WEB_PAGE),
 ];
 
+const UTF_16: &str = "text in UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | spawnscope import -`";
+const WEB_PAGE: &str = "a web page: save the log itself, not the page that shows it";
+const CHROME_TRACE: &str = "a Chrome trace, which has times of work but no processes: record the command, or import a log \
+                            of `strace -f`";
 const JSON: &str = "JSON, but not messages of eslogger: docs/guide/import.md shows which logs are read";
+
+/// What some programs write in front of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The formats of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,12 +102,34 @@ impl Count {
     }
 }
 
+/// Opens a file, or standard input, and unpacks it if its first bytes say that it is packed.
+pub fn open_unpacked(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let file: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(path)?),
+    };
+    let mut file = BufReader::with_capacity(BUFFER, file);
+    Ok(match file.fill_buf()? {
+        [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            let decoder = StreamingDecoder::new(file).map_err(io::Error::other)?;
+            Box::new(BufReader::with_capacity(BUFFER, decoder))
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            Box::new(BufReader::with_capacity(BUFFER, XzReader::new_mem_limit(file, true, MAX_XZ_KIB)))
+        }
+        _ => Box::new(file),
+    })
+}
+
 /// A log that is read line by line.
 pub struct Lines {
     pub path: PathBuf,
     reader: Box<dyn BufRead>,
     /// The number of the last line.
     pub number: u64,
+    /// The beginning of the first line that is not empty.
+    first: Vec<u8>,
     /// The beginning, if it was looked at.
     beginning: Vec<u8>,
 }
@@ -100,24 +138,18 @@ impl Lines {
     /// Opens a log.
     pub fn open(path: &Path) -> Result<Lines, ImportError> {
         let failed = |source| ImportError::Read { path: path.to_owned(), source };
-        let file: Box<dyn Read> = match path.as_os_str() == "-" {
-            true => Box::new(io::stdin()),
-            false => Box::new(File::open(path).map_err(failed)?),
-        };
-        let mut reader = BufReader::with_capacity(BUFFER, file);
+        let mut reader = open_unpacked(path).map_err(failed)?;
         let start = reader.fill_buf().map_err(failed)?;
-        if let Some((_, what)) = OTHERS.iter().find(|(begins, _)| start.trim_ascii_start().starts_with(begins)) {
+        let known = OTHERS.iter().find(|(begins, _)| start.trim_ascii_start().starts_with(begins));
+        let is_utf_16 = start.first_chunk::<4>().is_some_and(|text| {
+            matches!(text.map(|byte| byte == 0), [false, true, false, true] | [true, false, true, false])
+        });
+        if let Some(what) = known.map(|(_, what)| *what).or(is_utf_16.then_some(UTF_16)) {
             return Err(ImportError::Other { path: path.to_owned(), what });
         }
-        let reader: Box<dyn BufRead> = match start {
-            [0x1f, 0x8b, ..] => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(reader))),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-                let decoder = StreamingDecoder::new(reader).map_err(|error| failed(io::Error::other(error)))?;
-                Box::new(BufReader::with_capacity(BUFFER, decoder))
-            }
-            _ => Box::new(reader),
-        };
-        Ok(Lines { path: path.to_owned(), reader, number: 0, beginning: Vec::new() })
+        let mark = if start.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        reader.consume(mark);
+        Ok(Lines { path: path.to_owned(), reader, number: 0, first: Vec::new(), beginning: Vec::new() })
     }
 
     /// The beginning of the log.
@@ -135,9 +167,15 @@ impl Lines {
     pub fn format(&mut self) -> Result<Format, ImportError> {
         let path = self.path.clone();
         let beginning = self.beginning()?;
-        if beginning.trim_ascii_start().starts_with(b"{") {
-            let is_eslogger = find(beginning, b"\"audit_token\"").is_some();
-            return if is_eslogger { Ok(Format::Eslogger) } else { Err(ImportError::Other { path, what: JSON }) };
+        if matches!(beginning.trim_ascii_start().first(), Some(b'{' | b'[')) {
+            let has = |key| find(beginning, key).is_some();
+            return match has(b"\"audit_token\"") {
+                true => Ok(Format::Eslogger),
+                false if has(b"\"traceEvents\"") || has(b"\"ph\"") => {
+                    Err(ImportError::Other { path, what: CHROME_TRACE })
+                }
+                false => Err(ImportError::Other { path, what: JSON }),
+            };
         }
         let lines = beginning.split(|byte| *byte == b'\n').take(MAX_LINES_FOR_FORMAT);
         let is_of_perf =
@@ -146,9 +184,20 @@ impl Lines {
         Ok(if count > 0 { Format::Perf } else { Format::Strace })
     }
 
+    /// Returns the error that no line is of a tool, after lines were read.
+    pub fn not_of(&self, tool: &'static str) -> ImportError {
+        ImportError::NoLines { path: self.path.clone(), tool, first: self.first.clone() }
+    }
+
     #[cfg(any(test, fuzzing))]
     pub fn of_text(text: &[u8]) -> Lines {
-        Lines { path: "log".into(), reader: Box::new(io::Cursor::new(text.to_vec())), number: 0, beginning: Vec::new() }
+        Lines {
+            path: "log".into(),
+            reader: Box::new(io::Cursor::new(text.to_vec())),
+            number: 0,
+            first: Vec::new(),
+            beginning: Vec::new(),
+        }
     }
 
     /// Reads the next line without its newline. Returns false at the end.
@@ -173,6 +222,9 @@ impl Lines {
             }
         }
         self.number += u64::from(!is_empty);
+        if self.first.is_empty() {
+            self.first.extend_from_slice(&line[..line.len().min(MAX_SHOWN)]);
+        }
         Ok(!is_empty)
     }
 }

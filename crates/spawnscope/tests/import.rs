@@ -113,7 +113,8 @@ fn a_log_is_also_read_from_standard_input_and_from_packed_files() {
     packed.write_all(&plain).unwrap();
     let tree = |recording: &Path| text(&succeed(recording, &["tree"]).stdout);
     let expected = tree(import(&[logs().join("unpack.log")]).0.path());
-    for input in [plain, packed.finish().unwrap()] {
+    let twice = fs::read(logs().join("unpack.log.xz")).unwrap();
+    for input in [plain, packed.finish().unwrap(), twice] {
         let directory = tempfile::tempdir().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
         command.args(["import", "-"]).current_dir(directory.path()).stdin(Stdio::piped()).stderr(Stdio::piped());
@@ -130,10 +131,12 @@ fn other_files_are_refused_and_leave_the_old_recording() {
     let before = fs::read(directory.path().join("spawnscope.db")).unwrap();
     let file = directory.path().join("other");
     for (content, expected) in [
-        ("", "no line that strace wrote"),
-        ("hello\nworld\n", "no line that strace wrote"),
+        ("", "no line that strace wrote; it has no text"),
+        ("\nhello\n", "no line that strace wrote; its first line is: hello."),
         ("% time     seconds  usecs/call\n", "a summary of `strace -c`"),
-        ("{\"traceEvents\": []}", "a Chrome trace"),
+        ("{ \"a\": 1, \"traceEvents\": []}", "a Chrome trace"),
+        ("[\n{\"name\": \"x\", \"ph\": \"X\"}]", "a Chrome trace"),
+        ("<!doctype html>\n", "a web page"),
         ("# ninja log v5\n", "ninja's log"),
         ("PERFILE2", "data of perf"),
         ("{\"a\": 1}\n", "JSON, but not messages of eslogger"),
@@ -147,6 +150,8 @@ fn other_files_are_refused_and_leave_the_old_recording() {
         assert_contains(&text(&output.stderr), [expected]);
         assert_eq!(fs::read(directory.path().join("spawnscope.db")).unwrap(), before, "{content}");
     }
+    fs::write(&file, b"\xff\xfe1\0 \0").unwrap();
+    assert_contains(&text(&spawnscope(directory.path(), &["import", "other"]).stderr), ["text in UTF-16: `iconv"]);
     let own = spawnscope(directory.path(), &["import", "spawnscope.db"]);
     assert_contains(&text(&own.stderr), ["names the log itself"]);
     let recording = spawnscope(directory.path(), &["import", "-o", "x.db", "spawnscope.db"]);

@@ -54,7 +54,7 @@ impl Log {
         let mut log = Log { lines, count, window, tasks, origin: Nanos(0), last: 0, command, lost: 0, cpus: 0 };
         while log.window.len() < WINDOW && log.fill()? {}
         let Some(Reverse((at, ..))) = log.window.peek() else {
-            return Err(ImportError::NoLines { path: log.lines.path, tool: "perf" });
+            return Err(log.lines.not_of("perf"));
         };
         log.origin = Nanos(*at);
         Ok(log)
@@ -87,7 +87,7 @@ impl Log {
         }
         let refused = self.count.refused.as_ref().map_or(0, |refused| refused.count);
         if refused == MAX_STRANGE_LINES && refused == self.count.lines {
-            return Err(ImportError::NoLines { path: self.lines.path.clone(), tool: "perf" });
+            return Err(self.lines.not_of("perf"));
         }
         Ok(true)
     }

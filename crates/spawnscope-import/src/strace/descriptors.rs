@@ -43,7 +43,9 @@ impl Pipe {
 pub enum File {
     Pipe(Rc<Pipe>),
     Directory(Rc<[u8]>),
-    /// A file that ends no wait.
+    /// The file that the process executes.
+    Program,
+    /// Another file that ends no wait.
     Other,
 }
 
@@ -71,15 +73,21 @@ impl Descriptors {
     pub fn pipe(&self, descriptor: i64) -> Option<&Rc<Pipe>> {
         match &self.0.get(&descriptor)?.file {
             File::Pipe(pipe) => Some(pipe),
-            File::Directory(_) | File::Other => None,
+            File::Directory(_) | File::Program | File::Other => None,
         }
     }
 
     pub fn directory(&self, descriptor: i64) -> Option<&Rc<[u8]>> {
         match &self.0.get(&descriptor)?.file {
             File::Directory(path) => Some(path),
-            File::Pipe(_) | File::Other => None,
+            File::Pipe(_) | File::Program | File::Other => None,
         }
+    }
+
+    /// Whether a descriptor may be one of the file that the process executes. It is unknown what
+    /// the descriptors are that a log does not show being opened.
+    pub fn may_be_program(&self, descriptor: i64) -> bool {
+        self.0.get(&descriptor).is_none_or(|descriptor| matches!(descriptor.file, File::Program))
     }
 
     /// Whether a descriptor is one of a file that ends no wait.

@@ -241,6 +241,7 @@ impl Tracker {
         let Some(descriptor) = call.number(0) else { return };
         if is_read(call.name)
             && let Some(process) = self.processes.get_mut(&launch)
+            && process.descriptors.may_be_program(descriptor)
             && let Some((_, executed)) = &mut process.exec
         {
             script::find_interpreter(executed, call);
@@ -337,6 +338,7 @@ impl Process {
         let path = string(call.argument(path_index)).unwrap_or_default().bytes;
         let file = match call.has(b"O_DIRECTORY") || call.has(b"O_PATH") {
             true => self.absolute(&path).map(File::Directory),
+            false if self.exec.as_ref().is_some_and(|(_, executed)| executed.path == path) => Some(File::Program),
             // A terminal or a named pipe may wait.
             false => (!path.starts_with(b"/dev/")).then_some(File::Other),
         };

@@ -15,7 +15,7 @@ use super::effects::is_creation;
 use super::line::{What, front, what};
 use crate::ImportError;
 use crate::input::{Count, Lines};
-use crate::text::{find, number};
+use crate::text::{find, number, split_at_any};
 
 /// Number of lines at the beginning among which one must be of strace.
 const MAX_STRANGE_LINES: u64 = 1_000;
@@ -65,7 +65,7 @@ impl Stream {
             }
             let is_strange = count.lines == MAX_STRANGE_LINES && self.clock.now() == Nanos(0);
             if is_strange && count.refused.as_ref().is_some_and(|refused| refused.count == count.lines) {
-                return Err(no_lines(&self.lines.path));
+                return Err(self.lines.not_of("strace"));
             }
         }
         Ok(None)
@@ -84,11 +84,10 @@ impl Stream {
             }
             self.head.clear();
         }
-        if self.line.ends_with(b" attached") {
-            let message = find(&self.line, b"strace: Process ").or_else(|| find(&self.line, b"Process "));
-            if let Some(at) = message.filter(|at| *at > 0) {
-                self.head = self.line.drain(..at).collect();
-            }
+        if self.line.ends_with(b" attached")
+            && let Some(at) = message_in(&self.line).filter(|at| *at > 0)
+        {
+            self.head = self.line.drain(..at).collect();
         }
     }
 
@@ -123,19 +122,27 @@ impl Stream {
     }
 }
 
+/// Returns where a message about a new thread begins. In front of it is the name by which strace
+/// was started, which may be a path.
+fn message_in(line: &[u8]) -> Option<usize> {
+    let Some(at) = find(line, b"strace: Process ") else {
+        return find(line, b"Process ");
+    };
+    let word =
+        line[..at].iter().rposition(|byte| matches!(byte, b' ' | b'(' | b',' | b'|')).map_or(0, |before| before + 1);
+    Some(line[word..at].iter().position(|byte| *byte == b'/').map_or(at, |slash| word + slash))
+}
+
 /// Returns the thread of a file that `strace -ff -o LOG` wrote: `LOG.1234`, also when it is
 /// compressed.
 fn tid_of_file(path: &Path) -> Option<i32> {
     let name = path.file_name()?.as_bytes();
-    let tid = name.split(|byte| *byte == b'.').skip(1).find_map(|part| {
+    let (_, parts) = split_at_any(name, b".")?;
+    let tid = parts.rsplit(|byte| *byte == b'.').find_map(|part| {
         let (tid, rest) = number(part)?;
         i32::try_from(tid).ok().filter(|tid| rest.is_empty() && *tid > 0)
     });
     tid.filter(|_| !name.ends_with(b".log"))
-}
-
-fn no_lines(path: &Path) -> ImportError {
-    ImportError::NoLines { path: path.to_owned(), tool: "strace" }
 }
 
 /// A file whose first line is not due yet.
@@ -171,7 +178,7 @@ impl Files {
         let mut stream = Stream::new(lines, Clock::default());
         let mut files = Files::default();
         let first = stream.advance(&mut files.count)?;
-        let due = first.ok_or_else(|| no_lines(&stream.lines.path))?;
+        let due = first.ok_or_else(|| stream.lines.not_of("strace"))?;
         files.origin = stream.at;
         files.form = stream.clock.form;
         files.start(stream, due);
@@ -180,9 +187,11 @@ impl Files {
 
     /// Reads the first line of each file, and sorts the files.
     fn sort(&mut self, paths: &[PathBuf]) -> Result<(), ImportError> {
+        let mut strange = None;
         for path in paths {
             let mut stream = Stream::open(path, Clock::default())?;
             if stream.advance(&mut Count::default())?.is_none() {
+                strange = strange.or(Some(stream.lines.not_of("strace")));
                 continue;
             }
             let first = stream.at;
@@ -197,8 +206,10 @@ impl Files {
             waiting.clock.begin_on_day_of(&mut waiting.first, latest);
         }
         self.waiting.sort_by(|a, b| (b.first, &b.path).cmp(&(a.first, &a.path)));
-        let first = self.waiting.last().map(|waiting| waiting.first);
-        self.origin = first.ok_or_else(|| no_lines(paths.first().map_or(Path::new(""), PathBuf::as_path)))?;
+        match (self.waiting.last(), strange) {
+            (None, Some(strange)) => return Err(strange),
+            (earliest, _) => self.origin = earliest.map(|waiting| waiting.first).unwrap_or_default(),
+        }
         Ok(())
     }
 

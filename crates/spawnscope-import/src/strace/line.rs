@@ -184,7 +184,9 @@ fn message(rest: &[u8]) -> Option<What<'_>> {
     if rest.starts_with(b"[ Process PID=") {
         return Some(What::Message);
     }
-    let own = rest.strip_prefix(b"strace: ");
+    // A path is in front if strace was started by one.
+    let at = find(rest, b"strace: ").filter(|at| *at == 0 || rest[0] == b'/' && !rest[..*at].contains(&b' '));
+    let own = at.map(|at| &rest[at + b"strace: ".len()..]);
     let Some(process) = own.unwrap_or(rest).strip_prefix(b"Process ") else {
         return own.map(|_| What::Message);
     };
@@ -254,6 +256,7 @@ mod tests {
             ("--- SIGCHLD {si_signo=SIGCHLD} ---", What::Signal(b"SIGCHLD {si_signo=SIGCHLD}")),
             ("--- stopped by SIGTTIN ---", What::Signal(b"stopped by SIGTTIN")),
             ("strace: Process 12 attached", What::Message),
+            ("/usr/bin/strace: Process 12 attached", What::Message),
             ("Process 12 attached", What::Message),
             ("strace: Process 12 detached", What::Message),
             ("[ Process PID=5 runs in 32 bit mode. ]", What::Message),

@@ -202,10 +202,26 @@ fn without_durations_calls_end_by_the_next_line_of_their_thread() {
 }
 
 #[test]
+fn only_the_executed_file_names_an_interpreter() {
+    for (opened, argv) in [("./s", "[/bin/sh ./s]"), ("./other", "[./s]")] {
+        let found = described(
+            &r##"00:00:00.000000 execve("./s", ["./s"], NULL) = 0 <0.000001>
+00:00:00.000010 openat(AT_FDCWD, "OPENED", O_RDONLY) = 3 <0.000001>
+00:00:00.000020 fcntl(3, F_DUPFD_CLOEXEC, 10) = 10 <0.000001>
+00:00:00.000030 read(10, "#!/bin/sh\necho\n", 80) = 15 <0.000001>
+"##
+            .replace("OPENED", opened),
+        );
+        assert!(found[1].ends_with(argv), "{found:?}");
+    }
+}
+
+#[test]
 fn a_process_without_a_number_gets_it_when_it_is_not_alone_any_more() {
-    let found = described(
-        r#"00:00:00.000000 execve("/bin/a", ["a"], NULL) = 0 <0.000001>
-00:00:00.000010 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 8 attached
+    for name in ["strace", "/usr/bin/strace"] {
+        let found = described(
+            r#"00:00:00.000000 execve("/bin/a", ["a"], NULL) = 0 <0.000001>
+00:00:00.000010 clone(child_stack=NULL, flags=SIGCHLDNAME: Process 8 attached
 , child_tidptr=0x7f) = 8 <0.000002>
 [pid     8] 00:00:00.000020 chdir("/tmp" <unfinished ...>
 [pid     7] 00:00:00.000030 wait4(-1,  <unfinished ...>
@@ -214,23 +230,25 @@ fn a_process_without_a_number_gets_it_when_it_is_not_alone_any_more() {
 [pid     8] 00:00:00.000600 +++ exited with 1 +++
 <... wait4 resumed>[{WIFEXITED(s) && WEXITSTATUS(s) == 1}], 0, NULL) = 8 <0.000620>
 "#
-        .replace("<... wait4", "00:00:00.000700 <... wait4")
-        .as_str(),
-    );
-    assert_eq!(
-        found,
-        [
-            "0 1: command 0",
-            "1 1: /bin/a [a]",
-            "1 1: returned 1, loaded None",
-            "12 2: fork by 1 from 10",
-            "0 1: command 7",
-            "500 2: exit Some(256)",
-            "600 2: gone, zombie",
-            "650 1: waited from 30 for 2 at 600",
-            "650 1: reaped 8",
-        ]
-    );
+            .replace("<... wait4", "00:00:00.000700 <... wait4")
+            .replace("NAME", name)
+            .as_str(),
+        );
+        assert_eq!(
+            found,
+            [
+                "0 1: command 0",
+                "1 1: /bin/a [a]",
+                "1 1: returned 1, loaded None",
+                "12 2: fork by 1 from 10",
+                "0 1: command 7",
+                "500 2: exit Some(256)",
+                "600 2: gone, zombie",
+                "650 1: waited from 30 for 2 at 600",
+                "650 1: reaped 8",
+            ]
+        );
+    }
 }
 
 #[test]
@@ -340,13 +358,13 @@ fn files_of_single_threads_are_merged_by_time() {
         path
     };
     let paths = [
-        write("log.3", "00:00:00.2 exit_group(1) = ?\n00:00:00.3 +++ exited with 1 +++\n"),
+        write("log-6.1.3", "00:00:00.2 exit_group(1) = ?\n00:00:00.3 +++ exited with 1 +++\n"),
         write(
-            "log.2",
+            "log-6.1.2",
             "23:59:59.9 execve(\"/bin/a\", [\"a\"], NULL) = 0 <0.01>\n00:00:00.1 fork() = 3 <0.01>\n\
              00:00:00.4 wait4(-1, [{WIFEXITED(s) && WEXITSTATUS(s) == 1}], 0, NULL) = 3 <0.01>\n",
         ),
-        write("log.4", ""),
+        write("log-6.1.4", ""),
     ];
     let mut log = Log::open(&paths).unwrap();
     assert!(!log.read().unwrap());

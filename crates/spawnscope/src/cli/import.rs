@@ -15,7 +15,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   strace -f -ttt -T -s 4096 -o make.log make
   spawnscope import make.log              # then: spawnscope report
-  spawnscope import -o ci.db make.log.gz  # gzip and zstd are unpacked
+  spawnscope import -o ci.db make.log.gz  # gzip, xz and zstd are unpacked
   strace -ff -ttt -T -s 4096 -o m make; spawnscope import m.*
   perf script --show-task-events | spawnscope import -
   ssh build strace -f -ttt -T make 2>&1 >/dev/null | spawnscope import -
