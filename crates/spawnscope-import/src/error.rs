@@ -47,6 +47,12 @@ pub enum ImportError {
         /// The path of the file.
         path: PathBuf,
     },
+    /// A log of scans is beside another log.
+    #[error("{} is not a log of eslogger, and only such a log can have a log of scans", path.display())]
+    ScansOfOther {
+        /// The path of the log.
+        path: PathBuf,
+    },
     /// The recording cannot be written.
     #[error(transparent)]
     Record(#[from] RecordError),

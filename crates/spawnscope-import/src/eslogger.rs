@@ -6,16 +6,18 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use spawnscope_data::event::syscalls::numbers;
 use spawnscope_data::event::{
-    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Mechanism, Missing, Nanos, Pid, Slice,
-    TaskId, Wake, Waker,
+    Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Mechanism, Missing, Nanos, Object,
+    ObjectKind, Pid, Slice, Syscall, TaskId, Wake, Waker,
 };
 use spawnscope_data::rows::Scope;
 
 use crate::input::{Count, Lines};
-use crate::text::{fraction, number};
-use crate::{About, BATCH, ImportError, Source};
+use crate::scans::Scans;
+use crate::{About, BATCH, ImportError, Source, text};
 
+const EXECVE: [u16; 1] = numbers(["execve"]);
 /// A time that differs by more from the one before does not belong to the log.
 const MAX_STEP_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 
@@ -104,8 +106,10 @@ pub struct Log {
     processes: HashMap<i32, (i64, LaunchId)>,
     /// The last child of each process, until the process does something else.
     children: HashMap<LaunchId, Child>,
-    /// The parents of processes.
-    parents: HashMap<LaunchId, LaunchId>,
+    /// The parents of processes, and when they were created.
+    parents: HashMap<LaunchId, (LaunchId, Nanos)>,
+    /// The scans of files before their first launch, if there is a log of them.
+    scans: Option<Scans>,
     /// The first message, which was read to know the origin.
     first: Option<Message>,
     origin: Nanos,
@@ -116,7 +120,7 @@ pub struct Log {
 }
 
 impl Log {
-    pub fn of_one(lines: Lines) -> Result<Log, ImportError> {
+    pub fn of_one(lines: Lines, scans: Option<Scans>) -> Result<Log, ImportError> {
         let mut log = Log {
             lines,
             count: Count::default(),
@@ -124,6 +128,7 @@ impl Log {
             processes: HashMap::new(),
             children: HashMap::new(),
             parents: HashMap::new(),
+            scans,
             first: None,
             origin: Nanos(0),
             now: Nanos(0),
@@ -214,7 +219,7 @@ impl Log {
         let launch = self.insert(key);
         self.assume_wait(parent);
         self.children.insert(parent, Child { launch, pid: key.0, created: at, ended: None });
-        self.parents.insert(launch, parent);
+        self.parents.insert(launch, (parent, at));
         let launched = Launched {
             parent,
             parent_task: TaskId(parent.0),
@@ -241,7 +246,9 @@ impl Log {
             argv.extend(argument.bytes().filter(|byte| *byte != 0));
             argv.push(0);
         }
+        let scan = self.scan(launch, program.as_bytes());
         let executed = Executed {
+            enter: scan.as_ref().map(|scan| scan.off),
             path: script.unwrap_or_else(|| program.as_bytes().to_vec()),
             interpreter,
             argv_bytes: argv.len() as u64,
@@ -249,10 +256,29 @@ impl Log {
             cwd: exec.cwd.as_ref().map(|cwd| cwd.path.as_bytes().to_vec()),
             ..Executed::default()
         };
-        self.report(self.now, launch, EventKind::Executed(executed));
-        // macOS reports an exec when the new image is in place.
-        let loaded = Loaded { returned: self.now, has_loader: true, ..Loaded::default() };
-        self.report(self.now, launch, EventKind::Loaded(loaded));
+        // macOS reports an exec when the new image is in place. A scan may end later, but before
+        // the program runs.
+        let scanned = scan.as_ref().and_then(|scan| scan.wake.as_ref()).map_or(self.now, |wake| wake.at.max(self.now));
+        self.report(scanned, launch, EventKind::Executed(executed));
+        let loaded = Loaded { returned: scanned, has_loader: true, ..Loaded::default() };
+        self.report(scanned, launch, EventKind::Loaded(loaded));
+        scan.into_iter().for_each(|scan| self.report(scanned, launch, EventKind::Slice(scan)));
+    }
+
+    /// Returns the wait of a process that executes a file, for the scan of that file: since its
+    /// creation, or since now if the scan ends later. That includes the scans of other files before
+    /// it.
+    fn scan(&mut self, launch: LaunchId, program: &[u8]) -> Option<Slice> {
+        let created = self.parents.get(&launch).map(|(_, created)| *created);
+        let scan = self.scans.as_mut()?.take(program, created.unwrap_or(self.now), self.now)?;
+        let from = if scan.to > self.now { self.now } else { created.unwrap_or(scan.from).min(scan.to) };
+        let by = Waker::Other { pid: Pid(0), name: b"syspolicyd".to_vec() };
+        Some(Slice {
+            syscall: Some(Syscall { number: EXECVE[0].into(), argument: 0 }),
+            object: Some(Object { kind: ObjectKind::Permission, device: 0, inode: 0 }),
+            wake: Some(Wake { at: scan.to, by, is_certain: true }),
+            ..Slice::new(from, LeftCpu::Interruptible)
+        })
     }
 
     /// Returns a process whose first event is its exec: `posix_spawn` created it, unless it is
@@ -273,7 +299,7 @@ impl Log {
         let Some(launch) = self.known(key) else { return };
         self.processes.remove(&key.0);
         self.assume_wait(launch);
-        if let Some(parent) = self.parents.remove(&launch)
+        if let Some((parent, _)) = self.parents.remove(&launch)
             && let Some(child) = self.children.get_mut(&parent).filter(|child| child.launch == launch)
         {
             child.ended = Some(self.now);
@@ -324,6 +350,14 @@ impl Source for Log {
     }
 
     fn about(&self) -> About {
+        let mut missing = vec![
+            (Missing::SCHEDULER, "CPU times, waits for a CPU, and what ends waits"),
+            (Missing::FIRST_WAITS, "queue"),
+            ("system calls", "create, exec, load, reap, and failed execs"),
+        ];
+        if self.scans.is_none() {
+            missing.push((Missing::SCANS, "which launches waited until macOS had checked a new file (import --scans)"));
+        }
         About {
             tool: "eslogger",
             scope: Scope::System,
@@ -335,11 +369,8 @@ impl Source for Log {
             has_ended: false,
             cpus: 0,
             allowed_cpus: None,
-            missing: vec![
-                (Missing::SCHEDULER, "CPU times, waits for a CPU, and what ends waits"),
-                (Missing::FIRST_WAITS, "queue"),
-                ("system calls", "create, exec, load, reap, and failed execs"),
-            ],
+            scans: self.scans.as_ref().map(|scans| (scans.tied, scans.count)),
+            missing,
             lost: self.lost,
         }
     }
@@ -347,23 +378,7 @@ impl Source for Log {
 
 /// Returns the nanoseconds since 1970 of a time such as `2026-11-28T08:00:00.123456789Z`.
 fn instant(text: &str) -> Option<Nanos> {
-    let mut rest = text.as_bytes();
-    let mut parts = [0_u64; 6];
-    for (part, end) in parts.iter_mut().zip(["-", "-", "T", ":", ":", ""]) {
-        let (value, after) = number(rest)?;
-        (*part, rest) = (value, after.strip_prefix(end.as_bytes())?);
-    }
-    let [year, month, day, hour, minute, second] = parts;
-    let (fraction, after) = fraction(rest)?;
-    let is_valid = (1970..2262).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    if after != b"Z" || !is_valid || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    // Years begin in March, so that a leap day is the last one.
-    let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
-    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
-    Some(Nanos(seconds * 1_000_000_000 + fraction))
+    text::instant(text.as_bytes(), b'T').filter(|(_, after)| *after == b"Z").map(|(at, _)| at)
 }
 
 #[cfg(test)]
@@ -384,7 +399,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Log {
-        let mut log = Log::of_one(Lines::of_text(text.as_bytes())).unwrap();
+        let mut log = Log::of_one(Lines::of_text(text.as_bytes()), None).unwrap();
         while log.read().unwrap() {}
         log
     }

@@ -8,6 +8,7 @@ mod eslogger;
 #[cfg(fuzzing)]
 mod fuzz;
 mod input;
+mod scans;
 mod sched;
 mod strace;
 mod text;
@@ -20,9 +21,10 @@ use spawnscope_recording::{Ending, Header, Recorder, Redaction, WriterOptions};
 
 pub use error::ImportError;
 #[cfg(fuzzing)]
-pub use fuzz::fuzz;
+pub use fuzz::{fuzz, fuzz_scans};
 use input::{Count, Lines};
 pub use input::{Format, Refused};
+use scans::Scans;
 
 /// Number of events that are passed to the recorder at once.
 const BATCH: usize = 4_096;
@@ -60,6 +62,9 @@ struct About {
     /// The CPUs that appear in the log; zero if it does not name them.
     cpus: u32,
     allowed_cpus: Option<u32>,
+    /// How many scans belong to a launch, and how many there are in all, if there is a log of
+    /// scans.
+    scans: Option<(u64, u64)>,
     /// What the log does not contain, and what is unknown as a result.
     missing: Vec<(&'static str, &'static str)>,
     /// Events that the tool says were lost.
@@ -75,20 +80,25 @@ pub struct Imported {
     pub lines: u64,
     /// Number of launches, including the command.
     pub launches: u64,
+    /// How many scans belong to a launch, and how many there are in all, if there is a log of
+    /// scans.
+    pub scans: Option<(u64, u64)>,
 }
 
-/// Reads logs, which together are one, and writes a recording. `-` is standard input.
+/// Reads logs, which together are one, and writes a recording. `-` is standard input. `scans` is
+/// the log of macOS's scanner beside a log of eslogger.
 ///
 /// # Errors
-/// If a log cannot be opened, is something else, or has no lines of strace, or if the recording
+/// If a log cannot be opened, is something else, or has no lines of its format, or if the recording
 /// cannot be written. If it cannot be finished, an earlier recording at this path is kept.
 pub fn import(
     logs: &[PathBuf],
     format: Option<Format>,
+    scans: Option<&Path>,
     output: &Path,
     redaction: Redaction,
 ) -> Result<Imported, ImportError> {
-    let mut log = open(logs, format)?;
+    let mut log = open(logs, format, scans)?;
     let mut writer = Writer { recorder: None, output, redaction };
     match writer.copy(&mut *log) {
         Ok(()) => writer.finish(&*log),
@@ -102,15 +112,17 @@ pub fn import(
 }
 
 /// Opens logs of one format, which is found out unless it is given.
-fn open(logs: &[PathBuf], format: Option<Format>) -> Result<Box<dyn Source>, ImportError> {
+fn open(logs: &[PathBuf], format: Option<Format>, scans: Option<&Path>) -> Result<Box<dyn Source>, ImportError> {
+    let scans = scans.map(Scans::read).transpose()?;
     let [only] = logs else {
         return Ok(Box::new(strace::Log::open(logs)?));
     };
     let mut lines = Lines::open(only)?;
-    Ok(match format.map_or_else(|| lines.format(), Ok)? {
-        Format::Strace => Box::new(strace::Log::of_one(lines)?),
-        Format::Perf => Box::new(sched::Log::of_one(lines)?),
-        Format::Eslogger => Box::new(eslogger::Log::of_one(lines)?),
+    Ok(match (format.map_or_else(|| lines.format(), Ok)?, scans) {
+        (Format::Eslogger, scans) => Box::new(eslogger::Log::of_one(lines, scans)?),
+        (_, Some(_)) => return Err(ImportError::ScansOfOther { path: lines.path }),
+        (Format::Strace, None) => Box::new(strace::Log::of_one(lines)?),
+        (Format::Perf, None) => Box::new(sched::Log::of_one(lines)?),
     })
 }
 
@@ -169,7 +181,7 @@ impl Writer<'_> {
             }
             None => 0,
         };
-        Ok(Imported { refused, lines: count.lines, launches })
+        Ok(Imported { refused, lines: count.lines, launches, scans: about.scans })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Small operations on bytes that the parsers of lines need.
 
+use spawnscope_data::event::Nanos;
+
 /// Returns the position of `wanted`.
 pub fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     let first = *wanted.first()?;
@@ -61,4 +63,26 @@ pub fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     let (value, after) = number(digits)?;
     let missing = 9_usize.checked_sub(digits.len() - after.len())?;
     Some((value * 10_u64.pow(missing as u32), after))
+}
+
+/// Returns the nanoseconds since 1970 of a time such as `2026-11-28T08:00:00.123456789`, and what
+/// follows. `separator` is between the day and the hour.
+pub fn instant(text: &[u8], separator: u8) -> Option<(Nanos, &[u8])> {
+    let mut rest = text;
+    let mut parts = [0_u64; 6];
+    for (part, end) in parts.iter_mut().zip([&b"-"[..], b"-", &[separator], b":", b":", b""]) {
+        let (value, after) = number(rest)?;
+        (*part, rest) = (value, after.strip_prefix(end)?);
+    }
+    let [year, month, day, hour, minute, second] = parts;
+    let (fraction, after) = fraction(rest)?;
+    let is_valid = (1970..2262).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !is_valid || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    // Years begin in March, so that a leap day is the last one.
+    let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1 - 719_468;
+    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
+    Some((Nanos(seconds * 1_000_000_000 + fraction), after))
 }

@@ -12,6 +12,7 @@
 //! | trace-cmd.log | bash | trace-cmd 3.1 `extract` and `report`, on Linux 6.18 |
 //! | ftrace.log | bash | the file `trace` of Linux 6.18 |
 //! | eslogger.log | an editor that launches git | written by hand in the documented shapes of eslogger; never seen on a Mac |
+//! | scanned.json, scans.log | cargo-nextest, which launches six new files twice | also written by hand; the scans as several public logs show them |
 
 use std::fs;
 use std::io::Write;
@@ -47,6 +48,22 @@ fn import(files: &[PathBuf]) -> (tempfile::TempDir, String) {
     let files = files.iter().map(|file| file.to_str().unwrap());
     let output = succeed(directory.path(), &[&["import"][..], &files.collect::<Vec<_>>()].concat());
     (directory, text(&output.stderr))
+}
+
+#[test]
+fn scans_of_new_files_on_macos_are_waits_of_their_first_launches() {
+    let directory = tempfile::tempdir().unwrap();
+    let [log, scans] = ["scanned.json", "scans.log"].map(|name| logs().join(name).to_str().unwrap().to_owned());
+    let message = succeed(directory.path(), &["import", &log, "--scans", &scans]).stderr;
+    assert_contains(&text(&message), ["6 of 6 scans belong to a launch"]);
+    let report = text(&succeed(directory.path(), &["report", "--full"]).stdout);
+    assert_contains(
+        &report,
+        [
+            "parser-0000000000000000 waited 152 ms in execve for the scanner syspolicyd",
+            "cli-0000000000000005 waited 1.05 s in execve for the scanner syspolicyd",
+        ],
+    );
 }
 
 /// Imports a log of one file with this text.
@@ -152,6 +169,10 @@ fn other_files_are_refused_and_leave_the_old_recording() {
     }
     fs::write(&file, b"\xff\xfe1\0 \0").unwrap();
     assert_contains(&text(&spawnscope(directory.path(), &["import", "other"]).stderr), ["text in UTF-16: `iconv"]);
+    let make = logs().join("make.log");
+    let scans = logs().join("scans.log");
+    let both = spawnscope(directory.path(), &["import", make.to_str().unwrap(), "--scans", scans.to_str().unwrap()]);
+    assert_contains(&text(&both.stderr), ["not a log of eslogger, and only such a log can have a log of scans"]);
     let own = spawnscope(directory.path(), &["import", "spawnscope.db"]);
     assert_contains(&text(&own.stderr), ["names the log itself"]);
     let recording = spawnscope(directory.path(), &["import", "-o", "x.db", "spawnscope.db"]);

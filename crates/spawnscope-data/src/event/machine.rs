@@ -130,6 +130,9 @@ impl Missing {
     /// The value of `what` if the processes were traced in a way that made launches much slower, by at most `MAX_SLOWDOWN`.
     pub const UNTRACED_TIMES: &str = "times without the tracer";
 
+    /// The value of `what` if macOS checked files before their first launch, but not when.
+    pub const SCANS: &str = "scans of new files";
+
     /// The largest ratio of the time of a launch to its time without the tracer.
     pub const MAX_SLOWDOWN: f64 = 6.0;
 }

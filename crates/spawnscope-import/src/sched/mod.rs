@@ -148,6 +148,7 @@ impl Source for Log {
             has_ended: self.tasks.root_ended.is_some(),
             cpus: self.cpus,
             allowed_cpus: None,
+            scans: None,
             missing,
             lost: self.lost,
         }

@@ -122,6 +122,7 @@ impl Source for Log {
             has_ended: self.tracker.root_ended.is_some(),
             cpus: 0,
             allowed_cpus: self.tracker.allowed_cpus,
+            scans: None,
             missing: self.missing(),
             lost: 0,
         }

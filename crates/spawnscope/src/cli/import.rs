@@ -18,6 +18,7 @@ Examples:
   spawnscope import -o ci.db make.log.gz  # gzip, xz and zstd are unpacked
   strace -ff -ttt -T -s 4096 -o m make; spawnscope import m.*
   perf script --show-task-events | spawnscope import -
+  spawnscope import slow.json --scans scans.log  # both from a Mac
   ssh build strace -f -ttt -T make 2>&1 >/dev/null | spawnscope import -
 
 Secrets in arguments are masked as by `record`. The log itself contains them,
@@ -35,6 +36,9 @@ pub struct ImportArguments {
     /// The format of the log, if it shall not be found out
     #[arg(long, value_enum)]
     pub format: Option<LogFormat>,
+    /// What macOS's scanner logged meanwhile, beside a log of eslogger: the output of log stream
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub scans: Option<PathBuf>,
     /// Store arguments that look like secrets unchanged
     #[arg(long)]
     pub no_redact: bool,
@@ -69,11 +73,14 @@ pub fn run(arguments: &ImportArguments) -> Result<()> {
         LogFormat::Eslogger => Format::Eslogger,
     });
     let redaction = if arguments.no_redact { Redaction::Keep } else { Redaction::Mask };
-    let imported = import(&arguments.logs, format, &arguments.output, redaction)?;
+    let imported = import(&arguments.logs, format, arguments.scans.as_deref(), &arguments.output, redaction)?;
     print_refused(&imported);
     let launches = units::counted(imported.launches, "launch", "launches");
     let lines = units::counted(imported.lines, "line", "lines");
     print_message(&format!("imported {launches} from {lines} to {}", arguments.output.display()));
+    if let Some((tied, all)) = imported.scans {
+        print_message(&format!("{tied} of {} belong to a launch", units::counted(all, "scan", "scans")));
+    }
     Ok(())
 }
 

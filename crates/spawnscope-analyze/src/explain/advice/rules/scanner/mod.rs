@@ -2,6 +2,7 @@
 //! so the advice lists only narrow exclusions that products document, and never suggests disabling
 //! protection.
 
+mod first_launches;
 mod products;
 mod waits;
 
@@ -17,7 +18,7 @@ use waits::{Wait, first_and_later_waits, max_concurrent, slowest_files};
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut objects = context.recording.objects.iter();
     if !objects.any(|object| object.kind == ObjectKind::Permission) {
-        return Vec::new();
+        return first_launches::find(context);
     }
     let waits = waits::scanner_waits(context);
     let waited = Nanos(waits.iter().map(|wait| wait.waited.0).sum());

@@ -2,7 +2,7 @@
 //! for the rest of the machine.
 
 /// For each product: the names of its processes, and instructions from its manual.
-const PRODUCTS: [(&[&str], &[&str]); 3] = [
+const PRODUCTS: [(&[&str], &[&str]); 4] = [
     (
         &["fapolicyd"],
         &[
@@ -30,6 +30,17 @@ const PRODUCTS: [(&[&str], &[&str]); 3] = [
              administrator's profile:",
             "  mdatp exclusion process add --path /opt/toolchain/bin/cc",
             "  mdatp exclusion folder add --path /srv/build",
+        ],
+    ),
+    (
+        &["syspolicyd", "XprotectService"],
+        &[
+            "macOS checks each new file before its first launch, one after the other. For your terminal only: \
+             sudo spctl developer-mode enable-terminal",
+            "  then switch the terminal on under System Settings, Privacy & Security, Developer Tools, and restart it",
+            "macOS: the price is that nothing that this terminal starts is checked any more; for some users it changed nothing",
+            "macOS: without that, run each new file once before many processes need it, and do not build it again without need: \
+             a copy or a rebuilt file is checked again",
         ],
     ),
 ];

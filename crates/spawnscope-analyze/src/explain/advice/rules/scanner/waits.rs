@@ -102,7 +102,9 @@ pub(super) fn first_and_later_waits(context: &RuleContext<'_, '_>, waits: &[Wait
     for (index, launch) in (0..).zip(&context.forest().launches) {
         let launch_waits = by_launch.get(&index).map_or(&[][..], Vec::as_slice);
         for exec in &launch.execs {
-            if let (Some(enter), Some(returned)) = (exec.enter.get(), exec.returned.get()) {
+            if let Some(returned) = exec.returned.get() {
+                // An imported log may say only when an exec returned that waited for nothing.
+                let enter = exec.enter.get().unwrap_or(returned);
                 let inside = launch_waits.iter().filter(|wait| wait.from >= enter && wait.to <= returned);
                 execs.push((enter, exec.path(), inside.map(|wait| wait.waited.0).sum()));
             }
