@@ -363,6 +363,17 @@ table! {
     }
 }
 
+/// A step of a build, as a build tool's own log names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildStep {
+    /// When it began, since any instant that is the same for all steps of the build.
+    pub from: Nanos,
+    /// When it ended.
+    pub to: Nanos,
+    /// What it made.
+    pub name: Vec<u8>,
+}
+
 table! {
     /// An output of the ninja edge that a launch belongs to.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use spawnscope_data::event::Nanos;
 
 use crate::input::{Format, Lines};
 use crate::scans::Scans;
-use crate::{Source, eslogger, sched, strace};
+use crate::{Source, eslogger, sched, steps, strace};
 
 /// Reads a log of a format, and returns the number of its events and of the lines that were
 /// refused.
@@ -40,4 +40,9 @@ pub fn fuzz_scans(text: &[u8]) -> (u64, u64) {
         }
     }
     (scans.count, scans.tied)
+}
+
+/// Reads a log of a build tool, and returns the number of its steps.
+pub fn fuzz_steps(text: &[u8]) -> usize {
+    steps::parse(text).iter().map(Vec::len).sum()
 }

@@ -37,7 +37,7 @@ const OTHERS: [(&[u8], &str); 14] = [
     ),
     (b"\x17\x08Dtracing", "data of trace-cmd: `trace-cmd report FILE | spawnscope import -`"),
     (b"% time ", "a summary of `strace -c`, which has no processes: record with `strace -f -ttt -T -o LOG`"),
-    (b"# ninja log ", "ninja's log: `spawnscope record -- ninja` reads it itself"),
+    (b"# ninja log ", "ninja's log, which has no processes: `spawnscope report --labels FILE` names launches by it"),
     (b"\x7fELF", "a program: record it with `spawnscope record -- FILE`"),
     (b"\xff\xfe", UTF_16),
     (b"\xfe\xff", UTF_16),
@@ -50,7 +50,7 @@ const OTHERS: [(&[u8], &str); 14] = [
 const UTF_16: &str = "text in UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | spawnscope import -`";
 const WEB_PAGE: &str = "a web page: save the log itself, not the page that shows it";
 const CHROME_TRACE: &str = "a Chrome trace, which has times of work but no processes: record the command, or import a log \
-                            of `strace -f`";
+                            of `strace -f`. If a build tool wrote it, `spawnscope report --labels FILE` names launches by it";
 const JSON: &str = "JSON, but not messages of eslogger: docs/guide/import.md shows which logs are read";
 
 /// What some programs write in front of UTF-8.

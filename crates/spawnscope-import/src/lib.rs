@@ -10,6 +10,7 @@ mod fuzz;
 mod input;
 mod scans;
 mod sched;
+mod steps;
 mod strace;
 mod text;
 
@@ -21,10 +22,11 @@ use spawnscope_recording::{Ending, Header, Recorder, Redaction, WriterOptions};
 
 pub use error::ImportError;
 #[cfg(fuzzing)]
-pub use fuzz::{fuzz, fuzz_scans};
+pub use fuzz::{fuzz, fuzz_scans, fuzz_steps};
 use input::{Count, Lines};
 pub use input::{Format, Refused};
 use scans::Scans;
+pub use steps::build_steps;
 
 /// Number of events that are passed to the recorder at once.
 const BATCH: usize = 4_096;

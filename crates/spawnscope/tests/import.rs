@@ -66,6 +66,24 @@ fn scans_of_new_files_on_macos_are_waits_of_their_first_launches() {
     );
 }
 
+#[test]
+fn launches_get_names_from_the_log_of_a_build_tool() {
+    let (directory, _) = import(&[logs().join("unpack.log")]);
+    let exported = text(&succeed(directory.path(), &["export", "--format", "ndjson", "-o", "-"]).stdout);
+    let launches = exported.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let mut log = "# ninja log v7\n".to_owned();
+    for (number, launch) in launches.filter(|launch| launch["parent"] == 1).enumerate() {
+        let [start, end] = ["start_ns", "end_ns"].map(|key| launch[key].as_u64().unwrap() / 1_000_000);
+        log += &format!("{}\t{}\t0\tstep-{number}.o\t{number:x}\n", 500 + start, 501 + end);
+    }
+    fs::write(directory.path().join(".ninja_log"), log).unwrap();
+    let report = succeed(directory.path(), &["report", "--labels", ".ninja_log"]);
+    assert_contains(&text(&report.stdout), ["Launches by target", "step-0.o", "step-1.o"]);
+    assert_contains(&text(&report.stderr), ["launches named after", "steps of builds"]);
+    let other = spawnscope(directory.path(), &["report", "--labels", "spawnscope.db"]);
+    assert_contains(&text(&other.stderr), ["looks like none of the logs of build tools that are read"]);
+}
+
 /// Imports a log of one file with this text.
 fn import_text(log: &str) -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().unwrap();

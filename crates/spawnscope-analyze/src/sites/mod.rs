@@ -3,5 +3,6 @@
 
 pub mod alike;
 pub mod build_labels;
+pub mod build_steps;
 pub mod callers;
 pub mod select;

@@ -1,9 +1,10 @@
 //! Labels of launches, from the arguments and variables of the programs of a build.
 
 use spawnscope_analyze::sites::build_labels::{BuildLabel, BuildLabels};
+use spawnscope_analyze::sites::build_steps::name_by_steps;
 use spawnscope_analyze::{Forest, GroupBy, report};
-use spawnscope_data::event::{Language, LaunchId};
-use spawnscope_data::rows::EdgeRow;
+use spawnscope_data::event::{Language, LaunchId, Nanos};
+use spawnscope_data::rows::{BuildStep, EdgeRow};
 
 use crate::builder::{Builder, ROOT, Spans};
 
@@ -222,4 +223,46 @@ fn launches_are_grouped_by_label_and_those_without_one_together() {
         .collect();
     groups.sort();
     assert_eq!(groups, [("-".to_owned(), 2), ("a.o".to_owned(), 2), ("b.o".to_owned(), 1)]);
+}
+
+/// Returns steps that contain the launches with these parents, in the times of a log that begins 7 s earlier, 2 ms before and after them.
+fn steps_around(builder: &Builder, parent: LaunchId, names: &[&str]) -> Vec<BuildStep> {
+    let forest = Forest::build(&builder.recording);
+    let launches = forest.launches.iter().filter(|launch| launch.parent.get() == Some(parent));
+    let steps = launches.zip(names).map(|(launch, name)| BuildStep {
+        from: Nanos(launch.start().unwrap().0 + 6_998_000_000),
+        to: Nanos(launch.end().unwrap().0 + 7_002_000_000),
+        name: name.as_bytes().to_vec(),
+    });
+    steps.collect()
+}
+
+#[test]
+fn steps_of_a_log_name_the_launches_of_the_process_whose_children_fit() {
+    let names: Vec<String> = (0..12).map(|number| format!("step {number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut lines = vec![(ROOT, "/bin/tool")];
+    lines.extend([(LaunchId(2), "/bin/compile"); 12]);
+    lines.extend([(ROOT, "/bin/other"); 3]);
+    lines.push((LaunchId(4), "/bin/below"));
+    let mut builder = build(&lines);
+    let mut steps = steps_around(&builder, LaunchId(2), &names);
+    steps.reverse();
+    let older = vec![BuildStep { from: Nanos(0), to: Nanos(900_000_000_000), name: b"older".to_vec() }; 9];
+    assert_eq!(name_by_steps(&mut builder.recording, &[older, steps]), 12);
+    let mut expected = vec!["-", "-"];
+    expected.extend(names);
+    expected.extend(["-", "-", "-", "step 1"]);
+    assert_eq!(labels(&builder, BuildLabel::Target), expected);
+}
+
+#[test]
+fn steps_that_fit_no_process_name_nothing() {
+    let mut builder = build(&[(ROOT, "/bin/a"); 12]);
+    let mut steps = steps_around(&builder, ROOT, &["x"; 12]);
+    for (number, step) in (0..).zip(&mut steps) {
+        (step.from, step.to) = (Nanos(number * 1_000_000_000), Nanos(number * 1_000_000_000 + 2_000_000));
+    }
+    assert_eq!(name_by_steps(&mut builder.recording, &[steps]), 0);
+    assert_eq!(name_by_steps(&mut builder.recording, &[]), 0);
 }

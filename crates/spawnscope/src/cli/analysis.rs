@@ -32,16 +32,17 @@ pub struct Input<'r, 'f> {
 /// # Errors
 /// When the recording cannot be read or does not have that part, or `analyze` fails.
 pub fn with_timelines<T>(path: &Path, part: Part, analyze: impl FnOnce(Input<'_, '_>) -> Result<T>) -> Result<T> {
-    with_timelines_of(&RecordingFile::open(path)?, part, analyze)
+    with_timelines_of(&RecordingFile::open(path)?, part, &mut |_| {}, analyze)
 }
 
-/// Like [`with_timelines`], for a recording that is already open.
+/// Like [`with_timelines`], for a recording that is already open. `prepare` may add rows to it.
 ///
 /// # Errors
 /// Those of [`with_timelines`].
 pub fn with_timelines_of<T>(
     file: &RecordingFile,
     part: Part,
+    prepare: &mut dyn FnMut(&mut Recording),
     analyze: impl FnOnce(Input<'_, '_>) -> Result<T>,
 ) -> Result<T> {
     thread::scope(|scope| {
@@ -49,6 +50,7 @@ pub fn with_timelines_of<T>(
         let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&second_connection));
         let reader = reader.context("failed to start a thread that reads slices")?;
         let mut recording = file.read()?;
+        prepare(&mut recording);
         let mut threads = file.threads()?;
         let window = choose_window(&recording, &threads, part)?;
         if let Some(window) = &window {

@@ -128,7 +128,7 @@ fn add_to_dataset(arguments: &ExportArguments, path: &Path, root: &Path) -> Resu
         output::print_message(&format!("{} is already in {}", path.display(), root.display()));
         return Ok(());
     }
-    with_timelines_of(&file, Part::Whole, |input| {
+    with_timelines_of(&file, Part::Whole, &mut |_| {}, |input| {
         let Input { recording, forest, timelines, .. } = input;
         output::print_contradictions(path, &input.contradictions);
         let ((waits, labels), (report, path)) = parallel::join(

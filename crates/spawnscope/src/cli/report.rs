@@ -1,12 +1,12 @@
 //! `spawnscope report`: shows where launch time went.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::analysis::{Input, with_timelines};
+use super::analysis::{Input, with_timelines, with_timelines_of};
 use super::args::{JsonArguments, RecordingArgument, WindowArguments};
 use super::output;
 use super::output_file::OutputFile;
@@ -14,17 +14,22 @@ use super::source_files::SourceFiles;
 use crate::analyze::explain::report::waits_fit;
 use crate::analyze::model::window::Part;
 use crate::analyze::sites::build_labels::BuildLabel;
+use crate::analyze::sites::build_steps::name_by_steps;
 use crate::analyze::waits::attribution::attributed_waits;
 use crate::analyze::{self, Causes, GroupBy, Report, Scope};
+use crate::import::build_steps;
 use crate::parallel;
 use crate::present::{json, summary, table};
+use crate::record::reader::{Recording, RecordingFile};
+use crate::units;
 
 /// Runs the verb.
 ///
 /// # Errors
 /// When the recording cannot be read or the report cannot be written.
 pub fn run(arguments: &ReportArguments) -> Result<()> {
-    let group_by = match arguments.by.unwrap_or(Grouping::Command) {
+    let usual = if arguments.labels.is_empty() { Grouping::Command } else { Grouping::Target };
+    let group_by = match arguments.by.unwrap_or(usual) {
         Grouping::Command => GroupBy::Command,
         Grouping::Args => GroupBy::Arguments,
         Grouping::Subcommand => GroupBy::Subcommand,
@@ -39,7 +44,11 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
         Grouping::Cmake => GroupBy::Label(BuildLabel::Cmake),
     };
     let file = &arguments.recording.file;
-    let mut report = read_with_busiest_episode(file, arguments.window.part(Part::Whole), group_by)?;
+    let part = arguments.window.part(Part::Whole);
+    let mut report = match arguments.labels.is_empty() {
+        true => read_with_busiest_episode(file, part, group_by)?,
+        false => read_with_labels(file, &arguments.labels, part, group_by)?,
+    };
     let width = output::width(&io::stdout());
     let typed = arguments.window.with_file(output::typed_name(file));
     let options = table::Options {
@@ -51,7 +60,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
         arguments.json.text(&json::value(&report))?
     } else if arguments.full {
         output::with_glyphs(table::render(&report, &options))
-    } else if arguments.by.is_some() || arguments.top.is_some() {
+    } else if arguments.by.is_some() || arguments.top.is_some() || !arguments.labels.is_empty() {
         output::with_glyphs(table::render_table(&report, &options))
     } else {
         first_screen(&mut report, width, output::terminal_height(&io::stdout()), options.file)
@@ -98,31 +107,48 @@ fn read_with_busiest_episode(path: &Path, part: Part, group_by: GroupBy) -> Resu
 /// # Errors
 /// When the recording cannot be read or does not have that part.
 pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
-    with_timelines(path, part, |input| {
-        let Input { recording, forest, timelines, .. } = input;
-        // Only reports need the waits, and on a large recording they take a second.
-        let (waits, mut report) = parallel::join(
-            || attributed_waits(recording, forest, timelines),
-            || {
-                let causes = Causes::find(recording, forest, timelines);
-                analyze::report_on(recording, forest, causes.as_ref(), group_by)
-            },
-        );
-        debug_assert!(
-            !input.contradictions.0.is_empty()
-                || waits_fit(&waits, recording.info.last_event.max(report.wall), timelines.threads.len()),
-            "the threads wait longer than the wall"
-        );
-        report.waits = waits;
-        report.info.contradictions = input.contradictions;
-        // A recording of `-p` is explained as a whole.
-        let is_whole = part == Part::Whole || (part == Part::Main && report.info.scope == Scope::Process);
-        if !is_whole {
-            report.window = input.window;
-            report.episodes.clear();
-        }
-        Ok(report)
-    })
+    with_timelines(path, part, |input| report_of(input, part, group_by))
+}
+
+/// Reads a part of a recording whose launches get names from the logs of build tools, and reports on it.
+fn read_with_labels(path: &Path, logs: &[PathBuf], part: Part, group_by: GroupBy) -> Result<Report> {
+    let builds: Vec<_> = logs.iter().map(|log| build_steps(log)).collect::<Result<Vec<_>, _>>()?.concat();
+    let mut named = 0;
+    let mut name = |recording: &mut Recording| named = name_by_steps(recording, &builds);
+    let file = RecordingFile::open(path)?;
+    let report = with_timelines_of(&file, part, &mut name, |input| report_of(input, part, group_by))?;
+    let steps = units::counted(builds.iter().map(Vec::len).sum::<usize>() as u64, "step", "steps");
+    output::print_message(&format!(
+        "{} named after {steps} of builds",
+        units::counted(named as u64, "launch", "launches")
+    ));
+    Ok(report)
+}
+
+fn report_of(input: Input<'_, '_>, part: Part, group_by: GroupBy) -> Result<Report> {
+    let Input { recording, forest, timelines, .. } = input;
+    // Only reports need the waits, and on a large recording they take a second.
+    let (waits, mut report) = parallel::join(
+        || attributed_waits(recording, forest, timelines),
+        || {
+            let causes = Causes::find(recording, forest, timelines);
+            analyze::report_on(recording, forest, causes.as_ref(), group_by)
+        },
+    );
+    debug_assert!(
+        !input.contradictions.0.is_empty()
+            || waits_fit(&waits, recording.info.last_event.max(report.wall), timelines.threads.len()),
+        "the threads wait longer than the wall"
+    );
+    report.waits = waits;
+    report.info.contradictions = input.contradictions;
+    // A recording of `-p` is explained as a whole.
+    let is_whole = part == Part::Whole || (part == Part::Main && report.info.scope == Scope::Process);
+    if !is_whole {
+        report.window = input.window;
+        report.episodes.clear();
+    }
+    Ok(report)
 }
 
 fn print(text: &str, out: &mut dyn Write) -> Result<()> {
@@ -139,6 +165,7 @@ Examples:
   spawnscope report --by args       # same program, same arguments
   spawnscope report --by subcommand  # git log, git show: a row each
   spawnscope report --by label:target  # launches by build target
+  spawnscope report --labels out/.ninja_log  # launches by step of ninja
   spawnscope report --by label:test  # what each test launches
   spawnscope report --by command --top 0  # every command
   spawnscope report --from 12.5 --to 20  # only these seconds
@@ -155,6 +182,10 @@ pub struct ReportArguments {
     /// Print only the table of launches, grouped by BY; with --full or --json, print the whole report with this table
     #[arg(long, value_enum)]
     pub by: Option<Grouping>,
+    /// A build tool's own log, whose names of steps the launches get: .ninja_log, cargo's page of --timings or log of
+    /// -Zbuild-analysis, Bazel's profile. Without --by, the table is by label:target
+    #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
+    pub labels: Vec<PathBuf>,
     /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. If --top is used
     /// without --full, --by or --json, only the table of commands is printed
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true)]
