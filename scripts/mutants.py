@@ -44,7 +44,7 @@ def verbs(mutant: str, original: str, out: str) -> list[list[str]]:
     changes = ["--remove *", "--remove dirname", "--builtin *", "--batch *=3", "--in-process *", "--coprocess *", "--replace *=0.5"]
     changes += ["--jobs 4", "--vfork *", "--huge-pages *", "--no-shell", "--static *", "--direct *", "--absolute *", "--no-search *"]
     changes += ["--steady-parent *", "--no-scan", "--no-teardown *", "--quick-launch *", "--close-range *", "--reap-now", "--cpus 65536"]
-    formats = ["ndjson", "perfetto", "otlp", "otlp-protobuf"]
+    formats = ["ndjson", "perfetto", "otlp"]
     return [
         ["report", "--full", mutant],
         ["report", "--full", "--json", mutant],
@@ -62,7 +62,7 @@ def verbs(mutant: str, original: str, out: str) -> list[list[str]]:
         ["flame", "--folded", "--by", "caller", "-o", "-", mutant],
         ["flame", "--off-cpu", "-o", f"{out}/flame.svg", mutant],
         ["html", "-o", f"{out}/page.html", mutant],
-        ["diff", "-o", f"{out}/diff.html", "--flame", f"{out}/diff.svg", original, mutant],
+        ["diff", "-o", f"{out}/diff.html", original, mutant],
         ["diff", "--json", mutant, original],
         ["check", "--max-launches", "5", "--max-wall", "1s", "--per-line", "1", "--against", original, mutant],
         ["check", "--max-launches", "5", "--max-critical-tax", "1%", "--format", "json", mutant],

@@ -44,8 +44,6 @@ pub enum Follow {
 pub struct Settings {
     /// Size of the buffer between kernel and recorder, in bytes. It is rounded up to a power of two.
     pub buffer_bytes: u32,
-    /// Device number of a terminal. The collector reports whether a followed process uses it.
-    pub terminal: Option<u64>,
     /// Whether to report the script line of each launch.
     pub script_lines: bool,
     /// Whether Node.js programs report their call sites (eBPF).
@@ -84,8 +82,6 @@ pub trait Collector {
     /// # Errors
     /// If the kernel does not report the counts.
     fn losses(&self) -> Result<Vec<Loss>, CollectError>;
-    /// Returns whether a followed process has used the terminal in the settings, or may have used it.
-    fn terminal_used(&self) -> bool;
     /// Runs `act` with the calling thread (the recorder's main thread) followed, so that the overhead can be measured. Its events are not
     /// recorded.
     ///

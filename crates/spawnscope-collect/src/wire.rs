@@ -384,8 +384,6 @@ pub struct WireSettings {
     pub follow_all: u32,
     /// 1: follow threads that a seeded process had before the recording.
     pub follow_old_threads: u32,
-    /// Device of the terminal whose use is reported, in the kernel's encoding; 0: none.
-    pub terminal: u32,
     /// 1: report the stacks of launching threads.
     pub stacks: u32,
     /// 1: also report the mappings of these threads' processes, if the kernel lets BPF programs walk mappings.
@@ -401,6 +399,7 @@ pub struct WireSettings {
     pub preemptible: u32,
     /// 1: Node.js programs report their call sites (`record --node-lines`).
     pub node_lines: u32,
+    pub reserved: u32,
     /// The reader is woken if the ring buffer contains more bytes than this.
     pub wakeup_bytes: u64,
     /// Nanoseconds between two samples; 0: no samples.
@@ -424,10 +423,9 @@ pub struct WireShared {
     pub last_id: u64,
     /// CLOCK_MONOTONIC minus the scheduler's clock; 0: not known yet.
     pub arrival_offset: i64,
-    /// 1: a followed process has read from or written to the terminal.
-    pub terminal_used: u32,
     /// Level of the recorder's pid namespace, plus one; 0: not found yet.
     pub pid_level_plus_one: u32,
+    pub reserved: u32,
 }
 
 /// A thread that the BPF program `on_seed` will start or stop following.

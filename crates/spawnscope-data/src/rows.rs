@@ -49,8 +49,6 @@ pub struct Recording {
 pub struct NewRows {
     /// The number of the recording, if a recorder writes several consecutive ones. Ids of strings and of execs start anew in each.
     pub recording: u32,
-    /// The wall-clock time at time zero of the recording, in nanoseconds since 1970-01-01 UTC.
-    pub started_unix_ns: i64,
     /// New strings, which these and later rows refer to.
     pub texts: Vec<(TextId, Arc<[u8]>)>,
     /// The oldest string that later rows may refer to.

@@ -15,7 +15,6 @@ const MAX_WAITING_BATCHES: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Follower {
     recording: u32,
-    started_unix_ns: i64,
     sender: SyncSender<NewRows>,
     skipped: Arc<AtomicU64>,
 }
@@ -27,25 +26,25 @@ pub struct RowReceiver {
     skipped: Arc<AtomicU64>,
 }
 
-/// Returns the two sides of a connection. `started_unix_ns` is the recording's time zero, in nanoseconds since 1970-01-01 UTC.
+/// Returns the two sides of a connection.
 #[must_use]
-pub fn follow(started_unix_ns: i64) -> (Follower, RowReceiver) {
+pub fn follow() -> (Follower, RowReceiver) {
     let (sender, receiver) = sync_channel(MAX_WAITING_BATCHES);
     let skipped = Arc::<AtomicU64>::default();
-    let follower = Follower { recording: 0, started_unix_ns, sender, skipped: Arc::clone(&skipped) };
+    let follower = Follower { recording: 0, sender, skipped: Arc::clone(&skipped) };
     (follower, RowReceiver { receiver, skipped })
 }
 
 impl Follower {
     /// Returns the side for the writer of the next recording. That writer may send rows only after the earlier recording is finished.
     #[must_use]
-    pub fn for_next_recording(&self, started_unix_ns: i64) -> Follower {
-        Follower { recording: self.recording + 1, started_unix_ns, ..self.clone() }
+    pub fn for_next_recording(&self) -> Follower {
+        Follower { recording: self.recording + 1, ..self.clone() }
     }
 
     /// Sends the rows, unless the follower is too slow or gone.
     pub(super) fn send(&self, rows: NewRows) {
-        let rows = NewRows { recording: self.recording, started_unix_ns: self.started_unix_ns, ..rows };
+        let rows = NewRows { recording: self.recording, ..rows };
         if let Err(TrySendError::Full(rows)) = self.sender.try_send(rows) {
             let finished = rows.finished.len() as u64;
             self.skipped.fetch_add(finished, Ordering::Relaxed);
@@ -76,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_slow_follower_does_not_delay_the_writer_and_skipped_launches_are_counted() {
-        let (follower, receiver) = follow(0);
+        let (follower, receiver) = follow();
         for number in 0..MAX_WAITING_BATCHES as u64 + 5 {
             follower.send(NewRows { finished: vec![LaunchId(number), LaunchId(1000 + number)], ..NewRows::default() });
         }

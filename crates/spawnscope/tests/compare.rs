@@ -139,16 +139,6 @@ fn sides_must_be_separated() {
 }
 
 #[test]
-fn a_differential_flame_graph_shows_removed_launches() {
-    let directory = Directory::new();
-    directory.status(&["diff", "--flame", "diff.svg", "before.db", "after.db"]);
-    let drawn = fs::read_to_string(directory.path("diff.svg")).unwrap();
-    // dirname keeps its width.
-    let title = "<title>dirname (10 launches, 47.62%; -47.62%)</title>";
-    assert_contains(&drawn, [title, "red: more after; blue: less after"]);
-}
-
-#[test]
 fn the_page_of_a_diff_has_the_sentence_the_tables_and_the_flame_graph() {
     let directory = Directory::new();
     let (_, printed) = directory.status(&["diff", "-o", "diff.html", "before.db", "after.db"]);

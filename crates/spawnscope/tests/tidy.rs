@@ -13,9 +13,8 @@ const PRESENT: &str = "crates/spawnscope/src/present";
 /// The modules that `present` may use.
 const PRESENT_MAY_IMPORT: [&str; 6] = ["event", "units", "analyze", "doctor", "lab", "present"];
 const CLI: &str = "crates/spawnscope/src/cli";
-/// Files in `cli` that write to standard error: messages, the report after a recording, and progress lines. The last two contain only our
-/// own text.
-const MAY_WRITE: [&str; 3] = ["output.rs", "record.rs", "progress.rs"];
+/// Files in `cli` that write to standard error: messages, and the report after a recording, which contains only our own text.
+const MAY_WRITE: [&str; 2] = ["output.rs", "record.rs"];
 const MAX_LINES: usize = 500;
 
 fn root() -> PathBuf {

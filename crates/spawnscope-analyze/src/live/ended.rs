@@ -19,22 +19,16 @@ pub struct EndedLaunch {
     pub pid: Option<Pid>,
     /// The process that requested it.
     pub parent: Option<LaunchId>,
-    /// Its outermost recorded ancestor that is a launch; itself, if its parent is not a launch.
-    pub root: LaunchId,
     /// The name that it is counted under: `(bash)` for a fork of bash.
     pub command: Vec<u8>,
     /// The arguments of its last exec, each terminated by NUL.
     pub argv: Arc<[u8]>,
-    /// Whether it is a fork that never executed a program.
-    pub is_fork_without_exec: bool,
     /// How it ended.
     pub outcome: Outcome,
     /// Wall time by phase. `None` if its end was lost or its record is incomplete.
     pub phases: Option<PhaseTimes>,
     /// Launch tax: all phases except `run`.
     pub tax: Option<Nanos>,
-    /// When its parent began the fork call.
-    pub start: Option<Nanos>,
     /// Wall time from the parent's call to the reaping.
     pub total: Option<Nanos>,
 }
@@ -78,14 +72,11 @@ fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
         id: process.row.id,
         pid: process.row.pid,
         parent: process.row.parent,
-        root: process.root,
         command: launch.command.label(),
         argv: last.map(|exec| Arc::clone(&exec.argv)).unwrap_or_default(),
-        is_fork_without_exec: launch.is_fork_without_exec(),
         outcome: if launch.is_unfinished() { Outcome::Unknown } else { launch.outcome },
         phases: is_known.then(|| launch.phases.clone()),
         tax: launch.tax().filter(|_| is_known),
-        start: launch.start().filter(|_| is_known),
         total: launch.start().zip(launch.end()).filter(|_| is_known).map(|(start, end)| end.since(start)),
     }
 }

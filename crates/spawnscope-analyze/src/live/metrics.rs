@@ -13,7 +13,7 @@ pub const OTHER: &str = "other";
 
 /// The upper ends of the buckets, from 100 µs to 10 s. They are fixed, so that histograms of
 /// different machines and different times can be added.
-pub const BUCKETS: [Nanos; 11] = [
+const BUCKETS: [Nanos; 11] = [
     Nanos(100_000),
     Nanos(250_000),
     Nanos(500_000),
@@ -47,13 +47,6 @@ impl Histogram {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
-    }
-
-    /// Returns how many durations fell into each bucket and, as the last entry, how many were
-    /// longer.
-    #[must_use]
-    pub fn counts(&self) -> &[u64] {
-        &self.counts
     }
 
     /// Iterates over the buckets: the upper end, and how many durations are at most that long.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub use board::{CommandRow, LiveBoard, ProcessRow, Snapshot};
 pub use critical::CriticalTimes;
 pub use ended::EndedLaunch;
-pub use metrics::{BUCKETS, CommandMetrics, Histogram, LaunchMetrics, OTHER};
+pub use metrics::{CommandMetrics, Histogram, LaunchMetrics, OTHER};
 pub use process::Process;
 
 use spawnscope_data::event::{LaunchId, Missing, Nanos};
@@ -151,7 +151,7 @@ impl LiveLaunches {
         ended
     }
 
-    /// Sets the program name and the root of a new process, and updates its parent.
+    /// Sets the program name of a new process, and updates its parent.
     fn relate_to_parent(&mut self, id: LaunchId) {
         let Some(process) = self.processes.get(&id) else {
             return;
@@ -165,13 +165,6 @@ impl LiveLaunches {
         if let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent)) {
             parent.launched += 1;
             created.inspect(|at| parent.extend_work(*at));
-        }
-        let root = parent
-            .and_then(|parent| self.processes.get(&parent))
-            .filter(|parent| parent.is_launch())
-            .map(|parent| parent.root);
-        if let (Some(process), Some(root)) = (self.processes.get_mut(&id), root) {
-            process.root = root;
         }
         if let (Some(process), Some(name)) = (self.processes.get_mut(&id), name) {
             process.birth_program = name;

@@ -32,8 +32,6 @@ pub struct Process {
     pub(super) last_reaping: Option<Nanos>,
     /// Time in which it waited for launches that have ended, by the command of the launches.
     pub(super) critical: CriticalTimes,
-    /// Its outermost recorded ancestor that is a launch, or itself.
-    pub(super) root: LaunchId,
     /// The name of the program that it started as.
     pub(super) birth_program: Arc<[u8]>,
 }
@@ -55,7 +53,6 @@ impl ExecWithTexts {
 impl Process {
     pub(super) fn new(row: LaunchRow) -> Process {
         Process {
-            root: row.id,
             row,
             execs: BTreeMap::new(),
             is_incomplete: false,

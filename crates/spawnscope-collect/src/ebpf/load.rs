@@ -4,7 +4,7 @@
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Func;
 use libbpf_rs::{ErrorKind, Object, ObjectBuilder, OpenObject};
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::IntoBytes;
 
 use super::parts;
 use super::refusal;
@@ -166,8 +166,8 @@ impl Request<'_> {
                 let shared = WireShared {
                     last_id: self.first_free_id - 1,
                     arrival_offset: 0,
-                    terminal_used: 0,
                     pid_level_plus_one: 0,
+                    reserved: 0,
                 };
                 fill(map.initial_value_mut(), shared.as_bytes())?;
             }
@@ -181,11 +181,6 @@ fn fill(target: Option<&mut [u8]>, value: &[u8]) -> Result<(), CollectError> {
     target
         .map(|target| target.copy_from_slice(value))
         .ok_or_else(|| CollectError::Unsupported("the BPF object lacks its settings".to_owned()))
-}
-
-/// Reads the variables that the programs share with the recorder.
-pub(super) fn read_shared(value: &[u8]) -> Option<WireShared> {
-    WireShared::read_from_prefix(value).ok().map(|(shared, _)| shared)
 }
 
 /// Whether the user may not load BPF programs. The verifier also returns EACCES, but in that case its log contains the reason.

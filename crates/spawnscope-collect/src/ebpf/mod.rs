@@ -34,7 +34,7 @@ use self::peers::Peers;
 use self::per_cpu::PerCpuOffsets;
 use self::rings::Rings;
 use super::stacks::{MappingSource, Unwinder};
-use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
+use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings};
 use crate::wire::*;
 use spawnscope_data::event::{Event, Loss, Missing};
 
@@ -79,7 +79,6 @@ pub struct EbpfCollector {
     unwinder: Option<Rc<RefCell<Unwinder>>>,
     peers: Peers,
     lost: MapHandle,
-    shared: MapHandle,
     recording: MapHandle,
     interpreters: Option<Interpreters>,
     // Declared last, so that it is dropped after the fields that use its maps and programs.
@@ -148,7 +147,6 @@ impl EbpfCollector {
             unwinder,
             peers: Peers::start().map_err(|error| thread_error(&error))?,
             lost: map_handle(&object, "lost")?,
-            shared: map_handle(&object, ".data.shared")?,
             recording,
             interpreters,
             object,
@@ -226,11 +224,6 @@ impl Collector for EbpfCollector {
         losses.push(Loss { kind: "final state of all threads".to_owned(), events: u64::from(self.end_report_failed) });
         losses.push(Loss { kind: "malformed record".to_owned(), events: self.rings.drained().malformed });
         Ok(losses)
-    }
-
-    fn terminal_used(&self) -> bool {
-        let value = self.shared.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
-        value.and_then(|value| load::read_shared(&value)).is_none_or(|shared| shared.terminal_used != 0)
     }
 
     fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError> {
@@ -325,12 +318,12 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         pid_namespace: namespace("/proc/self/ns/pid")?,
         follow_all: u32::from(matches!(follow, Follow::System(_))),
         follow_old_threads: u32::from(matches!(follow, Follow::Process(_)) || !settings.with.is_empty()),
-        terminal: settings.terminal.map_or(0, inode::kernel_device),
         stacks: u32::from(settings.stacks),
         emit_mappings: u32::from(load::may_walk_mappings()),
         mount_namespace: namespace("/proc/self/ns/mnt")?,
         script_lines: u32::from(settings.script_lines),
         node_lines: u32::from(settings.node_lines),
+        reserved: 0,
         cpus: possible_cpus()?,
         page_bytes: rustix::param::page_size() as u32,
         preemptible: u32::from(load::can_be_preempted()),

@@ -67,12 +67,6 @@ static __noinline void enter_32_bit_call(struct WireTask *task, struct pt_regs *
 	enter_launch(task, number, argument_of_32_bit_call(regs, 1), (__u32)regs->sp);
 }
 
-static __always_inline bool is_terminal(__u64 fd)
-{
-	struct file *file = file_of(current_task(), fd);
-	return file && BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
-}
-
 /* Returns the address of the file name in an access or faccessat call. The barrier keeps the compiler from merging the two reads into
  * one read through a pointer to either, which verifiers refuse. */
 static __always_inline __u64 accessed_file_name(struct WireTask *task, struct pt_regs *regs, long number)
@@ -115,10 +109,6 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 	case NR_access: case NR_faccessat: case NR_faccessat2:
 		if (settings.node_lines)
 			emit_node_call_site(task, accessed_file_name(task, regs, number));
-		break;
-	case NR_read: case NR_write: case NR_writev:
-		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))
-			shared.terminal_used = 1;
 		break;
 	default:
 		enter_launch(task, number, argument(regs, 1), regs->sp);

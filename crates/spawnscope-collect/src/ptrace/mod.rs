@@ -146,10 +146,6 @@ impl Collector for PtraceCollector {
         Ok(Vec::new())
     }
 
-    fn terminal_used(&self) -> bool {
-        true
-    }
-
     /// Fails: the recorder's own thread cannot be traced. `costs` returns what tracing adds.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)

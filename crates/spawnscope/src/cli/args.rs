@@ -331,8 +331,6 @@ pub enum ExportFormat {
     Perfetto,
     /// An OpenTelemetry trace as OTLP/JSON: a span for each launch
     Otlp,
-    /// The same trace as protobuf
-    OtlpProtobuf,
     /// Files in a Parquet dataset of many recordings: -o is its directory, or s3://BUCKET/PREFIX
     #[cfg(feature = "parquet")]
     Parquet,

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::{ArgGroup, Args, ValueHint};
+use clap::{Args, ValueHint};
 
 use super::analysis::{Input, with_timelines};
 use super::args::{JsonArguments, WeightChoice};
@@ -16,29 +16,19 @@ use crate::analyze::model::window::Part;
 use crate::analyze::path::flame::{FlameOptions, Stacking, Weight, flame};
 use crate::analyze::predict::replay::Parameters;
 use crate::present::flame::folded;
-use crate::present::text::command_line;
 use crate::present::{diff, html};
-
-/// Characters of the command line that fit above the flame graph.
-const TITLE_COLUMNS: usize = 100;
 
 /// Runs the verb.
 ///
 /// # Errors
 /// When a recording cannot be read or the result cannot be written.
 pub fn run(arguments: &DiffArguments) -> Result<()> {
-    let weight = arguments.flame.as_ref().or(arguments.output.as_ref()).map(|_| arguments.weight.weight());
+    let weight = arguments.output.as_ref().map(|_| arguments.weight.weight());
     let sides = arguments.sides()?;
     let [before, after] = [0, 1].map(|side| read_all(sides[side], weight));
     let ((before, stacks_before), (after, stacks_after)) = (before?, after?);
     let grouping = if arguments.unfold { Grouping::Arguments } else { Grouping::Lines };
     let found = compare(&before, &after, grouping);
-    if let (Some(path), Some(weight)) = (&arguments.flame, weight) {
-        let command = found.commands[1].iter().map(Vec::as_slice);
-        let title = format!("difference: {}", command_line(command, Some(TITLE_COLUMNS)));
-        let drawn = draw(&stacks_before, &stacks_after, weight, &title)?;
-        output_file::write(path, &drawn)?;
-    }
     if let (Some(path), Some(weight)) = (&arguments.output, weight) {
         let page =
             html::difference(&found, &stacks_before, &stacks_after, weight).context("failed to make the page")?;
@@ -83,17 +73,6 @@ pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
     })
 }
 
-#[cfg(feature = "flame")]
-fn draw(before: &[String], after: &[String], weight: Weight, title: &str) -> Result<Vec<u8>> {
-    let drawn = crate::present::flame::differential(before, after, weight, title);
-    drawn.context("failed to draw the flame graph")
-}
-
-#[cfg(not(feature = "flame"))]
-fn draw(_: &[String], _: &[String], _: Weight, _: &str) -> Result<Vec<u8>> {
-    anyhow::bail!("this spawnscope was built without the feature `flame`, which draws flame graphs")
-}
-
 pub(super) const USAGE: &str = "\
 spawnscope diff [OPTIONS] <BEFORE> <AFTER>
        spawnscope diff [OPTIONS] <BEFORE>... -- <AFTER>...";
@@ -104,7 +83,6 @@ Examples:
   spawnscope diff a.1.db a.2.db a.3.db -- b.1.db b.2.db b.3.db
   spawnscope diff --markdown before.db after.db > comment.md
   spawnscope diff --json before.db after.db | jq -r .summary
-  spawnscope diff --flame diff.svg before.db after.db
   spawnscope diff -o diff.html before.db after.db
   ssh host cat before.db | spawnscope diff - after.db
 
@@ -113,7 +91,6 @@ intervals. With one on each side, changes in times may be noise.";
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("drawn").args(["flame", "output"]).multiple(true)))]
 pub struct DiffArguments {
     /// The older recordings; without `--`, one older and one newer recording; - is standard input
     #[arg(value_name = "BEFORE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
@@ -132,14 +109,11 @@ pub struct DiffArguments {
     /// Separate launches of one program from one line by their arguments
     #[arg(long)]
     pub unfold: bool,
-    /// Also draw a flame graph of the difference (an SVG; red: more after, blue: less)
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub flame: Option<PathBuf>,
     /// Also write a page for a browser: the tables and the flame graph of the difference, in one file that works offline
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// What the width of a box in the flame graph stands for
-    #[arg(long, value_enum, default_value_t = WeightChoice::Count, requires = "drawn")]
+    #[arg(long, value_enum, default_value_t = WeightChoice::Count, requires = "output")]
     pub weight: WeightChoice,
 }
 

@@ -40,8 +40,7 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
     match arguments.format {
         ExportFormat::Ndjson => write_launches(arguments, only_recording(arguments)?),
         ExportFormat::Perfetto => write_trace(arguments, only_recording(arguments)?),
-        ExportFormat::Otlp => write_spans(arguments, only_recording(arguments)?, otlp::Encoding::Json),
-        ExportFormat::OtlpProtobuf => write_spans(arguments, only_recording(arguments)?, otlp::Encoding::Protobuf),
+        ExportFormat::Otlp => write_spans(arguments, only_recording(arguments)?),
         #[cfg(feature = "parquet")]
         ExportFormat::Parquet => add(arguments),
     }
@@ -67,7 +66,7 @@ fn write_launches(arguments: &ExportArguments, path: &Path) -> Result<()> {
 }
 
 /// Exports an OpenTelemetry trace, which is part of the trace of TRACEPARENT if that is set.
-fn write_spans(arguments: &ExportArguments, path: &Path, encoding: otlp::Encoding) -> Result<()> {
+fn write_spans(arguments: &ExportArguments, path: &Path) -> Result<()> {
     let recording = RecordingFile::open(path)?.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
     let forest = Forest::build(&recording);
@@ -81,7 +80,7 @@ fn write_spans(arguments: &ExportArguments, path: &Path, encoding: otlp::Encodin
         context: &inherited.unwrap_or_else(|| TraceContext::for_recording(recording.info.started_unix_ns, command)),
         max_spans: arguments.max_spans as usize,
     };
-    write(arguments, |out| otlp::write(out, &contents, encoding))
+    write(arguments, |out| otlp::write(out, &contents))
 }
 
 /// Adds the recordings to the dataset of -o, unless the dataset already has them.
@@ -191,14 +190,10 @@ fn write(arguments: &ExportArguments, export: impl FnOnce(&mut dyn Write) -> io:
         }
         return Ok(());
     }
-    if is_binary(arguments.format) && io::stdout().is_terminal() {
+    if arguments.format == ExportFormat::Perfetto && io::stdout().is_terminal() {
         bail!("this trace is binary: name a file with -o, or redirect standard output")
     }
     let mut out = BufWriter::new(io::stdout().lock());
     let written = export(&mut out).and_then(|()| out.flush());
     written.context("failed to write the export")
-}
-
-fn is_binary(format: ExportFormat) -> bool {
-    matches!(format, ExportFormat::Perfetto | ExportFormat::OtlpProtobuf)
 }

@@ -1,47 +1,156 @@
-//! The file of `record --metrics FILE`. node_exporter's textfile collector may read it at any moment, so it is replaced as a whole.
+//! `record --metrics FILE`: a thread computes metrics from the rows of the recording, and replaces the file every few seconds and at the
+//! end. node_exporter's textfile collector may read it at any moment, so it is replaced as a whole.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
+use super::args::RecordArguments;
+use super::output::{escape_line, print_message};
 use super::output_file::OutputFile;
-use crate::present::live_metrics::Snapshot;
-use crate::present::prometheus;
+use crate::analyze::live::{LaunchMetrics, LiveLaunches};
+use crate::event::Loss;
+use crate::present::prometheus::{self, RecorderState, Snapshot, command_label};
+use crate::record::{Follower, Header, RowReceiver, follow};
 
 /// The suffix of the files that node_exporter reads.
 const SUFFIX: &str = "prom";
 /// The mode of a new file. node_exporter runs as another user, who must be able to read it. It contains names of programs and numbers, but no
 /// arguments.
 const READABLE: u32 = 0o644;
+/// How often the file is replaced. Prometheus usually reads every 15 to 60 seconds.
+const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The destination of `--metrics`.
-pub struct MetricsFile(OutputFile);
-
-impl MetricsFile {
-    /// Checks that the file can be replaced. This happens before the command starts.
-    ///
-    /// # Errors
-    /// When its directory cannot be written to, or the path is a recording or not a regular file.
-    pub fn check(path: &Path) -> Result<MetricsFile> {
-        let file = OutputFile::claim_with_mode(path, READABLE)?;
-        if file.is_stream() {
-            bail!("--metrics {} must be a regular file, because it is replaced: name another file", path.display());
-        }
-        Ok(MetricsFile(file))
+/// Checks the file of `--metrics`, if there is one. This happens before the command starts.
+pub fn claim(arguments: &RecordArguments) -> Result<Option<OutputFile>> {
+    let Some(path) = arguments.metrics.as_deref() else { return Ok(None) };
+    if path == arguments.output {
+        bail!("--metrics and -o name the same file, {}", path.display());
     }
-
-    /// Replaces the file.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn replace(&self, snapshot: &Snapshot<'_>) -> Result<()> {
-        self.0.replace(|out| prometheus::write(out, snapshot))
+    if is_ignored(path) && !arguments.quiet {
+        print_message(&format!("node_exporter reads only files whose names end in .prom, not {}", path.display()));
     }
+    claim_file(path).map(Some)
+}
+
+fn claim_file(path: &Path) -> Result<OutputFile> {
+    let file = OutputFile::claim_with_mode(path, READABLE)?;
+    if file.is_stream() {
+        bail!("--metrics {} must be a regular file, because it is replaced: name another file", path.display());
+    }
+    Ok(file)
 }
 
 /// Whether node_exporter ignores a file of this name.
-pub fn is_ignored(path: &Path) -> bool {
+fn is_ignored(path: &Path) -> bool {
     path.extension().is_none_or(|suffix| suffix != SUFFIX)
+}
+
+/// The thread that publishes metrics.
+pub struct Publisher {
+    thread: JoinHandle<Result<()>>,
+    lost: Arc<Mutex<Vec<Loss>>>,
+}
+
+impl Publisher {
+    /// Starts the thread. The recorder must pass its rows to the returned `Follower`.
+    pub fn start(file: OutputFile, max_commands: u16, header: &Header) -> Result<(Publisher, Follower)> {
+        let (follower, receiver) = follow();
+        let lost = Arc::<Mutex<Vec<Loss>>>::default();
+        let state = RecorderState {
+            collector: header.collector.clone(),
+            scope: header.scope,
+            is_recording: true,
+            ..RecorderState::default()
+        };
+        let publishing = PublishingThread {
+            live: LiveLaunches::new(header.missing.clone()),
+            metrics: LaunchMetrics::new(max_commands.into()),
+            state,
+            lost: Arc::clone(&lost),
+            receiver,
+            file,
+        };
+        let thread = thread::Builder::new().name("metrics".into());
+        let thread = thread.spawn(move || publishing.run()).context("failed to start a thread for metrics")?;
+        Ok((Publisher { thread, lost }, follower))
+    }
+
+    /// Sets the numbers of events lost so far.
+    pub fn set_lost(&self, lost: &[Loss]) {
+        // A collector may report one kind in several parts, and a metric series must occur only once.
+        let mut by_kind = BTreeMap::<&str, u64>::new();
+        for loss in lost {
+            *by_kind.entry(&loss.kind).or_default() += loss.events;
+        }
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) =
+            by_kind.into_iter().map(|(kind, events)| Loss { kind: kind.to_owned(), events }).collect();
+    }
+
+    /// Waits until the metrics of the whole recording are published. The thread ends when the recorder is finished, so finish that first.
+    pub fn finish(self) -> Result<()> {
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// The data of the thread.
+struct PublishingThread {
+    live: LiveLaunches,
+    metrics: LaunchMetrics,
+    state: RecorderState,
+    lost: Arc<Mutex<Vec<Loss>>>,
+    receiver: RowReceiver,
+    file: OutputFile,
+}
+
+impl PublishingThread {
+    /// Follows the recording to its end. If the file cannot be written, this is tried again at the next interval; only a failure at the end is
+    /// returned.
+    fn run(mut self) -> Result<()> {
+        let mut has_failed = false;
+        // The first metrics are published early, so that an operator soon sees that this works.
+        let mut due = Instant::now() + Duration::from_secs(1);
+        loop {
+            match self.receiver.next(due.saturating_duration_since(Instant::now())) {
+                Ok(rows) => {
+                    for launch in self.live.apply(rows) {
+                        self.metrics.add(command_label(&launch), &launch);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.state.is_recording = false;
+                    return self.publish();
+                }
+            }
+            if Instant::now() < due {
+                continue;
+            }
+            due = Instant::now() + INTERVAL;
+            if let Err(error) = self.publish()
+                && !std::mem::replace(&mut has_failed, true)
+            {
+                print_message(&format!("{}; trying again", escape_line(format!("{error:#}"))));
+            }
+        }
+    }
+
+    fn publish(&mut self) -> Result<()> {
+        self.state.lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.state.skipped = self.receiver.skipped();
+        let snapshot = Snapshot {
+            launches: &self.metrics,
+            started: self.live.started(),
+            running: self.live.running() as u64,
+            recorder: &self.state,
+        };
+        self.file.replace(|out| prometheus::write(out, &snapshot))
+    }
 }
 
 #[cfg(test)]
@@ -50,53 +159,19 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::analyze::Scope;
-    use crate::analyze::live::LaunchMetrics;
-    use crate::present::live_metrics::RecorderState;
-
-    fn state() -> RecorderState {
-        RecorderState {
-            collector: "ebpf".to_owned(),
-            scope: Scope::System,
-            started_unix_ns: 1_800_000_000_000_000_000,
-            is_recording: true,
-            ..RecorderState::default()
-        }
-    }
-
-    fn replace(file: &MetricsFile, started: u64) -> Result<()> {
-        file.replace(&Snapshot { launches: &LaunchMetrics::new(2), started, running: 0, recorder: &state() })
-    }
-
-    fn names(directory: &Path) -> Vec<std::ffi::OsString> {
-        let entries = fs::read_dir(directory).unwrap();
-        entries.map(|entry| entry.unwrap().file_name()).collect()
-    }
 
     #[test]
-    fn a_reader_sees_the_old_file_or_the_new_one() {
+    fn another_user_can_read_a_new_file_but_not_one_that_its_owner_has_made_private() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("spawnscope.prom");
-        let file = MetricsFile::check(&path).unwrap();
-        assert!(names(directory.path()).is_empty() && !is_ignored(&path));
-        replace(&file, 1).unwrap();
-        let mut open = fs::File::open(&path).unwrap();
-        replace(&file, 22).unwrap();
-        let mut old = String::new();
-        std::io::Read::read_to_string(&mut open, &mut old).unwrap();
-        assert!(old.contains("spawnscope_launches_started_total 1\n"), "{old}");
-        let new = fs::read_to_string(&path).unwrap();
-        assert!(new.contains("spawnscope_launches_started_total 22\n"), "{new}");
-        assert_eq!(names(directory.path()), ["spawnscope.prom"]);
-        // Another user reads the file, unless its owner has created it with another mode.
-        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-        let other = directory.path().join("other");
+        let [path, other] = ["spawnscope.prom", "other"].map(|name| directory.path().join(name));
+        let replace = || claim_file(&path).unwrap().replace(|out| out.write_all(b"x")).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        replace();
         fs::write(&other, "").unwrap();
-        let usual = fs::metadata(&other).unwrap().permissions().mode();
-        assert_eq!(mode(), usual & 0o644);
+        assert_eq!(mode(&path), mode(&other) & READABLE);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        replace(&file, 3).unwrap();
-        assert_eq!(mode(), 0o600);
+        replace();
+        assert_eq!(mode(&path), 0o600);
     }
 
     #[test]
@@ -104,19 +179,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("link.prom");
         symlink("elsewhere", &link).unwrap();
-        for path in [link.as_path(), directory.path(), &directory.path().join("missing/x.prom")] {
-            assert!(MetricsFile::check(path).is_err(), "{}", path.display());
+        for path in [link.as_path(), directory.path(), &directory.path().join("missing/x.prom"), Path::new("/dev/null")]
+        {
+            assert!(claim_file(path).is_err(), "{}", path.display());
         }
-        assert!(is_ignored(&directory.path().join("spawnscope.txt")));
-    }
-
-    #[test]
-    fn no_temporary_file_remains_if_the_file_cannot_be_replaced() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("x.prom");
-        let file = MetricsFile::check(&path).unwrap();
-        fs::create_dir(&path).unwrap();
-        assert!(replace(&file, 1).is_err());
-        assert_eq!(names(directory.path()), ["x.prom"]);
+        assert!(is_ignored(Path::new("spawnscope.txt")) && !is_ignored(Path::new("spawnscope.prom")));
     }
 }

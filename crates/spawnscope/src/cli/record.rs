@@ -12,11 +12,10 @@ use anyhow::{Context, Result, bail};
 use super::args::{DEFAULT_FILE, RecordArguments};
 use super::collectors;
 use super::exit::Status;
+use super::metrics::{self, Publisher};
 use super::node_hook::NodeHook;
 use super::output::{escape_line, print_failure, print_message};
 use super::output_file::OutputFile;
-use super::progress::{self, Progress};
-use super::publish::{Destinations, Publisher};
 use super::recordings::{LastRecording, RecordingSettings, Recordings, unix_ns_now};
 use super::resources::{self, MemoryPlan};
 use super::ring::Ring;
@@ -80,17 +79,16 @@ pub fn record_watched(
     }
     labels::check(&arguments.labels)?;
     let json = json_file(arguments)?;
-    let destinations = Destinations::from_arguments(arguments)?;
+    let metrics_file = metrics::claim(arguments)?;
     let identity = identity_of_command(arguments)?;
     let hook = arguments.node_lines.then(NodeHook::create).transpose()?;
     let held = hold_command(arguments, identity.clone(), hook.as_ref(), signals)?;
-    let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
     let memory_plan = resources::check(arguments, |notice| {
         if !arguments.quiet {
             print_message(notice);
         }
     })?;
-    let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal, memory_plan)?;
+    let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), memory_plan)?;
     let options = WriterOptions {
         owner: identity.as_ref().map(identity::owner),
         memory: memory_plan.memory,
@@ -101,7 +99,7 @@ pub fn record_watched(
     let ring = open_ring(arguments, options.owner.as_ref())?;
     let file = ring.as_ref().map_or_else(|| arguments.output.clone(), Ring::current);
     let recorder = create_recorder(arguments, &file, &header, &options)?;
-    let publishing = destinations.map(|destinations| destinations.start(&header));
+    let publishing = metrics_file.map(|file| Publisher::start(file, arguments.metrics_commands, &header));
     let (publisher, follower) = publishing.transpose()?.unzip();
     let follower = watcher.as_mut().map(|watcher| watcher.follower(&header)).or(follower);
     if let Some(follower) = &follower {
@@ -113,6 +111,9 @@ pub fn record_watched(
     if let Some(watcher) = &mut watcher {
         watcher.begin()?;
     }
+    if command.is_none() && !arguments.quiet {
+        print_message("recording; Ctrl-C ends the recording");
+    }
     let owner = options.owner.clone();
     let settings = RecordingSettings { header, redaction: redaction(arguments), options, follower };
     let mut recordings = Recordings::new(recorder, &file, started, ring, settings);
@@ -123,7 +124,6 @@ pub fn record_watched(
         publisher: publisher.as_ref(),
         losses_due: Instant::now(),
         watcher: watcher.as_deref(),
-        progress: Progress::new(terminal.is_some()),
         process,
         command,
         deadline: arguments.duration.map(|duration| Instant::now() + duration),
@@ -177,14 +177,13 @@ fn hold_command(
 fn attach_and_calibrate(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
-    terminal: Option<u64>,
     memory_plan: MemoryPlan,
 ) -> Result<(Box<dyn Collector>, Vec<Calibration>)> {
     // Without a process to measure in, the constants are unknown, but the rest of the recording is not affected.
     let mut calibrator = Calibrator::start().ok();
     let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
     let unrecorded = UnrecordedTimes::measure();
-    let collector = attach(arguments, held, terminal, memory_plan)?;
+    let collector = attach(arguments, held, memory_plan)?;
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
     let mut cost = Vec::new();
@@ -197,7 +196,6 @@ fn attach_and_calibrate(
 fn attach(
     arguments: &RecordArguments,
     held: Option<&HeldCommand>,
-    terminal: Option<u64>,
     memory_plan: MemoryPlan,
 ) -> Result<Box<dyn Collector>> {
     let follow = match (arguments.all, arguments.pid, held.map(HeldCommand::pid)) {
@@ -207,7 +205,6 @@ fn attach(
     };
     let settings = Settings {
         buffer_bytes: memory_plan.buffer_kib * 1024,
-        terminal,
         script_lines: !arguments.no_lines,
         command: held.map(|held| held.path().to_owned()),
         with: super::with::find(&arguments.with)?,

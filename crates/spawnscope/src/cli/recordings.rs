@@ -35,8 +35,6 @@ pub struct Recordings {
     /// When the current recording began.
     started: Nanos,
     rotation: Option<Rotation>,
-    /// Number of launches in earlier recordings.
-    launches_before: u64,
     /// Lost events that are counted in earlier recordings.
     lost_before: Vec<Loss>,
 }
@@ -94,7 +92,6 @@ impl Recordings {
                 cut: None,
                 earlier_count: 0,
             }),
-            launches_before: 0,
             lost_before: Vec::new(),
         }
     }
@@ -105,11 +102,6 @@ impl Recordings {
             rotation.hold_later(&mut events);
         }
         self.recorder.send(events);
-    }
-
-    /// Returns the number of launches so far in all recordings.
-    pub fn launches_so_far(&self) -> u64 {
-        self.launches_before + self.recorder.launches_so_far()
     }
 
     /// Returns why nothing is written any more, once writing has failed.
@@ -143,7 +135,7 @@ impl Recordings {
         };
         rotation.ring.advance(Instant::now());
         let file = rotation.ring.current();
-        let (next, started_unix_ns) = rotation.settings.create(&file, cut.at)?;
+        let next = rotation.settings.create(&file, cut.at)?;
         let ended = std::mem::replace(&mut self.recorder, next);
         ended.send(cut.of_young_processes(&rotation.carried));
         let ending = Ending {
@@ -154,10 +146,9 @@ impl Recordings {
             calibration: Vec::new(),
         };
         // The rows of the next recording must reach a follower after those of this one.
-        self.launches_before += ended.launches_so_far();
         ended.finish(ending).with_context(|| format!("failed to finish {}", self.file.display()))?;
         if let Some(follower) = &mut rotation.settings.follower {
-            *follower = follower.for_next_recording(started_unix_ns);
+            *follower = follower.for_next_recording();
             self.recorder.follow(follower.clone());
         }
         (self.file, self.started, self.lost_before) = (file, cut.at, lost.to_vec());
@@ -194,13 +185,12 @@ impl LastRecording {
 }
 
 impl RecordingSettings {
-    /// Creates the next recording. Also returns its start time, in nanoseconds since 1970.
-    fn create(&self, file: &Path, origin: Nanos) -> Result<(Recorder, i64)> {
+    /// Creates the next recording.
+    fn create(&self, file: &Path, origin: Nanos) -> Result<Recorder> {
         let since_origin = i64::try_from(clock::now().since(origin).0).unwrap_or_default();
         let header = Header { origin, started_unix_ns: unix_ns_now()? - since_origin, ..self.header.clone() };
         let recorder = Recorder::create(file, &header, self.redaction, &self.options);
-        let recorder = recorder.context("failed to create the next recording")?;
-        Ok((recorder, header.started_unix_ns))
+        recorder.context("failed to create the next recording")
     }
 }
 

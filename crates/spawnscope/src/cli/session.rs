@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::metrics::Publisher;
 use super::output::{escape_line, print_message};
-use super::progress::Progress;
-use super::publish::Publisher;
 use super::record::Watcher;
 use super::recordings::Recordings;
 use super::running::RunningProcesses;
@@ -22,7 +21,7 @@ use crate::{clock, job_control, units};
 /// How often events are read from the ring buffer, which wakes us only when it fills up.
 const INTERVAL: Duration = Duration::from_millis(40);
 
-/// How often the count of lost events is read while recording, for `--metrics` and `--otlp`.
+/// How often the count of lost events is read while recording, for `--metrics`.
 const LOSSES_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Maximum time to wait at the end of the recording until exited threads have left their CPU. Only
@@ -38,14 +37,12 @@ pub struct Session<'a> {
     pub recordings: &'a mut Recordings,
     /// The recorder's signals.
     pub signals: &'a Signals,
-    /// The thread of `--metrics` and `--otlp`.
+    /// The thread of `--metrics`.
     pub publisher: Option<&'a Publisher>,
     /// When to pass the counts of lost events to the publisher again.
     pub losses_due: Instant,
     /// The view that follows the recording live.
     pub watcher: Option<&'a dyn Watcher>,
-    /// The spinner.
-    pub progress: Progress,
     /// The pidfd of the command or, without a command, of the process that `-p` names.
     pub process: Option<OwnedFd>,
     /// The recorded command, if there is one.
@@ -158,7 +155,6 @@ impl Session<'_> {
             return;
         };
         if self.collector.has_stopped(command.pid) {
-            self.progress.clear();
             job_control::stop_with(command.pid);
         }
     }
@@ -261,8 +257,6 @@ impl Session<'_> {
         if !events.is_empty() {
             self.recordings.send(events);
         }
-        let collector = &self.collector;
-        self.progress.tick(self.recordings.launches_so_far(), || collector.terminal_used());
         has_more
     }
 
@@ -318,7 +312,6 @@ impl Session<'_> {
         let until = clock::now();
         self.collector.detach();
         while self.move_events(outcome) {}
-        self.progress.clear();
         let notices = self.collector.notices();
         notices.iter().filter(|_| !self.is_quiet).for_each(|notice| print_message(notice));
         let is_cut = self.waits_for_all && self.running.process_count() > 0;

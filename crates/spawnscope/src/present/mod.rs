@@ -12,7 +12,6 @@ pub mod flame;
 pub mod html;
 pub mod json;
 pub mod lab;
-pub mod live_metrics;
 pub mod ndjson;
 pub mod otlp;
 pub mod patch;

@@ -30,7 +30,6 @@ mod metrics;
 mod musl;
 mod ninja;
 mod node_lines;
-mod otlp;
 mod ownership;
 mod peers;
 mod perl_lines;

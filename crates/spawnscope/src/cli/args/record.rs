@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::{DEFAULT_FILE, IdentityArguments, parse_pid, parse_ring_size, parse_seconds};
 use crate::cli::labels;
@@ -12,7 +12,6 @@ use crate::record::reader::Label;
 
 /// Arguments of `record`.
 #[derive(Clone, Debug, Default, Args)]
-#[command(group(ArgGroup::new("live_metrics").args(["metrics", "otlp"]).multiple(true)))]
 pub struct RecordArguments {
     /// The recording to write; an existing one is kept as FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
@@ -78,16 +77,8 @@ pub struct RecordArguments {
     /// Write a Prometheus textfile for node_exporter, and update it while recording: launches, failures and phases by command
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "runs")]
     pub metrics: Option<PathBuf>,
-    /// While recording, send metrics and spans to an OpenTelemetry collector over HTTP; without ENDPOINT, to
-    /// OTEL_EXPORTER_OTLP_ENDPOINT (with the headers in OTEL_EXPORTER_OTLP_HEADERS), or to http://localhost:4318
-    #[arg(long, value_name = "ENDPOINT", value_hint = ValueHint::Url, num_args = 0..=1, conflicts_with = "runs")]
-    #[expect(clippy::option_option, reason = "an option whose value may be left out")]
-    pub otlp: Option<Option<String>>,
-    /// Maximum number of spans that --otlp sends every 5 seconds (those of the longest launches); 0: metrics only
-    #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 100, requires = "otlp", value_parser = clap::value_parser!(u16).range(0..=10_000))]
-    pub otlp_spans: u16,
-    /// Maximum number of commands in --metrics and --otlp; launches of any further command are counted as `other`
-    #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 50, requires = "live_metrics", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    /// Maximum number of commands in --metrics; launches of any further command are counted as `other`
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 50, requires = "metrics", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub metrics_commands: u16,
     /// Print no report and no progress
     #[arg(short, long)]
@@ -119,7 +110,6 @@ Examples:
   sudo spawnscope record -a --duration 10
   sudo spawnscope record -a -q --keep 1GB -o /var/tmp/launches.db
   spawnscope record -a --metrics /var/lib/node_exporter/spawnscope.prom
-  spawnscope record --otlp http://localhost:4318 -- make
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, `auto` uses eBPF.
 Without them, it uses ptrace: this records less, and -p, -a and --with do not

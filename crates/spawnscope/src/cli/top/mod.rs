@@ -130,7 +130,7 @@ struct Viewer {
 
 impl Watcher for Viewer {
     fn follower(&mut self, header: &Header) -> Follower {
-        let (follower, receiver) = follow(header.started_unix_ns);
+        let (follower, receiver) = follow();
         self.prepared = Some(DrawingThread {
             receiver,
             board: LiveBoard::new(header.missing.clone()),

@@ -15,7 +15,7 @@ use crate::analyze::path::flame::{Flame, Label, Weight};
 use crate::event::Language;
 
 #[cfg(feature = "flame")]
-pub use svg::{differential, svg};
+pub use svg::svg;
 pub(super) use weights::{DifferenceBox, difference_boxes};
 
 /// The text of a box without a known name.

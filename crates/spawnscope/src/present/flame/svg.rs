@@ -1,6 +1,5 @@
-//! Flame graphs as interactive SVG, of one recording and of the difference between two versions: a click zooms, Ctrl-F searches. inferno draws them;
-//! this file chooses colours and captions, adds a legend of the phases and colours for a dark background, and replaces inferno's microseconds with
-//! times in the units of the rest of the output.
+//! Flame graphs as interactive SVG: a click zooms, Ctrl-F searches. inferno draws them; this file chooses colours and captions, adds a legend of
+//! the phases and colours for a dark background, and replaces inferno's microseconds with times in the units of the rest of the output.
 
 use std::fmt::Write;
 use std::io;
@@ -8,7 +7,6 @@ use std::io;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::weights::stack_weights;
 use super::{BoxKind, box_kind, box_text, folded_line, for_each_stack, without_noncharacters};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::flame::{Flame, Label, Node, Stacking, Weight};
@@ -19,7 +17,7 @@ use crate::units;
 /// The background, which is part of the SVG. Texts are black, so the colours of boxes are light, but distinct from the background.
 const BACKGROUND: Color = rgb(0xf6f6f4);
 /// The colours of the phases: those of the HTML page, light enough for black texts.
-pub(super) const PHASES: [Color; 8] = [
+const PHASES: [Color; 8] = [
     rgb(0xe8884f), // create
     rgb(0xf0e442), // queue
     rgb(0xd795b8), // setup
@@ -29,10 +27,10 @@ pub(super) const PHASES: [Color; 8] = [
     rgb(0xefb64a), // teardown
     rgb(0x5fc0a0), // reap
 ];
-pub(super) const RUN_QUEUE: Color = rgb(0xf6f0a6);
+const RUN_QUEUE: Color = rgb(0xf6f0a6);
 const UNKNOWN: Color = rgb(0xbcbcbc);
 /// The unit of the widths that inferno reads.
-pub(super) const MICROSECONDS: &str = "us";
+const MICROSECONDS: &str = "us";
 /// The colour of the bottom box. inferno identifies this box by an empty name.
 const ROOT_BOX: Color = rgb(0xd8d8d2);
 /// The tints of programs. Boxes with the same name have the same tint, and neighbours rarely share one.
@@ -82,7 +80,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
 }
 
 /// Writes the name `all` on the bottom box. inferno's script does this too, but viewers that do not run scripts would show no name.
-pub(super) fn name_root_box(mut drawn: Vec<u8>) -> Vec<u8> {
+fn name_root_box(mut drawn: Vec<u8>) -> Vec<u8> {
     let title = find(&drawn, b"<title>all (", 0);
     let text = title.and_then(|title| find(&drawn, b"</text>", title));
     // If a program is called `all`, its box has a name already.
@@ -161,7 +159,7 @@ fn subtitle(flame: &Flame<'_>) -> String {
 const TITLE_END: &str = "</title>";
 
 /// Replaces microseconds in all titles with times in suitable units. Does not change a picture that does not look like inferno's.
-pub(super) fn with_units(drawn: Vec<u8>) -> Vec<u8> {
+fn with_units(drawn: Vec<u8>) -> Vec<u8> {
     let text = match String::from_utf8(drawn) {
         Ok(text) => text,
         Err(error) => return error.into_bytes(),
@@ -202,7 +200,7 @@ stop { stop-color:#1c2128; }
 </style>";
 
 /// Adds the legend and the colours to a drawn flame graph. Does not change a picture that does not look like inferno's.
-pub(super) fn add_legend(drawn: Vec<u8>, nodes: &[Node<'_>]) -> Vec<u8> {
+fn add_legend(drawn: Vec<u8>, nodes: &[Node<'_>]) -> Vec<u8> {
     let text = match String::from_utf8(drawn) {
         Ok(text) => text,
         Err(error) => return error.into_bytes(),
@@ -255,37 +253,6 @@ fn with_legend(text: &str, height: usize, entries: &[(&str, Color)]) -> String {
     }
 }
 
-/// The background. It is darker than in other flame graphs, because boxes without a change are white.
-const DIFFERENCE_BACKGROUND: Color = Color { r: 0xda, g: 0xda, b: 0xd6 };
-
-/// Draws the difference between the folded stacks of the runs of two versions.
-///
-/// # Errors
-/// Errors of inferno, which do not depend on the recording.
-pub fn differential(before: &[String], after: &[String], weight: Weight, title: &str) -> io::Result<Vec<u8>> {
-    let weights = stack_weights(before, after);
-    let lines: Vec<String> = weights.iter().map(|(stack, weights)| inferno_line(stack, *weights)).collect();
-    let mut options = Options::default();
-    options.title = without_noncharacters(&text::escape(title.as_bytes()));
-    options.subtitle =
-        Some("width: the larger of before and after; red: more after; blue: less after; white: the same".to_owned());
-    let unit = if weight == Weight::Count { "launches" } else { MICROSECONDS };
-    unit.clone_into(&mut options.count_name);
-    options.name_type = "Box:".to_owned();
-    options.bgcolors = Some(BackgroundColor::Flat(DIFFERENCE_BACKGROUND));
-    options.text_truncate_direction = TextTruncateDirection::Right;
-    let mut drawn = Vec::new();
-    from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(add_legend(with_units(name_root_box(drawn)), &[]))
-}
-
-/// Returns a line for inferno. Its second number is the larger weight; the first number is less by `after - before`.
-fn inferno_line(stack: &str, [before, after]: [u64; 2]) -> String {
-    let width = before.max(after);
-    let first = width + before - after;
-    format!("{stack} {first} {width}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,13 +264,5 @@ mod tests {
         assert_eq!(with_units(drawn.into()), shown.as_bytes());
         let invalid = b"<title>\xff (1 us, 2%)</title>".to_vec();
         assert_eq!(with_units(invalid.clone()), invalid);
-    }
-
-    #[test]
-    fn removed_launches_keep_their_width() {
-        assert_eq!(inferno_line("a", [100, 0]), "a 200 100");
-        assert_eq!(inferno_line("a", [0, 100]), "a 0 100");
-        assert_eq!(inferno_line("a", [30, 30]), "a 30 30");
-        assert_eq!(inferno_line("a", [40, 100]), "a 40 100");
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 /// The mean weight of each stack, before and after.
-pub(super) type Weights = BTreeMap<String, [u64; 2]>;
+type Weights = BTreeMap<String, [u64; 2]>;
 
 /// A box of the flame graph of a difference. Its width is the sum, over the stacks in it, of the larger of the two weights.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(in crate::present) fn difference_boxes(before: &[String], after: &[String]) 
 }
 
 /// Returns the mean weights of the stacks in the runs of two versions.
-pub(super) fn stack_weights(before: &[String], after: &[String]) -> Weights {
+fn stack_weights(before: &[String], after: &[String]) -> Weights {
     let mut weights = Weights::new();
     add(&mut weights, before, 0);
     add(&mut weights, after, 1);

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 pub use self::difference::difference;
 use self::launches::{Order, in_units};
 use self::pack::Pack;
+pub(super) use self::pack::push_varint;
 use super::flame::boxes;
 use super::json::{grouping_name, nanos};
 use super::{text, waited, words};
@@ -44,7 +45,6 @@ const MAX_WAITS: usize = 200;
 pub struct Contents<'c, 'a> {
     /// The report, by command and with its waits.
     pub report: &'c Report,
-    /// The launches.
     pub forest: &'c Forest<'a>,
     /// Their call sites.
     pub callers: &'c Callers,
@@ -52,9 +52,7 @@ pub struct Contents<'c, 'a> {
     pub path: Option<&'c CriticalPath>,
     /// The critical path in time. Empty if unknown.
     pub stretches: &'c [Stretch],
-    /// The groups of each table.
     pub tables: &'c [(GroupBy, Vec<Group>)],
-    /// The time that each launch's parent waited for it, by launch.
     pub waits_of_parents: &'c [Nanos],
     /// The time that each launch's threads waited for a CPU, by launch.
     pub run_queue: &'c [Nanos],
@@ -89,9 +87,6 @@ impl Contents<'_, '_> {
 }
 
 /// Renders the page.
-///
-/// # Errors
-/// When the template fails, which does not happen.
 pub fn render(contents: &Contents<'_, '_>) -> io::Result<String> {
     let data = data(contents)?;
     frame::render(contents, &data)
@@ -207,7 +202,6 @@ const MAX_LABEL_WIDTH: usize = 300;
 /// Maximum number of programs, and of call sites, that a row names.
 const MAX_NAMED: usize = 3;
 
-/// The tables.
 struct Tables {
     /// All tables as JSON.
     value: Value,

@@ -99,7 +99,7 @@ impl Texts {
     }
 }
 
-fn push_varint(bytes: &mut Vec<u8>, mut number: u64) {
+pub(in crate::present) fn push_varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
         number >>= 7;

@@ -1,20 +1,17 @@
-//! Writes the launches as an OpenTelemetry trace (OTLP), as JSON or protobuf: a span for each launch, with the attributes of the semantic
-//! conventions for CLI programs. `tree` decides which spans there are, `context` their ids, `messages` and `metric_messages` have the
-//! format. `live` creates the requests for a recording in progress.
+//! Writes the launches as an OpenTelemetry trace in OTLP/JSON: a span for each launch, with the attributes of the semantic conventions for
+//! CLI programs. `tree` decides which spans there are, `context` their ids. Ids are hexadecimal, and 64-bit numbers are strings.
 
 mod context;
-pub mod live;
-mod messages;
-mod metric_messages;
 mod tree;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
-use prost::Message;
+use serde_json::{Value, json};
 
 pub use self::context::TraceContext;
-use self::messages::{KeyValue, Resource, ResourceSpans, Scope, ScopeSpans, Span, Status, TracesData};
 use self::tree::{Node, Tree};
+use super::json::hex;
 use super::text;
 use super::words::signal_name;
 use crate::analyze::Forest;
@@ -28,15 +25,6 @@ const INTERNAL: i32 = 1;
 /// `STATUS_CODE_ERROR`
 const ERROR: i32 = 2;
 const SCOPE: &str = "spawnscope";
-
-/// How a trace is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// OTLP/JSON.
-    Json,
-    /// Protobuf.
-    Protobuf,
-}
 
 /// The input of a trace.
 pub struct Contents<'c, 'a> {
@@ -53,42 +41,26 @@ pub struct Contents<'c, 'a> {
 }
 
 /// Writes the trace.
-///
-/// # Errors
-/// When `out` cannot be written.
-pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>, encoding: Encoding) -> io::Result<()> {
-    let data = data(contents);
-    match encoding {
-        Encoding::Json => {
-            serde_json::to_writer(&mut *out, &data.json())?;
-            out.write_all(b"\n")
-        }
-        Encoding::Protobuf => out.write_all(&data.encode_to_vec()),
-    }
-}
-
-fn data(contents: &Contents<'_, '_>) -> TracesData {
+pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()> {
     let forest = contents.forest;
     let tree = Tree::arrange(forest, contents.max_spans, |index| lifetime(forest, index).is_some());
     let callers = Callers::find(forest, Detail::Line);
-    let spans = tree.nodes.iter().map(|node| span(contents, &tree, node, &callers)).collect();
-    TracesData {
-        resource_spans: vec![ResourceSpans {
-            resource: Some(Resource { attributes: resource(contents, tree.dropped) }),
-            scope_spans: vec![ScopeSpans {
-                scope: Some(Scope { name: SCOPE.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }),
-                spans,
-            }],
-        }],
-    }
+    let spans: Vec<Value> = tree.nodes.iter().map(|node| span(contents, &tree, node, &callers)).collect();
+    let scope = json!({ "name": SCOPE, "version": env!("CARGO_PKG_VERSION") });
+    let resource_spans = json!({
+        "resource": { "attributes": resource(contents, tree.dropped) },
+        "scopeSpans": [{ "scope": scope, "spans": spans }],
+    });
+    serde_json::to_writer(&mut *out, &json!({ "resourceSpans": [resource_spans] }))?;
+    out.write_all(b"\n")
 }
 
-fn resource(contents: &Contents<'_, '_>, dropped: u64) -> Vec<KeyValue> {
+fn resource(contents: &Contents<'_, '_>, dropped: u64) -> Vec<Value> {
     let command = contents.command.first().map(|file| text::escape(base_name(file)));
     let service = contents.service.map(str::to_owned).or(command);
-    let mut attributes = vec![KeyValue::text("service.name", service.unwrap_or_else(|| SCOPE.to_owned()))];
+    let mut attributes = vec![string("service.name", service.unwrap_or_else(|| SCOPE.to_owned()))];
     if dropped > 0 {
-        attributes.push(KeyValue::int("spawnscope.launches_dropped", dropped));
+        attributes.push(int("spawnscope.launches_dropped", dropped));
     }
     attributes
 }
@@ -101,93 +73,101 @@ fn lifetime(forest: &Forest<'_>, index: usize) -> Option<(Nanos, Nanos)> {
     Some((start, end.max(start)))
 }
 
-fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers) -> Span {
+fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers) -> Value {
     let forest = contents.forest;
     let first = node.launches[0];
     let lifetimes = node.launches.iter().filter_map(|index| lifetime(forest, *index));
     let start = lifetimes.clone().map(|(start, _)| start).min().unwrap_or_default();
     let end = lifetimes.map(|(_, end)| end).max().unwrap_or_default();
     let started_unix_ns = u64::try_from(forest.started_unix_ns).unwrap_or_default();
+    let unix_ns = |at: Nanos| started_unix_ns.saturating_add(at.0).to_string();
     let context = contents.context;
-    let parent = node.parent.map(|parent| span_id(contents, &tree.nodes[parent])).or(context.parent);
     let launch = &forest.launches[first];
     let name = text::escape(&launch.command.label());
     let is_one_launch = node.launches.len() == 1;
-    let attributes = if is_one_launch {
+    let mut attributes = if is_one_launch {
         launch_attributes(launch, callers.call_site_of(first))
     } else {
         sibling_attributes(forest, node, callers)
     };
-    Span {
-        trace_id: context.trace_id.to_vec(),
-        span_id: span_id(contents, node).to_vec(),
-        parent_span_id: parent.map(Vec::from).unwrap_or_default(),
-        name: if is_one_launch { name } else { format!("{name} x {}", node.launches.len()) },
-        kind: INTERNAL,
-        start_time_unix_nano: started_unix_ns.saturating_add(start.0),
-        end_time_unix_nano: started_unix_ns.saturating_add(end.0),
-        attributes: [attributes, phase_attributes(forest, node)].concat(),
-        status: if is_one_launch { status(launch.outcome) } else { None },
-        flags: u32::from(context.flags),
+    attributes.extend(phase_attributes(forest, node));
+    let mut span = json!({
+        "traceId": hex(&context.trace_id),
+        "spanId": hex(&span_id(contents, node)),
+        "name": if is_one_launch { name } else { format!("{name} x {}", node.launches.len()) },
+        "kind": INTERNAL,
+        "startTimeUnixNano": unix_ns(start),
+        "endTimeUnixNano": unix_ns(end),
+        "attributes": attributes,
+        "flags": context.flags,
+    });
+    if let Some(parent) = node.parent.map(|parent| span_id(contents, &tree.nodes[parent])).or(context.parent) {
+        span["parentSpanId"] = hex(&parent).into();
     }
+    if let Some(message) = error(launch.outcome).filter(|_| is_one_launch) {
+        span["status"] = json!({ "message": message, "code": ERROR });
+    }
+    span
 }
 
 fn span_id(contents: &Contents<'_, '_>, node: &Node) -> [u8; 8] {
     contents.context.span_id(contents.forest.launches[node.launches[0]].id.0)
 }
 
-/// Returns the attributes of one launch.
-fn launch_attributes(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<KeyValue> {
-    let mut attributes = vec![KeyValue::text("process.executable.name", text::escape(launch.command.name))];
-    if let Some(pid) = launch.pid {
-        attributes.push(KeyValue::int("process.pid", pid.0));
-    }
+fn attribute(key: &str, value: &Value) -> Value {
+    json!({ "key": key, "value": value })
+}
+
+fn string(key: &str, value: impl Into<String>) -> Value {
+    attribute(key, &json!({ "stringValue": value.into() }))
+}
+
+fn int(key: &str, value: impl Display + Copy) -> Value {
+    attribute(key, &json!({ "intValue": value.to_string() }))
+}
+
+fn launch_attributes(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<Value> {
+    let mut attributes = vec![string("process.executable.name", text::escape(launch.command.name))];
+    attributes.extend(launch.pid.map(|pid| int("process.pid", pid.0)));
     if let Some(exec) = launch.execs.last() {
-        attributes.push(KeyValue::text("process.executable.path", text::escape(exec.path())));
-        let arguments = exec.arguments().map(|argument| String::from_utf8_lossy(argument).into_owned());
-        attributes.push(KeyValue::texts("process.command_args", arguments));
-        let cwd = exec.cwd().map(|cwd| KeyValue::text("process.working_directory", String::from_utf8_lossy(cwd)));
-        attributes.extend(cwd);
+        attributes.push(string("process.executable.path", text::escape(exec.path())));
+        let arguments = exec.arguments().map(|argument| json!({ "stringValue": String::from_utf8_lossy(argument) }));
+        let arguments = json!({ "arrayValue": { "values": arguments.collect::<Vec<_>>() } });
+        attributes.push(attribute("process.command_args", &arguments));
+        attributes.extend(exec.cwd().map(|cwd| string("process.working_directory", String::from_utf8_lossy(cwd))));
     }
-    attributes.extend(outcome_attributes(launch.outcome));
+    match launch.outcome {
+        Outcome::Code(0) => attributes.push(int("process.exit.code", 0)),
+        Outcome::Code(code) => {
+            attributes.extend([int("process.exit.code", code), string("error.type", code.to_string())]);
+        }
+        Outcome::Signal { number, .. } => attributes.push(string("error.type", signal_name(number))),
+        Outcome::Running | Outcome::Unknown => {}
+    }
     attributes.extend(call_site.into_iter().flat_map(call_site_attributes));
     attributes
 }
 
-/// Returns the attributes that show how a program ended.
-fn outcome_attributes(outcome: Outcome) -> Vec<KeyValue> {
-    match outcome {
-        Outcome::Code(0) => vec![KeyValue::int("process.exit.code", 0)],
-        Outcome::Code(code) => {
-            vec![KeyValue::int("process.exit.code", code), KeyValue::text("error.type", code.to_string())]
-        }
-        Outcome::Signal { number, .. } => vec![KeyValue::text("error.type", signal_name(number))],
-        Outcome::Running | Outcome::Unknown => Vec::new(),
-    }
-}
-
 /// Returns the attributes that show where a launch was requested.
-fn call_site_attributes(call_site: &CallSite) -> Vec<KeyValue> {
-    let file = call_site.file.as_ref().map(|file| KeyValue::text("code.file.path", String::from_utf8_lossy(file)));
-    let line = call_site.line.map(|line| KeyValue::int("code.line.number", line));
+fn call_site_attributes(call_site: &CallSite) -> Vec<Value> {
+    let file = call_site.file.as_ref().map(|file| string("code.file.path", String::from_utf8_lossy(file)));
+    let line = call_site.line.map(|line| int("code.line.number", line));
     let function = call_site.function.as_ref();
-    let function = function.map(|name| KeyValue::text("code.function.name", String::from_utf8_lossy(name)));
+    let function = function.map(|name| string("code.function.name", String::from_utf8_lossy(name)));
     [file, line, function].into_iter().flatten().collect()
 }
 
 /// Returns the attributes of siblings that share a span. The call site is included only if it is the same for all of them.
-fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<KeyValue> {
+fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<Value> {
     let first = &forest.launches[node.launches[0]];
+    let failed = node.launches.iter().filter(|index| error(forest.launches[**index].outcome).is_some());
+    let lifetimes = node.launches.iter().filter_map(|index| lifetime(forest, *index));
     let mut attributes = vec![
-        KeyValue::text("process.executable.name", text::escape(first.command.name)),
-        KeyValue::int("spawnscope.launches", node.launches.len() as u64),
+        string("process.executable.name", text::escape(first.command.name)),
+        int("spawnscope.launches", node.launches.len()),
+        int("spawnscope.launches_failed", failed.count()),
+        int("spawnscope.total_ns", lifetimes.map(|(start, end)| end.since(start).0).sum::<u64>()),
     ];
-    let launches = node.launches.iter().map(|index| &forest.launches[*index]);
-    let failed = launches.filter(|launch| matches!(launch.outcome, Outcome::Code(1..) | Outcome::Signal { .. }));
-    attributes.push(KeyValue::int("spawnscope.launches_failed", failed.count() as u64));
-    let total: u64 =
-        node.launches.iter().filter_map(|index| lifetime(forest, *index)).map(|(start, end)| end.since(start).0).sum();
-    attributes.push(KeyValue::int("spawnscope.total_ns", total));
     let call_site = callers.call_site_of(node.launches[0]);
     if node.launches.iter().all(|index| callers.call_site_of(*index) == call_site) {
         attributes.extend(call_site.into_iter().flat_map(call_site_attributes));
@@ -196,21 +176,20 @@ fn sibling_attributes(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Ve
 }
 
 /// Returns the phases as sums over the launches of a span. A phase that is unknown for one of them is omitted.
-fn phase_attributes(forest: &Forest<'_>, node: &Node) -> Vec<KeyValue> {
+fn phase_attributes(forest: &Forest<'_>, node: &Node) -> Vec<Value> {
     let attributes = Phase::ALL.into_iter().filter_map(|phase| {
         let times = node.launches.iter().map(|index| forest.launches[*index].phases.get(phase));
         let sum: u64 = times.collect::<Option<Vec<Nanos>>>()?.iter().map(|time| time.0).sum();
-        Some(KeyValue::int(&format!("spawnscope.phase.{}_ns", phase.name()), sum))
+        Some(int(&format!("spawnscope.phase.{}_ns", phase.name()), sum))
     });
     attributes.collect()
 }
 
-/// Returns the status, which is an error if the program did not exit with 0.
-fn status(outcome: Outcome) -> Option<Status> {
-    let message = match outcome {
-        Outcome::Code(0) | Outcome::Running | Outcome::Unknown => return None,
-        Outcome::Code(code) => format!("exit {code}"),
-        Outcome::Signal { number, .. } => signal_name(number),
-    };
-    Some(Status { message, code: ERROR })
+/// Returns how a launch failed, if it did.
+fn error(outcome: Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Code(0) | Outcome::Running | Outcome::Unknown => None,
+        Outcome::Code(code) => Some(format!("exit {code}")),
+        Outcome::Signal { number, .. } => Some(signal_name(number)),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::messages::{DebugAnnotation, TracePacket, TrackEvent};
+use super::messages::{Message, begin, end, instant};
 use super::tracks::{Span, Tracks};
 use super::{Contents, NAME_COLUMNS, Trace, text, track_uuid, words};
 use crate::analyze::model::launch::{Launch, Outcome};
@@ -47,22 +47,21 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         phases: &[Piece],
     ) -> io::Result<()> {
         let launch = &self.contents.forest.launches[index];
-        let mut slice = TrackEvent::begin(track, LAUNCH_CATEGORY, title(launch));
-        slice.debug_annotations = self.arguments(index);
-        if let Some((at, fork)) = self.flow_start(index, span.start) {
-            slice.terminating_flow_ids.clone_from(&fork.flow_ids);
-            trace.packet(&TracePacket::event(at, fork))?;
+        let mut slice = self.with_arguments(index, begin(track, LAUNCH_CATEGORY, &title(launch)));
+        if let Some((at, fork)) = self.fork(index, span.start) {
+            slice = slice.with_arrowhead(launch.id.0);
+            trace.event(at, &fork)?;
         }
-        trace.packet(&TracePacket::event(span.start, slice))?;
+        trace.event(span.start, &slice)?;
         for piece in phases.iter().filter(|piece| piece.end > piece.start) {
-            let phase = TrackEvent::begin(track, PHASE_CATEGORY, piece.phase.name().to_owned());
-            trace.slice(piece.start, piece.end, phase)?;
+            trace.event(piece.start, &begin(track, PHASE_CATEGORY, piece.phase.name()))?;
+            trace.event(piece.end, &end(track))?;
         }
-        trace.packet(&TracePacket::event(span.end, TrackEvent::end(track)))
+        trace.event(span.end, &end(track))
     }
 
     /// Returns the beginning of the arrow to a launch: a moment on its parent's track, inside its parent's slice.
-    fn flow_start(&self, index: usize, start: Nanos) -> Option<(Nanos, TrackEvent)> {
+    fn fork(&self, index: usize, start: Nanos) -> Option<(Nanos, Message)> {
         let forest = self.contents.forest;
         let launch = &forest.launches[index];
         let parent = forest.parent(index).filter(|_| launch.is_launch())?;
@@ -71,38 +70,30 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         if parent_span.is_some_and(|span| at < span.start) {
             return None;
         }
-        let mut fork =
-            TrackEvent::instant(track_uuid(self.tracks.track_of[parent]?), LAUNCH_CATEGORY, "fork".to_owned());
-        fork.flow_ids = vec![launch.id.0];
-        Some((at, fork))
+        let track = track_uuid(self.tracks.track_of[parent]?);
+        Some((at, instant(track, LAUNCH_CATEGORY, "fork").with_arrow(launch.id.0)))
     }
 
-    /// Returns what the UI shows about a launch when it is selected.
-    fn arguments(&self, index: usize) -> Vec<DebugAnnotation> {
+    /// Adds what the UI shows about a launch when it is selected.
+    fn with_arguments(&self, index: usize, slice: Message) -> Message {
         let launch = &self.contents.forest.launches[index];
         let exec = launch.execs.last();
         let call_site = self.callers.call_site_of(index);
         let failed_execs = self.contents.forest.failed_execs(index).len() as u64;
         let [parent_wait, run_queue] = [self.contents.waits_of_parents, self.contents.run_queue]
             .map(|spans| spans.get(index).map(|span| span.0).filter(|span| *span > 0));
-        let pid = launch.pid.and_then(|pid| u64::try_from(pid.0).ok()).map(|pid| DebugAnnotation::number("pid", pid));
-        let texts = [
-            ("argv", exec.map(|exec| text::command_line(exec.arguments(), None))),
-            ("cwd", exec.and_then(|exec| exec.cwd()).map(text::escape)),
-            ("exit", outcome(launch)),
-            ("call_site", call_site.map(|call_site| text::escape(&call_site.label()))),
-            ("mechanism", launch.mechanism.map(|mechanism| mechanism.name().to_owned())),
-        ];
-        let numbers = [
-            ("parent_wait_ns", parent_wait),
-            ("run_queue_ns", run_queue),
-            ("cpu_ns", launch.cpu.get().map(|cpu| cpu.0)),
-            ("parent_rss_bytes", launch.parent_rss_bytes.get()),
-            ("failed_execs", Some(failed_execs).filter(|failed| *failed > 0)),
-        ];
-        let texts = texts.into_iter().filter_map(|(name, value)| Some(DebugAnnotation::text(name, value?)));
-        let numbers = numbers.into_iter().filter_map(|(name, value)| Some(DebugAnnotation::number(name, value?)));
-        pid.into_iter().chain(texts).chain(numbers).collect()
+        slice
+            .with_number("pid", launch.pid.and_then(|pid| u64::try_from(pid.0).ok()))
+            .with_text("argv", exec.map(|exec| text::command_line(exec.arguments(), None)))
+            .with_text("cwd", exec.and_then(|exec| exec.cwd()).map(text::escape))
+            .with_text("exit", outcome(launch))
+            .with_text("call_site", call_site.map(|call_site| text::escape(&call_site.label())))
+            .with_text("mechanism", launch.mechanism.map(|mechanism| mechanism.name().to_owned()))
+            .with_number("parent_wait_ns", parent_wait)
+            .with_number("run_queue_ns", run_queue)
+            .with_number("cpu_ns", launch.cpu.get().map(|cpu| cpu.0))
+            .with_number("parent_rss_bytes", launch.parent_rss_bytes.get())
+            .with_number("failed_execs", Some(failed_execs).filter(|failed| *failed > 0))
     }
 }
 

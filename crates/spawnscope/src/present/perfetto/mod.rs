@@ -7,12 +7,8 @@ mod tracks;
 
 use std::io::{self, Write};
 
-use prost::Message;
-
 use self::launches::LaunchWriter;
-use self::messages::{
-    ChildTracksOrdering, DebugAnnotation, SiblingMergeBehavior, TracePacket, TrackDescriptor, TrackEvent,
-};
+use self::messages::{Message, begin, clock, end, event_packet, packet, track, track_packet};
 use self::tracks::{Track, Tracks};
 use super::{critical, summary, table, text, units, verdict, words};
 use crate::analyze::Forest;
@@ -48,68 +44,52 @@ pub struct Contents<'c, 'a> {
 /// # Errors
 /// When `out` cannot be written.
 pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()> {
-    let mut trace = Trace { out, buffer: Vec::new() };
+    let mut trace = Trace(out);
     let forest = contents.forest;
-    trace.packet(&TracePacket::clock(forest.started_unix_ns))?;
-    trace.packet(&root_track(contents.report))?;
+    trace.packet(&clock(forest.started_unix_ns))?;
+    trace.track(&root_track(contents.report))?;
     if !contents.critical_path.is_empty() {
         trace.write_critical_path(contents)?;
     }
     let tracks = Tracks::arrange(forest);
     for (track, uuid) in tracks.all.iter().zip(FIRST_LAUNCH_TRACK..) {
-        trace.packet(&launch_track(forest, track, uuid))?;
+        trace.track(&launch_track(forest, track, uuid))?;
     }
     LaunchWriter::new(contents, &tracks).write(&mut trace)
 }
 
-struct Trace<'o> {
-    out: &'o mut dyn Write,
-    buffer: Vec<u8>,
-}
+struct Trace<'o>(&'o mut dyn Write);
 
 impl Trace<'_> {
-    /// Writes a packet. A trace is a message with a single repeated field, number 1, so packets can be written one after another.
-    fn packet(&mut self, packet: &TracePacket) -> io::Result<()> {
-        const PACKET_TAG: u8 = (1 << 3) | 2;
-        self.buffer.clear();
-        self.buffer.push(PACKET_TAG);
-        packet.encode_length_delimited(&mut self.buffer).map_err(io::Error::other)?;
-        self.out.write_all(&self.buffer)
+    fn packet(&mut self, contents: &Message) -> io::Result<()> {
+        self.0.write_all(&packet(contents))
     }
 
-    fn slice(&mut self, start: Nanos, end: Nanos, begin: TrackEvent) -> io::Result<()> {
-        let track = begin.track_uuid.unwrap_or_default();
-        self.packet(&TracePacket::event(start, begin))?;
-        self.packet(&TracePacket::event(end, TrackEvent::end(track)))
+    fn track(&mut self, track: &Message) -> io::Result<()> {
+        self.packet(&track_packet(track))
+    }
+
+    fn event(&mut self, at: Nanos, event: &Message) -> io::Result<()> {
+        self.packet(&event_packet(at, event))
     }
 
     fn write_critical_path(&mut self, contents: &Contents<'_, '_>) -> io::Result<()> {
-        self.packet(&TracePacket::track(TrackDescriptor {
-            uuid: Some(CRITICAL_PATH),
-            parent_uuid: Some(ROOT),
-            name: Some("critical path".to_owned()),
-            description: Some("Each moment counts once, for the activity that delayed the end.".to_owned()),
-            sibling_order_rank: Some(0),
-            ..TrackDescriptor::default()
-        }))?;
+        let description = "Each moment counts once, for the activity that delayed the end.";
+        self.track(&track(CRITICAL_PATH, "critical path").inside(ROOT, 0).described(description))?;
         for stretch in contents.critical_path {
-            let mut begin = TrackEvent::begin(CRITICAL_PATH, "critical path", charge_name(contents, stretch.charge));
-            begin.debug_annotations = pid_annotation(contents.forest, stretch.charge).into_iter().collect();
-            self.slice(stretch.start, stretch.end, begin)?;
+            let slice = begin(CRITICAL_PATH, "critical path", &charge_name(contents, stretch.charge));
+            let pid = pid(contents.forest, stretch.charge);
+            self.event(stretch.start, &slice.with_number("pid", pid))?;
+            self.event(stretch.end, &end(CRITICAL_PATH))?;
         }
         Ok(())
     }
 }
 
 /// Returns the group of all tracks. Its description has the verdict and the totals.
-fn root_track(report: &Report) -> TracePacket {
-    TracePacket::track(TrackDescriptor {
-        uuid: Some(ROOT),
-        name: Some(format!("spawnscope: {}", table::title(report, NAME_COLUMNS))),
-        description: Some(verdict_and_totals(report)),
-        child_ordering: Some(ChildTracksOrdering::Explicit as i32),
-        ..TrackDescriptor::default()
-    })
+fn root_track(report: &Report) -> Message {
+    let name = format!("spawnscope: {}", table::title(report, NAME_COLUMNS));
+    track(ROOT, &name).described(&verdict_and_totals(report)).with_ranks()
 }
 
 fn verdict_and_totals(report: &Report) -> String {
@@ -118,24 +98,16 @@ fn verdict_and_totals(report: &Report) -> String {
 }
 
 /// Returns the description of a track of launches. Tracks are in order of creation, so their position is their rank.
-fn launch_track(forest: &Forest<'_>, track: &Track, uuid: u64) -> TracePacket {
-    let launch = &forest.launches[track.first_launch];
-    let name = if track.launches > 1 {
-        let launches = units::counted(track.launches, "launch", "launches");
+fn launch_track(forest: &Forest<'_>, shared: &Track, uuid: u64) -> Message {
+    let launch = &forest.launches[shared.first_launch];
+    let name = if shared.launches > 1 {
+        let launches = units::counted(shared.launches, "launch", "launches");
         format!("{} ({launches})", text::escape(&launch.command.label()))
     } else {
         let pid = launch.pid.map(|pid| format!(" ({})", pid.0)).unwrap_or_default();
         format!("{}{pid}", launches::title(launch))
     };
-    TracePacket::track(TrackDescriptor {
-        uuid: Some(uuid),
-        parent_uuid: Some(track.parent.map_or(ROOT, track_uuid)),
-        name: Some(name),
-        child_ordering: Some(ChildTracksOrdering::Explicit as i32),
-        sibling_order_rank: i32::try_from(uuid).ok(),
-        sibling_merge_behavior: Some(SiblingMergeBehavior::None as i32),
-        ..TrackDescriptor::default()
-    })
+    track(uuid, &name).inside(shared.parent.map_or(ROOT, track_uuid), uuid).with_ranks().unmerged()
 }
 
 /// Returns the id of the track at a position.
@@ -158,10 +130,9 @@ fn command_label(contents: &Contents<'_, '_>, launch: u32) -> String {
     text::escape(&contents.forest.launches[launch as usize].command.label())
 }
 
-fn pid_annotation(forest: &Forest<'_>, charge: Charge) -> Option<DebugAnnotation> {
+fn pid(forest: &Forest<'_>, charge: Charge) -> Option<u64> {
     let (Charge::Phase(launch, _) | Charge::RunQueue(launch)) = charge else {
         return None;
     };
-    let pid = forest.launches[launch as usize].pid?;
-    Some(DebugAnnotation::number("pid", u64::try_from(pid.0).ok()?))
+    u64::try_from(forest.launches[launch as usize].pid?.0).ok()
 }

@@ -20,12 +20,9 @@ fn command(name: &str, count: u64, tax: u64, failures: u64) -> CommandRow {
         parent: Some(LaunchId(2)),
         command: name.into(),
         argv: Arc::from(*b"tool\0--flag\0\x1b[2J\0"),
-        is_fork_without_exec: false,
         outcome: Outcome::Code(1),
         phases: None,
         tax: None,
-        root: LaunchId(1),
-        start: None,
         total: Some(Nanos(1_500_000)),
     };
     CommandRow {
