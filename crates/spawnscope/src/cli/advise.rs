@@ -15,10 +15,6 @@ use crate::analyze::explain::advice::{Advice, AdviceList};
 use crate::analyze::model::window::Part;
 use crate::present::advice;
 
-/// Runs the verb.
-///
-/// # Errors
-/// When the recording cannot be read or the advice cannot be written.
 pub fn run(arguments: &AdviseArguments) -> Result<()> {
     let file = &arguments.recording.file;
     let part = arguments.window.part(Part::Main);
@@ -71,7 +67,6 @@ Examples:
   spawnscope advise --patch | patch -p0   # make the simple changes
   spawnscope advise --episode 2 editor.db  # one refresh of an editor";
 
-/// Arguments of `advise`.
 #[derive(Debug, Args)]
 pub struct AdviseArguments {
     #[command(flatten)]

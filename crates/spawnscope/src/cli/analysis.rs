@@ -28,17 +28,11 @@ pub struct Input<'r, 'f> {
 
 /// Reads a part of a recording and its slices, and passes them to `analyze`. Slices are most of a recording, so a second connection reads them
 /// while the launches are read.
-///
-/// # Errors
-/// When the recording cannot be read or does not have that part, or `analyze` fails.
 pub fn with_timelines<T>(path: &Path, part: Part, analyze: impl FnOnce(Input<'_, '_>) -> Result<T>) -> Result<T> {
     with_timelines_of(&RecordingFile::open(path)?, part, &mut |_| {}, analyze)
 }
 
 /// Like [`with_timelines`], for a recording that is already open. `prepare` may add rows to it.
-///
-/// # Errors
-/// Those of [`with_timelines`].
 pub fn with_timelines_of<T>(
     file: &RecordingFile,
     part: Part,

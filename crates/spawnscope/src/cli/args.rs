@@ -3,10 +3,8 @@
 
 mod bench;
 mod doctor;
-mod flame;
 mod json;
 mod record;
-mod whatif;
 mod window;
 
 use std::ffi::OsString;
@@ -18,18 +16,15 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use self::bench::BenchArguments;
 pub use self::doctor::DoctorArguments;
-use self::flame::FLAME_EXAMPLES;
-pub use self::flame::{FlameArguments, StackingChoice, WeightChoice};
 pub use self::json::JsonArguments;
 use self::record::RECORD_EXAMPLES;
 pub use self::record::{CollectorChoice, RecordArguments};
-use self::whatif::WHATIF_EXAMPLES;
-pub use self::whatif::WhatifArguments;
 pub use self::window::WindowArguments;
 pub use super::accel::AccelArguments;
 pub use super::advise::AdviseArguments;
 pub use super::check::{BudgetArguments, CheckArguments};
 pub use super::diff::DiffArguments;
+pub use super::flame::{FlameArguments, WeightChoice};
 use super::fleet;
 pub use super::hold::HoldArguments;
 pub use super::html::HtmlArguments;
@@ -41,6 +36,7 @@ pub use super::report::ReportArguments;
 pub use super::shell::ShellArguments;
 #[cfg(feature = "top")]
 pub use super::top::TopArguments;
+pub use super::whatif::WhatifArguments;
 use crate::analyze::model::phases::Phase;
 
 /// The recording that is written or read when the command line names no file.
@@ -125,7 +121,7 @@ pub enum Verb {
     /// (`dirname`, `python3*`; `(bash)` for forks of bash that run no other program), argv=GLOB, parent=GLOB (base name of the
     /// parent's program), or line=FILE:N (the script line that launches, as in `report --by line`; also FILE or
     /// FILE:N-M). Terms joined by commas must all match. Options can be repeated.
-    #[command(after_help = WHATIF_EXAMPLES)]
+    #[command(after_help = super::whatif::EXAMPLES)]
     Whatif(Box<WhatifArguments>),
     /// Compare recordings of two versions: launches added, removed and changed
     ///
@@ -150,7 +146,7 @@ pub enum Verb {
     ///
     /// Each box is a program, and the boxes above it are what it launched. With --by caller, boxes are the functions that launch. The
     /// width of a box is its cost plus the cost of everything above it.
-    #[command(after_help = FLAME_EXAMPLES)]
+    #[command(after_help = super::flame::EXAMPLES)]
     Flame(FlameArguments),
     /// Write a page with the whole report, to look at in a browser and to share
     ///
@@ -267,7 +263,6 @@ Examples:
   spawnscope tree --depth 2           # the upper levels
   spawnscope tree --critical          # what determined the wall time";
 
-/// Arguments of `tree`.
 #[derive(Debug, Args)]
 pub struct TreeArguments {
     #[command(flatten)]
@@ -297,7 +292,6 @@ Examples:
 Open Perfetto traces at https://ui.perfetto.dev. An OTLP trace belongs to the
 trace of TRACEPARENT if that is set, and to the service OTEL_SERVICE_NAME.";
 
-/// Arguments of `export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
     /// The recording to read; - reads it from standard input. `--format parquet` reads several
@@ -322,7 +316,6 @@ pub struct ExportArguments {
     pub mode: u32,
 }
 
-/// The formats of `export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     /// JSON, one launch per line
@@ -387,7 +380,7 @@ fn parse_ring_size(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-fn phase_parser() -> impl TypedValueParser<Value = Phase> {
+pub(super) fn phase_parser() -> impl TypedValueParser<Value = Phase> {
     PossibleValuesParser::new(Phase::ALL.map(Phase::name)).try_map(|name| {
         let named = Phase::ALL.into_iter().find(|phase| phase.name() == name);
         named.ok_or("not a phase")

@@ -21,7 +21,6 @@ struct CarriedProcess {
 }
 
 impl CarriedProcesses {
-    /// Updates the processes with an event.
     pub fn update(&mut self, event: &Event) {
         let id = event.launch;
         match &event.kind {

@@ -20,7 +20,6 @@ const PREFIX: &str = "spawnscope: ";
 /// Width of the notice, without its indentation.
 const NOTICE_WIDTH: usize = 78;
 
-/// Which collector to attach, and what to print.
 #[derive(Clone, Copy, Debug)]
 pub struct AttachOptions {
     /// The user's choice.
@@ -33,9 +32,6 @@ pub struct AttachOptions {
 
 /// Attaches the chosen collector. With `auto`, that is eBPF or, if it does not work, ptrace; only eBPF follows processes that are already
 /// running.
-///
-/// # Errors
-/// When the collector cannot be attached.
 pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
     if settings.node_lines && options.choice == CollectorChoice::Ptrace {
         bail!("--node-lines needs eBPF: omit --collector");

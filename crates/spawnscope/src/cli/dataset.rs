@@ -29,19 +29,12 @@ const COMPACTED: &str = ".compacted-";
 const MAX_JOB_BYTES: usize = 180;
 
 /// Creates a temporary directory for a dataset that is then copied elsewhere. The directory belongs to the user who called sudo, if any.
-///
-/// # Errors
-/// When it cannot be created.
 pub fn temporary_directory() -> Result<TempDir> {
     let caller = identity::caller()?;
     let _owner_guard = act_as(caller.as_ref().map(Caller::owner).as_ref())?;
     Ok(tempfile::tempdir()?)
 }
 
-/// Checks that a path can be the directory of a dataset.
-///
-/// # Errors
-/// When the path exists and is not a directory.
 pub fn check_root(root: &Path) -> Result<()> {
     if root.exists() && !root.is_dir() {
         bail!("{} is not a directory: name the directory of a dataset with -o", root.display());
@@ -59,10 +52,6 @@ pub struct DatasetFiles {
 }
 
 impl DatasetFiles {
-    /// Returns the files of a recording.
-    ///
-    /// # Errors
-    /// When the recording cannot be read, is still being written, or has no date, or the dataset is not a directory.
     pub fn for_recording(root: &Path, file: &RecordingFile, info: &Info) -> Result<DatasetFiles> {
         if info.is_live {
             bail!("the recording is still being written, and would be added again when it has ended: wait until then");
@@ -79,9 +68,6 @@ impl DatasetFiles {
     }
 
     /// Returns the files of an examination of a machine, which has no job.
-    ///
-    /// # Errors
-    /// When its time is not a valid date.
     pub fn for_examination(root: &Path, examined_unix_ns: i64, contents: &str) -> Result<DatasetFiles> {
         let date = date(examined_unix_ns).ok_or_else(|| anyhow!("the clock has no valid date"))?;
         let hash = Sha256::digest(format!("{examined_unix_ns}\n{contents}"));
@@ -98,9 +84,6 @@ impl DatasetFiles {
     }
 
     /// Whether the recording is complete in the dataset.
-    ///
-    /// # Errors
-    /// When the directory cannot be searched.
     pub fn exist(&self) -> Result<bool> {
         let caller = identity::caller()?;
         let _owner_guard = act_as_caller(&self.root, caller.as_ref())?;
@@ -116,10 +99,7 @@ impl DatasetFiles {
         lists.any(|list| fs::read_to_string(list.path()).is_ok_and(|runs| runs.lines().any(|run| run == self.run)))
     }
 
-    /// Writes all tables, as files of a mode.
-    ///
-    /// # Errors
-    /// When a table cannot be written. Other tables may then be in the dataset without their row in `runs`; adding the recording again
+    /// Writes all tables, as files of a mode. If one fails, others may be in the dataset without their row in `runs`; adding the recording again
     /// completes them.
     pub fn write(&self, dataset: &Dataset<'_>, mode: u32) -> Result<()> {
         let caller = identity::caller()?;

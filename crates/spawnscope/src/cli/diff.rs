@@ -18,10 +18,6 @@ use crate::analyze::predict::replay::Parameters;
 use crate::present::flame::folded;
 use crate::present::{diff, html};
 
-/// Runs the verb.
-///
-/// # Errors
-/// When a recording cannot be read or the result cannot be written.
 pub fn run(arguments: &DiffArguments) -> Result<()> {
     let weight = arguments.output.as_ref().map(|_| arguments.weight.weight());
     let sides = arguments.sides()?;
@@ -53,9 +49,6 @@ fn read_all(files: &[PathBuf], weight: Option<Weight>) -> Result<(Vec<Run>, Vec<
 }
 
 /// Reads one recording for a comparison. Also returns its folded stacks, which are empty without a weight.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
     with_timelines(file, Part::Whole, |input| {
         let Input { recording, forest, timelines, .. } = input;
@@ -89,7 +82,6 @@ Examples:
 With several recordings on each side (`record --runs 5`), times have 95 %
 intervals. With one on each side, changes in times may be noise.";
 
-/// Arguments of `diff`.
 #[derive(Debug, Args)]
 pub struct DiffArguments {
     /// The older recordings; without `--`, one older and one newer recording; - is standard input
@@ -119,9 +111,6 @@ pub struct DiffArguments {
 
 impl DiffArguments {
     /// Returns the recordings of both sides.
-    ///
-    /// # Errors
-    /// When only one recording was given, or more than two without `--`.
     pub fn sides(&self) -> Result<[&[PathBuf]; 2]> {
         match (self.before.as_slice(), self.after.as_slice()) {
             ([before, after], []) => Ok([std::slice::from_ref(before), std::slice::from_ref(after)]),

@@ -12,10 +12,6 @@ use super::{exit, identity, output};
 use crate::doctor::{Check, Machine, Measured, checks, examine};
 use crate::present::doctor;
 
-/// Runs the verb.
-///
-/// # Errors
-/// When there is no working directory, or the output cannot be written.
 pub fn run(arguments: &DoctorArguments) -> Result<Status> {
     let width = output::width(&io::stdout());
     if arguments.list {

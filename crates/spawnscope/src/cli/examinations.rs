@@ -20,9 +20,6 @@ pub struct Destination<'a> {
 
 impl<'a> Destination<'a> {
     /// Checks that `root` can be a dataset.
-    ///
-    /// # Errors
-    /// When it is standard output, or exists and is not a directory.
     pub fn check(root: &'a Path) -> Result<Destination<'a>> {
         let is_store = fleet::is_store(root);
         if !is_store {
@@ -35,9 +32,6 @@ impl<'a> Destination<'a> {
     }
 
     /// Adds the findings under the name `host`, or else under the machine's own name.
-    ///
-    /// # Errors
-    /// When the findings cannot be written.
     pub fn add(&self, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
         if !self.is_store {
             return add(self.root, diagnosis, host);

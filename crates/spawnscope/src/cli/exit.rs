@@ -45,7 +45,6 @@ impl Status {
     pub const SUCCESS: Status = Status::Code(0);
 
     /// Returns the status for a command that ended with this status of wait(2).
-    #[must_use]
     pub fn of_command(wait_status: i32) -> Status {
         match libc::WIFSIGNALED(wait_status) {
             true => Status::Killed(libc::WTERMSIG(wait_status)),
@@ -54,7 +53,6 @@ impl Status {
     }
 
     /// Ends this process if the status is a signal. Otherwise returns the exit status.
-    #[must_use]
     pub fn end(self) -> ExitCode {
         match self {
             Status::Code(code) => ExitCode::from(code),
@@ -68,8 +66,6 @@ impl Status {
     }
 }
 
-/// Returns the exit status for a failure of spawnscope.
-#[must_use]
 pub fn status_of_failure(error: &anyhow::Error) -> Status {
     Status::Code(match error.downcast_ref::<StartError>() {
         Some(StartError::NotFound(_) | StartError::NoInterpreter(_)) => 127,
@@ -79,7 +75,6 @@ pub fn status_of_failure(error: &anyhow::Error) -> Status {
 }
 
 /// Describes how the command ended, as a clause to append to a sentence. Empty if that is unknown.
-#[must_use]
 pub fn outcome_clause(wait_status: i32) -> String {
     match Outcome::of_wait_status(wait_status) {
         Outcome::Code(code) => format!("; the command exited with status {code}"),

@@ -32,10 +32,6 @@ use crate::present::otlp::{self, TraceContext};
 use crate::present::{ndjson, perfetto};
 use crate::record::reader::RecordingFile;
 
-/// Runs the verb.
-///
-/// # Errors
-/// When the recording cannot be read or the export cannot be written.
 pub fn run(arguments: &ExportArguments) -> Result<()> {
     match arguments.format {
         ExportFormat::Ndjson => write_launches(arguments, only_recording(arguments)?),

@@ -23,9 +23,6 @@ Examples:
   spawnscope fleet sql fleet/ \"SELECT host, wall_ns FROM runs\"";
 
 /// Runs the program with the same arguments. Returns only if it cannot be started.
-///
-/// # Errors
-/// When the program is not installed or cannot be executed.
 pub fn run(arguments: &[OsString]) -> Result<Status> {
     let program = program();
     let error = Command::new(&program).args(arguments).exec();
@@ -39,9 +36,6 @@ pub fn is_store(dataset: &Path) -> bool {
 }
 
 /// Copies the files of a dataset to another dataset, except those that it already has.
-///
-/// # Errors
-/// When the program is not installed or fails. If it fails, it prints why.
 #[cfg(feature = "parquet")]
 pub fn push(from: &Path, to: &Path) -> Result<()> {
     let program = program();

@@ -17,10 +17,6 @@ use crate::record::Redaction;
 use crate::signals::Signals;
 use crate::units;
 
-/// Runs the verb.
-///
-/// # Errors
-/// When spawnscope itself fails. A failure of the command is not an error.
 pub fn run(arguments: &HoldArguments) -> Result<Status> {
     let signals = Signals::catch().context("failed to catch signals")?;
     let decision = identity::decide(arguments.identity.choice())?;
@@ -164,7 +160,6 @@ for spawnscope still amounts to full root access (see SECURITY.md).
 
 Exit status: that of the command, as with `record`.";
 
-/// Arguments of `hold`.
 #[derive(Debug, Args)]
 pub struct HoldArguments {
     /// Hold the launch whose program's base name, or whose arguments joined by spaces, match GLOB

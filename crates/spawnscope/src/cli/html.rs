@@ -7,18 +7,17 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
 
-use super::analysis::with_timelines;
+use super::analysis::{Input, with_timelines};
 use super::args::{RecordingArgument, WindowArguments};
 use super::source_files::SourceFiles;
 use super::{identity, output, output_file};
 use crate::analyze::explain::advice::RuleContext;
-use crate::analyze::model::timeline::Timelines;
 use crate::analyze::model::window::Part;
 use crate::analyze::path::concurrency::concurrency;
 use crate::analyze::path::critical_path::stretches;
 use crate::analyze::path::flame::{Flame, FlameOptions, Stacking, Weight, flame};
-use crate::analyze::path::groups::{Group, groups};
-use crate::analyze::predict::dependence::{Dependence, removals};
+use crate::analyze::path::groups::groups;
+use crate::analyze::predict::dependence::{Dependence, Removal, removals};
 use crate::analyze::predict::replay::Parameters;
 use crate::analyze::sites::callers::{Callers, Detail};
 use crate::analyze::waits::attribution::{attributed_waits, waits_of_parents};
@@ -38,10 +37,6 @@ const MAX_REMOVALS: usize = 12;
 const MAX_REPLAYED_LAUNCHES: usize = 200_000;
 const GROUPINGS: [GroupBy; 4] = [GroupBy::Command, GroupBy::Line, GroupBy::Arguments, GroupBy::Parent];
 
-/// Runs the verb.
-///
-/// # Errors
-/// When the recording cannot be read, or when the page cannot be written.
 pub fn run(arguments: &HtmlArguments) -> Result<()> {
     let default = PathBuf::from(DEFAULT_OUTPUT);
     let path = arguments.output.as_ref().unwrap_or(&default);
@@ -52,13 +47,8 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
     let part = arguments.window.part(Part::Whole);
     let page = with_timelines(file, part, |input| {
         output::print_contradictions(file, &input.contradictions);
-        let mut found = PageData::find(input.recording, input.forest, input.timelines);
-        found.report.info.contradictions = input.contradictions;
-        SourceFiles::look_up(&mut found.report);
-        found.report.window = input.window.filter(|_| part != Part::Whole);
         let typed = arguments.window.with_file(output::typed_name(file));
-        let page = html::render(&found.contents(input.forest, typed.as_deref()));
-        page.context("failed to make the page")
+        render(input, part, typed.as_deref())
     })?;
     write(path, &page)?;
     if arguments.open {
@@ -79,83 +69,50 @@ fn write(path: &Path, page: &str) -> Result<()> {
     output_file::write(path, page.as_bytes())
 }
 
-/// Everything that the page shows.
-struct PageData<'a> {
-    report: analyze::Report,
-    callers: Callers,
-    path: Option<CriticalPath>,
-    stretches: Vec<analyze::path::critical_path::Stretch>,
-    tables: Vec<(GroupBy, Vec<Group>)>,
-    waits_of_parents: Vec<crate::event::Nanos>,
-    run_queue: Vec<crate::event::Nanos>,
-    concurrency: Option<analyze::path::concurrency::Concurrency>,
-    removals: Vec<analyze::predict::dependence::Removal>,
-    flames: Vec<Flame<'a>>,
+/// Computes everything that the page shows, and renders it. `file` is the recording as typed on a command line.
+fn render(input: Input<'_, '_>, part: Part, file: Option<&str>) -> Result<String> {
+    let Input { recording, forest, timelines, .. } = input;
+    let ((stretches, waits, waits_of_parents), causes) = parallel::join(
+        || {
+            let wall = Parameters::of(recording).map(|parameters| parameters.wall);
+            let stretches = wall.and_then(|wall| stretches(forest, timelines, wall));
+            let waits = attributed_waits(recording, forest, timelines);
+            (stretches, waits, waits_of_parents(recording, forest, timelines))
+        },
+        || Causes::find_with(recording, forest, timelines, predict_removals),
+    );
+    let (causes, removals) = causes.unzip();
+    let path = causes.as_ref().map(|causes| &causes.path);
+    let (tables, (flames, mut report)) = parallel::join(
+        || GROUPINGS.map(|by| (by, groups(forest, path, by))),
+        || {
+            let report = analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command);
+            (flames(recording, forest, path), report)
+        },
+    );
+    report.waits = waits;
+    report.info.contradictions = input.contradictions;
+    report.window = input.window.filter(|_| part != Part::Whole);
+    SourceFiles::look_up(&mut report);
+    let page = html::render(&html::Contents {
+        report: &report,
+        forest,
+        callers: &Callers::find(forest, Detail::Line),
+        path,
+        stretches: &stretches.unwrap_or_default(),
+        tables: &tables.into_iter().filter(|(_, groups)| !groups.is_empty()).collect::<Vec<_>>(),
+        waits_of_parents: &waits_of_parents,
+        run_queue: &timelines.run_queue_times(),
+        // The curve compares threads with the CPUs that they have.
+        concurrency: concurrency(timelines, forest.end, CURVE_POINTS).filter(|_| recording.info.cpus > 0).as_ref(),
+        removals: &removals.unwrap_or_default(),
+        flames: &flames,
+        file,
+    });
+    page.context("failed to make the page")
 }
 
-impl<'a> PageData<'a> {
-    fn find(recording: &'a Recording, forest: &Forest<'a>, timelines: &Timelines) -> PageData<'a> {
-        let ((stretches, waits, waits_of_parents), causes) = parallel::join(
-            || {
-                let wall = Parameters::of(recording).map(|parameters| parameters.wall);
-                let stretches = wall.and_then(|wall| stretches(forest, timelines, wall));
-                (
-                    stretches.unwrap_or_default(),
-                    attributed_waits(recording, forest, timelines),
-                    waits_of_parents(recording, forest, timelines),
-                )
-            },
-            || Causes::find_with(recording, forest, timelines, predict_removals),
-        );
-        let (causes, removals) = causes.unzip();
-        let path = causes.as_ref().map(|causes| causes.path.clone());
-        let (mut tables, (flames, mut report)) = parallel::join(
-            || GROUPINGS.map(|by| (by, groups(forest, path.as_ref(), by))).to_vec(),
-            || {
-                let flames = flames(recording, forest, path.as_ref());
-                let report = analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command);
-                (flames, report)
-            },
-        );
-        report.waits = waits;
-        tables.retain(|(_, groups)| !groups.is_empty());
-        PageData {
-            report,
-            callers: Callers::find(forest, Detail::Line),
-            path,
-            stretches,
-            tables,
-            waits_of_parents,
-            run_queue: timelines.run_queue_times(),
-            // The curve compares threads with the CPUs that they have.
-            concurrency: concurrency(timelines, forest.end, CURVE_POINTS).filter(|_| recording.info.cpus > 0),
-            removals: removals.unwrap_or_default(),
-            flames,
-        }
-    }
-
-    fn contents<'c>(&'c self, forest: &'c Forest<'a>, file: Option<&'c str>) -> html::Contents<'c, 'a> {
-        html::Contents {
-            report: &self.report,
-            forest,
-            callers: &self.callers,
-            path: self.path.as_ref(),
-            stretches: &self.stretches,
-            tables: &self.tables,
-            waits_of_parents: &self.waits_of_parents,
-            run_queue: &self.run_queue,
-            concurrency: self.concurrency.as_ref(),
-            removals: &self.removals,
-            flames: &self.flames,
-            file,
-        }
-    }
-}
-
-fn predict_removals(
-    context: &RuleContext<'_, '_>,
-    dependence: &[Dependence],
-) -> Vec<analyze::predict::dependence::Removal> {
+fn predict_removals(context: &RuleContext<'_, '_>, dependence: &[Dependence]) -> Vec<Removal> {
     let launches = context.whatif.forest.launches.len().max(1);
     let count = (MAX_REPLAYED_LAUNCHES / launches).clamp(1, MAX_REMOVALS);
     removals(&context.whatif, context.path, context.callers, dependence, count)
@@ -182,7 +139,6 @@ Examples:
 The page loads nothing and sends nothing. The part of its address after #
 holds the view, so a link to a part of the timeline can be shared.";
 
-/// Arguments of `html`.
 #[derive(Debug, Args)]
 pub struct HtmlArguments {
     #[command(flatten)]
@@ -203,9 +159,6 @@ const OPENER: &str = "xdg-open";
 /// Opens the file. Under sudo this is refused: a browser must not run as root, and the desktop
 /// belongs to the user who called sudo. The page is written in any case, so no browser is no
 /// failure.
-///
-/// # Errors
-/// When the path cannot be resolved.
 fn open_in_browser(path: &Path) -> Result<()> {
     // A name that begins with a hyphen would be parsed as an option.
     let path = path.canonicalize().with_context(|| format!("failed to find {}", path.display()))?;

@@ -35,7 +35,6 @@ pub struct IdentityArguments {
 
 impl IdentityArguments {
     /// Returns the choice that these options express.
-    #[must_use]
     pub fn choice(&self) -> Choice<'_> {
         Choice { user: self.user.as_deref(), as_root: self.as_root }
     }
@@ -51,9 +50,6 @@ pub struct Decision {
 }
 
 /// Decides which user the command runs as.
-///
-/// # Errors
-/// When the choice needs root and spawnscope is not root, or when the user cannot be looked up.
 pub fn decide(choice: Choice<'_>) -> Result<Decision> {
     let is_root = Uid::effective().is_root();
     if let Some(name) = choice.user {
@@ -100,9 +96,6 @@ impl Caller {
 }
 
 /// Looks up the user who called sudo. Returns `None` if sudo did not start spawnscope.
-///
-/// # Errors
-/// When the user cannot be looked up.
 pub fn caller() -> Result<Option<Caller>> {
     let Some((uid, gid)) = sudo_user().filter(|_| Uid::effective().is_root() && is_child_of_sudo()) else {
         return Ok(None);
@@ -133,7 +126,6 @@ fn is_child_of_sudo() -> bool {
     is_named_sudo && std::fs::metadata(&program).is_ok_and(|file| file.uid() == 0)
 }
 
-/// Looks up a user by name or number.
 fn look_up(name: &str) -> Result<Identity> {
     let found = match name.parse::<u32>() {
         Ok(uid) => User::from_uid(Uid::from_raw(uid)),

@@ -18,16 +18,10 @@ const STANDARD_INPUT: &str = "/dev/stdin";
 /// Number of bytes to copy before checking that they are the beginning of a recording: standard input may be endless.
 const CHECKED_BYTES: u64 = 4096;
 
-/// Whether a path is standard input.
-#[must_use]
 pub fn is_standard_input(file: &Path) -> bool {
     file == Path::new(STANDARD_INPUT)
 }
 
-/// Copies standard input if one of the files is `-`, and replaces this path by that of the copy.
-///
-/// # Errors
-/// When standard input is a terminal, is not a recording, or cannot be copied, or several files are `-`.
 pub fn replace_standard_input(files: Vec<&mut PathBuf>) -> Result<()> {
     let mut named = files.into_iter().filter(|file| *file == Path::new(STANDARD_STREAM));
     let Some(file) = named.next() else {
@@ -66,7 +60,6 @@ fn stdin_without_buffer() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// Returns a path that opens the file of a descriptor.
 fn descriptor_path(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -25,9 +25,6 @@ source tree: benchmarks/overhead.py --only start_and_finish; also storm,
 storm_with_stacks, configure and losses.";
 
 /// Writes spawnscope(1) and one page per verb.
-///
-/// # Errors
-/// When the directory or a page cannot be written.
 pub fn write_pages(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("failed to create {}", directory.display()))?;
     let mut command = Arguments::command().disable_help_subcommand(true);
@@ -139,17 +136,11 @@ fn escape_roff(text: &str) -> String {
 }
 
 /// Prints the text of `--help` or `--version`.
-///
-/// # Errors
-/// When standard output cannot be written.
 pub fn print_help(help: &clap::Error) -> Result<()> {
     help.print().context("failed to write to standard output")
 }
 
 /// Prints a completion script without the hidden verbs, which spawnscope uses internally.
-///
-/// # Errors
-/// When standard output cannot be written.
 pub fn print_completions(shell: Shell) -> Result<()> {
     let whole = Arguments::command();
     let visible = whole.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();

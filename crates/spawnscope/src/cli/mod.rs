@@ -38,7 +38,6 @@ mod report;
 mod resources;
 mod ring;
 mod running;
-mod runs;
 mod session;
 mod shell;
 mod source_files;
@@ -59,13 +58,11 @@ use self::exit::Status;
 use crate::held::inheritance;
 
 /// Returns the definition of the command line. Tests parse the commands in the documentation with it.
-#[must_use]
 pub fn command() -> clap::Command {
     Arguments::command()
 }
 
 /// Parses and runs the command line. Prints a failure with its chain of causes.
-#[must_use]
 pub fn main() -> ExitCode {
     inheritance::use_own_dispositions();
     let arguments = match Arguments::try_parse() {

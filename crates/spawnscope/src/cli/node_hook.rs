@@ -23,9 +23,6 @@ pub struct NodeHook {
 
 impl NodeHook {
     /// Writes the file. The command may run as another user, who must be able to read it.
-    ///
-    /// # Errors
-    /// When the file cannot be written to the directory for temporary files.
     pub fn create() -> Result<NodeHook> {
         NodeHook::write().context("failed to write the file that Node.js loads for --node-lines")
     }
@@ -56,7 +53,6 @@ impl NodeHook {
     }
 }
 
-/// Quotes a path as NODE_OPTIONS requires.
 fn quote(path: &std::path::Path) -> OsString {
     let mut text = vec![b'"'];
     for byte in path.as_os_str().as_bytes() {

@@ -30,7 +30,6 @@ pub const STANDARD_STREAM: &str = "-";
 const MIN_WIDTH: usize = 40;
 
 /// Returns the columns of the stream's terminal. If the stream is not a terminal, returns `COLUMNS`, or 80 if that is not set.
-#[must_use]
 pub fn width(stream: &impl AsFd) -> usize {
     let width = terminal_width(stream)
         .or_else(|| env::var("COLUMNS").ok()?.parse().ok().filter(|columns| ACCEPTED_WIDTHS.contains(columns)));
@@ -38,14 +37,12 @@ pub fn width(stream: &impl AsFd) -> usize {
 }
 
 /// Returns the columns of the stream's terminal, if known.
-#[must_use]
 pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     let size = terminal_size(stream)?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col).max(MIN_WIDTH))
 }
 
 /// Returns the lines of the stream's terminal, if known.
-#[must_use]
 pub fn terminal_height(stream: &impl AsFd) -> Option<usize> {
     Some(usize::from(terminal_size(stream)?.ws_row)).filter(|rows| *rows > 0)
 }
@@ -57,7 +54,6 @@ fn terminal_size(stream: &impl AsFd) -> Option<Winsize> {
 
 /// Returns text for a person, with ASCII in place of other glyphs if the terminal or the locale
 /// cannot show them.
-#[must_use]
 pub fn with_glyphs(text: String) -> String {
     if has_glyphs() { text } else { text::to_ascii(&text) }
 }
@@ -88,7 +84,6 @@ impl<W: Write> Write for GlyphWriter<W> {
 }
 
 /// Whether the terminal and the locale can show glyphs beyond ASCII.
-#[must_use]
 pub fn has_glyphs() -> bool {
     shows_glyphs(|name| env::var(name).ok())
 }
@@ -102,14 +97,12 @@ fn shows_glyphs(variable: impl Fn(&str) -> Option<String>) -> bool {
 }
 
 /// Returns the file given with -o, or `None` for standard output, which `-` also names.
-#[must_use]
 pub fn file(named: Option<&Path>) -> Option<&Path> {
     named.filter(|path| *path != Path::new(STANDARD_STREAM))
 }
 
 /// Returns a recording's name as typed on a command line, or `None` for the default recording, which needs no name. For a recording
 /// from standard input, that is `-`: the user pipes it again.
-#[must_use]
 pub fn typed_name(file: &Path) -> Option<String> {
     if input::is_standard_input(file) {
         return Some(STANDARD_STREAM.to_owned());
@@ -138,7 +131,6 @@ pub fn print_failure(error: &anyhow::Error) {
     print_message(&escape_line(format!("{error:#}")));
 }
 
-/// Prints a usage error.
 pub fn print_usage_error(error: &clap::Error) {
     // The error does not mark which words it quotes from the command line. Therefore the arguments are escaped and parsed again.
     let typed: Vec<OsString> = env::args_os().collect();
@@ -197,13 +189,11 @@ fn suggest_record(error: &mut clap::Error, command: &str) {
 }
 
 /// Escapes text from other sources so that it fits into a message as one line.
-#[must_use]
 pub fn escape_line(quoted: impl Display) -> String {
     text::escape(quoted.to_string().as_bytes())
 }
 
 /// Escapes each line of a message and masks its secrets.
-#[must_use]
 pub fn escape_lines(message: &str) -> String {
     let message = Redaction::Mask.apply_to_text(message);
     let shown: Vec<String> = message.split('\n').map(escape_line).collect();
@@ -224,7 +214,6 @@ pub fn print_contradictions(recording: &Path, contradictions: &Contradictions) {
 }
 
 /// Whether the failure is only a closed pipe: the reader of our output exited, as `head` does.
-#[must_use]
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -34,17 +34,11 @@ pub struct OutputFile {
 
 impl OutputFile {
     /// Checks that the file can be written. A file that exists is unchanged.
-    ///
-    /// # Errors
-    /// When the path is a recording, which writing would destroy, when it is a link, or when it cannot be written to.
     pub fn claim(path: &Path) -> Result<OutputFile> {
         OutputFile::claim_with_mode(path, PRIVATE)
     }
 
     /// Does the same as `claim`, but a new file has another mode, less the umask.
-    ///
-    /// # Errors
-    /// As for `claim`.
     pub fn claim_with_mode(path: &Path, new_mode: u32) -> Result<OutputFile> {
         let caller = identity::caller()?;
         let mut output = OutputFile { path: path.to_owned(), caller, new_mode, stream: None };
@@ -61,9 +55,6 @@ impl OutputFile {
     }
 
     /// Replaces the content of the file by what `write` writes. If this fails, the file is unchanged.
-    ///
-    /// # Errors
-    /// As for `claim`, or when the file cannot be written.
     pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
         let failed = || format!("failed to write {}", self.path.display());
         if let Some(stream) = &self.stream {
@@ -88,7 +79,6 @@ impl OutputFile {
         act_as_caller(&self.path, self.caller.as_ref())
     }
 
-    /// Opens the file that is written to.
     fn open(&self) -> Result<Opened> {
         let path = &self.path;
         if is_recording(path) {
@@ -102,10 +92,6 @@ impl OutputFile {
     }
 }
 
-/// Replaces the content of the file.
-///
-/// # Errors
-/// As for `OutputFile::claim`, or when the file cannot be written.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     OutputFile::claim(path)?.replace(|out| out.write_all(content))
 }
@@ -116,15 +102,11 @@ fn write_all(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) 
 }
 
 /// Makes this thread act as the user who called sudo, if any, until the guard is dropped. The path is for the error message.
-///
-/// # Errors
-/// When the ids of the thread cannot be changed.
 pub fn act_as_caller(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
     let guard = act_as(caller.map(Caller::owner).as_ref());
     guard.with_context(|| format!("failed to switch to the ids of the user who called sudo, for {}", path.display()))
 }
 
-/// An open file to write to.
 enum Opened {
     Stream(File),
     /// A regular file that cannot be replaced by another one.
@@ -179,9 +161,6 @@ fn is_replaceable(path: &Path, found: &Metadata, new: &Metadata) -> bool {
 }
 
 /// Creates a file in the same directory, which is removed when it is dropped. Programs that read all files of the directory ignore its name.
-///
-/// # Errors
-/// When the file cannot be created.
 pub fn create_beside(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     let directory = match path.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => directory,

@@ -21,7 +21,7 @@ use super::resources::{self, MemoryPlan};
 use super::ring::Ring;
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
-use super::{exit, git_exclude, identity, labels, report, runs};
+use super::{exit, git_exclude, identity, labels, report};
 use crate::allowed_cpus::allowed_cpus;
 use crate::calibrate::{Calibrator, UnrecordedTimes};
 use crate::clock;
@@ -42,9 +42,6 @@ pub trait Watcher {
     /// Returns the follower that the recorder must pass its rows to.
     fn follower(&mut self, header: &Header) -> Follower;
     /// Starts to show the rows. Called once the collector is attached and the command runs.
-    ///
-    /// # Errors
-    /// When the rows cannot be shown.
     fn begin(&mut self) -> Result<()>;
     /// Whether the user wants the recording to end.
     fn has_quit(&self) -> bool;
@@ -52,23 +49,36 @@ pub trait Watcher {
     fn end_now(&self);
 }
 
-/// Runs the verb.
-///
-/// # Errors
-/// When spawnscope itself fails. A failure of the command is not an error.
 pub fn run(arguments: &RecordArguments) -> Result<Status> {
     // Signals are caught once for all runs. Otherwise, the next run would treat the signals that are blocked now as blocked by our caller.
     let signals = Signals::catch().context("failed to catch signals")?;
     match arguments.runs {
-        Some(runs) => runs::record(arguments, runs, |arguments| record_watched(arguments, &signals, None)),
+        Some(runs) => record_runs(arguments, runs, &signals),
         None => record_watched(arguments, &signals, None),
     }
 }
 
+/// Records the command several times (`--runs`), each time to a separate file, so that `diff` and `check` can distinguish change from noise. If
+/// the command fails in a run, there are no further runs, because that run did not do the same work as the others.
+fn record_runs(arguments: &RecordArguments, runs: u32, signals: &Signals) -> Result<Status> {
+    for run in 1..=runs {
+        let run_arguments =
+            RecordArguments { output: numbered_file(&arguments.output, run.into()), quiet: true, ..arguments.clone() };
+        let status = record_watched(&run_arguments, signals, None)?;
+        if !arguments.quiet {
+            print_message(&format!("recorded run {run} of {runs} to {}", escape_line(run_arguments.output.display())));
+        }
+        if status != Status::SUCCESS {
+            if run < runs && !arguments.quiet {
+                print_message("the command failed: no further runs");
+            }
+            return Ok(status);
+        }
+    }
+    Ok(Status::SUCCESS)
+}
+
 /// Records the command once. The watcher, if there is one, gets the rows and may end the recording.
-///
-/// # Errors
-/// As for `run`.
 pub fn record_watched(
     arguments: &RecordArguments,
     signals: &Signals,

@@ -61,9 +61,7 @@ impl Rotation {
 
 /// The last recording, after the session has ended.
 pub struct LastRecording {
-    /// Its recorder.
     pub recorder: Recorder,
-    /// Its file.
     pub file: PathBuf,
     /// When it began.
     pub started: Nanos,
@@ -96,7 +94,6 @@ impl Recordings {
         }
     }
 
-    /// Passes events to the recorder.
     pub fn send(&mut self, mut events: Vec<Event>) {
         if let Some(rotation) = &mut self.rotation {
             rotation.hold_later(&mut events);
@@ -124,9 +121,6 @@ impl Recordings {
 
     /// Begins the next recording, finishes the current one, and deletes the oldest. `lost` are the events lost so far in all
     /// recordings.
-    ///
-    /// # Errors
-    /// When one of these steps fails. Recording cannot continue then.
     pub fn rotate(&mut self, lost: &[Loss]) -> Result<()> {
         let Some((rotation, cut)) =
             self.rotation.as_mut().and_then(|rotation| rotation.cut.take().map(|cut| (rotation, cut)))
@@ -185,7 +179,6 @@ impl LastRecording {
 }
 
 impl RecordingSettings {
-    /// Creates the next recording.
     fn create(&self, file: &Path, origin: Nanos) -> Result<Recorder> {
         let since_origin = i64::try_from(clock::now().since(origin).0).unwrap_or_default();
         let header = Header { origin, started_unix_ns: unix_ns_now()? - since_origin, ..self.header.clone() };
@@ -195,9 +188,6 @@ impl RecordingSettings {
 }
 
 /// Returns the nanoseconds since 1970.
-///
-/// # Errors
-/// When the clock is before 1970.
 pub fn unix_ns_now() -> Result<i64> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let nanoseconds = since_1970.context("the clock is before 1970")?.as_nanos();

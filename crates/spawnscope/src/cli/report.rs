@@ -23,10 +23,6 @@ use crate::present::{json, summary, table};
 use crate::record::reader::{Recording, RecordingFile};
 use crate::units;
 
-/// Runs the verb.
-///
-/// # Errors
-/// When the recording cannot be read or the report cannot be written.
 pub fn run(arguments: &ReportArguments) -> Result<()> {
     let usual = if arguments.labels.is_empty() { Grouping::Command } else { Grouping::Target };
     let group_by = match arguments.by.unwrap_or(usual) {
@@ -69,9 +65,6 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
 }
 
 /// Prints the report of a recording that was just made: as text to `out`, as JSON to `json`. Returns the number of its launches.
-///
-/// # Errors
-/// As for `run`.
 pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json_file: Option<&OutputFile>) -> Result<u64> {
     let mut report = read_with_busiest_episode(file, Part::Whole, GroupBy::Command)?;
     if let Some(json_file) = json_file {
@@ -102,10 +95,6 @@ fn read_with_busiest_episode(path: &Path, part: Part, group_by: GroupBy) -> Resu
     Ok(report)
 }
 
-/// Reads a part of a recording and reports on it.
-///
-/// # Errors
-/// When the recording cannot be read or does not have that part.
 pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
     with_timelines(path, part, |input| report_of(input, part, group_by))
 }
@@ -171,7 +160,6 @@ Examples:
   spawnscope report --from 12.5 --to 20  # only these seconds
   spawnscope report --json | jq '.commands[0]'";
 
-/// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
     #[command(flatten)]

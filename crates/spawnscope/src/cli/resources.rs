@@ -49,9 +49,6 @@ pub struct MemoryPlan {
 }
 
 /// Checks the limits, and returns how much memory the recorder uses. Calls `notify` if that is less than usual.
-///
-/// # Errors
-/// When recording needs more than the limits allow.
 pub fn check(arguments: &RecordArguments, notify: impl FnOnce(&str)) -> Result<MemoryPlan> {
     raise_open_files_limit(arguments)?;
     let usual = MemoryPlan { buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB), memory: Memory::Plenty };

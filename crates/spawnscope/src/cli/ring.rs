@@ -34,9 +34,6 @@ pub struct Ring {
 
 impl Ring {
     /// Continues the ring that an earlier recorder left, if there is one.
-    ///
-    /// # Errors
-    /// When the directory cannot be read.
     pub fn open(output: &Path, keep: u64) -> Result<Ring> {
         let mut ring = Ring {
             output: output.to_owned(),
@@ -71,9 +68,6 @@ impl Ring {
 
     /// Deletes the oldest files until the remaining files, the current one and what is written before the next size check fit into the ring.
     /// Returns the number of remaining files, without the current one.
-    ///
-    /// # Errors
-    /// When the directory cannot be read or a file cannot be removed.
     pub fn trim(&self) -> Result<usize> {
         let numbers = self.numbers()?.into_iter().filter(|number| *number != self.number);
         let files = numbers.map(|number| numbered_file(&self.output, number));
@@ -123,7 +117,6 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Returns the size of a recording with its log.
 fn size_with_log(file: &Path) -> u64 {
     let files = [file.to_owned(), with_suffix(file, SQLITE_SUFFIXES[0])];
     files.iter().map(|path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len())).sum()

@@ -18,7 +18,6 @@ pub struct RunningProcesses {
 }
 
 impl RunningProcesses {
-    /// Updates the state with an event.
     pub fn update(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Launched(launched) => drop(self.processes.insert(event.launch, launched.pid)),

@@ -35,7 +35,6 @@ pub struct Session<'a> {
     pub collector: &'a mut dyn Collector,
     /// The destination of events.
     pub recordings: &'a mut Recordings,
-    /// The recorder's signals.
     pub signals: &'a Signals,
     /// The thread of `--metrics`.
     pub publisher: Option<&'a Publisher>,
@@ -45,7 +44,6 @@ pub struct Session<'a> {
     pub watcher: Option<&'a dyn Watcher>,
     /// The pidfd of the command or, without a command, of the process that `-p` names.
     pub process: Option<OwnedFd>,
-    /// The recorded command, if there is one.
     pub command: Option<Command>,
     /// When to stop recording.
     pub deadline: Option<Instant>,
@@ -60,7 +58,6 @@ pub struct Session<'a> {
 /// The recorded command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
-    /// The pid of the command.
     pub pid: Pid,
     /// The command's launch id in the recording.
     pub launch: LaunchId,
@@ -95,9 +92,6 @@ pub struct Outcome {
 
 impl Session<'_> {
     /// Records until the end.
-    ///
-    /// # Errors
-    /// When polling for events fails.
     pub fn run(&mut self) -> Result<Outcome> {
         let mut outcome = Outcome::default();
         let mut interrupts = Interrupts::default();

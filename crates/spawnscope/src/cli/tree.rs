@@ -16,10 +16,6 @@ use crate::analyze::sites::select::Selector;
 use crate::present::tree;
 use crate::record::reader::RecordingFile;
 
-/// Runs the verb.
-///
-/// # Errors
-/// When a selection is invalid or selects nothing, or when the recording cannot be read or the tree cannot be written.
 pub fn run(arguments: &TreeArguments) -> Result<()> {
     let file = &arguments.recording.file;
     if arguments.critical {

@@ -10,9 +10,6 @@ use crate::process::pidfd;
 use crate::procfs;
 
 /// Returns the processes that the user named, and their descendants, except the recorder and its descendants.
-///
-/// # Errors
-/// When no process has a given pid or name.
 pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
     if wanted.is_empty() {
         return Ok(Vec::new());

@@ -27,9 +27,6 @@ pub struct TooSmall {
 }
 
 /// Returns JSON in one line of at most `max_bytes`, with its newline.
-///
-/// # Errors
-/// When the value does not fit even without its lists.
 pub fn bounded(value: &Value, max_bytes: usize) -> Result<String, TooSmall> {
     let shortened = |ranks: usize, longest: usize| {
         let mut shortener = Shortener { ranks, longest, counts: BTreeMap::new() };

@@ -23,7 +23,6 @@ pub(super) struct Columns<'c> {
 }
 
 impl<'c> Columns<'c> {
-    /// Selects the columns that fit into `width` with these rows.
     pub(super) fn fit(width: usize, columns: &'c [Column], rows: &[Vec<String>]) -> Columns<'c> {
         let mut fitting: Vec<(usize, usize)> = Vec::new();
         for (position, column) in columns.iter().enumerate() {
@@ -37,7 +36,6 @@ impl<'c> Columns<'c> {
         Columns { columns, fitting }
     }
 
-    /// Whether the column with this title fits.
     pub(super) fn has(&self, title: &str) -> bool {
         self.fitting.iter().any(|(position, _)| self.columns[*position].title == title)
     }

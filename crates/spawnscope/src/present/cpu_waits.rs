@@ -12,7 +12,6 @@ const NOTABLE: f64 = 0.2;
 const NEARLY_NONE: f64 = 0.1;
 
 /// Returns the sentence. `None` if little of the wall time was waiting for a CPU.
-#[must_use]
 pub fn sentence(report: &Report) -> Option<String> {
     let running = report.where_the_wall_went.iter().find(|(what, _)| *what == Spent::RunQueue);
     let running = running.map_or(Nanos(0), |(_, time)| *time);

@@ -32,7 +32,6 @@ pub(super) fn description(what: &Spent) -> String {
     text::escape(what.description().as_bytes())
 }
 
-/// Prints the section of the report on the critical path.
 pub(super) fn print_critical_path(page: &mut Page, report: &Report) {
     if report.where_the_wall_went.is_empty() {
         return;

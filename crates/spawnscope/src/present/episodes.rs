@@ -44,7 +44,6 @@ fn process_label(label: &[u8], pid: Option<Pid>) -> String {
     }
 }
 
-/// Prints the busiest episodes, with the numbers that `--episode` takes.
 pub(super) fn print_busiest(page: &mut Page, report: &Report, file: Option<&str>) {
     if report.episodes.is_empty() {
         return;

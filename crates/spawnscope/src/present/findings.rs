@@ -202,7 +202,6 @@ pub(super) fn print_warnings(page: &mut Page, report: &Report) -> usize {
     notes.len()
 }
 
-/// Lists the most frequent commands with their counts.
 fn list_most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
     const MAX_NAMED: usize = 4;
     let named = commands.iter().take(MAX_NAMED).map(|(command, count)| match count {

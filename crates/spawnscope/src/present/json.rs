@@ -25,19 +25,15 @@ use crate::event::Nanos;
 const SCHEMA_VERSION: u32 = 1;
 
 /// Renders the report as a multi-line JSON object that ends with a newline.
-#[must_use]
 pub fn render(report: &Report) -> String {
     text(&value(report))
 }
 
 /// Returns a value as several lines, the last of which ends with a newline.
-#[must_use]
 pub fn text(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-/// Returns the report as a JSON object.
-#[must_use]
 pub fn value(report: &Report) -> Value {
     let all = &report.all;
     let mut object = Map::new();
@@ -125,7 +121,6 @@ fn repeat(repeat: &Repeat) -> Value {
     with_text("command_line", &repeat.label, rest).into()
 }
 
-/// Returns the name of a grouping, as in `report --by`.
 pub(super) fn grouping_name(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::Command => "command",

@@ -3,13 +3,11 @@
 use super::text;
 
 /// Formats escaped text as code in a cell of a table, where a bar would end the cell even within code.
-#[must_use]
 pub(super) fn code_cell(escaped: &str) -> String {
     code(escaped).replace('|', "\\|")
 }
 
 /// Formats escaped text as code, in which no markup is interpreted. The fence is longer than any run of backticks in the text.
-#[must_use]
 pub(super) fn code(escaped: &str) -> String {
     let longest = escaped.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest + 1);
@@ -19,7 +17,6 @@ pub(super) fn code(escaped: &str) -> String {
 }
 
 /// Escapes a sentence that quotes text from a recording.
-#[must_use]
 pub(super) fn sentence(sentence: &str) -> String {
     let mut escaped = String::with_capacity(sentence.len());
     for character in text::escape(sentence.as_bytes()).chars() {
@@ -40,7 +37,6 @@ pub(super) fn sentence(sentence: &str) -> String {
 }
 
 /// Formats a row of a table.
-#[must_use]
 pub(super) fn row(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }

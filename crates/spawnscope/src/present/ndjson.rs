@@ -204,7 +204,6 @@ impl Object<'_> {
         }
     }
 
-    /// Writes an array with an object for each item.
     fn array<T>(
         &mut self,
         name: &str,

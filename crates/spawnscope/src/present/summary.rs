@@ -61,7 +61,6 @@ pub(super) const DETAILS: [Detail; 7] = [
 /// Renders the first screen for a terminal of `height` lines, of which the last is for the prompt;
 /// `None` if it is for a file. `file` is the recording as the user must type it; `None` means the
 /// default file.
-#[must_use]
 pub fn render(report: &Report, width: usize, height: Option<usize>, file: Option<&str>) -> String {
     let lines = height.map_or(LINES_OF_A_FILE, |height| height.saturating_sub(1));
     let screens = DETAILS.iter().map(|detail| render_with(report, *detail, width, lines, file));

@@ -37,7 +37,6 @@ impl Default for Options<'_> {
 
 impl Options<'_> {
     /// Options that show all rows.
-    #[must_use]
     pub fn all(width: usize) -> Self {
         Options { width, top: None, ..Options::default() }
     }
@@ -96,7 +95,6 @@ const fn column(title: &'static str, width: usize, priority: u8) -> Column {
 }
 
 /// Renders only the table and its totals.
-#[must_use]
 pub fn render_table(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
     page.line([styled(TITLE, title(report, page.width()))]);
@@ -109,7 +107,6 @@ pub fn render_table(report: &Report, options: &Options<'_>) -> String {
 }
 
 /// Renders the full report as text.
-#[must_use]
 pub fn render(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
     print_headline(&mut page, report);

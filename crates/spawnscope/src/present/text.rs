@@ -32,7 +32,6 @@ const HIDDEN_RANGES: [(char, char); 18] = [
 ];
 
 /// Writes everything that must not reach a terminal as an escape: `\n`, `\x1b`, `\u202e`.
-#[must_use]
 pub fn escape(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     push_escaped(&mut shown, bytes, |_| false);
@@ -40,7 +39,6 @@ pub fn escape(bytes: &[u8]) -> String {
 }
 
 /// Quotes one argument for a shell. Uses `$'...'` if it contains characters that cannot be shown.
-#[must_use]
 pub fn quote(argument: &[u8]) -> String {
     let plain = std::str::from_utf8(argument).ok().filter(|text| !text.chars().any(is_hidden));
     if let Some(quoted) = plain.and_then(|text| shlex::try_quote(text).ok()) {
@@ -53,7 +51,6 @@ pub fn quote(argument: &[u8]) -> String {
 }
 
 /// Formats arguments as a line for a shell, cut to `width_limit` columns.
-#[must_use]
 pub fn command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]>, width_limit: Option<usize>) -> String {
     let mut line = String::new();
     for argument in arguments {
@@ -116,26 +113,22 @@ const ASCII: [(char, char); 25] = [
 ];
 
 /// Replaces glyphs by ASCII. Names of files and programs are unchanged.
-#[must_use]
 pub fn to_ascii(text: &str) -> String {
     let replace = |each| ASCII.iter().find(|(glyph, _)| *glyph == each).map_or(each, |(_, ascii)| *ascii);
     text.chars().map(|each| if each.is_ascii() { each } else { replace(each) }).collect()
 }
 
 /// Returns the width of escaped text on a terminal, in columns.
-#[must_use]
 pub fn width(text: &str) -> usize {
     text.chars().map(columns).sum()
 }
 
 /// Returns the width of the widest of these names and their title, in columns.
-#[must_use]
 pub fn widest(names: &[String], title: &str) -> usize {
     names.iter().map(|name| width(name)).fold(width(title), usize::max)
 }
 
 /// Returns the text, or as much of its beginning as fits into `limit` columns with a `…`.
-#[must_use]
 pub fn truncate(text: &str, limit: usize) -> String {
     let mut used = 0;
     let mut fitting = 0;
@@ -154,7 +147,6 @@ pub fn truncate(text: &str, limit: usize) -> String {
 
 /// Returns the text, or its beginning and its end with a `…` between them, in `limit` columns. The end begins with a whole word, if that
 /// keeps at least half of it. Showing the end helps because many command lines begin with the same options.
-#[must_use]
 pub fn abridge(text: &str, limit: usize) -> String {
     if width(text) <= limit {
         return text.to_owned();
@@ -176,7 +168,6 @@ fn ending(text: &str, limit: usize) -> &str {
 }
 
 /// Formats arguments as a line for a shell. If it is longer than `limit` columns, only its beginning and end are shown.
-#[must_use]
 pub fn abridged_command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]> + Clone, limit: usize) -> String {
     let bytes: usize = arguments.clone().into_iter().map(<[u8]>::len).sum();
     if bytes > MAX_QUOTED_BYTES {
@@ -186,7 +177,6 @@ pub fn abridged_command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]> +
 }
 
 /// Cuts or pads the text on the right to exactly `limit` columns.
-#[must_use]
 pub fn pad_right(text: &str, limit: usize) -> String {
     let mut padded = truncate(text, limit);
     padded.extend(std::iter::repeat_n(' ', limit.saturating_sub(width(&padded))));
@@ -194,7 +184,6 @@ pub fn pad_right(text: &str, limit: usize) -> String {
 }
 
 /// Pads the text on the left to `limit` columns. Figures are never cut.
-#[must_use]
 pub fn pad_left(text: &str, limit: usize) -> String {
     let mut padded = " ".repeat(limit.saturating_sub(width(text)));
     padded.push_str(text);
@@ -206,7 +195,6 @@ const UNITS: [&str; 10] = ["ns", "us", "ms", "s", "%", "x", "B", "KiB", "MiB", "
 
 /// Wraps the text at spaces into lines of at most `limit` columns. A figure and its unit stay on one line, and so does text in
 /// backticks, if they fit.
-#[must_use]
 pub fn wrap(text: &str, limit: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for piece in split_at_breaks(text) {

@@ -26,7 +26,6 @@ pub(super) const NO_BREAK_SPACE: char = '\u{a0}';
 /// Maximum width of a name that stays on one line with its count, in columns.
 const TIED_NAME_WIDTH: usize = 16;
 
-/// Prints the section of the report on waits.
 pub(super) fn print_waits(page: &mut Page, report: &Report) {
     let shown = report.waits.iter().filter(|waits| {
         let total = waits.parts.total();

@@ -28,7 +28,6 @@ const FIGURES: [Column; 2] =
     [Column { title: "critical", width: 13, priority: 2 }, Column { title: "tax", width: 13, priority: 1 }];
 
 /// Renders the prediction as text.
-#[must_use]
 pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     let mut page = Page::of_width(width);
     let prediction = &whatif_report.prediction;
@@ -184,7 +183,6 @@ fn print_critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
 }
 
 /// Returns the prediction as a JSON object.
-#[must_use]
 pub fn json(whatif_report: &WhatIfReport) -> Value {
     let prediction = &whatif_report.prediction;
     let [saving, saving_low, saving_high] = prediction.saving();

@@ -11,7 +11,6 @@ use crate::analyze::path::groups::THE_RECORDER;
 use crate::event::syscalls;
 
 /// Returns the name of a signal, such as `SIGKILL`. Real-time signals have only numbers.
-#[must_use]
 pub fn signal_name(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
 }

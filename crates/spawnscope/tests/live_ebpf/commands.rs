@@ -220,22 +220,6 @@ fn record_json(name: &str) -> Finished {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf)]
-fn git_ignores_a_default_recording() {
-    let record = Record::new();
-    let directory = record.directory();
-    let list = directory.join(".git/info/exclude");
-    fs::create_dir_all(list.parent().expect("a directory")).expect("a repository");
-    fs::write(&list, "").expect("a list");
-    for is_first in [true, false] {
-        let mut command = Command::new(SPAWNSCOPE);
-        let recorded = run(command.args(["record", "--", "true"]).current_dir(directory)).expect_code(0);
-        assert_eq!(recorded.errors().contains("added spawnscope.db* to"), is_first);
-    }
-    assert_eq!(fs::read_to_string(&list).expect("the list"), "spawnscope.db*\n");
-}
-
-#[apply(live_test)]
 #[needs(Setpriv)]
 fn without_permission_the_message_says_what_to_grant() {
     let words = ["record", "--collector", "ebpf", "--", "echo", "ran"];
@@ -283,4 +267,20 @@ fn a_command_under_accel_inherits_what_it_would_inherit_without_it() {
     crate::preload::build_library();
     let is_changed = |line: &str| line.starts_with("environment: LD_PRELOAD=");
     assert_inherits_the_same_through(&["accel"], |line| !is_changed(line));
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn git_ignores_a_default_recording() {
+    let record = Record::new();
+    let directory = record.directory();
+    let list = directory.join(".git/info/exclude");
+    fs::create_dir_all(list.parent().expect("a directory")).expect("a repository");
+    fs::write(&list, "").expect("a list");
+    for is_first in [true, false] {
+        let mut command = Command::new(SPAWNSCOPE);
+        let recorded = run(command.args(["record", "--", "true"]).current_dir(directory)).expect_code(0);
+        assert_eq!(recorded.errors().contains("added spawnscope.db* to"), is_first);
+    }
+    assert_eq!(fs::read_to_string(&list).expect("the list"), "spawnscope.db*\n");
 }

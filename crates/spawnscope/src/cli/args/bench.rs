@@ -20,7 +20,6 @@ Examples:
 No privilege is needed. The first Ctrl-C ends the measurement and reports the
 results so far, with exit status 130. So do SIGTERM (143) and SIGHUP (129).";
 
-/// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
     /// The experiments, by name [default: all]

@@ -30,7 +30,6 @@ as the user who called sudo.
 Exit status: 0 if there are no problems (notes do not count), 1 if there are,
 125 if spawnscope itself fails.";
 
-/// Arguments of `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
     /// The checks, by name [default: all]

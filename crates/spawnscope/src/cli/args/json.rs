@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::present::bounded::bounded;
 use crate::present::json;
 
-/// How to print JSON.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct JsonArguments {
     /// Print JSON (schema_version 1)
@@ -19,10 +18,6 @@ pub struct JsonArguments {
 }
 
 impl JsonArguments {
-    /// Returns the text of a value.
-    ///
-    /// # Errors
-    /// When --max-bytes is too small for any answer.
     pub fn text(self, value: &Value) -> Result<String> {
         let Some(max_bytes) = self.max_bytes else { return Ok(json::text(value)) };
         bounded(value, max_bytes).map_err(|error| {

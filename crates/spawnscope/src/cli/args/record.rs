@@ -10,7 +10,6 @@ use super::{DEFAULT_FILE, IdentityArguments, parse_pid, parse_ring_size, parse_s
 use crate::cli::labels;
 use crate::record::reader::Label;
 
-/// Arguments of `record`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct RecordArguments {
     /// The recording to write; an existing one is kept as FILE.old

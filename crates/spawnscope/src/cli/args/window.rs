@@ -25,7 +25,6 @@ pub struct WindowArguments {
 
 impl WindowArguments {
     /// Returns the part that the arguments name, or else `default`.
-    #[must_use]
     pub fn part(&self, default: Part) -> Part {
         if let Some(number) = self.episode {
             return Part::Episode(number as usize);
@@ -37,7 +36,6 @@ impl WindowArguments {
     }
 
     /// Returns the options as the user would type them, followed by the name of the recording. `None` if there are neither.
-    #[must_use]
     pub fn with_file(&self, file: Option<String>) -> Option<String> {
         let typed = [
             self.episode.map(|number| format!("--episode {number}")),

@@ -17,7 +17,6 @@ const DEFAULT_CONFIG: &str = "spawnscope.toml";
 /// Units of --max-wall, with their lengths in nanoseconds.
 const UNITS: [(&str, f64); 5] = [("us", 1e3), ("ms", 1e6), ("ns", 1.0), ("s", 1e9), ("min", 60e9)];
 
-/// What to check.
 #[derive(Debug)]
 pub(super) struct CheckRequest {
     pub(super) budgets: Budgets,
@@ -34,7 +33,6 @@ struct Config {
     check: Section,
 }
 
-/// The section `[check]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct Section {

@@ -24,10 +24,6 @@ use crate::present::check as present;
 const MAX_SUMMARY_BYTES: usize = 900 * 1024;
 const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 
-/// Runs the verb.
-///
-/// # Errors
-/// When a budget is invalid, a recording cannot be read, or the result cannot be written.
 pub fn run(arguments: &CheckArguments) -> Result<Status> {
     let requested = CheckRequest::from_arguments(arguments)?;
     let runs = read_all(&arguments.files)?;
@@ -103,7 +99,6 @@ spawnscope.toml has the same budgets; options take precedence:
 Exit status: 0 if all budgets are met, 1 if one is exceeded, 125 if
 spawnscope itself fails.";
 
-/// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
     /// The recordings: runs of one version; - is standard input
@@ -119,7 +114,6 @@ pub struct CheckArguments {
     pub format: CheckFormat,
 }
 
-/// The budgets.
 #[derive(Debug, Default, Args)]
 pub struct BudgetArguments {
     /// At most N launches
@@ -152,7 +146,6 @@ pub struct BudgetArguments {
     pub tolerance: Option<String>,
 }
 
-/// What `check` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CheckFormat {
     /// Text for the terminal

@@ -16,9 +16,6 @@ use crate::record::reader::Label;
 const MAX_LABEL_OPTIONS: usize = 32;
 
 /// Parses `NAME=VALUE`.
-///
-/// # Errors
-/// When the text has no `=`, or when the name or the value is not valid (`Label::new`).
 pub fn parse(text: &str) -> Result<Label, String> {
     let (key, value) =
         text.split_once('=').ok_or_else(|| "write it as NAME=VALUE, such as commit=4f2a91c".to_owned())?;
@@ -26,9 +23,6 @@ pub fn parse(text: &str) -> Result<Label, String> {
 }
 
 /// Checks the labels from the command line together. Call this before the command starts, so that no run is wasted.
-///
-/// # Errors
-/// When there are too many labels, or two with the same key.
 pub fn check(given: &[Label]) -> Result<()> {
     if given.len() > MAX_LABEL_OPTIONS {
         bail!("at most {MAX_LABEL_OPTIONS} labels can be given, not {}", given.len());

@@ -40,10 +40,6 @@ const RESTORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Number of seconds whose launch rates are kept.
 const HISTORY_SECONDS: usize = 600;
 
-/// Runs the verb.
-///
-/// # Errors
-/// When there is no terminal, and when spawnscope itself fails. A failure of the command is not an error.
 pub fn run(arguments: &TopArguments) -> Result<Status> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to watch: give a command (`spawnscope top -- CMD`), a process (-p PID) or the machine (-a)");
@@ -294,7 +290,6 @@ impl Rates {
     }
 }
 
-/// Arguments of `top`.
 #[derive(Debug, Args)]
 pub struct TopArguments {
     /// Watch the process PID and the processes that it launches from now on

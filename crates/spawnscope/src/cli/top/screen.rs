@@ -47,9 +47,6 @@ pub struct Screen {
 
 impl Screen {
     /// Takes over the terminal.
-    ///
-    /// # Errors
-    /// When it cannot be opened or its mode cannot be changed.
     pub fn open() -> Result<Screen> {
         let mut file = open().context("failed to open the terminal")?;
         enable_raw_mode().context("failed to change the mode of the terminal")?;
@@ -68,10 +65,6 @@ impl Screen {
         self.has_colour
     }
 
-    /// Draws a frame, and returns what the closure returns.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
     pub fn draw<T: Default>(&mut self, draw: impl FnOnce(&mut Frame<'_>) -> T) -> Result<T> {
         let mut result = T::default();
         let has_glyphs = self.has_glyphs;
@@ -86,9 +79,6 @@ impl Screen {
     }
 
     /// Waits for a key. Returns `None` early if the terminal is resized.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
     pub fn next_key(&mut self, timeout: Duration) -> Result<Option<KeyEvent>> {
         let failure = "failed to read keys from the terminal";
         if !event::poll(timeout).context(failure)? {
@@ -117,10 +107,6 @@ pub struct SilencedStreams {
 }
 
 impl SilencedStreams {
-    /// Replaces the streams if there is a command.
-    ///
-    /// # Errors
-    /// When a stream cannot be replaced.
     pub fn silence(has_command: bool) -> Result<SilencedStreams> {
         let mut streams = SilencedStreams { stdin: None, stdout: None, stderr: None };
         if !has_command {

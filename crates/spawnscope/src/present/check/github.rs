@@ -15,7 +15,6 @@ const MAX_ANNOTATIONS: usize = 10;
 const LOG_WIDTH: usize = 120;
 
 /// Renders annotations, and then the text.
-#[must_use]
 pub fn github(check: &Check, workspace: &Path) -> String {
     let mut annotations: Vec<String> = Vec::new();
     for verdict in check.exceeded() {
@@ -54,13 +53,11 @@ fn escape_message(text: &str) -> String {
     escaped.replace("##[", "# #[")
 }
 
-/// Escapes a property of a command.
 fn escape_property(text: &str) -> String {
     escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 /// Changes lines of text that would be commands in the log of a job.
-#[must_use]
 pub(in crate::present) fn without_commands(text: &str) -> String {
     text.lines().map(|line| without_command(line) + "\n").collect()
 }

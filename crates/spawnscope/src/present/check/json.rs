@@ -11,7 +11,6 @@ use crate::present::text;
 const SCHEMA_VERSION: u32 = 1;
 
 /// Renders the result as a multi-line JSON object that ends with a newline.
-#[must_use]
 pub fn json(check: &Check) -> String {
     let value = json!({
         "schema_version": SCHEMA_VERSION,

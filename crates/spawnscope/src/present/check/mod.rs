@@ -19,7 +19,6 @@ pub use json::json;
 const NAME_WIDTH: usize = 30;
 
 /// Renders the result as text.
-#[must_use]
 pub fn text(check: &Check, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.sentence(0, TITLE, &result_sentence(check));
@@ -54,7 +53,6 @@ fn advice(page: &mut Page, culprit: &Culprit) {
     }
 }
 
-/// Returns the result as one sentence.
 fn result_sentence(check: &Check) -> String {
     let command = text::command_line(check.command.iter().map(Vec::as_slice), Some(60));
     let (exceeded, all) = (check.exceeded().count() as u64, check.verdicts.len() as u64);
@@ -172,7 +170,6 @@ fn programs(culprit: &Culprit) -> String {
 }
 
 /// Renders the result as Markdown, for job summaries and comments.
-#[must_use]
 pub fn markdown(check: &Check) -> String {
     let mut text =
         format!("**{}**\n\n| | budget | limit | measured |\n|---|---|---:|---:|\n", sentence(&result_sentence(check)));
@@ -213,7 +210,6 @@ fn advice_list(markdown: &mut String, culprit: &Culprit) {
 }
 
 /// Cuts Markdown that is longer than `bytes` at the end of a line.
-#[must_use]
 pub fn truncate_markdown(mut markdown: String, bytes: usize) -> String {
     if markdown.len() > bytes {
         let end = markdown.as_bytes()[..bytes].iter().rposition(|byte| *byte == b'\n');

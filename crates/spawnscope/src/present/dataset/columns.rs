@@ -30,7 +30,6 @@ macro_rules! columns {
     };
 }
 
-/// Returns the columns of the table `launches`.
 pub(super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
     columns! { |row: LaunchRow<'a>|
         required Text "run" = row.run.into(), RUN;
@@ -77,28 +76,26 @@ pub(super) fn launches<'a>() -> Vec<Column<LaunchRow<'a>>> {
     }
 }
 
-/// Returns the columns of the table `execs`.
 pub(super) fn execs<'a>() -> Vec<Column<ExecRow<'a>>> {
     columns! { |row: ExecRow<'a>|
         required Text "run" = row.run.into(), RUN;
         required Long "launch" = long(row.launch),
             "the process, as in `launches.launch`; its successful execs come first, in order, then the failed ones";
-        required Text "path" = lossy(row.path()), "the file as given";
+        required Text "path" = lossy(row.path), "the file as given";
         optional Text "command_line" = row.command_line().map(Cow::from),
             "the arguments, quoted for a shell, secrets masked; NULL if it failed, or with `--no-command-lines`";
-        optional Bool "command_line_cut" = Some(row.succeeded()?.argv_cut), "whether the arguments were too long to be recorded completely";
-        optional Text "interpreter" = row.succeeded()?.interpreter().map(lossy), "interpreter of a `#!` script";
-        optional Text "cwd" = row.succeeded()?.cwd().map(lossy), "working directory";
-        optional Long "enter_ns" = span(row.enter()), "time of the call, since the recording began";
-        optional Long "exec_ns" = span(row.cost()), "time within the call";
-        optional Long "load_ns" = span(row.succeeded()?.load()), "time in the dynamic loader; 0 for a static program";
-        optional Int "load_opens" = row.succeeded()?.load_opens.map(int), "files that the loader opened";
-        optional Int "load_failed_opens" = row.succeeded()?.load_failed_opens.map(int), "look-ups by the loader that found no file";
-        optional Int "errno" = Some(row.failed()?.errno), "error number of a failed exec; NULL if it succeeded";
+        optional Bool "command_line_cut" = Some(row.succeeded?.argv_cut), "whether the arguments were too long to be recorded completely";
+        optional Text "interpreter" = row.succeeded?.interpreter().map(lossy), "interpreter of a `#!` script";
+        optional Text "cwd" = row.succeeded?.cwd().map(lossy), "working directory";
+        optional Long "enter_ns" = span(row.enter), "time of the call, since the recording began";
+        optional Long "exec_ns" = span(row.cost), "time within the call";
+        optional Long "load_ns" = span(row.succeeded?.load()), "time in the dynamic loader; 0 for a static program";
+        optional Int "load_opens" = row.succeeded?.load_opens.map(int), "files that the loader opened";
+        optional Int "load_failed_opens" = row.succeeded?.load_failed_opens.map(int), "look-ups by the loader that found no file";
+        optional Int "errno" = row.errno, "error number of a failed exec; NULL if it succeeded";
     }
 }
 
-/// Returns the columns of the table `callers`.
 pub(super) fn callers<'a>() -> Vec<Column<CallerRow<'a>>> {
     columns! { |row: CallerRow<'a>|
         required Text "run" = row.run.into(), RUN;
@@ -117,7 +114,6 @@ pub(super) fn callers<'a>() -> Vec<Column<CallerRow<'a>>> {
     }
 }
 
-/// Returns the columns of the table `waits`.
 pub(super) fn waits<'a>() -> Vec<Column<WaitRow<'a>>> {
     columns! { |row: WaitRow<'a>|
         required Text "run" = row.run.into(), RUN;
@@ -141,7 +137,6 @@ pub(super) fn waits<'a>() -> Vec<Column<WaitRow<'a>>> {
     }
 }
 
-/// Returns the columns of the table `advice`.
 pub(super) fn advice<'a>() -> Vec<Column<AdviceRow<'a>>> {
     columns! { |row: AdviceRow<'a>|
         required Text "run" = row.run.into(), RUN;
@@ -159,7 +154,6 @@ pub(super) fn advice<'a>() -> Vec<Column<AdviceRow<'a>>> {
     }
 }
 
-/// Returns the columns of the table `runs`.
 pub(super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
     columns! { |row: RunRow<'a>|
         required Text "run" = row.0.run.into(), RUN;
@@ -194,7 +188,6 @@ pub(super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
     }
 }
 
-/// Returns the columns of the table `doctor`.
 pub(super) fn doctor<'a>() -> Vec<Column<DoctorRow<'a>>> {
     columns! { |row: DoctorRow<'a>|
         required Text "examination" = row.examination.id.into(), "identifies the examination: a hash of its findings, host and time";

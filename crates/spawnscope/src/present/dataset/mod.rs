@@ -16,7 +16,6 @@ use self::rows::{DoctorRow, RecordingRows};
 /// The version of the tables. It is raised when a column changes its meaning or is removed.
 pub const DATASET_VERSION: u32 = 2;
 
-/// A table of the dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// One row per launch.
@@ -44,7 +43,6 @@ impl Table {
         [Table::Launches, Table::Execs, Table::Callers, Table::Waits, Table::Advice, Table::Runs];
 
     /// Returns its name, which is also the name of its directory.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Table::Launches => "launches",
@@ -58,7 +56,6 @@ impl Table {
     }
 
     /// Returns its columns as rows of a Markdown table: name, type, whether values can be NULL, and description.
-    #[must_use]
     pub fn documentation(self) -> Vec<String> {
         fn all<R>(columns: &[Column<R>]) -> Vec<String> {
             columns.iter().map(Column::documentation).collect()
@@ -85,19 +82,16 @@ enum Rows<'a> {
 
 impl<'a> Dataset<'a> {
     /// Collects the rows of a recording.
-    #[must_use]
     pub fn new(contents: &Contents<'a>) -> Dataset<'a> {
         Dataset(Rows::Recording(RecordingRows::collect(contents)))
     }
 
     /// Collects the rows of an examination.
-    #[must_use]
     pub fn of_examination(examination: &'a Examination<'a>) -> Dataset<'a> {
         Dataset(Rows::Examination(examination.rows()))
     }
 
     /// Returns the tables in the order in which they must be written.
-    #[must_use]
     pub fn tables(&self) -> &'static [Table] {
         match self.0 {
             Rows::Recording(_) => &Table::FOR_RECORDINGS,
@@ -106,9 +100,6 @@ impl<'a> Dataset<'a> {
     }
 
     /// Writes one of its tables as a Parquet file.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub fn write<W: Write + Send>(&self, table: Table, out: W) -> Result<()> {
         match (&self.0, table) {
             (Rows::Recording(rows), Table::Launches) => write_rows(out, table, &columns::launches(), &rows.launches),

@@ -23,7 +23,6 @@ pub struct Contents<'a> {
     pub has_command_lines: bool,
     /// The version of spawnscope that made the recording.
     pub recorder: &'a str,
-    /// The launches.
     pub forest: &'a Forest<'a>,
     /// The report on them.
     pub report: &'a Report,
@@ -35,10 +34,8 @@ pub struct Contents<'a> {
     pub labels: &'a [BuildLabels; BuildLabel::ALL.len()],
 }
 
-/// A row of `runs`.
 pub(super) struct RunRow<'a>(pub(super) Contents<'a>);
 
-/// A row of `launches`.
 pub(super) struct LaunchRow<'a> {
     pub(super) run: &'a str,
     pub(super) forest: &'a Forest<'a>,
@@ -54,17 +51,16 @@ pub(super) struct LaunchRow<'a> {
 pub(super) struct ExecRow<'a> {
     pub(super) run: &'a str,
     pub(super) launch: u64,
-    pub(super) has_command_line: bool,
-    exec: ExecAttempt<'a>,
+    pub(super) path: &'a [u8],
+    /// When the call began, and the time within it.
+    pub(super) enter: Option<Nanos>,
+    pub(super) cost: Option<Nanos>,
+    /// `None` if it failed.
+    pub(super) succeeded: Option<&'a Exec<'a>>,
+    pub(super) errno: Option<i32>,
+    has_command_line: bool,
 }
 
-/// A successful or a failed exec.
-enum ExecAttempt<'a> {
-    Succeeded(&'a Exec<'a>),
-    Failed(FailedExec<'a>),
-}
-
-/// A row of `callers`.
 pub(super) struct CallerRow<'a> {
     pub(super) run: &'a str,
     pub(super) number: i32,
@@ -75,7 +71,6 @@ pub(super) struct CallerRow<'a> {
     pub(super) critical: Option<Nanos>,
 }
 
-/// A row of `waits`.
 pub(super) struct WaitRow<'a> {
     pub(super) run: &'a str,
     pub(super) waits: &'a AttributedWaits,
@@ -112,14 +107,9 @@ impl<'a> RecordingRows<'a> {
             let row = LaunchRow { run, forest, index, launch, caller: None, path, labels: contents.labels };
             let caller = sites.call_site_of(index).map(|site| callers.add(site, &row));
             launches.push(LaunchRow { caller, ..row });
-            let succeeded = launch.execs.iter().map(ExecAttempt::Succeeded);
-            let attempts = succeeded.chain(forest.failed_execs(index).map(ExecAttempt::Failed));
-            execs.extend(attempts.map(|exec| ExecRow {
-                run,
-                launch: launch.id.0,
-                has_command_line: has_command_lines,
-                exec,
-            }));
+            let id = launch.id.0;
+            execs.extend(launch.execs.iter().map(|exec| ExecRow::succeeded(run, id, exec, has_command_lines)));
+            execs.extend(forest.failed_execs(index).map(|failed| ExecRow::failed(run, id, failed)));
         }
         if !has_command_lines {
             callers.rows.iter_mut().for_each(|row| row.site.text = None);
@@ -166,47 +156,22 @@ impl LaunchRow<'_> {
 }
 
 impl<'a> ExecRow<'a> {
-    pub(super) fn succeeded(&self) -> Option<&'a Exec<'a>> {
-        match self.exec {
-            ExecAttempt::Succeeded(exec) => Some(exec),
-            ExecAttempt::Failed(_) => None,
-        }
+    fn succeeded(run: &'a str, launch: u64, exec: &'a Exec<'a>, has_command_line: bool) -> ExecRow<'a> {
+        let (path, enter) = (exec.path(), exec.enter.get());
+        let cost = exec.returned.get().zip(enter).map(|(returned, enter)| returned.since(enter));
+        ExecRow { run, launch, path, enter, cost, succeeded: Some(exec), errno: None, has_command_line }
+    }
+
+    fn failed(run: &'a str, launch: u64, failed: FailedExec<'a>) -> ExecRow<'a> {
+        let FailedExec { path, errno, enter, .. } = failed;
+        let (enter, cost) = (Some(enter), Some(failed.cost()));
+        ExecRow { run, launch, path, enter, cost, succeeded: None, errno: Some(errno), has_command_line: false }
     }
 
     /// Returns the arguments of a successful exec, if they are written.
     pub(super) fn command_line(&self) -> Option<String> {
-        let exec = self.succeeded().filter(|_| self.has_command_line)?;
+        let exec = self.succeeded.filter(|_| self.has_command_line)?;
         Some(text::command_line(exec.arguments(), None))
-    }
-
-    pub(super) fn failed(&self) -> Option<&FailedExec<'a>> {
-        match &self.exec {
-            ExecAttempt::Succeeded(_) => None,
-            ExecAttempt::Failed(failed) => Some(failed),
-        }
-    }
-
-    pub(super) fn path(&self) -> &'a [u8] {
-        match &self.exec {
-            ExecAttempt::Succeeded(exec) => exec.path(),
-            ExecAttempt::Failed(failed) => failed.path,
-        }
-    }
-
-    /// Returns the time of the call.
-    pub(super) fn enter(&self) -> Option<Nanos> {
-        match &self.exec {
-            ExecAttempt::Succeeded(exec) => exec.enter.get(),
-            ExecAttempt::Failed(failed) => Some(failed.enter),
-        }
-    }
-
-    /// Returns the time within the call.
-    pub(super) fn cost(&self) -> Option<Nanos> {
-        match &self.exec {
-            ExecAttempt::Succeeded(exec) => Some(exec.returned.get()?.since(exec.enter.get()?)),
-            ExecAttempt::Failed(failed) => Some(failed.cost()),
-        }
     }
 }
 

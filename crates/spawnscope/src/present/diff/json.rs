@@ -10,8 +10,6 @@ use crate::present::text;
 /// The `schema_version` of `diff --json`.
 const SCHEMA_VERSION: u32 = 1;
 
-/// Returns the difference as a JSON object.
-#[must_use]
 pub fn json(diff: &Diff) -> Value {
     let [before, after] = [0, 1].map(|side| {
         let command = text::command_line(diff.commands[side].iter().map(Vec::as_slice), None);

@@ -6,7 +6,6 @@ use crate::present::markdown::{code_cell, row, sentence as prose};
 use crate::present::text::escape;
 
 /// Renders the difference. `top` limits the groups of each kind.
-#[must_use]
 pub fn markdown(diff: &Diff, top: Option<usize>) -> String {
     let mut text = format!("**{}**\n\n{}\n\n", prose(&sentence::first_sentence(diff)), prose(&runs_note(diff)));
     for warning in warnings(diff) {

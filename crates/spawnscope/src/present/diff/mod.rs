@@ -44,7 +44,6 @@ const KINDS: [(ChangeKind, &str); 3] =
     [(ChangeKind::Removed, "Removed"), (ChangeKind::Added, "Added"), (ChangeKind::Changed, "Changed")];
 
 /// Renders the difference as text. `top` limits the groups of each kind.
-#[must_use]
 pub fn render(diff: &Diff, width: usize, top: Option<usize>) -> String {
     let mut page = Page::of_width(width);
     page.sentence(0, TITLE, &sentence::first_sentence(diff));

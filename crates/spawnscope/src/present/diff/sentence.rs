@@ -86,8 +86,6 @@ pub(super) fn time(value: Option<f64>) -> String {
     units::time(value.map(|value| Nanos(value as u64)))
 }
 
-/// Formats a count, or a range if the counts of the runs differ.
-#[must_use]
 pub(in crate::present) fn count(count: Count) -> String {
     if count.is_exact() {
         return units::count(count.median);
@@ -96,7 +94,6 @@ pub(in crate::present) fn count(count: Count) -> String {
 }
 
 /// Formats the difference of a count, in parentheses if the runs of one version differ by as much.
-#[must_use]
 pub(in crate::present) fn changed_count(change: &CountChange) -> String {
     let difference = change.difference();
     if difference == 0 {
@@ -108,7 +105,6 @@ pub(in crate::present) fn changed_count(change: &CountChange) -> String {
 }
 
 /// Formats the difference of a time, with its margin if it is known.
-#[must_use]
 pub(in crate::present) fn changed_time(change: &TimeChange) -> String {
     match (change.difference, change.value()) {
         (Some(difference), _) => with_margin(difference.value, difference.margin()),
@@ -118,7 +114,6 @@ pub(in crate::present) fn changed_time(change: &TimeChange) -> String {
 }
 
 /// Formats a time in nanoseconds that may have a fractional part.
-#[must_use]
 pub(in crate::present) fn span(ns: f64) -> String {
     units::time(Nanos(ns.round() as u64))
 }
@@ -129,7 +124,6 @@ fn signed(ns: f64) -> String {
 }
 
 /// Formats a value with its margin: `-108 ms ± 9`. Both have the unit that suits the larger one.
-#[must_use]
 pub(in crate::present) fn with_margin(value: f64, margin: f64) -> String {
     let largest = value.abs().max(margin);
     let fitting = TIME_UNITS.iter().find(|(_, length)| largest >= *length);

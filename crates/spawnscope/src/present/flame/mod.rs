@@ -143,7 +143,6 @@ fn order_boxes(flame: &Flame<'_>, texts: &[String], visible: impl Fn(u32) -> boo
 }
 
 /// Renders a flame graph as folded stacks.
-#[must_use]
 pub fn folded(flame: &Flame<'_>) -> String {
     let texts: Vec<String> = flame.nodes.iter().map(|node| box_text(&node.label)).collect();
     let mut folded = String::new();
@@ -154,7 +153,6 @@ pub fn folded(flame: &Flame<'_>) -> String {
     folded
 }
 
-/// Formats a line of folded stacks.
 fn folded_line(stack: &[u32], width: u64, texts: &[String]) -> String {
     let names: Vec<&str> = stack.iter().map(|position| texts[*position as usize].as_str()).collect();
     format!("{} {width}", names.join(";"))
@@ -208,15 +206,11 @@ impl Rounding {
     }
 }
 
-/// A box to draw.
 pub(in crate::present) struct DrawnBox {
     /// The index of the box below this one, which comes earlier in the list.
     pub(in crate::present) below: Option<usize>,
-    /// The text on the box.
     pub(in crate::present) text: String,
-    /// What the box shows.
     pub(in crate::present) kind: BoxKind,
-    /// The phase, if the box shows one.
     pub(in crate::present) phase: Option<Phase>,
     /// The weight of the box with everything on top of it.
     pub(in crate::present) weight: u64,

@@ -48,9 +48,6 @@ const fn rgb(value: u32) -> Color {
 }
 
 /// Draws a flame graph.
-///
-/// # Errors
-/// Errors of inferno, which do not depend on the recording.
 pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     let texts: Vec<String> = flame.nodes.iter().map(|node| box_text(&node.label)).collect();
     let marked: Vec<String> = flame.nodes.iter().zip(&texts).map(|(node, text)| mark_kind(&node.label, text)).collect();

@@ -53,7 +53,6 @@ fn stack_weights(before: &[String], after: &[String]) -> Weights {
     weights
 }
 
-/// Adds the mean weights of the runs of one side.
 fn add(weights: &mut Weights, runs: &[String], side: usize) {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
     for (stack, weight) in runs.iter().flat_map(|run| run.lines()).filter_map(|line| line.rsplit_once(' ')) {

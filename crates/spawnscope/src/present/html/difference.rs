@@ -61,9 +61,6 @@ struct DrawnBox {
 }
 
 /// Renders the page from the difference and the folded stacks of the runs of both versions.
-///
-/// # Errors
-/// When the template fails, which does not depend on the recording.
 pub fn difference(diff: &Diff, before: &[String], after: &[String], weight: Weight) -> io::Result<String> {
     let boxes = difference_boxes(before, after);
     let total = boxes.iter().filter(|each| each.depth == 0).map(|each| each.width).sum();

@@ -44,7 +44,6 @@ impl Order {
         Order { rows: order, position_of }
     }
 
-    /// Returns the index of the first launch of each row.
     fn first_launches(&self, rows: &Rows) -> Vec<usize> {
         self.rows.iter().map(|row| rows.members(*row as usize)[0] as usize).collect()
     }

@@ -22,7 +22,6 @@ pub(super) struct Pack {
 }
 
 impl Pack {
-    /// Adds a column of numbers as they are.
     pub(super) fn add_plain(&mut self, name: &str, numbers: impl IntoIterator<Item = u64>) {
         let (start, mut count) = (self.bytes.len(), 0u64);
         for number in numbers {
@@ -49,9 +48,6 @@ impl Pack {
     }
 
     /// Compresses the header and the columns, and encodes them as Base64.
-    ///
-    /// # Errors
-    /// Does not happen: only memory is written.
     pub(super) fn finish(mut self, mut header: Map<String, Value>) -> io::Result<String> {
         let texts = std::mem::take(&mut self.texts);
         self.add_plain("text_lengths", texts.lengths.iter().copied());

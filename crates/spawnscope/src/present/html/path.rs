@@ -74,7 +74,6 @@ fn merge_into_bins(parts: &[Part], width: u64) -> Vec<Part> {
     bins
 }
 
-/// Returns the part of a bin, and removes the times from the map for the next bin.
 fn finish_bin(bin: u64, width: u64, times: &mut HashMap<Option<u32>, u64>) -> Option<Part> {
     let (position, _) = times.drain().max_by_key(|(position, time)| (*time, *position))?;
     Some(Part { start: bin * width, end: (bin + 1).saturating_mul(width), position })

@@ -5,7 +5,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// The trace that the spans belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The id of the trace.
     pub trace_id: [u8; 16],
     /// The span that launched the command, if it is part of another trace.
     pub parent: Option<[u8; 8]>,
@@ -15,7 +14,6 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// Parses a TRACEPARENT: `00-TRACE-SPAN-FLAGS`, in lower-case hexadecimal. Returns `None` if it is invalid: the caller ignores it then.
-    #[must_use]
     pub fn parse(text: &str) -> Option<TraceContext> {
         let mut parts = text.trim().split('-');
         let [version] = parse_hex(parts.next()?)?;
@@ -28,7 +26,6 @@ impl TraceContext {
     }
 
     /// Returns a new trace for a recording. Its ids are the same for each export of this recording, so that two exports do not become two traces.
-    #[must_use]
     pub fn for_recording(started_unix_ns: i64, command: &[Vec<u8>]) -> TraceContext {
         let mut trace_id = [0; 16];
         for (number, half) in (0u8..).zip(trace_id.chunks_mut(8)) {

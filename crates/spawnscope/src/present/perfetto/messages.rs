@@ -71,12 +71,10 @@ pub(super) fn clock(started_unix_ns: i64) -> Message {
     Message::default().message(6, &clocks).number(8, 0).number(10, SEQUENCE).number(13, STATE_CLEARED)
 }
 
-/// A packet with the description of a track.
 pub(super) fn track_packet(track: &Message) -> Message {
     Message::default().number(10, SEQUENCE).message(60, track)
 }
 
-/// A packet with an event.
 pub(super) fn event_packet(at: Nanos, event: &Message) -> Message {
     Message::default().number(8, at.0).number(10, SEQUENCE).message(11, event)
 }
@@ -108,7 +106,6 @@ impl Message {
     }
 }
 
-/// `TrackEvent`: the beginning of a slice.
 pub(super) fn begin(track: u64, category: &str, name: &str) -> Message {
     event(track, SLICE_BEGIN).text(22, category).text(23, name)
 }

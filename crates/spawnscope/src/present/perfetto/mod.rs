@@ -27,22 +27,17 @@ const FIRST_LAUNCH_TRACK: u64 = 3;
 
 /// What a trace shows.
 pub struct Contents<'c, 'a> {
-    /// The launches.
     pub forest: &'c Forest<'a>,
     /// The report on them.
     pub report: &'c Report,
     /// The critical path by time. Empty if it is unknown.
     pub critical_path: &'c [Stretch],
-    /// For each launch, how long its parent waited for it.
     pub waits_of_parents: &'c [Nanos],
     /// For each launch, how long its threads waited for a CPU.
     pub run_queue: &'c [Nanos],
 }
 
 /// Writes the whole trace. Time zero is the start of the recording; the UI shows wall-clock time from the clock snapshot.
-///
-/// # Errors
-/// When `out` cannot be written.
 pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()> {
     let mut trace = Trace(out);
     let forest = contents.forest;

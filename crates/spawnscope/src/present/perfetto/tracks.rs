@@ -15,7 +15,6 @@ const MAX_LAUNCHERS: u32 = 16;
 /// Maximum depth of nested tracks. The tracks of children below this depth are beside their parents' tracks.
 const MAX_DEPTH: u32 = 40;
 
-/// A track.
 #[derive(Debug)]
 pub(super) struct Track {
     /// The track that it is nested in, if it is not at the top.
@@ -111,14 +110,12 @@ impl Tracks {
         new.filter(|(_, children)| !children.is_empty())
     }
 
-    /// Adds a launch to a track.
     fn add_to_track(&mut self, track: u32, index: usize) -> u32 {
         self.all[track as usize].launches += 1;
         self.track_of[index] = Some(track);
         track
     }
 
-    /// Adds a track that begins with the launch at `index`.
     fn add_track(&mut self, parent: Option<u32>, index: usize) -> u32 {
         let parent = parent.and_then(|track| match self.all[track as usize] {
             Track { depth: MAX_DEPTH, parent, .. } => parent,

@@ -65,7 +65,6 @@ impl View {
         }
     }
 
-    /// Returns the snapshot that is shown.
     pub(super) fn shown(&self) -> &Snapshot {
         &self.shown
     }
