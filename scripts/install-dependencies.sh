@@ -35,6 +35,7 @@ if [ "$purpose" = tests ]; then
     need_command go golang-go
     # Programs that the pairs of tests/fixes launch.
     need_command perl perl
+    need_command zsh zsh
     need_command git git
     need_command bc bc
     need_command node nodejs

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Creates target/roots with one directory for each Debian suite, and unpacks the suite's bash, dash, busybox, Python, Perl and make into it, with all
+# Creates target/roots with one directory for each Debian suite, and unpacks the suite's bash, dash, busybox, zsh, Python, Perl and make into it, with all
 # dependencies; nothing is installed. Tests record scripts that run in these directories. They are optional, unless SPAWNSCOPE_TEST_REQUIRE
 # contains `roots`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 roots=target/roots
-programs=(base-files bash bash-static busybox-static dash python3 perl-base make)
+programs=(base-files bash bash-static busybox-static dash zsh python3 perl-base make)
 if [ "$(cat "$roots/complete" 2>/dev/null)" = "${programs[*]}" ]; then
     exit 0
 fi

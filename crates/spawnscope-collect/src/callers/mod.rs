@@ -10,7 +10,7 @@ mod elf;
 pub(super) mod make;
 mod perl;
 pub(super) mod python;
-pub(super) mod zsh;
+mod zsh;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use object::ReadCache;
 
 use self::elf::Elf;
-use crate::wire::{WireBash, WireDash, WireMake, WirePerl, WirePython};
+use crate::wire::{WireBash, WireDash, WireMake, WirePerl, WirePython, WireZsh};
 use spawnscope_data::event::Pid;
 
 /// Where an interpreter stores the position in its script.
@@ -37,8 +37,8 @@ pub(super) enum Layout {
     Perl(WirePerl),
     /// GNU make.
     Make(WireMake),
-    /// zsh, which only ptrace reads.
-    Zsh(zsh::ZshLayout),
+    /// zsh.
+    Zsh(WireZsh),
 }
 
 /// Returns the layout of the interpreter in `file`; `None` if the file is not a supported interpreter. `process` is a process that runs the

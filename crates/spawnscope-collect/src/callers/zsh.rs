@@ -1,22 +1,21 @@
-//! Finds where zsh keeps the line that it executes, and its call chain. zsh exports both, because
-//! its modules use them. Only a tracer reads them (`ptrace/lines/zsh.rs`).
+//! Finds where zsh keeps the line that it executes, and its call chain. zsh exports both, because its modules use them. `ebpf/zsh.h`
+//! reads the variables, and documents what they mean.
 
 use super::elf::Elf;
+use crate::wire::WireZsh;
 
-/// The addresses of zsh's variables in its ELF file.
-#[derive(Debug)]
-pub(crate) struct ZshLayout {
-    /// `lineno`
-    pub(crate) line: u64,
-    /// `funcstack`
-    pub(crate) stack: u64,
-    /// `scriptfilename`
-    pub(crate) script: u64,
-}
+const SYMBOLS: [&str; 5] = ["lineno", "funcstack", "scriptfilename", "intrap", "trapisfunc"];
 
 /// Returns the layout of zsh; `None` if the program is another one.
-pub(super) fn layout(program: &Elf<'_>) -> Option<ZshLayout> {
-    let symbols = program.exports(&["lineno", "funcstack", "scriptfilename"]);
-    let address = |name| symbols.get(name).map(|symbol| symbol.address);
-    Some(ZshLayout { line: address("lineno")?, stack: address("funcstack")?, script: address("scriptfilename")? })
+pub(super) fn layout(program: &Elf<'_>) -> Option<WireZsh> {
+    let symbols = program.exports(&SYMBOLS);
+    let [line, calls, script, in_trap, trap_is_function] = SYMBOLS.map(|name| symbols.get(name).map(|it| it.address));
+    Some(WireZsh {
+        code_start: program.code_start()?,
+        line: line?,
+        calls: calls?,
+        script: script?,
+        in_trap: in_trap?,
+        trap_is_function: trap_is_function?,
+    })
 }

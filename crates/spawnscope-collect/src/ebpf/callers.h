@@ -17,6 +17,8 @@ static __always_inline void emit_call(struct task_struct *parent, struct WireTas
 		emit_python_call(parent, interpreter->layout_index, task, now);
 	else if (interpreter->kind == INTERPRETER_PERL)
 		emit_perl_call(parent, interpreter->layout_index, task, now);
+	else if (interpreter->kind == INTERPRETER_ZSH)
+		emit_zsh_call(parent, interpreter->layout_index, task, now);
 	else if (interpreter->kind == INTERPRETER_MAKE)
 		emit_make_call(parent, interpreter->layout_index, task, now);
 }

@@ -45,6 +45,7 @@ pub(super) struct Interpreters {
     python: Layouts<WirePython>,
     perl: Layouts<WirePerl>,
     make: Layouts<WireMake>,
+    zsh: Layouts<WireZsh>,
 }
 
 impl Interpreters {
@@ -57,6 +58,7 @@ impl Interpreters {
             python: Layouts::new(object, "python_layouts")?,
             perl: Layouts::new(object, "perl_layouts")?,
             make: Layouts::new(object, "make_layouts")?,
+            zsh: Layouts::new(object, "zsh_layouts")?,
         };
         for (executable, layout) in likely {
             interpreters.store(&executable, Some(&layout))?;
@@ -86,7 +88,8 @@ impl Interpreters {
             Some(Layout::Python(layout)) => self.python.slot(*layout)?.map(|slot| (INTERPRETER_PYTHON, slot)),
             Some(Layout::Perl(layout)) => self.perl.slot(*layout)?.map(|slot| (INTERPRETER_PERL, slot)),
             Some(Layout::Make(layout)) => self.make.slot(*layout)?.map(|slot| (INTERPRETER_MAKE, slot)),
-            Some(Layout::Zsh(_)) | None => None,
+            Some(Layout::Zsh(layout)) => self.zsh.slot(*layout)?.map(|slot| (INTERPRETER_ZSH, slot)),
+            None => None,
         };
         let (kind, layout_index) = found.unwrap_or((INTERPRETER_NONE, 0));
         let interpreter = WireInterpreter { kind, layout_index };

@@ -47,6 +47,10 @@ struct script {
 			/* Whether the shell is forking for a pipeline. */
 			bool is_pipeline;
 		} dash;
+		struct zsh_state {
+			/* The next element of the call chain, the line that is executed there, and the file of its caller. */
+			__u64 call, line, file;
+		} zsh;
 		struct perl_state {
 			__u64 interpreter;
 			/* The statement of the next frame. */
@@ -137,9 +141,9 @@ static __always_inline void begin_script(struct script *script, __u32 interprete
 
 static __always_inline void emit_script(struct script *script, struct WireTask *task, __u64 now)
 {
-	__u32 bytes = script->called.data_bytes;
-	if (bytes > SCRIPT_DATA_BYTES)
+	if (script->called.data_bytes > SCRIPT_DATA_BYTES)
 		return;
+	__u64 bytes = at_most(script->called.data_bytes, SCRIPT_DATA_BYTES);
 	fill_header(&script->called.header, KIND_SCRIPT_CALLED, now, task);
 	if (bpf_ringbuf_output(&events, script, sizeof(script->called) + bytes, wakeup_flag()))
 		count_lost(KIND_SCRIPT_CALLED);

@@ -18,6 +18,7 @@
 #include "script.h"
 #include "bash.h"
 #include "dash.h"
+#include "zsh.h"
 #include "python.h"
 #include "perl.h"
 #include "make.h"

@@ -32,6 +32,8 @@ pub const INTERPRETER_PYTHON: u32 = 4;
 pub const INTERPRETER_PERL: u32 = 5;
 /// `kind` of an executable: GNU make, see `make.rs`.
 pub const INTERPRETER_MAKE: u32 = 6;
+/// `kind` of an executable: zsh, see `WireZsh`.
+pub const INTERPRETER_ZSH: u32 = 7;
 
 /// Identifies an executable by its device and inode number. Used as a map key, so it has no padding.
 #[repr(C)]
@@ -114,8 +116,34 @@ pub struct WireDash {
     pub parameters_block: u64,
 }
 
+/// `kind` of an element of zsh's call chain (zsh.h): a function.
+pub const ZSH_FUNCTION: u32 = 1;
+/// `kind` of an element of zsh's call chain: the text of an `eval`.
+pub const ZSH_EVALUATED: u32 = 2;
+/// Maximum number of elements that are read.
+pub const ZSH_MAX_CALLS: u32 = 64;
+
+/// Where a zsh binary stores its current activity: addresses of its variables in its ELF file, before relocation.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireZsh {
+    /// Start of the first executable segment.
+    pub code_start: u64,
+    /// `lineno`
+    pub line: u64,
+    /// `funcstack`
+    pub calls: u64,
+    /// `scriptfilename`
+    pub script: u64,
+    /// `intrap`
+    pub in_trap: u64,
+    /// `trapisfunc`
+    pub trap_is_function: u64,
+}
+
 /// The call site of a launch in a script. `data_bytes` bytes follow: the file and the function of each frame, innermost first, each
-/// NUL-terminated. An empty string means unknown. Bash's $0 follows the frames, unless SCRIPT_OUTERMOST is set.
+/// NUL-terminated. An empty string means unknown. Bash's $0 follows the frames, unless SCRIPT_OUTERMOST is set, and the
+/// file of zsh's outermost caller, unless SCRIPT_TRUNCATED is set.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireScriptCalled {

@@ -50,6 +50,7 @@ mod top;
 mod variables;
 mod waits;
 mod wakeups;
+mod zsh_lines;
 
 fn main() -> std::process::ExitCode {
     support::main()

@@ -1,4 +1,4 @@
-//! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root directory: every script has its
+//! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3, dash 0.5.11 to 0.5.12 and zsh 5.8 to 5.9, each in its own root directory: every script has its
 //! lines, or none at all. `SPAWNSCOPE_TEST_BASHES` lists further bashes, separated by colons. The suites' Pythons are in `python_lines`.
 
 use crate::support::chains::{Shell, chain_of, labelled_chains};
@@ -6,7 +6,7 @@ use crate::support::roots::Root;
 use crate::support::run::Record;
 use crate::support::workloads::word;
 use crate::support::{apply, live_test};
-use crate::{bash_lines, dash_lines, make_lines, perl_lines};
+use crate::{bash_lines, dash_lines, make_lines, perl_lines, zsh_lines};
 
 /// The latest version of bash whose arrays are known.
 const LATEST_BASH: (u32, u32) = (5, 3);
@@ -69,6 +69,16 @@ fn the_busybox_of_every_suite_has_the_lines_of_its_shell() {
         println!("{}", root.suite);
         let ash = Shell::in_root(root, "/bin/ash");
         dash_lines::SHAPES.iter().for_each(|shape| shape(&ash));
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Roots)]
+fn the_zsh_of_every_suite_has_its_lines() {
+    for root in Root::all() {
+        println!("{}", root.suite);
+        let zsh = Shell::in_root(root, "/bin/zsh");
+        zsh_lines::SHAPES.iter().for_each(|shape| shape(&zsh));
     }
 }
 

@@ -31,6 +31,9 @@ mod recorded;
 mod sandboxes;
 mod unprivileged;
 mod yama;
+#[path = "../live_ebpf/zsh_lines.rs"]
+#[expect(dead_code, reason = "the shells of other Debian releases are tested with eBPF only")]
+mod zsh_lines;
 
 fn main() -> std::process::ExitCode {
     support::run::COLLECTOR.get_or_init(|| "ptrace");

@@ -69,6 +69,8 @@ needs! {
     Parquet,
     /// Perl, for workloads in it.
     Perl,
+    /// zsh, for workloads in it.
+    Zsh,
     /// A GNU make whose lines are known, 4.3 or 4.4.
     Make,
     /// Node.js, for workloads in it.
@@ -163,6 +165,7 @@ impl Need {
             Need::Go => check_runs("go version"),
             Need::Musl => check_runs("musl-gcc --version"),
             Need::Perl => check_runs("perl -v"),
+            Need::Zsh => check_runs("zsh --version"),
             Need::Make => check_make(),
             Need::Node => check_runs("/usr/bin/node --version"),
             Need::Npm => check_runs("/usr/bin/npm --version"),

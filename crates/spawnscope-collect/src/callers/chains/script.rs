@@ -24,6 +24,7 @@ pub(crate) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
         INTERPRETER_BASH => Some(bash(called, &raw, texts.next().unwrap_or_default())),
         INTERPRETER_DASH => Some(dash(called, raw.first()?)),
         INTERPRETER_PERL => Some(perl(called, &raw)),
+        INTERPRETER_ZSH => Some(zsh(called, &raw, texts.next().unwrap_or_default())),
         _ => None,
     }
 }
@@ -107,6 +108,35 @@ fn perl(called: &WireScriptCalled, raw: &[RawFrame<'_>]) -> Chain {
     Chain { frames: frames.collect(), is_truncated: called.flags & SCRIPT_TRUNCATED != 0 }
 }
 
+/// What zsh takes for the file of commands that come from no file.
+const NO_FILE: &[u8] = b"zsh";
+
+/// Returns zsh's chain. `outermost` is the file of the outermost caller, or the name of the shell.
+fn zsh(called: &WireScriptCalled, raw: &[RawFrame<'_>], outermost: &[u8]) -> Chain {
+    let script = RawFrame { file: outermost, function: b"" };
+    let name = outermost.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let script = (name.strip_prefix(b"-").unwrap_or(name) != NO_FILE && !name.is_empty()).then_some(&script);
+    let frames = raw.iter().chain(script).enumerate().map(|(at, raw)| Frame {
+        function: known(raw.function).map(without_meta),
+        file: known(raw.file).map(without_meta),
+        line: line(called, at),
+        ..Frame::unknown(Language::Zsh)
+    });
+    Chain { frames: frames.collect(), is_truncated: called.flags & SCRIPT_TRUNCATED != 0 }
+}
+
+/// zsh replaces bytes that have a meaning in its texts, by this one and a changed byte.
+const META: u8 = 0x83;
+
+fn without_meta(text: Vec<u8>) -> Vec<u8> {
+    let mut bytes = text.into_iter();
+    std::iter::from_fn(|| match bytes.next()? {
+        META => bytes.next().map(|byte| byte ^ 32),
+        byte => Some(byte),
+    })
+    .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use zerocopy::FromZeros;
@@ -132,6 +162,17 @@ mod tests {
                 (file, frame.line, function)
             })
             .collect()
+    }
+
+    #[test]
+    fn the_outermost_file_of_zsh_is_a_script_unless_it_is_the_shell() {
+        let chain = |outermost| decoded(INTERPRETER_ZSH, 0, &[7, 3], &["lib.zsh", "f", outermost], 1).unwrap();
+        let (f, script) = ((Some("lib.zsh"), Some(7), Some("f")), (Some("/r/a.zsh"), Some(3), None));
+        assert_eq!(positions(&chain("/r/a.zsh")), [f, script]);
+        for shell in ["zsh", "-zsh", "/bin/zsh", ""] {
+            assert_eq!(positions(&chain(shell)), [f], "{shell}");
+        }
+        assert_eq!(without_meta(b"\xc2\x83\xa3.zsh".to_vec()), b"\xc2\x83.zsh");
     }
 
     #[test]

@@ -1,0 +1,268 @@
+//! The lines of zsh scripts that request launches: each way in which zsh forks, with the call chain that the launches must have.
+
+use std::fs;
+
+use crate::support::chains::{Shell, chain_of, labelled_chains};
+use crate::support::live_test;
+use crate::support::run::Record;
+use crate::support::workloads::word;
+
+live_test! {
+    #[needs(Ebpf, Cc, Zsh)]
+    fn zsh_functions_and_sourced_files_have_their_whole_chain = functions(&zsh());
+    fn zsh_substitutions_subshells_and_pipelines_have_their_line = forks(&zsh());
+    fn code_that_zsh_evaluates_has_the_line_of_its_eval = evaluations(&zsh());
+    fn commands_of_zsh_traps_have_no_line_of_the_script = traps(&zsh());
+    fn an_interactive_zsh_has_the_lines_of_the_files_that_it_reads = startup_file(&zsh());
+    fn a_deep_recursion_of_zsh_is_truncated_and_marked = recursion(&zsh());
+}
+
+/// All these checks; `suites.rs` makes them with other versions of zsh.
+pub const SHAPES: [fn(&Shell); 6] = [functions, forks, evaluations, traps, startup_file, recursion];
+
+fn zsh() -> Shell {
+    Shell::installed("zsh")
+}
+
+fn functions(shell: &Shell) {
+    let script = "\
+@t top
+f() {
+  @t in_f\"$1\"
+}
+f 1
+g() { f 2; }
+
+  g
+main() {
+  f 3
+}
+main
+. \"${0%/*}/library.sh\"
+of_library 2
+fpath=(\"${0%/*}\")
+autoload -U autoloaded
+autoloaded 1
+autoloaded 2
+() {
+  @t anonymous
+}
+h() { . \"${0:h}/library.sh\"; }
+unsetopt function_argzero
+h
+";
+    let library = "\
+of_library() {
+  @t of_library\"$1\"
+}
+@t sourced\"$((++sourced))\"
+of_library 1$sourced
+";
+    let autoloaded = "\
+:
+@t autoloaded\"$1\"
+";
+    let truth = [
+        ("top", "main.sh:1"),
+        ("in_f1", "main.sh:3 f < main.sh:5"),
+        ("in_f2", "main.sh:3 f < main.sh:6 g < main.sh:8"),
+        ("in_f3", "main.sh:3 f < main.sh:10 main < main.sh:12"),
+        ("sourced1", "library.sh:4 < main.sh:13"),
+        ("of_library11", "library.sh:2 of_library < library.sh:5 < main.sh:13"),
+        ("of_library2", "library.sh:2 of_library < main.sh:14"),
+        ("autoloaded1", "autoloaded:2 autoloaded < main.sh:17"),
+        ("autoloaded2", "autoloaded:2 autoloaded < main.sh:18"),
+        ("anonymous", "main.sh:20 (anon) < main.sh:19"),
+        ("sourced2", "library.sh:4 < main.sh:22 h < main.sh:24"),
+        ("of_library12", "library.sh:2 of_library < library.sh:5 < main.sh:22 h < main.sh:24"),
+    ];
+    shell.expect(script, &[("library.sh", library), ("autoloaded", autoloaded)], &truth);
+}
+
+fn forks(shell: &Shell) {
+    let script = "\
+f() {
+  @t in_f\"$1\"
+}
+x=$(@t substituted1; @t substituted2; :)
+x=$(f 1; :)
+x=`@t backquoted; :`
+@t pipe1 | @t pipe2 | @t pipe3
+@t background &
+wait
+(@t subshell1; @t subshell2; :)
+f 2 | @t behind_f
+f 3 &
+wait
+(f 4; :)
+for i in $(@t in_words; :); do :; done
+if @t condition; then @t body; fi
+case $(@t subject; :) in *) @t branch ;; esac
+[[ $(@t tested; :) ]]
+time @t timed 2>/dev/null
+! @t negated
+@t argument <(@t process_substitution; :) last
+@t here <<< $(@t here_string; :)
+echo $(echo $(@t nested; :); :)
+a && @t never || @t either
+@t copied >/dev/null > \"${0:h}/copy\"
+echo x | while read -r a; do
+  @t in_while
+done
+{
+  @t in_group; :
+} | @t behind_group
+x=$(
+  @t of_lines
+  :
+)
+@t continued \\
+  end
+g() {
+  x=$(f 5)
+  (
+    f 6
+    :
+  ) &
+  wait
+}
+g
+";
+    let truth = [
+        ("substituted1", "main.sh:4"),
+        ("substituted2", "main.sh:4"),
+        ("in_f1", "main.sh:2 f < main.sh:5"),
+        ("backquoted", "main.sh:6"),
+        ("pipe1", "main.sh:7"),
+        ("pipe2", "main.sh:7"),
+        ("pipe3", "main.sh:7"),
+        ("background", "main.sh:8"),
+        ("subshell1", "main.sh:10"),
+        ("subshell2", "main.sh:10"),
+        ("in_f2", "main.sh:2 f < main.sh:11"),
+        ("behind_f", "main.sh:11"),
+        ("in_f3", "main.sh:2 f < main.sh:12"),
+        ("in_f4", "main.sh:2 f < main.sh:14"),
+        ("in_words", "main.sh:15"),
+        ("condition", "main.sh:16"),
+        ("body", "main.sh:16"),
+        ("subject", "main.sh:17"),
+        ("branch", "main.sh:17"),
+        ("tested", "main.sh:18"),
+        ("timed", "main.sh:19"),
+        ("negated", "main.sh:20"),
+        ("process_substitution", "main.sh:21"),
+        ("last", "main.sh:21"),
+        ("here_string", "main.sh:22"),
+        ("here", "main.sh:22"),
+        ("nested", "main.sh:23"),
+        ("either", "main.sh:24"),
+        ("copied", "main.sh:25"),
+        ("in_while", "main.sh:27"),
+        ("in_group", "main.sh:30"),
+        ("behind_group", "main.sh:31"),
+        ("of_lines", "main.sh:33"),
+        ("end", "main.sh:36"),
+        ("in_f5", "main.sh:2 f < main.sh:39 g < main.sh:46"),
+        ("in_f6", "main.sh:2 f < main.sh:41 g < main.sh:46"),
+    ];
+    shell.expect(script, &[], &truth);
+}
+
+fn evaluations(shell: &Shell) {
+    let script = "\
+f() {
+  @t in_f\"$1\"
+}
+eval '@t evaluated; f 1'
+lines='
+@t first
+f 2'
+eval \"$lines\"
+g() {
+  eval \"$lines\"
+
+}
+lines='
+@t second
+f 3'
+g
+";
+    let truth = [
+        ("evaluated", "main.sh:4"),
+        ("in_f1", "main.sh:2 f < main.sh:4"),
+        ("first", "main.sh:8"),
+        ("in_f2", "main.sh:2 f < main.sh:8"),
+        ("second", "main.sh:10 g < main.sh:16"),
+        ("in_f3", "main.sh:2 f < main.sh:10 g < main.sh:16"),
+    ];
+    shell.expect(script, &[], &truth);
+}
+
+/// zsh runs a trap's text where it interrupts the script, and counts its lines. A trap that is a function has its own.
+fn traps(shell: &Shell) {
+    let script = "\
+trap '@t in_trap' USR1
+kill -USR1 $$
+TRAPUSR2() {
+  @t in_function
+}
+kill -USR2 $$
+:
+trap '
+@t at_exit' EXIT
+:
+";
+    let truth = [("in_trap", "main.sh:?"), ("in_function", "main.sh:4 TRAPUSR2 < main.sh:6"), ("at_exit", "main.sh:?")];
+    shell.expect(script, &[], &truth);
+}
+
+fn startup_file(shell: &Shell) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let tiny = word("tiny");
+    let startup = "\
+@t top
+f() {
+  @t in_f\"$1\"
+}
+f 1
+eval \"$(@t substituted; echo; echo '@t evaluated')\"
+. \"$ZDOTDIR/library.sh\"
+precmd() {
+  @t at_prompt
+}
+";
+    for (name, text) in [(".zshrc", startup), ("library.sh", ":\n@t in_library\nf 2\n")] {
+        fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
+    }
+    let record = Record::new();
+    let starts =
+        format!("ZDOTDIR='{}' \"$0\" --no-globalrcs -ic 'f 3; precmd; {tiny} given'; :", directory.path().display());
+    shell.record(&record, &["-fc", &starts]).expect_code(0);
+    let chains = labelled_chains(&record.file());
+    let truth = [
+        ("top", ".zshrc:1"),
+        ("in_f1", ".zshrc:3 f < .zshrc:5"),
+        ("substituted", ".zshrc:6"),
+        ("evaluated", ".zshrc:6"),
+        ("in_library", "library.sh:2 < .zshrc:7"),
+        ("in_f2", ".zshrc:3 f < library.sh:3 < .zshrc:7"),
+        ("in_f3", ".zshrc:3 f"),
+        ("at_prompt", ".zshrc:9 precmd"),
+        ("given", ""),
+    ];
+    for (label, chain) in truth {
+        assert_eq!(chain_of(&chains, label), chain, "of {label}");
+    }
+}
+
+fn recursion(shell: &Shell) {
+    let script = "\
+f() {
+  if (($1 == 0)); then @t deep; else f $(($1 - 1)); fi
+}
+f 40
+";
+    let chain = [["main.sh:2 f"; 32].join(" < "), " < ...".to_owned()].concat();
+    shell.expect(script, &[], &[("deep", &chain)]);
+}
