@@ -5,18 +5,21 @@
 //! The shell is killed at the end, so that it does not write its history. Nothing is typed but
 //! Enter.
 
+mod fish;
 mod observer;
 mod terminal;
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use spawnscope_data::event::{Frame, Nanos};
 use spawnscope_data::shell_start::{Activity, LaunchedProgram, Observed};
 
+use self::fish::Trace;
 use self::observer::{Observer, State};
 use self::terminal::Terminal;
 use crate::ptrace::lines::Interpreters;
@@ -83,9 +86,12 @@ impl Starter {
 }
 
 fn start(command: &ShellCommand, interpreters: &mut Interpreters, observes: bool) -> io::Result<Start> {
+    let is_fish = Path::new(&command.words[0]).file_name() == Some(OsStr::new("fish"));
+    let trace = is_fish.then(Trace::new).transpose()?;
+    let words = trace.as_ref().map_or_else(|| command.words.clone(), |trace| trace.words(&command.words, observes));
     let began = Instant::now();
-    let terminal = Terminal::start(&command.words)?;
-    let observer = Observer::new(terminal.shell(), interpreters);
+    let terminal = Terminal::start(&words)?;
+    let observer = Observer::new(terminal.shell(), interpreters, trace);
     let mut session = Session { terminal, observer, observes, times: HashMap::new() };
     let mut start = Start::default();
     let mut since = began;
@@ -137,7 +143,7 @@ impl Session<'_> {
             if state != State::WaitsForInput {
                 waiting_since = None;
             } else if let Some(waiting) = waiting_since {
-                let frames = self.observer.frames();
+                let frames = self.observer.asking_frames();
                 if frames.is_empty() {
                     return Ok(Ok(Instant::duration_since(&waiting, since)));
                 }

@@ -12,6 +12,7 @@ use spawnscope_data::shell_start::LaunchedProgram;
 use spawnscope_system::memory;
 use spawnscope_system::procfs;
 
+use super::fish::Trace;
 use super::terminal::Terminal;
 use crate::ptrace::lines::{Interpreters, Program, position};
 
@@ -37,14 +38,17 @@ pub(super) struct Observer<'i> {
     /// The shell's program, with the device and inode number of its file. A start-up file may
     /// execute another one.
     program: Option<((u64, u64), Program)>,
+    /// What a fish executes, whose memory does not show it.
+    trace: Option<Trace>,
 }
 
 impl Observer<'_> {
-    pub(super) fn new(shell: Pid, interpreters: &mut Interpreters) -> Observer<'_> {
-        Observer { shell, interpreters, program: None }
+    pub(super) fn new(shell: Pid, interpreters: &mut Interpreters, trace: Option<Trace>) -> Observer<'_> {
+        Observer { shell, interpreters, program: None, trace }
     }
 
-    pub(super) fn state(&self, terminal: &Terminal, may_read: bool) -> State {
+    pub(super) fn state(&mut self, terminal: &Terminal, may_read: bool) -> State {
+        let may_read = may_read && !self.trace.as_mut().is_some_and(Trace::is_starting);
         let text = fs::read_to_string(format!("/proc/{}/syscall", self.shell.0)).unwrap_or_default();
         let mut words = text.split_ascii_whitespace();
         let number: Option<libc::c_long> = words.next().and_then(|word| word.parse().ok());
@@ -87,6 +91,9 @@ impl Observer<'_> {
     /// Returns the lines of files that the shell executes, the innermost first. At its prompt, it
     /// executes none.
     pub(super) fn frames(&mut self) -> Vec<Frame> {
+        if let Some(trace) = &mut self.trace {
+            return trace.frames();
+        }
         let found = fs::metadata(format!("/proc/{}/exe", self.shell.0)).ok();
         let Some(file) = found.map(|found| (found.dev(), found.ino())) else { return Vec::new() };
         if self.program.as_ref().is_none_or(|(known, _)| *known != file) {
@@ -105,6 +112,13 @@ impl Observer<'_> {
             only.file = self.read_file().filter(|_| chain.is_some_and(|chain| chain.is_truncated));
         }
         if frames.iter().any(|frame| frame.file.is_some()) { frames } else { Vec::new() }
+    }
+
+    /// Returns the lines at which a shell that waits for input asks for it; none at its prompt. The trace of a fish goes on until
+    /// the next statement.
+    pub(super) fn asking_frames(&mut self) -> Vec<Frame> {
+        let frames = self.frames();
+        if self.trace.as_ref().is_some_and(|trace| !trace.is_asking()) { Vec::new() } else { frames }
     }
 
     /// Returns the file that the shell reads: the regular file that it has opened last.

@@ -92,7 +92,7 @@ pub fn run(arguments: &ShellArguments) -> Result<()> {
 }
 
 /// Starts the shell, observed and not observed in turn, after a first start that brings files into
-/// memory and may write caches. Only the first two starts after it go on to further prompts.
+/// memory and may write caches, and is observed in order to explain a failure. Only the first two starts after it go on to further prompts.
 fn starts(command: &ShellCommand) -> Result<[Vec<Start>; 2]> {
     let mut starter = Starter::new(found(&command.words[0]).and_then(|path| File::open(path).ok()).as_ref());
     let began = Instant::now();
@@ -103,7 +103,7 @@ fn starts(command: &ShellCommand) -> Result<[Vec<Start>; 2]> {
             break;
         }
         let prompts = if matches!(number, 1 | 2) { command.prompts } else { 0 };
-        let observes = number % 2 == 1;
+        let observes = number % 2 == 0;
         let one = starter.start(&ShellCommand { prompts, ..command.clone() }, observes);
         let one = one.with_context(|| format!("failed to start {}", escape(command.words[0].as_bytes())))?;
         if let Some(failure) = &one.failure {

@@ -31,6 +31,7 @@ impl Home {
         let mut run = Command::new(command[0]);
         run.args(&command[1..]).current_dir(self.path()).stdin(Stdio::null());
         run.env("HOME", self.path()).env("ZDOTDIR", self.path()).env("PATH", path).env_remove("XDG_CACHE_HOME");
+        run.env_remove("XDG_CONFIG_HOME");
         run.output().unwrap()
     }
 
@@ -103,6 +104,31 @@ fn prompts_of_zsh_are_told_by_line() {
     home.apply_patch("zsh");
     let patched = fs::read_to_string(home.path().join(".zshrc")).unwrap();
     assert!(patched.starts_with("autoload -Uz compinit && compinit -C -u\n") || patched == rc, "{patched}");
+}
+
+#[test]
+fn lines_of_fish_are_found_in_its_trace() {
+    if !Path::new("/usr/bin/fish").exists() {
+        return;
+    }
+    let config = "true\nfunction slow\n    true\n    sleep 0.05\nend\n\
+                  direnv hook fish | source\nif status is-interactive\n    slow\nend\n";
+    let direnv = "#!/bin/sh\nsleep 0.15\necho 'set hooked yes'\n";
+    let home = Home::new(&[(".config/fish/config.fish", config), ("bin/direnv", direnv)]);
+    let before = home.report(&["fish"]);
+    let lines = before["before_prompt"]["inner"].as_array().unwrap();
+    let users = lines
+        .iter()
+        .filter(|line| line["file"].as_str().is_some_and(|file| file.ends_with(".config/fish/config.fish")));
+    let users: Vec<&Value> = users.collect();
+    assert_eq!([&users[0]["line"], &users[1]["line"]], [6, 8], "{before:#}");
+    assert_eq!((&users[1]["inner"][0]["line"], &users[1]["inner"][0]["function"]), (&4.into(), &"slow".into()));
+    assert_eq!(users[1]["inner"][0]["programs"][0]["name"], "sleep");
+    home.apply_patch("fish");
+    assert_eq!(["echo $hooked"; 2].map(|commands| home.says("fish", commands)), ["yes\n"; 2]);
+    let first = |report: &Value| report["first_prompt_ns"].as_u64().unwrap();
+    let after = home.report(&["fish"]);
+    assert!(first(&after) + 100_000_000 < first(&before), "{} {}", first(&before), first(&after));
 }
 
 #[test]

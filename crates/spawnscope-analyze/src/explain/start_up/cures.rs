@@ -37,19 +37,16 @@ const VARIABLE: &str = "_saved";
 /// nothing is known about such lines.
 #[must_use]
 pub fn cure(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
-    if shell == "fish" {
-        return None;
-    }
-    saved_output(line, shell, spent)
-        .or_else(|| completion_cache(line, shell, spent))
-        .or_else(|| loaded_later(line, shell, spent))
-        .or_else(|| git_status(line, spent))
+    let is_fish = shell == "fish";
+    let posix = (!is_fish).then(|| completion_cache(line, shell, spent).or_else(|| loaded_later(line, shell, spent)));
+    saved_output(line, shell, spent).or_else(|| posix.flatten()).or_else(|| git_status(line, spent))
 }
 
 /// Code that a program prints is saved in a file, which is written again when the program was
 /// updated.
 fn saved_output(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
-    let (range, command) = evaluated(line)?;
+    let is_fish = shell == "fish";
+    let (range, command) = if is_fish { piped(line) } else { evaluated(line) }?;
     let mut words = command.split_ascii_whitespace().map(|word| word.trim_matches(['"', '\'']));
     let program = words.next()?;
     let arguments: Vec<&str> = words.filter(|word| !word.contains('>') && *word != "/dev/null").collect();
@@ -62,12 +59,7 @@ fn saved_output(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     let parts = [&*name].into_iter().chain(arguments.iter().map(|word| word.trim_matches('-')));
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
     let file = format!("{}.{shell}", parts.join("-").replace(['/', '~', '$'], "_"));
-    let directory = "${XDG_CACHE_HOME:-$HOME/.cache}";
-    let code = format!(
-        "{{ {VARIABLE}={directory}/{file}; [ \"${VARIABLE}\" -nt \"$(command -v {program})\" ] || \
-         {{ mkdir -p \"{directory}\"; {command} >\"${VARIABLE}\"; }}; . \"${VARIABLE}\"; unset {VARIABLE}; }}"
-    );
-    let edit = (is_constant && plain(command)).then_some((range, code));
+    let edit = (is_constant && plain(command)).then(|| (range, sourced_from(&file, program, command, is_fish)));
     let condition = if is_constant { "" } else { ", if it prints the same each time" };
     Some(Cure {
         title: format!("save what `{command}` prints in a file{condition}"),
@@ -75,6 +67,37 @@ fn saved_output(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
         edit,
         limits: format!("the file is written again when {name} is newer than it; delete it if anything else changes"),
     })
+}
+
+/// Returns code that sources a file with what a command prints.
+fn sourced_from(file: &str, program: &str, command: &str, is_fish: bool) -> String {
+    let directory = if is_fish { "~/.cache" } else { "${XDG_CACHE_HOME:-$HOME/.cache}" };
+    if is_fish {
+        return format!(
+            "begin; set -l {VARIABLE} {directory}/{file}; test \"${VARIABLE}\" -nt (command -v {program}); \
+             or begin; mkdir -p {directory}; {command} >${VARIABLE}; end; source ${VARIABLE}; end"
+        );
+    }
+    format!(
+        "{{ {VARIABLE}={directory}/{file}; [ \"${VARIABLE}\" -nt \"$(command -v {program})\" ] || \
+         {{ mkdir -p \"{directory}\"; {command} >\"${VARIABLE}\"; }}; . \"${VARIABLE}\"; unset {VARIABLE}; }}"
+    )
+}
+
+/// Like `evaluated`, for fish: `x init | source`, `source (x init | psub)`.
+fn piped(line: &str) -> Option<(Range<usize>, &str)> {
+    let at = line.find("| source").or_else(|| line.find("| psub)"))?;
+    let is_psub = line[at..].starts_with("| psub)");
+    let begin = if is_psub { "source (" } else { "" };
+    let from = line[..at].rfind([';', '&', '(']).map_or(0, |before| before + 1);
+    let words = line[from..at].trim();
+    let command = words.strip_prefix("and ").or_else(|| words.strip_prefix("or ")).unwrap_or(words).trim();
+    let start = line[..at].rfind(command)?;
+    let end = at + if is_psub { "| psub)" } else { "| source" }.len();
+    let is_complete =
+        line[..start].ends_with(begin) && (is_psub || line[end..].trim_start_matches(" -").trim().is_empty());
+    let is_command = !line.trim_start().starts_with('#') && !command.contains('|');
+    (is_complete && is_command).then_some((start - begin.len()..end, command))
 }
 
 /// Returns the part of a line that executes what a command prints, and the command: `eval "$(x
@@ -237,6 +260,14 @@ mod tests {
         assert!(cured.starts_with("command -v direnv >/dev/null && { _saved="), "{cured}");
         assert!(cured.contains("direnv hook bash >\"$_saved\"") && cured.ends_with("; } # hook"), "{cured}");
         assert!(self::cured("source <(kubectl completion zsh)", "zsh").is_some());
+        for (line, start) in [
+            ("    starship init fish | source", "    begin; set -l _saved ~/.cache/starship-init-fish.fish; test"),
+            ("type -q direnv; and direnv hook fish | source", "type -q direnv; and begin; set"),
+            ("source (direnv hook fish | psub)", "begin; set"),
+        ] {
+            let cured = self::cured(line, "fish").unwrap();
+            assert!(cured.starts_with(start) && cured.ends_with("; source $_saved; end"), "{cured}");
+        }
     }
 
     #[test]

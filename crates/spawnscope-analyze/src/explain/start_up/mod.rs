@@ -101,14 +101,24 @@ const MIN_ADVISED: Nanos = Nanos(3_000_000);
 const MIN_ADVISED_SHARE: f64 = 0.05;
 
 /// Returns what to change in which lines. A line that only leads to others, such as the one that
-/// sources them, is changed if a cure knows how; otherwise these others are. `texts` has the text
-/// of the lines.
+/// sources them, is changed if a cure knows how; otherwise these others are. So is a line of a package that leads to the user's.
+/// `texts` has the text of the lines.
 #[must_use]
 pub fn advise(root: &Spent, at_prompt: bool, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<LineAdvice> {
     let min = MIN_ADVISED.max(Nanos((root.total().0 as f64 * MIN_ADVISED_SHARE) as u64));
     let mut advice = Vec::new();
-    for line in root.inner.iter().filter(|line| line.total() >= min) {
+    let mut lines: Vec<&Spent> = root.inner.iter().collect();
+    while let Some(line) = lines.pop() {
+        if line.total() < min {
+            continue;
+        }
         let mut cures = known_cures(line, min, shell, texts);
+        let leads_to_users = |inner: &&Spent| inner.total() >= min && is_users(&inner.place);
+        let users: Vec<&Spent> = line.inner.iter().filter(leads_to_users).collect();
+        if !is_users(&line.place) && !users.is_empty() {
+            lines.extend(users);
+            continue;
+        }
         if cures.is_empty() {
             let mut cure = cures::general(line, at_prompt);
             if !is_users(&line.place) {
