@@ -1,7 +1,7 @@
 //! Commands that are started through a shell again and again: their delay until their own exec, and its causes.
 
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::explain::tool_calls::{ToolCalls, tool_calls};
+use spawnscope_analyze::explain::tool_calls::{ToolCalls, fixes, tool_calls};
 use spawnscope_data::event::{Language, LaunchId, Nanos};
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -42,6 +42,19 @@ fn a_start_up_file_delays_commands() {
     let cause = &kind.causes[0];
     assert_eq!((cause.label.as_slice(), cause.calls), (&b"/home/user/.bashrc:9  direnv"[..], 10));
     assert!((Nanos(118 * MS)..Nanos(125 * MS)).contains(&cause.time), "{cause:?}");
+    assert_eq!(kind.launches.len(), 10, "the launches that a cure removes");
+}
+
+#[test]
+fn the_cure_depends_on_why_the_shell_reads_the_file() {
+    for (shell, fix) in [
+        (["bash", "-lc", "git status"], "start the shell without -l"),
+        (["bash", "-c", "git status"], "do not set BASH_ENV"),
+        (["bash", "-c", ". ~/.bashrc; git status"], "leave these lines out of the file"),
+    ] {
+        let kinds = found(&shell, |_| 100);
+        assert!(fixes(&kinds[0])[0].starts_with(fix), "{shell:?}: {:?}", fixes(&kinds[0]));
+    }
 }
 
 #[test]

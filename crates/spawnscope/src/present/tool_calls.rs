@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET};
 use super::{text, units};
-use crate::analyze::explain::tool_calls::ToolCalls;
+use crate::analyze::explain::tool_calls::{ToolCalls, fixes};
 
 /// Maximum number of kinds, and of causes of each, that are shown.
 const MAX_KINDS: usize = 4;
@@ -32,11 +32,9 @@ pub(super) fn print_tool_calls(page: &mut Page, kinds: &[ToolCalls]) {
                 if cause.calls == kind.count { String::new() } else { format!("  ({} commands)", cause.calls) };
             page.line([plain(format!("  {time}  {}", text::escape(&cause.label))), styled(QUIET, others)]);
         }
-        if kind.is_login {
-            let fix = "-> start the shell without -l, or let the files of login shells return at once when `[ -t 0 ]` is false";
-            page.sentence(4, PLAIN, fix);
-        } else if !kind.causes.is_empty() {
-            page.sentence(4, PLAIN, "-> let these lines run only in interactive shells, or once for all commands");
+        let fixes = fixes(kind).join(", ");
+        if !fixes.is_empty() {
+            page.sentence(4, PLAIN, &format!("-> {fixes}"));
         }
     }
 }

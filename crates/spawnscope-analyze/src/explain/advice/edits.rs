@@ -33,6 +33,8 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::Remove) if finding.rule == "pipeline" => by_program(context, launches)
             .remove(&b"cat"[..])
             .map_or_else(Vec::new, |own| shell_edits(context, b"cat", &own, &Form::Feed)),
+        // Its fix is to read none of these files.
+        Some(Change::Remove) if finding.rule == "tool-calls" => Vec::new(),
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, removed < launches.len()),
         _ => finding.edits.clone(),
     };

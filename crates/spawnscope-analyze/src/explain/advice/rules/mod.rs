@@ -22,6 +22,7 @@ pub(super) mod sleep_loop;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
+use crate::explain::tool_calls;
 
 /// A function that returns the findings of one rule.
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
@@ -47,4 +48,5 @@ pub(super) const ALL: &[(&[&str], Rule)] = &[
     (&["shell-line"], shell_line::find),
     (&["shims"], shims::find),
     (&[sleep_loop::RULE], sleep_loop::find),
+    (&["tool-calls"], tool_calls::find),
 ];

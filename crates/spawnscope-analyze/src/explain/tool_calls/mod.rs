@@ -1,6 +1,8 @@
 //! Commands that a program starts through a shell again and again, as coding agents do: how long
 //! each waits from the launch of its shell until its own program is executed, and what happens
-//! until then.
+//! until then. `finding` makes advice of it.
+
+mod finding;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,6 +12,9 @@ use crate::model::tree::Forest;
 use crate::patterns::shells::is_shell;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::quantile;
+
+pub(crate) use finding::find;
+pub use finding::fixes;
 
 /// Fewer commands of a kind are not reported.
 const MIN_CALLS: usize = 5;
@@ -30,6 +35,10 @@ pub struct ToolCalls {
     pub delay: [Nanos; 3],
     /// What the shell started until then, the longest first.
     pub causes: Vec<Cause>,
+    /// The launches that lines of files caused, by index.
+    pub launches: Vec<u32>,
+    /// Whether the texts of the commands name these files.
+    pub sources_files: bool,
 }
 
 /// Something that delays commands.
@@ -47,6 +56,8 @@ pub struct Cause {
 struct Call {
     delay: Nanos,
     causes: BTreeMap<Vec<u8>, u64>,
+    launches: Vec<u32>,
+    sources_files: bool,
 }
 
 /// Returns the kinds of commands whose own program is delayed by what their shell does first.
@@ -78,6 +89,8 @@ pub fn tool_calls(forest: &Forest<'_>) -> Vec<ToolCalls> {
         delay: [0.5, 0.95, 1.0]
             .map(|share| Nanos(quantile(calls.iter().map(|call| call.delay.0 as f64).collect(), share) as u64)),
         causes: causes(&calls),
+        launches: calls.iter().flat_map(|call| call.launches.iter().copied()).collect(),
+        sources_files: calls.iter().any(|call| call.sources_files),
     });
     // Shells that start nothing of their own are an ordinary way to start a command.
     let mut kinds: Vec<ToolCalls> = kinds.filter(|kind| kind.is_login || !kind.causes.is_empty()).collect();
@@ -147,18 +160,20 @@ fn call(forest: &Forest<'_>, top: usize, shell: usize, at: usize, text: &ShellCa
     let in_child = children.iter().filter(|child| file_line(forest, **child).is_none());
     let in_child = in_child.filter_map(|child| forest.launches[*child].execs.iter().find_map(own_exec)).min();
     let own = in_place.into_iter().chain(in_child).min()?;
-    let mut causes = BTreeMap::new();
+    let (mut causes, mut launches, mut sources_files) = (BTreeMap::new(), Vec::new(), false);
     if top != shell || at > 0 {
         let name = forest.launches[top].execs.first().map_or(&b""[..], |exec| exec.program_name());
         causes.insert(name.to_vec(), shell_exec.since(start).0);
     }
     for child in children.iter().filter(|child| forest.launches[**child].start() < Some(own)) {
-        let Some(line) = file_line(forest, *child) else { continue };
+        let Some((file, line)) = file_line(forest, *child) else { continue };
+        launches.push(*child as u32);
+        sources_files |= text.names(base_name(file));
         let child = &forest.launches[*child];
-        let label = [&line, &b"  "[..], &child.command.label()].concat();
+        let label = [file, format!(":{line}  ").as_bytes(), &child.command.label()].concat();
         *causes.entry(label).or_default() += length(child, own);
     }
-    Some(Call { delay: own.since(start), causes })
+    Some(Call { delay: own.since(start), causes, launches, sources_files })
 }
 
 fn length(launch: &Launch<'_>, until: Nanos) -> u64 {
@@ -168,10 +183,10 @@ fn length(launch: &Launch<'_>, until: Nanos) -> u64 {
 
 /// Returns the line of a file that requested a launch: of the outermost file, which the shell reads
 /// first.
-fn file_line(forest: &Forest<'_>, launch: usize) -> Option<Vec<u8>> {
+fn file_line<'a>(forest: &Forest<'a>, launch: usize) -> Option<(&'a [u8], u32)> {
     let frames = forest.frames(forest.launches[launch].script_stack);
     let frame = frames.filter(|frame| frame.file.is_some() && frame.line.is_some()).last()?;
-    Some([frame.file?, format!(":{}", frame.line?).as_bytes()].concat())
+    frame.file.zip(frame.line)
 }
 
 fn causes(calls: &[Call]) -> Vec<Cause> {
