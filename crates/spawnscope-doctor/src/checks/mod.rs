@@ -14,7 +14,6 @@ mod open_files;
 mod overcommit;
 mod scanners;
 mod search_path;
-mod shell_start;
 mod shims;
 mod values;
 
@@ -45,7 +44,7 @@ const fn check(id: &'static str, examines: &'static str, run: Run) -> Check {
 }
 
 /// All checks, in the order in which they run.
-pub static ALL: [Check; 12] = {
+pub static ALL: [Check; 11] = {
     use Run::{Reading, StartingPrograms};
     [
         check(
@@ -79,13 +78,6 @@ pub static ALL: [Check; 12] = {
             StartingPrograms(interpreters::run),
         ),
         check("shims", "shims of version managers in PATH, timed against their targets", StartingPrograms(shims::run)),
-        // The last check may use all the time that the others have left, and start-up files may
-        // take longest.
-        check(
-            "shell-start",
-            "start-up files of bash and zsh, BASH_ENV, ENV: the time that they take",
-            StartingPrograms(shell_start::run),
-        ),
     ]
 };
 

@@ -1,4 +1,4 @@
-//! Tests of the checks that start programs: shells, git, Python and shims. The programs are
+//! Tests of the checks that start programs: git, Python and shims. The programs are
 //! installed ones, or scripts that the test writes. The files that they read at start are written
 //! by the test.
 
@@ -66,51 +66,6 @@ fn find_nothing_in_attempts(id: &str, machine: &Machine) {
     });
 }
 
-#[test]
-fn start_up_files_that_launch_are_reported() {
-    let slow = Tree::new().file(".bashrc", "for i in 1 2 3 4 5 6 7 8 9 10 11; do /bin/sleep 0.01; done\n");
-    let words = ["bash's start-up files take", "compared with no start-up files"];
-    find_problem_longer_than("shell-start", &installed_machine(&slow), &words, 100_000_000);
-    find_nothing_in_attempts("shell-start", &installed_machine(&Tree::new().file(".bashrc", "alias ll='ls -l'\n")));
-}
-
-#[test]
-fn a_shell_that_does_not_end_is_reported_with_a_lower_bound() {
-    // On a busy machine, there may be no time for the shell to clean up.
-    best_of_three(|| {
-        let hanging = Tree::new().file(".bashrc", "touch began; trap 'touch ended' EXIT; /bin/sleep 60\n");
-        let words = ["bash's start-up files take more than"];
-        let finding =
-            find_one("shell-start", &installed_machine(&hanging), &with_little_time(), Severity::Problem, &words)?;
-        expect(has_longer_effect(&finding, 250_000_000), finding)?;
-        let [began, ended] = ["began", "ended"].map(|name| hanging.root().join(name).exists());
-        expect(began && ended, (began, ended))
-    });
-}
-
-#[test]
-fn bash_env_is_a_problem_only_if_its_file_launches_programs() {
-    let tree = Tree::new().file("launching", "/bin/true; /bin/true; /bin/true; /bin/true\n").file("quiet", "x=1\n");
-    let launching = installed_machine(&tree).with_variable("BASH_ENV", tree.root().join("launching"));
-    find_in_attempts("shell-start", &launching, Severity::Problem, &["first reads the file in BASH_ENV", "env -u"]);
-    let quiet = installed_machine(&tree).with_variable("BASH_ENV", tree.root().join("quiet"));
-    find_nothing_in_attempts("shell-start", &quiet);
-    // ENV is also used for other purposes.
-    find_nothing_in_attempts("shell-start", &installed_machine(&tree).with_variable("ENV", "production"));
-    let slow = Tree::new().file("slow", "/bin/sleep 0.1\n");
-    let posix = installed_machine(&slow).with_variable("ENV", "$HOME/slow");
-    find_in_attempts("shell-start", &posix, Severity::Problem, &["ENV=$HOME/slow", "interactive sh"]);
-}
-
-#[test]
-fn secrets_in_the_name_of_a_start_up_file_are_masked() {
-    let tree = Tree::new().file("profile?token=hunter2", "/bin/sleep 0.05\n");
-    let file = tree.root().join("profile?token=hunter2");
-    let machine = installed_machine(&tree).with_variable("BASH_ENV", file);
-    let finding = find_in_attempts("shell-start", &machine, Severity::Problem, &["profile?token=***"]);
-    assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
-}
-
 /// Returns a machine with scripts of the test first in PATH.
 pub(crate) fn with_programs(programs: &[(&str, &str)]) -> (Tree, Machine) {
     let tree = programs.iter().fold(Tree::new(), |tree, (name, script)| {
@@ -125,21 +80,16 @@ pub(crate) fn with_programs(programs: &[(&str, &str)]) -> (Tree, Machine) {
 #[test]
 fn a_program_that_does_not_end_is_a_separate_problem() {
     let hanging = "exec /bin/sleep 60";
-    for (check, program) in [("shell-start", "bash"), ("interpreters", "python3"), ("git", "git")] {
-        let (_tree, machine) = with_programs(&[(program, hanging), ("zsh", "exit 0")]);
+    for (check, program) in [("interpreters", "python3"), ("git", "git")] {
+        let (_tree, machine) = with_programs(&[(program, hanging)]);
         find_hanging(check, &machine, &[program, "does not finish within"]);
     }
-    // The shell is reported only once, although BASH_ENV makes the doctor start it a second time.
-    let (tree, machine) = with_programs(&[("bash", hanging), ("zsh", "exit 0")]);
-    let tree = tree.file("quiet", "");
-    let machine = machine.with_variable("BASH_ENV", tree.root().join("quiet"));
-    find_hanging("shell-start", &machine, &["bash does not finish within", "`bash -c true`"]);
 }
 
 #[test]
-fn a_shell_that_kills_its_supervisor_is_not_examined() {
-    let tree = Tree::new().file(".bashrc", "kill -9 $PPID\n");
-    let diagnosis = diagnose("shell-start", &installed_machine(&tree), &usual_measurements());
+fn a_program_that_kills_its_supervisor_is_not_examined() {
+    let (_tree, machine) = with_programs(&[("python3", "kill -9 $PPID")]);
+    let diagnosis = diagnose("interpreters", &machine, &usual_measurements());
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     let not_examined = format!("{:?}", diagnosis.not_examined);
     assert!(not_examined.contains("its supervising process was killed"), "{not_examined}");

@@ -31,8 +31,8 @@ const VALUES: [(&str, &str, &[&str]); 8] = [
     ("flame", "phase", &["create", "load", "reap"]),
     ("flame", "weight", &["wall", "critical"]),
     ("bench", "", &["mechanisms", "first-launch"]),
-    ("doctor", "", &["scanners", "shell-start"]),
-    ("doctor", "except", &["scanners", "shell-start"]),
+    ("doctor", "", &["scanners", "shims"]),
+    ("doctor", "except", &["scanners", "shims"]),
 ];
 
 #[test]

@@ -46,19 +46,20 @@ fn a_temporary_directory_that_refuses_programs_is_noted_and_launches_are_timed_e
 fn under_sudo_programs_are_started_as_the_user_who_ran_sudo() {
     let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     std::fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("chmod");
-    let script = directory.path().join("script");
+    let script = directory.path().join("python3");
     let users = directory.path().join("users");
-    let text = format!("echo $UID $(id -G | tr ' ' ,) >>{}\n", users.display());
+    let text = format!("#!/bin/sh\necho $(id -u) $(id -G | tr ' ' ,) >>{}\n", users.display());
     std::fs::write(&script, text).expect("the script is written");
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("chmod");
     // The user is in an additional group. A copy of dash named sudo acts as sudo.
     let below_sudo = r#"cp /bin/dash "$1/sudo"; directory=$1; shift; set -- "$directory" "$directory/sudo" -c '"$@"; exit $?' sudo "$@""#;
     let member = format!(
         "{below_sudo}; sed '/^operator:/s/$/nobody/' /etc/group >\"$1/group\"; mount --bind \"$1/group\" /etc/group; cd /; \
-         export BASH_ENV={} SUDO_UID=65534 SUDO_GID=65534",
-        script.display()
+         export PATH={}:$PATH SUDO_UID=65534 SUDO_GID=65534",
+        directory.path().display()
     );
-    examine_after(&member, "shell-start");
-    let users = std::fs::read_to_string(users).expect("bash was started");
+    examine_after(&member, "interpreters");
+    let users = std::fs::read_to_string(users).expect("the program was started");
     let are_right = users.lines().all(|user| user == "65534 65534,37");
     assert!(!users.is_empty() && are_right, "{users}");
 }
