@@ -1,73 +1,87 @@
 //! Generates the C headers of the BPF programs from the Rust definition of the wire format and from the table of system calls, then builds the
-//! BPF objects with clang. What C and Rust share is written once, in Rust.
+//! BPF objects with clang, and the readers of interpreters for the ptrace collector. What C and Rust share is written once, in Rust.
+
+use std::path::{Path, PathBuf};
+
+const SOURCES: &str = "src/ebpf";
+const READERS: &str = "src/ptrace/lines/readers.c";
+
+fn main() {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    for sources in [SOURCES, READERS, "src/wire.rs", "src/wire"] {
+        println!("cargo::rerun-if-changed={sources}");
+    }
+    let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
+    generate_header(&out.join("wire.h"), &arch);
+    let mut readers = cc::Build::new();
+    readers.file(READERS).std("gnu11").include(&out).include(SOURCES).opt_level(2);
+    // The readers take values from bytes at any offset.
+    readers.flag("-fno-strict-aliasing").flag("-Wno-unused-function").flag("-Wno-sign-compare");
+    readers.compile("spawnscope_readers");
+    #[cfg(feature = "ebpf")]
+    ebpf::build(&out, &arch);
+}
+
+fn generate_header(header: &Path, arch: &str) {
+    let registers = format!("wire/registers/{arch}.rs");
+    let files = [
+        "wire.rs",
+        "wire/python.rs",
+        "wire/perl.rs",
+        "wire/make.rs",
+        &registers,
+        "wire/scripts.rs",
+        "wire/stacks.rs",
+        "wire/task.rs",
+        "wire/wakers.rs",
+    ]
+    .map(|file| Path::new("src").join(file));
+    let texts = files.each_ref().map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
+    // cbindgen omits types that no exported function uses, unless they are listed.
+    let structs = texts
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter_map(|line| line.strip_prefix("pub struct ")?.split([' ', '{']).next());
+    let config = cbindgen::Config {
+        language: cbindgen::Language::C,
+        no_includes: true,
+        pragma_once: true,
+        style: cbindgen::Style::Tag,
+        export: cbindgen::ExportConfig {
+            include: structs.map(str::to_owned).collect(),
+            ..cbindgen::ExportConfig::default()
+        },
+        ..cbindgen::Config::default()
+    };
+    let builder = cbindgen::Builder::new().with_config(config);
+    files
+        .into_iter()
+        .fold(builder, cbindgen::Builder::with_src)
+        .generate()
+        .expect("a C header from the wire format")
+        .write_to_file(header);
+}
 
 #[cfg(feature = "ebpf")]
 mod ebpf {
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::process::Command;
 
-    const SOURCES: &str = "src/ebpf";
+    use super::SOURCES;
 
-    pub(crate) fn build() {
-        let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-        for sources in [SOURCES, "src/wire.rs", "src/wire"] {
-            println!("cargo::rerun-if-changed={sources}");
-        }
+    pub(crate) fn build(out: &Path, arch: &str) {
         println!("cargo::rerun-if-env-changed=CLANG");
-        let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
         // The names that libbpf's headers use.
-        let target = match arch.as_str() {
+        let target = match arch {
             "x86_64" => "-D__TARGET_ARCH_x86",
             "aarch64" => "-D__TARGET_ARCH_arm64",
             _ => {
                 panic!("the eBPF collector needs x86_64 or aarch64, not {arch}: build with --no-default-features")
             }
         };
-        generate_header(&out.join("wire.h"), &arch);
-        std::fs::write(out.join("syscall_numbers.h"), syscall_numbers(&arch))
-            .expect("the output directory is writable");
-        compile(&out, "spawnscope.bpf.o", &[target]);
-        compile(&out, "spawnscope_hash.bpf.o", &[target, "-DHASH_OF_TASKS"]);
-    }
-
-    fn generate_header(header: &Path, arch: &str) {
-        let registers = format!("wire/registers/{arch}.rs");
-        let files = [
-            "wire.rs",
-            "wire/python.rs",
-            "wire/perl.rs",
-            "wire/make.rs",
-            &registers,
-            "wire/scripts.rs",
-            "wire/stacks.rs",
-            "wire/task.rs",
-            "wire/wakers.rs",
-        ]
-        .map(|file| Path::new("src").join(file));
-        let texts = files.each_ref().map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
-        // cbindgen omits types that no exported function uses, unless they are listed.
-        let structs = texts
-            .iter()
-            .flat_map(|text| text.lines())
-            .filter_map(|line| line.strip_prefix("pub struct ")?.split([' ', '{']).next());
-        let config = cbindgen::Config {
-            language: cbindgen::Language::C,
-            no_includes: true,
-            pragma_once: true,
-            style: cbindgen::Style::Tag,
-            export: cbindgen::ExportConfig {
-                include: structs.map(str::to_owned).collect(),
-                ..cbindgen::ExportConfig::default()
-            },
-            ..cbindgen::Config::default()
-        };
-        let builder = cbindgen::Builder::new().with_config(config);
-        files
-            .into_iter()
-            .fold(builder, cbindgen::Builder::with_src)
-            .generate()
-            .expect("a C header from the wire format")
-            .write_to_file(header);
+        std::fs::write(out.join("syscall_numbers.h"), syscall_numbers(arch)).expect("the output directory is writable");
+        compile(out, "spawnscope.bpf.o", &[target]);
+        compile(out, "spawnscope_hash.bpf.o", &[target, "-DHASH_OF_TASKS"]);
     }
 
     /// Returns a header with the number of each system call of x86-64. Those that the architecture lacks have numbers that no call has: the
@@ -107,9 +121,4 @@ mod ebpf {
             ),
         }
     }
-}
-
-fn main() {
-    #[cfg(feature = "ebpf")]
-    ebpf::build();
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use spawnscope_data::event::Pid;
+use spawnscope_system::procfs;
 
 /// A transport protocol whose sockets are looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,8 +42,7 @@ pub(crate) fn find(endpoints: &[Endpoint]) -> Vec<Option<Listener>> {
 }
 
 fn listener(pid: Pid) -> Option<Listener> {
-    let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
-    Some(Listener { pid, name: name.trim_ascii_end().to_vec() })
+    Some(Listener { pid, name: procfs::name(pid)? })
 }
 
 /// A listening socket.
@@ -89,8 +89,8 @@ fn tables_of_namespace(network: u32) -> Option<PathBuf> {
     if network == 0 || is_in_namespace(&own, network) {
         return Some(own.join("net"));
     }
-    let other = processes().find(|(_, directory)| is_in_namespace(directory, network));
-    other.map(|(_, directory)| directory.join("net"))
+    let mut others = procfs::processes().map(directory_of);
+    others.find(|directory| is_in_namespace(directory, network)).map(|directory| directory.join("net"))
 }
 
 /// Whether the process with this directory in /proc is in a network namespace.
@@ -129,8 +129,8 @@ fn parse_word(hex: &str, at: usize) -> Option<[u8; 4]> {
 /// init opens sockets for the services that it starts.
 fn owners(inodes: &[u64]) -> HashMap<u64, Pid> {
     let mut owners: HashMap<u64, Pid> = HashMap::new();
-    for (pid, directory) in processes() {
-        let descriptors = fs::read_dir(directory.join("fd")).into_iter().flatten().flatten();
+    for pid in procfs::processes() {
+        let descriptors = fs::read_dir(directory_of(pid).join("fd")).into_iter().flatten().flatten();
         for target in descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()) {
             let inode = target.to_str().and_then(|target| {
                 let number = target.strip_prefix("socket:[")?.strip_suffix(']')?;
@@ -147,9 +147,8 @@ fn owners(inodes: &[u64]) -> HashMap<u64, Pid> {
     owners
 }
 
-fn processes() -> impl Iterator<Item = (Pid, PathBuf)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| Some((Pid(entry.file_name().to_str()?.parse().ok()?), entry.path())))
+fn directory_of(process: Pid) -> PathBuf {
+    PathBuf::from(format!("/proc/{}", process.0))
 }
 
 #[cfg(test)]

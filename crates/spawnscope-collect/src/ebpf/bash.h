@@ -7,13 +7,6 @@
 
 #include "bash_texts.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LAYOUTS);
-	__type(key, __u32);
-	__type(value, struct WireBash);
-} bash_layouts SEC(".maps");
-
 /* command.h: enum command_type */
 enum {
 	BASH_FOR, BASH_CASE, BASH_WHILE, BASH_IF, BASH_SIMPLE, BASH_SELECT, BASH_CONNECTION, BASH_FUNCTION, BASH_UNTIL, BASH_GROUP,
@@ -231,6 +224,19 @@ __noinline int read_bash_chain(void)
 	return correct_bash_text_lines();
 }
 
+/* Reads the call site of the process `task`, which the bash process `creator` has forked; returns false if it cannot be read. */
+static __always_inline bool read_bash_call(struct script *script, struct WireTask *creator, struct WireTask *task)
+{
+	script->line_is_uncertain = !!(creator->flags & TASK_LINE_UNCERTAIN);
+	bool is_known = read_bash_chain();
+	if (script->line_is_uncertain)
+		task->flags |= TASK_LINE_UNCERTAIN;
+	return is_known;
+}
+
+#ifdef __bpf__
+LAYOUT_MAP(bash_layouts, WireBash);
+
 static __always_inline void emit_bash_call(struct task_struct *parent, __u32 layout_index, struct WireTask *creator,
 				      struct WireTask *task, __u64 now)
 {
@@ -240,9 +246,7 @@ static __always_inline void emit_bash_call(struct task_struct *parent, __u32 lay
 		return;
 	begin_script(script, INTERPRETER_BASH, layout->code_start, parent);
 	script->bash.layout = *layout;
-	script->line_is_uncertain = !!(creator->flags & TASK_LINE_UNCERTAIN);
-	if (read_bash_chain())
+	if (read_bash_call(script, creator, task))
 		emit_script(script, task, now);
-	if (script->line_is_uncertain)
-		task->flags |= TASK_LINE_UNCERTAIN;
 }
+#endif

@@ -6,15 +6,6 @@
  * that, but its lines are smaller than the line that the subshell was forked for. */
 #pragma once
 
-#include "surrounding.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LAYOUTS);
-	__type(key, __u32);
-	__type(value, struct WireDash);
-} dash_layouts SEC(".maps");
-
 /* input.h: struct parsefile */
 struct dash_input {
 	__u64 outer;
@@ -54,15 +45,6 @@ static __always_inline bool add_dash_function(struct script *script)
 	    !(parameters.allocated & 0xff))
 		read_user(&name, sizeof(name), parameters.words - sizeof(name));
 	return add_text(script, name, SCRIPT_FUNCTION_BYTES) || add_nothing(script);
-}
-
-/* Counts the files that dash moves to high descriptors before it reads commands from them. Dash also moves descriptors in this way
- * for a redirection that it will undo. */
-static __always_inline void count_dash_file_move(struct WireTask *task, struct pt_regs *regs)
-{
-	if ((argument(regs, 1) == F_DUPFD || argument(regs, 1) == F_DUPFD_CLOEXEC) && argument(regs, 2) == 10 &&
-	    argument(regs, 0) > 2 && task->script_files < 2)
-		task->script_files++;
 }
 
 /* Adds the name of the file being read, or an empty name if it is unknown. A function may come from any file that was read before,
@@ -172,34 +154,26 @@ __noinline int read_dash_frame(void)
 	return 1;
 }
 
-static __always_inline struct script *begin_dash(struct task_struct *p, __u32 layout_index)
+/* Finds the blocks in which busybox keeps its variables. A busybox that runs an applet other than ash has none. */
+static __always_inline bool find_dash_blocks(struct script *script)
 {
-	struct WireDash *layout = bpf_map_lookup_elem(&dash_layouts, &layout_index);
-	struct script *script = script_of_this_cpu();
-	if (!layout || !script)
-		return NULL;
-	begin_script(script, INTERPRETER_DASH, layout->code_start, p);
-	script->dash.layout = *layout;
-	script->dash.block = script->dash.parameters_block = 0;
-	/* A busybox that runs an applet other than ash has no such blocks. */
-	if (layout->state_block && (!read_pointer(script, &script->dash.block, layout->state_block) || !script->dash.block ||
-				  !read_pointer(script, &script->dash.parameters_block, layout->parameters_block)))
-		return NULL;
-	return script;
+	struct dash_state *dash = &script->dash;
+	dash->block = dash->parameters_block = 0;
+	return !dash->layout.state_block ||
+	       (read_pointer(script, &dash->block, dash->layout.state_block) && dash->block &&
+		read_pointer(script, &dash->parameters_block, dash->layout.parameters_block));
 }
 
-static __always_inline void emit_dash_call(struct task_struct *parent, __u32 layout_index, struct WireTask *creator,
-				      struct WireTask *task, __u64 now)
+/* Reads where the dash process `creator` has forked `task`; returns false if it cannot be read. The call site of a fork that is not
+ * `spawned` (vfork: the child executes a program without being a subshell first) is known only after the setup of the subshell. */
+static __always_inline bool read_dash_call(struct script *script, struct WireTask *creator, struct WireTask *task, bool spawned)
 {
-	struct script *script = begin_dash(parent, layout_index);
-	if (!script || !read_dash_frame())
-		return;
+	if (!find_dash_blocks(script) || !read_dash_frame())
+		return false;
 	struct dash_state *dash = &script->dash;
 	__u32 line = script->called.lines[0];
-	if (shares_memory(creator)) { /* vfork: the child executes a program without being a subshell first */
-		emit_script(script, task, now);
-		return;
-	}
+	if (spawned)
+		return true;
 	bool is_in_same_function = dash->inherits_input && creator->script_function == dash->function_line;
 	bool not_read_yet = !dash->inherits_input && !dash->function_line && line > dash->read_lines;
 	task->flags |= TASK_SUBSHELL | TASK_CALL_PENDING | (dash->is_pipeline || not_read_yet ? TASK_OWN_LINE : 0);
@@ -209,6 +183,50 @@ static __always_inline void emit_dash_call(struct task_struct *parent, __u32 lay
 	task->script_input = dash->input_kind;
 	task->script_string_lines = dash->string_lines;
 	task->script_files = creator->script_files;
+	return true;
+}
+
+/* Reads the call site of the current process, a forked shell whose setup is over; returns false if it cannot be read. */
+static __always_inline bool read_own_dash_call(struct script *script, struct WireTask *task)
+{
+	if (task->flags & TASK_OWN_LINE)
+		task->script_line = task->script_min_line;
+	if (!find_dash_blocks(script) || !read_dash_frame())
+		return false;
+	task->script_line = script->called.lines[0];
+	return true;
+}
+
+#ifdef __bpf__
+LAYOUT_MAP(dash_layouts, WireDash);
+
+/* Counts the files that dash moves to high descriptors before it reads commands from them. Dash also moves descriptors in this way
+ * for a redirection that it will undo. */
+static __always_inline void count_dash_file_move(struct WireTask *task, struct pt_regs *regs)
+{
+	if ((argument(regs, 1) == F_DUPFD || argument(regs, 1) == F_DUPFD_CLOEXEC) && argument(regs, 2) == 10 &&
+	    argument(regs, 0) > 2 && task->script_files < 2)
+		task->script_files++;
+}
+
+static __always_inline struct script *begin_dash(struct task_struct *p, __u32 layout_index)
+{
+	struct WireDash *layout = bpf_map_lookup_elem(&dash_layouts, &layout_index);
+	struct script *script = script_of_this_cpu();
+	if (!layout || !script)
+		return NULL;
+	begin_script(script, INTERPRETER_DASH, layout->code_start, p);
+	script->dash.layout = *layout;
+	return script;
+}
+
+static __always_inline void emit_dash_call(struct task_struct *parent, __u32 layout_index, struct WireTask *creator,
+				      struct WireTask *task, __u64 now)
+{
+	struct script *script = begin_dash(parent, layout_index);
+	bool spawned = shares_memory(creator);
+	if (script && read_dash_call(script, creator, task, spawned) && spawned)
+		emit_script(script, task, now);
 }
 
 /* Emits the call site of the current process, a forked shell. Not static: see `step_up` in path.h. */
@@ -221,12 +239,8 @@ __noinline int emit_own_dash_call(void)
 	struct WireInterpreter *interpreter = interpreter_of(p, task);
 	if (interpreter && interpreter->kind == INTERPRETER_DASH) {
 		struct script *script = begin_dash(p, interpreter->layout_index);
-		if (task->flags & TASK_OWN_LINE)
-			task->script_line = task->script_min_line;
-		if (script && read_dash_frame()) {
-			task->script_line = script->called.lines[0];
+		if (script && read_own_dash_call(script, task))
 			emit_script(script, task, bpf_ktime_get_ns());
-		}
 	}
 	task->flags &= ~(TASK_CALL_PENDING | TASK_OWN_LINE);
 	return 1;
@@ -247,3 +261,4 @@ static __always_inline void emit_dash_call_after_setup(struct WireTask *task, st
 	if (!is_surrounding_call(task, number))
 		emit_own_dash_call();
 }
+#endif

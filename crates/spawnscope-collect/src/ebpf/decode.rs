@@ -106,7 +106,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
         KIND_SCRIPT_CALLED => {
             let (called, rest): (WireScriptCalled, _) = read(bytes)?;
             let chain = chains.get(bytes, |makefiles| match called.interpreter {
-                INTERPRETER_MAKE => chains::make::chain(&called, rest, makefiles),
+                INTERPRETER_MAKE => chains::make::chain(&called, rest, None, makefiles),
                 _ => chains::script::chain(&called, rest),
             })?;
             if chain.frames.is_empty() {

@@ -4,13 +4,6 @@
  * pointers to the job and to its environment are on the stack. User space finds the recipe's line in the makefile. */
 #pragma once
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LAYOUTS);
-	__type(key, __u32);
-	__type(value, struct WireMake);
-} make_layouts SEC(".maps");
-
 #define MAKE_WORDS (MAKE_STACK_BYTES / 8)
 /* A field of the job in `script->make.job`. */
 #define JOB(type, offset) (*(type *)&script->make.job[offset])
@@ -62,19 +55,14 @@ __noinline int store_make_job_if_starting(__u64 address)
 	return 0;
 }
 
-/* Reads the stack of the forking thread from its stack pointer upwards. Pieces that cannot be read become 0. Returns false if the
- * stack pointer is unknown. */
-static __always_inline bool read_make_stack(struct script *script, struct task_struct *p)
+/* Reads the stack of the forking thread from its stack pointer upwards. Pieces that cannot be read become 0. */
+static __always_inline void read_make_stack(struct script *script, __u64 stack_pointer)
 {
-	struct WireRegisters registers;
-	if (bpf_probe_read_kernel(&registers, sizeof(registers), user_registers(p)) || !ARE_OF_USER_CODE(&registers))
-		return false;
 	for (int piece = 0; piece < MAKE_STACK_BYTES / MAKE_STACK_PIECE; piece++)
 		read_user((char *)script->make.stack + piece * MAKE_STACK_PIECE, MAKE_STACK_PIECE,
-			  registers.sp + piece * MAKE_STACK_PIECE);
-	script->make.stack_pointer = registers.sp;
+			  stack_pointer + piece * MAKE_STACK_PIECE);
+	script->make.stack_pointer = stack_pointer;
 	script->make.environment_index = 0;
-	return true;
 }
 
 /* Searches the stack for the job that is being started. Jobs are allocated, so they are aligned. */
@@ -164,6 +152,20 @@ static __always_inline bool add_read_position(struct script *script, __u64 posit
 	return add_recipe_line(script, position, user_pointer(position + MAKE_POSITION_INDEX));
 }
 
+/* Reads the call site of the thread with this stack pointer; returns false if it is unknown. */
+static __always_inline bool read_make_call(struct script *script, const struct WireMake *layout, __u64 stack_pointer)
+{
+	__u64 position;
+	read_make_stack(script, stack_pointer);
+	find_make_job(script);
+	if (script->make.environment_index)
+		return add_running_recipe(script);
+	return read_pointer(script, &position, layout->reading) && add_read_position(script, position);
+}
+
+#ifdef __bpf__
+LAYOUT_MAP(make_layouts, WireMake);
+
 /* Appends the components of the working directory, which the file's name may be relative to. */
 static __always_inline void add_directory(struct script *script, struct task_struct *p)
 {
@@ -189,15 +191,12 @@ static __always_inline void emit_make_call(struct task_struct *parent, __u32 lay
 {
 	struct WireMake *layout = bpf_map_lookup_elem(&make_layouts, &layout_index);
 	struct script *script = script_of_this_cpu();
-	__u64 position;
-	if (!layout || !script)
+	struct WireRegisters registers;
+	if (!layout || !script || bpf_probe_read_kernel(&registers, sizeof(registers), user_registers(parent)) ||
+	    !ARE_OF_USER_CODE(&registers))
 		return;
 	begin_script(script, INTERPRETER_MAKE, layout->code_start, parent);
-	if (!read_make_stack(script, parent))
-		return;
-	find_make_job(script);
-	if (script->make.environment_index ? !add_running_recipe(script) :
-				 !read_pointer(script, &position, layout->reading) || !add_read_position(script, position))
+	if (!read_make_call(script, layout, registers.sp))
 		return;
 	add_directory(script, parent);
 	if (is_in_other_mount_namespace(parent))
@@ -205,3 +204,4 @@ static __always_inline void emit_make_call(struct task_struct *parent, __u32 lay
 	script->called.lines[MAKE_AT_PROCESS] = visible_tid(TASK_READ(parent, group_leader));
 	emit_script(script, child, now);
 }
+#endif

@@ -4,26 +4,19 @@
  * stores in its structure for the thread. */
 #pragma once
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LAYOUTS);
-	__type(key, __u32);
-	__type(value, struct WirePerl);
-} perl_layouts SEC(".maps");
-
 /* descr.h: struct pthread_key_data */
 struct thread_value {
 	__u64 sequence, value;
 };
 
-/* Returns the address of this thread's interpreter; 0 if it has none. glibc gives a pthread key that is in use an odd sequence
- * number. */
-static __always_inline __u64 perl_of_thread(struct script *script, const struct WirePerl *layout, struct task_struct *p)
+/* Returns the address of the interpreter of the thread with this thread pointer; 0 if it has none. glibc gives a pthread key that is in
+ * use an odd sequence number. */
+static __always_inline __u64 perl_of_thread(struct script *script, const struct WirePerl *layout, __u64 thread_pointer)
 {
 	struct thread_value value;
 	__u32 key;
 	if (!read_number(script, &key, layout->key) || key >= PTHREAD_INLINE_KEYS ||
-	    !read_user(&value, sizeof(value), THREAD_POINTER(p) + layout->values + key * sizeof(value)))
+	    !read_user(&value, sizeof(value), thread_pointer + layout->values + key * sizeof(value)))
 		return 0;
 	return value.sequence & 1 ? value.value : 0;
 }
@@ -105,6 +98,26 @@ __noinline int leave_perl_context(void)
 	return 1;
 }
 
+/* Reads the call chain of the thread with this thread pointer; returns false if no frame is known. */
+static __always_inline bool read_perl_call(struct script *script, const struct WirePerl *layout, __u64 thread_pointer)
+{
+	script->called.flags = SCRIPT_TRUNCATED;
+	__u64 perl = perl_of_thread(script, layout, thread_pointer);
+	if (!perl)
+		return false;
+	script->perl.interpreter = perl;
+	script->perl.statement = user_pointer(perl + layout->statement);
+	if (!enter_perl_stack(&script->perl, user_pointer(perl + layout->stack)))
+		return false;
+	for (int i = 0; i < PERL_MAX_CONTEXTS; i++)
+		if (!leave_perl_context())
+			break;
+	return script->called.frames;
+}
+
+#ifdef __bpf__
+LAYOUT_MAP(perl_layouts, WirePerl);
+
 /* Reports the call site in the parent, which runs a Perl binary with this layout. */
 static __always_inline void emit_perl_call(struct task_struct *parent, __u32 layout_index, struct WireTask *child, __u64 now)
 {
@@ -113,17 +126,7 @@ static __always_inline void emit_perl_call(struct task_struct *parent, __u32 lay
 	if (!layout || !script)
 		return;
 	begin_script(script, INTERPRETER_PERL, layout->code_start, parent);
-	script->called.flags = SCRIPT_TRUNCATED;
-	__u64 perl = perl_of_thread(script, layout, parent);
-	if (!perl)
-		return;
-	script->perl.interpreter = perl;
-	script->perl.statement = user_pointer(perl + layout->statement);
-	if (!enter_perl_stack(&script->perl, user_pointer(perl + layout->stack)))
-		return;
-	for (int i = 0; i < PERL_MAX_CONTEXTS; i++)
-		if (!leave_perl_context())
-			break;
-	if (script->called.frames)
+	if (read_perl_call(script, layout, THREAD_POINTER(parent)))
 		emit_script(script, child, now);
 }
+#endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Builds the call chain of a script from its interpreter's memory. */
+ * Builds the call chain of a script from its interpreter's memory. The readers of interpreters (this file, `bash.h`, `dash.h`, `python.h`,
+ * `perl.h`, `make.h`, `zsh.h`) are compiled twice: for BPF, and for the ptrace collector (`ptrace/lines/readers.c`), which reads stopped processes.
+ * What only BPF programs need is between `#ifdef __bpf__` and `#endif`. */
 #pragma once
 
 /* The call chain being built. Programs run with preemption off (`spare.h`), so one per CPU is enough. It is in a map because it is too
@@ -70,6 +72,7 @@ struct script {
 		} make;
 	};
 };
+#ifdef __bpf__
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -77,11 +80,23 @@ struct {
 	__type(value, struct script);
 } scripts SEC(".maps");
 
+/* The map of the layouts of one kind of interpreter, by slot. */
+#define LAYOUT_MAP(name, layout)                  \
+	struct {                                  \
+		__uint(type, BPF_MAP_TYPE_ARRAY); \
+		__uint(max_entries, LAYOUTS);     \
+		__type(key, __u32);               \
+		__type(value, struct layout);     \
+	} name SEC(".maps")
+
 static __always_inline struct script *script_of_this_cpu(void)
 {
 	__u32 first = 0;
 	return bpf_map_lookup_elem(&scripts, &first);
 }
+#else
+static struct script *script_of_this_cpu(void);
+#endif
 
 static __always_inline bool read_user(void *to, __u32 bytes, __u64 address)
 {
@@ -128,15 +143,21 @@ static __always_inline bool add_nothing(struct script *script)
 	return true;
 }
 
-static __always_inline void begin_script(struct script *script, __u32 interpreter, __u64 code_start,
-					 struct task_struct *parent)
+static __always_inline void begin_script_at(struct script *script, __u32 interpreter, __u64 bias)
 {
-	script->bias = BPF_CORE_READ(parent, mm, start_code) - code_start;
+	script->bias = bias;
 	script->called.interpreter = interpreter;
 	script->called.flags = 0;
 	script->called.frames = 0;
 	script->called.known_lines = SCRIPT_FRAMES + 1;
 	script->called.data_bytes = 0;
+}
+
+#ifdef __bpf__
+static __always_inline void begin_script(struct script *script, __u32 interpreter, __u64 code_start,
+					 struct task_struct *parent)
+{
+	begin_script_at(script, interpreter, BPF_CORE_READ(parent, mm, start_code) - code_start);
 }
 
 static __always_inline void emit_script(struct script *script, struct WireTask *task, __u64 now)
@@ -148,3 +169,4 @@ static __always_inline void emit_script(struct script *script, struct WireTask *
 	if (bpf_ringbuf_output(&events, script, sizeof(script->called) + bytes, wakeup_flag()))
 		count_lost(KIND_SCRIPT_CALLED);
 }
+#endif

@@ -15,6 +15,7 @@
 #include "follow.h"
 #include "loader.h"
 #include "interpreters.h"
+#include "surrounding.h"
 #include "script.h"
 #include "bash.h"
 #include "dash.h"

@@ -3,13 +3,6 @@
  * line where it begins. Each element of its call chain has the line of its caller. */
 #pragma once
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LAYOUTS);
-	__type(key, __u32);
-	__type(value, struct WireZsh);
-} zsh_layouts SEC(".maps");
-
 /* zsh.h: struct funcstack */
 struct zsh_call {
 	__u64 outer, name, file, caller, first_line, caller_line;
@@ -52,18 +45,14 @@ static __always_inline void add_zsh_script(struct script *script)
 	add_text(script, script->zsh.file, SCRIPT_FILE_BYTES);
 }
 
-static __always_inline void emit_zsh_call(struct task_struct *parent, __u32 layout_index, struct WireTask *task, __u64 now)
+/* Reads the call chain of a zsh; returns false if no file or line is known. */
+static __always_inline bool read_zsh_call(struct script *script, const struct WireZsh *layout)
 {
-	struct WireZsh *layout = bpf_map_lookup_elem(&zsh_layouts, &layout_index);
-	struct script *script = script_of_this_cpu();
 	__u32 in_trap, trap_is_function;
-	if (!layout || !script)
-		return;
-	begin_script(script, INTERPRETER_ZSH, layout->code_start, parent);
 	if (!read_pointer(script, &script->zsh.line, layout->line) || !read_pointer(script, &script->zsh.call, layout->calls) ||
 	    !read_pointer(script, &script->zsh.file, layout->script) || !read_number(script, &in_trap, layout->in_trap) ||
 	    !read_number(script, &trap_is_function, layout->trap_is_function))
-		return;
+		return false;
 	/* Lines are those of the trap's text. */
 	if (in_trap && !trap_is_function)
 		script->called.known_lines = 0;
@@ -74,6 +63,20 @@ static __always_inline void emit_zsh_call(struct task_struct *parent, __u32 layo
 		script->called.flags = SCRIPT_TRUNCATED;
 	else
 		add_zsh_script(script);
-	if (script->called.data_bytes)
+	return script->called.data_bytes;
+}
+
+#ifdef __bpf__
+LAYOUT_MAP(zsh_layouts, WireZsh);
+
+static __always_inline void emit_zsh_call(struct task_struct *parent, __u32 layout_index, struct WireTask *task, __u64 now)
+{
+	struct WireZsh *layout = bpf_map_lookup_elem(&zsh_layouts, &layout_index);
+	struct script *script = script_of_this_cpu();
+	if (!layout || !script)
+		return;
+	begin_script(script, INTERPRETER_ZSH, layout->code_start, parent);
+	if (read_zsh_call(script, layout))
 		emit_script(script, task, now);
 }
+#endif

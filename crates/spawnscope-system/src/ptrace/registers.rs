@@ -93,12 +93,6 @@ impl Registers {
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
         Registers::read(thread).ok().map(|registers| registers.0.fs_base)
     }
-
-    /// Whether `pointer` is the thread pointer of the thread with this pthread_t.
-    #[must_use]
-    pub fn is_pthread(pthread: u64, pointer: u64) -> bool {
-        pthread == pointer
-    }
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -113,13 +107,6 @@ impl Registers {
         // SAFETY: the request writes at most `iov_len` bytes to `pointer`.
         let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_ARM_TLS, &raw mut buffer) };
         (result == 0).then_some(pointer)
-    }
-
-    /// Whether `pointer` is the thread pointer of the thread with this pthread_t. The C library keeps the thread's data right before the
-    /// address in the thread pointer.
-    #[must_use]
-    pub fn is_pthread(pthread: u64, pointer: u64) -> bool {
-        pointer.wrapping_sub(pthread).wrapping_sub(1) < 4096
     }
 
     /// Returns the number and first two arguments of the system call that the thread is in.

@@ -5,28 +5,17 @@
 #[expect(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
-// The modules `*_lines` are tests of the eBPF collector: ptrace must report the same script lines.
-#[path = "../live_ebpf/bash_lines.rs"]
-#[expect(dead_code, reason = "the shells of other Debian releases are tested with eBPF only")]
-mod bash_lines;
 mod behaviour;
 mod compared;
 mod containers;
+// A test of the eBPF collector: only when the setup of a forked dash ends differs. Both collectors read interpreters by the same code.
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of other Debian releases are tested with eBPF only")]
 mod dash_lines;
-#[path = "../live_ebpf/make_lines.rs"]
-#[expect(dead_code, reason = "the makes of other Debian releases are tested with eBPF only")]
-mod make_lines;
 mod mcp;
-#[path = "../live_ebpf/perl_lines.rs"]
-#[expect(dead_code, reason = "the Perls of other Debian releases are tested with eBPF only")]
-mod perl_lines;
 mod phases;
 #[path = "../support/predicted.rs"]
 mod predicted;
-#[path = "../live_ebpf/python_lines.rs"]
-mod python_lines;
 mod recorded;
 mod sandboxes;
 mod unprivileged;

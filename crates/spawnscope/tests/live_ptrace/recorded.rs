@@ -50,7 +50,7 @@ fn assert_same_lines(words: &[&str]) {
 }
 
 #[apply(live_test)]
-#[needs(Ebpf, Python)]
+#[needs(Ebpf, Make, Perl, Python)]
 fn the_lines_are_those_that_ebpf_records() {
     let script = "\
 #!/bin/sh
@@ -69,13 +69,19 @@ for i in 1 2; do /bin/true \"loop$i\"; done
 ";
     let python = "import os, subprocess\ndef f():\n    subprocess.run(['/bin/true', 'f'])\nf()\nos.system('/bin/true shell')\n\
                   if os.fork() == 0:\n    os._exit(0)\nos.wait()\n";
+    let perl = "sub f { system '/bin/true', 'f' }\nf();\nmy $x = `/bin/echo x`;\neval q{system '/bin/true', 'text'};\n";
+    let make = "X := $(shell /bin/echo read)\nall: one\n\t@/bin/true $(X)\none:\n\t@/bin/true a; /bin/true b\n";
     let directory = tempfile::tempdir().expect("a temporary directory");
-    for (program, name, text) in
-        [("bash", "s.sh", script), ("dash", "s.sh", script), ("/usr/bin/python3", "p.py", python)]
-    {
+    for (command, name, text) in [
+        (&["bash"][..], "s.sh", script),
+        (&["dash"], "s.sh", script),
+        (&["/usr/bin/python3"], "p.py", python),
+        (&["perl"], "p.pl", perl),
+        (&["make", "-f"], "makefile", make),
+    ] {
         let file = directory.path().join(name);
         std::fs::write(&file, text).expect("a script");
-        assert_same_lines(&[program, &file.display().to_string()]);
+        assert_same_lines(&[command, &[&file.display().to_string()]].concat());
     }
 }
 

@@ -33,9 +33,6 @@ struct thread_struct {
 } CORE;
 /* The thread pointer, the base of libc's thread-local data, as of when the thread last left its CPU. */
 #define THREAD_POINTER(p) BPF_CORE_READ(p, thread.uw.tp_value)
-/* Whether `pointer` is the thread pointer of the thread with this pthread_t. The pthread_t is slightly lower: by 1856 bytes in
- * glibc 2.36. */
-#define IS_PTHREAD(pthread, pointer) ((pointer) - (pthread) - 1 < 4096)
 
 /* arch/arm64/include/asm/thread_info.h: TIF_32BIT */
 #define MAKES_32_BIT_CALLS(p) (TASK_READ(p, thread_info.flags) & 1 << 22)

@@ -32,8 +32,6 @@ struct thread_struct {
 } CORE;
 /* The thread pointer, the base of libc's thread-local data. */
 #define THREAD_POINTER(p) BPF_CORE_READ(p, thread.fsbase)
-/* Whether `pointer` is the thread pointer of the thread with this pthread_t. */
-#define IS_PTHREAD(pthread, pointer) ((pthread) == (pointer))
 
 /* arch/x86/include/asm/thread_info.h: the current system call came through the 32-bit entry */
 #define TS_COMPAT 0x02

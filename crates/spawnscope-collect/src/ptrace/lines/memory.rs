@@ -31,58 +31,40 @@ impl Memory {
         self.pages[at].1.get(within..).unwrap_or_default()
     }
 
-    /// Reads `length` bytes from `address`; returns `None` if they cannot all be read.
-    pub(super) fn bytes(&mut self, address: u64, length: usize) -> Option<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(length);
-        while bytes.len() < length {
-            let left = length - bytes.len();
-            let part = self.rest_of_page(address.checked_add(bytes.len() as u64)?);
-            if part.is_empty() {
+    /// Reads the bytes at an address; returns `None` if they cannot all be read.
+    pub(super) fn fill(&mut self, mut bytes: &mut [u8], mut address: u64) -> Option<()> {
+        while !bytes.is_empty() {
+            let part = self.rest_of_page(address);
+            let length = part.len().min(bytes.len());
+            if length == 0 {
                 return None;
             }
-            bytes.extend_from_slice(&part[..part.len().min(left)]);
+            bytes[..length].copy_from_slice(&part[..length]);
+            bytes = &mut bytes[length..];
+            address = address.checked_add(length as u64)?;
         }
-        Some(bytes)
+        Some(())
     }
 
-    fn array<const LENGTH: usize>(&mut self, address: u64) -> Option<[u8; LENGTH]> {
-        if let Some(bytes) = self.rest_of_page(address).first_chunk() {
-            return Some(*bytes);
-        }
-        self.bytes(address, LENGTH)?.first_chunk().copied()
-    }
-
-    pub(super) fn byte(&mut self, address: u64) -> Option<u8> {
-        self.array(address).map(|[byte]| byte)
-    }
-
-    pub(super) fn number(&mut self, address: u64) -> Option<u32> {
-        self.array(address).map(u32::from_ne_bytes)
-    }
-
-    pub(super) fn pointer(&mut self, address: u64) -> Option<u64> {
-        self.array(address).map(u64::from_ne_bytes)
-    }
-
-    /// Reads the string at `address`, without its NUL. Returns an empty string, which means unknown, if the string and its NUL take `room`
-    /// bytes or more.
-    pub(super) fn text(&mut self, address: u64, room: usize) -> Option<Vec<u8>> {
-        let mut text = Vec::new();
-        while text.len() < room {
-            let left = room - text.len();
-            let part = self.rest_of_page(address.checked_add(text.len() as u64)?);
-            let part = &part[..part.len().min(left)];
-            if part.is_empty() {
+    /// Reads the string at an address with its NUL. Returns the number of bytes, which is the room if the string is truncated.
+    pub(super) fn fill_text(&mut self, room: &mut [u8], address: u64) -> Option<usize> {
+        let mut used = 0;
+        while used < room.len() {
+            let part = self.rest_of_page(address.checked_add(used as u64)?);
+            let part = &part[..part.len().min(room.len() - used)];
+            let end = part.iter().position(|byte| *byte == 0);
+            let length = end.map_or(part.len(), |end| end + 1);
+            if length == 0 {
                 return None;
             }
-            if let Some(end) = part.iter().position(|byte| *byte == 0) {
-                text.extend_from_slice(&part[..end]);
-                // The BPF programs treat a string that fills its room as truncated, so do the same.
-                return Some(if text.len() + 1 == room { Vec::new() } else { text });
+            room[used..used + length].copy_from_slice(&part[..length]);
+            used += length;
+            if end.is_some() {
+                return Some(used);
             }
-            text.extend_from_slice(part);
         }
-        Some(Vec::new())
+        room.last_mut().into_iter().for_each(|last| *last = 0);
+        Some(used)
     }
 }
 
@@ -101,20 +83,22 @@ mod tests {
         let boundary = start.next_multiple_of(PAGE as u64);
         let at = (boundary - start) as usize;
         let mut memory = own();
-        assert_eq!(memory.bytes(boundary - 3, PAGE + 6).unwrap(), bytes[at - 3..][..PAGE + 6]);
-        let expected = u64::from_ne_bytes(*bytes[at - 3..].first_chunk().unwrap());
-        assert_eq!(memory.pointer(boundary - 3), Some(expected));
-        assert_eq!(memory.byte(boundary), Some(bytes[at]));
+        let mut read = vec![0; PAGE + 6];
+        memory.fill(&mut read, boundary - 3).unwrap();
+        assert_eq!(read, bytes[at - 3..][..PAGE + 6]);
+        assert_eq!(memory.fill(&mut read[..4], 8), None, "not mapped");
     }
 
     #[test]
-    fn a_string_that_fills_its_room_is_unknown() {
+    fn a_string_is_read_with_its_end_or_fills_its_room() {
         let text = b"abcd\0";
+        let read = |room: usize, address: u64| {
+            let mut read = vec![b'-'; room];
+            own().fill_text(&mut read, address).map(|length| read[..length].to_vec())
+        };
         let at = text.as_ptr() as u64;
-        assert_eq!(own().text(at, 6), Some(b"abcd".to_vec()));
-        assert_eq!(own().text(at, 5), Some(Vec::new()));
-        assert_eq!(own().text(at, 3), Some(Vec::new()));
-        assert_eq!(own().text(8, 5), None, "not mapped");
-        assert_eq!(own().bytes(8, 1), None);
+        assert_eq!(read(6, at), Some(b"abcd\0".to_vec()));
+        assert_eq!(read(3, at), Some(b"ab\0".to_vec()));
+        assert_eq!(read(5, 8), None, "not mapped");
     }
 }

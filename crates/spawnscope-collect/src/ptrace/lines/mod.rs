@@ -1,16 +1,11 @@
 //! Finds the call sites of launches in scripts: reads the memory of the creator's interpreter while the creator is stopped in its fork. The
-//! layouts of interpreters, and the decoding of what is read, are shared with the eBPF collector (`callers`).
+//! layouts of interpreters (`callers`), the code that reads their memory (`readers`), and the decoding of what is read are shared with the
+//! eBPF collector.
 
-mod bash;
-mod bash_texts;
 mod dash;
-mod make;
 mod memory;
-mod perl;
-mod python;
-mod script;
+mod readers;
 mod shell;
-mod zsh;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -19,15 +14,17 @@ use std::sync::Arc;
 
 use spawnscope_data::event::{Chain, Pid};
 use spawnscope_system::procfs;
+use spawnscope_system::ptrace::{CallInfo, Registers};
 
-use self::memory::Memory;
-use self::script::Script;
+use self::readers::{Reader, ScriptCall};
 pub(super) use self::shell::Shell;
 use self::shell::ShellSetup;
 use crate::Settings;
 use crate::callers::make::makefiles::Makefiles;
-use crate::callers::{self, Layout};
-use crate::wire::{INTERPRETER_BASH, INTERPRETER_DASH, WireBash, WireDash};
+use crate::callers::{self, Layout, chains};
+use crate::wire::{
+    MAKE_AT_PROCESS, MAKE_IN_OTHER_MOUNTS, PYTHON_LINES_LOCATIONS, WireMake, WirePython, WireScriptCalled,
+};
 
 /// An interpreter whose memory can be read.
 #[derive(Debug)]
@@ -169,64 +166,68 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
     let Some(running) = interpreters.interpreter_of(process, program) else {
         return (None, Shell::default());
     };
-    let bias = running.bias;
+    let mut reader = Reader::new(thread, running.bias);
     match &running.interpreter.layout {
-        Layout::Bash(layout) => from_bash(&shell, process, bias, layout),
-        Layout::Dash(layout) => from_dash(&shell, process, bias, layout, is_spawn),
-        Layout::Python(layout) => {
-            let chain = python::chain(thread, layout, bias, running.is_nested);
-            (chain, Shell::default())
+        Layout::Bash(layout) => {
+            let (called, child) = reader.bash(layout, &shell.task());
+            (called.and_then(script_chain), Shell::of(&child))
         }
-        Layout::Perl(layout) => (perl::chain(thread, layout, bias), Shell::default()),
+        Layout::Dash(layout) => {
+            let (called, child, function_line) = reader.dash(layout, &shell.task(), is_spawn);
+            // The call site of a fork is known only when the shell begins its first command (`own_call_site`).
+            let chain = called.filter(|_| is_spawn).and_then(|called| dash_chain(process, called, function_line));
+            (chain, Shell::of(&child))
+        }
+        Layout::Python(layout) => (python_chain(&mut reader, layout, thread, running.is_nested), Shell::default()),
+        Layout::Perl(layout) => {
+            let thread_pointer = Registers::thread_pointer(thread);
+            (thread_pointer.and_then(|pointer| reader.perl(layout, pointer)).and_then(script_chain), Shell::default())
+        }
         Layout::Make(layout) => {
-            let chain = make::chain(thread, layout, bias, &mut interpreters.makefiles);
-            (chain, Shell::default())
+            (make_chain(&mut reader, layout, thread, &mut interpreters.makefiles), Shell::default())
         }
-        Layout::Zsh(layout) => (zsh::chain(process, layout, bias), Shell::default()),
+        Layout::Zsh(layout) => (reader.zsh(layout).and_then(script_chain), Shell::default()),
     }
 }
 
-fn from_bash(shell: &Shell, process: Pid, bias: u64, layout: &WireBash) -> (Option<Chain>, Shell) {
-    let mut script = Script::new(Memory::new(process), bias, INTERPRETER_BASH);
-    script.line_is_uncertain = shell.has_uncertain_line;
-    let chain = bash::read(&mut script, layout).and_then(|()| script.chain());
-    let child = Shell { has_uncertain_line: script.line_is_uncertain, ..Shell::default() };
-    (chain, child)
+/// Returns the chain; `None` if no frame is known.
+fn script_chain((called, data): ScriptCall) -> Option<Chain> {
+    chains::script::chain(&called, &data).filter(|chain| !chain.frames.is_empty())
 }
 
-/// Like `call_site`, for a dash. The call site of a forked dash is known only when it begins its first command (`own_call_site`).
-fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn: bool) -> (Option<Chain>, Shell) {
-    let mut script = Script::new(Memory::new(process), bias, INTERPRETER_DASH);
-    let variables = dash::Variables::find(&mut script, process, layout);
-    let Some(position) = variables.and_then(|variables| dash::read(&mut script, &variables, shell)) else {
-        return (None, Shell::default());
-    };
-    if is_spawn {
-        return (script.chain(), Shell::default());
+/// Like `script_chain`, without the file if the current function does not come from it.
+fn dash_chain(process: Pid, (called, data): ScriptCall, function_line: u32) -> Option<Chain> {
+    let mut names = data.split(|byte| *byte == 0);
+    let (file, function) = (names.next()?, names.next()?);
+    if function_line == 0 || file.is_empty() || dash::defines(process, file, function, function_line) {
+        return script_chain((called, data));
     }
-    let line = script.called.lines[0];
-    let is_in_same_function = position.inherits_input && shell.function_line == position.function_line;
-    let is_not_read_yet = !position.inherits_input && position.function_line == 0 && line > position.read_lines;
-    let child = Shell {
-        has_uncertain_line: false,
-        is_subshell: true,
-        is_pending: true,
-        has_own_line: position.is_pipeline || is_not_read_yet,
-        line,
-        function_line: position.function_line,
-        input_kind: position.input_kind,
-        string_lines: position.string_lines,
-        min_line: if is_in_same_function { shell.line } else { 1 },
+    let data = data[file.len()..].to_vec();
+    script_chain((WireScriptCalled { data_bytes: data.len() as u32, ..called }, data))
+}
+
+fn python_chain(reader: &mut Reader, layout: &WirePython, thread: Pid, is_nested: bool) -> Option<Chain> {
+    let tid = if layout.line_format != PYTHON_LINES_LOCATIONS {
+        Registers::thread_pointer(thread)?
+    } else if is_nested {
+        procfs::innermost_id(thread)?.0 as u64
+    } else {
+        thread.0 as u64
     };
-    (None, child)
+    let (called, data) = reader.python(layout, tid)?;
+    chains::python::chain(&called, &data)
+}
+
+fn make_chain(reader: &mut Reader, layout: &WireMake, thread: Pid, makefiles: &mut Makefiles) -> Option<Chain> {
+    let (mut called, data) = reader.make(layout, CallInfo::read(thread).ok()?.stack_pointer)?;
+    called.lines[MAKE_AT_PROCESS as usize] = thread.0 as u32;
+    let [own, other] =
+        ["self", &thread.0.to_string()].map(|process| fs::read_link(format!("/proc/{process}/ns/mnt")).ok());
+    called.flags |= if own == other { 0 } else { MAKE_IN_OTHER_MOUNTS };
+    chains::make::chain(&called, &data, procfs::working_directory(thread), makefiles)
 }
 
 impl Shell {
-    /// Whether the shell's system calls must be observed, because its call site has not been reported yet.
-    pub(super) fn is_pending(&self) -> bool {
-        self.is_pending
-    }
-
     /// Call when a forked shell whose call site has not been reported enters a system call. Returns the call site, unless this call still
     /// belongs to the shell's setup.
     pub(super) fn call_site_at_entry(
@@ -236,19 +237,19 @@ impl Shell {
         number: libc::c_long,
         first_argument: u64,
     ) -> Option<Chain> {
-        if !self.is_pending {
+        if !self.is_pending() {
             return None;
         }
         match ShellSetup::classify(number, first_argument) {
             ShellSetup::Continues => return None,
             ShellSetup::IsInBackground => {
-                self.has_own_line = true;
+                self.use_own_line();
                 return None;
             }
             ShellSetup::Ends => {}
         }
         let chain = self.own_call_site(process, program);
-        (self.is_pending, self.has_own_line) = (false, false);
+        self.end_setup();
         chain
     }
 
@@ -259,13 +260,8 @@ impl Shell {
         let Layout::Dash(layout) = &running.interpreter.layout else {
             return None;
         };
-        if self.has_own_line {
-            self.line = self.min_line;
-        }
-        let mut script = Script::new(Memory::new(process), running.bias, INTERPRETER_DASH);
-        let variables = dash::Variables::find(&mut script, process, layout)?;
-        dash::read(&mut script, &variables, self)?;
-        self.line = script.called.lines[0];
-        script.chain()
+        let (called, own, function_line) = Reader::new(process, running.bias).own_dash(layout, &self.task());
+        *self = Shell::of(&own);
+        dash_chain(process, called?, function_line)
     }
 }

@@ -1,36 +1,57 @@
 //! The state of a shell process that is not in its memory: where it was forked, and whether its call site has been reported.
 
-/// Where a dash reads its commands from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum InputKind {
-    /// A string, or standard input.
-    #[default]
-    NoFile,
-    Script,
-    /// A file that the script sources.
-    File,
-}
+use zerocopy::FromZeros;
 
-/// The state of a shell since its creation by another shell, or since its exec (`WireTask` has the same fields).
+use crate::wire::*;
+
+/// The state of a shell since its creation by another shell, or since its exec: these fields of `WireTask`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::ptrace) struct Shell {
-    /// Whether the shell, or one of its ancestors, was forked at an unknown line.
-    pub(super) has_uncertain_line: bool,
-    /// Whether another dash forked the shell; its commands are at `line` or later.
-    pub(super) is_subshell: bool,
-    /// Whether the shell's call site has not been reported yet.
-    pub(super) is_pending: bool,
-    /// Whether the call site is the shell's own line, not that of the shell that forked it.
-    pub(super) has_own_line: bool,
-    /// The line that the shell was forked for; 0: unknown.
-    pub(super) line: u32,
-    /// The line where the enclosing function begins; 0: none.
-    pub(super) function_line: u32,
-    pub(super) input_kind: InputKind,
-    /// The largest line count of the strings being evaluated when the shell was forked.
-    pub(super) string_lines: u32,
-    /// The smallest line that the shell can be at, until its call site is reported.
-    pub(super) min_line: u32,
+    flags: u32,
+    line: u32,
+    function: u32,
+    input: u32,
+    string_lines: u32,
+    min_line: u32,
+}
+
+impl Shell {
+    pub(super) fn of(task: &WireTask) -> Shell {
+        Shell {
+            flags: task.flags,
+            line: task.script_line,
+            function: task.script_function,
+            input: task.script_input,
+            string_lines: task.script_string_lines,
+            min_line: task.script_min_line,
+        }
+    }
+
+    pub(super) fn task(&self) -> WireTask {
+        WireTask {
+            flags: self.flags,
+            script_line: self.line,
+            script_function: self.function,
+            script_input: self.input,
+            script_string_lines: self.string_lines,
+            script_min_line: self.min_line,
+            ..WireTask::new_zeroed()
+        }
+    }
+
+    /// Whether the shell's system calls must be observed, because its call site has not been reported yet.
+    pub(in crate::ptrace) fn is_pending(&self) -> bool {
+        self.flags & TASK_CALL_PENDING != 0
+    }
+
+    /// Makes the shell's own line its call site.
+    pub(super) fn use_own_line(&mut self) {
+        self.flags |= TASK_OWN_LINE;
+    }
+
+    pub(super) fn end_setup(&mut self) {
+        self.flags &= !(TASK_CALL_PENDING | TASK_OWN_LINE);
+    }
 }
 
 /// What a system call says about the setup of a forked dash.
