@@ -2,9 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -12,7 +11,7 @@ use crate::support::attempts::{best_of_three, ok_if, rounds, with_growing_length
 use crate::support::inherited::{assert_a_recorded_command_inherits_the_same, assert_inherits_the_same_through};
 use crate::support::job_control::assert_a_shell_sees_stops_of_a_recorded_command;
 use crate::support::recording::{launches, report};
-use crate::support::run::{Finished, PublicDirectory, Record, Running, SPAWNSCOPE, run, spawnscope};
+use crate::support::run::{Finished, PublicDirectory, Record, SPAWNSCOPE, run, spawnscope};
 use crate::support::texts::assert_contains;
 use crate::support::{apply, live_test};
 
@@ -170,19 +169,6 @@ fn a_command_that_is_not_executable_gives_126() {
     let finished = Record::new().run([&file]).expect_code(126);
     finished.expect_errors(["data"]);
     Record::new().run([directory.path()]).expect_code(126);
-}
-
-#[apply(live_test)]
-#[needs(Ebpf)]
-fn standard_input_and_output_pass_unchanged() {
-    let bytes: Vec<u8> = (0..=255).cycle().take(1_000_003).collect();
-    let record = Record::new();
-    let mut running = Running::start(record.command(["cat"]).stdin(Stdio::piped()));
-    let mut input = running.child.stdin.take().expect("a pipe");
-    input.write_all(&bytes).expect("the command reads");
-    drop(input);
-    let finished = running.finish().expect_code(0);
-    assert!(finished.stdout == bytes, "{} of {} bytes came back", finished.stdout.len(), bytes.len());
 }
 
 #[apply(live_test)]

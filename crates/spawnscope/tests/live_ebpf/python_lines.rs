@@ -16,7 +16,7 @@ use spawnscope::record::RecordingFile;
 use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::pythons::{Python, all_interpreters, interpreters, suite_interpreters};
 use crate::support::run::{Record, Running, run};
-use crate::support::workloads::{self, path, script, word};
+use crate::support::workloads::{self, path, script};
 use crate::support::{apply, live_test};
 
 const SCRIPT: &str = "python_lines.py";
@@ -330,16 +330,6 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
         assert!(last.as_ref().is_none_or(|own| *own == expected));
     }
     ok_if(last.is_some(), || format!("not recognised in {launches} launches"))
-}
-
-/// The program is a shell that calls itself python3.
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Python)]
-fn a_program_that_is_named_python_gives_no_lines() {
-    let record = Record::new();
-    let text = format!("exec -a python3 /bin/bash -c '{} named; :'", word("tiny"));
-    record.run(["/bin/bash", "-c", &text]).expect_code(0);
-    assert_eq!(Chains::read(&record.file()).python_frames(), 0);
 }
 
 /// Runs the workload under a copy of the system's interpreter in which each occurrence of `from` is replaced by `to`.

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::chains::{chain_of, labelled_chains};
 use crate::support::run::Record;
-use crate::support::workloads::{path, word};
+use crate::support::workloads::word;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
@@ -18,22 +18,6 @@ fn lines_are_right_when_the_parent_ends_at_once() {
     // The recording ends with the command, so the outer shell waits until the orphan has ended.
     record.run(["sh", "-c", "bash -c \"$1\"; sleep 1", "sh", &script]);
     assert_eq!(chain_of(&labelled_chains(&record.file()), "orphan"), "?:2");
-}
-
-#[apply(live_test)]
-#[needs(Ebpf, Cc)]
-fn a_program_that_only_has_the_name_of_bash_has_no_lines() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let bash = directory.path().join("bash");
-    fs::copy(path("launch_each"), &bash).expect("a copy");
-    let record = Record::new();
-    let script = format!("(exec -a /bin/bash {} {}); :", bash.display(), word("tiny"));
-    record.run(["bash", "-c", &script]).expect_code(0);
-    let chains = labelled_chains(&record.file());
-    let (real, namesake) = chains.split_first().expect("launches");
-    assert_eq!(real.1, "?:1", "the real bash");
-    let has_no_lines = namesake.iter().all(|(_, chain)| chain.is_empty());
-    assert!(!namesake.is_empty() && has_no_lines, "{namesake:?}");
 }
 
 /// Imitates a stripped bash by overwriting a symbol name that the dynamic loader does not need.
