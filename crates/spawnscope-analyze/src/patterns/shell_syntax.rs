@@ -2,6 +2,7 @@
 //! something that the caller can do itself (redirections, a directory, variables, a home
 //! directory), or a shell.
 
+use super::script::{Kind, Part, Script, Simple, Word};
 use super::words::Words;
 
 /// What a command needs from a shell.
@@ -18,190 +19,66 @@ pub(crate) enum Need {
 
 /// Words that are keywords or builtins at the beginning of a command, not programs.
 const KEYWORDS: Words = Words(
-    "! . : [[ alias break case eval exit export for function if local readonly return select set shift source trap
-     type ulimit umask unset until while",
+    "! . : [ [[ alias break case cd eval exit export for function if local readonly return select set shift source time
+     trap type ulimit umask unset until while",
 );
 
 /// Returns what a command needs from a shell.
 pub(crate) fn need_of(command: &[u8]) -> Need {
-    let mut reader = Reader::new(command);
-    reader.command().map_or(Need::Shell, |()| reader.need)
+    Script::parse(command).and_then(|script| need(&script)).unwrap_or(Need::Shell)
 }
 
-/// Reads a command. Every method returns `None` if the command needs a shell.
-struct Reader<'c> {
-    rest: &'c [u8],
-    need: Need,
-}
-
-impl<'c> Reader<'c> {
-    fn new(text: &'c [u8]) -> Reader<'c> {
-        Reader { rest: text, need: Need::Nothing }
-    }
-
-    fn command(&mut self) -> Option<()> {
-        let mut words: Vec<Word> = Vec::new();
-        let mut has_directory = false;
-        while let Some(byte) = self.peek_past_blanks() {
-            match byte {
-                b'#' => break,
-                b';' | b'\n' => {
-                    self.skip_terminators();
-                    (self.rest.is_empty() && !words.is_empty()).then_some(())?;
-                }
-                b'&' if self.rest.starts_with(b"&&") => {
-                    let is_cd = words.len() == 2 && words[0].text == b"cd" && !has_directory;
-                    is_cd.then_some(())?;
-                    self.skip(2);
-                    (has_directory, self.need) = (true, Need::Caller);
-                    words.clear();
-                }
-                b'<' | b'>' | b'&' => self.redirection()?,
-                b'0'..=b'9' if self.is_numbered_redirection() => {
-                    self.skip(1);
-                    self.redirection()?;
-                }
-                _ => {
-                    let word = self.word()?;
-                    if words.is_empty() && word.is_assignment() {
-                        self.need = Need::Caller;
-                    } else if words.is_empty() && word.text == b"exec" {
-                        // `exec` only replaces the shell with the program, which makes no
-                        // difference for the caller.
-                    } else {
-                        words.push(word);
-                    }
-                }
-            }
+/// Returns what the only command of a script needs. `None` for a shell.
+fn need(script: &Script<'_>) -> Option<Need> {
+    let list = (script.len() > 0).then_some(0)?;
+    let is_only = script.inside(list).end == script.len();
+    let pipelines: Vec<usize> = script.children(list).collect();
+    let (last, before) = pipelines.split_last()?;
+    let words = |pipeline: usize| {
+        let command = script.children(pipeline).next().filter(|_| script.children(pipeline).count() == 1)?;
+        let is_plain = matches!(script.node(pipeline).kind, Kind::Pipeline { is_negated: false });
+        script.simple(command).filter(|_| is_plain && script.inside(command).is_empty())
+    };
+    let changes_directory = match before {
+        [] => script.command_of(list).map(|_| false)?,
+        [directory] => {
+            let between = script.node(*directory).range.end..script.node(*last).range.start;
+            let simple = words(*directory).filter(|_| script.source(&between).trim_ascii() == b"&&")?;
+            is_directory(script, simple).then_some(true)?
         }
-        let first = words.first()?;
-        let is_program = first.is_quoted || !(KEYWORDS.contains(&first.text) || first.text == b"cd");
-        is_program.then_some(())
-    }
-
-    fn peek_past_blanks(&mut self) -> Option<u8> {
-        let blanks = self.rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        self.skip(blanks);
-        self.rest.first().copied()
-    }
-
-    fn skip(&mut self, count: usize) {
-        self.rest = self.rest.get(count..).unwrap_or_default();
-    }
-
-    fn skip_terminators(&mut self) {
-        let ends = self.rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b';')).count();
-        self.skip(ends);
-    }
-
-    fn is_numbered_redirection(&self) -> bool {
-        matches!(self.rest.get(1), Some(b'<' | b'>'))
-    }
-
-    /// Reads `> file`, `2>&1`, `&> file` and the like. A here-document needs a shell.
-    fn redirection(&mut self) -> Option<()> {
-        let operators: [&[u8]; 8] = [b"&>>", b"&>", b">>", b">&", b"<&", b">|", b">", b"<"];
-        let operator = operators.into_iter().find(|operator| self.rest.starts_with(operator))?;
-        self.skip(operator.len());
-        if self.rest.first() == Some(&b'<') {
-            return None;
-        }
-        self.peek_past_blanks()?;
-        self.word()?;
-        self.need = Need::Caller;
-        Some(())
-    }
-
-    /// Reads one word up to a blank or an operator.
-    fn word(&mut self) -> Option<Word> {
-        let mut word = Word::default();
-        while let Some(&byte) = self.rest.first() {
-            match byte {
-                b' ' | b'\t' | b'\n' | b';' | b'&' | b'<' | b'>' => break,
-                b'\'' => self.single_quoted(&mut word)?,
-                b'"' => self.double_quoted(&mut word)?,
-                b'\\' => {
-                    word.text.push(*self.rest.get(1)?);
-                    word.is_quoted = true;
-                    self.skip(2);
-                }
-                b'|' | b'(' | b')' | b'`' | b'$' | b'*' | b'?' | b'[' => return None,
-                b'{' if is_expanded_brace(self.rest) => return None,
-                b'~' if word.expands_tilde() => {
-                    self.need = Need::Caller;
-                    word.text.push(byte);
-                    self.skip(1);
-                }
-                _ => {
-                    word.text.push(byte);
-                    self.skip(1);
-                }
-            }
-        }
-        let is_group = !word.is_quoted && matches!(word.text.as_slice(), b"{" | b"}");
-        (!is_group && (word.is_quoted || !word.text.is_empty())).then_some(word)
-    }
-
-    fn single_quoted(&mut self, word: &mut Word) -> Option<()> {
-        let text = &self.rest[1..];
-        let end = text.iter().position(|byte| *byte == b'\'')?;
-        word.text.extend_from_slice(&text[..end]);
-        word.is_quoted = true;
-        self.skip(end + 2);
-        Some(())
-    }
-
-    fn double_quoted(&mut self, word: &mut Word) -> Option<()> {
-        word.is_quoted = true;
-        self.skip(1);
-        loop {
-            match *self.rest.first()? {
-                b'"' => break self.skip(1),
-                b'$' | b'`' => return None,
-                b'\\' => {
-                    word.text.push(*self.rest.get(1)?);
-                    self.skip(2);
-                }
-                byte => {
-                    word.text.push(byte);
-                    self.skip(1);
-                }
-            }
-        }
-        Some(())
-    }
+        _ => return None,
+    };
+    let simple = words(*last).filter(|_| is_only)?;
+    let is_exec = simple.words.first().and_then(Word::literal).is_some_and(|first| first == b"exec");
+    let command = &simple.words[usize::from(is_exec)..];
+    let first = command.first()?;
+    let is_quoted = first.parts.iter().any(|part| matches!(part, Part::Literal { is_quoted: true, .. }));
+    let is_program = is_quoted || !KEYWORDS.contains(&first.literal()?);
+    let values = simple.assignments.iter().map(|assignment| assignment.value.as_ref());
+    let targets = simple.redirections.iter().map(|redirection| Some(&redirection.target));
+    let has_document = simple.redirections.iter().any(|each| each.operator.windows(2).any(|two| two == b"<<"));
+    let needs: Option<Vec<Need>> =
+        command.iter().map(Some).chain(values).chain(targets).map(|word| need_of_word(script, word?)).collect();
+    let has_syntax = changes_directory || !simple.assignments.is_empty() || !simple.redirections.is_empty();
+    let need = needs?.into_iter().max()?.max(if has_syntax { Need::Caller } else { Need::Nothing });
+    (is_program && !has_document).then_some(need)
 }
 
-/// A word without its quotes.
-#[derive(Default)]
-struct Word {
-    text: Vec<u8>,
-    is_quoted: bool,
+/// Whether a command is `cd DIRECTORY`.
+fn is_directory(script: &Script<'_>, simple: &Simple<'_>) -> bool {
+    let is_plain = simple.assignments.is_empty() && simple.redirections.is_empty() && simple.words.len() == 2;
+    is_plain && simple.words[0].literal().as_deref() == Some(b"cd") && need_of_word(script, &simple.words[1]).is_some()
 }
 
-impl Word {
-    /// Whether it has the form `NAME=value`.
-    fn is_assignment(&self) -> bool {
-        let name = self.text.split(|byte| *byte == b'=').next().unwrap_or_default();
-        let has_valid_start = name.first().is_some_and(|first| !first.is_ascii_digit());
-        has_valid_start
-            && name.len() < self.text.len()
-            && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-    }
-
-    /// Whether a `~` as the next character would be expanded to a home directory, because it is at
-    /// the beginning of a word or of an assigned value.
-    fn expands_tilde(&self) -> bool {
-        !self.is_quoted && (self.text.is_empty() || (self.text.ends_with(b"=") && self.is_assignment()))
-    }
-}
-
-/// Whether bash expands the braces at the beginning of a text: `{a,b}` and `{1..3}`, but not `{}`
-/// or `HEAD@{1}`.
-fn is_expanded_brace(text: &[u8]) -> bool {
-    let inside = text.iter().skip(1).take_while(|byte| !matches!(byte, b'}' | b' ' | b'\t' | b'\n'));
-    let inside: Vec<u8> = inside.copied().collect();
-    inside.contains(&b',') || inside.windows(2).any(|two| two == b"..")
+/// Returns what a word needs: the caller can expand a `~`.
+fn need_of_word(script: &Script<'_>, word: &Word<'_>) -> Option<Need> {
+    let has_pattern = script.source(&word.range).iter().any(|byte| b"*?[{(".contains(byte));
+    let needs = word.parts.iter().map(|part| match part {
+        Part::Literal { .. } => Some(Need::Nothing),
+        Part::Pattern if !has_pattern => Some(Need::Caller),
+        _ => None,
+    });
+    needs.collect::<Option<Vec<_>>>().map(|needs| needs.into_iter().max().unwrap_or(Need::Nothing))
 }
 
 #[cfg(test)]

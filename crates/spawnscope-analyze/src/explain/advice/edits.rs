@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
-    Edit, EditRefusal, Form, Key, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite, Rewrite, shell_sites,
+    Edit, EditRefusal, Form, Key, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite, Rewrite, SEARCH, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::{LINE_FILTERS, joins};
+use crate::explain::advice::programs::joins;
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::rules::needless_shell::is_per_file_launcher;
 use crate::explain::advice::shared_line::arguments_of;
-use crate::model::launch::Outcome;
+use crate::model::launch::{Exec, Outcome};
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::queries::answer_of;
 use crate::patterns::runtimes::Runtime;
@@ -29,7 +29,10 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::NoShell) => python_edits(context, launches),
         Some(Change::Direct) => package_edits(context, launches),
         Some(Change::WakeInTime) => shell_edits(context, b"sleep", launches, &Form::Wait),
-        Some(Change::Batch(_) | Change::InProcess) => merged(context, launches),
+        Some(Change::Batch(_) | Change::InProcess) => match make_edits(context, launches) {
+            of_make if of_make.is_empty() => merged(context, launches),
+            of_make => of_make,
+        },
         Some(Change::Remove) if finding.rule == "pipeline" => by_program(context, launches)
             .remove(&b"cat"[..])
             .map_or_else(Vec::new, |own| shell_edits(context, b"cat", &own, &Form::Feed)),
@@ -63,7 +66,9 @@ fn line_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Edit> {
 /// Returns what an edit changes besides the launches, if the fix itself does not say so.
 fn caveat(rewrite: &Rewrite) -> Option<&'static str> {
     match rewrite {
-        Rewrite::Shell(rewrite) | Rewrite::Recipe(rewrite) => caveat_of(&rewrite.form),
+        Rewrite::Shell(rewrite) | Rewrite::Recipe(rewrite) | Rewrite::PackageShell(rewrite, _) => {
+            caveat_of(&rewrite.form)
+        }
         _ => None,
     }
 }
@@ -78,6 +83,9 @@ fn caveat_of(form: &Form) -> Option<&'static str> {
         Form::Pass => {
             Some("if one fails, the exit status is that of all of them, and find reports the failure by its own")
         }
+        Form::Read => Some(
+            "changes of the file while the loop runs are not seen, and words are compared as text, not as patterns",
+        ),
         Form::Feed => Some("if the file is missing, the program is not started, and fails"),
         _ => None,
     }
@@ -101,13 +109,19 @@ fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         let launcher = forest.parent(own[0] as usize).map(|parent| context.launch(parent as u32).command.name);
         let launcher = launcher.filter(|launcher| is_per_file_launcher(launcher));
         match launcher {
-            None if LINE_FILTERS.contains(program) => edits.extend(shell_edits(context, program, &own, &Form::Many)),
-            _ if !(own.iter().all(joins) || launcher.is_some() && is_shell(program)) => {}
-            Some(launcher) => edits.extend(passed(context, launcher, &own)),
-            None => edits.extend(shell_edits(context, program, &own, &Form::Many)),
+            Some(launcher) if own.iter().all(joins) || is_shell(program) => {
+                edits.extend(passed(context, launcher, &own));
+            }
+            Some(_) => {}
+            None => edits.extend(in_loop(context, program, &own)),
         }
     }
     edits
+}
+
+/// Returns the edits of loops: one call for all rounds, or none.
+fn in_loop(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
+    shell_edits(context, program, launches, if SEARCH.contains(program) { &Form::Read } else { &Form::Many })
 }
 
 /// Returns the edits of the lines that call xargs or find, which launch a program for each input.
@@ -137,8 +151,7 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], keeps_one: bool) ->
         match program {
             _ if !by_shell.is_empty() => by_shell,
             _ if keeps_one && own.iter().all(is_question) => shell_edits(context, program, &own, &Form::Once),
-            _ if LINE_FILTERS.contains(program) => shell_edits(context, program, &own, &Form::Many),
-            _ => Vec::new(),
+            _ => in_loop(context, program, &own),
         }
     });
     edits.collect()
@@ -153,9 +166,8 @@ pub(super) fn shell_edits(context: &RuleContext<'_, '_>, program: &[u8], launche
 /// Returns the edits of makefiles whose variables are commands that make evaluates again at each use. `launches` are those of the commands. The
 /// edit finds the definitions; the lines of the uses may be unknown.
 fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
-    // The makefile, the directory of make, and the text of the command.
-    type MakeCommand<'a> = (&'a [u8], Option<&'a [u8]>, Vec<u8>);
-    let mut commands: BTreeSet<MakeCommand<'_>> = BTreeSet::new();
+    // By makefile and directory of make.
+    let mut makefiles: BTreeMap<(&[u8], Option<&[u8]>), MakeRewrite> = BTreeMap::new();
     let forest = context.forest();
     let of_make = launches.iter().filter_map(|index| {
         let mut above = std::iter::successors(Some(*index as usize), |launch| forest.parent(*launch));
@@ -168,14 +180,15 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
             let directory = context.forest().launcher(*index as usize).and_then(|make| make.cwd());
             // make executes a simple command without a shell.
             let words = || exec.arguments().collect::<Vec<_>>().join(&b' ');
-            commands.insert((file, directory, command_of(exec).map_or_else(words, <[u8]>::to_vec)));
+            let command = command_of(exec).map_or_else(words, <[u8]>::to_vec);
+            makefiles.entry((file, directory)).or_default().commands.insert(command);
         }
     }
-    let edits = commands.into_iter().take(MAX_EDITS).map(|(file, directory, command)| Edit {
+    let edits = makefiles.into_iter().map(|((file, directory), rewrite)| Edit {
         file: file.to_vec(),
         directory: directory.map(<[u8]>::to_vec),
         line: 1,
-        rewrite: Ok(Rewrite::Make(MakeRewrite { command })),
+        rewrite: Ok(Rewrite::Make(rewrite)),
     });
     edits.collect()
 }
@@ -211,19 +224,28 @@ fn package_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         let mut ancestors = std::iter::successors(forest.parent(index as usize), |parent| forest.parent(*parent));
         ancestors.any(|ancestor| ScriptCall::of(forest, ancestor as u32).is_some())
     };
-    let mut packages: BTreeMap<&[u8], BTreeSet<Vec<u8>>> = BTreeMap::new();
+    let mut packages: BTreeMap<&[u8], PackageRewrite> = BTreeMap::new();
     for index in launches.iter().filter(|index| is_nested(**index)) {
         let directory = context.launch(*index).execs.last().and_then(|exec| exec.cwd());
-        let script = ScriptCall::of(forest, *index).and_then(|call| call.script());
-        if let (Some(directory), Some(script)) = (directory, script) {
-            packages.entry(directory).or_default().insert(script.to_vec());
+        let Some((directory, call)) = directory.zip(ScriptCall::of(forest, *index)) else { continue };
+        let package = packages.entry(directory).or_default();
+        package.scripts.extend(call.script().map(<[u8]>::to_vec));
+        // npm has the programs of the package in the PATH of its scripts.
+        let program = call.arguments.first().filter(|_| call.runner == "npx").copied().unwrap_or_default();
+        let is_own = |exec: &Exec<'_>| {
+            let path = exec.path();
+            path.strip_suffix(program).is_some_and(|path| path.ends_with(b"node_modules/.bin/"))
+        };
+        let mut below = forest.walk(&[*index as usize]);
+        if !program.is_empty() && below.any(|step| context.launch(step.index as u32).execs.iter().any(is_own)) {
+            package.programs.insert(program.to_vec());
         }
     }
-    let edits = packages.into_iter().map(|(directory, scripts)| Edit {
+    let edits = packages.into_iter().map(|(directory, package)| Edit {
         file: b"package.json".to_vec(),
         directory: Some(directory.to_vec()),
         line: 1,
-        rewrite: Ok(Rewrite::Package(PackageRewrite { scripts })),
+        rewrite: Ok(Rewrite::Package(package)),
     });
     edits.collect()
 }

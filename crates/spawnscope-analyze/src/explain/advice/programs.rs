@@ -19,10 +19,6 @@ pub(super) const TAKES_MANY: Words = Words(
 const SUMMARIZE: Words = Words(
     "black cat eslint exiftool file gzip mypy nm optipng prettier pylint rubocop ruff shellcheck size stylelint sum tidy unxz xz yamllint zcat zstd",
 );
-/// Programs that print one line for each operand.
-const PRINT_A_LINE_EACH: Words =
-    Words("b2sum cksum md5sum readlink realpath sha1sum sha224sum sha256sum sha384sum sha512sum");
-
 /// A call whose operands are handled one after the other, so that one launch does and prints what several do.
 struct Joined {
     program: &'static str,
@@ -86,23 +82,6 @@ pub(super) fn joins(program: &[u8], arguments: &[&[u8]]) -> bool {
     TAKES_MANY.contains(program) && !SUMMARIZE.contains(program)
         || is_sed_for_each_file(program, arguments)
         || rows.any(|row| row.includes(arguments))
-}
-
-/// Filters that may print one line for each line that they read.
-pub(super) const LINE_FILTERS: Words = Words("bc cut rev tr");
-
-/// Whether a filter prints one line for each line that it reads. `words` begin with the program, `text` is the code of the line.
-pub(super) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
-    let Some((program, arguments)) = words.split_first() else { return false };
-    let has = |part: &[u8]| arguments.iter().any(|word| word.windows(part.len()).any(|window| window == part));
-    match &program[..] {
-        // It prints nothing for an error, such as a division by zero.
-        b"bc" => arguments.iter().all(|word| word == b"-l") && !text.iter().any(|byte| b"/%(^".contains(byte)),
-        b"cut" => !has(b"-s") && !has(b"--only") && arguments.iter().all(|word| word.starts_with(b"-")),
-        b"rev" => arguments.is_empty(),
-        b"tr" => ![&b"\\n"[..], b"\n", b"space", b"cntrl", b"-c", b"-C", b"-s", b"\\0"].iter().any(|part| has(part)),
-        _ => false,
-    }
 }
 
 /// How one call of a program answers several questions about the same input.
@@ -174,15 +153,6 @@ fn lines(formats: &[&str], prefix: &str) -> Option<String> {
     let is_line =
         |format: &&str| !format.contains('\n') && !NOT_ONE_LINE.iter().any(|several| format.contains(several));
     formats.iter().all(is_line).then(|| format!("{prefix}{}", formats.join("%n")))
-}
-
-/// Whether a launch prints one line for each of its operands.
-pub(super) fn prints_a_line_each(program: &[u8], arguments: &[&[u8]]) -> bool {
-    let has_format = arguments.iter().any(|argument| argument.starts_with(b"-c") || argument.starts_with(b"--format"));
-    match program {
-        b"stat" => has_format && !arguments.iter().any(|argument| argument.contains(&b'\n')),
-        _ => PRINT_A_LINE_EACH.contains(program) && joins(program, arguments),
-    }
 }
 
 /// Programs whose last argument is the destination.

@@ -111,6 +111,38 @@ impl<'t> Script<'t> {
         std::iter::successors(self.nodes[index].parent, |parent| self.nodes[*parent].parent)
     }
 
+    /// Returns the nodes inside of a node.
+    pub(crate) fn inside(&self, index: usize) -> Range<usize> {
+        let end = self.nodes[index].range.end;
+        let count = self.nodes[index + 1..].iter().take_while(|node| node.range.start < end).count();
+        index + 1..index + 1 + count
+    }
+
+    /// Returns the list that consists of a command and nothing else.
+    pub(crate) fn statement(&self, command: usize) -> Option<usize> {
+        let list = self.nodes[self.nodes[command].parent?].parent?;
+        (self.command_of(list) == Some(command)).then_some(list)
+    }
+
+    /// Returns the command that a list consists of, if nothing is joined to it.
+    pub(crate) fn command_of(&self, list: usize) -> Option<usize> {
+        let only = |parent| self.children(parent).next().filter(|_| self.children(parent).nth(1).is_none());
+        let pipeline = only(list).filter(|_| matches!(self.nodes[list].kind, Kind::List { is_background: false }))?;
+        only(pipeline).filter(|_| matches!(self.nodes[pipeline].kind, Kind::Pipeline { is_negated: false }))
+    }
+
+    /// Returns the variable that a command sets, and the value. `None` if it does more.
+    pub(crate) fn assigned(&self, command: usize) -> Option<(&'t [u8], &Word<'t>)> {
+        let simple = self.simple(command).filter(|simple| simple.words.is_empty() && simple.redirections.is_empty())?;
+        let [only] = &simple.assignments[..] else { return None };
+        Some((only.name, only.value.as_ref()?))
+    }
+
+    /// Returns the program or builtin of a simple command, if it is written there.
+    pub(crate) fn program(&self, command: usize) -> Option<Vec<u8>> {
+        self.simple(command)?.words.first()?.literal()
+    }
+
     pub(crate) fn source(&self, range: &Range<usize>) -> &'t [u8] {
         &self.text[range.clone()]
     }

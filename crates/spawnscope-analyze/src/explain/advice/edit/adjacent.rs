@@ -2,7 +2,7 @@
 //! with all scripts, also if a loop makes them.
 
 use super::around::{first_of_list, is_certain};
-use super::shell::{FoundCall, is_statement};
+use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{HAS_DESTINATION, joins};
@@ -36,9 +36,9 @@ pub(super) fn adjacent(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
 
 /// Returns the call of the program that a statement consists of.
 fn statement<'s, 't>(script: &'s Script<'t>, list: usize, call: &FoundCall<'_, '_>) -> Option<&'s Simple<'t>> {
-    let command = script.children(script.children(list).next()?).next().filter(|each| is_statement(script, *each))?;
+    let command = script.command_of(list)?;
     let simple = script.simple(command)?;
-    let is_call = simple.words.first().and_then(Word::literal).as_deref() == Some(&call.rewrite.program);
+    let is_call = script.program(command)? == call.rewrite.program;
     (is_call && simple.assignments.is_empty() && simple.redirections.is_empty()).then_some(simple)
 }
 

@@ -3,13 +3,20 @@
 
 use std::ops::Range;
 
-use super::shell::{FoundCall, is_statement};
+use super::many::writes_file;
+use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
+use crate::model::launch::base_name;
 use crate::patterns::script::{Kind, Part, Script, Word, names};
 use crate::patterns::words::Words;
 
 /// What a script may do if a call fails. It does it, too, if the call for all inputs fails.
 const IF_FAILED: Words = Words(": exit return true");
+/// Commands that change no files.
+const ONLY_READ: Words = Words(
+    ": [ awk basename bc break cat cksum cmp continue cut date dirname echo expr false file grep head jq let local md5sum printf readlink
+     realpath sed seq set sha1sum sha256sum shift sort stat tail test tr true uniq unset wc",
+);
 
 /// The loop around a call.
 pub(super) struct Around<'t> {
@@ -72,8 +79,7 @@ pub(super) fn loops_around<'t>(call: &FoundCall<'_, 't>) -> Vec<Around<'t>> {
 fn read_variable<'t>(script: &Script<'t>, node: usize) -> Option<&'t [u8]> {
     script.source(&script.node(node).range).starts_with(b"while").then_some(())?;
     let list = script.children(node).next()?;
-    let read = script.children(script.children(list).next()?).next().filter(|read| is_statement(script, *read))?;
-    let read = script.simple(read)?;
+    let read = script.simple(script.command_of(list)?)?;
     let is_plain = read.redirections.is_empty() && read.assignments.iter().all(|assignment| assignment.name == b"IFS");
     match &read.words[..] {
         [command, options @ .., variable] if is_plain && command.literal()? == b"read" => {
@@ -86,25 +92,22 @@ fn read_variable<'t>(script: &Script<'t>, node: usize) -> Option<&'t [u8]> {
 }
 
 /// Returns the statement that consists of a call, perhaps with `|| exit`.
-pub(super) fn statement_of<'t>(call: &FoundCall<'_, 't>) -> Result<Statement<'t>, EditRefusal> {
-    let script = call.script;
+pub(super) fn statement_at<'t>(script: &Script<'t>, command: usize) -> Result<Statement<'t>, EditRefusal> {
     let joined = || refuse("the call is joined to other commands");
-    let Some(list) = first_of_list(script, call.command) else { return joined() };
-    let pipelines: Vec<usize> = script.children(list).collect();
-    let is_plain = matches!(script.node(pipelines[0]).kind, Kind::Pipeline { is_negated: false })
-        && matches!(script.node(list).kind, Kind::List { is_background: false })
-        && call.pipeline.len() == 1;
-    if !is_plain {
-        return joined();
+    if let Some(list) = script.statement(command) {
+        return Ok(Statement { list, if_failed: None });
     }
-    let [_, last] = pipelines[..] else {
-        return if pipelines.len() == 1 { Ok(Statement { list, if_failed: None }) } else { joined() };
-    };
-    let or = script.node(pipelines[0]).range.end..script.node(last).range.start;
-    let words = script.children(last).next().and_then(|command| script.simple(command)).map(|simple| &simple.words);
+    let Some(list) = first_of_list(script, command) else { return joined() };
+    let pipelines: Vec<usize> = script.children(list).collect();
+    let [first, last] = pipelines[..] else { return joined() };
+    let is_plain = matches!(script.node(first).kind, Kind::Pipeline { is_negated: false })
+        && matches!(script.node(list).kind, Kind::List { is_background: false });
+    let or = script.node(first).range.end..script.node(last).range.start;
+    let handler = script.children(last).next().filter(|_| script.children(last).count() == 1);
+    let words = handler.and_then(|command| script.simple(command)).map(|simple| &simple.words);
     let words: Option<Vec<Vec<u8>>> = words.and_then(|words| words.iter().map(Word::literal).collect());
     let is_known = words.is_some_and(|words| words.first().is_some_and(|first| IF_FAILED.contains(first)));
-    match is_known && script.children(last).count() == 1 && script.source(&or).trim_ascii() == b"||" {
+    match is_known && is_plain && script.children(first).count() == 1 && script.source(&or).trim_ascii() == b"||" {
         true => Ok(Statement { list, if_failed: Some(script.source(&script.node(last).range)) }),
         false => joined(),
     }
@@ -115,12 +118,30 @@ pub(super) fn statements(script: &Script<'_>, around: &Around<'_>) -> Vec<usize>
     script.children(around.node).filter(|child| around.body.contains(&script.node(*child).range.start)).collect()
 }
 
+/// Whether everything in a loop, without what begins in `own`, only reads files.
+pub(super) fn only_reads(script: &Script<'_>, around: &Around<'_>, own: &Range<usize>) -> bool {
+    let is_kept = |index: usize| match &script.node(index).kind {
+        Kind::Simple(simple) => {
+            let is_reader = |program: Vec<u8>| ONLY_READ.contains(base_name(&program)) && !script.is_function(&program);
+            let writes = simple.redirections.iter().any(|each| writes_file(each));
+            (simple.words.is_empty() || script.program(index).is_some_and(is_reader)) && !writes
+        }
+        Kind::Function => false,
+        _ => true,
+    };
+    let is_inside = |index: &usize| {
+        let start = script.node(*index).range.start;
+        around.body.contains(&start) && !own.contains(&start)
+    };
+    script.inside(around.node).filter(is_inside).all(is_kept)
+}
+
 /// Whether each loop contains nothing but the next one.
 pub(super) fn is_alone(script: &Script<'_>, loops: &[Around<'_>]) -> bool {
     let is_all = |pair: &[Around<'_>]| {
         let list = script.ancestors(pair[0].node).nth(1);
         let is_direct = list.and_then(|list| script.node(list).parent) == Some(pair[1].node);
-        is_direct && is_statement(script, pair[0].node) && matches!(pair[0].kind, LoopKind::Words(_))
+        is_direct && script.statement(pair[0].node).is_some() && matches!(pair[0].kind, LoopKind::Words(_))
     };
     loops.iter().all(|around| statements(script, around).len() == 1) && loops.windows(2).all(is_all)
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 use super::tests::Calls;
 use super::{Edit, Form, Operand, Rewrite, spliced};
+use crate::patterns::shells::Dialect;
 
 const NAMES: [&str; 6] = ["plain", "with space", "-leading", "star*", "quote'd", "x.c"];
 const BOTH: &[&str] = &["bash", "dash"];
@@ -40,7 +41,11 @@ fn tree(directory: &Path) -> String {
 /// Checks that the edit of the calls in a line contains a text, and that the script then does the
 /// same.
 fn check(shells: &[&str], program: &str, recorded: &[&str], form: Form, script: &str, expected: &str) {
-    let rewrite = Ok(Rewrite::Shell(Calls::of(program, &[recorded], form).rewrite));
+    let mut calls = Calls::of(program, &[recorded], form).rewrite;
+    if shells == ["dash"] {
+        calls.dialect = Dialect::Posix;
+    }
+    let rewrite = Ok(Rewrite::Shell(calls));
     let line = 1 + script.lines().position(|line| line.contains(program)).unwrap() as u32;
     let edit = Edit { file: b"script".to_vec(), directory: None, line, rewrite };
     let splices = edit.splices(script.as_bytes()).unwrap_or_else(|refusal| panic!("{script}: {refusal}"));
@@ -164,8 +169,127 @@ fn one_call_answers_all_rounds() {
     let products = "for i in $(seq 3); do\n  x=2$i\n  v=$(echo \"scale=2; $x * 1.5\" | bc)\n  read -r y; echo \"$v $y\"\ndone <../list\n";
     let question = "done <../list 3<<END\n$(for i in $(seq 3); do x=2$i; echo \"scale=2; $x * 1.5\"; done | bc)\nEND\n";
     many("bc", &[], products, question);
+    let count = "for f in [a-z]*; do if [ $(grep -c of \"$f\") -gt 0 ]; then echo \"$f\"; fi; done\n";
+    many("grep", &["-c", "of", "plain"], count, "$(grep -h -c of [a-z]*)\nEND");
+    let lines = "for f in [a-z]*; do n=$(wc -l < \"$f\"); echo \"$n $f\"; done\n";
+    many("wc", &["-l"], lines, "do read -r n _ <&3; echo \"$n $f\"; done 3<<END\n$(wc -l -- [a-z]*)");
+    let sums = "for f in [a-z]*; do s=$(sha1sum \"$f\" | awk '{print $1}'); echo \"$s\"; done\n";
+    many("sha1sum", &["plain"], sums, "$(sha1sum [a-z]* | awk '{print $1}')\nEND");
+    let fields = "while read -r a b; do x=$(echo \"$a\" | tr a-z A-Z); echo \"$x $b\"; done < ../list\n";
+    many("tr", &["a-z", "A-Z"], fields, "$(while read -r a b; do echo \"$a\"; done < ../list | tr a-z A-Z)\nEND");
+    let skipped = "for f in *; do [ -d \"$f\" ] && continue; s=$(stat -c %s -- \"$f\"); echo $s; done\n";
+    assert!(Calls::of("stat", &[size], Form::Many).edit(1, skipped).is_err(), "not each round asks");
     let links = "for f in x.c 'star*' plain; do t=$(readlink -f \"$f\"); echo \"${t##*/}\"; done";
     many("readlink", &["-f", "plain"], links, "done 3<<END\n$(readlink -f x.c 'star*' plain)\nEND");
+}
+
+#[test]
+fn calls_among_others_are_collected_in_an_array() {
+    let bash = |program: &str, recorded: &[&str], script: &str, expected: &str| {
+        check(&["bash"], program, recorded, Form::Many, script, expected);
+    };
+    bash(
+        "chmod",
+        &["600", "--", "plain"],
+        "for f in *; do\n  echo \"$f\"\n  chmod 600 -- \"$f\"\n  touch -d @0 -- \"$f\"\ndone\necho end\n",
+        "chmod_files+=(\"$f\")\ndone\n[ ${#chmod_files[@]} -eq 0 ] || chmod 600 -- \"${chmod_files[@]}\"\n[ ${#chmod_files[@]} -eq 0 ] || touch",
+    );
+    bash(
+        "rm",
+        &["-f", "--", "plain"],
+        "shopt -s nullglob\nfor f in p* none*; do [ -e \"$f\" ] || continue; rm -f -- \"$f\" || exit 1; done; echo $f\n",
+        "rm_files+=(\"$f\"); done; [ ${#rm_files[@]} -eq 0 ] || rm -f -- \"${rm_files[@]}\" || exit 1; echo",
+    );
+    bash(
+        "cp",
+        &["./plain", "../e/plain"],
+        "mkdir -p ../e\nd=../e\nfor f in ./*; do n=$(basename \"$f\"); cp \"$f\" \"$d/$n\"; echo \"$n\"; done\nls $d\n",
+        "|| cp \"${cp_files[@]}\" \"$d/\"\nls",
+    );
+    bash(
+        "mkdir",
+        &["-p", "../1/2"],
+        "ls | while read -r f; do for i in 1 2; do mkdir -p \"../$i/$f\"; echo $i; done; done; ls ../1 ../2\n",
+        "ls | { mkdir_files=(); while read",
+    );
+    for (program, other) in [
+        ("chmod", "for f in *; do chmod 1 \"$f\"; cat \"$f\"; done"),
+        ("chmod", "for f in *; do chmod 1 \"$f\"; [ -x \"$f\" ]; done"),
+        ("chmod", "for f in *; do chmod 1 \"$f\"; x; done"),
+        ("chmod", "for f in *; do [ -e x ] || exit; chmod 1 \"$f\"; done"),
+        ("chmod", "for f in *; do echo; if chmod 1 \"$f\"; then echo; fi; done"),
+        ("mv", "for f in *; do echo; mv 1 \"$f\"; done"),
+    ] {
+        Calls::of(program, &[&["1", "a"]], Form::Many).edit(1, other).expect_err(other);
+    }
+}
+
+#[test]
+fn lines_and_words_of_a_file_are_read_once() {
+    let bash = |program: &str, recorded: &[&str], script: &str, expected: &str| {
+        check(&["bash"], program, recorded, Form::Read, script, expected);
+    };
+    let lines = "for i in 1 2 3 9; do\n  x=$(sed -n \"${i}p\" ../list)\n  echo \"$i: $x\"\ndone\n";
+    bash(
+        "sed",
+        &["-n", "1p", "../list"],
+        lines,
+        "mapfile -t lines <../list\nfor i in 1 2 3 9; do\n  x=${lines[i - 1]-}\n",
+    );
+    let tail = "f=../list\nfor i in 1 4; do for j in 1 2; do echo \"$(head -n $i \"$f\" | tail -1)\"; done; done\n";
+    bash("head", &["-n", "1", "../list"], tail, "mapfile -t lines <\"$f\"\nfor i");
+    let words = "while read -r w; do if grep -qxF \"$w\" ../list; then echo \"$w\"; fi; done <../list\n";
+    bash(
+        "grep",
+        &["-qxF", "plain", "../list"],
+        words,
+        "contents=$(<../list)\nwhile read -r w; do if [[ $'\\n'$contents$'\\n' == *$'\\n'\"$w\"$'\\n'* ]]; then",
+    );
+    let part = "for w in pl x none; do grep -q \"$w\" ../list || echo \"$w\"; done\n";
+    check(&["dash"], "grep", &["-q", "pl", "../list"], Form::Read, part, "*\"$w\"*");
+    for other in [
+        "for w in a b; do grep -q \"$w\" ../list || echo \"$w\" >>../list; done",
+        "for w in a b; do grep -q \"$w\" \"$w\"; done",
+        "for w in a b; do grep -qi \"$w\" ../list; done",
+        "for w in a b; do grep -q \"$w\" ../list; x; done",
+    ] {
+        Calls::of("grep", &[&["-q", "pl", "../list"]], Form::Read).edit(1, other).expect_err(other);
+    }
+}
+
+#[test]
+fn numbers_of_seq_become_those_of_the_shell() {
+    let seq = |shells: &[&str], recorded: &[&str], script: &str, expected: &str| {
+        check(shells, "seq", recorded, Form::Read, script, expected);
+    };
+    seq(BOTH, &["2", "4"], "for i in $(seq 2 4); do echo $i; done; echo $i\n", "for i in 2 3 4; do");
+    seq(&["bash"], &["12"], "for i in x $(seq 12); do echo $i; done; echo $i\n", "for i in x {1..12}; do");
+    let counted = "n=3\nfor i in $(seq 1 $n); do echo $i; done\nfor i in a; do echo $i; done\n";
+    seq(&["bash"], &["1", "3"], counted, "for ((i = 1; i <= n; i++)); do echo");
+    for other in
+        ["n=3; for i in $(seq 1 $n); do i=1; done", "for i in $(seq 1 $n); do :; done; echo $i", "x=$(seq 1 3)"]
+    {
+        Calls::of("seq", &[&["1", "3"]], Form::Read).edit(1, other).expect_err(other);
+    }
+}
+
+#[test]
+fn one_interpreter_runs_its_code_for_all_files() {
+    let code = "import sys; print(len(open(sys.argv[1]).read()))";
+    let script = format!("for f in ./[a-z]*; do python3 -c '{code}' \"$f\"; done\n");
+    let looped = "python3 -c 'import sys\nfor sys.argv[1] in sys.argv[1:]: import sys; print(len(open(sys.argv[1]).read()))' ./[a-z]*";
+    many("python3", &["-c", code, "./plain"], &script, looped);
+    let script = format!("for f in ./[a-z]*; do n=$(python3 -c \"{code}\" \"$f\"); echo \"$f $n\"; done\n");
+    many("python3", &["-c", code, "./plain"], &script, "IFS= read -r n <&3; echo");
+    let path = script.replace("$(python3", "$(/usr/bin/python3");
+    let edited = Calls::of("python3", &[&["-c", code, "./plain"]], Form::Many).edit(1, &path).unwrap();
+    assert!(edited.contains("$(/usr/bin/python3 -c \"import sys\nfor sys.argv[1] in"), "{edited}");
+    for other in
+        ["import sys; sys.exit(len(sys.argv[1]))", "import sys; print(sys.argv)", "for x in 1, 2: print(sys.argv[1])"]
+    {
+        let script = format!("for f in *; do python3 -c '{other}' \"$f\"; done");
+        Calls::of("python3", &[&["-c", other, "plain"]], Form::Many).edit(1, &script).expect_err(other);
+    }
 }
 
 #[test]

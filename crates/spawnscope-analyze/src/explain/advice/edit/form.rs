@@ -20,6 +20,8 @@ pub(in crate::explain::advice) enum Form {
     Once,
     /// One call in place of a loop, with all its inputs.
     Many,
+    /// A file that is searched in a loop, read once before it.
+    Read,
     /// All inputs at once from xargs or find.
     Pass,
     /// A redirection in place of a `cat` that begins a pipeline.
@@ -48,7 +50,7 @@ impl Form {
             Form::Word(template) | Form::Captured(template) | Form::Statement(template) | Form::Condition(template) => {
                 template.contains("{x}")
             }
-            Form::Builtin(_) | Form::Once | Form::Many | Form::Pass | Form::Feed | Form::Wait => false,
+            Form::Builtin(_) | Form::Once | Form::Many | Form::Read | Form::Pass | Form::Feed | Form::Wait => false,
         }
     }
 }

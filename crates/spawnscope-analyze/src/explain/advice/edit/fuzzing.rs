@@ -28,6 +28,7 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
         12 => Form::Pass,
         13 => Form::Wait,
         15 => Form::Feed,
+        16 => Form::Read,
         _ => Form::Many,
     };
     let calls = ShellRewrite {
@@ -38,11 +39,17 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
         others: [].into(),
         dialect: Dialect::Bash,
         has_failures: false,
+        has_errors: false,
+        is_distinct: true,
+        failed: [].into(),
     };
     let rewrite = match selector {
-        9 => Rewrite::Make(MakeRewrite { command: words.join(&b' ') }),
+        9 => Rewrite::Make(MakeRewrite { commands: [words.join(&b' ')].into() }),
         11 => Rewrite::Python(PythonRewrite { commands: [words.join(&b' ')].into() }),
-        10 => Rewrite::Package(PackageRewrite { scripts: words.iter().cloned().collect() }),
+        10 => Rewrite::Package(PackageRewrite {
+            scripts: words.iter().cloned().collect(),
+            programs: words.iter().cloned().collect(),
+        }),
         14 => Rewrite::Recipe(calls),
         _ => Rewrite::Shell(calls),
     };

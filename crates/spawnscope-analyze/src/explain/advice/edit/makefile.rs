@@ -1,13 +1,15 @@
 //! Edits of makefiles: a variable that is defined with `=` as the output of a command becomes one that is evaluated once, with `:=`.
 
-use super::{EditRefusal, Splice, refuse};
+use std::collections::BTreeSet;
+
+use super::{EditRefusal, Splice, make_functions, refuse};
 use crate::explain::advice::phrases::name;
 
-/// A command that make evaluated repeatedly.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Commands whose output make read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::explain::advice) struct MakeRewrite {
-    /// The text of the command, as the shell got it, or the words of a command that make executed directly, joined by blanks.
-    pub(in crate::explain::advice) command: Vec<u8>,
+    /// The texts of the commands, as the shell got them, or the words of commands that make executed directly, joined by blanks.
+    pub(in crate::explain::advice) commands: BTreeSet<Vec<u8>>,
 }
 
 /// A definition of a variable.
@@ -25,16 +27,23 @@ struct Definition<'t> {
 
 impl MakeRewrite {
     pub(super) fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
+        let (mut splices, replaced) = make_functions::splices(&self.commands, text);
         let all = definitions(text);
-        let found = all.iter().filter(|definition| definition.evaluates(&self.command));
-        let mut splices = Vec::new();
-        for definition in found.filter(|definition| matches!(definition.operator, b"=" | b"?=")) {
-            check(text, &all, definition)?;
-            splices.extend(splices_of(definition));
+        let mut refusal = None;
+        for command in self.commands.difference(&replaced) {
+            let found = all.iter().filter(|each| matches!(each.operator, b"=" | b"?=") && each.evaluates(command));
+            for definition in found {
+                match check(text, &all, definition) {
+                    Ok(()) => splices.extend(splices_of(definition)),
+                    Err(other) => refusal = Some(other),
+                }
+            }
         }
-        match splices.is_empty() {
-            true => refuse(format!("the makefile does not define a variable as `= $(shell {})`", name(&self.command))),
-            false => Ok(splices),
+        let command = self.commands.first().map(|command| name(command)).unwrap_or_default();
+        match (splices.is_empty(), refusal) {
+            (false, _) => Ok(splices),
+            (true, Some(refusal)) => Err(refusal),
+            (true, None) => refuse(format!("the makefile does not define a variable as `= $(shell {command})`")),
         }
     }
 }
@@ -109,7 +118,7 @@ impl Definition<'_> {
 }
 
 /// Returns what is between the parentheses of a call.
-fn call_at(text: &[u8], at: usize) -> Option<&[u8]> {
+pub(super) fn call_at(text: &[u8], at: usize) -> Option<&[u8]> {
     let (open, close) = if text.get(at + 1)? == &b'(' { (b'(', b')') } else { (b'{', b'}') };
     let mut depth = 0_usize;
     for (end, byte) in text.iter().enumerate().skip(at + 1) {
@@ -126,7 +135,7 @@ fn call_at(text: &[u8], at: usize) -> Option<&[u8]> {
 }
 
 /// Whether make may have executed a command for this text. make replaces variables, and removes quotes if it needs no shell.
-fn can_be(text: &[u8], command: &[u8]) -> bool {
+pub(super) fn can_be(text: &[u8], command: &[u8]) -> bool {
     let command = plain(command);
     let mut rest = &command[..];
     let mut is_open = false;
@@ -250,7 +259,7 @@ mod tests {
     use crate::explain::advice::edit::spliced;
 
     fn edited(command: &str, makefile: &str) -> Option<String> {
-        let rewrite = MakeRewrite { command: command.as_bytes().to_vec() };
+        let rewrite = MakeRewrite { commands: [command.as_bytes().to_vec()].into() };
         let splices = rewrite.splices(makefile.as_bytes()).ok()?;
         String::from_utf8(spliced(makefile.as_bytes(), &splices)).ok()
     }

@@ -7,13 +7,14 @@ use std::ops::Range;
 
 use super::adjacent::is_one_substitution;
 use super::around::{
-    Around, LoopKind, Statement, is_alone, is_certain, is_used_outside, loops_around, mentions, statement_of,
+    Around, LoopKind, Statement, is_alone, is_certain, is_used_outside, loops_around, mentions, statement_at,
     statements, uses_parameters,
 };
-use super::shell::{FoundCall, is_statement};
-use super::{EditRefusal, Splice, adjacent, answers, refuse};
+use super::line_each::looped_code;
+use super::shell::FoundCall;
+use super::{EditRefusal, Splice, adjacent, answers, collected, refuse};
 use crate::explain::advice::phrases::name;
-use crate::explain::advice::programs::HAS_DESTINATION;
+use crate::explain::advice::programs::{HAS_DESTINATION, joins};
 use crate::model::launch::base_name;
 use crate::patterns::script::{Kind, Part, Redirection, Script, Word, identifiers, names};
 
@@ -30,7 +31,19 @@ pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
     if loops.is_empty() {
         return adjacent::adjacent(call);
     }
-    let statement = statement_of(call)?;
+    let joins = |arguments: &Vec<Vec<u8>>| {
+        let operands = arguments.iter().map(Vec::as_slice).filter(|argument| *argument != b"--");
+        joins(&call.rewrite.program, &operands.collect::<Vec<_>>())
+    };
+    if looped_code(call.script, call.simple).is_none() && !call.rewrite.calls.iter().all(joins) {
+        return refuse(format!("{} does not certainly handle each of several files", call.program()));
+    }
+    in_place_of_loop(call, &loops).or_else(|refusal| collected::collected(call).map_err(|_| refusal))
+}
+
+/// Replaces a loop that consists of the call by one call, or by its inputs for one call.
+fn in_place_of_loop(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<Vec<Splice>, EditRefusal> {
+    let statement = statement_at(call.script, call.command)?;
     if call.rewrite.program == b"sed" && call.simple.words.len() == 4 {
         let scripts: Option<BTreeSet<_>> = call.rewrite.calls.iter().map(|call| call.get(1)).collect();
         if scripts.is_some_and(|scripts| scripts.len() > 1 && scripts.into_iter().all(|each| is_one_substitution(each)))
@@ -39,7 +52,7 @@ pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
             return through_pipe(call, &loops[0], &statement, 2, ["\\n", &format!("sed -i -f - {file}")]);
         }
     }
-    let position = operand_of(call, &loops)?;
+    let position = operand_of(call, call.command, loops)?;
     let variable = call.simple.words[position].variable();
     let direct = loops.iter().position(|each| match each.kind {
         LoopKind::Words(name) | LoopKind::Lines(name) => variable == Some(name),
@@ -59,20 +72,21 @@ pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
     }
 }
 
-/// Returns which word of a call is its input: the last one that a loop changes.
-fn operand_of(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<usize, EditRefusal> {
+/// Returns which word of a call is its input: the last one that loops change.
+pub(super) fn operand_of(call: &FoundCall<'_, '_>, command: usize, loops: &[Around<'_>]) -> Result<usize, EditRefusal> {
     let script = call.script;
-    let words = &call.simple.words;
-    let changes = |at: &usize| {
-        let source = script.source(&words[*at].range);
-        let is_set = |variable: &[u8]| loops.iter().any(|each| each.may_set(script, variable));
-        source.contains(&b'$') && identifiers(source).any(is_set)
-    };
-    let Some(position) = (1..words.len()).rev().find(changes) else {
+    let Some(simple) = script.simple(command) else { return refuse("the call is not plain") };
+    let is_set = |variable: &[u8]| loops.iter().any(|each| each.may_set(script, variable));
+    let changes = |source: &[u8]| source.contains(&b'$') && identifiers(source).any(is_set);
+    let Some(last) = (1..simple.words.len()).rev().find(|at| changes(script.source(&simple.words[*at].range))) else {
         return refuse("no word of the call changes in the loop");
     };
-    let position = if directory_of(call, position).is_some() { position - 1 } else { position };
-    check_destination(call, position)?;
+    let directory = directory_of(call, command).filter(|_| last + 1 == simple.words.len());
+    let position = if directory.is_some() { last - 1 } else { last };
+    if directory.is_some_and(|directory| changes(directory.as_bytes())) {
+        return refuse("the directory changes in the loop, too");
+    }
+    check_destination(call, command, position)?;
     Ok(position)
 }
 
@@ -107,14 +121,19 @@ fn words(
         return refuse("the list may be empty, and the call uses `$1` or leaves the script");
     }
     // What follows the loop, such as a redirection, then applies to the call.
-    let directory = directory_of(call, call.simple.words.len() - 1)
-        .map(|directory| splice(call.simple.words[position + 1].range.clone(), name(directory)));
+    let directory = directory_of(call, call.command)
+        .map(|directory| splice(call.simple.words[position + 1].range.clone(), directory));
     let changes = [
         splice(start..kept.start, before),
         splice(call.simple.words[position].range.clone(), operand),
         splice(kept.end..end, after),
     ];
-    Ok(changes.into_iter().chain(directory).collect())
+    Ok(changes.into_iter().chain(directory).chain(code(call)).collect())
+}
+
+/// Returns the change of the code of an interpreter, which then loops over its operands.
+fn code(call: &FoundCall<'_, '_>) -> Option<Splice> {
+    looped_code(call.script, call.simple).map(|(at, code)| splice(call.simple.words[at].range.clone(), code))
 }
 
 pub(super) fn splice(range: Range<usize>, text: impl Into<String>) -> Splice {
@@ -153,8 +172,11 @@ fn xargs(call: &FoundCall<'_, '_>, position: usize, xargs: &str) -> Result<Strin
     }
     let range = &script.node(call.command).range;
     let word = &call.simple.words[position].range;
-    let (before, after) = (script.source(&(range.start..word.start)), script.source(&(word.end..range.end)));
-    Ok(format!("{xargs} {}{}", name(before.trim_ascii_end()), name(after)))
+    let before = match looped_code(script, call.simple) {
+        Some((at, code)) => format!("{}{code}", name(script.source(&(range.start..call.simple.words[at].range.start)))),
+        None => name(script.source(&(range.start..word.start)).trim_ascii_end()),
+    };
+    Ok(format!("{xargs} {before}{}", name(script.source(&(word.end..range.end)))))
 }
 
 /// Prints the computed inputs in the loop, and passes them to one reader after it.
@@ -168,8 +190,7 @@ fn through_pipe(
     let script = call.script;
     let node = script.node(around.node);
     let is_assignment = |list: &usize| {
-        let command = script.children(*list).next().and_then(|pipeline| script.children(pipeline).next());
-        let simple = command.filter(|command| is_statement(script, *command)).and_then(|each| script.simple(each));
+        let simple = script.command_of(*list).and_then(|command| script.simple(command));
         simple.is_some_and(|simple| simple.words.is_empty() && simple.redirections.is_empty())
     };
     let others = statements(script, around).into_iter().filter(|list| *list != statement.list);
@@ -229,6 +250,11 @@ fn check_used_after(script: &Script<'_>, around: &Around<'_>) -> Result<(), Edit
     used.map_or(Ok(()), |variable| refuse(format!("`${}` is used after the loop", name(variable))))
 }
 
+/// Whether a redirection writes to a file.
+pub(super) fn writes_file(redirection: &Redirection<'_>) -> bool {
+    redirection.operator.contains(&b'>') && !is_null(redirection)
+}
+
 fn is_null(redirection: &Redirection<'_>) -> bool {
     redirection.operator.ends_with(b"&") || redirection.target.literal().as_deref() == Some(b"/dev/null")
 }
@@ -236,7 +262,7 @@ fn is_null(redirection: &Redirection<'_>) -> bool {
 /// Returns which word of the call is the variable of the loop.
 pub(super) fn position_of(call: &FoundCall<'_, '_>, variable: &[u8]) -> Result<usize, EditRefusal> {
     let words = &call.simple.words;
-    let directory = directory_of(call, words.len() - 1).map(|_| words.len() - 1);
+    let directory = directory_of(call, call.command).map(|_| words.len() - 1);
     let is_used = |at: &usize| Some(*at) != directory && mentions(call.script, &words[*at], variable);
     let uses: Vec<usize> = (0..words.len()).filter(is_used).collect();
     let [position] = uses[..] else { return refuse("the variable of the loop is not used exactly once") };
@@ -266,55 +292,71 @@ fn check_variable(
     Ok(())
 }
 
-/// Returns the directory of a last word that is a file there with the name of the word before it:
-/// `d/` for `cp "$f" d/"${f##*/}"`.
-fn directory_of<'t>(call: &FoundCall<'_, 't>, position: usize) -> Option<&'t [u8]> {
-    let words = &call.simple.words;
-    let is_last = HAS_DESTINATION.contains(&call.rewrite.program) && position + 1 == words.len() && position > 1;
-    let word = words.get(position)?;
-    let [Part::Literal { text, .. }, rest] = &word.parts[..] else { return None };
-    let source = call.script.source(&word.range);
-    let is_path = is_last && text.ends_with(b"/") && source.starts_with(text) && !matches!(rest, Part::Pattern);
+/// Returns the directory of a last word that is a file there with the name of the word before it: `d/` for `cp "$f" d/"${f##*/}"`.
+pub(super) fn directory_of(call: &FoundCall<'_, '_>, command: usize) -> Option<String> {
+    let words = &call.script.simple(command)?.words;
+    let is_known =
+        call.script.program(command)? == call.rewrite.program && HAS_DESTINATION.contains(&call.rewrite.program);
+    let source = name(call.script.source(&words.last().filter(|_| is_known && words.len() > 2)?.range));
+    let is_path = |at: &usize| !source[*at..].contains(['}', ')', '`']) || source[*at..].starts_with("/$");
+    let mut slash = source
+        .match_indices('/')
+        .map(|(at, _)| at)
+        .filter(|at| source[..*at].matches(['{', '(']).count() == source[..*at].matches(['}', ')']).count());
+    let slash = slash.rfind(is_path)?;
     let has_name = |arguments: &Vec<Vec<u8>>| {
         let [.., file, destination] = &arguments[..] else { return false };
-        !base_name(file).is_empty() && destination.strip_prefix(&text[..]) == Some(base_name(file))
+        let directory = &destination[..destination.len() - base_name(destination).len()];
+        !base_name(file).is_empty() && base_name(destination) == base_name(file) && !directory.is_empty()
     };
-    (is_path && call.rewrite.calls.iter().all(has_name)).then(|| &source[..text.len()])
+    let directory = &source[..=slash];
+    let quote = if directory.matches('"').count() % 2 == 1 { "\"" } else { "" };
+    let is_plain = source[slash..].contains('$') && !directory.contains(['`', '\'']) && !directory.contains("$(");
+    (is_plain && call.rewrite.calls.iter().all(has_name)).then(|| format!("{directory}{quote}"))
 }
 
-/// Checks that what follows the files is a directory, for programs that have a destination, or
-/// options.
-fn check_destination(call: &FoundCall<'_, '_>, position: usize) -> Result<(), EditRefusal> {
-    let after: Vec<Vec<u8>> =
-        call.simple.words[position + 1..].iter().map(|word| word.literal().unwrap_or_default()).collect();
-    let has_destination = HAS_DESTINATION.contains(&call.rewrite.program);
-    let is_directory = |word: &Vec<u8>| word.ends_with(b"/") || word.ends_with(b".");
+/// Checks that what follows the files is a directory, for programs that have a destination, or options.
+fn check_destination(call: &FoundCall<'_, '_>, command: usize, position: usize) -> Result<(), EditRefusal> {
+    let (script, words) = (call.script, call.script.simple(command).map_or(&[][..], |simple| &simple.words[..]));
+    let after = &words[position + 1..];
+    let has_destination = HAS_DESTINATION.contains(&script.program(command).unwrap_or_default());
+    let is_option = |word: &Word<'_>| word.literal().is_some_and(|word| word.starts_with(b"-"));
+    let is_made = |word: &Word<'_>| {
+        let directories = script.calls(b"mkdir").filter_map(|made| script.simple(made)).flat_map(|made| &made.words);
+        directories.into_iter().any(|made| script.source(&made.range) == script.source(&word.range))
+    };
+    let is_directory = |word: &Word<'_>| {
+        is_made(word) || word.literal().is_some_and(|word| word.ends_with(b"/") || word.ends_with(b"."))
+    };
+    if after.iter().all(is_option) && !has_destination {
+        return Ok(());
+    }
+    if !has_destination || !after.last().is_some_and(is_directory) && directory_of(call, command).is_none() {
+        return refuse("the word after the file is not certainly a directory");
+    }
     let mut files: Vec<&[u8]> =
         call.rewrite.calls.iter().filter_map(|arguments| Some(base_name(arguments.get(position - 1)?))).collect();
     files.sort_unstable();
-    if after.iter().all(|word| word.starts_with(b"-")) && !has_destination {
-        return Ok(());
-    }
-    if !has_destination || !after.last().is_some_and(is_directory) && directory_of(call, position + 1).is_none() {
-        return refuse("the word after the file is not certainly a directory");
-    }
     if files.windows(2).any(|two| two[0] == two[1]) { refuse("several files have the same name") } else { Ok(()) }
+}
+
+/// Whether a redirection also is right for the call that replaces several.
+pub(super) fn is_kept(redirection: &Redirection<'_>) -> bool {
+    let is_written = matches!(redirection.operator, b">" | b"2>" | b"&>");
+    !redirection.operator.contains(&b'<') && (!is_written || is_null(redirection))
 }
 
 /// Checks that one call may replace all calls.
 fn check_many(call: &FoundCall<'_, '_>) -> Result<(), EditRefusal> {
-    if call.rewrite.has_failures {
+    let failed = if call.substitution.is_some() { call.rewrite.has_errors } else { call.rewrite.has_failures };
+    if failed {
         return refuse(format!("{} failed, and the loop went on", call.program()));
     }
     let bytes: usize = call.rewrite.calls.iter().flatten().map(|argument| argument.len() + 9).sum();
     if bytes > MAX_BYTES {
         return refuse("the words might not fit into one call");
     }
-    let is_kept = |redirection: &Redirection<'_>| {
-        let is_written = matches!(redirection.operator, b">" | b"2>" | b"&>");
-        !redirection.operator.contains(&b'<') && (!is_written || is_null(redirection))
-    };
-    match call.simple.redirections.iter().all(is_kept) {
+    match call.substitution.is_some() || call.simple.redirections.iter().all(is_kept) {
         true => Ok(()),
         false => refuse("each call has its own input or output"),
     }

@@ -4,19 +4,23 @@
 mod adjacent;
 mod answers;
 mod around;
+mod collected;
+mod embedded;
 #[cfg(test)]
 mod executed;
 mod form;
 #[cfg(fuzzing)]
 mod fuzzing;
 mod launchers;
+mod line_each;
+mod lookup;
+mod make_functions;
 mod makefile;
 mod many;
 mod once;
 mod one_line;
 mod package;
 mod python;
-mod recipe;
 mod shell;
 mod sites;
 mod stages;
@@ -32,6 +36,7 @@ use std::ops::Range;
 pub use fuzzing::edit_for_fuzzing;
 
 pub(super) use form::{Form, Operand};
+pub(super) use lookup::SEARCH;
 pub(super) use makefile::MakeRewrite;
 pub(super) use package::PackageRewrite;
 pub(super) use python::PythonRewrite;
@@ -58,6 +63,8 @@ pub(super) enum Rewrite {
     Shell(ShellRewrite),
     /// Calls in a recipe of a makefile.
     Recipe(ShellRewrite),
+    /// Calls in a script of a `package.json` with this text.
+    PackageShell(ShellRewrite, Vec<u8>),
     /// Variables of a makefile.
     Make(MakeRewrite),
     /// Scripts of a `package.json`.
@@ -122,7 +129,8 @@ impl Edit {
     pub fn splices(&self, text: &[u8]) -> Result<Vec<Splice>, EditRefusal> {
         let splices = match self.rewrite.as_ref().map_err(Clone::clone)? {
             Rewrite::Shell(rewrite) => rewrite.splices(text, Some(self.line))?,
-            Rewrite::Recipe(rewrite) => recipe::splices(rewrite, text, self.line)?,
+            Rewrite::Recipe(rewrite) => embedded::in_recipe(rewrite, text, self.line)?,
+            Rewrite::PackageShell(rewrite, command) => embedded::in_package(rewrite, command, text)?,
             Rewrite::Make(rewrite) => rewrite.splices(text)?,
             Rewrite::Package(rewrite) => rewrite.splices(text)?,
             Rewrite::Python(rewrite) => rewrite.splices(text, self.line)?,

@@ -4,26 +4,31 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{EditRefusal, Splice, refuse};
+use super::embedded::Code;
+use super::{EditRefusal, Splice, difference, in_order, refuse, spliced};
 use crate::explain::advice::phrases::name;
+use crate::patterns::script::{Kind, Script, Word};
+use crate::patterns::words::Words;
 
 /// Scripts that call each other more deeply are not replaced.
 const MAX_DEPTH: usize = 8;
 /// Words that change the shell that executes them, and therefore the commands after a script.
-const CHANGE_THE_SHELL: [&[u8]; 7] = [b"cd", b"exec", b"exit", b"export", b"set", b"source", b"unset"];
+const CHANGE_THE_SHELL: Words = Words(". cd exec exit export set source umask unset");
 
 /// The calls that package scripts made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::explain::advice) struct PackageRewrite {
     /// The names of the scripts that were called by a runner in another script.
     pub(in crate::explain::advice) scripts: BTreeSet<Vec<u8>>,
+    /// The programs of the package that `npx` started.
+    pub(in crate::explain::advice) programs: BTreeSet<Vec<u8>>,
 }
 
 /// A script of the package.
-struct Script<'t> {
+pub(super) struct Entry<'t> {
     name: &'t [u8],
     /// Where its commands are, without the quotes.
-    range: Range<usize>,
+    pub(super) range: Range<usize>,
 }
 
 impl PackageRewrite {
@@ -31,16 +36,15 @@ impl PackageRewrite {
         let Some(scripts) = scripts(text) else { return refuse("the file has no scripts that Spawnscope can read") };
         let mut splices = Vec::new();
         for script in &scripts {
-            let commands = &text[script.range.clone()];
-            let expanded = self.expanded(text, &scripts, &[script.name], commands)?;
-            if expanded != commands {
-                splices.push(Splice { range: script.range.clone(), text: expanded });
+            let Some(code) = Code::of_json(text, &script.range) else { continue };
+            let expanded = self.expanded(text, &scripts, &[script.name], &code.text)?;
+            if expanded != code.text {
+                splices.extend(code.translated(vec![difference(&code.text, &expanded)])?);
             }
         }
-        if splices.is_empty() {
-            refuse("no script calls another one in a way that Spawnscope can replace")
-        } else {
-            Ok(splices)
+        match splices.is_empty() {
+            true => refuse("no script calls another one in a way that Spawnscope can replace"),
+            false => Ok(splices),
         }
     }
 
@@ -48,51 +52,79 @@ impl PackageRewrite {
     fn expanded(
         &self,
         text: &[u8],
-        all: &[Script<'_>],
+        all: &[Entry<'_>],
         callers: &[&[u8]],
         commands: &[u8],
     ) -> Result<Vec<u8>, EditRefusal> {
-        let parts = Parts::of(commands);
-        let has_only_and = parts.operators.iter().all(|operator| &commands[operator.clone()] == b"&&");
-        let mut expanded = Vec::new();
-        let mut at = 0;
-        for part in &parts.commands {
-            let words = words(&commands[part.clone()]);
+        let Some(shell) = Script::parse(commands) else { return Ok(commands.to_vec()) };
+        let mut splices = Vec::new();
+        for index in 0..shell.len() {
+            let Some(simple) = shell.simple(index).filter(|simple| simple.assignments.is_empty()) else { continue };
+            let words: Option<Vec<Vec<u8>>> = simple.words.iter().map(Word::literal).collect();
+            let words: Vec<Vec<u8>> = words.unwrap_or_default();
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            if let ([b"npx", program, ..], [npx, first, ..]) = (&words[..], &simple.words[..])
+                && self.programs.contains(*program)
+            {
+                splices.push(Splice { range: npx.range.start..first.range.start, text: Vec::new() });
+            }
             let Some(called) = called_script(&words).filter(|called| self.scripts.contains(*called)) else { continue };
-            let Some(script) = all.iter().find(|script| script.name == called) else { continue };
-            let hook = |kind: &[u8]| all.iter().any(|script| script.name == [kind, called].concat());
             if callers.contains(&called) || callers.len() == MAX_DEPTH {
                 return refuse(format!("the script {} calls itself", name(called)));
             }
-            if hook(b"pre") || hook(b"post") {
+            let mut parts = Vec::new();
+            for hook in [&b"pre"[..], b"", b"post"] {
+                let named = [hook, called].concat();
+                let entry = all.iter().find(|entry| entry.name == named);
+                let Some(own) = entry.and_then(|entry| Code::of_json(text, &entry.range)) else { continue };
+                if names(&own.text, b"npm_lifecycle") {
+                    return refuse(format!("the script {} reads its own name", name(called)));
+                }
+                parts.push(self.expanded(text, all, &[callers, &[called]].concat(), &own.text)?);
+            }
+            if all.iter().all(|entry| entry.name != called) || !simple.redirections.is_empty() && parts.len() > 1 {
                 continue;
             }
-            let own = &text[script.range.clone()];
-            if names(own, b"npm_lifecycle") {
-                return refuse(format!("the script {} reads its own name", name(called)));
-            }
-            let inner = self.expanded(text, all, &[callers, &[called]].concat(), own)?;
-            expanded.extend(&commands[at..part.start]);
-            expanded.extend(grouped(&inner, has_only_and));
-            at = part.end;
+            let is_chain = shell_parts(commands).is_some_and(|(_, is_chain)| is_chain);
+            let are_several = parts.len() > 1;
+            let parts: Vec<Vec<u8>> = parts.into_iter().map(|part| grouped(part, is_chain || are_several)).collect();
+            let joined = parts.join(&b" && "[..]);
+            let text = if are_several && !is_chain { [b"(", &joined[..], b")"].concat() } else { joined };
+            let end = simple.words.last().map_or(0, |word| word.range.end);
+            splices.push(Splice { range: shell.node(index).range.start..end, text });
         }
-        expanded.extend(&commands[at..]);
-        Ok(expanded)
+        Ok(spliced(commands, &in_order(splices)?))
     }
 }
 
+/// Returns the number of commands in shell code, and whether they are only joined by `&&`. `None` if they change the shell.
+fn shell_parts(commands: &[u8]) -> Option<(usize, bool)> {
+    let shell = Script::parse(commands)?;
+    let changes = |index: usize| {
+        let simple = shell.simple(index);
+        simple.is_some_and(|simple| {
+            simple.words.first().is_none_or(|word| word.literal().is_none_or(|word| CHANGE_THE_SHELL.contains(&word)))
+        })
+    };
+    let count = (0..shell.len())
+        .filter(|index| !matches!(shell.node(*index).kind, Kind::List { .. } | Kind::Pipeline { .. }))
+        .count();
+    let pipelines: Vec<usize> = if shell.len() > 0 { shell.children(0).collect() } else { Vec::new() };
+    let is_and = |pair: &[usize]| {
+        let between = shell.node(pair[0]).range.end..shell.node(pair[1]).range.start;
+        shell.source(&between).trim_ascii() == b"&&"
+    };
+    let is_whole = shell.len() > 0 && shell.node(0).range.end == commands.trim_ascii_end().len();
+    let is_chain = is_whole && pipelines.windows(2).all(is_and);
+    (!(0..shell.len()).any(changes)).then_some((count, is_chain))
+}
+
 /// Returns commands in a form that can be joined to others.
-fn grouped(commands: &[u8], has_only_and: bool) -> Vec<u8> {
-    let parts = Parts::of(commands);
-    let is_chain = parts.operators.iter().all(|operator| &commands[operator.clone()] == b"&&");
-    let keeps_shell = parts.commands.iter().all(|part| {
-        let first = words(&commands[part.clone()]).first().map(|word| word.to_vec());
-        first.is_none_or(|first| !CHANGE_THE_SHELL.contains(&&first[..]))
-    });
-    let is_alone = parts.operators.is_empty();
-    match keeps_shell && (is_alone || is_chain && has_only_and) {
-        true => commands.to_vec(),
-        false => [b"(", commands, b")"].concat(),
+fn grouped(commands: Vec<u8>, are_joined_by_and: bool) -> Vec<u8> {
+    match shell_parts(&commands) {
+        Some((1, _)) => commands,
+        Some((_, true)) if are_joined_by_and => commands,
+        _ => [b"(", &commands[..], b")"].concat(),
     }
 }
 
@@ -110,61 +142,12 @@ fn called_script<'c>(words: &[&'c [u8]]) -> Option<&'c [u8]> {
     }
 }
 
-/// The commands of a script, and the operators between them.
-#[derive(Default)]
-struct Parts {
-    commands: Vec<Range<usize>>,
-    operators: Vec<Range<usize>>,
-}
-
-impl Parts {
-    /// Splits the text of a JSON string: `\"` in it is a quote of the shell.
-    fn of(text: &[u8]) -> Parts {
-        let mut parts = Parts::default();
-        let (mut at, mut start, mut quote) = (0, 0, None);
-        while at < text.len() {
-            let (byte, length) = match text[at..] {
-                [b'\\', next, ..] => (if next == b'"' { next } else { b' ' }, 2),
-                _ => (text[at], 1),
-            };
-            match quote {
-                Some(open) if open == byte => quote = None,
-                Some(_) => {}
-                None if matches!(byte, b'"' | b'\'') => quote = Some(byte),
-                None if b"&|;()".contains(&byte) => {
-                    parts.commands.push(trimmed(text, start..at));
-                    let doubled = usize::from(text.get(at + 1) == Some(&byte) && b"&|".contains(&byte));
-                    parts.operators.push(at..at + 1 + doubled);
-                    at += 1 + doubled;
-                    start = at;
-                    continue;
-                }
-                None => {}
-            }
-            at += length;
-        }
-        parts.commands.push(trimmed(text, start.min(text.len())..text.len()));
-        parts
-    }
-}
-
-/// Returns a range without the blanks at its ends.
-fn trimmed(text: &[u8], range: Range<usize>) -> Range<usize> {
-    let inside = &text[range.clone()];
-    let start = range.start + inside.len() - inside.trim_ascii_start().len();
-    start..start + inside.trim_ascii().len()
-}
-
-fn words(command: &[u8]) -> Vec<&[u8]> {
-    command.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect()
-}
-
 fn names(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
 /// Returns the entries of the object `scripts` at the top of a package.
-fn scripts(text: &[u8]) -> Option<Vec<Script<'_>>> {
+pub(super) fn scripts(text: &[u8]) -> Option<Vec<Entry<'_>>> {
     let mut found = Vec::new();
     // The keys of the objects around a position; `None` in an array.
     let mut around: Vec<Option<&[u8]>> = Vec::new();
@@ -180,7 +163,7 @@ fn scripts(text: &[u8]) -> Option<Vec<Script<'_>>> {
                     key = Some(&text[range]);
                 } else {
                     if let (Some(name), [_, Some(b"scripts")]) = (key, &around[..]) {
-                        found.push(Script { name, range });
+                        found.push(Entry { name, range });
                     }
                     key = None;
                 }
@@ -221,7 +204,10 @@ mod tests {
     use crate::explain::advice::edit::spliced;
 
     fn edited(scripts: &str) -> Option<String> {
-        let rewrite = PackageRewrite { scripts: [&b"a"[..], b"b", b"test"].map(<[u8]>::to_vec).into() };
+        let rewrite = PackageRewrite {
+            scripts: [&b"a"[..], b"b", b"test"].map(<[u8]>::to_vec).into(),
+            programs: [b"x".to_vec()].into(),
+        };
         let text = format!("{{\"name\": \"x\", \"scripts\": {{{scripts}}}, \"a\": {{\"b\": \"npm run a\"}}}}");
         let splices = rewrite.splices(text.as_bytes()).ok()?;
         let edited = String::from_utf8(spliced(text.as_bytes(), &splices)).unwrap();
@@ -244,7 +230,12 @@ mod tests {
             (r#""c": "npm run a; z", "a": "x && y""#, Some(r#""c": "(x && y); z", "a": "x && y""#)),
             (r#""c": "npm test & wait", "test": "x""#, Some(r#""c": "x & wait", "test": "x""#)),
             (r#""c": "npm run a -- --fix", "a": "x""#, None),
-            (r#""c": "npm run a", "prea": "y", "a": "x""#, None),
+            (r#""c": "npm run a", "prea": "y", "a": "x""#, Some(r#""c": "y && x", "prea": "y", "a": "x""#)),
+            (
+                r#""c": "npm run a || z", "prea": "y", "a": "x; y", "posta": "z""#,
+                Some(r#""c": "(y && (x; y) && z) || z", "prea": "y", "a": "x; y", "posta": "z""#),
+            ),
+            (r#""c": "npx x 1 && npx y 2 && npx -q x""#, Some(r#""c": "x 1 && npx y 2 && npx -q x""#)),
             (r#""a": "npm run a""#, None),
             (r#""a": "npm run b", "b": "npm run a""#, None),
             (r#""c": "npm run d", "d": "x""#, None),

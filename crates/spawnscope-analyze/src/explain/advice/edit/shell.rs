@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::around::insertion;
 use super::form::{Form, Operand};
 use super::{
-    EditRefusal, Splice, difference, in_order, launchers, many, once, one_line, refuse, spliced, stages, together, wait,
+    EditRefusal, Splice, difference, in_order, launchers, lookup, many, once, one_line, refuse, spliced, stages,
+    together, wait,
 };
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
@@ -23,10 +24,16 @@ pub(in crate::explain::advice) struct ShellRewrite {
     /// Whether the new code does the same only for a text of one line.
     pub(in crate::explain::advice) needs_one_line: bool,
     pub(in crate::explain::advice) dialect: Dialect,
-    /// Whether one of the recorded calls failed.
+    /// Whether one of the recorded calls had another exit status than 0.
     pub(in crate::explain::advice) has_failures: bool,
+    /// Whether one of them failed: an exit status of 1 may also be an answer.
+    pub(in crate::explain::advice) has_errors: bool,
     /// The lists of arguments of other recorded calls from the line, which the edit does not replace.
     pub(in crate::explain::advice) others: BTreeSet<Vec<Vec<u8>>>,
+    /// Whether no two of the calls have the same arguments.
+    pub(in crate::explain::advice) is_distinct: bool,
+    /// Other programs of which a launch from this file failed.
+    pub(in crate::explain::advice) failed: BTreeSet<Vec<u8>>,
 }
 
 /// A call in a script.
@@ -40,6 +47,8 @@ pub(super) struct FoundCall<'s, 't> {
     pub(super) pipeline: Vec<usize>,
     /// The number of calls that the edit has replaced before. Each has a variable of its own.
     number: usize,
+    /// The text that is the input of the pipeline: `echo "$x" | program`, `program <<<"$x"`.
+    pub(super) fed: Option<&'s Word<'t>>,
     /// The `$( )` that contains the pipeline and nothing else.
     pub(super) substitution: Option<usize>,
 }
@@ -138,7 +147,10 @@ impl<'s, 't> FoundCall<'s, 't> {
                 && !opening.starts_with(b"<")
                 && !opening.starts_with(b">")
         });
-        Ok(FoundCall { script, rewrite, command, simple, pipeline, number, substitution })
+        let here = simple.redirections.iter().find(|each| each.operator == b"<<<").map(|each| &each.target);
+        let feeder = pipeline.first().filter(|first| **first != command).and_then(|first| script.simple(*first));
+        let fed = feeder.map_or(here, fed_word);
+        Ok(FoundCall { script, rewrite, command, simple, pipeline, number, fed, substitution })
     }
 
     pub(super) fn program(&self) -> String {
@@ -149,6 +161,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         match &self.rewrite.form {
             Form::Once => once::once(self),
             Form::Many => many::many(self),
+            Form::Read => lookup::lookup(self).or_else(|refusal| many::many(self).map_err(|_| refusal)),
             Form::Pass => launchers::pass_many(self),
             Form::Feed => stages::without_cat(self),
             Form::Together => together::together(self),
@@ -234,8 +247,11 @@ impl<'s, 't> FoundCall<'s, 't> {
             Some(builtin) => commands.insert(0, format!("{} {variable}", name(builtin))),
         }
         let text = commands.join("; ");
-        let text =
-            if is_statement(self.script, holder) || commands.len() == 1 { text } else { format!("{{ {text}; }}") };
+        let text = if self.script.statement(holder).is_some() || commands.len() == 1 {
+            text
+        } else {
+            format!("{{ {text}; }}")
+        };
         Ok(Some(vec![Splice { range, text: text.into_bytes() }]))
     }
 
@@ -262,7 +278,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         if let Some(word) = self.word(None)? {
             return Ok(vec![Splice { range, text: [b"printf '%s\\n' \"", &word[..], b"\""].concat() }]);
         }
-        if !is_statement(self.script, self.command) {
+        if self.script.statement(self.command).is_none() {
             return refuse("the call is joined to other commands, and the replacement consists of several");
         }
         let variable = self.new_variable(None);
@@ -397,8 +413,8 @@ impl<'s, 't> FoundCall<'s, 't> {
         let holder =
             self.script.node(substitution).parent.and_then(|holder| Some((holder, self.script.simple(holder)?)));
         let has_own_status = holder.is_some_and(|(_, simple)| !simple.words.is_empty());
-        let is_ignored =
-            holder.is_some_and(|(holder, _)| is_statement(self.script, holder)) && !checks_status(self.script.text);
+        let is_ignored = holder.is_some_and(|(holder, _)| self.script.statement(holder).is_some())
+            && !checks_status(self.script.text);
         match self.rewrite.has_failures && !(is_number && (has_own_status || is_ignored)) {
             true => refuse(format!("the exit status of {} was not always 0", self.program())),
             false => Ok(()),
@@ -465,16 +481,6 @@ fn declared<'w>(builtin: &Word<'_>, word: &'w Word<'_>, substitution: usize) -> 
     let is_name =
         name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') && !name.first()?.is_ascii_digit();
     (is_declaration && is_name && *node == substitution).then_some(name)
-}
-
-/// Whether a command is a statement of its own: nothing is joined to it.
-pub(super) fn is_statement(script: &Script<'_>, command: usize) -> bool {
-    let Some(pipeline) = script.node(command).parent else { return false };
-    let Some(list) = script.node(pipeline).parent else { return false };
-    let is_alone = script.children(pipeline).count() == 1 && script.children(list).count() == 1;
-    let is_plain = matches!(script.node(pipeline).kind, Kind::Pipeline { is_negated: false })
-        && matches!(script.node(list).kind, Kind::List { is_background: false });
-    is_alone && is_plain
 }
 
 /// Whether a script may end or do something else when a command fails.

@@ -6,22 +6,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Edit, EditRefusal, Form, Rewrite, ShellRewrite};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::shared_line::arguments_of;
-use crate::model::launch::Outcome;
-use crate::patterns::shells::Dialect;
+use crate::model::launch::{Launch, Outcome};
+use crate::patterns::package_scripts::ScriptCall;
+use crate::patterns::shells::{Dialect, command_of};
+use crate::patterns::words::Words;
 use spawnscope_data::event::Language;
 
 /// Maximum number of lines that one finding edits.
 pub(in crate::explain::advice) const MAX_EDITS: usize = 100;
+
+/// Programs that answer with their exit status.
+const ANSWER_BY_STATUS: Words = Words("cmp diff egrep fgrep grep test");
 
 /// A line of a shell script and all calls of a program from it.
 pub(in crate::explain::advice) struct ShellSite {
     file: Vec<u8>,
     line: u32,
     directory: Option<Vec<u8>>,
-    /// Whether the line is that of a recipe in a makefile.
-    is_recipe: bool,
+    host: Host,
     /// All launches of the program from this line, also those that the finding does not contain: an edit changes them, too.
     pub(in crate::explain::advice) launches: Vec<u32>,
+    /// The programs of which a launch from this file failed.
+    failed: BTreeSet<Vec<u8>>,
+}
+
+/// What a line of shell code is part of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Host {
+    Script,
+    /// A recipe of a makefile.
+    Recipe,
+    /// A script of `package.json`, with this text.
+    Package(Vec<u8>),
 }
 
 /// A line of a file, with the directory in which the script was started.
@@ -34,10 +50,10 @@ pub(in crate::explain::advice) fn shell_sites(
     launches: &[u32],
 ) -> Vec<ShellSite> {
     let mut counts: BTreeMap<Key<'_>, usize> = BTreeMap::new();
-    let mut recipes = BTreeSet::new();
-    for (key, is_recipe) in launches.iter().filter_map(|index| key_of(context, *index)) {
+    let mut hosts = BTreeMap::new();
+    for (key, host) in launches.iter().filter_map(|index| key_of(context, *index)) {
         *counts.entry(key).or_default() += 1;
-        recipes.extend(is_recipe.then_some(key));
+        hosts.insert(key, host);
     }
     if counts.is_empty() {
         return Vec::new();
@@ -48,6 +64,10 @@ pub(in crate::explain::advice) fn shell_sites(
             calls.entry(key).or_default().push(index);
         }
     }
+    let failed = context.launched().filter(|(_, launch)| !is_success(launch) && launch.command.name != program);
+    let failed: Vec<(Vec<u8>, Vec<u8>)> = failed
+        .filter_map(|(index, launch)| Some((key_of(context, index)?.0.0.to_vec(), launch.command.name.to_vec())))
+        .collect();
     let mut keys: Vec<(Key<'_>, usize)> = counts.into_iter().collect();
     keys.sort_by_key(|(_, count)| Reverse(*count));
     keys.truncate(MAX_EDITS);
@@ -55,24 +75,39 @@ pub(in crate::explain::advice) fn shell_sites(
         file: key.0.to_vec(),
         line: key.1,
         directory: key.2.map(<[u8]>::to_vec),
-        is_recipe: recipes.contains(&key),
+        host: hosts.remove(&key).unwrap_or(Host::Script),
         launches: calls.remove(&key).unwrap_or_default(),
+        failed: failed.iter().filter(|(file, _)| file == key.0).map(|(_, program)| program.clone()).collect(),
     });
     sites.collect()
 }
 
-/// Returns the line of a script from which a shell requested a launch, or of the recipe that make gave the shell, and whether it is a recipe. `None`
+/// Returns the line of a script from which a shell requested a launch, or of the recipe that make gave the shell, or the script of a package. `None`
 /// for scripts in other languages and without a file.
-fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, bool)> {
-    let call_site = context.callers.call_site(context.callers.number_of(index as usize)?);
+fn key_of<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Key<'g>, Host)> {
+    let forest = context.forest();
+    let directory = forest.launcher(index as usize).and_then(|shell| shell.cwd());
+    let call_site = context.callers.number_of(index as usize).map(|number| context.callers.call_site(number));
+    let of_file = call_site.and_then(|site| Some((site.language, site.file.as_deref()?, site.line?)));
+    if let Some((language, file, line)) = of_file {
+        return matches!(language, Language::Bash | Language::Dash).then_some(((file, line, directory), Host::Script));
+    }
     let recipe = context.sites.call_site_of(index as usize).filter(|site| site.language == Language::Make);
-    let (call_site, is_recipe) = match recipe.filter(|_| call_site.file.is_none()) {
-        Some(recipe) => (recipe, true),
-        None => (call_site, false),
+    if let Some((file, line)) = recipe.and_then(|site| Some((site.file.as_deref()?, site.line?))) {
+        return Some(((file, line, directory), Host::Recipe));
+    }
+    let mut above = std::iter::successors(forest.parent(index as usize), |parent| forest.parent(*parent));
+    let of_package = |launch: usize| {
+        let command = forest.launches[launch].execs.first().and_then(command_of)?;
+        let runner = ScriptCall::of(forest, forest.parent(launch)? as u32)?;
+        runner.script().map(|_| command.to_vec())
     };
-    let is_shell = is_recipe || matches!(call_site.language, Language::Bash | Language::Dash);
-    let directory = context.forest().launcher(index as usize).and_then(|shell| shell.cwd());
-    is_shell.then_some(((call_site.file.as_deref()?, call_site.line?, directory), is_recipe))
+    let command = above.find_map(of_package)?;
+    Some(((b"package.json", 1, directory), Host::Package(command)))
+}
+
+fn is_success(launch: &Launch<'_>) -> bool {
+    matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown)
 }
 
 impl ShellSite {
@@ -108,14 +143,32 @@ impl ShellSite {
             };
         }
         let dialect = Dialect::of_parent(context.forest(), *self.launches.first()? as usize)?;
-        let has_failures = launches
-            .iter()
-            .map(|index| context.launch(*index))
-            .any(|launch| !matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown));
+        let mut all = launches.iter().map(|index| context.launch(*index));
+        let has_failures = all.clone().any(|launch| !is_success(launch));
+        let has_errors = all.any(|launch| {
+            !is_success(launch) && (launch.outcome != Outcome::Code(1) || !ANSWER_BY_STATUS.contains(program))
+        });
+        let is_distinct = calls.len() == launches.len();
         let rewrite = form.map(|(form, needs_one_line)| {
             let program = program.to_vec();
-            let rewrite = ShellRewrite { program, calls, form, needs_one_line, dialect, has_failures, others };
-            if self.is_recipe { Rewrite::Recipe(rewrite) } else { Rewrite::Shell(rewrite) }
+            let failed = self.failed.clone();
+            let rewrite = ShellRewrite {
+                program,
+                calls,
+                form,
+                needs_one_line,
+                dialect,
+                has_failures,
+                has_errors,
+                others,
+                is_distinct,
+                failed,
+            };
+            match &self.host {
+                Host::Script => Rewrite::Shell(rewrite),
+                Host::Recipe => Rewrite::Recipe(rewrite),
+                Host::Package(command) => Rewrite::PackageShell(rewrite, command.clone()),
+            }
         });
         Some(Edit { file: self.file.clone(), directory: self.directory.clone(), line: self.line, rewrite })
     }

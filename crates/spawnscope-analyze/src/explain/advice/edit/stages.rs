@@ -1,10 +1,10 @@
 //! Edits of pipelines: a redirection in place of the `cat` that begins one, and the last filter of several as a statement of its own, which the
 //! shell can then do itself.
 
-use super::shell::{FoundCall, is_statement};
+use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
-use crate::patterns::script::{Part, Word};
+use crate::patterns::script::Part;
 use crate::patterns::words::Words;
 
 /// Builtins that do something else outside of a pipeline.
@@ -20,7 +20,7 @@ pub(super) fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditR
         return refuse("cat does not write one file into a pipeline");
     };
     let next = script.simple(*reader).filter(|next| {
-        let program = next.words.first().and_then(Word::literal);
+        let program = script.program(*reader);
         let is_program = program.is_some_and(|program| !READERS.contains(&program) && !script.is_function(&program));
         is_program && !next.redirections.iter().any(|each| each.operator.contains(&b'<'))
     });
@@ -40,13 +40,12 @@ pub(super) fn last_stage(call: &FoundCall<'_, '_>) -> Option<Splice> {
     let script = call.script;
     let [first, .., before, last] = call.pipeline[..] else { return None };
     let holder = script.node(call.substitution?).parent?;
-    let simple = script.simple(holder).filter(|simple| simple.words.is_empty() && simple.redirections.is_empty())?;
-    let [only] = &simple.assignments[..] else { return None };
-    let is_whole = only.value.as_ref().and_then(Word::substitution) == call.substitution;
-    if !is_whole || last != call.command || !call.rewrite.form.has_input() || !is_statement(script, holder) {
+    let (variable, value) = script.assigned(holder)?;
+    let is_whole = value.substitution() == call.substitution;
+    if !is_whole || last != call.command || !call.rewrite.form.has_input() || script.statement(holder).is_none() {
         return None;
     }
-    let variable = name(only.name);
+    let variable = name(variable);
     let stages = name(script.source(&(script.node(first).range.start..script.node(before).range.end)));
     let stage = name(script.source(&script.node(last).range));
     let text = format!("{variable}=$({stages}); {variable}=$(echo \"${variable}\" | {stage})");

@@ -2,11 +2,11 @@
 //! `a=$(jq -r .a "$f")` and `b=$(jq -r .b "$f")` become one `jq`.
 
 use super::around::first_of_list;
-use super::shell::{FoundCall, is_statement};
+use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::Together;
-use crate::patterns::script::{Script, Simple, Word, names};
+use crate::patterns::script::{Script, Simple, names};
 use crate::patterns::shells::Dialect;
 
 /// An assignment of an answer.
@@ -73,24 +73,19 @@ fn variables(run: &[&Asked<'_, '_>]) -> Vec<String> {
 
 /// Returns what a statement asks a program, if it does nothing else.
 fn asked<'s, 't>(script: &'s Script<'t>, list: usize, program: &[u8]) -> Option<Asked<'s, 't>> {
-    let holder =
-        script.children(script.children(list).next()?).next().filter(|holder| is_statement(script, *holder))?;
-    let simple = script.simple(holder).filter(|simple| simple.words.is_empty() && simple.redirections.is_empty())?;
-    let [only] = &simple.assignments[..] else { return None };
-    let substitution = only.value.as_ref()?.substitution()?;
+    let (variable, value) = script.assigned(script.command_of(list)?)?;
+    let substitution = value.substitution()?;
     let inner = script.children(substitution).next().filter(|_| script.children(substitution).count() == 1)?;
     let pipeline = script.children(inner).next().filter(|_| script.children(inner).count() == 1)?;
     let commands: Vec<usize> = script.children(pipeline).collect();
     let (last, feeders) = commands.split_last()?;
     let call = script.simple(*last).filter(|call| call.assignments.is_empty() && call.redirections.is_empty())?;
-    let is_echo = |command: &usize| {
-        let words = script.simple(*command).map(|simple| &simple.words);
-        words.and_then(|words| words.first()?.literal()).is_some_and(|first| matches!(&first[..], b"echo" | b"printf"))
-    };
+    let is_echo =
+        |command: &usize| script.program(*command).is_some_and(|first| matches!(&first[..], b"echo" | b"printf"));
     let is_fed = feeders.is_empty() || matches!(feeders, [feeder] if is_echo(feeder));
-    let is_call = call.words.first().and_then(Word::literal).as_deref() == Some(program);
+    let is_call = script.program(*last)? == program;
     let feeder = script.source(&(script.node(commands[0]).range.start..script.node(*last).range.start));
-    (is_fed && is_call).then_some(Asked { variable: only.name, list, call, feeder })
+    (is_fed && is_call).then_some(Asked { variable, list, call, feeder })
 }
 
 /// Returns the only word in which several calls differ. None of them may depend on the answer of another one.

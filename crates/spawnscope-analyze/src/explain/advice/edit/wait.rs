@@ -1,19 +1,19 @@
 //! Edits of loops that poll whether a child of the script still runs: the script waits for it
 //! instead.
 
-use super::shell::{FoundCall, is_statement};
+use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
-use crate::patterns::script::{Kind, Part, Script, Word};
+use crate::patterns::script::{Kind, Part, Redirection, Script, Word};
 
 /// Replaces `while kill -0 "$pid" 2>/dev/null; do sleep 1; done` by `wait "$pid" || :`.
 pub(super) fn for_child(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     let other = || refuse("the loop does not wait for a child of the script");
-    let around = script.ancestors(call.command).nth(2).filter(|_| is_statement(script, call.command));
+    let around = script.ancestors(call.command).nth(2).filter(|_| script.statement(call.command).is_some());
     let Some(node) = around.filter(|node| matches!(script.node(*node).kind, Kind::Loop { .. })) else { return other() };
     let is_subshell = |each: usize| matches!(script.node(each).kind, Kind::Subshell | Kind::Substitution);
-    let is_alone = is_statement(script, node) && script.children(node).count() == 2;
+    let is_alone = script.statement(node).is_some() && script.children(node).count() == 2;
     let is_while = script.source(&script.node(node).range).starts_with(b"while");
     if !is_alone || !is_while || script.ancestors(node).any(is_subshell) {
         return other();
@@ -29,9 +29,8 @@ pub(super) fn for_child(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRef
 /// Returns the process that the condition of a loop tests quietly.
 fn polled<'s, 't>(script: &'s Script<'t>, node: usize) -> Option<&'s Word<'t>> {
     let list = script.children(node).next()?;
-    let command = script.children(script.children(list).next()?).next().filter(|each| is_statement(script, *each))?;
-    let simple = script.simple(command)?;
-    let drops_errors = |each: &crate::patterns::script::Redirection<'_>| {
+    let simple = script.simple(script.command_of(list)?)?;
+    let drops_errors = |each: &Redirection<'_>| {
         matches!(each.operator, b"2>" | b"&>") && each.target.literal().as_deref() == Some(b"/dev/null")
     };
     let [kill, option, process] = &simple.words[..] else { return None };

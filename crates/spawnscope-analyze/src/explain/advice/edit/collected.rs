@@ -1,0 +1,274 @@
+//! Edits of loops that do more than to call one program: bash collects the arguments in an array, and one call gets all of them after the loop.
+//! The calls that follow it in the loop go there, too, so that their order stays.
+
+use std::ops::Range;
+
+use super::around::{Around, loops_around, statement_at};
+use super::many::{directory_of, is_kept, operand_of, splice, writes_file};
+use super::shell::{FoundCall, unused_variable};
+use super::{EditRefusal, Splice, refuse};
+use crate::explain::advice::phrases::name;
+use crate::explain::advice::programs::{FILE_CHANGERS, joins};
+use crate::patterns::script::{Kind, Script, Simple, Word, identifiers};
+use crate::patterns::shells::Dialect;
+use crate::patterns::words::Words;
+
+/// Programs that print nothing if they succeed, so that the order of the output stays.
+const SILENT: Words = Words(
+    "bzip2 chattr chgrp chmod chown cp gunzip gzip install ln mkdir mkfifo mv ranlib rm rmdir sed setfacl strip touch truncate unlink xz",
+);
+/// Commands that neither read nor change files.
+const WITHOUT_FILES: Words = Words(
+    ": basename break continue declare dirname echo export expr false let local printf seq set shift true typeset unset",
+);
+/// Commands that only read.
+const READERS: Words = Words("[ awk cat cmp cut grep head paste read sort stat tail test tr uniq wc");
+/// Programs that may get the same file twice.
+const IDEMPOTENT: Words = Words("chmod chgrp chown mkdir touch");
+
+/// A call that moves after the loop.
+struct Lifted<'t> {
+    command: usize,
+    /// The words that are collected.
+    operands: Range<usize>,
+    /// The call with `{}` in place of them, and what handles its failure.
+    call: String,
+    if_failed: Option<&'t [u8]>,
+}
+
+/// Replaces the calls in a loop by one after it.
+pub(super) fn collected(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    if call.rewrite.dialect != Dialect::Bash {
+        return refuse("the loop has other commands, too");
+    }
+    let loops = loops_around(call);
+    let mut best = refuse("the call is not in a loop");
+    for around in &loops {
+        let lifted = lifted_of(call, around).and_then(|lifted| check_rest(call, around, &lifted).map(|()| lifted));
+        match (lifted, best.is_ok()) {
+            (Ok(lifted), _) => best = Ok((around, lifted)),
+            (Err(refusal), false) => return Err(refusal),
+            (Err(_), true) => break,
+        }
+    }
+    let (around, lifted) = best?;
+    let mut splices = Vec::new();
+    let (mut arrays, mut after): (Vec<(String, String)>, Vec<String>) = (Vec::new(), Vec::new());
+    for each in &lifted {
+        let simple = script.simple(each.command);
+        let words = simple.map(|simple| &simple.words[each.operands.clone()]).unwrap_or_default();
+        let (Some(first), Some(last)) = (words.first(), words.last()) else { return refuse("the call has no words") };
+        let source = name(script.source(&(first.range.start..last.range.end)));
+        let program = name(&script.program(each.command).unwrap_or_default());
+        let is_new = !arrays.iter().any(|(_, known)| *known == source);
+        if is_new || !is_alone(script, each, around) {
+            let number = if arrays.is_empty() { String::new() } else { format!("_{}", arrays.len() + 1) };
+            let array = unused_variable(script, &format!("{program}_files{number}"));
+            splices.push(splice(whole(script, each), format!("{array}+=({source})")));
+            arrays.push((array, source.clone()));
+        } else {
+            splices.push(without_line(script, whole(script, each)));
+        }
+        let array = arrays.iter().rev().find(|(_, known)| *known == source).map_or("", |(array, _)| array);
+        let if_failed = each.if_failed.map_or(String::new(), |command| format!(" || {}", name(command)));
+        let call = each.call.replace("{}", &format!("\"${{{array}[@]}}\""));
+        after.push(format!("[ ${{#{array}[@]}} -eq 0 ] || {call}{if_failed}"));
+    }
+    let before: Vec<String> = arrays.iter().map(|(array, _)| format!("{array}=()")).collect();
+    splices.extend(around_loop(script, around.node, &before.join(" "), &after));
+    Ok(splices)
+}
+
+/// Returns the bytes of a call and of what handles its failure.
+fn whole(script: &Script<'_>, lifted: &Lifted<'_>) -> Range<usize> {
+    let range = script.node(lifted.command).range.clone();
+    let list = script.ancestors(lifted.command).nth(1).filter(|_| lifted.if_failed.is_some());
+    list.map_or(range, |list| script.node(list).range.clone())
+}
+
+/// Whether a call is a statement of the loop, which is executed each time.
+fn is_alone(script: &Script<'_>, lifted: &Lifted<'_>, around: &Around<'_>) -> bool {
+    script.ancestors(lifted.command).nth(2) == Some(around.node)
+}
+
+/// Removes a statement, with its line if there is nothing else in it.
+fn without_line(script: &Script<'_>, range: Range<usize>) -> Splice {
+    let start = script.text[..range.start].iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    let rest = &script.text[range.end..];
+    let end = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+    let has_line = script.text[start..range.start].trim_ascii().is_empty() && rest[..end].trim_ascii().is_empty();
+    if has_line { splice(start..range.end + end, "") } else { splice(range, ":") }
+}
+
+/// Returns how to insert commands before and after a loop.
+pub(super) fn around_loop(script: &Script<'_>, node: usize, before: &str, after: &[String]) -> Vec<Splice> {
+    let range = script.node(node).range.clone();
+    let line_start =
+        script.text[..range.start].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    let indentation = &script.text[line_start..range.start];
+    let rest = script.text[range.end..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let has_document = script.source(&range).windows(2).any(|two| two == b"<<");
+    let has_lines = indentation.trim_ascii().is_empty() && rest.trim_ascii().is_empty() && !has_document;
+    let separator = if has_lines { format!("\n{}", name(indentation)) } else { "; ".to_owned() };
+    let after: String = after.iter().map(|command| format!("{separator}{command}")).collect();
+    match script.statement(node) {
+        Some(_) => {
+            vec![splice(range.start..range.start, format!("{before}{separator}")), splice(range.end..range.end, after)]
+        }
+        None => vec![
+            splice(range.start..range.start, format!("{{ {before}; ")),
+            splice(range.end..range.end, format!("{after}; }}")),
+        ],
+    }
+}
+
+/// Returns all calls in a loop from a call on.
+fn lifted_of<'t>(call: &FoundCall<'_, 't>, around: &Around<'t>) -> Result<Vec<Lifted<'t>>, EditRefusal> {
+    let script = call.script;
+    let from = script.node(call.command).range.start;
+    let mut lifted = vec![lift(call, call.command, around)?];
+    for index in script.inside(around.node) {
+        let is_after = script.node(index).range.start > from && around.body.contains(&script.node(index).range.start);
+        let program = script.program(index).filter(|_| is_after);
+        if program.is_some_and(|program| SILENT.contains(&program)) {
+            lifted.push(lift(call, index, around)?);
+        }
+    }
+    Ok(lifted)
+}
+
+fn lift<'t>(call: &FoundCall<'_, 't>, command: usize, around: &Around<'t>) -> Result<Lifted<'t>, EditRefusal> {
+    let script = call.script;
+    let program = script.program(command).unwrap_or_default();
+    let simple = script
+        .simple(command)
+        .filter(|simple| simple.assignments.is_empty() && simple.redirections.iter().all(is_kept));
+    let statement = statement_at(script, command);
+    let (Some(simple), false) = (simple, call.rewrite.failed.contains(&program)) else {
+        return refuse(format!("{} has its own input or output, or failed", name(&program)));
+    };
+    let list = script.ancestors(command).nth(1).map_or(0, |list| script.node(list).range.end);
+    let next = script.text[list..].trim_ascii_start();
+    let next = next.strip_prefix(b";").unwrap_or(next).trim_ascii_start();
+    if next.starts_with(b"then") || next.starts_with(b"do") && !next.starts_with(b"done") {
+        return refuse(format!("the script does something else if {} fails", name(&program)));
+    }
+    // A call whose status decides something is not moved.
+    let if_failed = match statement {
+        Ok(statement) => statement.if_failed,
+        Err(refusal) if !is_last_of_and(script, command) => return Err(refusal),
+        Err(_) => None,
+    };
+    let operands = operands(call, command, simple, around)?;
+    let arguments: Vec<Vec<u8>> =
+        simple.words[1..].iter().map(|word| word.literal().unwrap_or_else(|| b"x".to_vec())).collect();
+    let words: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
+    let prints = words.iter().any(|word| word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'v'));
+    let is_known = joins(&program, &words) && SILENT.contains(&program) && !script.is_function(&program) && !prints;
+    if !is_known || words.contains(&b"--verbose".as_slice()) {
+        return refuse(format!("the order of what {} prints would change", name(&program)));
+    }
+    let range = &script.node(command).range;
+    let destination = directory_of(call, command);
+    let end = match &destination {
+        Some(destination) => format!(" {destination}"),
+        None => name(script.source(&(simple.words[operands.end - 1].range.end..range.end))),
+    };
+    let start = name(script.source(&(range.start..simple.words[operands.start].range.start)));
+    Ok(Lifted { command, operands, call: format!("{start}{{}}{end}"), if_failed })
+}
+
+/// Whether a command ends a list of commands joined by `&&`.
+fn is_last_of_and(script: &Script<'_>, command: usize) -> bool {
+    let Some(list) = script.ancestors(command).nth(1) else { return false };
+    let range = &script.node(list).range;
+    let before = range.start..script.node(command).range.start;
+    let is_statement =
+        script.ancestors(list).next().is_none_or(|parent| !matches!(script.node(parent).kind, Kind::Pipeline { .. }));
+    matches!(script.node(list).kind, Kind::List { is_background: false })
+        && range.end == script.node(command).range.end
+        && is_statement
+        && script.source(&before).trim_ascii_end().ends_with(b"&&")
+}
+
+/// Returns which words of a call change in the loop. All others must stay the same.
+fn operands(
+    call: &FoundCall<'_, '_>,
+    command: usize,
+    simple: &Simple<'_>,
+    around: &Around<'_>,
+) -> Result<Range<usize>, EditRefusal> {
+    let script = call.script;
+    let last = operand_of(call, command, std::slice::from_ref(around))?;
+    let changes = |at: usize| {
+        let source = script.source(&simple.words[at].range);
+        source.contains(&b'$') && identifiers(source).any(|variable| around.may_set(script, variable))
+            || source.contains(&b'`')
+            || source.windows(2).any(|two| two == b"$(")
+    };
+    let mut first = last;
+    while first > 1 && changes(first - 1) && directory_of(call, command).is_none() {
+        first -= 1;
+    }
+    match (1..first).find(|at| changes(*at)) {
+        Some(at) => refuse(format!("`{}` changes in the loop, too", name(script.source(&simple.words[at].range)))),
+        None => Ok(first..last + 1),
+    }
+}
+
+/// Checks that the calls may run after the loop.
+fn check_rest(call: &FoundCall<'_, '_>, around: &Around<'_>, lifted: &[Lifted<'_>]) -> Result<(), EditRefusal> {
+    let script = call.script;
+    let from = script.node(call.command).range.start;
+    let may_repeat =
+        lifted.iter().all(|each| script.program(each.command).is_some_and(|program| IDEMPOTENT.contains(&program)));
+    if !call.rewrite.is_distinct && !may_repeat {
+        return refuse("some of the calls have the same arguments");
+    }
+    let redirections = &script.text[around.body.end..script.node(around.node).range.end];
+    if redirections.windows(2).any(|two| two == b"2>" || two == b"&>") {
+        return refuse("the errors of the loop are redirected");
+    }
+    let is_handler = |index: usize| {
+        let start = script.node(index).range.start;
+        lifted
+            .iter()
+            .any(|each| each.command != index && whole(script, each).contains(&start) && each.if_failed.is_some())
+    };
+    for index in script.inside(around.node) {
+        let node = script.node(index);
+        let is_lifted = lifted.iter().any(|each| each.command == index) || is_handler(index);
+        if !around.body.contains(&node.range.start) || is_lifted {
+            continue;
+        }
+        let is_after = node.range.start > from;
+        let may_stay = match &node.kind {
+            Kind::Simple(simple) => may_stay(script, around, index, simple, is_after),
+            Kind::Expression(_) => !is_after || script.source(&node.range).starts_with(b"(("),
+            Kind::List { is_background } => !is_background,
+            Kind::Function => false,
+            _ => true,
+        };
+        if !may_stay {
+            return refuse("the loop has other commands, too");
+        }
+    }
+    Ok(())
+}
+
+/// Whether a command may run before all of the calls that were before or after it.
+fn may_stay(script: &Script<'_>, around: &Around<'_>, index: usize, simple: &Simple<'_>, is_after: bool) -> bool {
+    let writes = simple.redirections.iter().any(|each| writes_file(each));
+    if simple.words.is_empty() {
+        return simple.redirections.is_empty();
+    }
+    let Some(program) = script.program(index).filter(|program| !script.is_function(program)) else { return false };
+    let changes = |word: &Word<'_>| {
+        let source = script.source(&word.range);
+        source.starts_with(b"-") || identifiers(source).any(|variable| around.may_set(script, variable))
+    };
+    let changes_own_files = FILE_CHANGERS.contains(&program) && simple.words[1..].iter().all(changes);
+    WITHOUT_FILES.contains(&program) && !(writes && is_after)
+        || !is_after && (READERS.contains(&program) || changes_own_files)
+}

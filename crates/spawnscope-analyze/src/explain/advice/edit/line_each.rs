@@ -1,0 +1,133 @@
+//! Programs that answer for each operand, or for each line of their input, with one line, and interpreters whose code can loop over its operands.
+
+use crate::explain::advice::phrases::name;
+use crate::explain::advice::programs::{Together, joins};
+use crate::model::launch::{base_name, is_version_of};
+use crate::patterns::script::{Script, Simple};
+use crate::patterns::words::Words;
+
+/// Programs that print one line for each operand.
+const PRINT_A_LINE_EACH: Words =
+    Words("b2sum md5sum readlink realpath sha1sum sha224sum sha256sum sha384sum sha512sum");
+
+/// How a program prints one line for each operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineEach {
+    Plain,
+    /// With this option.
+    With(&'static str),
+    /// A number before the name, and perhaps a total at the end.
+    Count,
+}
+
+impl LineEach {
+    /// Returns how a call prints one line for its last operand. `arguments` are without the program.
+    pub(super) fn of(program: &[u8], arguments: &[&[u8]]) -> Option<LineEach> {
+        let has_format =
+            arguments.iter().any(|argument| argument.starts_with(b"-c") || argument.starts_with(b"--format"));
+        let is_line = !arguments.iter().any(|argument| argument.contains(&b'\n'));
+        match (program, arguments) {
+            (b"stat", _) => (has_format && is_line).then_some(LineEach::Plain),
+            (b"grep", [option, _, _]) if option.starts_with(b"-c") && !option.contains(&b'r') => {
+                Some(LineEach::With("-h"))
+            }
+            (b"wc", [b"-l" | b"-c" | b"-m" | b"-w"]) => Some(LineEach::Count),
+            (b"jq", [b"-r", path, _]) => {
+                Together::Jq.join(&[path.to_vec()], &["x".to_owned()]).map(|_| LineEach::Plain)
+            }
+            (_, [_, code, _]) if is_interpreter(program) => prints_once(code).then_some(LineEach::Plain),
+            _ => (PRINT_A_LINE_EACH.contains(program) && joins(program, arguments)).then_some(LineEach::Plain),
+        }
+    }
+}
+
+/// Whether a filter prints one line for each line that it reads. `words` begin with the program, `text` is the code of the line.
+pub(super) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
+    let Some((program, arguments)) = words.split_first() else { return false };
+    let has = |part: &[u8]| arguments.iter().any(|word| word.windows(part.len()).any(|window| window == part));
+    match &program[..] {
+        b"awk" | b"mawk" | b"gawk" => match arguments {
+            [options @ .., code] => {
+                let field = code.trim_ascii().strip_prefix(b"{").and_then(|code| code.trim_ascii().strip_suffix(b"}"));
+                let printed = field.and_then(|field| field.trim_ascii().strip_prefix(b"print "));
+                let is_field =
+                    |text: &[u8]| text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"$, ".contains(byte));
+                options.iter().all(|option| option.starts_with(b"-F") && option.len() > 2)
+                    && printed.is_some_and(is_field)
+            }
+            [] => false,
+        },
+        // It prints nothing for an error, such as a division by zero.
+        b"bc" => arguments.iter().all(|word| word == b"-l") && !text.iter().any(|byte| b"/%(^".contains(byte)),
+        b"cut" => !has(b"-s") && !has(b"--only") && arguments.iter().all(|word| word.starts_with(b"-")),
+        b"rev" => arguments.is_empty(),
+        b"sed" => {
+            matches!(arguments, [code] | [_, code] if super::adjacent::is_one_substitution(code) && arguments.iter().rev().skip(1).all(|option| matches!(&option[..], b"-E" | b"-r" | b"-e")))
+        }
+        b"tr" => ![&b"\\n"[..], b"\n", b"space", b"cntrl", b"-c", b"-C", b"-s", b"\\0"].iter().any(|part| has(part)),
+        _ => false,
+    }
+}
+
+pub(super) fn is_interpreter(program: &[u8]) -> bool {
+    is_version_of(program, b"python") || program == b"node"
+}
+
+/// Whether code prints one line, if the text that it prints has one.
+fn prints_once(code: &[u8]) -> bool {
+    let code = String::from_utf8_lossy(code);
+    let prints = ["print(", "console.log("].iter().map(|print| code.matches(print).count()).sum::<usize>();
+    prints == 1 && !["for ", "while ", "end=", "def ", "=>", "if ", "write("].iter().any(|other| code.contains(other))
+}
+
+/// Returns the position of the code of `python3 -c CODE FILE`, and the same code in a loop over its operands.
+pub(super) fn looped_code(script: &Script<'_>, simple: &Simple<'_>) -> Option<(usize, String)> {
+    /// What may end the process, continue later, or differ in a loop.
+    const OTHER: [&str; 14] = [
+        "exit",
+        "quit",
+        "async",
+        "await",
+        "then(",
+        "setTimeout",
+        "setInterval",
+        ".on(",
+        "\"\"\"",
+        "'''",
+        "\\\n",
+        "__future__",
+        "stdin",
+        "return",
+    ];
+    let [program, option, code, _] = &simple.words[..] else { return None };
+    let (program, option) = (program.literal()?, option.literal()?);
+    let program = base_name(&program);
+    let is_python = is_version_of(program, b"python") && option == b"-c";
+    let is_node = program == b"node" && option == b"-e";
+    let text = code.literal()?;
+    let text = String::from_utf8(text).ok()?;
+    let source = name(script.source(&code.range));
+    let quote =
+        source.chars().next().filter(|quote| "'\"".contains(*quote) && source.len() > 1 && source.ends_with(*quote))?;
+    let inside = source[1..source.len() - 1].to_owned();
+    let only_first = text.matches("argv").count() == text.matches("argv[1]").count() && text.contains("argv[1]");
+    if inside.contains(quote) && quote == '\'' || !only_first || OTHER.iter().any(|other| text.contains(other)) {
+        return None;
+    }
+    let inside = if is_node {
+        format!("for (process.argv[1] of process.argv.slice(1)) {{ {inside} }}")
+    } else if is_python && !text.contains('\n') {
+        const COMPOUND: Words = Words("async class def for if try while with");
+        let first = text.trim_start().split(|each: char| !each.is_alphanumeric()).next().unwrap_or_default();
+        (!COMPOUND.contains(first.as_bytes()) && !text.starts_with('@')).then_some(())?;
+        format!("import sys\nfor sys.argv[1] in sys.argv[1:]: {inside}")
+    } else if is_python {
+        format!(
+            "import sys\nfor sys.argv[1] in sys.argv[1:]:\n {}",
+            inside.trim_start_matches('\n').replace('\n', "\n ")
+        )
+    } else {
+        return None;
+    };
+    Some((2, format!("{quote}{inside}{quote}")))
+}
