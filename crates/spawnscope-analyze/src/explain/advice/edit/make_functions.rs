@@ -43,7 +43,7 @@ enum ExactFor {
     AnyWord,
     /// A path with a name, and without superfluous slashes.
     Path,
-    /// A text in which this occurs so many times, and neither at its beginning nor twice in a row.
+    /// A text in which this occurs that often, and neither at its beginning nor twice in a row.
     Contains(String, RangeInclusive<usize>),
 }
 
