@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::{WaitId, WaitIdOptions};
 
 use spawnscope_data::event::Pid;
 
@@ -24,6 +25,16 @@ pub fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
 pub fn die_with_parent(signal: c_int) {
     // SAFETY: a plain system call.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
+}
+
+/// Waits until a child has ended, without reaping it: what the kernel counted for it can still be read.
+///
+/// # Errors
+/// `Interrupted` if a caught signal interrupts the wait. Other errors if there is no such child.
+pub fn await_end(child: c_int) -> io::Result<()> {
+    let child = rustix::process::Pid::from_raw(child).ok_or(Errno::CHILD)?;
+    rustix::process::waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+    Ok(())
 }
 
 /// Waits for a child (-1: any child) and reaps it. Returns its pid and wait status.

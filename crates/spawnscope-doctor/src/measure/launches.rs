@@ -12,7 +12,7 @@ use spawnscope_system::clock::now;
 use spawnscope_system::launch_timing::clone::fork;
 use spawnscope_system::launch_timing::run_queue_waits::RunQueueWaits;
 use spawnscope_system::launch_timing::timing::LaunchTimer;
-use spawnscope_system::process::{die_with_parent, reap};
+use spawnscope_system::process::{await_end, die_with_parent, reap};
 use spawnscope_system::tiny;
 
 /// The interval between further alarms, after the first one.
@@ -62,7 +62,7 @@ pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, Laun
     let waits = RunQueueWaits::begin();
     let timer = LaunchTimer::begin();
     let child = start(work)?;
-    await_end(child)?;
+    end_of(child)?;
     let took = timer.end().wall;
     let waited = waits.until_end_of(child);
     match reap(child) {
@@ -101,14 +101,8 @@ fn start(work: Work<'_>) -> Result<c_int, LaunchError> {
 
 /// Waits for the child's end without reaping it, so that its time in the run queue can be read
 /// afterwards. If an alarm interrupts the call, kills and reaps the child.
-fn await_end(child: c_int) -> Result<(), LaunchError> {
-    // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills.
-    let waited = unsafe {
-        let mut information: libc::siginfo_t = std::mem::zeroed();
-        let flags = libc::WEXITED | libc::WNOWAIT;
-        libc::waitid(libc::P_PID, child as libc::id_t, &raw mut information, flags)
-    };
-    if waited == 0 {
+fn end_of(child: c_int) -> Result<(), LaunchError> {
+    if await_end(child).is_ok() {
         return Ok(());
     }
     // SAFETY: a plain system call; the child was not reaped.

@@ -11,7 +11,8 @@ mod stops;
 use std::io;
 use std::time::{Duration, Instant};
 
-pub use self::calls::UnrecordedTimes;
+pub use self::calls::UnrecordedCall;
+pub use self::launches::recorded_launches;
 use self::shared_results::{Life, SharedResults, Times};
 pub use self::stops::stop_latency;
 use crate::launch_timing::measuring_process::MeasuringProcess;

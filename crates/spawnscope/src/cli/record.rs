@@ -23,7 +23,7 @@ use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
 use super::{exit, git_exclude, identity, labels, report};
 use crate::allowed_cpus::allowed_cpus;
-use crate::calibrate::{Calibrator, UnrecordedTimes};
+use crate::calibrate::{Calibrator, UnrecordedCall, recorded_launches};
 use crate::clock;
 use crate::collect::{Collector, Follow, ROOT, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
@@ -192,14 +192,13 @@ fn attach_and_calibrate(
     // Without a process to measure in, the constants are unknown, but the rest of the recording is not affected.
     let mut calibrator = Calibrator::start().ok();
     let before = calibrator.take_if(|_| arguments.all).map(Calibrator::finish);
-    let unrecorded = UnrecordedTimes::measure();
+    let unrecorded = UnrecordedCall::measure();
     let collector = attach(arguments, held, memory_plan)?;
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
-    let mut cost = Vec::new();
     // If this fails, the cost is unknown, but the rest of the recording is not affected.
-    let _ = collector.as_followed(&mut || cost = unrecorded.compare());
-    calibration.extend(cost);
+    let _ = collector.as_followed(&mut || calibration.extend(unrecorded.compare()));
+    calibration.extend(recorded_launches(|launch| collector.as_followed(launch).is_ok()));
     Ok((collector, calibration))
 }
 
