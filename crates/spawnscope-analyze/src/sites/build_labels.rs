@@ -171,13 +171,12 @@ impl Search<'_, '_> {
         }
         // An edge may run a whole build; then the labels of its compilers are more precise. But a
         // compiler that makes the edge's own output keeps the edge's label, ninja's name of that
-        // output.
+        // output, as does what it launches.
         let own = self.label.label_of_program(launch, self.command_cwd);
-        let own = own.filter(|own| edge.is_none_or(|edge| !self.edges.makes(edge, own)));
         if own.is_none() {
             self.edge_of[index] = edge;
         }
-        own
+        own.filter(|own| edge.is_none_or(|edge| !self.edges.makes(edge, own)))
     }
 }
 

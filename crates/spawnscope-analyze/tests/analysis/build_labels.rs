@@ -172,10 +172,11 @@ fn a_compiler_that_makes_an_output_of_an_edge_has_the_label_of_the_edge() {
         (LaunchId(3), "/usr/bin/ld -o /home/user/lib/libz.so.1.2 z.o"),
         (LaunchId(2), "/usr/bin/ar rcs /home/user/lib/libz.so z.o"),
         (LaunchId(2), "/usr/bin/cc -o z.so"),
+        (LaunchId(3), "/usr/bin/as -o /tmp/cc1.o"),
     ]);
     add_edge(&mut builder, 2, &["lib/libz.so", "lib/libz.so.1.2"]);
     let z = "lib/libz.so";
-    assert_eq!(labels(&builder, BuildLabel::Target), ["-", z, z, z, z, "z.so"]);
+    assert_eq!(labels(&builder, BuildLabel::Target), ["-", z, z, z, z, "z.so", z]);
 }
 
 #[test]
