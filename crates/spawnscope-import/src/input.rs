@@ -27,7 +27,7 @@ const MAX_SHOWN: usize = 100;
 const MAX_XZ_KIB: u32 = 128 << 10;
 
 /// How other files begin, and what to do with them.
-const OTHERS: [(&[u8], &str); 14] = [
+const OTHERS: [(&[u8], &str); 17] = [
     (b"SQLite format 3\0", "a recording: `spawnscope report FILE` reads it"),
     (b"BZh", "a file compressed by bzip2: unpack it with `bzip2 -dc FILE | spawnscope import -`"),
     (b"PK\x03\x04", "a zip file: unpack it with `unzip -p FILE | spawnscope import -`"),
@@ -36,7 +36,13 @@ const OTHERS: [(&[u8], &str); 14] = [
         "data of perf: `perf script -F comm,pid,tid,cpu,time,event,trace --show-task-events | spawnscope import -`",
     ),
     (b"\x17\x08Dtracing", "data of trace-cmd: `trace-cmd report FILE | spawnscope import -`"),
-    (b"% time ", "a summary of `strace -c`, which has no processes: record with `strace -f -ttt -T -o LOG`"),
+    (b"% time ", SUMMARY),
+    (b"Attaching ", BPFTRACE),
+    (b"Attached ", BPFTRACE),
+    (
+        b"PCOMM ",
+        "the output of execsnoop, which has no ends of processes: record with `strace -f -ttt -T -s 4096 -o LOG`",
+    ),
     (b"# ninja log ", "ninja's log, which has no processes: `spawnscope report --labels FILE` names launches by it"),
     (b"\x7fELF", "a program: record it with `spawnscope record -- FILE`"),
     (b"\xff\xfe", UTF_16),
@@ -47,6 +53,11 @@ const OTHERS: [(&[u8], &str); 14] = [
     (b"<HTML", WEB_PAGE),
 ];
 
+const SUMMARY: &str =
+    "a summary of `strace -c`, which has no processes: record without `-c`, with `strace -f -ttt -T -s 4096 -o LOG`";
+const BPFTRACE: &str = "the output of a bpftrace program, which prints what its author chose: record with \
+                        `strace -f -ttt -T -s 4096 -o LOG`, or as root with `perf record`, as docs/guide/import.md shows";
+const LTRACE: &str = "a log of ltrace, which has calls of libraries: record with `strace -f -ttt -T -s 4096 -o LOG`";
 const UTF_16: &str = "text in UTF-16: `iconv -f UTF-16 -t UTF-8 FILE | spawnscope import -`";
 const WEB_PAGE: &str = "a web page: save the log itself, not the page that shows it";
 const CHROME_TRACE: &str = "a Chrome trace, which has times of work but no processes: record the command, or import a log \
@@ -69,6 +80,23 @@ pub enum Format {
 
 /// What only a line of the scheduler's events contains.
 const OF_PERF: [&[u8]; 4] = [b"sched_switch: ", b"sched_process_", b"PERF_RECORD_", b"# tracer: "];
+
+/// What only a line of other tools contains, outside of parentheses.
+const OF_OTHERS: [(&[u8], &str); 10] = [
+    (b"__libc_start_main(", LTRACE),
+    (b"malloc(", LTRACE),
+    (b"strlen(", LTRACE),
+    (b"strcmp(", LTRACE),
+    (b"strrchr(", LTRACE),
+    (b"getenv(", LTRACE),
+    (b"SYS_brk(", LTRACE),
+    (b"+++ exited (status ", LTRACE),
+    (b"SYSCALL(args)", "a log of dtruss, which does not say who launched whom: use `sudo eslogger exec fork exit`"),
+    (
+        b" CALL  ",
+        "a dump of ktrace: on macOS, use `sudo eslogger exec fork exit`, and on Linux, `strace -f -ttt -T -o LOG`",
+    ),
+];
 
 /// Lines that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,11 +205,19 @@ impl Lines {
                 false => Err(ImportError::Other { path, what: JSON }),
             };
         }
-        let lines = beginning.split(|byte| *byte == b'\n').take(MAX_LINES_FOR_FORMAT);
-        let is_of_perf =
-            |line: &[u8]| OF_PERF.iter().any(|word| find(line, word).is_some_and(|at| !line[..at].contains(&b'(')));
-        let count = lines.filter(|line| is_of_perf(line)).count();
-        Ok(if count > 0 { Format::Perf } else { Format::Strace })
+        let mut lines = beginning.split(|byte| *byte == b'\n').take(MAX_LINES_FOR_FORMAT);
+        let has = |line: &[u8], word| find(line, word).is_some_and(|at| !line[..at].contains(&b'('));
+        if lines.clone().any(|line| OF_PERF.iter().any(|word| has(line, word))) {
+            return Ok(Format::Perf);
+        }
+        // `strace -C` writes the summary, too, but after the calls.
+        let is_summary =
+            lines.clone().take_while(|line| !line.contains(&b'(')).any(|line| line.starts_with(b"% time "));
+        let other = lines.find_map(|line| OF_OTHERS.iter().find(|(word, _)| has(line, word)));
+        match is_summary.then_some(SUMMARY).or(other.map(|(_, what)| *what)) {
+            Some(what) => Err(ImportError::Other { path, what }),
+            None => Ok(Format::Strace),
+        }
     }
 
     /// Returns the error that no line is of a tool, after lines were read.
