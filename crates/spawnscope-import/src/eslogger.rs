@@ -3,6 +3,9 @@
 //! environment, is skipped. A process is identified by its number and the version of that number,
 //! which each exec increases. `posix_spawn` may show no fork, and ends may be missing.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use serde::Deserialize;
@@ -89,12 +92,10 @@ impl Token {
     }
 }
 
-/// A child of a process that has done nothing else since.
-struct Child {
-    launch: LaunchId,
-    pid: i32,
-    created: Nanos,
-    ended: Option<Nanos>,
+/// What a process did last, and its last child that has ended since.
+struct Acts {
+    last: Nanos,
+    ended: Option<(Nanos, LaunchId, Pid)>,
 }
 
 /// A log that is being read.
@@ -104,8 +105,8 @@ pub struct Log {
     events: Vec<Event>,
     /// The processes that exist, by number, each with the version of that number.
     processes: HashMap<i32, (i64, LaunchId)>,
-    /// The last child of each process, until the process does something else.
-    children: HashMap<LaunchId, Child>,
+    /// The processes that have launched others.
+    launchers: HashMap<LaunchId, Acts>,
     /// The parents of processes, and when they were created.
     parents: HashMap<LaunchId, (LaunchId, Nanos)>,
     /// The scans of files before their first launch, if there is a log of them.
@@ -126,7 +127,7 @@ impl Log {
             count: Count::default(),
             events: Vec::new(),
             processes: HashMap::new(),
-            children: HashMap::new(),
+            launchers: HashMap::new(),
             parents: HashMap::new(),
             scans,
             first: None,
@@ -140,7 +141,8 @@ impl Log {
         let Some(at) = log.first.as_ref().and_then(|first| instant(&first.time)) else {
             return Err(log.lines.not_of("eslogger"));
         };
-        (log.origin, log.now) = (at, at);
+        // What existed before is older than the first message.
+        (log.origin, log.now) = (Nanos(at.0.saturating_sub(1)), at);
         Ok(log)
     }
 
@@ -211,14 +213,14 @@ impl Log {
     fn adopt(&mut self, key: (i32, i64), path: &str) -> LaunchId {
         let launch = self.insert(key);
         let name = path.rsplit('/').next().unwrap_or_default().as_bytes().to_vec();
-        self.report(self.now, launch, EventKind::Adopted { pid: Pid(key.0), name });
+        self.report(Nanos(self.now.0.saturating_sub(1)), launch, EventKind::Adopted { pid: Pid(key.0), name });
         launch
     }
 
     fn launch(&mut self, parent: LaunchId, key: (i32, i64), at: Nanos, mechanism: Mechanism) -> LaunchId {
         let launch = self.insert(key);
-        self.assume_wait(parent);
-        self.children.insert(parent, Child { launch, pid: key.0, created: at, ended: None });
+        self.assume_wait(parent, at);
+        self.launchers.entry(parent).or_insert(Acts { last: at, ended: None });
         self.parents.insert(launch, (parent, at));
         let launched = Launched {
             parent,
@@ -235,7 +237,7 @@ impl Log {
 
     fn exec(&mut self, process: &Process, exec: &Exec) {
         let launch = self.known(process.audit_token.key()).unwrap_or_else(|| self.begin(process, &exec.target));
-        self.assume_wait(launch);
+        self.assume_wait(launch, self.now);
         let key = exec.target.audit_token.key();
         self.processes.insert(key.0, (key.1, launch));
         let program = exec.target.executable.as_ref().map_or("", |file| file.path.as_str());
@@ -298,11 +300,12 @@ impl Log {
     fn exit(&mut self, key: (i32, i64), status: i32) {
         let Some(launch) = self.known(key) else { return };
         self.processes.remove(&key.0);
-        self.assume_wait(launch);
+        self.assume_wait(launch, self.now);
+        self.launchers.remove(&launch);
         if let Some((parent, _)) = self.parents.remove(&launch)
-            && let Some(child) = self.children.get_mut(&parent).filter(|child| child.launch == launch)
+            && let Some(acts) = self.launchers.get_mut(&parent)
         {
-            child.ended = Some(self.now);
+            acts.ended = Some((self.now, launch, Pid(key.0)));
         }
         let exited = Exited { last_thread: true, wait_status: Some(status), ..Exited::default() };
         self.report(self.now, launch, EventKind::Exited(exited));
@@ -312,18 +315,42 @@ impl Log {
 }
 
 impl Log {
-    /// Reports that a process waited for its last child, if it did nothing while that child
-    /// existed, and did something soon after its end. Such a log has no waits.
-    fn assume_wait(&mut self, parent: LaunchId) {
-        let Some(child) = self.children.remove(&parent) else { return };
-        let Some(ended) = child.ended else { return };
-        if self.now.since(ended).0 > ended.since(child.created).0 / 4 {
-            return;
+    /// A process acts. Reports that it waited for a child, if it did nothing else before the child
+    /// ended, and acts soon after. Such a log has no waits. `posix_spawn` is known later than it
+    /// happens, when the child executes.
+    fn assume_wait(&mut self, launch: LaunchId, at: Nanos) {
+        let Some(acts) = self.launchers.get_mut(&launch) else { return };
+        let last = acts.last;
+        acts.last = last.max(at);
+        let Some((ended, child, pid)) = acts.ended.take_if(|(ended, ..)| *ended <= at) else { return };
+        if at.since(ended).0 <= ended.since(last).0 / 4 {
+            self.report_wait(launch, last, ended, child, pid);
         }
-        let wake = Wake { at: ended, by: Waker::Task(TaskId(child.launch.0)), is_certain: false };
-        let slice = Slice { wake: Some(wake), ..Slice::new(child.created, LeftCpu::Interruptible) };
-        self.report(ended, parent, EventKind::Slice(slice));
-        self.report(ended, parent, EventKind::Reaped { pid: Pid(child.pid) });
+    }
+
+    fn report_wait(&mut self, launch: LaunchId, from: Nanos, ended: Nanos, child: LaunchId, pid: Pid) {
+        let wake = Wake { at: ended, by: Waker::Task(TaskId(child.0)), is_certain: false };
+        let slice = Slice { wake: Some(wake), ..Slice::new(from, LeftCpu::Interruptible) };
+        self.report(ended, launch, EventKind::Slice(slice));
+        self.report(ended, launch, EventKind::Reaped { pid });
+    }
+
+    /// Reports what processes did at the end of the log: one that has launched others waits, for
+    /// the last of them to end, and then for something else.
+    fn report_last(&mut self) {
+        let mut alive: Vec<LaunchId> = self.processes.values().map(|(_, launch)| *launch).collect();
+        alive.sort_unstable();
+        for launch in alive {
+            let slice = match self.launchers.remove(&launch) {
+                Some(Acts { last, ended: Some((ended, child, pid)) }) => {
+                    self.report_wait(launch, last, ended, child, pid);
+                    Slice::new(ended, LeftCpu::Interruptible)
+                }
+                Some(Acts { last, ended: None }) => Slice::new(last, LeftCpu::Interruptible),
+                None => Slice::new(self.now, LeftCpu::Preempted),
+            };
+            self.report(self.now, launch, EventKind::LastSeen(slice));
+        }
     }
 }
 
@@ -339,7 +366,9 @@ impl Source for Log {
         Ok(true)
     }
 
-    fn finish(&mut self) {}
+    fn finish(&mut self) {
+        self.report_last();
+    }
 
     fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
@@ -379,98 +408,4 @@ impl Source for Log {
 /// Returns the nanoseconds since 1970 of a time such as `2026-11-28T08:00:00.123456789Z`.
 fn instant(text: &str) -> Option<Nanos> {
     text::instant(text.as_bytes(), b'T').filter(|(_, after)| *after == b"Z").map(|(at, _)| at)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_converted() {
-        for (text, seconds) in [
-            ("1970-01-01T00:00:00Z", Some(0)),
-            ("2000-02-29T12:00:01Z", Some(951_825_601)),
-            ("2026-11-28T08:00:00.000000000Z", Some(1_795_852_800)),
-            ("2026-13-28T08:00:00Z", None),
-            ("2026-11-28 08:00:00", None),
-        ] {
-            assert_eq!(instant(text).map(|at| at.0 / 1_000_000_000), seconds, "{text}");
-        }
-    }
-
-    fn read(text: &str) -> Log {
-        let mut log = Log::of_one(Lines::of_text(text.as_bytes()), None).unwrap();
-        while log.read().unwrap() {}
-        log
-    }
-
-    fn line(number: u64, token: &str, event: &str) -> String {
-        let time = format!("2026-11-28T08:00:0{number}.5Z");
-        format!(r#"{{"time":"{time}","global_seq_num":{number},"process":{{"audit_token":{token}}},"event":{event}}}"#)
-            + "\n"
-    }
-
-    #[test]
-    fn both_shapes_of_tokens_are_read_and_gaps_are_counted() {
-        let object = |pid: i32, version: i32| format!(r#"{{"pid":{pid},"pidversion":{version},"euid":0}}"#);
-        let array = |pid: i32, version: i32| format!("[501,501,20,501,20,{pid},100,{version}]");
-        for token in [&object as &dyn Fn(i32, i32) -> String, &array] {
-            let fork = format!(r#"{{"fork":{{"child":{{"audit_token":{}}}}}}}"#, token(8, 80));
-            let exec = format!(
-                r#"{{"exec":{{"target":{{"audit_token":{},"executable":{{"path":"/bin/a"}}}},"args":["a","b c"],"env":["KEY=secret"]}}}}"#,
-                token(8, 81)
-            );
-            let log = read(
-                &[
-                    line(1, &token(7, 70), &fork),
-                    line(2, &token(8, 80), &exec),
-                    line(5, &token(8, 81), r#"{"exit":{"stat":256}}"#),
-                    line(6, &token(9, 90), r#"{"exit":{"stat":0}}"#),
-                    "{\"time\":1}\n".to_owned(),
-                ]
-                .concat(),
-            );
-            let kinds: Vec<_> = log.events.iter().map(|event| (event.launch.0, &event.kind)).collect();
-            assert!(matches!(kinds[0], (1, EventKind::Adopted { pid: Pid(7), .. })), "{kinds:?}");
-            assert!(matches!(kinds[1], (2, EventKind::Launched(launched)) if launched.parent.0 == 1), "{kinds:?}");
-            assert!(
-                matches!(kinds[2], (2, EventKind::Executed(executed)) if executed.argv == b"a\0b c\0"),
-                "{kinds:?}"
-            );
-            assert!(matches!(kinds[4], (2, EventKind::Exited(exited)) if exited.wait_status == Some(256)), "{kinds:?}");
-            assert_eq!((kinds.len(), log.lost, log.count.refused.as_ref().unwrap().count), (6, 2, 1));
-            assert!(!format!("{:?}", log.events).contains("secret"));
-        }
-    }
-
-    #[test]
-    fn a_process_that_begins_with_an_exec_was_spawned_or_is_older_than_the_log() {
-        let exec = |start: &str| {
-            format!(
-                r#"{{"exec":{{"target":{{"audit_token":[0,0,0,0,0,8,0,81],"parent_audit_token":[0,0,0,0,0,7,0,70],"start_time":"{start}"}}}}}}"#
-            )
-        };
-        let spawned = read(&line(1, "[0,0,0,0,0,8,0,80]", &exec("2026-11-28T08:00:01.6Z")));
-        assert!(matches!(
-            &spawned.events[1].kind,
-            EventKind::Launched(Launched { mechanism: Some(Mechanism::PosixSpawn), .. })
-        ));
-        let older = read(&line(1, "[0,0,0,0,0,8,0,80]", &exec("2026-11-28T07:00:00.5Z")));
-        assert!(matches!(&older.events[0].kind, EventKind::Adopted { pid: Pid(8), .. }), "{:?}", older.events);
-    }
-
-    #[test]
-    fn a_process_that_acts_when_its_child_has_ended_is_assumed_to_have_waited() {
-        let fork = |pid: i32| format!(r#"{{"fork":{{"child":{{"audit_token":[0,0,0,0,0,{pid},0,1]}}}}}}"#);
-        let (parent, child) = ("[0,0,0,0,0,7,0,1]", "[0,0,0,0,0,8,0,1]");
-        let waited = |end: u64| {
-            let exit = r#"{"exit":{"stat":0}}"#;
-            let text = [line(1, parent, &fork(8)), line(end, child, exit), line(9, parent, &fork(9))].concat();
-            let log = read(&text);
-            let waits = log.events.iter().filter(|event| matches!(event.kind, EventKind::Slice(_)));
-            waits.map(|event| (event.launch.0, event.at.since(log.origin).0 / 1_000_000_000)).collect::<Vec<_>>()
-        };
-        assert_eq!(waited(8), [(1, 7)]);
-        assert_eq!(waited(4), [], "the parent did something else for longer");
-    }
 }

@@ -64,6 +64,12 @@ fn scans_of_new_files_on_macos_are_waits_of_their_first_launches() {
             "cli-0000000000000005 waited 1.05 s in execve for the scanner syspolicyd",
         ],
     );
+    let advice = text(&succeed(directory.path(), &["advise"]).stdout);
+    assert_contains(&advice, ["execs and opens wait for a permission scanner: syspolicyd", "enable-terminal", "price"]);
+    // Without the log of the scanner, first launches are compared with later ones.
+    let (directory, _) = import(&[logs().join("scanned.json")]);
+    let advice = text(&succeed(directory.path(), &["advise", "--all"]).stdout);
+    assert_contains(&advice, ["the first launch of each file is slow, as if macOS checks the file"]);
 }
 
 #[test]
@@ -169,6 +175,12 @@ fn other_files_are_refused_and_leave_the_old_recording() {
         ("", "no line that strace wrote; it has no text"),
         ("\nhello\n", "no line that strace wrote; its first line is: hello."),
         ("% time     seconds  usecs/call\n", "a summary of `strace -c`"),
+        ("strace: Process 7 attached\n% time     seconds  usecs/call\n", "a summary of `strace -c`"),
+        ("__libc_start_main([ \"ls\" ] <unfinished ...>\n", "a log of ltrace"),
+        ("[pid 7] ls->malloc(552) = 0x55\n", "a log of ltrace"),
+        ("\tPID/THRD  SYSCALL(args) \t\t = return\n", "a log of dtruss"),
+        ("  1234 sh       CALL  execve(0x1,0x2,0x3)\n", "a dump of ktrace"),
+        ("Attaching 2 probes...\n", "the output of a bpftrace program"),
         ("{ \"a\": 1, \"traceEvents\": []}", "a Chrome trace"),
         ("[\n{\"name\": \"x\", \"ph\": \"X\"}]", "a Chrome trace"),
         ("<!doctype html>\n", "a web page"),

@@ -52,7 +52,9 @@ fn episodes_of(forest: &Forest<'_>, owner: usize) -> Vec<Episode> {
     let mut episodes: Vec<Episode> = Vec::new();
     for child in forest.children(owner) {
         let launch = &forest.launches[*child];
-        let (Some(from), Some(to)) = (launch.instants.prepare.get().or(launch.start()), launch.end()) else {
+        // Without an instant before the creation, the span begins just before it.
+        let before = launch.start().map(|start| Nanos(start.0.saturating_sub(1)));
+        let (Some(from), Some(to)) = (launch.instants.prepare.get().or(before), launch.end()) else {
             continue;
         };
         let (launches, tax) = sums_with_descendants(forest, *child);

@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
-use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{Origin, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, TaskId};
+use spawnscope_data::rows::{ObjectRef, Origin, SliceRow, ThreadRow, WakerRow};
 
 use super::events::{ChildEventKind, ChildEvents, end_of};
 use super::{Wait, slice};
@@ -178,16 +178,16 @@ fn recorded_waits(timelines: &Timelines, thread: ThreadIndex) -> Vec<Wait> {
     let waits = slices.filter_map(|slice| {
         let to = returned_at(&slice)?;
         let woken = woken_at(&slice).unwrap_or(to);
-        let waker = match slice.waker {
-            Some(WakerRow::Task(task)) => Some(task),
-            _ => None,
-        };
+        // A scanner's permission is a cause that an import knows.
+        let is_scan = slice.object.map(ObjectRef::kind) == Some(ObjectKind::Permission);
+        let waker = slice.waker.filter(|waker| is_scan || matches!(waker, WakerRow::Task(_)));
         (slice.reason == LeftCpu::Interruptible).then_some(Wait {
             from: slice.off,
             woken,
             to,
             syscall: slice.syscall,
             waker,
+            object: slice.object.filter(|_| is_scan),
         })
     });
     waits.collect()
@@ -274,7 +274,8 @@ fn waits_within(
             woken: to,
             to,
             syscall: None,
-            waker: child.map(|child| TaskId(forest.launches[child as usize].id.0)),
+            waker: child.map(|child| WakerRow::Task(TaskId(forest.launches[child as usize].id.0))),
+            object: None,
         });
     }
     waits

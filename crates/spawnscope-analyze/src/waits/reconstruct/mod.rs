@@ -14,7 +14,7 @@ use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use crate::model::unknown_waits::UnknownWaits;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::rows::{ObjectRef, Recording, SliceRow, ThreadRow, WakerRow};
 
 /// Adds the causes of waits to a recording whose collector did not record wakers. Does not change
 /// other recordings.
@@ -46,7 +46,8 @@ struct Wait {
     /// When the thread was on a CPU again.
     to: Nanos,
     syscall: Option<u16>,
-    waker: Option<TaskId>,
+    waker: Option<WakerRow>,
+    object: Option<ObjectRef>,
 }
 
 impl Wait {
@@ -56,7 +57,8 @@ impl Wait {
             off_span: Some(self.to.since(self.from)),
             wake_span: Some(self.woken.since(self.from)),
             syscall: self.syscall,
-            waker: self.waker.map(WakerRow::Task),
+            waker: self.waker,
+            object: self.object,
             ..slice(task, on, self.from, LeftCpu::Interruptible)
         }
     }
