@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares `import` of a log of strace with `record` of the same command, for ten programs: the tree (programs, arguments, failed execs,
+"""Compares `import` of a log of strace with `record` of the same command, for some programs: the tree (programs, arguments, failed execs,
 exits, mechanisms), the first finding of `advise`, and whether the saving that `record` predicts lies in the interval of the import.
 Prints a table; with --verbose, also what differs. Needs root, strace, autoconf, cc, git, npm and pytest."""
 
@@ -37,6 +37,10 @@ PROGRAMS = {
     "python": "python3 spawn.py",
     "failing": "for i in $(seq 30); do x=$(expr $i : 'a'); ./missing; PATH=/nowhere:$PATH true-it; dirname /a/$i; done 2>/dev/null >/dev/null; :",
     "daemon": "python3 daemon.py",
+    "find": "find . -name '*.c' -exec sh -c 'basename \"$1\" .c' sh {} \\; >/dev/null; find . -name '*.c' -exec wc -l {} \\; >/dev/null",
+    "perl": "perl -e 'for (1..20) { my $x = `date +%s`; system(\"true; true\") }'",
+    "while": "while read -r a b; do echo \"$a\" | cut -d. -f1; done <configure.ac >/dev/null; until test -e late; do sleep 0.1; [ -e l ] && >late; >l; done",
+    "versions": "for i in $(seq 12); do git rev-parse --show-toplevel; uname -s; done >/dev/null",
 }
 
 
@@ -125,7 +129,8 @@ def text_of(launch):
     execs = [exec["argv"] for exec in launch["execs"]]
     failed = [(exec["path"], exec["errno"]) for exec in launch["failed_execs"]]
     text = f"{launch['mechanism']} {execs} failed {failed} {launch['exit']}"
-    return re.sub(r"/tmp/[\w.+-]+", "/tmp/X", text)
+    # configure names its temporary files at random.
+    return re.sub(r"\bconf(\d+|[A-Za-z0-9]{6}\b)", "conf", re.sub(r"/tmp/[\w.+-]+", "/tmp/X", text))
 
 
 def findings(options, file):

@@ -150,6 +150,7 @@ impl Tracker {
             cwd: creator.cwd.clone(),
             descriptors: creator.descriptors.clone(),
             closes: Some((0, Some(Nanos(0)))),
+            line: creator.line.clone(),
             ..Process::default()
         };
         self.processes.insert(launch, process);

@@ -12,6 +12,7 @@ use super::descriptors::{File, Pipe};
 use super::loader::Loading;
 use super::processes::{Process, Tracker};
 use super::script;
+use super::work::Work;
 use crate::text::{after, find, integer, number, skip_spaces};
 
 /// Whether the end of a call matters.
@@ -157,6 +158,7 @@ impl Tracker {
         let closes = process.closes.take();
         process.futexes.clear();
         process.descriptors.exec((id, at));
+        let (work, line) = (Work::new(&path, &argv), script::line_of(&path, &argv));
         let variables =
             strings(call.argument(path_index + 2)).map(|(variables, _)| select_allowed(&joined(&variables)));
         let cut = u64::from(!is_whole || argv.iter().any(|argument| argument.is_cut));
@@ -180,6 +182,7 @@ impl Tracker {
             process.exec = Some((at, executed));
             process.has_launched = false;
             process.loading = Some(Loading::after(end));
+            (process.work, process.line) = (Some(work), line);
         }
     }
 

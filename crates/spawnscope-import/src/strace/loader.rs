@@ -77,7 +77,7 @@ impl Loading {
         match self.protected {
             Some(end) if is_dynamic => self.loaded(Some(end)),
             // The C library of a static program protects its memory, too.
-            Some(_) => Loaded { has_loader: false, ..self.loaded(None) },
+            Some(_) => Loaded { has_loader: false, return_cpu: Some(Nanos(0)), ..self.loaded(None) },
             None => self.loaded(None),
         }
     }
@@ -88,7 +88,8 @@ impl Loading {
             return_cpu: None,
             has_loader: true,
             load_end: end,
-            load_cpu: None,
+            // CPU times are unknown; the time of `work` begins here.
+            load_cpu: end.map(|_| Nanos(0)),
             load_opens: end.map(|_| self.opens),
             load_failed_opens: end.map(|_| self.failed_opens),
             load_cache: end.and(self.found_cache),

@@ -16,6 +16,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod waits;
+mod work;
 
 use std::path::PathBuf;
 

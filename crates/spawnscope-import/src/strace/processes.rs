@@ -4,16 +4,20 @@
 
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use spawnscope_data::event::syscalls::all_on;
-use spawnscope_data::event::{Event, EventKind, Executed, Exited, LaunchId, Launched, Loaded, Nanos, Pid, TaskId};
+use spawnscope_data::event::{
+    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, Loaded, Nanos, Pid, TaskId,
+};
 
 use super::call::Call;
 use super::descriptors::{Descriptors, Pipe};
 use super::effects::{Timing, is_creation, is_exec, matters, timing};
 use super::line::{What, what};
-use super::loader::{Loading, Progress, begins_program};
+use super::loader::{Loading, begins_program};
 use super::status::status_of_siginfo;
+use super::work::Work;
 use crate::text::{after, integer};
 
 /// Number of lines that are held back for one thread. Then its creation is taken as lost.
@@ -75,6 +79,10 @@ pub struct Process {
     pub loading: Option<Loading>,
     /// What is known about the loader, until `exec` is reported.
     pub loaded: Option<Loaded>,
+    /// When its program begins its work.
+    pub work: Option<Work>,
+    /// The call site of what it launches, if it is a shell that runs one line (`sh -c`).
+    pub line: Option<Arc<Chain>>,
     /// The calls of close since the creation, and their time. `None` after the first exec.
     pub closes: Option<(u32, Option<Nanos>)>,
     /// When the whole process began to exit, and the status that it passed.
@@ -265,7 +273,10 @@ impl Tracker {
     /// Whether a call of this thread must be parsed.
     fn is_needed(&self, tid: i32, name: &[u8], text: &[u8]) -> bool {
         let process = self.tasks.get(&tid).and_then(|task| self.processes.get(&task.launch));
-        process.is_some_and(|process| process.loading.is_some() || matters(process, name, text))
+        process.is_some_and(|process| {
+            let is_start_up = || process.work.as_ref().is_some_and(|work| work.needs(name, text));
+            process.loading.is_some() || matters(process, name, text) || is_start_up()
+        })
     }
 
     fn whole(&mut self, tid: i32, start: Nanos, name: &[u8], text: &[u8]) -> bool {
@@ -336,23 +347,11 @@ impl Tracker {
             task.now = task.now.max(end);
             task.called = task.called.max(end);
         }
-        self.load(tid, call, end.unwrap_or(start));
+        self.load(tid, call, start, end.unwrap_or(start));
         if is_creation(call.name) {
             self.create(tid, call, start, end);
         } else {
             self.take_effect(tid, call, start, end);
-        }
-    }
-
-    /// Adds the call to what a loading program has done.
-    fn load(&mut self, tid: i32, call: &Call<'_>, end: Nanos) {
-        let Some(task) = self.tasks.get(&tid) else { return };
-        let Some(process) = self.processes.get_mut(&task.launch) else { return };
-        let Some(loading) = &mut process.loading else { return };
-        self.has_loader_calls |= call.name == b"mmap";
-        if let Progress::Done(loaded) = loading.add(call, end) {
-            process.loaded = loading.returned.map(|_| loaded);
-            process.loading = None;
         }
     }
 
@@ -366,8 +365,11 @@ impl Tracker {
 
     /// Reports the creation of a process, unless it was reported before.
     pub fn report_launched(&mut self, launch: LaunchId, at: Nanos) {
-        if let Some(launched) = self.processes.get_mut(&launch).and_then(|process| process.launched.take()) {
+        let Some(process) = self.processes.get_mut(&launch) else { return };
+        let (launched, line) = (process.launched.take(), process.line.clone());
+        if let Some(launched) = launched {
             self.report(at, launch, TaskId(launch.0), EventKind::Launched(launched));
+            line.into_iter().for_each(|line| self.report(at, launch, TaskId(launch.0), EventKind::Called(line)));
         }
     }
 
@@ -394,12 +396,14 @@ impl Tracker {
         process.threads = process.threads.saturating_sub(1);
         let last_thread = process.threads == 0;
         let exit = process.exit.filter(|_| last_thread).map(|(at, _)| at);
+        let work_cpu = process.work.as_ref().and_then(|work| work.start_up);
         if last_thread {
             self.report_launched(task.launch, at);
             self.report_exec(task.launch);
         }
         if status.is_some() {
-            let exited = Exited { exit_group_entered: exit, last_thread, wait_status: status, ..Exited::default() };
+            let exited =
+                Exited { exit_group_entered: exit, last_thread, wait_status: status, work_cpu, ..Exited::default() };
             self.report(exit.unwrap_or(at), task.launch, task.id, EventKind::Exited(exited));
             let gone = EventKind::Gone { zombie: last_thread.then_some(at), auto_reaped: false, cpu: None };
             self.report(at, task.launch, task.id, gone);

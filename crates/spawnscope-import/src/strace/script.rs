@@ -2,7 +2,9 @@
 //! does not say so, but it shows the interpreter reading the first line, or `env` executing the
 //! program that this line names.
 
-use spawnscope_data::event::Executed;
+use std::sync::Arc;
+
+use spawnscope_data::event::{Chain, Executed, Frame, Language};
 
 use super::call::{Call, Text, string};
 
@@ -39,6 +41,24 @@ pub fn find_env(executed: &mut Executed, argv: &[Text]) {
         let program = argv.first().map(|program| program.bytes.clone()).unwrap_or_default();
         set(executed, b"/usr/bin/env", Some(&program));
     }
+}
+
+/// Returns the call site of all that a shell launches, if it was given a script of one line, which
+/// reads no other scripts: `sh -c 'a | b'`.
+pub fn line_of(path: &[u8], argv: &[Text]) -> Option<Arc<Chain>> {
+    let language = match path.rsplit(|byte| *byte == b'/').next()? {
+        b"sh" | b"dash" => Language::Dash,
+        b"bash" => Language::Bash,
+        b"zsh" => Language::Zsh,
+        _ => return None,
+    };
+    let [_, option, script, ..] = argv else { return None };
+    let flags = option.bytes.strip_prefix(b"-").filter(|flags| flags.contains(&b'c'))?;
+    let is_plain = flags.iter().all(|flag| b"ceux".contains(flag)) && !script.is_cut;
+    let mut words = script.bytes.split(|byte| b" \t;&|({".contains(byte));
+    let has_others = words.any(|word| matches!(word, b"." | b"source")) || script.bytes.contains(&b'\n');
+    let frame = Frame { line: Some(1), ..Frame::unknown(language) };
+    (is_plain && !has_others).then(|| Arc::new(Chain { frames: vec![frame], is_truncated: false }))
 }
 
 /// Sets the interpreter, and the arguments that it got.

@@ -58,6 +58,7 @@ fn description(event: &Event, us: &dyn Fn(Nanos) -> u64) -> String {
             });
             format!("waited from {}{}", us(slice.off), waker.unwrap_or_default())
         }
+        EventKind::Called(chain) => format!("at line {:?}", chain.frames[0].line),
         other => format!("{other:?}"),
     }
 }
@@ -97,6 +98,7 @@ fn a_shell_that_reads_the_output_of_a_program() {
             "300 1: /bin/sh [sh -c x=$(date)]",
             "300 1: returned 300, loaded None",
             "1100 2: fork by 1 from 1000",
+            "1100 2: at line Some(1)",
             "1610 2: no date (2)",
             "2200 1: waited from 1500 for 2 at 2100",
             "2000 2: /bin/date [date a long argument that...] (cut) in /tmp",
@@ -389,4 +391,65 @@ fn files_of_single_threads_are_merged_by_time() {
     );
     let relative = write("log.5", "     0.000000 fork() = 3\n");
     assert!(matches!(Log::open(&[relative, paths[0].clone()]), Err(ImportError::NoCommonTimes { .. })));
+}
+
+/// The microseconds after the load until programs began their work, in order of their ends.
+fn start_ups(text: &str) -> Vec<Option<u64>> {
+    let exits = events(text).into_iter().filter_map(|event| match event.kind {
+        EventKind::Exited(exited) => Some(exited.work_cpu.map(|span| span.0 / 1_000)),
+        _ => None,
+    });
+    exits.collect()
+}
+
+#[test]
+fn a_program_begins_its_work_when_it_uses_an_argument_or_its_input() {
+    let begins = |calls: &str| {
+        let text = format!(
+            r#"10 1795837965.000000 execve("/bin/x", ["x", "-v", "a/file"], 0x7ffe /* 35 vars */) = 0 <0.000100>
+10 1795837965.001000 openat(AT_FDCWD, "/lib/libc.so.6", O_RDONLY|O_CLOEXEC) = 3 <0.000010>
+10 1795837965.001100 mprotect(0x7f12, 16384, PROT_READ) = 0 <0.000010>
+10 1795837965.001200 getpid() = 10 <0.000010>
+10 1795837965.002000 openat(AT_FDCWD, "/etc/x.conf", O_RDONLY) = 3 <0.000010>
+{calls}10 1795837965.099000 exit_group(0) = ?
+10 1795837965.099900 +++ exited with 0 +++
+"#
+        );
+        start_ups(&text)
+    };
+    let argument = "10 1795837965.003110 newfstatat(AT_FDCWD, \"a/file\", {st_mode=S_IFREG|0644}, 0) = 0 <0.000010>\n";
+    let library = "10 1795837965.004110 openat(AT_FDCWD, \"/usr/lib/plugin.so\", O_RDONLY) = 4 <0.000010>\n";
+    let again = "10 1795837965.005110 openat(AT_FDCWD, \"a/file\", O_RDONLY) = 5 <0.000010>\n";
+    let input = "10 1795837965.003110 read(0, \"x\", 1) = 1 <0.000010>\n";
+    let sleep = "10 1795837965.002110 nanosleep({tv_sec=0, tv_nsec=500000}, NULL) = 0 <0.000500>\n";
+    assert_eq!(begins(""), [None]);
+    assert_eq!(begins(argument), [Some(2_000)]);
+    assert_eq!(begins(input), [Some(2_000)]);
+    assert_eq!(begins(&[sleep, argument].concat()), [Some(1_500)], "a wait is no start-up");
+    assert_eq!(begins(&[argument, library].concat()), [Some(3_000)], "it loads a plugin");
+    assert_eq!(begins(&[argument, library, again].concat()), [Some(4_000)]);
+    assert_eq!(begins(&[argument, again].concat()), [Some(2_000)]);
+}
+
+#[test]
+fn what_a_script_of_one_line_launches_has_that_line_as_its_call_site() {
+    let sites = |option: &str, script: &str| {
+        let text = format!(
+            r#"10 1795837965.000000 execve("/bin/dash", ["sh", "{option}", "{script}"], 0x7ffe /* 35 vars */) = 0 <0.000100>
+10 1795837965.001000 fork() = 11 <0.000100>
+11 1795837965.001200 fork() = 12 <0.000100>
+12 1795837965.001400 execve("/bin/tr", ["tr"], 0x55 /* 35 vars */) = 0 <0.000100>
+12 1795837965.001600 fork() = 13 <0.000100>
+"#
+        );
+        let called = events(&text).into_iter().filter_map(|event| match event.kind {
+            EventKind::Called(chain) => Some((event.launch.0, chain.frames[0].language.name(), chain.frames[0].line)),
+            _ => None,
+        });
+        called.collect::<Vec<_>>()
+    };
+    assert_eq!(sites("-ec", "echo a | (tr a b)"), [(2, "dash", Some(1)), (3, "dash", Some(1))], "tr is no shell");
+    assert_eq!(sites("-c", r"a\nb"), [], "the line is unknown");
+    assert_eq!(sites("-c", ". ./functions; f"), []);
+    assert_eq!(sites("-lc", "tr a b"), [], "files of the user may launch, too");
 }

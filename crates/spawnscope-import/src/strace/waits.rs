@@ -42,6 +42,8 @@ impl Tracker {
     ) {
         let Some(task) = self.tasks.get(&tid).filter(|_| end.since(start).0 >= MIN_WAIT_NS) else { return };
         let (launch, id) = (task.launch, task.id);
+        let own = self.processes.get_mut(&launch).filter(|process| process.tid == tid);
+        own.and_then(|process| process.work.as_mut()).into_iter().for_each(|work| work.wait(end.since(start)));
         let number = std::str::from_utf8(call.name).ok().and_then(|name| self.numbers.get(name));
         let argument = call.number(0).unwrap_or_default().cast_unsigned();
         let wake = waker.map(|(by, at)| Wake { at: at.clamp(start, end), by, is_certain: true });

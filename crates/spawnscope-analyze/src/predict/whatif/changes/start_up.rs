@@ -32,8 +32,11 @@ impl<'c, 'a> StartUps<'c, 'a> {
             }
         }
         let shortest = runs.into_iter().map(|(name, runs)| (name, ShortestRun::of(runs)));
-        // The collector that recognizes the beginning of work also reads memory sizes at exits.
-        let are_recorded = forest.launches.iter().any(|launch| launch.counts.exit_rss_bytes.get().is_some());
+        // The collector that recognizes the beginning of work also reads memory sizes at exits; an
+        // import does not.
+        let is_recorded =
+            |launch: &Launch<'_>| launch.counts.exit_rss_bytes.get().is_some() || launch.start_up.get().is_some();
+        let are_recorded = forest.launches.iter().any(is_recorded);
         StartUps { forest, shortest: shortest.collect(), are_recorded }
     }
 
@@ -49,7 +52,7 @@ impl<'c, 'a> StartUps<'c, 'a> {
         let start_up = StartUpAssumptions::of(first);
         FixedPart::recorded(self.forest, batch, run, &start_up, exec_and_load).unwrap_or_else(|| {
             match self.are_recorded {
-                true => FixedPart::without_input(run),
+                true => FixedPart::without_input(run, first.cpu_phases.get(Phase::Run).is_some()),
                 false => FixedPart::estimated(run, &start_up, exec_and_load),
             }
         })
@@ -74,6 +77,9 @@ pub(super) struct FixedPart {
     /// How to compute the fixed part from the start-up of a single launch, if most start-ups are
     /// recorded.
     recorded: Option<AfterStartUp>,
+    /// The share of work in each run, if runs may contain waits for a CPU, so that the shortest one
+    /// says little of the others.
+    work_share: Option<f64>,
 }
 
 /// The fixed part of a run after the recorded start-up.
@@ -183,7 +189,7 @@ impl StartUpAssumptions {
 }
 
 impl FixedPart {
-    const NONE: FixedPart = FixedPart { likely: 0.0, deviation: 0.0, recorded: None };
+    const NONE: FixedPart = FixedPart { likely: 0.0, deviation: 0.0, recorded: None, work_share: None };
 
     /// Estimates the fixed part without recorded start-ups: between the usual start-up of such a
     /// program and its shortest run, all of which may be start-up. As multiples of exec and load, the
@@ -191,15 +197,16 @@ impl FixedPart {
     fn estimated(run: ShortestRun, start_up: &StartUpAssumptions, exec_and_load: f64) -> FixedPart {
         let least = run.not_work.min(start_up.usual * exec_and_load);
         let likely = f64::midpoint(least, run.span);
-        FixedPart { likely, deviation: (run.most - likely) / REACH, recorded: None }
+        FixedPart { likely, deviation: (run.most - likely) / REACH, ..FixedPart::NONE }
     }
 
     /// Estimates the fixed part of a program that uses neither an argument as a file nor its input,
     /// as far as the recorder recognizes that. It may compute what its arguments say. But emacs,
     /// javac, curl and a test program with a filter did little more than start.
-    fn without_input(run: ShortestRun) -> FixedPart {
+    fn without_input(run: ShortestRun, has_cpu_times: bool) -> FixedPart {
         let likely = run.span - (run.span - run.not_work) * WORK_SHARE_WITHOUT_INPUT / ALIKE_WORK_SHARE;
-        FixedPart { likely, deviation: likely / REACH, recorded: None }
+        let work_share = (!has_cpu_times).then_some(WORK_SHARE_WITHOUT_INPUT);
+        FixedPart { likely, deviation: likely / REACH, work_share, ..FixedPart::NONE }
     }
 
     /// Computes the fixed part from recorded start-ups. `None` if there are too few. The start-ups
@@ -225,13 +232,16 @@ impl FixedPart {
         let more = if is_long { (run.span - likely) / 2.0 } else { 0.0 };
         let deviation = (more / REACH).max((high - low) / RANGE);
         let recorded = Some(AfterStartUp { share, nanos: usual + more });
-        Some(FixedPart { likely: likely + more, deviation, recorded })
+        Some(FixedPart { likely: likely + more, deviation, recorded, work_share: None })
     }
 
     /// Returns how much of a launch's run of `run` nanoseconds is not the fixed part. Uses the
     /// launch's own start-up if it is recorded, since start-ups take longer while the machine is
     /// busy.
     pub(super) fn work_of(self, launch: &Launch<'_>, run: f64) -> f64 {
+        if let Some(share) = self.work_share {
+            return run * share;
+        }
         let recorded = self.recorded.zip(launch.start_up.get());
         let fixed =
             recorded.map_or(self.likely, |(after, start_up)| start_up.0 as f64 * (1.0 + after.share) + after.nanos);
