@@ -195,7 +195,8 @@ impl Lines {
     pub fn format(&mut self) -> Result<Format, ImportError> {
         let path = self.path.clone();
         let beginning = self.beginning()?;
-        if matches!(beginning.trim_ascii_start().first(), Some(b'{' | b'[')) {
+        let start = beginning.trim_ascii_start();
+        if matches!(start.first(), Some(b'{' | b'[')) && !start.starts_with(b"[pid ") {
             let has = |key| find(beginning, key).is_some();
             return match has(b"\"audit_token\"") {
                 true => Ok(Format::Eslogger),
