@@ -14,3 +14,4 @@ pub(crate) mod shell_syntax;
 pub(crate) mod shells;
 pub(crate) mod subcommands;
 pub(crate) mod words;
+pub(crate) mod xargs;

@@ -1,7 +1,7 @@
 //! Edits of adjacent statements that call one program in the same way: one call gets the operands of all. Several `sed -i` of one file become one
 //! with all scripts, also if a loop makes them.
 
-use super::around::{first_of_list, is_certain};
+use super::around::{first_of_list, is_certain, run_around};
 use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
@@ -16,18 +16,9 @@ pub(super) fn adjacent(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     let script = call.script;
     let refused = || refuse("the call is not in a loop over words or lines, nor beside others like it");
     let Some(own) = first_of_list(script, call.command) else { return refused() };
-    let parent = script.node(own).parent;
-    let siblings = (0..script.len()).filter(|list| script.node(*list).parent == parent);
-    let statements: Vec<Option<(usize, &Simple<'_>)>> =
-        siblings.map(|list| Some((list, statement(script, list, call)?))).collect();
-    let is_like = |one: &Option<(usize, &Simple<'_>)>, next: &Option<(usize, &Simple<'_>)>| match (one, next) {
-        (Some((_, one)), Some((_, next))) => merged(script, &[one, next], call).is_some(),
-        _ => false,
-    };
-    let mut runs = statements.chunk_by(is_like).map(|run| run.iter().flatten().copied().collect::<Vec<_>>());
-    let Some(run) = runs.find(|run| run.len() > 1 && run.iter().any(|(list, _)| *list == own)) else {
-        return refused();
-    };
+    let is_like = |one: &&Simple<'_>, next: &&Simple<'_>| merged(script, &[one, next], call).is_some();
+    let run = run_around(script, own, |list| statement(script, list, call), is_like);
+    let Some(run) = run.filter(|run| run.len() > 1) else { return refused() };
     let calls: Vec<&Simple<'_>> = run.iter().map(|(_, call)| *call).collect();
     let Some(text) = merged(script, &calls, call) else { return refused() };
     let range = script.node(run[0].0).range.start..script.node(run[run.len() - 1].0).range.end;

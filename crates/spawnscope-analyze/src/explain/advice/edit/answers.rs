@@ -3,18 +3,19 @@
 
 use std::ops::Range;
 
-use super::around::{Around, LoopKind, insertion_at, is_certain, only_reads, statements};
+use super::around::{Around, LoopKind, insertion_at, is_certain, only_reads, only_reads_files, statements};
 use super::line_each::{LineEach, answers_each_line, is_interpreter, looped_code};
 use super::many::{position_of, splice};
+use super::once::FILTERS;
 use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable, used};
-use super::{EditRefusal, Splice, refuse};
+use super::{EditRefusal, Splice, refuse, spliced};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
 use crate::patterns::words::Words;
 
-/// Programs that print the same each time, so that a list of words may be asked for twice.
-const PURE: Words = Words("basename dirname echo expr printf seq");
+/// Programs that do not read their input, and print the same each time, so that a list of words may be asked for twice.
+const PRINT_WITHOUT_INPUT: Words = Words("basename dirname echo expr find git ls printf seq");
 /// Commands after which the other answers of a loop would not be read, or read too late.
 const LEAVE_THE_ROUND: Words = Words("break continue exit return");
 
@@ -52,19 +53,23 @@ pub(super) fn of_one_call(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Res
     question.document(&text, substitution)
 }
 
-/// Whether a word has no substitution, or only those of programs that print the same each time.
-fn is_pure(script: &Script<'_>, word: &Word<'_>) -> bool {
-    let mut inside = (0..script.len()).filter(|index| word.range.contains(&script.node(*index).range.start));
+/// Whether code prints the same if it is executed twice: it only reads, and not from its standard input.
+fn is_repeatable(script: &Script<'_>, range: &Range<usize>) -> bool {
+    let is_head = |command: usize| {
+        script.node(command).parent.and_then(|pipeline| script.children(pipeline).next()) == Some(command)
+    };
+    let mut inside = (0..script.len()).filter(|index| range.contains(&script.node(*index).range.start));
     inside.all(|index| match &script.node(index).kind {
         Kind::Simple(simple) => {
-            let is_known =
-                script.program(index).is_some_and(|program| PURE.contains(&program) && !script.is_function(&program));
-            is_known && simple.redirections.is_empty() && simple.assignments.is_empty()
+            let program = script.program(index).unwrap_or_default();
+            (PRINT_WITHOUT_INPUT.contains(&program) || !is_head(index) && FILTERS.contains(&program))
+                && only_reads_files(script, index)
+                && simple.assignments.is_empty()
         }
         Kind::List { is_background } => !is_background,
         Kind::Pipeline { .. } | Kind::Substitution => true,
         _ => false,
-    }) && !names(script.source(&word.range), b"RANDOM")
+    }) && !names(script.source(range), b"RANDOM")
 }
 
 impl<'t> Question<'_, '_, 't> {
@@ -88,8 +93,8 @@ impl<'t> Question<'_, '_, 't> {
         };
         let (first, last) = (each.words.first()?, each.words.last()?);
         let list = name(script.source(&(first.range.start..last.range.end)));
-        let is_pure = each.words.iter().all(|word| is_pure(script, word));
-        is_pure.then(|| (variable, list, each.words.iter().any(|word| is_certain(script, word))))
+        let is_repeatable = each.words.iter().all(|word| is_repeatable(script, &word.range));
+        is_repeatable.then(|| (variable, list, each.words.iter().any(|word| is_certain(script, word))))
     }
 
     /// Returns a loop that does `body` for the same words or lines.
@@ -107,60 +112,91 @@ impl<'t> Question<'_, '_, 't> {
             return Ok(format!("for {} in {list}; do {body}; done", name(variable)));
         }
         let header = name(script.source(&(node.start..self.around.body.start - b"do".len()))).replace('\n', "; ");
-        let input = name(script.source(&(self.around.body.end + b"done".len()..node.end)));
-        let is_file = input.trim_start().strip_prefix('<').is_some_and(|file| {
-            let file = file.trim_start().trim_matches('"');
-            !file.is_empty() && file.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./-$".contains(&byte))
-        });
-        let reads = script
-            .inside(self.around.node)
-            .find_map(|index| script.program(index))
-            .is_some_and(|program| program == b"read");
-        if !matches!(script.node(self.around.node).kind, Kind::Loop { .. })
-            || !reads
-            || !is_file
-            || !header.starts_with("while ")
-        {
+        let reads = script.inside(self.around.node).find_map(|index| script.program(index));
+        if !header.starts_with("while ") || reads.is_none_or(|program| program != b"read") {
             return refuse("the list of the loop may change");
         }
-        Ok(format!("{} do {body}; done{input}", header.trim_end()))
+        let (before, after) = self.input()?;
+        Ok(format!("{before}{} do {body}; done{after}", header.trim_end()))
+    }
+
+    /// Returns the code before and after a loop from which it reads lines, if it can be executed twice: `find . |`, `<FILE`, `< <(find .)`.
+    fn input(&self) -> Result<(String, String), EditRefusal> {
+        let script = self.call.script;
+        let node = &script.node(self.around.node).range;
+        let feeder = self
+            .pipeline()
+            .and_then(|pipeline| script.children(pipeline).next())
+            .map_or(node.start, |first| script.node(first).range.start);
+        let (before, mut after) = (feeder..node.start, self.end()..node.end);
+        // Other questions of the loop.
+        while let Some(length) = answers_length(script.source(&after)) {
+            after.start += length;
+        }
+        let text = name(script.source(&after));
+        let is_of_file = text.trim_start().strip_prefix('<').is_some_and(|file| {
+            let file = file.trim();
+            let quoted = file.strip_prefix('"').and_then(|file| file.strip_suffix('"'));
+            let is_plain =
+                |byte: u8| byte.is_ascii_alphanumeric() || b"_./-$".contains(&byte) || byte == b' ' && quoted.is_some();
+            !file.is_empty() && quoted.unwrap_or(file).bytes().all(is_plain)
+        });
+        let is_of_program = text.trim_start().starts_with("< <(")
+            && script.inside(self.around.node).any(|index| {
+                let inner = script.node(index);
+                matches!(inner.kind, Kind::Substitution)
+                    && inner.range.start >= after.start
+                    && inner.range.end == after.end
+            });
+        let is_known = if before.is_empty() { is_of_file || is_of_program } else { after.is_empty() };
+        // A program may see what the loop changes.
+        let is_same = before.is_empty() && is_of_file || self.only_reads();
+        match is_known && is_same && is_repeatable(script, &before) && is_repeatable(script, &after) {
+            true => Ok((name(script.source(&before)), text)),
+            false => refuse("the list of the loop may change"),
+        }
+    }
+
+    /// Whether the loop changes no files, apart from what the question itself does.
+    fn only_reads(&self) -> bool {
+        let (script, call) = (self.call.script, self.call);
+        let end = script.node(call.substitution.unwrap_or(self.statement)).range.end;
+        only_reads(script, self.around, &(script.node(self.statement).range.start..end))
+    }
+
+    /// Returns the pipeline that ends with the loop.
+    fn pipeline(&self) -> Option<usize> {
+        let (script, node) = (self.call.script, self.around.node);
+        let is_command = |each: &usize| !matches!(script.node(*each).kind, Kind::Substitution);
+        script.node(node).parent.filter(|pipeline| {
+            matches!(script.node(*pipeline).kind, Kind::Pipeline { is_negated: false })
+                && script.children(*pipeline).filter(is_command).last() == Some(node)
+        })
+    }
+
+    /// Returns the position after `done`.
+    fn end(&self) -> usize {
+        self.around.body.end + b"done".len()
     }
 
     /// Returns the call for all words of the loop: `stat -c %s *`.
     fn about_words(&self) -> Result<String, EditRefusal> {
         let (script, call) = (self.call.script, self.call);
         let each = self.each_line()?;
-        let own =
-            script.node(self.statement).range.start..script.node(call.substitution.unwrap_or(self.statement)).range.end;
-        if !only_reads(script, self.around, &own) {
+        if !self.only_reads() {
             return refuse("the loop has commands that may change the answer");
         }
-        let command = script.node(call.command).range.clone();
+        let range = &script.node(call.command).range;
         let last = script.node(call.pipeline[call.pipeline.len() - 1]).range.end;
-        let filters = name(script.source(&(command.end..last)));
+        let filters = name(script.source(&(range.end..last)));
         let redirected =
             call.simple.redirections.iter().find(|each| each.operator == b"<").filter(|_| each == LineEach::Count);
         let operand = match redirected {
             Some(redirection) => &redirection.target,
             None => &call.simple.words[self.operand()?],
         };
-        let end = redirected.map_or(operand.range.start, |redirection| redirection.range.start);
-        let (before, after) = (command.start..end, operand.range.end..command.end);
-        let code = looped_code(script, call.simple);
-        let (until, text) = match &code {
-            Some((at, code)) => (&call.simple.words[*at].range, code.clone()),
-            None => match each {
-                LineEach::With(option) => {
-                    let program = &call.simple.words[0].range;
-                    (program, format!("{} {option}", name(script.source(program))))
-                }
-                _ => (&(before.start..before.start), String::new()),
-            },
-        };
-        let start = if code.is_some() { name(script.source(&(before.start..until.start))) } else { String::new() };
-        let end = if each == LineEach::Count { "-- " } else { "" };
-        let before = format!("{start}{text}{}{end}", name(script.source(&(until.end..before.end))));
-        let after = format!("{}{filters}", name(script.source(&after)));
+        let before = self.with_changed_words(&each, redirected.map_or(operand.range.start, |each| each.range.start));
+        let after = format!("{}{filters}", name(script.source(&(operand.range.end..range.end))));
         let words =
             self.words().filter(|(variable, _, is_certain)| *is_certain && operand.variable() == Some(variable));
         match words {
@@ -179,6 +215,17 @@ impl<'t> Question<'_, '_, 't> {
         }
     }
 
+    /// Returns the call up to a position, with the words that are different for several operands.
+    fn with_changed_words(&self, each: &LineEach, end: usize) -> String {
+        let (script, call) = (self.call.script, self.call);
+        let LineEach::With(changes) = each else {
+            return format!("{}-- ", name(script.source(&(script.node(call.command).range.start..end))));
+        };
+        let splices: Vec<Splice> =
+            changes.iter().map(|(word, text)| splice(call.simple.words[*word].range.clone(), text.clone())).collect();
+        name(&spliced(&script.text[..end], &splices)[script.node(call.command).range.start..])
+    }
+
     /// Returns which word of the call is its file.
     fn operand(&self) -> Result<usize, EditRefusal> {
         super::many::operand_of(self.call, self.call.command, std::slice::from_ref(self.around))
@@ -194,12 +241,15 @@ impl<'t> Question<'_, '_, 't> {
         };
         let Some(first) = call.rewrite.calls.first().and_then(of_call) else { return refused() };
         // Without a loop in it, the code would only handle the first file.
-        if is_interpreter(&call.rewrite.program) && looped_code(script, call.simple).is_none() {
-            return refused();
-        }
+        let first = match (is_interpreter(&call.rewrite.program), looped_code(script, call.simple)) {
+            (false, _) => first,
+            (true, Some(code)) => LineEach::With(vec![code]),
+            (true, None) => return refused(),
+        };
         let is_last = call.pipeline.first() == Some(&call.command);
         let are_filters = call.pipeline[1..].iter().all(|command| self.is_filter(*command, b""));
-        let is_same = call.rewrite.calls.iter().all(|arguments| of_call(arguments) == Some(first));
+        let answer = call.rewrite.calls.first().and_then(of_call);
+        let is_same = call.rewrite.calls.iter().all(|arguments| of_call(arguments) == answer);
         if is_last && are_filters && is_same && (first != LineEach::Count || call.pipeline.len() == 1) {
             Ok(first)
         } else {
@@ -261,8 +311,9 @@ impl<'t> Question<'_, '_, 't> {
                 continue;
             };
             let value = script.command_of(list).and_then(|command| script.assigned(command));
-            let value = value
-                .filter(|(assigned, value)| *assigned == variable && range.start < start && is_pure(script, value));
+            let value = value.filter(|(assigned, value)| {
+                *assigned == variable && range.start < start && is_repeatable(script, &value.range)
+            });
             let Some((_, value)) = value else {
                 return refuse(format!("`${}` depends on what the loop does", name(variable)));
             };
@@ -281,16 +332,8 @@ impl<'t> Question<'_, '_, 't> {
 
     /// Returns the changes: the loop reads each answer from a here-document.
     fn document(&self, question: &str, substitution: usize) -> Result<Vec<Splice>, EditRefusal> {
-        let (script, node) = (self.call.script, self.around.node);
-        let end = script.node(node).range.end;
-        let line_end =
-            script.text[end..].iter().position(|byte| *byte == b'\n').map_or(script.text.len(), |at| end + at);
-        let after = script.text[end..line_end].trim_ascii();
-        let is_at_end = after.is_empty() || after.starts_with(b"#");
-        let is_inside = script.ancestors(node).any(|each| matches!(script.node(each).kind, Kind::Substitution));
-        if !is_at_end || is_inside || script.statement(node).is_none() {
-            return refuse("the loop has no line of its own at its end");
-        }
+        let script = self.call.script;
+        let line_end = self.line_end()?;
         let is_free = |descriptor: &u8| {
             let forms = [format!("{descriptor}<"), format!("{descriptor}>"), format!("&{descriptor}")];
             !forms.iter().any(|form| script.text.windows(form.len()).any(|window| window == form.as_bytes()))
@@ -300,6 +343,36 @@ impl<'t> Question<'_, '_, 't> {
         while names(script.text, delimiter.as_bytes()) {
             delimiter.push('_');
         }
+        let mut splices = self.reads(substitution, descriptor);
+        // The text of the first document on a line comes first.
+        splices.extend([
+            splice(self.end()..self.end(), format!(" {descriptor}<<{delimiter}")),
+            splice(line_end..line_end, format!("\n$({question})\n{delimiter}")),
+        ]);
+        Ok(splices)
+    }
+
+    /// Returns the end of the line on which the loop ends, if the loop is a statement that ends there.
+    fn line_end(&self) -> Result<usize, EditRefusal> {
+        let (script, node) = (self.call.script, self.around.node);
+        let end = script.node(node).range.end;
+        let length = script.text[end..].iter().position(|byte| *byte == b'\n');
+        let line_end = length.map_or(script.text.len(), |length| end + length);
+        let after = script.text[end..line_end].trim_ascii();
+        let is_inside = script.ancestors(node).any(|each| matches!(script.node(each).kind, Kind::Substitution));
+        let list = self.pipeline().and_then(|pipeline| script.node(pipeline).parent);
+        let is_statement = list.is_some_and(|list| {
+            script.children(list).count() == 1 && matches!(script.node(list).kind, Kind::List { is_background: false })
+        });
+        match (after.is_empty() || after.starts_with(b"#")) && !is_inside && is_statement {
+            true => Ok(line_end),
+            false => refuse("the loop has no line of its own at its end"),
+        }
+    }
+
+    /// Returns the changes of the statement that asks: it reads an answer from a descriptor.
+    fn reads(&self, substitution: usize, descriptor: u8) -> Vec<Splice> {
+        let script = self.call.script;
         // The number is padded with blanks.
         let read = |variable: &str| match self.call.rewrite.program == b"wc" {
             true => format!("read -r {variable} _ <&{descriptor}"),
@@ -309,7 +382,7 @@ impl<'t> Question<'_, '_, 't> {
         let assigned = holder
             .and_then(|holder| script.assigned(holder))
             .filter(|(_, value)| value.substitution() == Some(substitution));
-        let mut splices = match assigned {
+        match assigned {
             Some((variable, _)) => vec![splice(script.node(self.statement).range.clone(), read(&name(variable)))],
             None => {
                 let variable = unused_variable(script, &format!("{}_result", self.call.program()));
@@ -318,11 +391,14 @@ impl<'t> Question<'_, '_, 't> {
                 let at = script.node(self.statement).range.start;
                 vec![insertion_at(script.text, at, &read(&variable)), Splice { range, text }]
             }
-        };
-        splices.extend([
-            splice(end..end, format!(" {descriptor}<<{delimiter}")),
-            splice(line_end..line_end, format!("\n$({question})\n{delimiter}")),
-        ]);
-        Ok(splices)
+        }
     }
+}
+
+/// Returns the length of ` 3<<END`, with which answers are read.
+fn answers_length(text: &[u8]) -> Option<usize> {
+    let rest = text.strip_prefix(b" ").filter(|rest| rest.first().is_some_and(u8::is_ascii_digit))?;
+    let rest = rest[1..].strip_prefix(b"<<END")?;
+    let length = rest.iter().take_while(|byte| **byte == b'_').count();
+    Some(text.len() - rest.len() + length)
 }

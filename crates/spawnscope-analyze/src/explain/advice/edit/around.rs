@@ -15,8 +15,11 @@ const IF_FAILED: Words = Words(": exit return true");
 /// Commands that change no files.
 const ONLY_READ: Words = Words(
     ": [ awk basename bc break cat cksum cmp continue cut date dirname echo expr false file grep head jq let local md5sum printf readlink
-     realpath sed seq set sha1sum sha256sum shift sort stat tail test tr true uniq unset wc",
+     ls read realpath rev seq set sha1sum sha256sum shift stat tail test tr true uniq unset wc",
 );
+/// Subcommands of git that only read.
+const GIT_READS: Words =
+    Words("cat-file diff diff-tree log ls-files ls-tree merge-base name-rev rev-list rev-parse show");
 
 /// The loop around a call.
 pub(super) struct Around<'t> {
@@ -121,11 +124,7 @@ pub(super) fn statements(script: &Script<'_>, around: &Around<'_>) -> Vec<usize>
 /// Whether everything in a loop, without what begins in `own`, only reads files.
 pub(super) fn only_reads(script: &Script<'_>, around: &Around<'_>, own: &Range<usize>) -> bool {
     let is_kept = |index: usize| match &script.node(index).kind {
-        Kind::Simple(simple) => {
-            let is_reader = |program: Vec<u8>| ONLY_READ.contains(base_name(&program)) && !script.is_function(&program);
-            let writes = simple.redirections.iter().any(|each| writes_file(each));
-            (simple.words.is_empty() || script.program(index).is_some_and(is_reader)) && !writes
-        }
+        Kind::Simple(_) => only_reads_files(script, index),
         Kind::Function => false,
         _ => true,
     };
@@ -134,6 +133,24 @@ pub(super) fn only_reads(script: &Script<'_>, around: &Around<'_>, own: &Range<u
         around.body.contains(&start) && !own.contains(&start)
     };
     script.inside(around.node).filter(is_inside).all(is_kept)
+}
+
+/// Whether a simple command changes no files.
+pub(super) fn only_reads_files(script: &Script<'_>, command: usize) -> bool {
+    let Some(simple) = script.simple(command) else { return false };
+    let words: Vec<Vec<u8>> = simple.words.iter().map(|word| word.literal().unwrap_or_default()).collect();
+    let has = |options: &[&[u8]]| words.iter().any(|word| options.iter().any(|option| word.starts_with(option)));
+    let is_reader = |program: &Vec<u8>| {
+        let is_reader = match base_name(program) {
+            b"find" => !has(&[b"-exec", b"-ok", b"-delete", b"-fprint", b"-fls"]),
+            b"git" => words.get(1).is_some_and(|subcommand| GIT_READS.contains(subcommand)),
+            b"sed" => !has(&[b"-i", b"--in-place"]),
+            b"sort" => !has(&[b"-o", b"--output"]),
+            name => ONLY_READ.contains(name),
+        };
+        is_reader && !script.is_function(program)
+    };
+    words.first().is_none_or(is_reader) && !simple.redirections.iter().any(writes_file)
 }
 
 /// Whether each loop contains nothing but the next one.
@@ -227,10 +244,31 @@ pub(super) fn insertion(script: &Script<'_>, command: usize, commands: &str) -> 
 /// Returns the list that a command is the first of.
 pub(super) fn first_of_list(script: &Script<'_>, command: usize) -> Option<usize> {
     let pipeline = script.node(command).parent?;
+    list_of(script, command).filter(|_| script.children(pipeline).next() == Some(command))
+}
+
+/// Returns the list that a command belongs to, if the list always executes the command.
+pub(super) fn list_of(script: &Script<'_>, command: usize) -> Option<usize> {
+    let pipeline = script.node(command).parent?;
     let list = script.node(pipeline).parent?;
-    let is_first = script.children(pipeline).next() == Some(command) && script.children(list).next() == Some(pipeline);
     let is_list = matches!(script.node(list).kind, Kind::List { .. });
-    (is_first && is_list).then_some(list)
+    (is_list && script.children(list).next() == Some(pipeline)).then_some(list)
+}
+
+/// Returns the adjacent statements around one of them that `of` knows, and of which each is like the next.
+pub(super) fn run_around<T: Copy>(
+    script: &Script<'_>,
+    own: usize,
+    of: impl Fn(usize) -> Option<T>,
+    is_like: impl Fn(&T, &T) -> bool,
+) -> Option<Vec<(usize, T)>> {
+    let parent = script.node(own).parent;
+    let siblings = (0..script.len()).filter(|list| script.node(*list).parent == parent);
+    let statements: Vec<Option<(usize, T)>> = siblings.map(|list| Some((list, of(list)?))).collect();
+    let mut runs =
+        statements.chunk_by(|one, next| matches!((one, next), (Some((_, one)), Some((_, next))) if is_like(one, next)));
+    let run = runs.find(|run| run.iter().flatten().any(|(list, _)| *list == own))?;
+    Some(run.iter().flatten().copied().collect())
 }
 
 /// Inserts commands at the beginning of a statement: as a line of their own, if the statement begins its line.
@@ -243,4 +281,17 @@ pub(super) fn insertion_at(text: &[u8], at: usize, commands: &str) -> Splice {
         false => [commands.as_bytes(), b"; "].concat(),
     };
     Splice { range: at..at, text }
+}
+
+/// Whether a script may end or do something else when a command fails.
+pub(super) fn checks_status(script: &[u8]) -> bool {
+    let has = |part: &[u8]| script.windows(part.len()).any(|window| window == part);
+    has(b"errexit")
+        || has(b"$?")
+        || has(b"trap ")
+        || has(b"set -")
+        || script
+            .split(|byte| *byte == b'\n')
+            .next()
+            .is_some_and(|first| first.starts_with(b"#!") && first.windows(2).any(|two| two == b" -"))
 }

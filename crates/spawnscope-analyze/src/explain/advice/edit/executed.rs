@@ -167,7 +167,7 @@ fn one_call_answers_all_rounds() {
         "IFS= read -r s <&3\n  sum=$((sum + s)); echo \"$f: $s\"\ndone 3<<END  # all\n$(stat -c %s -- [a-z]*)\nEND\n",
     );
     let products = "for i in $(seq 3); do\n  x=2$i\n  v=$(echo \"scale=2; $x * 1.5\" | bc)\n  read -r y; echo \"$v $y\"\ndone <../list\n";
-    let question = "done <../list 3<<END\n$(for i in $(seq 3); do x=2$i; echo \"scale=2; $x * 1.5\"; done | bc)\nEND\n";
+    let question = "done 3<<END <../list\n$(for i in $(seq 3); do x=2$i; echo \"scale=2; $x * 1.5\"; done | bc)\nEND\n";
     many("bc", &[], products, question);
     let count = "for f in [a-z]*; do if [ $(grep -c of \"$f\") -gt 0 ]; then echo \"$f\"; fi; done\n";
     many("grep", &["-c", "of", "plain"], count, "$(grep -h -c of [a-z]*)\nEND");
@@ -177,6 +177,35 @@ fn one_call_answers_all_rounds() {
     many("sha1sum", &["plain"], sums, "$(sha1sum [a-z]* | awk '{print $1}')\nEND");
     let fields = "while read -r a b; do x=$(echo \"$a\" | tr a-z A-Z); echo \"$x $b\"; done < ../list\n";
     many("tr", &["a-z", "A-Z"], fields, "$(while read -r a b; do echo \"$a\"; done < ../list | tr a-z A-Z)\nEND");
+    let first = "for f in [a-z]*; do n=$(wc -c < \"$f\"); s=$(stat -c %s -- \"$f\"); echo \"$n $s\"; done";
+    let second = "for f in [a-z]*; do read -r n _ <&3; s=$(stat -c %s -- \"$f\"); echo \"$n $s\"; done 3<<END\n$(wc -c -- [a-z]*)\nEND\n";
+    many("wc", &["-c"], first, second.trim_end());
+    many("stat", size, second, "done 4<<END_ 3<<END\n$(stat -c %s -- [a-z]*)\nEND_\n$(wc -c");
+    let piped =
+        "ls x.c plain 'with space' | sort | while read -r f; do s=$(stat -c %s -- \"$f\"); echo \"$f $s\"; done\n";
+    many(
+        "stat",
+        size,
+        piped,
+        "$(ls x.c plain 'with space' | sort | while read -r f; do printf '%s\\0' \"$f\"; done | xargs",
+    );
+    let found = "while IFS= read -r -d '' f; do s=$(stat -c %s -- \"$f\"); echo \"$f $s\"; done < <(find . -type f -print0 | sort -z)\n";
+    check(&["bash"], "stat", size, Form::Many, found, "done < <(find . -type f -print0 | sort -z) | xargs");
+    let spaces = "while read -r a b; do x=$(echo \"$a\" | tr a-z A-Z); echo \"$x $b\"; done < \"with space\"\n";
+    many("tr", &["a-z", "A-Z"], spaces, "done < \"with space\" | tr a-z A-Z)");
+    let computed =
+        "while read -r a; do x=$(echo \"$a\" | awk '{print toupper($1) \":\" NF + 1}'); echo \"$x\"; done < ../list\n";
+    many("awk", &["{print toupper($1) \":\" NF + 1}"], computed, "| awk '{print toupper($1)");
+    let changing = "ls | while read -r f; do x=$(echo \"$f\" | tr a b); touch \"new $x\"; done\n";
+    assert!(Calls::of("tr", &[&["a", "b"]], Form::Many).edit(1, changing).is_err(), "ls may see the new files");
+    let counted = "while read -r a; do x=$(echo \"$a\" | awk '{print NR}'); echo \"$x\"; done < ../list\n";
+    assert!(Calls::of("awk", &[&["{print NR}"]], Form::Many).edit(1, counted).is_err(), "each awk counts from 1");
+    let twice = "for f in *.c; do e=$(echo \"$f\" | rev | cut -d. -f1 | rev); echo \"$e\"; done\n";
+    many("rev", &[], twice, "do echo \"$f\"; done | rev | cut -d. -f1 | rev)");
+    let commit = "0123456789012345678901234567890123456789";
+    let log = format!("for c in {commit}; do s=$(git log -1 --format=%s \"$c\"); echo \"$s\"; done\n");
+    let edited = Calls::of("git", &[&["log", "-1", "--format=%s", commit]], Form::Many).edit(1, &log).unwrap();
+    assert!(edited.contains("$(git show -s --format=%s 01"), "{edited}");
     let skipped = "for f in *; do [ -d \"$f\" ] && continue; s=$(stat -c %s -- \"$f\"); echo $s; done\n";
     assert!(Calls::of("stat", &[size], Form::Many).edit(1, skipped).is_err(), "not each round asks");
     let links = "for f in x.c 'star*' plain; do t=$(readlink -f \"$f\"); echo \"${t##*/}\"; done";
@@ -349,6 +378,10 @@ fn a_shell_for_each_input_becomes_one_with_a_loop() {
     let words: &[&str] = &[".", "-type", "f", "-name", "*[a-z]", "-exec", "sh", "-c", code, "sh", "{}", ";"];
     let looped = "sh -c 'for f; do b=$(basename \"$f\" .c); mv -- \"$f\" \"./$b.md\"; done' sh {} +";
     pass("find", words, &script, looped);
+    let code = "\n  d=$(cat -- \"$0\" | tr a b)\n  echo \"$0: $d\"\n";
+    let words: &[&str] = &["-0", "-n1", "sh", "-c", code];
+    let looped = "xargs -0 sh -c 'for f; do d=$(cat -- \"$f\" | tr a b)\n  echo \"$f: $d\"\ndone' sh\n";
+    pass("xargs", words, &format!("printf '%s\\0' [a-z]* | xargs -0 -n1 sh -c '{code}'\n"), looped);
     let words: &[&str] = &["-I{}", "sh", "-c", "cat ./{} | cksum"];
     let script = "grep -v '[ *]' ../list | xargs -I{} sh -c \"cat ./{} | cksum\"\n";
     let calls = Calls::of("xargs", &[words], Form::Pass);

@@ -10,6 +10,7 @@ use crate::model::launch::base_name;
 use crate::patterns::script::{Kind, Script, Word, identifiers, names};
 use crate::patterns::shells::is_shell;
 use crate::patterns::words::Words;
+use crate::patterns::xargs::XargsOptions;
 
 /// Commands that would affect the next input, too.
 const LASTING: Words = Words(
@@ -44,9 +45,15 @@ fn find(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, Edit
 
 /// `xargs -n1 program` and `xargs -I{} program {}` become `xargs program`.
 fn xargs(call: &FoundCall<'_, '_>, words: &[Vec<u8>]) -> Result<Vec<Splice>, EditRefusal> {
-    let options = Options::of(words)?;
+    let options = XargsOptions::of(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    if let Some(other) = options.other {
+        return refuse(format!("xargs has the option `{}`", name(&words[other])));
+    }
+    if options.single.is_empty() || options.parallel.is_some() || options.command >= words.len() {
+        return refuse("xargs already passes several inputs, or to several processes");
+    }
     let command = &words[options.command..];
-    let mut splices: Vec<Splice> = options.dropped.iter().map(|at| without(call, *at)).collect();
+    let mut splices: Vec<Splice> = options.single.iter().map(|at| without(call, *at)).collect();
     let Some(placeholder) = &options.placeholder else {
         splices.extend(looped(call, command, options.command, None)?);
         return Ok(splices);
@@ -76,52 +83,6 @@ fn without(call: &FoundCall<'_, '_>, at: usize) -> Splice {
     Splice { range: words[at - 1].range.end..words[at].range.end, text: Vec::new() }
 }
 
-/// The options of xargs.
-struct Options {
-    /// The positions of the words that restrict it to one input.
-    dropped: Vec<usize>,
-    /// The text that stands for an input.
-    placeholder: Option<Vec<u8>>,
-    /// Whether the options say what is between inputs.
-    has_separator: bool,
-    /// The position of the program.
-    command: usize,
-}
-
-impl Options {
-    fn of(words: &[Vec<u8>]) -> Result<Options, EditRefusal> {
-        let mut options = Options { dropped: Vec::new(), placeholder: None, has_separator: false, command: 0 };
-        let mut at = 1;
-        while let Some(word) = words.get(at).filter(|word| word.starts_with(b"-")) {
-            let (option, joined) =
-                if word.starts_with(b"--") { (&word[..], &b""[..]) } else { word.split_at(2.min(word.len())) };
-            let (value, length) = match (joined.is_empty(), option) {
-                (true, b"-n" | b"-L" | b"-I" | b"-d" | b"-s" | b"-E") => {
-                    (words.get(at + 1).map_or(&b""[..], |next| &next[..]), 2)
-                }
-                _ => (joined, 1),
-            };
-            match (option, value) {
-                (b"-n" | b"-L", b"1") | (b"--max-args=1" | b"--max-lines=1", _) => {
-                    options.dropped.extend(at..at + length);
-                }
-                (b"-I" | b"-i", _) => {
-                    options.placeholder = Some(if value.is_empty() { b"{}".to_vec() } else { value.to_vec() });
-                    options.dropped.extend(at..at + length);
-                }
-                (b"-0" | b"-d" | b"--null", _) => options.has_separator = true,
-                (b"-r", b"" | b"0") => options.has_separator |= value == b"0",
-                (b"--no-run-if-empty", _) => {}
-                _ => return refuse(format!("xargs has the option `{}`", name(word))),
-            }
-            at += length;
-        }
-        options.command = at;
-        let is_single = !options.dropped.is_empty() && at < words.len();
-        if is_single { Ok(options) } else { refuse("xargs already passes several inputs") }
-    }
-}
-
 fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len().max(1)).any(|window| window == part)
 }
@@ -138,34 +99,36 @@ fn looped(
     if !command.first().is_some_and(|program| is_shell(base_name(program))) {
         return Ok(Vec::new());
     }
-    let (code, shell_name) = match command {
-        [_, option, code] if option == b"-c" && placeholder.is_some() => (code, &b" sh"[..]),
-        [_, option, code, _] if option == b"-c" && placeholder.is_none() => (code, &b""[..]),
+    // Without a name for the shell, the input is `$0`.
+    let (code, shell_name, parameter) = match command {
+        [_, option, code] if option == b"-c" => (code, " sh", b'0'),
+        [_, option, code, _] if option == b"-c" && placeholder.is_none() => (code, "", b'1'),
         _ => return refuse("the shell has other arguments"),
     };
     let range = call.simple.words[start + 2].range.clone();
     let file = ["f", "file", "input"].into_iter().find(|file| !names(code, file.as_bytes())).unwrap_or("each_file");
-    let body = with_variable(code, file, placeholder)?;
-    let text = format!("'for {file}; do {}; done'{}", name(&body), name(shell_name));
+    let body = name(&with_variable(code, file, placeholder, parameter)?);
+    let end = if body.contains('\n') { "\n" } else { "; " };
+    let text = format!("'for {file}; do {body}{end}done'{shell_name}");
     Ok(vec![Splice { range, text: text.into_bytes() }])
 }
 
-/// Returns code with a variable in place of `$1` or the placeholder. It must do the same when it is
+/// Returns code with a variable in place of the parameter or the placeholder. It must do the same when it is
 /// repeated in one shell.
-fn with_variable(code: &[u8], file: &str, placeholder: Option<&[u8]>) -> Result<Vec<u8>, EditRefusal> {
+fn with_variable(code: &[u8], file: &str, placeholder: Option<&[u8]>, parameter: u8) -> Result<Vec<u8>, EditRefusal> {
     let Some(script) = Script::parse(code) else {
         return refuse("the shell code has syntax that Spawnscope does not read");
     };
     let has_part = |part: &&[u8]| contains(code, part);
-    if [&b"'"[..], b"\n", b":=", b"+=", b"++"].iter().any(has_part) {
-        return refuse("the shell code contains quotes, counters or several lines");
+    if [&b"'"[..], b"<<", b" #", b"\n#", b":=", b"+=", b"++"].iter().any(has_part) {
+        return refuse("the shell code contains quotes, counters or comments");
     }
     if (0..script.len()).any(|index| lasts(&script, index)) {
         return refuse("the shell code affects the next input, too");
     }
     let uses = match placeholder {
         Some(placeholder) => words_that_are(&script, placeholder),
-        None => parameters(code),
+        None => parameters(code, parameter),
     };
     let Some(uses) = uses.filter(|uses| !uses.is_empty()) else {
         return refuse("the shell code uses its arguments in other ways");
@@ -223,14 +186,14 @@ fn is_used_before(script: &Script<'_>, variable: &[u8], end: usize) -> bool {
 }
 
 /// Returns where the code has the digit of `$1` and `${1...}`. `None` if it has other parameters.
-fn parameters(code: &[u8]) -> Option<Vec<Range<usize>>> {
+fn parameters(code: &[u8], parameter: u8) -> Option<Vec<Range<usize>>> {
     let mut uses = Vec::new();
     for at in (0..code.len()).filter(|at| code[*at] == b'$') {
         let digit = at + 1 + usize::from(code.get(at + 1) == Some(&b'{'));
         let is_longer = digit > at + 1 && code.get(digit + 1).is_some_and(u8::is_ascii_digit);
         match code.get(digit) {
             _ if at > 0 && code[at - 1] == b'\\' => return None,
-            Some(b'1') if !is_longer => uses.push(digit..digit + 1),
+            Some(byte) if *byte == parameter && !is_longer => uses.push(digit..digit + 1),
             Some(b'0'..=b'9' | b'@' | b'*' | b'#') => return None,
             _ => {}
         }

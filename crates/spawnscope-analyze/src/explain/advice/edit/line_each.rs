@@ -3,19 +3,20 @@
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{Together, joins};
 use crate::model::launch::{base_name, is_version_of};
-use crate::patterns::script::{Script, Simple};
+use crate::patterns::script::{Script, Simple, identifiers};
 use crate::patterns::words::Words;
 
 /// Programs that print one line for each operand.
 const PRINT_A_LINE_EACH: Words =
     Words("b2sum md5sum readlink realpath sha1sum sha224sum sha256sum sha384sum sha512sum");
+/// Variables and functions of awk that depend on the line only.
+const OF_A_LINE: Words = Words("NF index int length substr tolower toupper");
 
 /// How a program prints one line for each operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LineEach {
-    Plain,
-    /// With this option.
-    With(&'static str),
+    /// If words of the call are changed, by their positions.
+    With(Vec<(usize, String)>),
     /// A number before the name, and perhaps a total at the end.
     Count,
 }
@@ -26,18 +27,45 @@ impl LineEach {
         let has_format =
             arguments.iter().any(|argument| argument.starts_with(b"-c") || argument.starts_with(b"--format"));
         let is_line = !arguments.iter().any(|argument| argument.contains(&b'\n'));
+        let plain = |is_known: bool| is_known.then(|| LineEach::With(Vec::new()));
         match (program, arguments) {
-            (b"stat", _) => (has_format && is_line).then_some(LineEach::Plain),
+            (b"stat", _) => plain(has_format && is_line),
+            (b"git", [words @ .., commit]) => of_git(words, commit),
             (b"grep", [option, _, _]) if option.starts_with(b"-c") && !option.contains(&b'r') => {
-                Some(LineEach::With("-h"))
+                Some(LineEach::With(vec![(1, format!("-h {}", name(option)))]))
             }
             (b"wc", [b"-l" | b"-c" | b"-m" | b"-w"]) => Some(LineEach::Count),
-            (b"jq", [b"-r", path, _]) => {
-                Together::Jq.join(&[path.to_vec()], &["x".to_owned()]).map(|_| LineEach::Plain)
-            }
-            (_, [_, code, _]) if is_interpreter(program) => prints_once(code).then_some(LineEach::Plain),
-            _ => (PRINT_A_LINE_EACH.contains(program) && joins(program, arguments)).then_some(LineEach::Plain),
+            (b"jq", [b"-r", path, _]) => plain(Together::Jq.join(&[path.to_vec()], &["x".to_owned()]).is_some()),
+            (_, [_, code, _]) if is_interpreter(program) => plain(prints_once(code)),
+            _ => plain(PRINT_A_LINE_EACH.contains(program) && joins(program, arguments)),
         }
+    }
+}
+
+/// Returns how git prints one line about a commit. `git log` would look for its ancestors, too.
+fn of_git(words: &[&[u8]], commit: &[u8]) -> Option<LineEach> {
+    const FIELDS: &[u8] = b"HhTtPpsf";
+    let is_line = |word: &[u8]| {
+        let format = word.strip_prefix(b"--format=").or(word.strip_prefix(b"--pretty=format:"))?;
+        let mut fields = format.split(|byte| *byte == b'%').skip(1);
+        let is_field = |field: &[u8]| match field {
+            [b'a' | b'c', second, ..] => second.is_ascii_alphabetic(),
+            [first, ..] => FIELDS.contains(first),
+            [] => false,
+        };
+        fields.all(is_field).then_some(())
+    };
+    // The name of a tag may print more.
+    (commit.len() >= 40 && commit.iter().all(u8::is_ascii_hexdigit)).then_some(())?;
+    match words {
+        [b"show", b"-s" | b"--no-patch", format] | [b"show", format, b"-s" | b"--no-patch"] => {
+            is_line(format).map(|()| LineEach::With(Vec::new()))
+        }
+        [b"log", option, format] | [b"log", format, option] if matches!(*option, b"-1" | b"-n1") => {
+            let at = if words[1] == *option { 2 } else { 3 };
+            is_line(format).map(|()| LineEach::With(vec![(1, "show".to_owned()), (at, "-s".to_owned())]))
+        }
+        _ => None,
     }
 }
 
@@ -50,8 +78,11 @@ pub(super) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
             [options @ .., code] => {
                 let field = code.trim_ascii().strip_prefix(b"{").and_then(|code| code.trim_ascii().strip_suffix(b"}"));
                 let printed = field.and_then(|field| field.trim_ascii().strip_prefix(b"print "));
-                let is_field =
-                    |text: &[u8]| text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"$, ".contains(byte));
+                let is_field = |text: &[u8]| {
+                    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"$, .*+-()\"_:".contains(byte);
+                    let counts = [&b"++"[..], b"--"].iter().any(|part| text.windows(2).any(|two| two == *part));
+                    text.iter().all(is_plain) && !counts && identifiers(text).all(|name| OF_A_LINE.contains(name))
+                };
                 options.iter().all(|option| option.starts_with(b"-F") && option.len() > 2)
                     && printed.is_some_and(is_field)
             }
@@ -80,25 +111,12 @@ fn prints_once(code: &[u8]) -> bool {
     prints == 1 && !["for ", "while ", "end=", "def ", "=>", "if ", "write("].iter().any(|other| code.contains(other))
 }
 
+/// What may end the process, continue later, or differ in a loop.
+const NOT_IN_A_LOOP: Words =
+    Words("exit quit async await then( setTimeout setInterval .on( \"\"\" ''' __future__ stdin return");
+
 /// Returns the position of the code of `python3 -c CODE FILE`, and the same code in a loop over its operands.
 pub(super) fn looped_code(script: &Script<'_>, simple: &Simple<'_>) -> Option<(usize, String)> {
-    /// What may end the process, continue later, or differ in a loop.
-    const OTHER: [&str; 14] = [
-        "exit",
-        "quit",
-        "async",
-        "await",
-        "then(",
-        "setTimeout",
-        "setInterval",
-        ".on(",
-        "\"\"\"",
-        "'''",
-        "\\\n",
-        "__future__",
-        "stdin",
-        "return",
-    ];
     let [program, option, code, _] = &simple.words[..] else { return None };
     let (program, option) = (program.literal()?, option.literal()?);
     let program = base_name(&program);
@@ -111,7 +129,11 @@ pub(super) fn looped_code(script: &Script<'_>, simple: &Simple<'_>) -> Option<(u
         source.chars().next().filter(|quote| "'\"".contains(*quote) && source.len() > 1 && source.ends_with(*quote))?;
     let inside = source[1..source.len() - 1].to_owned();
     let only_first = text.matches("argv").count() == text.matches("argv[1]").count() && text.contains("argv[1]");
-    if inside.contains(quote) && quote == '\'' || !only_first || OTHER.iter().any(|other| text.contains(other)) {
+    if inside.contains(quote) && quote == '\''
+        || !only_first
+        || text.contains("\\\n")
+        || NOT_IN_A_LOOP.iter().any(|other| text.contains(other))
+    {
         return None;
     }
     let inside = if is_node {

@@ -6,7 +6,7 @@ use super::many::{is_kept, splice};
 use super::shell::{FoundCall, unused_variable};
 use super::{EditRefusal, Splice, collected, refuse};
 use crate::explain::advice::phrases::name;
-use crate::patterns::script::{Kind, Part, Word, names};
+use crate::patterns::script::{For, Kind, Part, Word, names};
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
 
@@ -37,61 +37,56 @@ fn outermost<'t>(call: &FoundCall<'_, 't>, file: &Word<'t>) -> Result<Around<'t>
     same.ok_or_else(|| EditRefusal("the call is not in a loop that only reads".to_owned()))
 }
 
+/// Calls that print one line of a file: the words before its number, what is around the number, and whether `tail -n 1` follows.
+const PRINT_A_LINE: [(&[&str], [&str; 2], bool); 6] = [
+    (&["sed", "-n"], ["", "p"], false),
+    (&["sed"], ["", "q;d"], false),
+    (&["awk"], ["NR==", ""], false),
+    (&["awk"], ["NR==", "{print}"], false),
+    (&["head", "-n"], ["", ""], true),
+    (&["head"], ["-", ""], true),
+];
+const TAILS: [&str; 3] = ["tail -n 1", "tail -1", "tail -n1"];
+
 /// Replaces a line that is chosen by its number.
 fn line(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
-    let other = || refuse(format!("{} does not print one line of a file", call.program()));
-    let (Some(substitution), Dialect::Bash) = (call.substitution, call.rewrite.dialect) else { return other() };
-    let commands: Option<Vec<_>> = call.pipeline.iter().map(|command| script.simple(*command)).collect();
-    let Some(commands) = commands.filter(|all| all.iter().all(|simple| simple.redirections.is_empty())) else {
-        return other();
-    };
-    let texts =
-        |words: &[Word<'_>]| words.iter().map(|word| name(script.source(&word.range))).collect::<Vec<_>>().join(" ");
-    let (number, file, [before, after]) = match &commands[..] {
-        [only] => match &only.words[..] {
-            [sed, option, number, file] if texts(&[sed.clone(), option.clone()]) == "sed -n" => {
-                (number, file, ["", "p"])
-            }
-            [sed, number, file] if texts(std::slice::from_ref(sed)) == "sed" => (number, file, ["", "q;d"]),
-            [awk, number, file] if texts(std::slice::from_ref(awk)) == "awk" => (number, file, ["NR==", ""]),
-            _ => return other(),
-        },
-        [head, tail] if matches!(&texts(&tail.words)[..], "tail -n 1" | "tail -1" | "tail -n1") => {
-            match &head.words[..] {
-                [head, option, number, file] if texts(&[head.clone(), option.clone()]) == "head -n" => {
-                    (number, file, ["", ""])
-                }
-                [head, number, file] if texts(std::slice::from_ref(head)) == "head" => (number, file, ["-", ""]),
-                _ => return other(),
-            }
-        }
-        _ => return other(),
-    };
-    let parts: Vec<&Part<'_>> =
-        number.parts.iter().filter(|part| !matches!(part, Part::Literal { text, .. } if text.is_empty())).collect();
-    let is =
-        |part: &Part<'_>, expected: &str| matches!(part, Part::Literal { text, .. } if text == expected.as_bytes());
-    let variable = match parts[..] {
-        [Part::Variable { name, .. }] if before.is_empty() && after.is_empty() => name,
-        [Part::Variable { name, .. }, end] if before.is_empty() && is(end, after) => name,
-        [start, Part::Variable { name, .. }] if after.is_empty() && is(start, before) => name,
-        _ => return other(),
+    let found = call.substitution.filter(|_| call.rewrite.dialect == Dialect::Bash).zip(chosen_line(call));
+    let Some((substitution, (variable, file))) = found else {
+        return refuse(format!("{} does not print one line of a file", call.program()));
     };
     let around = outermost(call, file)?;
     let lines = unused_variable(script, "lines");
     let index = if variable[0].is_ascii_digit() { format!("${}", name(variable)) } else { name(variable) };
-    let read = format!("mapfile -t {lines} <{}", quoted(call, file)?);
+    let read = format!("mapfile -t {lines} <{}", call.quoted_source(file)?);
     let mut splices = collected::around_loop(script, around.node, &read, &[]);
-    let range = script.node(substitution).range.clone();
-    splices.push(splice(range, format!("${{{lines}[{index} - 1]-}}")));
+    splices.push(splice(script.node(substitution).range.clone(), format!("${{{lines}[{index} - 1]-}}")));
     Ok(splices)
 }
 
-/// Returns a word as one text.
-fn quoted(call: &FoundCall<'_, '_>, word: &Word<'_>) -> Result<String, EditRefusal> {
-    let source = call.plain_source(word)?;
-    Ok(if source.contains(['"', '\'', '\\']) || !source.contains('$') { source } else { format!("\"{source}\"") })
+/// Returns the variable with the number of the line that a call prints, and the file.
+fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'t [u8], &'s Word<'t>)> {
+    let script = call.script;
+    let commands: Vec<_> = call.pipeline.iter().map(|command| script.simple(*command)).collect::<Option<_>>()?;
+    let texts =
+        |words: &[Word<'_>]| words.iter().map(|word| name(script.source(&word.range))).collect::<Vec<_>>().join(" ");
+    let (words, has_tail) = match commands[..] {
+        [only] => (&only.words, false),
+        [head, tail] if TAILS.contains(&&texts(&tail.words)[..]) => (&head.words, true),
+        _ => return None,
+    };
+    let [before @ .., number, file] = &words[..] else { return None };
+    let at = number.parts.iter().position(|part| matches!(part, Part::Variable { .. }))?;
+    let text = |parts: &[Part<'t>]| Word { range: 0..0, parts: parts.to_vec() }.literal();
+    let around = [text(&number.parts[..at])?, text(&number.parts[at + 1..])?];
+    let is_form = PRINT_A_LINE.iter().any(|(words, expected, needs_tail)| {
+        *needs_tail == has_tail
+            && texts(before) == words.join(" ")
+            && expected.map(str::as_bytes) == [&around[0][..], &around[1]]
+    });
+    let Part::Variable { name, .. } = number.parts[at] else { return None };
+    let has_redirection = commands.iter().any(|simple| !simple.redirections.is_empty());
+    (is_form && !has_redirection).then_some((name, file))
 }
 
 /// Replaces `grep -q WORD FILE`, whatever depends on its exit status.
@@ -126,7 +121,7 @@ fn condition(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let (from, to) = (from || is_whole, to || is_whole);
     let around = outermost(call, file)?;
     let contents = unused_variable(script, "contents");
-    let file = quoted(call, file)?;
+    let file = call.quoted_source(file)?;
     let (read, test) = match call.rewrite.dialect {
         Dialect::Bash => {
             let end = |is_end: bool| if is_end { "$'\\n'" } else { "" };
@@ -194,31 +189,44 @@ fn numbers(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     if !is_list || !call.rewrite.calls.iter().flatten().all(is_number) {
         return other();
     }
-    let value = |word: &Word<'_>| word.literal().and_then(|text| name(&text).parse::<i64>().ok());
     let range = script.node(substitution).range.clone();
-    let start = from.map_or(Some(1), value);
     let is_bash = call.rewrite.dialect == Dialect::Bash;
-    if let (Some(start), Some(end)) = (start, value(to)) {
-        let count = end - start;
-        return match count {
-            0..MAX_NUMBERS if !is_bash || count < 6 => {
-                Ok(vec![splice(range, (start..=end).map(|number| number.to_string()).collect::<Vec<_>>().join(" "))])
-            }
-            0.. if is_bash => Ok(vec![splice(range, format!("{{{start}..{end}}}"))]),
-            _ => refuse("this shell has no loop over numbers"),
-        };
+    let (Some(start), Some(end)) = (from.map_or(Some(1), number), number(to)) else {
+        return counted(call, node, each, [from, Some(to)]);
+    };
+    match end - start {
+        count @ 0..MAX_NUMBERS if !is_bash || count < 6 => {
+            Ok(vec![splice(range, (start..=end).map(|number| number.to_string()).collect::<Vec<_>>().join(" "))])
+        }
+        0.. if is_bash => Ok(vec![splice(range, format!("{{{start}..{end}}}"))]),
+        _ => refuse("this shell has no loop over numbers"),
     }
-    let expression = |word: &Word<'_>| match (word.variable(), value(word)) {
-        (Some(variable), _) if !variable[0].is_ascii_digit() && !script.may_set(&each.body, variable) => {
+}
+
+fn number(word: &Word<'_>) -> Option<i64> {
+    name(&word.literal()?).parse().ok()
+}
+
+/// Replaces the header of a loop over numbers up to the value of a variable. Without a first number, it is 1.
+fn counted(
+    call: &FoundCall<'_, '_>,
+    node: usize,
+    each: &For<'_>,
+    limits: [Option<&Word<'_>>; 2],
+) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    let expression = |word: Option<&Word<'_>>| match word.map(|word| (word.variable(), number(word))) {
+        Some((Some(variable), _)) if !variable[0].is_ascii_digit() && !script.may_set(&each.body, variable) => {
             Some(name(variable))
         }
-        (_, number) => number.map(|number| number.to_string()),
+        Some((_, number)) => number.map(|number| number.to_string()),
+        None => Some("1".to_owned()),
     };
-    let (Some(start), Some(end)) = (from.map_or(Some("1".to_owned()), expression), expression(to)) else {
-        return other();
+    let [Some(start), Some(end)] = limits.map(expression) else {
+        return refuse("the numbers are not the list of a loop");
     };
     let variable = name(each.name);
-    let is_free = is_bash
+    let is_free = call.rewrite.dialect == Dialect::Bash
         && each.words.len() == 1
         && !script.may_set(&each.body, each.name)
         && !is_used_outside(script, node, each.name);

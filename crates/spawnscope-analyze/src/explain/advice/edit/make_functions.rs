@@ -78,43 +78,26 @@ fn words(code: &[u8]) -> Option<Vec<String>> {
     let mut words: Vec<Vec<u8>> = vec![Vec::new()];
     let (mut at, mut quote) = (0, None);
     while let Some(&byte) = code.get(at) {
-        let length = match (byte, quote) {
+        let mut length = 1;
+        match (byte, quote) {
             (b'$', _) if code[at..].starts_with(b"$$") => {
                 words.last_mut()?.push(b'$');
-                2
+                length = 2;
             }
             (b'$', _) => {
-                let length = match code.get(at + 1)? {
-                    b'(' | b'{' => call_at(code, at)?.len() + 3,
-                    _ => 2,
-                };
+                let is_call = matches!(code.get(at + 1)?, b'(' | b'{');
+                length = if is_call { call_at(code, at)?.len() + 3 } else { 2 };
                 words.last_mut()?.extend(&code[at..at + length]);
-                length
             }
-            (byte, Some(open)) if byte == open => {
-                quote = None;
-                1
-            }
-            (b'\'' | b'"', None) => {
-                quote = Some(byte);
-                1
-            }
-            (b' ' | b'\t', None) => {
-                words.push(Vec::new());
-                1
-            }
-            (b'|', None) => {
-                words.extend([b"|".to_vec(), Vec::new()]);
-                1
-            }
+            (byte, Some(open)) if byte == open => quote = None,
+            (b'\'' | b'"', None) => quote = Some(byte),
+            (b' ' | b'\t', None) => words.push(Vec::new()),
+            (b'|', None) => words.extend([b"|".to_vec(), Vec::new()]),
             (b'\n' | b'<' | b'>' | b'&' | b';' | b'`' | b'(' | b')' | b'*' | b'?' | b'~' | b'#' | b'\\', None) => {
                 return None;
             }
-            _ => {
-                words.last_mut()?.push(byte);
-                1
-            }
-        };
+            _ => words.last_mut()?.push(byte),
+        }
         at += length;
     }
     let words = words.into_iter().filter(|word| !word.is_empty());

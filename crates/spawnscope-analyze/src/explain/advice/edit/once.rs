@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::around::insertion_at;
+use super::around::{insertion_at, list_of};
 use super::shell::{FoundCall, can_be, unused_variable, used};
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
@@ -12,7 +12,8 @@ use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
 
 /// Programs whose output depends only on their input and arguments, which may be moved together with a call.
-const FILTERS: Words = Words("awk basename cut dirname echo expr grep head paste printf sed sort tail tr true uniq wc");
+pub(super) const FILTERS: Words =
+    Words("awk basename cut dirname echo expr grep head paste printf sed sort tail tr true uniq wc");
 /// Programs that print a fact about the machine or the user, which does not depend on the directory.
 const PRINT_A_FACT: Words = Words("arch getconf hostname id logname nproc uname whoami");
 /// Variables that a shell changes itself.
@@ -186,12 +187,4 @@ fn before_function(call: &FoundCall<'_, '_>, function: usize, variables: &[&[u8]
     });
     let is_same = variables.is_empty() && (is_fact || !changes_directory);
     list_of(script, function).filter(|_| is_same)
-}
-
-/// Returns the list that a command belongs to, if the list always executes the command.
-fn list_of(script: &Script<'_>, command: usize) -> Option<usize> {
-    let pipeline = script.node(command).parent?;
-    let list = script.node(pipeline).parent?;
-    let is_list = matches!(script.node(list).kind, Kind::List { .. });
-    (is_list && script.children(list).next() == Some(pipeline)).then_some(list)
 }

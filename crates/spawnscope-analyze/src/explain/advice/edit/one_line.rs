@@ -8,7 +8,7 @@ use crate::patterns::words::Words;
 const PRINT_ONE_LINE: Words =
     Words("basename date dirname expr hostname id mktemp nproc pwd readlink realpath tty uname wc which whoami");
 /// Filters that print at most one line for each line.
-const KEEP_LINES: Words = Words("cut head sed sort tail tr");
+const KEEP_LINES: Words = Words("cut head rev sed sort tail tr");
 /// Values of more variables are not followed.
 const MAX_VARIABLES: usize = 20;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::around::insertion;
+use super::around::{checks_status, insertion};
 use super::form::{Form, Operand};
 use super::{
     EditRefusal, Splice, difference, in_order, launchers, lookup, many, once, one_line, refuse, spliced, stages,
@@ -70,6 +70,13 @@ impl ShellRewrite {
         }
         let is_one_of = |all: &BTreeSet<_>, command| all.iter().any(|call: &Vec<_>| can_be(&script, command, call));
         let mut splices = Vec::new();
+        // A pipeline is merged as a whole.
+        let is_merged = matches!(self.form, Form::Many | Form::Read);
+        let pipeline = |command: usize| script.node(command).parent;
+        let is_last = |command: &usize| {
+            !is_merged || !found.iter().any(|other| other > command && pipeline(*other) == pipeline(*command))
+        };
+        let found: Vec<usize> = found.iter().copied().filter(is_last).collect();
         for (number, command) in found.into_iter().filter(|command| is_one_of(&self.calls, *command)).enumerate() {
             if is_one_of(&self.others, command) {
                 return refuse(format!(
@@ -161,6 +168,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         match &self.rewrite.form {
             Form::Once => once::once(self),
             Form::Many => many::many(self),
+            Form::Read if self.fed.is_some() => many::many(self),
             Form::Read => lookup::lookup(self).or_else(|refusal| many::many(self).map_err(|_| refusal)),
             Form::Pass => launchers::pass_many(self),
             Form::Feed => stages::without_cat(self),
@@ -387,6 +395,13 @@ impl<'s, 't> FoundCall<'s, 't> {
         Ok(name(source))
     }
 
+    /// Returns a word as one text, with quotes if it needs them.
+    pub(super) fn quoted_source(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
+        let source = self.plain_source(word)?;
+        let is_safe = source.contains(['"', '\'', '\\']) || !source.contains('$');
+        Ok(if is_safe { source } else { format!("\"{source}\"") })
+    }
+
     /// Returns what follows the `@` that begins a word.
     fn without_at(&self, word: &Word<'_>) -> Result<String, EditRefusal> {
         let source = self.plain_source(word)?;
@@ -481,17 +496,4 @@ fn declared<'w>(builtin: &Word<'_>, word: &'w Word<'_>, substitution: usize) -> 
     let is_name =
         name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') && !name.first()?.is_ascii_digit();
     (is_declaration && is_name && *node == substitution).then_some(name)
-}
-
-/// Whether a script may end or do something else when a command fails.
-fn checks_status(script: &[u8]) -> bool {
-    let has = |part: &[u8]| script.windows(part.len()).any(|window| window == part);
-    has(b"errexit")
-        || has(b"$?")
-        || has(b"trap ")
-        || has(b"set -")
-        || script
-            .split(|byte| *byte == b'\n')
-            .next()
-            .is_some_and(|first| first.starts_with(b"#!") && first.windows(2).any(|two| two == b" -"))
 }

@@ -4,7 +4,6 @@
 use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
-use crate::patterns::script::Part;
 use crate::patterns::words::Words;
 
 /// Builtins that do something else outside of a pipeline.
@@ -27,9 +26,7 @@ pub(super) fn without_cat(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditR
     if *first != call.command || next.is_none() || !call.simple.redirections.is_empty() {
         return refuse("cat does not write one file into another program");
     }
-    let source = call.plain_source(file)?;
-    let is_split = file.parts.iter().any(|part| matches!(part, Part::Variable { .. })) && !source.contains(['"', '\'']);
-    let source = if is_split { format!("\"{source}\"") } else { source };
+    let source = call.quoted_source(file)?;
     let (from, until) = (script.node(call.command).range.start, &script.node(*reader).range);
     let redirection = Splice { range: until.end..until.end, text: format!(" <{source}").into_bytes() };
     Ok(vec![Splice { range: from..until.start, text: Vec::new() }, redirection])

@@ -1,7 +1,7 @@
 //! Edits of several statements that ask a program different things about the same input: one call answers all of them.
 //! `a=$(jq -r .a "$f")` and `b=$(jq -r .b "$f")` become one `jq`.
 
-use super::around::first_of_list;
+use super::around::{first_of_list, run_around};
 use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
@@ -10,6 +10,7 @@ use crate::patterns::script::{Script, Simple, names};
 use crate::patterns::shells::Dialect;
 
 /// An assignment of an answer.
+#[derive(Clone, Copy)]
 struct Asked<'s, 't> {
     variable: &'t [u8],
     /// The statement.
@@ -29,14 +30,10 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
         return refuse(format!("{} failed", call.program()));
     }
     let own = call.substitution.and_then(|substitution| first_of_list(script, script.node(substitution).parent?));
-    let parent = own.and_then(|own| script.node(own).parent);
-    let (Some(own), Some(parent)) = (own, parent) else { return refuse("the result is not assigned to a variable") };
-    let statements: Vec<Option<Asked<'_, '_>>> =
-        script.children(parent).map(|list| asked(script, list, &call.rewrite.program)).collect();
-    let mut runs = statements.split(Option::is_none).map(|run| run.iter().flatten().collect::<Vec<_>>());
-    let Some(run) = runs.find(|run| run.iter().any(|asked| asked.list == own)) else {
-        return refuse("the call is not a statement that assigns its result");
-    };
+    let Some(own) = own else { return refuse("the result is not assigned to a variable") };
+    let run = run_around(script, own, |list| asked(script, list, &call.rewrite.program), |_, _| true);
+    let Some(run) = run else { return refuse("the call is not a statement that assigns its result") };
+    let run: Vec<&Asked<'_, '_>> = run.iter().map(|(_, asked)| asked).collect();
     let Some(position) = differing(script, &run) else {
         return refuse("no other statement beside it asks about the same");
     };

@@ -8,6 +8,7 @@ use crate::explain::advice::programs::{HAS_DESTINATION, TAKES_MANY, TAKES_ONE, i
 use crate::explain::advice::thresholds::{is_mostly_tax, is_mostly_tax_by_cpu_time};
 use crate::model::launch::{Exec, is_version_of};
 use crate::patterns::shells::Dialect;
+use crate::patterns::xargs::XargsOptions;
 
 /// Maximum batch size. The command line must not get too long.
 const MAX_BATCH: usize = 1000;
@@ -107,44 +108,21 @@ pub(super) fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
 /// Returns what launched a launch. `None` if the program is not a launcher, or already passes many files at once.
 pub(super) fn launcher_of(context: &RuleContext<'_, '_>, index: u32) -> Option<Launcher> {
     let exec = context.forest().launcher(index as usize)?;
-    let arguments: Vec<String> = exec.arguments().map(name).collect();
+    let arguments: Vec<&[u8]> = exec.arguments().collect();
     match exec.program_name() {
         b"xargs" | b"gxargs" => xargs(&arguments, context.recording.info.usable_cpus() as usize),
         // Only a command at the end of the expression can be batched. Anywhere else it is a test, whose result find needs for each file.
-        b"find" | b"gfind" => arguments.last().is_some_and(|last| last == ";").then_some(Launcher::Find),
+        b"find" | b"gfind" => (arguments.last() == Some(&&b";"[..])).then_some(Launcher::Find),
         program => Dialect::of_program(program).map(Launcher::Shell),
     }
 }
 
 /// Returns the launcher of an `xargs` call if its options pass one argument or line at a time.
-fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
-    let mut parallel = 1;
-    let (mut is_single, mut replaces) = (false, false);
-    let mut words = arguments.iter().skip(1).map(String::as_str);
-    while let Some((option, value)) = next_option(&mut words) {
-        match (option, value) {
-            ("-n" | "-L" | "--max-args" | "--max-lines", Some("1")) => is_single = true,
-            ("-I" | "-i" | "--replace", _) => (is_single, replaces) = (true, true),
-            ("-P" | "--max-procs", Some(value)) => {
-                parallel = value.parse().ok().filter(|parallel| *parallel > 0).unwrap_or(cpus);
-            }
-            _ => {}
-        }
-    }
-    is_single.then_some(Launcher::Xargs { parallel, replaces })
-}
-
-/// Returns the next option with its value. `None` when the next word is the program that xargs launches.
-fn next_option<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<(&'w str, Option<&'w str>)> {
-    let word = words.next().filter(|word| word.starts_with('-'))?;
-    if word.starts_with("--") {
-        return Some(word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value))));
-    }
-    if word.len() > 2 && word.is_char_boundary(2) {
-        return Some((&word[..2], Some(&word[2..])));
-    }
-    let takes_value = matches!(word, "-n" | "-L" | "-P" | "-I" | "-d" | "-s" | "-a" | "-E");
-    Some((word, if takes_value { words.next() } else { None }))
+fn xargs(arguments: &[&[u8]], cpus: usize) -> Option<Launcher> {
+    let options = XargsOptions::of(arguments);
+    let number = |value: Vec<u8>| name(&value).parse().ok().filter(|parallel| *parallel > 0).unwrap_or(cpus);
+    let replaces = options.placeholder.is_some();
+    (!options.single.is_empty()).then(|| Launcher::Xargs { parallel: options.parallel.map_or(1, number), replaces })
 }
 
 /// Whether a program may get many files from this launcher.
