@@ -34,10 +34,12 @@ pub(super) fn sites<'a>(context: &RuleContext<'_, 'a>) -> Vec<Site<'a>> {
     };
     let by_programs = context.grouped_by(|index, launch| {
         let program = program_of(context.forest(), index, launch)?;
-        (!is_in_version_manager(context.forest(), index)).then_some((launch.birth_command.name, program))
+        // What make reads and what its recipes do have other cures.
+        let is_function = Runtime::named(launch.birth_command.name) == Runtime::Make && context.is_captured(index);
+        (!is_in_version_manager(context.forest(), index)).then_some((launch.birth_command.name, program, is_function))
     });
     let mut sites = Vec::new();
-    for ((parent, command), launches) in by_programs {
+    for ((parent, command, _), launches) in by_programs {
         // One question that several lines ask is one cause, and so are questions about the same inputs.
         let parts = match are_questions(context, &launches) {
             true => vec![launches],

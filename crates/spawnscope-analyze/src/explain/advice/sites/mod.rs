@@ -232,8 +232,19 @@ fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<
     // A single launch, such as that of cmake by a build script, is no loop.
     let is_wrapper = is_shell(around.program) || is_launcher(around.program);
     around.launches.len() > 1
-        && (cures::are_lines_of_a_language(context, around)
+        && (is_same_function_of_make(context, around)
+            || cures::are_lines_of_a_language(context, around)
             || !is_wrapper && foreign_code(context, &site.launches).is_some())
+}
+
+/// Whether make read the output of the same few commands again and again, whose first answers it can keep.
+fn is_same_function_of_make(context: &RuleContext<'_, '_>, around: &Site<'_>) -> bool {
+    let lines = around.launches.iter().filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
+    let lines: BTreeSet<&[u8]> = lines.collect();
+    let first = around.launches[0];
+    lines.len() * 2 <= around.launches.len()
+        && Runtime::of_parent(context.forest(), first) == Runtime::Make
+        && context.is_captured(first)
 }
 
 /// Whether each process of a compiled program made only one of the launches, as each `collect2` starts one linker. Such a program needs its

@@ -165,7 +165,6 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     if can_replace(context, all[0]) || functions(Runtime::of_parent(context.forest(), all[0]), command).is_some() {
         return None;
     }
-    let takes_one = TAKES_ONE.contains(command);
     let in_pipelines = all.iter().all(|index| is_in_pipeline(context.forest(), *index));
     let line = shared_line(context, all);
     let differing = line.as_ref().map_or(0, SharedLine::differing);
@@ -191,32 +190,43 @@ fn of_unknown(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
             .predicted_by_all(merged(context, all, MAX_BATCH), option);
         return Some(certain(finding));
     }
-    let several =
-        line.filter(|_| differing == 1 && !takes_one).map(|line| format!("  {}", line.with_inputs("INPUT...")));
-    let is_selection = several.as_ref().is_some_and(|line| line.contains("=INPUT..."));
     let size = all.len() as u32;
     let option = batch_option(context, (command, site.parent), b"", all, size);
-    let form = context.launch(all[0]).execs.last().and_then(|exec| items_form(command, exec)).map(|(form, _)| form);
-    let fix = match several {
-        _ if differing == 0 && form.is_some() => format!("use one launch for all items: {}", form.unwrap_or_default()),
-        None if differing == 0 && all.iter().all(|index| context.is_captured(*index)) => {
-            "ask once and keep the answer, if it depends on the arguments only".to_owned()
-        }
-        _ if takes_one && differing > 0 => {
-            format!("use one process for all inputs: {program} itself handles one per launch")
-        }
-        Some(_) => format!("use one launch for all inputs, if {program} takes several:"),
-        None => format!("use one launch of {program} for all of the work, if it can do several jobs"),
-    };
     let finding = finding(context, site, MANY, with, all.clone())
-        .fix(fix)
-        .fix_lines(several)
-        .fix_lines(is_selection.then_some("or leave this option out, if it only selects a part of the work"))
+        .fix_lines(fix_of_unknown(context, site, line, differing))
         .fix("or use its library, or a mode in which one process serves all requests (a server, a daemon, standard input)")
         .limits("the upper end assumes that the launches repeat everything but a little work of their own; one process has one exit status and mixes the output")
         .predicted_by_all(merged(context, all, size), option)
         .guessed();
     Some(open(finding))
+}
+
+fn fix_of_unknown(
+    context: &RuleContext<'_, '_>,
+    site: &Site<'_>,
+    line: Option<SharedLine>,
+    differing: usize,
+) -> Vec<String> {
+    let (all, program) = (&site.launches, name(site.program));
+    let command = context.launch(all[0]).command.name;
+    let form = context.launch(all[0]).execs.last().and_then(|exec| items_form(command, exec)).map(|(form, _)| form);
+    let takes_one = TAKES_ONE.contains(command);
+    let several =
+        line.filter(|_| differing == 1 && !takes_one).map(|line| format!("  {}", line.with_inputs("INPUT...")));
+    let is_selection = several.as_ref().is_some_and(|line| line.contains("=INPUT..."));
+    let fix = match (&several, form) {
+        (_, Some(form)) if differing == 0 => format!("use one launch for all items: {form}"),
+        (None, _) if differing == 0 && all.iter().all(|index| context.is_captured(*index)) => {
+            "ask once and keep the answer, if it depends on the arguments only".to_owned()
+        }
+        _ if takes_one && differing > 0 => {
+            format!("use one process for all inputs: {program} itself handles one per launch")
+        }
+        (Some(_), _) => format!("use one launch for all inputs, if {program} takes several:"),
+        (None, _) => format!("use one launch of {program} for all of the work, if it can do several jobs"),
+    };
+    let selection = "or leave this option out, if it only selects a part of the work".to_owned();
+    [fix].into_iter().chain(several).chain(is_selection.then_some(selection)).collect()
 }
 
 /// `mv`, `cp`, `ln` and `install`, launched once per pair of source and destination. One launch cannot take several pairs, but one process of

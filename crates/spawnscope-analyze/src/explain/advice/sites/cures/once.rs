@@ -30,21 +30,7 @@ type Question<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// Returns the cure of launches with the same questions.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
-    let mut questions: BTreeMap<Question<'_>, Vec<u32>> = BTreeMap::new();
-    let mut is_sure = true;
-    let functions = make_functions(context, site);
-    for &index in &site.launches {
-        let exec = context.launch(index).execs.last().filter(|exec| !exec.argv_cut);
-        let answer = exec.and_then(|exec| match functions.contains(&question_of(exec)) {
-            true => Some(Answer::Same),
-            false => answer(context, index),
-        });
-        if let Some((exec, answer)) = exec.zip(answer) {
-            questions.entry(question_of(exec)).or_default().push(index);
-            is_sure &= answer == Answer::Same;
-        }
-    }
-    questions.retain(|_, launches| launches.len() > 1);
+    let (questions, is_sure) = repeated(context, site);
     let mut all: Vec<u32> = questions.values().flatten().copied().collect();
     all.sort_unstable();
     if all.is_empty() || (all.len() - questions.len()) * 100 < site.launches.len() * MIN_REPEATED_PERCENT {
@@ -72,6 +58,26 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
             }
         });
     Some(removing(context, finding, repeated))
+}
+
+/// Returns the questions that are asked again, each with its launches, and whether their answers are certainly the same.
+fn repeated<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> (BTreeMap<Question<'a>, Vec<u32>>, bool) {
+    let mut questions: BTreeMap<Question<'_>, Vec<u32>> = BTreeMap::new();
+    let mut is_sure = true;
+    let functions = make_functions(context, site);
+    for &index in &site.launches {
+        let exec = context.launch(index).execs.last().filter(|exec| !exec.argv_cut);
+        let answer = exec.and_then(|exec| match functions.contains(&question_of(exec)) {
+            true => Some(Answer::Same),
+            false => answer(context, index),
+        });
+        if let Some((exec, answer)) = exec.zip(answer) {
+            questions.entry(question_of(exec)).or_default().push(index);
+            is_sure &= answer == Answer::Same;
+        }
+    }
+    questions.retain(|_, launches| launches.len() > 1);
+    (questions, is_sure)
 }
 
 /// Returns the command lines that make reads, at least sometimes: it expands `$(shell ...)` again at each use, whatever it runs. make does not wait

@@ -145,19 +145,12 @@ fn line_of_recipe(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> 
 /// Command lines of a language that has functions for all of their programs, or of which all launches work for less time than it takes to launch
 /// them.
 fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, mut shells: Vec<u32>) -> Option<Cure> {
-    let forest = context.forest();
-    let below = |shells: &[u32]| {
-        let tops: Vec<usize> = shells.iter().map(|launch| *launch as usize).collect();
-        let mut all: Vec<u32> = forest.walk(&tops).map(|step| step.index as u32).collect();
-        all.sort_unstable();
-        all
-    };
-    let known = functions_of(context, runtime, &below(&shells));
+    let known = functions_of(context, runtime, &below(context, &shells));
     if known.is_none() {
         shells.retain(|index| is_small_line(context, *index));
         (shells.len() >= MIN_LINES && is_shell(context.launch(shells[0]).command.name)).then_some(())?;
     }
-    let all = below(&shells);
+    let all = below(context, &shells);
     let spent = format!(
         "{}, including forks without an exec, take {} in all",
         launches(all.len()),
@@ -186,6 +179,14 @@ fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime,
                 )
         },
     }))
+}
+
+/// Returns launches with all their descendants.
+fn below(context: &RuleContext<'_, '_>, shells: &[u32]) -> Vec<u32> {
+    let tops: Vec<usize> = shells.iter().map(|launch| *launch as usize).collect();
+    let mut all: Vec<u32> = context.forest().walk(&tops).map(|step| step.index as u32).collect();
+    all.sort_unstable();
+    all
 }
 
 /// Returns the programs among launches, and the functions of a language that do their work, if it has functions for all.
