@@ -45,14 +45,14 @@ fn print_patch(sources: &SourceFiles, advices: &[Advice]) -> Result<()> {
     let directory = env::current_dir().and_then(|directory| directory.canonicalize());
     let patch = sources.patch(advices, &directory.context("failed to find the current directory")?);
     for sentence in &patch.left_out {
-        output::print_message(&output::escape_line(format!("not in the patch: {sentence}")));
+        output::print_long_message(&output::escape_line(format!("not in the patch: {sentence}")));
     }
     let contained = advices.iter().filter(|advice| advice.edited.iter().any(|edited| edited.change.is_ok()));
     if patch.text.is_empty() {
         output::print_message("the patch is empty");
     } else {
         for advice in contained {
-            output::print_message(&format!("check before you apply it: {}", advice.finding.limits));
+            output::print_long_message(&format!("check before you apply it: {}", advice.finding.limits));
         }
     }
     // Without a filter for styles: the diff is what the files contain.

@@ -121,6 +121,12 @@ pub fn print_message(message: &str) {
     let _ = writeln!(io::stderr(), "spawnscope: {}", escape_lines(message));
 }
 
+/// Prints a message that may be long: on a terminal, in several lines.
+pub fn print_long_message(message: &str) {
+    let lines = terminal_width(&io::stderr()).map(|width| text::wrap(message, width - "spawnscope: ".len()));
+    print_message(&lines.map_or_else(|| message.to_owned(), |lines| lines.join("\n  ")));
+}
+
 /// Says where the output is.
 pub fn print_written(path: &Path) {
     print_message(&format!("wrote {}", escape_line(path.display())));

@@ -1,7 +1,7 @@
 //! The user's own scripts and makefiles, which `advise` shows lines of, and edits in a diff. They are only read, and only if they are still what
 //! was recorded: paths in a recording may come from anyone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
@@ -146,13 +146,16 @@ impl SourceFiles {
     /// Returns the diff of all edits in files below a directory, and what it leaves out.
     pub fn patch(&self, advices: &[Advice], directory: &Path) -> Patch {
         let mut result = Patch::default();
+        // Several programs of a line may have the same reason.
+        let mut named = BTreeSet::new();
         for advice in advices {
             let edited = || std::iter::once(advice).chain(&advice.alternatives).flat_map(|fix| &fix.edited);
             if edited().next().is_none() {
                 result.left_out.push(format!("{}: this change needs your decision", advice.finding.title));
             }
             for edited in edited() {
-                if let Err(reason) = &edited.change {
+                let reason = edited.change.as_ref().err();
+                if let Some(reason) = reason.filter(|reason| named.insert((&edited.file, edited.line, *reason))) {
                     result.left_out.push(format!(
                         "{}:{}: {reason}",
                         Path::new(OsStr::from_bytes(&edited.file)).display(),
