@@ -26,6 +26,7 @@ use crate::event::{Frame, Nanos};
 use crate::present::text::escape;
 use crate::present::{patch, shell};
 use crate::statistics::median;
+use spawnscope_data::shell_start::Observed;
 
 /// The smallest and largest number of starts, and how long they may take together if the smallest
 /// number takes less.
@@ -157,7 +158,8 @@ fn report(command: &ShellCommand, [plain, observed]: &[Vec<Start>; 2]) -> StartU
     let further: Vec<f64> = plain.iter().flat_map(|start| &start.prompts[1..]).map(|time| time.0 as f64).collect();
     let prompts = further.len();
     let prompt = median(further).map(|time| Nanos(time as u64));
-    let all: Vec<_> = observed.iter().flat_map(|start| start.observed.iter().cloned()).collect();
+    let mut all: Vec<_> = observed.iter().flat_map(|start| start.observed.iter().cloned()).collect();
+    forget_lines_of_evaluated(&mut all);
     let observed_prompts: usize = observed.iter().map(|start| start.prompts.len() - 1).sum();
     let first_prompt = first(plain);
     let before_prompt = spent(&all, false, first_prompt, observed.len() as u64);
@@ -178,6 +180,28 @@ fn report(command: &ShellCommand, [plain, observed]: &[Vec<Start>; 2]) -> StartU
         at_prompt,
         texts,
         advice,
+    }
+}
+
+/// Forgets the lines of functions that their files do not define. zsh counts the lines of a text
+/// that `eval` executes on from that of the `eval`.
+fn forget_lines_of_evaluated(observed: &mut [Observed]) {
+    let mut texts: BTreeMap<Vec<u8>, Option<String>> = BTreeMap::new();
+    for frame in observed.iter_mut().flat_map(|observed| &mut observed.activity.frames) {
+        let (Some(file), Some(function)) = (&frame.file, &frame.function) else { continue };
+        let path = Path::new(OsStr::from_bytes(file));
+        let text = texts.entry(file.clone()).or_insert_with(|| read(path).ok());
+        let function = String::from_utf8_lossy(function);
+        // A function that is loaded at its first call has a file of its name.
+        let is_own_file = path.file_stem() == Some(OsStr::new(&*function)) || function.starts_with('(');
+        let defines = |line: &str| {
+            let line = line.trim_start();
+            let rest = line.strip_prefix("function ").map_or(line, str::trim_start).strip_prefix(&*function);
+            rest.is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_'))
+        };
+        if !is_own_file && text.as_ref().is_some_and(|text| !text.lines().any(defines)) {
+            frame.line = None;
+        }
     }
 }
 

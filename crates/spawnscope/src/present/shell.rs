@@ -1,5 +1,7 @@
 //! The report of `spawnscope shell`, as text and as JSON.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::columns::{Column, Columns};
@@ -7,7 +9,6 @@ use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::{text, units};
 use crate::analyze::explain::start_up::{LineAdvice, Place, Spent, StartUp};
-use crate::event::Nanos;
 
 /// The `schema_version` of `shell --json`.
 const SCHEMA_VERSION: u32 = 1;
@@ -72,13 +73,13 @@ pub fn render(report: &StartUp, width: usize, home: Option<&str>) -> String {
 /// One row: the place with the text of its line, indented by its depth in the tree.
 struct Row<'r> {
     name: String,
-    spent: &'r Spent,
+    spent: Cow<'r, Spent>,
 }
 
 impl Row<'_> {
     /// Returns the programs, unless the only row below this one names them.
     fn programs(&self) -> String {
-        if self.spent.inner.len() == 1 { String::new() } else { programs(self.spent) }
+        if self.spent.inner.len() == 1 { String::new() } else { programs(&self.spent) }
     }
 }
 
@@ -88,28 +89,20 @@ fn print_table(page: &mut Page, title: &str, root: &Spent, report: &StartUp, hom
         add_rows(&mut rows, line, 0, report, home);
     }
     rows.truncate(MAX_ROWS);
-    let in_files: u64 = root.inner.iter().map(|line| line.total().0).sum();
-    let rest = Nanos(root.total().0.saturating_sub(in_files));
-    let mut figures: Vec<Vec<String>> = rows.iter().map(|row| figures(row.spent)).collect();
     let shell = "the shell itself, and what is left out above";
-    let split = |time| if rows.is_empty() { units::time(time) } else { String::new() };
-    figures.push(vec![units::time(rest), split(root.own), split(root.launched)]);
+    rows.push(Row { name: shell.to_owned(), spent: Cow::Owned(root.outside_of_lines()) });
+    let figures: Vec<Vec<String>> = rows.iter().map(|row| figures(&row.spent)).collect();
     let columns = Columns::fit(page.width().saturating_sub(20), &COLUMNS, &figures);
-    let names = rows.iter().map(|row| text::width(&row.name)).chain([shell.len()]).max().unwrap_or_default();
-    let named = rows.iter().map(Row::programs).map(|programs| text::width(&programs));
-    let named = named.max().unwrap_or_else(|| text::width(&programs(root)));
+    let names = rows.iter().map(|row| text::width(&row.name)).max().unwrap_or_default();
+    let named = rows.iter().map(|row| text::width(&row.programs())).max().unwrap_or_default();
     let name_width = columns.name_width(page.width().saturating_sub(named.min(MAX_PROGRAMS_WIDTH)), names);
     page.line([]);
     page.line([styled(TITLE, format!("  {}{}", text::pad_right(title, name_width), columns.titles()))]);
-    for (row, figures) in rows.iter().zip(&figures) {
+    for (number, (row, figures)) in (1..).zip(rows.iter().zip(&figures)) {
         let name = text::pad_right(&text::truncate(&row.name, name_width), name_width);
-        page.line([plain(format!("  {name}{}", columns.row(figures))), styled(QUIET, row.programs())]);
+        let style = if number == rows.len() { QUIET } else { PLAIN };
+        page.line([styled(style, format!("  {name}{}", columns.row(figures))), styled(QUIET, row.programs())]);
     }
-    let last = figures.last().map(|figures| columns.row(figures)).unwrap_or_default();
-    let shell = text::pad_right(&text::truncate(shell, name_width), name_width);
-    // Of a shell without lines, at least the programs are known.
-    let unplaced = if rows.is_empty() { programs(root) } else { String::new() };
-    page.line([styled(QUIET, format!("  {shell}{last}{unplaced}"))]);
 }
 
 fn figures(spent: &Spent) -> Vec<String> {
@@ -124,7 +117,7 @@ fn add_rows<'r>(rows: &mut Vec<Row<'r>>, spent: &'r Spent, depth: usize, report:
     let place = place_name(&spent.place, home);
     let line = report.texts.get(&spent.place).map_or("", |line| line.trim());
     let name = format!("{}{place}  {}", "  ".repeat(depth), text::escape(line.as_bytes()));
-    rows.push(Row { name: name.trim_end().to_owned(), spent });
+    rows.push(Row { name: name.trim_end().to_owned(), spent: Cow::Borrowed(spent) });
     for inner in &spent.inner {
         add_rows(rows, inner, depth + 1, report, home);
     }

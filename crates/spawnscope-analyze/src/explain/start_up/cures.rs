@@ -30,16 +30,27 @@ const LAZY: [(&str, &str); 4] = [
     ("virtualenvwrapper.sh", "workon mkvirtualenv"),
     ("google-cloud-sdk/completion.bash.inc", "gcloud"),
 ];
-/// The variable that the new code uses.
-const VARIABLE: &str = "_saved";
+/// Commands whose printed code starts the program again, and the same commands with the option that
+/// prevents that.
+const STARTED_ONCE: [(&str, &str); 5] = [
+    ("nodenv init - ", "nodenv init - --no-rehash "),
+    ("plenv init - ", "plenv init - --no-rehash "),
+    ("pyenv init - ", "pyenv init - --no-rehash "),
+    ("rbenv init - ", "rbenv init - --no-rehash "),
+    ("starship init ", "starship init --print-full-init "),
+];
 
-/// Returns what to change in a line of a file that the shell reads when it starts; `None` if
-/// nothing is known about such lines.
+/// Returns what to change in a line of a file that the shell reads when it starts; nothing if no
+/// cure is known for such lines.
 #[must_use]
-pub fn cure(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
-    let is_fish = shell == "fish";
-    let posix = (!is_fish).then(|| completion_cache(line, shell, spent).or_else(|| loaded_later(line, shell, spent)));
-    saved_output(line, shell, spent).or_else(|| posix.flatten()).or_else(|| git_status(line, spent))
+pub fn cures(line: &str, shell: &str, spent: &Spent) -> Vec<Cure> {
+    let cures = || framework_settings(line, spent);
+    let other = || match shell {
+        "fish" => None,
+        _ => completion_cache(line, shell, spent).or_else(|| loaded_later(line, shell, spent)),
+    };
+    let one = saved_output(line, shell, spent).or_else(other).or_else(|| git_status(line, spent));
+    one.map_or_else(cures, |cure| vec![cure])
 }
 
 /// Code that a program prints is saved in a file, which is written again when the program was
@@ -59,28 +70,47 @@ fn saved_output(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
     let parts = [&*name].into_iter().chain(arguments.iter().map(|word| word.trim_matches('-')));
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
     let file = format!("{}.{shell}", parts.join("-").replace(['/', '~', '$'], "_"));
-    let edit = (is_constant && plain(command)).then(|| (range, sourced_from(&file, program, command, is_fish)));
+    let once = |command: String, (from, to): &(&str, &str)| match command.contains(to) {
+        true => command,
+        false => command.replacen(from, to, 1),
+    };
+    let saved = STARTED_ONCE.iter().fold(format!("{command} "), once);
+    let edit = (is_constant && plain(command)).then(|| (range, sourced_from(&file, program, saved.trim_end(), shell)));
     let condition = if is_constant { "" } else { ", if it prints the same each time" };
     Some(Cure {
         title: format!("save what `{command}` prints in a file{condition}"),
         saving: spent.launched,
         edit,
-        limits: format!("the file is written again when {name} is newer than it; delete it if anything else changes"),
+        limits: format!(
+            "the file is written again when {name} or its directory is newer than it; delete it if anything else \
+             changes{}",
+            if saved.contains("--no-rehash") { ", and rehash by hand after pip or the like" } else { "" }
+        ),
     })
 }
 
-/// Returns code that sources a file with what a command prints.
-fn sourced_from(file: &str, program: &str, command: &str, is_fish: bool) -> String {
-    let directory = if is_fish { "~/.cache" } else { "${XDG_CACHE_HOME:-$HOME/.cache}" };
-    if is_fish {
+/// Returns code that sources a file with what a command prints. A program from a package may be
+/// older than the file although it was installed later; then its directory is newer. The file is
+/// moved into its place, because another shell may be about to read it.
+fn sourced_from(file: &str, program: &str, command: &str, shell: &str) -> String {
+    let find = match shell {
+        "bash" => "type -P",
+        "zsh" => "whence -p",
+        _ => "command -v",
+    };
+    if shell == "fish" {
         return format!(
-            "begin; set -l {VARIABLE} {directory}/{file}; test \"${VARIABLE}\" -nt (command -v {program}); \
-             or begin; mkdir -p {directory}; {command} >${VARIABLE}; end; source ${VARIABLE}; end"
+            "begin; set -l _saved ~/.cache/{file}; set -l _program (command -s {program}); \
+             test $_saved -nt \"$_program\" -a $_saved -nt (string replace -r '/[^/]*$' '' \"$_program\"); \
+             or begin; mkdir -p ~/.cache; {command} >$_saved.$fish_pid; and mv -f $_saved.$fish_pid $_saved; end; \
+             source $_saved; end"
         );
     }
     format!(
-        "{{ {VARIABLE}={directory}/{file}; [ \"${VARIABLE}\" -nt \"$(command -v {program})\" ] || \
-         {{ mkdir -p \"{directory}\"; {command} >\"${VARIABLE}\"; }}; . \"${VARIABLE}\"; unset {VARIABLE}; }}"
+        "{{ _saved=${{XDG_CACHE_HOME:-$HOME/.cache}}/{file}; _program=$({find} {program}); \
+         [ \"$_saved\" -nt \"$_program\" ] && [ \"$_saved\" -nt \"${{_program%/*}}\" ] || \
+         {{ mkdir -p \"${{_saved%/*}}\"; {command} >|\"$_saved.$$\" && mv -f \"$_saved.$$\" \"$_saved\"; }}; \
+         . \"$_saved\"; unset _saved _program; }}"
     )
 }
 
@@ -127,24 +157,41 @@ fn position(line: &str, begin: &str) -> Option<usize> {
     (starts_command && !line.trim_start().starts_with('#')).then_some(start)
 }
 
+/// Settings of oh-my-zsh: the file whose work they avoid, the line that sets them, what that does,
+/// and what behaves differently then.
+const SETTINGS: [(&[u8], &str, &str, &str); 2] = [
+    (
+        b"nvm.plugin.zsh",
+        "zstyle ':omz:plugins:nvm' lazy yes",
+        "load nvm only when it is needed",
+        "node, npm and what npm installed exist only in the shell itself until then, not in scripts that it starts",
+    ),
+    (
+        b"compaudit",
+        "ZSH_DISABLE_COMPFIX=true",
+        "do not check the owners of completions",
+        "completions that other users may write are loaded, too",
+    ),
+];
+
+/// What a framework of plugins does is set before the line that loads it.
+fn framework_settings(line: &str, spent: &Spent) -> Vec<Cure> {
+    let start = line.len() - line.trim_start().len();
+    let is_framework = line.contains("oh-my-zsh.sh") && !line[start..].starts_with('#');
+    let cure = |(file, setting, title, limits): &(&[u8], &str, &str, &str)| Cure {
+        title: (*title).to_owned(),
+        saving: in_file(spent, file),
+        edit: Some((start..start, format!("{setting}\n{}", &line[..start]))),
+        limits: (*limits).to_owned(),
+    };
+    let cures = SETTINGS.iter().filter(|_| is_framework).map(cure);
+    cures.filter(|cure| cure.saving > Nanos(0)).collect()
+}
+
 /// `compinit` looks at all files and directories of completions each time, unless an option forbids
 /// it.
 fn completion_cache(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
-    if shell != "zsh" {
-        return None;
-    }
-    let limits = "after new completions were installed, `compinit` must be run once: rm ~/.zcompdump*".to_owned();
-    if line.contains("oh-my-zsh.sh") {
-        let start = line.len() - line.trim_start().len();
-        let saving = in_file(spent, b"compaudit");
-        return (saving > Nanos(0)).then(|| Cure {
-            title: "do not check the owners of completions".to_owned(),
-            saving,
-            edit: Some((start..start, "ZSH_DISABLE_COMPFIX=true\n".to_owned())),
-            limits: "completions that other users may write are loaded, too".to_owned(),
-        });
-    }
-    let start = line.rfind("compinit")?;
+    let start = line.rfind("compinit").filter(|_| shell == "zsh")?;
     let end = start + "compinit".len();
     let is_command = !line[..start].ends_with(['$', '-', '_', '/']) && !line[..start].trim_end().ends_with("autoload");
     let is_loaded = line[..start].contains("autoload") && !line[..start].contains([';', '&']);
@@ -155,7 +202,7 @@ fn completion_cache(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
         title: "load completions from their dump without checking it".to_owned(),
         saving: spent.total(),
         edit: Some((end..end, " -C".to_owned())),
-        limits,
+        limits: "after new completions were installed, `compinit` must be run once: rm ~/.zcompdump*".to_owned(),
     })
 }
 
@@ -183,7 +230,8 @@ fn loaded_later(line: &str, shell: &str, spent: &Spent) -> Option<Cure> {
         let text = functions(commands, sourced);
         return Some(cure(
             text,
-            "these commands exist only in the shell itself until then, not in scripts that it starts",
+            "these commands exist only in the shell itself until then, not in scripts that it starts; nor does what else \
+             the file puts into PATH",
         ));
     }
     if shell == "bash" && file.ends_with("/bash_completion") {
@@ -229,10 +277,10 @@ fn git_status(line: &str, spent: &Spent) -> Option<Cure> {
 
 /// What helps any line.
 pub(super) fn general(spent: &Spent, at_prompt: bool) -> Cure {
-    let launched = spent.programs.first().filter(|_| spent.launched > spent.own);
+    let is_most = |time: Nanos| time.0 * 2 > spent.total().0;
+    let launched = spent.programs.first().filter(|program| is_most(program.time) && !program.name.starts_with(b"("));
     let name = launched.map(|program| String::from_utf8_lossy(&program.name));
-    let is_fork = name.as_ref().is_some_and(|name| name.starts_with('('));
-    let title = match name.filter(|_| !is_fork) {
+    let title = match name {
         Some(name) if at_prompt => format!("start {name} less often: keep its result until the directory changes"),
         Some(name) => format!("start {name} later, when its result is needed, or in the background"),
         None if at_prompt => "do this less often: keep its result until the directory changes".to_owned(),
@@ -248,7 +296,7 @@ mod tests {
     /// Returns the line with its cure.
     fn cured(line: &str, shell: &str) -> Option<String> {
         let spent = Spent { own: Nanos(1), launched: Nanos(2), ..Spent::default() };
-        let (range, text) = cure(line, shell, &spent)?.edit?;
+        let (range, text) = cures(line, shell, &spent).pop()?.edit?;
         let mut line = line.to_owned();
         line.replace_range(range, &text);
         Some(line)
@@ -258,10 +306,19 @@ mod tests {
     fn printed_code_is_saved_where_the_guard_stays() {
         let cured = cured("command -v direnv >/dev/null && eval \"$(direnv hook bash)\" # hook", "bash").unwrap();
         assert!(cured.starts_with("command -v direnv >/dev/null && { _saved="), "{cured}");
-        assert!(cured.contains("direnv hook bash >\"$_saved\"") && cured.ends_with("; } # hook"), "{cured}");
-        assert!(self::cured("source <(kubectl completion zsh)", "zsh").is_some());
+        assert!(cured.contains("direnv hook bash >|\"$_saved.$$\"") && cured.ends_with("; } # hook"), "{cured}");
+        assert!(self::cured("source <(kubectl completion zsh)", "zsh").unwrap().contains("whence -p kubectl"));
+        for (line, command) in [
+            ("eval \"$(pyenv init -)\"", "pyenv init - --no-rehash >"),
+            ("eval \"$(pyenv init --path)\"", "pyenv init --path >"),
+            ("eval \"$(rbenv init - bash)\"", "rbenv init - --no-rehash bash >"),
+            ("eval \"$(starship init bash)\"", "starship init --print-full-init bash >"),
+        ] {
+            let cured = self::cured(line, "bash").unwrap();
+            assert!(cured.contains(&format!("{{ mkdir -p \"${{_saved%/*}}\"; {command}")), "{cured}");
+        }
         for (line, start) in [
-            ("    starship init fish | source", "    begin; set -l _saved ~/.cache/starship-init-fish.fish; test"),
+            ("    starship init fish | source", "    begin; set -l _saved ~/.cache/starship-init-fish.fish; set"),
             ("type -q direnv; and direnv hook fish | source", "type -q direnv; and begin; set"),
             ("source (direnv hook fish | psub)", "begin; set"),
         ] {
@@ -272,9 +329,13 @@ mod tests {
 
     #[test]
     fn output_that_may_differ_and_comments_are_left_alone() {
-        for line in
-            ["eval \"$(ssh-agent -s)\"", "eval \"$(x init; y init)\"", "# eval \"$(direnv hook bash)\"", "echo hi"]
-        {
+        for line in [
+            "eval \"$(ssh-agent -s)\"",
+            "eval \"$(mise activate bash)\"",
+            "eval \"$(x init; y init)\"",
+            "# eval \"$(direnv hook bash)\"",
+            "echo hi",
+        ] {
             assert_eq!(cured(line, "bash"), None, "{line}");
         }
     }

@@ -101,51 +101,57 @@ const MIN_ADVISED: Nanos = Nanos(3_000_000);
 const MIN_ADVISED_SHARE: f64 = 0.05;
 
 /// Returns what to change in which lines. A line that only leads to others, such as the one that
-/// sources them, is changed if a cure knows how; otherwise these others are. So is a line of a package that leads to the user's.
-/// `texts` has the text of the lines.
+/// sources them, is changed if a cure knows how; otherwise these others are. `texts` has the text
+/// of the lines.
 #[must_use]
 pub fn advise(root: &Spent, at_prompt: bool, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<LineAdvice> {
     let min = MIN_ADVISED.max(Nanos((root.total().0 as f64 * MIN_ADVISED_SHARE) as u64));
-    let mut advice = Vec::new();
-    let mut lines: Vec<&Spent> = root.inner.iter().collect();
-    while let Some(line) = lines.pop() {
-        if line.total() < min {
-            continue;
-        }
-        let mut cures = known_cures(line, min, shell, texts);
-        let leads_to_users = |inner: &&Spent| inner.total() >= min && is_users(&inner.place);
-        let users: Vec<&Spent> = line.inner.iter().filter(leads_to_users).collect();
-        if !is_users(&line.place) && !users.is_empty() {
-            lines.extend(users);
-            continue;
-        }
-        if cures.is_empty() {
-            let mut cure = cures::general(line, at_prompt);
-            if !is_users(&line.place) {
-                "this file belongs to a package: turn off what needs it, or tell its authors"
-                    .clone_into(&mut cure.limits);
-            }
-            cures.push((line.place.clone(), cure));
-        }
-        let advised = |(place, cure)| LineAdvice { place, at_prompt, cure, patch: Vec::new(), refusal: None };
-        advice.extend(cures.into_iter().map(advised));
-    }
-    advice.retain(|advice: &LineAdvice| advice.cure.saving >= min);
+    let mut advisor = Advisor { at_prompt, min, shell, texts, advice: Vec::new() };
+    root.inner.iter().for_each(|line| advisor.line(line, None));
+    let mut advice = advisor.advice;
     advice.sort_by_key(|advice| Reverse(advice.cure.saving));
     advice
 }
 
-/// Returns the cures of a line, or else of the user's lines below it, that are more than a general
-/// recommendation.
-fn known_cures(spent: &Spent, min: Nanos, shell: &str, texts: &BTreeMap<Place, String>) -> Vec<(Place, cures::Cure)> {
-    if !is_users(&spent.place) {
-        return Vec::new();
+struct Advisor<'a> {
+    at_prompt: bool,
+    min: Nanos,
+    shell: &'a str,
+    texts: &'a BTreeMap<Place, String>,
+    advice: Vec<LineAdvice>,
+}
+
+impl Advisor<'_> {
+    /// Finds advice for a line, which the line of a package's file may have led to. Of a package,
+    /// the first line of its second file is named, which is that of a plugin.
+    fn line(&mut self, line: &Spent, package: Option<&Place>) {
+        if line.total() < self.min {
+            return;
+        }
+        let is_users = is_users(&line.place);
+        let text = self.texts.get(&line.place).filter(|_| is_users);
+        let mut cures = text.map_or_else(Vec::new, |text| cures::cures(text, self.shell, line));
+        cures.retain(|cure| cure.saving >= self.min);
+        let is_plugin = !is_users && package.is_some_and(|package| package.file != line.place.file);
+        let inner: Vec<&Spent> = line.inner.iter().filter(|inner| inner.total() >= self.min).collect();
+        let may_lead = !is_plugin || inner.iter().any(|inner| self::is_users(&inner.place));
+        let in_inner: u64 = inner.iter().map(|inner| inner.total().0).sum();
+        if cures.is_empty() && may_lead && in_inner * 2 > line.total().0 {
+            let package = (!is_users).then_some(&line.place);
+            return inner.into_iter().for_each(|inner| self.line(inner, package));
+        }
+        if cures.is_empty() {
+            let mut cure = cures::general(line, self.at_prompt);
+            if !is_users {
+                "this file belongs to a package: turn off what needs it, or tell its authors"
+                    .clone_into(&mut cure.limits);
+            }
+            cures.push(cure);
+        }
+        let (place, at_prompt) = (&line.place, self.at_prompt);
+        let advised = |cure| LineAdvice { place: place.clone(), at_prompt, cure, patch: Vec::new(), refusal: None };
+        self.advice.extend(cures.into_iter().map(advised));
     }
-    if let Some(cure) = texts.get(&spent.place).and_then(|text| cures::cure(text, shell, spent)) {
-        return vec![(spent.place.clone(), cure)];
-    }
-    let inner = spent.inner.iter().filter(|inner| inner.total() >= min);
-    inner.flat_map(|inner| known_cures(inner, min, shell, texts)).collect()
 }
 
 fn is_users(place: &Place) -> bool {
@@ -157,6 +163,27 @@ impl Spent {
     #[must_use]
     pub fn total(&self) -> Nanos {
         Nanos(self.own.0 + self.launched.0)
+    }
+
+    /// Returns what was spent outside of the places that it called.
+    #[must_use]
+    pub fn outside_of_lines(&self) -> Spent {
+        let mut rest = Spent { inner: Vec::new(), ..self.clone() };
+        for inner in &self.inner {
+            rest.own = rest.own.since(inner.own);
+            rest.launched = rest.launched.since(inner.launched);
+            for program in &inner.programs {
+                if let Some(of_all) = rest.programs.iter_mut().find(|all| all.name == program.name) {
+                    of_all.time = of_all.time.since(program.time);
+                    of_all.count = of_all.count.saturating_sub(program.count);
+                }
+            }
+        }
+        // Less is due to rounding, and to lines that are left out.
+        let min = rest.launched.0 / 8;
+        rest.programs.retain(|program| program.time.0 > min);
+        rest.programs.sort_by_key(|program| Reverse(program.time));
+        rest
     }
 }
 

@@ -18,12 +18,12 @@ const MAX_FINDINGS: usize = 3;
 /// First arguments with which any program prints its completions.
 const COMPLETIONS: [&[u8]; 2] = [b"completion", b"completions"];
 /// Programs that print other code, and their first argument. Programs whose output differs from
-/// shell to shell (`fnm env`) are not listed.
+/// shell to shell (`fnm env`), or has the value of PATH (`mise activate`, `opam env`), are not
+/// listed.
 const PRINTERS: Words = Words(
     "atuin:init brew:shellenv broot:--print-shell-function conda:shell.bash conda:shell.zsh dircolors:-b
-     direnv:hook fzf:--bash fzf:--zsh jump:shell mcfly:init mise:activate nodenv:init oh-my-posh:init
-     opam:env plenv:init pyenv:init pyenv:virtualenv-init rbenv:init starship:init thefuck:--alias
-     zoxide:init",
+     direnv:hook fzf:--bash fzf:--zsh jump:shell mcfly:init nodenv:init oh-my-posh:init plenv:init
+     pyenv:init pyenv:virtualenv-init rbenv:init starship:init thefuck:--alias zoxide:init",
 );
 /// Commands of version managers whose output a start-up file evaluates.
 const INIT: [&[u8]; 3] = [b"activate", b"init", b"virtualenv-init"];
