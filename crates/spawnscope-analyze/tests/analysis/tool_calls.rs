@@ -1,7 +1,7 @@
 //! Commands that are started through a shell again and again: their delay until their own exec, and its causes.
 
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::explain::tool_calls::{ToolCalls, fixes, tool_calls};
+use spawnscope_analyze::explain::tool_calls::{Reason, ToolCalls, fixes, tool_calls};
 use spawnscope_data::event::{Language, LaunchId, Nanos};
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -11,12 +11,14 @@ const MS: u64 = 1_000_000;
 /// Starts a command in a shell, which launches `slow` for a line of a start-up file for `own_ms` before.
 fn start(builder: &mut Builder, at_ms: u64, shell: &[&str], slow_ms: u64) -> LaunchId {
     let spans = Spans { run: (slow_ms + 20) * MS, ..Spans::USUAL };
-    let call = builder.launch(ROOT, at_ms * MS, &spans, Some(("/bin/bash", shell)));
+    let call = builder.launch(ROOT, at_ms * MS, &spans, Some((&format!("/bin/{}", shell[0]), shell)));
     if slow_ms > 0 {
         let spans = Spans { run: slow_ms * MS, ..Spans::USUAL };
         let slow = builder.launch(call, (at_ms + 2) * MS, &spans, Some(("/usr/bin/direnv", &["direnv", "export"])));
-        let line = builder.line(Language::Bash, "/home/user/.bashrc", 9, "");
-        builder.set_call_chain(slow, &[line]);
+        if shell[0] != "fish" {
+            let line = builder.line(Language::Bash, "/home/user/.bashrc", 9, "");
+            builder.set_call_chain(slow, &[line]);
+        }
     }
     let own = (at_ms + slow_ms + 5) * MS;
     builder.launch(call, own, &Spans::USUAL, Some(("/usr/bin/git", &["git", "status"])));
@@ -51,10 +53,51 @@ fn the_cure_depends_on_why_the_shell_reads_the_file() {
         (["bash", "-lc", "git status"], "start the shell without -l"),
         (["bash", "-c", "git status"], "do not set BASH_ENV"),
         (["bash", "-c", ". ~/.bashrc; git status"], "leave these lines out of the file"),
+        (["fish", "-c", "git status"], "start fish with --no-config"),
+        (["zsh", "-c", "git status"], "let these lines run only in interactive shells"),
     ] {
         let kinds = found(&shell, |_| 100);
         assert!(fixes(&kinds[0])[0].starts_with(fix), "{shell:?}: {:?}", fixes(&kinds[0]));
     }
+}
+
+#[test]
+fn options_with_values_precede_the_command() {
+    let kinds = found(&["bash", "-o", "pipefail", "-lc", "git status"], |_| 100);
+    assert_eq!((kinds[0].shape.as_str(), kinds[0].is_login), ("bash -o pipefail -lc", true));
+}
+
+/// Returns the kinds of ten commands in a sandbox, whose program is a shim. A hook precedes each.
+fn in_sandboxes(texts: [&str; 2]) -> Vec<ToolCalls> {
+    let mut builder = Builder::command("/usr/bin/agent", &["agent"], 10_000 * MS);
+    let spans = |run_ms| Spans { run: run_ms * MS, ..Spans::USUAL };
+    for number in 0..10 {
+        let at = 10 + number * 500;
+        builder.launch(ROOT, at * MS, &spans(30), Some(("/opt/check", &["check", "pre"])));
+        let sandbox = Some(("/usr/bin/bwrap", &["bwrap", "bash"][..]));
+        let sandbox = builder.launch(ROOT, (at + 50) * MS, &spans(200), sandbox);
+        let words = ["bash", "-c", texts[number as usize % 2]];
+        let shell = builder.launch(sandbox, (at + 60) * MS, &spans(150), Some(("/bin/bash", &words)));
+        for (path, ms) in [("/shims/node", 70), ("/opt/bin/node", 110)] {
+            builder.exec_at(shell, path.as_bytes(), &[b"node"], [ms, ms + 1, ms + 2].map(|ms| (at + ms) * MS));
+        }
+    }
+    tool_calls(&Forest::build(&builder.recording))
+}
+
+#[test]
+fn sandboxes_shims_and_hooks_delay_commands() {
+    let kinds = in_sandboxes(["node a.js", "node b.js"]);
+    let [kind] = kinds.as_slice() else { panic!("{kinds:?}") };
+    assert_eq!((kind.shape.as_str(), kind.delay[0].0 / MS), ("bwrap bash -c", 60));
+    let causes: Vec<_> = kind.causes.iter().map(|cause| (cause.reason, cause.label.as_slice())).collect();
+    let expected = [(Reason::Shim, &b"/shims/node"[..]), (Reason::Hook, b"check pre"), (Reason::Wrapper, b"bwrap")];
+    assert_eq!(causes, expected);
+    assert_eq!(kind.causes[0].time, Nanos(40 * MS));
+    assert!(kind.launches.is_empty() && fixes(kind)[0].starts_with("put the directory of the real program"));
+    // Both may be steps of one program.
+    let same = in_sandboxes(["node a.js"; 2]);
+    assert!(same[0].causes.iter().all(|cause| cause.reason != Reason::Hook));
 }
 
 #[test]

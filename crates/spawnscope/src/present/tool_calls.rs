@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET};
 use super::{text, units};
-use crate::analyze::explain::tool_calls::{ToolCalls, fixes};
+use crate::analyze::explain::tool_calls::{Reason, ToolCalls, fixes};
 
 /// Maximum number of kinds, and of causes of each, that are shown.
 const MAX_KINDS: usize = 4;
@@ -30,7 +30,9 @@ pub(super) fn print_tool_calls(page: &mut Page, kinds: &[ToolCalls]) {
             let time = text::pad_left(&units::time(cause.time), 11);
             let others =
                 if cause.calls == kind.count { String::new() } else { format!("  ({} commands)", cause.calls) };
-            page.line([plain(format!("  {time}  {}", text::escape(&cause.label))), styled(QUIET, others)]);
+            let before = if cause.reason == Reason::Hook { "before it: " } else { "" };
+            let label = text::truncate(&text::escape(&cause.label), page.width().saturating_sub(15));
+            page.line([plain(format!("  {time}  {before}{label}")), styled(QUIET, others)]);
         }
         let fixes = fixes(kind).join(", ");
         if !fixes.is_empty() {
@@ -43,10 +45,15 @@ pub(super) fn print_tool_calls(page: &mut Page, kinds: &[ToolCalls]) {
 pub(super) fn values(kinds: &[ToolCalls]) -> Vec<Value> {
     let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let values = kinds.iter().map(|kind| {
-        let causes = kind
-            .causes
-            .iter()
-            .map(|cause| json!({ "label": name(&cause.label), "commands": cause.calls, "time_ns": cause.time.0 }));
+        let causes = kind.causes.iter().map(|cause| {
+            let reason = match cause.reason {
+                Reason::StartUp => "start-up",
+                Reason::Wrapper => "wrapper",
+                Reason::Shim => "shim",
+                Reason::Hook => "hook",
+            };
+            json!({ "reason": reason, "label": name(&cause.label), "commands": cause.calls, "time_ns": cause.time.0 })
+        });
         json!({
             "caller": name(&kind.caller),
             "shape": kind.shape,

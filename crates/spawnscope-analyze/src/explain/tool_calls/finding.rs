@@ -1,8 +1,9 @@
 //! The advice about commands that wait for their shells: what to change in the program that starts them, or else in the files
 //! that their shells read.
 
-use super::{ToolCalls, tool_calls};
+use super::{Cause, FISH, Reason, ToolCalls, tool_calls};
 use crate::explain::advice::{Finding, RuleContext};
+use crate::patterns::shells::is_shell;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::units;
@@ -11,6 +12,8 @@ use spawnscope_data::units;
 const MAX_FINDINGS: usize = 3;
 /// Maximum number of lines of files that the evidence names.
 const MAX_CAUSES: usize = 4;
+/// A cause other than start-up files gets a fix if it takes at least one part in this number.
+const MIN_SHARE: u64 = 10;
 /// How agents document that their shells need not be login shells.
 const OPTIONS: [(&[u8], &str); 2] = [
     (b"claude", "set CLAUDE_BASH_NO_LOGIN=1 in its environment (`env` in ~/.claude/settings.json)"),
@@ -46,21 +49,57 @@ fn finding(kind: ToolCalls) -> Finding {
     }
 }
 
-/// Returns what to change: one of these is enough.
+/// Returns what to change, for the causes that take most.
 #[must_use]
 pub fn fixes(kind: &ToolCalls) -> Vec<String> {
-    let mut fixes = Vec::new();
-    if kind.is_login {
-        let documented = OPTIONS.iter().find(|(agent, _)| *agent == kind.caller);
-        fixes.push(documented.map_or("start the shell without -l", |(_, option)| option).to_owned());
-        fixes.push("or let the files of login shells return at once when `[ -t 0 ]` is false".to_owned());
-    } else if kind.sources_files {
-        fixes.push("leave these lines out of the file that each command sources".to_owned());
-    } else if kind.shape.starts_with("bash") && !kind.launches.is_empty() {
-        fixes.push("do not set BASH_ENV: each `bash -c` reads the file that it names".to_owned());
-        fixes.push("or let these lines run once for all commands, in the program that starts them".to_owned());
-    } else if !kind.causes.is_empty() {
-        fixes.push("let these lines run only in interactive shells, or once for all commands".to_owned());
+    let of = |reason: Reason| kind.causes.iter().filter(move |cause| cause.reason == reason);
+    let total: u64 = kind.causes.iter().map(|cause| cause.time.0).sum();
+    let is_notable = |cause: &&Cause| cause.time.0 * MIN_SHARE >= total;
+    let mut fixes: Vec<String> = Vec::new();
+    if kind.is_login || of(Reason::StartUp).next().is_some() {
+        fixes.extend(start_up_fixes(kind).map(str::to_owned));
+    }
+    for cause in kind.causes.iter().filter(is_notable) {
+        let name = String::from_utf8_lossy(&cause.label);
+        match cause.reason {
+            Reason::StartUp => {}
+            Reason::Wrapper => {
+                fixes.push(format!("keep one {name} for all commands, or start the shell without it"));
+            }
+            Reason::Shim => {
+                fixes.push(format!("put the directory of the real program before that of {name} into PATH"));
+            }
+            Reason::Hook => {
+                fixes.push(format!("let `{name}` run only before the commands that need it"));
+            }
+        }
     }
     fixes
+}
+
+/// Returns what keeps a shell from reading files: one of these is enough.
+fn start_up_fixes(kind: &ToolCalls) -> [&'static str; 2] {
+    let shell = kind.shape.split(' ').find(|word| is_shell(word.as_bytes()) || word.as_bytes() == FISH);
+    match shell {
+        Some("fish") => [
+            "start fish with --no-config",
+            "or put these lines of config.fish between `if status is-interactive` and `end`",
+        ],
+        _ if kind.is_login => {
+            let documented = OPTIONS.iter().find(|(agent, _)| *agent == kind.caller);
+            [
+                documented.map_or("start the shell without -l", |(_, option)| option),
+                "or begin the files of login shells with `case $- in *i*) ;; *) return ;; esac`",
+            ]
+        }
+        _ if kind.sources_files => [
+            "leave these lines out of the file that each command sources",
+            "or source it only in the commands that need it",
+        ],
+        Some("bash") => [
+            "do not set BASH_ENV: each `bash -c` reads the file that it names",
+            "or let these lines run once for all commands, in the program that starts them",
+        ],
+        _ => ["let these lines run only in interactive shells", "or once for all commands"],
+    }
 }

@@ -18,6 +18,8 @@ pub use finding::fixes;
 
 /// Fewer commands of a kind are not reported.
 const MIN_CALLS: usize = 5;
+/// The shell whose lines are never recorded.
+const FISH: &[u8] = b"fish";
 
 /// Commands that one process started in the same way.
 #[derive(Clone, Debug)]
@@ -41,10 +43,26 @@ pub struct ToolCalls {
     pub sources_files: bool,
 }
 
+/// Why commands wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// Their shell starts something for a line of a file. The lines of fish are unknown.
+    StartUp,
+    /// A program starts the shell, such as a sandbox.
+    Wrapper,
+    /// The program that they name is a script that executes the real one.
+    Shim,
+    /// The same command is executed before each of them.
+    Hook,
+}
+
 /// Something that delays commands.
 #[derive(Clone, Debug)]
 pub struct Cause {
-    /// The line of a file and the program, or the program that starts the shell.
+    /// Why it does so.
+    pub reason: Reason,
+    /// The line of a file and the program, the program that starts the shell, the file of the shim,
+    /// or the command line of the hook.
     pub label: Vec<u8>,
     /// The number of commands that it delays.
     pub calls: usize,
@@ -53,9 +71,12 @@ pub struct Cause {
 }
 
 /// One command: from its launch to its own exec.
-struct Call {
+struct Call<'a> {
+    /// The launch, by its index.
+    top: usize,
+    text: &'a [u8],
     delay: Nanos,
-    causes: BTreeMap<Vec<u8>, u64>,
+    causes: BTreeMap<(Reason, Vec<u8>), u64>,
     launches: Vec<u32>,
     sources_files: bool,
 }
@@ -63,7 +84,7 @@ struct Call {
 /// Returns the kinds of commands whose own program is delayed by what their shell does first.
 #[must_use]
 pub fn tool_calls(forest: &Forest<'_>) -> Vec<ToolCalls> {
-    let mut kinds: BTreeMap<(usize, String, bool), Vec<Call>> = BTreeMap::new();
+    let mut kinds: BTreeMap<(usize, String, bool), Vec<Call<'_>>> = BTreeMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
         let Some((at, shell)) = launch.execs.iter().enumerate().find_map(|(at, exec)| Some((at, ShellCall::of(exec)?)))
         else {
@@ -81,25 +102,51 @@ pub fn tool_calls(forest: &Forest<'_>) -> Vec<ToolCalls> {
         }
     }
     let kinds = kinds.into_iter().filter(|(_, calls)| calls.len() >= MIN_CALLS);
-    let kinds = kinds.map(|((caller, shape, is_login), calls)| ToolCalls {
-        caller: forest.launches[caller].command.label(),
-        shape,
-        is_login,
-        count: calls.len(),
-        delay: [0.5, 0.95, 1.0]
-            .map(|share| Nanos(quantile(calls.iter().map(|call| call.delay.0 as f64).collect(), share) as u64)),
-        causes: causes(&calls),
-        launches: calls.iter().flat_map(|call| call.launches.iter().copied()).collect(),
-        sources_files: calls.iter().any(|call| call.sources_files),
-    });
+    let kinds = kinds.map(|((caller, shape, is_login), calls)| kind(forest, caller, shape, is_login, calls));
     // Shells that start nothing of their own are an ordinary way to start a command.
     let mut kinds: Vec<ToolCalls> = kinds.filter(|kind| kind.is_login || !kind.causes.is_empty()).collect();
     kinds.sort_by_key(|kind| Reverse(kind.delay[0].0 * kind.count as u64));
     kinds
 }
 
+fn kind(forest: &Forest<'_>, caller: usize, shape: String, is_login: bool, mut calls: Vec<Call<'_>>) -> ToolCalls {
+    add_hook(forest, caller, &mut calls);
+    let delays = || calls.iter().map(|call| call.delay.0 as f64).collect();
+    ToolCalls {
+        caller: forest.launches[caller].command.label(),
+        shape,
+        is_login,
+        count: calls.len(),
+        delay: [0.5, 0.95, 1.0].map(|share| Nanos(quantile(delays(), share) as u64)),
+        causes: causes(&calls),
+        launches: calls.iter().flat_map(|call| call.launches.iter().copied()).collect(),
+        sources_files: calls.iter().any(|call| call.sources_files),
+    }
+}
+
+/// Adds the command that the caller executes right before each call, if it is the same each time
+/// although the calls differ.
+fn add_hook(forest: &Forest<'_>, caller: usize, calls: &mut [Call<'_>]) {
+    let siblings = forest.children(caller);
+    let before = calls.iter().map(|call| {
+        let at = siblings.binary_search(&call.top).ok()?.checked_sub(1)?;
+        let launch = &forest.launches[siblings[at]];
+        let has_ended = launch.end()? <= forest.launches[call.top].start()?;
+        let words: Vec<&[u8]> = launch.execs.first().filter(|_| has_ended)?.arguments().collect();
+        Some((words.join(&b' '), length(launch, launch.end()?)))
+    });
+    let Some(before) = before.collect::<Option<Vec<_>>>() else { return };
+    let is_same = before.iter().all(|(words, _)| *words == before[0].0);
+    if is_same && calls.iter().any(|call| call.text != calls[0].text) {
+        for (call, (words, time)) in calls.iter_mut().zip(before) {
+            call.causes.insert((Reason::Hook, words), time);
+        }
+    }
+}
+
 /// A shell that executes a text.
 struct ShellCall<'a> {
+    name: &'a [u8],
     shape: String,
     is_login: bool,
     text: &'a [u8],
@@ -109,20 +156,23 @@ impl<'a> ShellCall<'a> {
     fn of(exec: &Exec<'a>) -> Option<ShellCall<'a>> {
         let name = base_name(exec.path());
         let mut shape = String::from_utf8_lossy(name).into_owned();
-        let (mut is_command, mut is_login) = (false, false);
+        let (mut is_command, mut is_login, mut has_value) = (false, false, false);
         let mut text = None;
         for argument in exec.arguments().skip(1) {
-            let Some(options) = argument.strip_prefix(b"-") else {
+            let options = argument.strip_prefix(b"-").or_else(|| argument.strip_prefix(b"+"));
+            let Some(options) = options.or_else(|| has_value.then_some(&b"-"[..])) else {
                 text = Some(argument);
                 break;
             };
             let is_long = options.starts_with(b"-");
             is_command |= !is_long && options.contains(&b'c');
             is_login |= options == b"-login" || !is_long && options.contains(&b'l');
+            has_value = !is_long && matches!(options.last(), Some(b'o' | b'O'));
             shape.push(' ');
             shape.push_str(&String::from_utf8_lossy(argument));
         }
-        text.filter(|_| is_command && is_shell(name)).map(|text| ShellCall { shape, is_login, text })
+        let is_shell = is_shell(name) || name == FISH;
+        text.filter(|_| is_command && is_shell).map(|text| ShellCall { name, shape, is_login, text })
     }
 
     /// Whether the text names a program.
@@ -150,30 +200,46 @@ fn outermost(forest: &Forest<'_>, shell: usize) -> (usize, Vec<String>) {
 
 /// Returns how long the command's own program was delayed, and by what; `None` if no such program
 /// was executed.
-fn call(forest: &Forest<'_>, top: usize, shell: usize, at: usize, text: &ShellCall<'_>) -> Option<Call> {
+fn call<'a>(forest: &Forest<'_>, top: usize, shell: usize, at: usize, command: &ShellCall<'a>) -> Option<Call<'a>> {
     let launch = &forest.launches[shell];
     let start = forest.launches[top].start()?;
     let shell_exec = launch.execs[at].entered()?;
-    let own_exec = |exec: &Exec<'_>| exec.entered().filter(|_| text.names(exec.file_name()));
-    let in_place = launch.execs[at + 1..].iter().find_map(own_exec);
     let children = forest.children(shell);
     let in_child = children.iter().filter(|child| file_line(forest, **child).is_none());
-    let in_child = in_child.filter_map(|child| forest.launches[*child].execs.iter().find_map(own_exec)).min();
-    let own = in_place.into_iter().chain(in_child).min()?;
+    let in_child = in_child.filter_map(|child| own_execs(&forest.launches[*child].execs, command));
+    let in_place = own_execs(&launch.execs[at + 1..], command);
+    let [own, real] = in_place.into_iter().chain(in_child).min_by_key(|[own, _]| own.entered())?;
+    let (real, own, shim) = (real.entered()?, own.entered()?, own.path());
     let (mut causes, mut launches, mut sources_files) = (BTreeMap::new(), Vec::new(), false);
     if top != shell || at > 0 {
         let name = forest.launches[top].execs.first().map_or(&b""[..], |exec| exec.program_name());
-        causes.insert(name.to_vec(), shell_exec.since(start).0);
+        causes.insert((Reason::Wrapper, name.to_vec()), shell_exec.since(start).0);
     }
-    for child in children.iter().filter(|child| forest.launches[**child].start() < Some(own)) {
-        let Some((file, line)) = file_line(forest, *child) else { continue };
-        launches.push(*child as u32);
-        sources_files |= text.names(base_name(file));
-        let child = &forest.launches[*child];
-        let label = [file, format!(":{line}  ").as_bytes(), &child.command.label()].concat();
-        *causes.entry(label).or_default() += length(child, own);
+    if real > own {
+        causes.insert((Reason::Shim, shim.to_vec()), real.since(own).0);
     }
-    Some(Call { delay: own.since(start), causes, launches, sources_files })
+    for index in children.iter().filter(|child| forest.launches[**child].start() < Some(own)) {
+        let child = &forest.launches[*index];
+        let line = file_line(forest, *index);
+        let place = match line {
+            Some((file, line)) => [file, format!(":{line}").as_bytes()].concat(),
+            None if command.name == FISH && own_execs(&child.execs, command).is_none() => b"config.fish".to_vec(),
+            None => continue,
+        };
+        launches.push(*index as u32);
+        sources_files |= line.is_some_and(|(file, _)| command.names(base_name(file)));
+        let label = [&place, &b"  "[..], &child.command.label()].concat();
+        *causes.entry((Reason::StartUp, label)).or_default() += length(child, own);
+    }
+    Some(Call { top, text: command.text, delay: real.since(start), causes, launches, sources_files })
+}
+
+/// Returns the exec of the program that a command names, and the last one of this name: the first
+/// one may be a script that executes the real program.
+fn own_execs<'f, 'a>(execs: &'f [Exec<'a>], command: &ShellCall<'_>) -> Option<[&'f Exec<'a>; 2]> {
+    let own = execs.iter().find(|exec| command.names(exec.file_name()) && exec.entered().is_some())?;
+    let real = execs.iter().rfind(|exec| exec.file_name() == own.file_name() && exec.entered().is_some())?;
+    Some([own, real])
 }
 
 fn length(launch: &Launch<'_>, until: Nanos) -> u64 {
@@ -189,14 +255,15 @@ fn file_line<'a>(forest: &Forest<'a>, launch: usize) -> Option<(&'a [u8], u32)> 
     frame.file.zip(frame.line)
 }
 
-fn causes(calls: &[Call]) -> Vec<Cause> {
-    let mut found: BTreeMap<&[u8], (usize, u64)> = BTreeMap::new();
-    for (label, time) in calls.iter().flat_map(|call| &call.causes) {
-        let (count, sum) = found.entry(label).or_default();
+fn causes(calls: &[Call<'_>]) -> Vec<Cause> {
+    let mut found: BTreeMap<&(Reason, Vec<u8>), (usize, u64)> = BTreeMap::new();
+    for (cause, time) in calls.iter().flat_map(|call| &call.causes) {
+        let (count, sum) = found.entry(cause).or_default();
         (*count, *sum) = (*count + 1, *sum + time);
     }
-    let cause = |(label, (count, sum)): (&[u8], (usize, u64))| Cause {
-        label: label.to_vec(),
+    let cause = |((reason, label), (count, sum)): (&(Reason, Vec<u8>), (usize, u64))| Cause {
+        reason: *reason,
+        label: label.clone(),
         calls: count,
         time: Nanos(sum / calls.len() as u64),
     };
