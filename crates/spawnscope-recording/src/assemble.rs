@@ -31,7 +31,6 @@ pub(super) struct Batch {
     pub(super) referenced: HashSet<LaunchId>,
     /// New and changed execs.
     pub(super) execs: Vec<OrderedExec>,
-    /// New failed execs.
     pub(super) failed_execs: Vec<FailedExecRow>,
     /// New and changed threads. If a thread occurs twice, the later row counts.
     pub(super) threads: Vec<ThreadRow>,
@@ -42,9 +41,7 @@ pub(super) struct Batch {
     pub(super) edges: Vec<EdgeRow>,
     /// Frames and call chains that launches and samples refer to and that the file does not contain yet.
     pub(super) stacks: NewStacks,
-    /// New slices.
     pub(super) slices: Vec<SliceRow>,
-    /// New samples.
     pub(super) samples: Vec<SampleRow>,
     /// Launches for which no more events are expected.
     pub(super) finished: Vec<LaunchId>,
@@ -83,7 +80,6 @@ pub(super) struct Assembler {
     invocations: Invocations,
     /// Unfinished launches that have changed since the last batch.
     dirty: Vec<LaunchId>,
-    /// The rowid of the next exec.
     next_exec: i64,
     /// The number of unfinished launches above which orphans are forgotten.
     forget_orphans_above: usize,
@@ -121,7 +117,6 @@ impl Assembler {
         self.batch.root.is_some() || !self.batch.edges.is_empty()
     }
 
-    /// Applies one event.
     pub(super) fn apply(&mut self, event: &Event) {
         let Event { launch, task, .. } = *event;
         let at = self.relative(event.at);

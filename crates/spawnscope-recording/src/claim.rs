@@ -37,28 +37,3 @@ fn lock() -> libc::flock {
         l_pid: 0,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    fn open(path: &Path) -> File {
-        File::options().read(true).write(true).open(path).unwrap()
-    }
-
-    #[test]
-    fn a_file_stays_claimed_until_the_claiming_descriptor_is_closed() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let path = file.path();
-        let first = open(path);
-        assert!(!is_claimed(&open(path)));
-        assert!(claim(&first).unwrap());
-        assert!(is_claimed(&open(path)));
-        assert!(!claim(&open(path)).unwrap());
-        drop(first);
-        assert!(!is_claimed(&open(path)));
-        assert!(claim(&open(path)).unwrap());
-    }
-}

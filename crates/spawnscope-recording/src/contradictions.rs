@@ -188,9 +188,7 @@ impl RowChecker<'_> {
 /// Checks slices or samples, one after the other, against their threads and the end of the recording.
 pub(super) struct SpanChecker {
     tasks: Tasks,
-    /// The end of the recording.
     end: Nanos,
-    /// The sum of all spans so far, in nanoseconds.
     sum: u128,
     found: Contradictions,
 }
@@ -234,7 +232,6 @@ pub(super) fn can_be_summed(recording: &Recording) -> bool {
     lives.sum::<u128>() <= MAX_TOTAL_LIFE_NS
 }
 
-/// Whether the known instants are in ascending order.
 fn are_in_order(instants: &[Option<Nanos>]) -> bool {
     let mut latest = Nanos(0);
     instants.iter().flatten().all(|instant| {

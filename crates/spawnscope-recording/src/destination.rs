@@ -72,7 +72,6 @@ pub(super) fn prepare(path: &Path) -> Result<Destination, RecordError> {
 }
 
 impl Destination {
-    /// Returns the file of the recording.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
@@ -82,7 +81,6 @@ impl Destination {
         &self.path
     }
 
-    /// Returns the path with links resolved.
     pub(super) fn resolved_path(&self) -> PathBuf {
         self.directory.file_path(name(&self.path))
     }

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-/// An open directory.
 #[derive(Debug)]
 pub(super) struct Directory {
     fd: OwnedFd,

@@ -70,7 +70,6 @@ impl Ending {
 /// The files that a finished recording consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FinishedFiles {
-    /// A single file.
     Whole,
     /// Two files, because another program still reads the recording. This write-ahead log is part of the recording until that program
     /// closes it.

@@ -17,26 +17,20 @@ pub enum RecordError {
         None => "create one with `spawnscope record -- COMMAND`".to_owned(),
     })]
     Missing {
-        /// The path that does not exist.
         path: PathBuf,
         /// The first file beside it that `--runs` or `--keep` numbered.
         numbered: Option<PathBuf>,
     },
     /// The file is not a recording.
     #[error("{} is not a spawnscope recording: name a file that `spawnscope record` wrote", path.display())]
-    NotARecording {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    NotARecording { path: PathBuf },
     /// A newer spawnscope wrote the file.
     #[error(
         "{} has format {found}, but this spawnscope reads only up to format {known}: update spawnscope",
         path.display()
     )]
     NewerVersion {
-        /// The path of the recording.
         path: PathBuf,
-        /// The format version of the recording.
         found: i32,
         /// The newest format version that this program reads.
         known: i32,
@@ -44,7 +38,6 @@ pub enum RecordError {
     /// The file was truncated or overwritten.
     #[error("recording {} is damaged ({detail}): copy it again from its source, or record again", path.display())]
     Corrupt {
-        /// The path of the recording.
         path: PathBuf,
         /// What is damaged.
         detail: String,
@@ -55,22 +48,10 @@ pub enum RecordError {
          copy it again from its source, or record again",
         path.display()
     )]
-    BadValue {
-        /// The path of the recording.
-        path: PathBuf,
-        /// The table with the value.
-        table: &'static str,
-        /// The column with the value.
-        column: &'static str,
-        /// The value that was found.
-        found: String,
-    },
+    BadValue { path: PathBuf, table: &'static str, column: &'static str, found: String },
     /// Another program held the lock for longer than spawnscope waits.
     #[error("recording {} is locked by another program: close that program, or try again later", path.display())]
-    Locked {
-        /// The path of the recording.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// Another program, such as a recorder before format version 8, was killed while it wrote to the file. Its change would have to be rolled
     /// back, but the reader never writes to a file.
     #[error(
@@ -78,16 +59,10 @@ pub enum RecordError {
          directory that you own, and run `sqlite3 COPY 'PRAGMA user_version'`",
         path.display()
     )]
-    NeedsRepair {
-        /// The path of the recording.
-        path: PathBuf,
-    },
+    NeedsRepair { path: PathBuf },
     /// The disk is full.
     #[error("no space is left for recording {}: free some, or record to another path with -o", path.display())]
-    Full {
-        /// The path of the recording.
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
     /// The system refused a read or write, but not because the disk is full.
     #[error(
         "the system refused to {action} recording {} ({detail}), possibly because of a quota, a size limit (`ulimit -f`) or a failing disk: \
@@ -97,7 +72,6 @@ pub enum RecordError {
     DiskRefused {
         /// The operation that failed.
         action: &'static str,
-        /// The path of the recording.
         path: PathBuf,
         /// The error that SQLite reported.
         detail: String,
@@ -116,10 +90,7 @@ pub enum RecordError {
         "{} is a symbolic link, and spawnscope does not write through links: remove it, or name the link's target with -o",
         path.display()
     )]
-    Link {
-        /// The path of the link.
-        path: PathBuf,
-    },
+    Link { path: PathBuf },
     /// A new recording would have been written to a file that another user owns or can reach by another path.
     #[error("{} is empty, but belongs to another user or has several hard links: remove it, or name another file with -o", path.display())]
     NotPrivate {
@@ -128,16 +99,10 @@ pub enum RecordError {
     },
     /// Another recorder is writing the file.
     #[error("{} is being recorded by another spawnscope: name another file with -o", path.display())]
-    BeingRecorded {
-        /// The path of the file.
-        path: PathBuf,
-    },
+    BeingRecorded { path: PathBuf },
     /// The file was renamed or deleted while the recorder wrote it.
     #[error("recording {} was moved or deleted while being written: give each recorder its own file with -o", path.display())]
-    Moved {
-        /// The path of the recording.
-        path: PathBuf,
-    },
+    Moved { path: PathBuf },
     /// The system refused an operation.
     #[error("cannot {action} {}{}", path.display(), match *action {
         "create" => " (name another file with -o)",
@@ -148,7 +113,6 @@ pub enum RecordError {
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The error of the system.
         source: Arc<io::Error>,
     },
     /// SQLite failed for another reason.
@@ -156,7 +120,6 @@ pub enum RecordError {
     Sqlite {
         /// The operation that failed.
         action: &'static str,
-        /// The path of the recording.
         path: PathBuf,
         /// The error of SQLite.
         source: Arc<rusqlite::Error>,

@@ -62,12 +62,10 @@ impl<'row> Fields<'row> {
         Fields { values, table, index, next: 0 }
     }
 
-    /// Decodes the columns of a row.
     pub(super) fn row<R: Row<Sqlite>>(&mut self) -> Result<R, BadValue> {
         R::read(self)
     }
 
-    /// Decodes the next column.
     pub(super) fn decode<T: Value<As>, As>(&mut self) -> Result<T, BadValue> {
         let value = self.next();
         T::load(value, self.index).ok_or_else(|| self.bad(T::describe(value)))
@@ -89,22 +87,5 @@ impl<'row> Fields<'row> {
     #[cold]
     pub(super) fn bad(&self, found: String) -> BadValue {
         BadValue { table: self.table.name, column: self.table.columns[self.next - 1].name, found }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_found_with_and_without_gaps() {
-        let gapless = Ids::new(vec![1, 2, 3]);
-        assert_eq!(gapless.index_of(3), Some(2));
-        assert_eq!(gapless.index_of(4), None);
-        assert_eq!(gapless.index_of(0), None);
-        let gaps = Ids::new(vec![-5, 2, 7]);
-        assert_eq!(gaps.index_of(7), Some(2));
-        assert_eq!(gaps.index_of(2), Some(1));
-        assert_eq!(gaps.index_of(3), None);
     }
 }

@@ -27,7 +27,6 @@ pub struct RowReceiver {
 }
 
 /// Returns the two sides of a connection.
-#[must_use]
 pub fn follow() -> (Follower, RowReceiver) {
     let (sender, receiver) = sync_channel(MAX_WAITING_BATCHES);
     let skipped = Arc::<AtomicU64>::default();
@@ -37,7 +36,6 @@ pub fn follow() -> (Follower, RowReceiver) {
 
 impl Follower {
     /// Returns the side for the writer of the next recording. That writer may send rows only after the earlier recording is finished.
-    #[must_use]
     pub fn for_next_recording(&self) -> Follower {
         Follower { recording: self.recording + 1, ..self.clone() }
     }
@@ -62,7 +60,6 @@ impl RowReceiver {
     }
 
     /// Returns the number of launches whose end was skipped because the follower was too slow.
-    #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
     }

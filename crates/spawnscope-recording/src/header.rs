@@ -7,13 +7,11 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// The size of the header, in bytes.
 const HEADER_BYTES: usize = 100;
 
 /// The offsets of the write format and the read format.
 const JOURNALS: Range<usize> = 18..20;
 
-/// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SqliteHeader {
     /// The stored page size, where 1 means 65,536 bytes.

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Inserts a number before the suffix: `spawnscope.db` becomes `spawnscope.3.db`.
-#[must_use]
 pub fn numbered_file(output: &Path, number: u64) -> PathBuf {
     let mut name = OsString::from(output.file_stem().unwrap_or_default());
     name.push(format!(".{number}"));

@@ -25,7 +25,6 @@ use super::{claim, log, schema, store, unnamed};
 pub(super) struct OpenRecording {
     /// Must be dropped before the file, because closing any descriptor of a file releases SQLite's locks on the file.
     pub(super) connection: Connection,
-    /// The format version.
     pub(super) version: i32,
     /// Whether a recorder is writing to the recording.
     pub(super) is_live: bool,
@@ -50,7 +49,6 @@ enum Mode {
     Unnamed,
 }
 
-/// Opens the recording at `path`.
 pub(super) fn open(path: &Path, timeout: Duration) -> Result<OpenRecording, RecordError> {
     let file = regular_file(path)?;
     let header = SqliteHeader::read(&file).map_err(|source| RecordError::io("read", path, source))?;
@@ -95,7 +93,6 @@ impl OpenRecording {
 }
 
 /// Whether a file claims to be a recording, even if it is damaged or has an unknown version.
-#[must_use]
 pub fn is_recording(path: &Path) -> bool {
     let header = regular_file(path).ok().and_then(|file| SqliteHeader::read(&file).ok().flatten());
     header.is_some_and(|header| header.application_id == APPLICATION_ID)

@@ -7,7 +7,6 @@ use spawnscope_system::owner::Owner;
 pub struct WriterOptions {
     /// The owner of the recording; `None` means the recorder's own user.
     pub owner: Option<Owner>,
-    /// The memory that the writer may use.
     pub memory: Memory,
     /// Whether the processes ran elsewhere, so that no file of this machine says anything about them.
     pub is_elsewhere: bool,
@@ -42,7 +41,6 @@ impl Memory {
     }
 
     /// Returns how many bytes the writer needs as long as no lock delays it.
-    #[must_use]
     pub fn bytes(self) -> u64 {
         const BATCH_BYTES: u64 = 10 << 20;
         BATCH_BYTES + (u64::from(self.cache_kib().unsigned_abs()) << 10)

@@ -38,26 +38,17 @@ impl RecordingFile {
     }
 
     /// Opens the same recording again, for another thread.
-    ///
-    /// # Errors
-    /// As for `open`.
     pub fn reopen(&self) -> Result<RecordingFile, RecordError> {
         Ok(RecordingFile { opened: self.opened.reopen(&self.path, LOCK_TIMEOUT)?, path: self.path.clone() })
     }
 
     /// Reads what was recorded and how the recording ended, without launches and other rows.
-    ///
-    /// # Errors
-    /// As for `read`.
     pub fn info(&self) -> Result<Info, RecordError> {
         Snapshot::begin(self)?.info()
     }
 
     /// Returns the name of each table, its number of rows and its checksum. The checksums are computed if the recording has none. Equal contents
     /// have equal checksums, wherever SQLite stores the rows in the file.
-    ///
-    /// # Errors
-    /// As for `read`.
     pub fn sums(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
         Snapshot::begin(self)?.table_sums()
     }
@@ -71,27 +62,18 @@ impl RecordingFile {
     }
 
     /// Reads the threads other than the first of each process, in order of creation.
-    ///
-    /// # Errors
-    /// As for `read`.
     pub fn threads(&self) -> Result<Vec<ThreadRow>, RecordError> {
         Snapshot::begin(self)?.threads()
     }
 
     /// Calls `handle` with each slice in recorded order, which is nearly chronological. Slices refer to the texts and objects that `read`
     /// returns. Returns contradictions between slices and the rest of the recording.
-    ///
-    /// # Errors
-    /// As for `read`.
     pub fn slices(&self, handle: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
         Snapshot::begin(self)?.slices(handle)
     }
 
     /// Calls `handle` with each sample, in no particular order. Samples refer to the stacks that `read` returns. Returns contradictions between
     /// samples and the rest of the recording.
-    ///
-    /// # Errors
-    /// As for `read`.
     pub fn samples(&self, handle: &mut dyn FnMut(SampleRow)) -> Result<Contradictions, RecordError> {
         Snapshot::begin(self)?.samples(handle)
     }

@@ -26,7 +26,6 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// Returns the id of a chain, or `None` for an empty chain.
     pub(super) fn intern(&mut self, chain: &Chain, texts: &mut Interner) -> Option<StackId> {
         let mut caller = None;
         for frame in chain.frames.iter().rev() {
@@ -73,7 +72,6 @@ impl Stacks {
     }
 }
 
-/// Numbers the rows of one table.
 #[derive(Debug)]
 struct Numbers<Row> {
     known: HashMap<Row, u32>,
@@ -87,7 +85,6 @@ impl<Row> Default for Numbers<Row> {
 }
 
 impl<Row: Eq + Hash> Numbers<Row> {
-    /// Maximum number of known rows.
     const MAX_KNOWN: usize = 65_536;
 
     /// Returns the number of a row, and whether it is new.

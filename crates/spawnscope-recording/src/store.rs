@@ -73,7 +73,6 @@ impl Store {
         self.change("write", |rows| write_rows(rows, batch))
     }
 
-    /// Stores how the recording has ended.
     pub(super) fn store_ending(&mut self, ending: &Ending) -> Result<(), RecordError> {
         self.change("finish", |rows| write_ending(rows, ending))
     }

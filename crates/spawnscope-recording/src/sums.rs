@@ -74,68 +74,59 @@ impl<'t> SummingWriter<'t> {
 
     /// Adds rows to their table.
     pub(super) fn insert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
-        let mut insert = self.transaction.prepare_cached(&tables::insert(R::TABLE))?;
+        self.insert_by(&tables::insert(R::TABLE), rows)
+    }
+
+    /// Adds each row to its table, unless the table has a row with the same key.
+    pub(super) fn insert_new<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
+        self.insert_by(&tables::insert_new(R::TABLE), rows)
+    }
+
+    fn insert_by<R: Row<Sqlite>>(&mut self, insert: &str, rows: &[R]) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(insert)?;
         let mut values = Vec::new();
         for row in rows {
             encode(row, &mut values);
-            execute(&mut insert, &values)?;
-            self.add(R::TABLE, &values);
+            if execute(&mut insert, &values, None)? == 1 {
+                self.add(R::TABLE, &values);
+            }
         }
         Ok(())
     }
 
     /// Adds rows to their table. If a row with the same key (the first value) exists, it is replaced; the row of a launch is merged instead.
     pub(super) fn upsert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
-        let table = R::TABLE;
-        let mut insert = self.transaction.prepare_cached(&tables::insert_new(table))?;
-        let mut update = self.transaction.prepare_cached(&update_statement(table))?;
-        let mut values = Vec::new();
-        for row in rows {
-            encode(row, &mut values);
-            if execute(&mut insert, &values)? == 1 {
-                self.add(table, &values);
-            } else {
-                let old = self.stored_checksum(table, values[0])?;
-                execute(&mut update, &values)?;
-                let new = self.stored_checksum(table, values[0])?;
-                self.sums.get_mut(table).replace(old, new);
-            }
-        }
-        Ok(())
+        let statements = [tables::insert_new(R::TABLE), update_statement(R::TABLE)];
+        self.upsert_by(statements, rows.iter().map(|row| (None, row)))
     }
 
     /// Like `upsert`, for a table whose rows are identified by a rowid that is not a column.
     pub(super) fn upsert_at<'r, R: Row<Sqlite> + 'r>(
         &mut self,
-        rows: impl IntoIterator<Item = (i64, &'r R)>,
+        rows: impl Iterator<Item = (i64, &'r R)>,
     ) -> rusqlite::Result<()> {
-        let table = R::TABLE;
-        let mut insert = self.transaction.prepare_cached(&tables::insert_new_at_rowid(table))?;
-        let mut replace = self.transaction.prepare_cached(&tables::replace_at_rowid(table))?;
-        let mut values = Vec::new();
-        for (rowid, row) in rows {
-            let rowid = ValueRef::Integer(rowid);
-            encode(row, &mut values);
-            if execute_at(&mut insert, &values, rowid)? == 1 {
-                self.add(table, &values);
-            } else {
-                let old = self.stored_checksum(table, rowid)?;
-                execute_at(&mut replace, &values, rowid)?;
-                let new = self.stored_checksum(table, rowid)?;
-                self.sums.get_mut(table).replace(old, new);
-            }
-        }
-        Ok(())
+        let statements = [tables::insert_new_at_rowid(R::TABLE), tables::replace_at_rowid(R::TABLE)];
+        self.upsert_by(statements, rows.map(|(rowid, row)| (Some(ValueRef::Integer(rowid)), row)))
     }
 
-    /// Adds each row to its table, unless the table has a row with the same key.
-    pub(super) fn insert_new<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
-        let mut insert = self.transaction.prepare_cached(&tables::insert_new(R::TABLE))?;
+    fn upsert_by<'r, R: Row<Sqlite> + 'r>(
+        &mut self,
+        [insert, update]: [String; 2],
+        rows: impl Iterator<Item = (Option<ValueRef<'r>>, &'r R)>,
+    ) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(&insert)?;
+        let mut update = self.transaction.prepare_cached(&update)?;
         let mut values = Vec::new();
-        for row in rows {
+        for (rowid, row) in rows {
             encode(row, &mut values);
-            if execute(&mut insert, &values)? == 1 {
+            if execute(&mut insert, &values, rowid)? == 1 {
                 self.add(R::TABLE, &values);
+            } else {
+                let key = rowid.unwrap_or(values[0]);
+                let old = self.stored_checksum(R::TABLE, key)?;
+                execute(&mut update, &values, rowid)?;
+                let new = self.stored_checksum(R::TABLE, key)?;
+                self.sums.get_mut(R::TABLE).replace(old, new);
             }
         }
         Ok(())
@@ -161,7 +152,6 @@ impl<'t> SummingWriter<'t> {
         self.sums.get_mut(table).add(row);
     }
 
-    /// Returns the checksum of a stored row.
     fn stored_checksum(&mut self, table: &Table, rowid: ValueRef<'_>) -> rusqlite::Result<u64> {
         let mut select = self.transaction.prepare_cached(&tables::select_one(table))?;
         let hasher = &mut self.hasher;
@@ -190,17 +180,13 @@ fn encode<'r, R: Row<Sqlite>>(row: &'r R, values: &mut Vec<ValueRef<'r>>) {
     row.write(values);
 }
 
-fn execute(statement: &mut CachedStatement<'_>, values: &[ValueRef<'_>]) -> rusqlite::Result<usize> {
-    statement.execute(params_from_iter(values.iter().copied().map(ToSqlOutput::Borrowed)))
-}
-
-/// Like `execute`, for a statement that ends with the rowid.
-fn execute_at(
+/// Executes a statement with the values of a row, and the rowid if the statement ends with it.
+fn execute(
     statement: &mut CachedStatement<'_>,
     values: &[ValueRef<'_>],
-    rowid: ValueRef<'_>,
+    rowid: Option<ValueRef<'_>>,
 ) -> rusqlite::Result<usize> {
-    statement.execute(params_from_iter(values.iter().copied().chain([rowid]).map(ToSqlOutput::Borrowed)))
+    statement.execute(params_from_iter(values.iter().copied().chain(rowid).map(ToSqlOutput::Borrowed)))
 }
 
 fn column_values<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite::Result<Vec<ValueRef<'row>>> {

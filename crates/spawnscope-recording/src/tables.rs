@@ -53,7 +53,6 @@ table! {
 }
 
 table! {
-    /// The checksum of another table.
     #[derive(Debug)]
     pub(super) struct ChecksumRow in checksum {
         since 8 {
@@ -86,7 +85,6 @@ pub(super) const TABLES: [&Table; 18] = [
     table_of::<ChecksumRow>(),
 ];
 
-/// Returns the table of a type of rows.
 pub(super) const fn table_of<R: Row<Sqlite>>() -> &'static Table {
     R::TABLE
 }
@@ -147,14 +145,6 @@ fn write(verb: &str, table: &Table, rowid: Option<&'static str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_of_later_versions_are_selected_as_null() {
-        let exec = table_of::<ExecRow>();
-        assert!(select(exec, 2).contains("cwd_text, load_opens, load_failed_opens, load_cache, NULL FROM"));
-        assert!(select(exec, 1).contains("cwd_text, NULL, NULL, NULL, NULL FROM"));
-        assert!(select(exec, 10).contains("load_cache, variables_text FROM"));
-    }
 
     #[test]
     fn later_columns_come_last() {

@@ -21,11 +21,9 @@ use twox_hash::XxHash3_64;
 use super::header::SqliteHeader;
 
 const MAGIC: &[u8; 8] = b"SPNSDONE";
-/// The size of a trailer, in bytes.
 const TRAILER_BYTES: u64 = 24;
 /// The number of bytes of the trailer that the checksum covers: all bytes before the checksum.
 const HASHED_BYTES: usize = 16;
-/// Bytes to read at a time.
 const READ_BYTES: usize = 1 << 20;
 
 /// The state of a file according to its trailer.
@@ -101,7 +99,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns a database with a trailer, and its bytes.
     fn sealed() -> (tempfile::NamedTempFile, Vec<u8>) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         rusqlite::Connection::open(file.path())
@@ -118,17 +115,6 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         SqliteHeader::read(&file).unwrap().map_or(Seal::Broken, |header| check(&file, &header).unwrap())
-    }
-
-    #[test]
-    fn the_checksum_covers_every_bit() {
-        let (_file, bytes) = sealed();
-        assert_eq!(seal_of(&bytes), Seal::Intact);
-        for at in (0..bytes.len()).step_by(37).chain(0..100).chain(bytes.len() - 24..bytes.len()) {
-            let mut flipped = bytes.clone();
-            flipped[at] ^= 1 << (at % 8);
-            assert_eq!(seal_of(&flipped), Seal::Broken, "bit in byte {at}");
-        }
     }
 
     #[test]

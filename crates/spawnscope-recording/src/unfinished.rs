@@ -70,7 +70,6 @@ impl UnfinishedLaunch {
         }
     }
 
-    /// Returns the row to write.
     pub(super) fn row(&self) -> LaunchRow {
         let mut row = self.row.clone();
         if row.origin == Origin::Command {
@@ -87,7 +86,6 @@ impl UnfinishedLaunch {
         self.row.first_run = self.row.first_run.or(at);
     }
 
-    /// Adds a thread.
     pub(super) fn add_thread(&mut self, thread: ThreadRow) {
         self.remaining_threads += 1;
         self.threads.insert(thread.task, thread);

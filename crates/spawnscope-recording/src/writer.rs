@@ -142,19 +142,16 @@ impl Recorder {
     }
 
     /// Returns the number of launches so far, including the command.
-    #[must_use]
     pub fn launches_so_far(&self) -> u64 {
         self.progress.launches.load(Ordering::Relaxed)
     }
 
     /// Returns the error that has ended the writing; `None` if there was none so far.
-    #[must_use]
     pub fn failure(&self) -> Option<Arc<RecordError>> {
         self.progress.failure.get().cloned()
     }
 
     /// Returns the number of events that were not written because of a failure.
-    #[must_use]
     pub fn dropped_events(&self) -> u64 {
         self.progress.dropped_events.load(Ordering::Relaxed)
     }
@@ -219,11 +216,9 @@ struct Writer {
     /// The logs of ninja, unless the processes ran elsewhere.
     logs: Option<Logs>,
     progress: Arc<Progress>,
-    /// Number of events in the assembler.
     pending_events: usize,
     /// Batches that could not be written because another program held the write lock, each with its number of events, oldest first.
     unwritten: VecDeque<(Batch, usize)>,
-    /// Number of events in `unwritten`.
     unwritten_events: usize,
     /// Maximum of `unwritten_events`. Further events are lost and counted as lost. Readers cannot cause this, because they never hold the
     /// write lock.

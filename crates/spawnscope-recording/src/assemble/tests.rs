@@ -16,7 +16,6 @@ fn assembler() -> Assembler {
     Assembler::new(ORIGIN, Redaction::Mask)
 }
 
-/// Returns the launch rows after all events.
 fn launches(events: &[Event]) -> BTreeMap<LaunchId, LaunchRow> {
     let mut assembler = assembler();
     events.iter().for_each(|event| assembler.apply(event));

@@ -22,7 +22,6 @@ use spawnscope_data::rows::{
 };
 use spawnscope_data::table::{Row, Table};
 
-/// The maximum number of columns of any table.
 const MAX_COLUMNS: usize = 32;
 
 /// The first format version in which a socket is the object of a polling call only if the call did not time out. The sockets of polling calls in
@@ -186,7 +185,6 @@ impl<'f> Snapshot<'f> {
         Ok(sums)
     }
 
-    /// Computes the checksum of a table.
     fn compute_sum(&self, table: &Table) -> Result<TableSum, RecordError> {
         let version = self.file.opened.version;
         let mut statement =

@@ -15,7 +15,6 @@ use crate::{Recorder, Redaction, WriterOptions, version};
 use spawnscope_data::event::{Nanos, ObjectKind, Pid, TaskId};
 use versions::downgrade;
 
-/// Starts a recorder, and sends it some launches.
 fn start_recorder(launches: u64, path: &Path) -> Recorder {
     let recorder = Recorder::create(path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
@@ -49,7 +48,6 @@ fn read_all(path: &Path) -> Result<Recording, RecordError> {
     Ok(recording)
 }
 
-/// Returns the result of reading a recording that `sql` has changed.
 fn read_after(sql: &str) -> Result<Recording, RecordError> {
     let (_directory, path) = recording(3);
     change(&path, sql);
@@ -124,16 +122,6 @@ fn a_truncated_file_is_damaged() {
 }
 
 #[test]
-fn a_page_that_was_overwritten_is_damage() {
-    let (_directory, path) = recording(1_000);
-    let mut bytes = fs::read(&path).unwrap();
-    bytes[4_096..].fill(0xff);
-    fs::write(&path, bytes).unwrap();
-    let error = RecordingFile::open(&path).and_then(|file| file.read()).unwrap_err();
-    assert!(matches!(error, RecordError::Corrupt { .. }), "{error}");
-}
-
-#[test]
 fn opening_waits_for_a_lock_and_then_reports_it() {
     let (_directory, path) = recording(3);
     let other = Connection::open(&path).unwrap();
@@ -178,20 +166,6 @@ fn the_error_for_an_invalid_value_names_its_table_and_column() {
         assert!(matches!(error, RecordError::BadValue { .. }), "{sql}: {error}");
         assert!(error.to_string().contains(expected), "{sql}: {error}");
     }
-}
-
-#[test]
-fn version_2_is_read_without_objects() {
-    let (_directory, path) = recording(2);
-    downgrade(&path, 2);
-    let file = RecordingFile::open(&path).unwrap();
-    let mut slices = Vec::new();
-    file.slices(&mut |row| slices.push(row)).unwrap();
-    assert_eq!(slices.len(), 16);
-    assert!(slices.iter().all(|row| row.object.is_none()));
-    assert_eq!(slices[1].waker, Some(WakerRow::Task(TaskId(ROOT.0))));
-    let recording = file.read().unwrap();
-    assert_eq!((recording.launches.len(), recording.objects.len()), (3, 0));
 }
 
 #[test]

@@ -90,13 +90,11 @@ struct Walk<'w, 's> {
     program: Option<&'static Program>,
     depth: u8,
     found: &'s mut Found,
-    /// The roles of the next arguments.
     next_roles: VecDeque<Role>,
     /// The arguments that are not options.
     verbs: Vec<&'w Word<'w>>,
     /// The options so far, without their values.
     given: Vec<&'w [u8]>,
-    /// Whether `--` has ended the options.
     options_ended: bool,
 }
 
@@ -251,7 +249,6 @@ impl<'w> Walk<'w, '_> {
         (is_login && !is_number && !is_mapping && !value.starts_with(b"-")).then_some(Role::Named(Evidence::Password))
     }
 
-    /// Returns the role of the argument after an option.
     fn role_of_next(&self, argument: &[u8]) -> Option<Role> {
         if let Some(program) = self.program {
             let mut given = program.rules.iter().filter(|rule| rule.is_last).filter_map(|rule| rule.flag);

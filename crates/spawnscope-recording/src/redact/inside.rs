@@ -12,14 +12,12 @@ use super::values::{self, find_closing};
 use super::words::{Found, Word};
 use super::{compile, is_revealing, shapes, urls};
 
-/// What kind of text a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An argument, which may be one assignment as a whole, with spaces in its value.
     Argument,
     /// The same for a program whose `-D` sets properties instead of C macros.
     Property,
-    /// An HTTP header.
     Header,
     /// A text that contains other things, such as a script.
     Text,
@@ -119,7 +117,6 @@ fn find_in_words(text: &[u8], found: &mut Found) {
     find_in_cases(text, found);
 }
 
-/// Marks a value if its name is secret.
 fn mark_named(text: &[u8], pair: [Option<Match<'_>>; 2], is_certain: bool, found: &mut Found) {
     if let [Some(name), Some(value)] = pair
         && let Some(evidence) = names::judge(name.as_bytes())
@@ -148,7 +145,6 @@ struct Pair<'t> {
     text: &'t [u8],
     kind: Kind,
     name: Range<usize>,
-    /// Whether the name is in quotes.
     is_quoted: bool,
     separator: usize,
     /// The separator's first byte, or `~` for a comparison.

@@ -70,12 +70,10 @@ impl List {
             || word.iter().any(u8::is_ascii_uppercase) && words.contains(&word.to_ascii_lowercase()[..])
     }
 
-    /// Whether a text begins with a word of the list.
     pub(super) fn begins(&self, text: &[u8]) -> bool {
         self.words().iter().any(|word| text.starts_with(word))
     }
 
-    /// Returns a word of the list with which a text ends.
     pub(super) fn ending(&self, text: &[u8]) -> Option<&'static [u8]> {
         self.words().iter().copied().find(|word| text.ends_with(word))
     }

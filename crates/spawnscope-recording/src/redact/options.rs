@@ -19,7 +19,6 @@ pub(super) fn ends_with_verbs(wanted: &[Verb], verbs: &[&Word<'_>]) -> bool {
     start.is_some_and(|start| wanted.iter().zip(&verbs[start..]).all(|(verb, word)| is_verb(verb, &word.text)))
 }
 
-/// Whether a word is one of the alternatives of a verb.
 fn is_verb(verb: &Verb, word: &[u8]) -> bool {
     verb.iter().any(|alternative| match alternative.strip_suffix('*') {
         Some(start) => word.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start.as_bytes())),
@@ -73,7 +72,6 @@ fn end_of_cluster(program: &Program, argument: &[u8], letter: u8) -> Option<usiz
     are_switches.then_some(at + 2)
 }
 
-/// Whether the option with this letter has a value.
 fn is_valued(program: &Program, letter: u8) -> bool {
     let mut flags = program.rules.iter().filter_map(|rule| rule.flag);
     program.letters.as_bytes().contains(&letter) || flags.any(|flag| flag.as_bytes() == [b'-', letter])

@@ -16,22 +16,17 @@ pub(super) struct Script<'a> {
     pub(super) inner: Vec<Range<usize>>,
 }
 
-/// One command.
 #[derive(Debug, Default)]
 pub(super) struct Command<'a> {
     pub(super) words: Vec<Word<'a>>,
     /// Whether the output is piped into the next command.
     pub(super) is_piped: bool,
-    /// The words after `<<<`.
     pub(super) here_words: Vec<Word<'a>>,
-    /// The ranges of the bodies of here-documents.
     pub(super) here_documents: Vec<Range<usize>>,
 }
 
-/// Maximum length of a substitution, in bytes.
 const MAX_SUBSTITUTION_BYTES: usize = 4096;
 
-/// Parses a text.
 pub(super) fn parse(text: &[u8]) -> Script<'_> {
     let mut parser = Parser {
         text,
@@ -53,11 +48,8 @@ pub(super) fn parse(text: &[u8]) -> Script<'_> {
 enum Target {
     /// The name or an argument of the command.
     Word,
-    /// The target of a redirection.
     File,
-    /// The word after `<<<`.
     HereWord,
-    /// The delimiter of a here-document.
     HereDocument,
 }
 

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The source text of the table.
 const TEXT: &str = include_str!("programs.txt");
 
 /// Which part of a value is secret.
@@ -149,7 +148,6 @@ impl Program {
             || self.valued.iter().any(|flag| flag.as_bytes() == option)
     }
 
-    /// Adds an item of a line.
     fn add(&mut self, item: &'static str) {
         let words: Vec<&'static str> = item.split_ascii_whitespace().collect();
         let rest = &words[1..];

@@ -13,7 +13,6 @@ use super::shell::{self, Command};
 use super::table::Template;
 use super::words::{Found, Word};
 
-/// Maximum depth of nested texts.
 const MAX_DEPTH: u8 = 5;
 /// Maximum number of variables through which a secret is followed.
 const MAX_STEPS: usize = 8;

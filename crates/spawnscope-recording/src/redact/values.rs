@@ -16,7 +16,6 @@ const LITERAL: &[u8] = b"pass:";
 /// Minimum length of a value, or of a part of it, that looks like a key.
 const MIN_KEY_LENGTH: usize = 7;
 
-/// Returns the secret part of a value.
 pub(super) fn secret_part(evidence: Evidence, value: &[u8]) -> Option<Range<usize>> {
     let start = match evidence {
         _ if value.starts_with(LITERAL) => LITERAL.len(),
@@ -81,7 +80,6 @@ pub(super) fn is_reference(value: &[u8]) -> bool {
     rest.is_empty() && !value.is_empty()
 }
 
-/// Returns the length of the reference at the start of a text.
 fn reference_length(text: &[u8]) -> Option<usize> {
     match text {
         [b'$', b'(', ..] => find_closing(text, 1, b'(', b')'),

@@ -45,7 +45,6 @@ impl<'a> Word<'a> {
         }
     }
 
-    /// Returns a part of the word.
     pub(super) fn part(&self, part: Range<usize>) -> Word<'_> {
         let text = &self.text[part.clone()];
         match self.ranges.get(part.clone()) {
@@ -92,7 +91,6 @@ fn decode(text: &[u8], has_escaped_quotes: bool) -> Option<(u8, usize)> {
     }
 }
 
-/// What was found in a text.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     ranges: Vec<Range<usize>>,
@@ -140,7 +138,6 @@ impl Found {
         is_secret
     }
 
-    /// Adds what was found in the text of a word.
     pub(super) fn add_within(&mut self, within: Found, word: &Word<'_>) {
         within.ranges.into_iter().for_each(|part| self.add(word.outer(part)));
         within.references.iter().for_each(|name| self.add_reference(name));

@@ -5,7 +5,6 @@ use super::wal::cut_off;
 use super::*;
 use crate::log;
 
-/// Number of flips in each file.
 const FLIPS: usize = 300;
 
 /// Returns the byte and the bit of each flip. The random number generator is that of the C standard, so that every run tests the same flips.
@@ -32,7 +31,6 @@ fn every_flip_in_a_finished_recording_is_detected() {
     }
 }
 
-/// Reads a recording and returns its content as text.
 fn content(path: &Path) -> Result<String, RecordError> {
     let file = RecordingFile::open(path)?;
     let mut slices = Vec::new();

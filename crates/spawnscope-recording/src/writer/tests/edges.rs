@@ -5,7 +5,6 @@ use spawnscope_data::event::Executed;
 
 const NINJA: LaunchId = LaunchId(2);
 
-/// Returns an exec in a directory.
 fn executes(launch: LaunchId, path: &str, arguments: &[&str], directory: &Path) -> Event {
     let mut event = executed(2_000, launch, "x");
     let EventKind::Executed(exec) = &mut event.kind else { unreachable!("the event is an exec") };
