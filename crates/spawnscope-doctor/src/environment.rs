@@ -18,7 +18,6 @@ pub struct Environment {
 
 impl Environment {
     /// Detects the environment by the traces that each kind leaves in files and variables.
-    #[must_use]
     pub fn detect(machine: &Machine) -> Environment {
         Environment {
             is_gvisor: is_gvisor(machine),
@@ -30,7 +29,6 @@ impl Environment {
 
     /// Returns a sentence about what surrounds this process; `None` on Linux on bare metal. It
     /// explains times, but is not a finding, since nothing inside can change it.
-    #[must_use]
     pub fn description(&self) -> Option<String> {
         let container = self.container.as_ref().map(|kind| format!("a container ({kind})"));
         // The CPU flags in gVisor are those of the host, so they would show the hypervisor below
@@ -49,7 +47,6 @@ impl Environment {
     }
 
     /// Returns where to change kernel settings, to be inserted into a sentence.
-    #[must_use]
     pub fn where_settings_are_made(&self) -> &'static str {
         // Inside these, kernel settings cannot be changed.
         if self.is_gvisor || self.wsl == Some(1) || self.container.is_some() {

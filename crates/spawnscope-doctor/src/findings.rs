@@ -15,7 +15,6 @@ pub enum Severity {
 
 impl Severity {
     /// Returns the name that is used in JSON.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Severity::Problem => "problem",
@@ -35,7 +34,6 @@ pub enum Basis {
 
 impl Basis {
     /// Returns the name that is used in the output and in JSON.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Basis::Measured => "measured",
@@ -58,14 +56,10 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Returns a measured effect.
-    #[must_use]
     pub fn measured(span: Nanos, affected: &'static str) -> Effect {
         Effect { span, affected, basis: Basis::Measured, is_lower_bound: false }
     }
 
-    /// Returns a computed effect.
-    #[must_use]
     pub fn modelled(span: Nanos, affected: &'static str) -> Effect {
         Effect { span, affected, basis: Basis::Modelled, is_lower_bound: false }
     }
@@ -74,9 +68,7 @@ impl Effect {
 /// Something that a check found.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// The id of the check.
     pub check: &'static str,
-    /// What the check examined.
     pub examined: &'static str,
     /// Whether the finding is a problem or a note.
     pub severity: Severity,
@@ -123,14 +115,12 @@ impl Finding {
         Finding::new(severity, title.into())
     }
 
-    /// Adds a sentence of evidence.
     #[must_use]
     pub fn evidence(mut self, sentence: impl Into<String>) -> Finding {
         self.evidence.push(sentence.into());
         self
     }
 
-    /// Adds a sentence of evidence, if there is one.
     #[must_use]
     pub fn evidence_if(mut self, sentence: Option<String>) -> Finding {
         self.evidence.extend(sentence);
@@ -144,14 +134,12 @@ impl Finding {
         self
     }
 
-    /// Adds a line to the fix.
     #[must_use]
     pub fn fix(mut self, line: impl Into<String>) -> Finding {
         self.fix.push(line.into());
         self
     }
 
-    /// Sets what the fix costs.
     #[must_use]
     pub fn fix_cost(mut self, text: impl Into<String>) -> Finding {
         self.fix_cost = text.into();
@@ -162,13 +150,11 @@ impl Finding {
 /// Something that a check could not examine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotExamined {
-    /// The id of the check.
     pub check: &'static str,
     /// What could not be examined, and why.
     pub what: String,
 }
 
-/// The findings of one check.
 pub struct Findings {
     check: &'static str,
     examined: &'static str,
@@ -181,7 +167,6 @@ impl Findings {
         Findings { check: check.id, examined: check.examines, found: Vec::new(), not_examined: Vec::new() }
     }
 
-    /// Adds a finding of this check.
     pub fn add(&mut self, finding: Finding) {
         self.found.push(Finding { check: self.check, examined: self.examined, ..finding });
     }

@@ -38,7 +38,6 @@ pub struct Examination<'a> {
     processes: Vec<Process>,
 }
 
-/// The result of an examination.
 #[derive(Debug)]
 pub struct Diagnosis {
     /// The time of a launch on this machine.
@@ -47,7 +46,6 @@ pub struct Diagnosis {
     pub load: Option<Load>,
     /// Problems come before notes; each group starts with the longest effect.
     pub findings: Vec<Finding>,
-    /// What could not be examined.
     pub not_examined: Vec<NotExamined>,
     /// What surrounds the examined process, such as a container; `None` on bare metal.
     pub environment: Option<String>,
@@ -55,7 +53,6 @@ pub struct Diagnosis {
     pub is_complete: bool,
 }
 
-/// The load average.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// The average number of runnable or uninterruptible threads over the last minute.
@@ -75,22 +72,18 @@ impl Load {
     }
 
     /// Returns whether the load average exceeds the number of CPUs.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         self.average > self.cpus as f64
     }
 }
 
 impl Diagnosis {
-    /// Returns whether any finding is a problem.
-    #[must_use]
     pub fn has_problems(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Problem)
     }
 }
 
 /// Runs the checks one after the other, because some of them start programs and time them.
-#[must_use]
 pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Diagnosis {
     let machine = &machine.clone().without_directories(measured.unresponsive.iter().chain(&measured.untried));
     let examination = Examination {

@@ -55,7 +55,6 @@ impl Machine {
 
     /// Returns a machine whose files are below `root`, with an empty environment, examined without
     /// privilege.
-    #[must_use]
     pub fn with_root(root: impl Into<PathBuf>) -> Machine {
         Machine {
             root: root.into(),
@@ -75,7 +74,6 @@ impl Machine {
     }
 
     /// Returns the same machine without the variables whose names `matches` accepts.
-    #[must_use]
     pub fn without_variables(mut self, matches: impl Fn(&str) -> bool) -> Machine {
         self.environment.retain(|name, _| !matches(&name.to_string_lossy()));
         self
@@ -96,34 +94,28 @@ impl Machine {
     }
 
     /// Returns whether a path is a left-out directory, or inside one.
-    #[must_use]
     pub fn is_left_out(&self, absolute: impl AsRef<Path>) -> bool {
         // The first condition makes the usual case fast: a PATH can have thousands of directories.
         !self.left_out.is_empty() && absolute.as_ref().ancestors().any(|above| self.left_out.contains(above))
     }
 
-    /// Returns the working directory.
-    #[must_use]
     pub fn working_directory(&self) -> &Path {
         &self.directory
     }
 
     /// Returns whether the doctor runs as root, and so can see the files and processes of other
     /// users.
-    #[must_use]
     pub fn is_privileged(&self) -> bool {
         self.is_privileged
     }
 
     /// Returns whether the doctor runs under sudo, and starts programs as the invoking user.
-    #[must_use]
     pub fn is_under_sudo(&self) -> bool {
         self.user.is_some()
     }
 
     /// Returns where an absolute path of this machine really is: in tests, below the root of the
     /// made-up machine.
-    #[must_use]
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();
         self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
@@ -138,7 +130,6 @@ impl Machine {
     }
 
     /// Returns the path without symbolic links; `None` if it does not exist.
-    #[must_use]
     pub fn canonical(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
         let found = self.accessible_path(absolute).ok()?.canonicalize().ok()?;
         let root = self.root.canonicalize().ok()?;
@@ -146,17 +137,11 @@ impl Machine {
     }
 
     /// Checks that a path is a directory that can be entered.
-    ///
-    /// # Errors
-    /// If the path does not exist, is not a directory, or cannot be entered.
     pub fn check_directory(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
         fs::metadata(self.accessible_path(absolute)?.join(".")).map(drop)
     }
 
     /// Checks that the doctor's user can create files in a directory, without creating one.
-    ///
-    /// # Errors
-    /// If the user cannot: the error gives the reason.
     pub fn check_writable(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
         self.check_directory(&absolute)?;
         let path = self.accessible_path(absolute)?;
@@ -168,9 +153,6 @@ impl Machine {
     }
 
     /// Returns the content of a file.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
     pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(self.accessible_path(absolute)?)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
@@ -178,26 +160,22 @@ impl Machine {
     }
 
     /// Returns a file's text without leading and trailing white space; `None` if it cannot be read.
-    #[must_use]
     pub fn text(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let bytes = self.bytes(absolute).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
     /// Returns the number in a file; `None` if it cannot be read or parsed.
-    #[must_use]
     pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
         self.text(absolute)?.parse().ok()
     }
 
     /// Returns the target of a symbolic link.
-    #[must_use]
     pub fn link(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
         fs::read_link(self.accessible_path(absolute).ok()?).ok()
     }
 
     /// Returns the sorted names of a directory's entries; empty if it cannot be read.
-    #[must_use]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let entries = self.accessible_path(absolute).and_then(fs::read_dir).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -206,27 +184,23 @@ impl Machine {
     }
 
     /// Returns whether a file or directory exists.
-    #[must_use]
     pub fn exists(&self, absolute: impl AsRef<Path>) -> bool {
         self.accessible_path(absolute).is_ok_and(|path| path.exists())
     }
 
     /// Returns the value of a variable; `None` if it is unset or empty.
-    #[must_use]
     pub fn variable(&self, name: &str) -> Option<&OsStr> {
         let value = self.environment.get(OsStr::new(name))?;
         (!value.is_empty()).then_some(value.as_os_str())
     }
 
     /// Returns the value of a variable as text; `None` if it is unset or empty.
-    #[must_use]
     pub fn variable_text(&self, name: &str) -> Option<String> {
         Some(self.variable(name)?.to_string_lossy().into_owned())
     }
 
     /// Returns the directories of PATH in order, as written. An empty entry means the working
     /// directory, even if it is the only entry.
-    #[must_use]
     pub fn search_path(&self) -> Vec<PathBuf> {
         let Some(path) = self.environment.get(OsStr::new("PATH")) else {
             return Vec::new();
@@ -236,21 +210,17 @@ impl Machine {
     }
 
     /// Returns the file that a search in the absolute directories of PATH finds for a name.
-    #[must_use]
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         let candidates = self.search_path().into_iter().filter(|directory| directory.is_absolute());
         candidates.map(|directory| directory.join(name)).find(|file| self.is_executable(file))
     }
 
     /// Returns whether a path exists and is not a directory.
-    #[must_use]
     pub fn is_file(&self, absolute: impl AsRef<Path>) -> bool {
         let metadata = self.accessible_path(absolute).and_then(fs::metadata);
         metadata.is_ok_and(|metadata| !metadata.is_dir())
     }
 
-    /// Returns whether a path is an executable file.
-    #[must_use]
     pub fn is_executable(&self, absolute: impl AsRef<Path>) -> bool {
         let metadata = self.accessible_path(absolute).and_then(fs::metadata);
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
@@ -258,7 +228,6 @@ impl Machine {
 
     /// Returns a command that runs `program` as the user, with this machine's environment and
     /// working directory.
-    #[must_use]
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(self.path(program));
         command.env_clear().envs(&self.environment).current_dir(&self.directory);
@@ -270,8 +239,6 @@ impl Machine {
         command
     }
 
-    /// Returns such a command with arguments.
-    #[must_use]
     pub fn command_with(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Command {
         let mut command = self.command(program);
         command.args(arguments);
@@ -300,7 +267,6 @@ impl Machine {
     }
 
     /// Returns the directory for temporary files: TMPDIR, or /tmp.
-    #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
         let temporary = self.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
         self.directory.join(temporary)

@@ -24,7 +24,6 @@ impl Process {
     }
 }
 
-/// Returns all visible processes.
 pub(super) fn all(machine: &Machine) -> Vec<Process> {
     let pids = machine.names("/proc").into_iter().filter_map(|name| name.parse().ok());
     pids.filter_map(|pid| read(machine, pid)).collect()
@@ -66,7 +65,6 @@ fn read(machine: &Machine, pid: u32) -> Option<Process> {
     })
 }
 
-/// Returns the value in the line `NAME: value` of a text.
 pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }

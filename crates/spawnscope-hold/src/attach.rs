@@ -37,7 +37,6 @@ pub struct Tool {
     ending: Ending,
     /// The tool's wait status, once it has ended.
     status: Option<i32>,
-    /// Whether the tool ended before it attached.
     has_ended_early: bool,
 }
 
@@ -46,7 +45,6 @@ pub struct Tool {
 pub enum Progress {
     /// The tool has not attached yet.
     Starting,
-    /// The tool has attached.
     Attached,
     /// The tool was not seen to attach within the time limit.
     TimedOut,
@@ -69,9 +67,6 @@ enum Ending {
 impl Tool {
     /// Starts the tool with a shell. Its standard input is the terminal or /dev/null, because piped
     /// input belongs to the held command.
-    ///
-    /// # Errors
-    /// If no process can be created.
     pub fn start(text: &OsStr, target: Pid, mask: SigSet, identity: Option<&Identity>) -> io::Result<Tool> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(with_pid(text, target));

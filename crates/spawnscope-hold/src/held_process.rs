@@ -20,7 +20,6 @@ pub struct HeldProcess {
     state: State,
 }
 
-/// The state of the held process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// The process has not reached its stop yet.
@@ -28,9 +27,7 @@ pub enum State {
     /// The process is stopped (`None`). Or it has been running again since this time, but still
     /// counts as stopped, because an attaching process may let it run for a moment.
     Stopped(Option<Instant>),
-    /// The process has been continued.
     Continued,
-    /// The process has ended.
     Ended,
 }
 

@@ -23,9 +23,6 @@ pub struct LaunchSelector {
 
 impl LaunchSelector {
     /// Selects the `nth` matching launch, counted from 1.
-    ///
-    /// # Errors
-    /// If the pattern is invalid.
     pub fn new(pattern: &str, nth: u32) -> Result<LaunchSelector, globset::Error> {
         let glob = GlobBuilder::new(pattern).literal_separator(false).build()?;
         Ok(LaunchSelector { pattern: glob.compile_matcher(), nth, matched: HashSet::new(), count: 0 })

@@ -38,7 +38,6 @@ const SETTLE_TIME: Duration = Duration::from_millis(150);
 /// What to hold.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The command and its arguments.
     pub command: &'a [OsString],
     /// The user to run the command as, if not the current one.
     pub identity: Option<Identity>,
@@ -63,9 +62,7 @@ pub struct Run<'a> {
 pub enum Notice {
     /// The process is stopped before its first instruction.
     Stopped {
-        /// The pid of the process.
         pid: Pid,
-        /// The arguments of its program.
         arguments: Vec<Vec<u8>>,
         /// What makes the process continue.
         continued_by: ContinuedBy,
@@ -100,15 +97,9 @@ pub enum Notice {
         count: u32,
     },
     /// A program that traces processes is no longer followed, nor is what it launches.
-    Tracer {
-        /// The arguments of the program.
-        arguments: Vec<Vec<u8>>,
-    },
+    Tracer { arguments: Vec<Vec<u8>> },
     /// A set-user-ID or set-group-ID program did not get its privilege, because it is traced.
-    LostPrivilege {
-        /// The arguments of the program.
-        arguments: Vec<Vec<u8>>,
-    },
+    LostPrivilege { arguments: Vec<Vec<u8>> },
 }
 
 /// What makes a held process continue.
@@ -131,7 +122,6 @@ pub enum HoldError {
     /// The kernel refuses to trace the command.
     #[error("failed to trace the command: {error}; {why}")]
     Refused {
-        /// The kernel's error.
         error: io::Error,
         /// The likely reason.
         why: String,

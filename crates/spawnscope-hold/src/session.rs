@@ -48,7 +48,6 @@ pub(super) struct Session<'a> {
 enum Releaser {
     /// Not decided yet, because the process has not stopped yet.
     Undecided,
-    /// Enter at the terminal.
     Terminal(Prompt),
     /// Any process that sends SIGCONT.
     AnyProcess,

@@ -15,7 +15,6 @@ pub enum Scope {
     Tree,
 }
 
-/// A change of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The process has executed a program and is stopped before the first instruction. The caller
@@ -39,9 +38,6 @@ pub struct ExecTracer {
 
 impl ExecTracer {
     /// Starts to follow our own child.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
     pub fn seize(command: Pid, scope: Scope) -> io::Result<ExecTracer> {
         let options = match scope {
             Scope::Command => Options::EXEC,

@@ -11,7 +11,6 @@ use super::outcome::Value;
 /// The number of trials of each case. A disturbance of the machine may affect any trial, but hardly
 /// all of them.
 const TRIALS: usize = 5;
-/// The number of trials of a slow case.
 const TRIALS_IF_SLOW: usize = 3;
 /// A case is slow if its trials took longer in total than this many batches should take.
 const SLOW_BATCHES: u32 = 10;
@@ -68,9 +67,7 @@ impl<'a> Case<'a> {
 pub(super) struct CaseMeasurement<'a> {
     run: Run<'a>,
     quiet_columns: usize,
-    /// The number of trials so far.
     trials: usize,
-    /// The total time of the trials.
     trial_time: Duration,
     /// The time of a launch in the fastest trial, in nanoseconds.
     min_launch_ns: f64,

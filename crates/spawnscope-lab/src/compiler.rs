@@ -6,20 +6,17 @@ use std::process::{Command, Stdio};
 
 use super::LabError;
 
-/// A working compiler.
 pub struct Compiler {
     name: String,
 }
 
 impl Compiler {
     /// Finds the compiler `cc`; returns `None` if it cannot be run.
-    #[must_use]
     pub fn find() -> Option<Compiler> {
         Compiler::named("cc")
     }
 
     /// Finds the compiler with this name; returns `None` if it cannot be run.
-    #[must_use]
     pub fn named(name: &str) -> Option<Compiler> {
         let status = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         status.is_ok_and(|status| status.success()).then(|| Compiler { name: name.to_owned() })

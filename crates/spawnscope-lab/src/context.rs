@@ -16,7 +16,6 @@ use super::worker::Mechanism;
 use super::worker::protocol::Program;
 use spawnscope_system::tiny;
 
-/// The context in which experiments run.
 pub struct ExperimentContext<'a> {
     /// How much to measure.
     pub effort: Effort,
@@ -35,9 +34,6 @@ pub trait Watch {
 
 impl<'a> ExperimentContext<'a> {
     /// Creates a temporary directory and writes the tiny programs there.
-    ///
-    /// # Errors
-    /// If programs cannot be executed there.
     pub fn prepare(effort: Effort, max_memory: u64, watch: &'a dyn Watch) -> Result<ExperimentContext<'a>, LabError> {
         let temporary = std::env::temp_dir();
         let directory = executable_directory(&temporary).map_err(|error| {
@@ -47,26 +43,21 @@ impl<'a> ExperimentContext<'a> {
     }
 
     /// Returns the temporary directory of this run.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
     /// Returns the tiny program, which exits immediately: a few instructions, without libraries.
-    #[must_use]
     pub fn tiny(&self) -> Program {
         Program::new([self.tiny_path()]).with_status(STATUS)
     }
 
-    /// Returns the path of the tiny program.
-    #[must_use]
     pub fn tiny_path(&self) -> PathBuf {
         self.directory.path().join(TINY)
     }
 
     /// Returns the tiny program for a mechanism. If the mechanism reads the program's output from a
     /// pipe, the program also writes a word.
-    #[must_use]
     pub fn tiny_for(&self, mechanism: Mechanism) -> Program {
         if !mechanism.reads_output() {
             return self.tiny();
@@ -76,27 +67,23 @@ impl<'a> ExperimentContext<'a> {
     }
 
     /// Measures cases in turn.
-    #[must_use]
     pub fn interleave(&self, cases: Vec<Case<'_>>) -> Vec<Measurements> {
         self.interleave_part(cases, 0.0, 1.0)
     }
 
     /// Measures cases in turn as one part of an experiment. `share` is the part's share of the
     /// experiment's time, and `done` is the share that earlier parts have used.
-    #[must_use]
     pub fn interleave_part(&self, cases: Vec<Case<'_>>, done: f64, share: f64) -> Vec<Measurements> {
         let effort = Effort { time: self.effort.time.mul_f64(share), ..self.effort };
         interleave(effort, cases, &|fraction| self.watch.report_progress("", done + fraction * share))
     }
 
     /// Reports the current step and the finished share. Returns false if the run must stop.
-    #[must_use]
     pub fn report_progress(&self, doing: &str, share: f64) -> bool {
         self.watch.report_progress(doing, share)
     }
 
     /// Returns one of two values, depending on the effort.
-    #[must_use]
     pub fn pick<T>(&self, full: T, quick: T) -> T {
         if self.effort.quick { quick } else { full }
     }

@@ -9,7 +9,6 @@ const MIN_EXPLAINED: f64 = 0.95;
 /// Series with fewer points than this get no line.
 const MIN_POINTS: usize = 4;
 
-/// A slope with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Slope {
     median: f64,
@@ -73,7 +72,6 @@ impl Outcome {
     }
 }
 
-/// Returns the line with this slope through the points.
 fn line_through(series: String, points: &[(f64, &Estimate)], slope: Slope, unit_name: &str) -> Option<Fit> {
     let at_zero = median(points.iter().map(|(x, y)| y.median - slope.median * x))?;
     let mean = points.iter().map(|(_, y)| y.median).sum::<f64>() / points.len() as f64;

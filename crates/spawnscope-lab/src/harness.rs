@@ -44,12 +44,10 @@ impl Effort {
     }
 }
 
-/// The measurements of one case.
 #[derive(Debug)]
 pub struct Measurements {
     /// The keys that identify the case.
     pub keys: Vec<Value>,
-    /// The values of each round.
     pub rounds: Vec<Vec<f64>>,
     /// The number of launches per round; `None` for a case that does fixed work, whose launches the
     /// harness does not choose.
@@ -67,7 +65,6 @@ pub struct Estimate {
     pub low: f64,
     /// The upper end of the interval; the largest value if there are too few rounds.
     pub high: f64,
-    /// The number of rounds.
     pub rounds: usize,
 }
 
@@ -81,7 +78,6 @@ impl Estimate {
 
 impl Estimate {
     /// Returns the estimate from one value per round; `None` without rounds.
-    #[must_use]
     pub fn from_values(values: &[f64]) -> Option<Estimate> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -96,7 +92,6 @@ impl Estimate {
 
     /// Returns half the interval as a fraction of the median; infinite if the median is zero and
     /// the interval is not.
-    #[must_use]
     pub fn noise(&self) -> f64 {
         let half = (self.high - self.low) / 2.0;
         if half == 0.0 { 0.0 } else { half / self.median.abs() }
@@ -123,19 +118,16 @@ fn droppable_ranks(count: usize) -> usize {
 
 impl Measurements {
     /// Returns a case that failed before its first round.
-    #[must_use]
     pub fn failed(keys: Vec<Value>, failure: LabError) -> Measurements {
         Measurements { keys, rounds: Vec::new(), launches: None, failure: Some(failure) }
     }
 
     /// Returns whether the case has results to report.
-    #[must_use]
     pub fn has_results(&self) -> bool {
         self.failure.is_none() && !self.rounds.is_empty()
     }
 
     /// Returns a description of the case by its keys.
-    #[must_use]
     pub fn label(&self) -> String {
         let text = self.keys.iter().filter_map(|key| match key {
             Value::Text(text) if !text.is_empty() => Some(text.clone()),
@@ -147,20 +139,16 @@ impl Measurements {
     }
 
     /// Returns the values of a column, round by round.
-    #[must_use]
     pub fn values(&self, column: usize) -> Vec<f64> {
         self.rounds.iter().filter_map(|round| round.get(column).copied()).collect()
     }
 
-    /// Returns the estimate of a column.
-    #[must_use]
     pub fn estimate(&self, column: usize) -> Option<Estimate> {
         Estimate::from_values(&self.values(column))
     }
 
     /// Returns the ratio of a column to that of another case, computed round by round; `None` if
     /// the other case's value is zero.
-    #[must_use]
     pub fn ratio(&self, base: &Measurements, column: usize) -> Option<Estimate> {
         let ratios = ratios(&self.values(column), &base.values(column));
         Estimate::from_values(&ratios).filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite())

@@ -34,7 +34,6 @@ pub enum LabError {
     System {
         /// The action that failed.
         doing: String,
-        /// The system's error.
         source: io::Error,
     },
 }

@@ -10,13 +10,10 @@ use super::memory::meminfo;
 /// The machine of a report. Properties that cannot be determined are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
-    /// The processor's name.
     pub processor: Option<String>,
     /// The number of CPUs that may be used.
     pub cpus: u64,
-    /// The memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// The kernel's release.
     pub kernel: String,
     /// The C library and its version.
     pub libc: Option<String>,
@@ -26,7 +23,6 @@ pub struct Machine {
     pub huge_pages: Option<String>,
     /// Whether bench ran as root.
     pub as_root: bool,
-    /// The version of spawnscope.
     pub spawnscope: String,
     /// The load average of the last minute before the run.
     pub load_before: Option<f64>,
@@ -35,8 +31,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads the properties of this machine.
-    #[must_use]
     pub fn read() -> Machine {
         let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let huge_pages = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok();
@@ -57,7 +51,6 @@ impl Machine {
 }
 
 /// Returns the load average of the last minute.
-#[must_use]
 pub fn read_load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()

@@ -15,13 +15,11 @@ const USABLE_SHARE: f64 = 0.7;
 pub struct AvailableMemory {
     /// The limit for all processes together.
     pub total: u64,
-    /// The limit for one process.
     pub per_process: u64,
 }
 
 impl AvailableMemory {
     /// Returns the memory that is available now; unlimited if nothing is known about it.
-    #[must_use]
     pub fn now() -> AvailableMemory {
         let address_space = getrlimit(Resource::RLIMIT_AS).map_or(u64::MAX, |(soft, _)| soft);
         AvailableMemory::read(Path::new("/"), address_space)
@@ -39,7 +37,6 @@ impl AvailableMemory {
     }
 }
 
-/// A control group with a memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLimit {
     /// Its directory in the control group file system.
@@ -50,7 +47,6 @@ pub struct GroupLimit {
 
 /// Returns, among this process's control group and its ancestors, the group whose limit leaves the
 /// least memory; `None` if none has a limit.
-#[must_use]
 pub fn group_limit() -> Option<GroupLimit> {
     tightest_limit(Path::new("/"))
 }
@@ -67,7 +63,6 @@ fn usable(bytes: u64) -> u64 {
     (USABLE_SHARE * bytes as f64) as u64
 }
 
-/// Returns a value of /proc/meminfo, in bytes.
 pub(super) fn meminfo(root: &Path, name: &str) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -12,12 +12,9 @@ pub const LAUNCHES: &str = "launches";
 /// The version of the JSON that `bench --json` writes.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// The report of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The version of this format.
     pub schema_version: u32,
-    /// The machine that was measured.
     pub machine: Machine,
     /// Whether the run was quick, with wider intervals and smaller sizes.
     pub quick: bool,
@@ -33,7 +30,6 @@ pub struct Report {
 
 impl Report {
     /// Returns a report without experiments.
-    #[must_use]
     pub fn new(machine: Machine, quick: bool) -> Report {
         Report {
             schema_version: SCHEMA_VERSION,
@@ -50,7 +46,6 @@ impl Report {
 /// The result of one experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// The name on the command line.
     pub name: String,
     /// The title, which says what was measured.
     pub title: String,
@@ -70,7 +65,6 @@ pub struct Outcome {
 impl Outcome {
     /// Returns an outcome without rows. `columns` has the keys, then the measurements in the order
     /// in which cases return them.
-    #[must_use]
     pub fn new(title: &str, columns: Vec<Column>) -> Outcome {
         Outcome {
             name: String::new(),
@@ -150,8 +144,6 @@ impl Outcome {
         }
     }
 
-    /// Returns the name of the series that a row belongs to.
-    #[must_use]
     pub fn series_name(&self, row: &Row) -> String {
         let parts = self.chart.iter().flat_map(|chart| &chart.series);
         let text = parts.filter_map(|name| match row.get(name) {
@@ -166,7 +158,6 @@ impl Outcome {
     }
 
     /// Returns the points of each series of the chart, in the order of the rows.
-    #[must_use]
     pub fn series(&self) -> Vec<(String, Vec<(f64, &Estimate)>)> {
         let Some(chart) = &self.chart else { return Vec::new() };
         let mut series: Vec<(String, Vec<(f64, &Estimate)>)> = Vec::new();
@@ -198,13 +189,10 @@ pub struct Chart {
     pub scale: Scale,
 }
 
-/// The scale of the axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// Linear axes.
     Linear,
-    /// Logarithmic axes.
     Logarithmic,
 }
 
@@ -236,25 +224,18 @@ pub struct Column {
     pub name: String,
     /// The heading in tables.
     pub title: String,
-    /// The unit of the values.
     pub unit: Unit,
     /// Whether the column identifies the case, instead of being measured.
     pub is_key: bool,
 }
 
-/// The unit of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Text, without a unit.
     Text,
-    /// Nanoseconds.
     Nanos,
-    /// Bytes.
     Bytes,
-    /// A count.
     Count,
-    /// A ratio.
     Ratio,
 }
 
@@ -263,7 +244,6 @@ pub enum Unit {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(pub Vec<(String, Value)>);
 
-/// A value in a row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -296,7 +276,6 @@ impl Serialize for Row {
 
 impl Row {
     /// Returns the value in a column; `Unknown` if the row lacks the column.
-    #[must_use]
     pub fn get(&self, column: &str) -> &Value {
         let found = self.0.iter().find(|(name, _)| name == column);
         found.map_or(&Value::Unknown, |(_, value)| value)
@@ -305,7 +284,6 @@ impl Row {
 
 impl Value {
     /// Returns the number of a key, or the median of a measurement.
-    #[must_use]
     pub fn number(&self) -> Option<f64> {
         match self {
             Value::Number(number) => Some(*number),
@@ -314,8 +292,6 @@ impl Value {
         }
     }
 
-    /// Returns the estimate, if the value is one.
-    #[must_use]
     pub fn estimate(&self) -> Option<&Estimate> {
         match self {
             Value::Estimate(estimate) => Some(estimate),
@@ -348,20 +324,16 @@ impl From<Option<Estimate>> for Value {
     }
 }
 
-/// Returns a key column.
-#[must_use]
 pub fn key(name: &str, title: &str, unit: Unit) -> Column {
     Column { name: name.to_owned(), title: title.to_owned(), unit, is_key: true }
 }
 
 /// Returns a column of measurements.
-#[must_use]
 pub fn measure(name: &str, title: &str, unit: Unit) -> Column {
     Column { is_key: false, ..key(name, title, unit) }
 }
 
 /// Returns a description of the row by its keys.
-#[must_use]
 pub fn label(outcome: &Outcome, row: &Row) -> String {
     let keys = outcome.columns.iter().filter(|column| column.is_key);
     let words = keys.filter_map(|column| match (row.get(&column.name), column.unit) {

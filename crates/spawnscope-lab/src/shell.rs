@@ -13,8 +13,6 @@ use rustix::io::Errno;
 
 use super::LabError;
 
-/// Finds the file of a program in PATH.
-#[must_use]
 pub fn find_program(program: &str) -> Option<PathBuf> {
     find_in_path(&std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into()), program)
 }
@@ -56,9 +54,6 @@ const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 impl ShellParent {
     /// Starts bash with a variable of this many bytes. Returns `None` if `may_continue` returns
     /// false while the variable is filled.
-    ///
-    /// # Errors
-    /// If bash cannot be started, or does not have enough memory.
     pub fn start(
         bash: &Path,
         bytes: u64,
@@ -89,9 +84,6 @@ impl ShellParent {
 
     /// Launches the program `count` times, and returns the time of one launch in nanoseconds. If
     /// `count` is more than one, an uncounted launch comes first.
-    ///
-    /// # Errors
-    /// If a launch failed.
     pub fn launch(&self, count: u32) -> Result<f64, LabError> {
         if count > 1 {
             self.time_launches(1)?;

@@ -16,7 +16,6 @@ unsafe extern "C" {
     static environ: StringArray;
 }
 
-/// Returns the environment of this process.
 pub fn own_environment() -> StringArray {
     // SAFETY: libc's variable. Another thread may change it during the exec, as with every exec
     // function.

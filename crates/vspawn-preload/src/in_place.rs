@@ -212,7 +212,6 @@ fn last_part(path: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns a path without the slashes at its end.
 fn without_end_slashes(path: &[u8]) -> &[u8] {
     let length = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
     path.get(..length).unwrap_or(&[])

@@ -39,7 +39,6 @@ unsafe impl Sync for Table {}
 static TABLE: Table =
     Table { lock: Lock::new(), streams: UnsafeCell::new([None; STREAMS_MAX]), count: AtomicUsize::new(0) };
 
-/// The mode of a `popen`.
 #[derive(Clone, Copy)]
 struct Mode {
     reads: bool,

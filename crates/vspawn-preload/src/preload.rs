@@ -42,7 +42,6 @@ fn is_loadable(library: &[u8], program: &CStr) -> bool {
     file.set(&[library]) && unsafe { libc::access(file.as_ptr(), R_OK) } == 0 && obstacle(program).is_none()
 }
 
-/// Returns this library's path, if the environment preloads it.
 unsafe fn library<'a>(environment: StringArray) -> Option<&'a [u8]> {
     // SAFETY: as the caller promises.
     let mut lists = unsafe { variables(environment) }.filter_map(|(_, list)| list);

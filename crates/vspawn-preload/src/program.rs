@@ -2,7 +2,6 @@
 
 use libc::c_char;
 
-/// Whether a file is an ELF program.
 pub fn is_elf(path: *const c_char) -> bool {
     read_head(path).is_some_and(|head| head == *b"\x7fELF")
 }

@@ -10,9 +10,7 @@ use crate::strings::{PathBuffer, errno, status_of};
 use crate::text::{Destination, Mode, REDIRECTIONS_MAX, Redirection, Words};
 
 const NULL: &[u8] = b"/dev/null";
-/// The device number of `/dev/null`.
 const NULL_DEVICE: libc::dev_t = libc::makedev(1, 3);
-/// The mode with which the shells create a file.
 const NEW_FILE_MODE: libc::mode_t = 0o666;
 /// The lowest number for the copy of a descriptor. Scripts and programs refer only to lower
 /// descriptors by number.

@@ -23,7 +23,6 @@ pub enum Counter {
     Process,
     /// The program was not found, or cannot be executed.
     Program,
-    /// The shell is not a known one.
     UnknownShell,
     /// `--strict` keeps the shell.
     Strict,
@@ -35,7 +34,6 @@ pub enum Counter {
     InPlace,
 }
 
-/// The size of the page of counters.
 pub const PAGE_BYTES: usize = 4096;
 
 const OFF: u8 = 1;

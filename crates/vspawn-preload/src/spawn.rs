@@ -33,7 +33,6 @@ pub struct Request<'a> {
     pub copy_actions: Option<&'a dyn Fn(*mut Actions) -> c_int>,
 }
 
-/// The shell that a child replaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ReplacedShell {
     pub shell: Shell,

@@ -41,7 +41,6 @@ static SHARED: SharedState = SharedState {
 
 /// While a value of this type exists, SIGINT and SIGQUIT are ignored, and SIGCHLD is blocked.
 struct InterruptGuard {
-    /// The caller's mask.
     mask: sigset_t,
     /// Those of SIGINT and SIGQUIT that are reset to their default in the child.
     defaults: sigset_t,

@@ -7,9 +7,7 @@ use vspawn_shell::{Lexer, Refusal, Shell, is_builtin, is_program, read_word};
 
 /// The length of the longest text that is read, in bytes.
 pub const TEXT_MAX: usize = 4096;
-/// The largest number of words.
 pub const WORDS_MAX: usize = 128;
-/// The largest number of redirections.
 pub const REDIRECTIONS_MAX: usize = 8;
 
 /// The words of a command, each ended by NUL.
@@ -22,7 +20,6 @@ pub struct Words {
     redirection_count: usize,
 }
 
-/// One redirection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redirection {
     /// The descriptor that is redirected: 0, 1 or 2.

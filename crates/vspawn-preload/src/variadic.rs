@@ -19,7 +19,6 @@ type Text = *const c_char;
 const REGISTERS: (usize, usize) = (6, 1);
 #[cfg(target_arch = "aarch64")]
 const REGISTERS: (usize, usize) = (8, 0);
-/// The largest number of arguments that are copied.
 const ARGUMENTS_MAX: usize = 128;
 
 macro_rules! variadic {

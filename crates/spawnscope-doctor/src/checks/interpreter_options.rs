@@ -15,7 +15,6 @@ const RUNS: usize = 2;
 /// Options that add this much to a start are a problem. The limit is the same as for Python.
 const SLOW: Nanos = Nanos(20_000_000);
 
-/// A variable with options.
 struct OptionVariable {
     name: &'static str,
     interpreter: &'static str,

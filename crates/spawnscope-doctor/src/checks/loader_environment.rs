@@ -23,7 +23,6 @@ const LIBRARY_VARIABLES: [&str; 2] = ["LD_PRELOAD", "LD_AUDIT"];
 /// Variables that add this much to a launch are a problem.
 const MIN_PROBLEM: Nanos = Nanos(50_000);
 
-/// Returns whether a variable is one of `VARIABLES`.
 pub(crate) fn is_loader_variable(name: &str) -> bool {
     VARIABLES.iter().any(|(variable, _)| *variable == name)
 }

@@ -30,12 +30,10 @@ pub struct Check {
     pub(super) run: Run,
 }
 
-/// The function of a check.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run {
     /// The check only reads files and measurements.
     Reading(fn(&Examination<'_>, &mut Findings)),
-    /// The check starts programs of the user.
     StartingPrograms(fn(&Examination<'_>, &Programs, &mut Findings)),
 }
 
@@ -81,8 +79,6 @@ pub static ALL: [Check; 11] = {
     ]
 };
 
-/// Returns the check with this id.
-#[must_use]
 pub fn named(id: &str) -> Option<&'static Check> {
     ALL.iter().find(|check| check.id == id)
 }

@@ -258,9 +258,7 @@ fn product(name: &str) -> Option<&'static str> {
     known.map(|(_, product)| *product)
 }
 
-/// The search for permission marks.
 struct PermissionMarks<'p> {
-    /// The processes that hold permission marks.
     holders: Vec<&'p Process>,
     /// What could not be searched, and why.
     incomplete: Option<String>,
@@ -291,7 +289,6 @@ impl PermissionMarks<'_> {
         marks
     }
 
-    /// Returns the names of the holders.
     fn names(&self) -> String {
         let mut names: Vec<&str> = self.holders.iter().map(|process| process.name.as_str()).collect();
         names.sort_unstable();

@@ -110,7 +110,6 @@ const REASONS: [&str; 6] = [
 ];
 const REPEATED: &str = "repeated";
 
-/// The useless directories of PATH.
 #[derive(Default)]
 struct UselessDirectories<'p> {
     /// Each directory and a reason, once. A directory that is useless for two reasons is listed

@@ -11,7 +11,6 @@ use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
-/// A version manager.
 struct Manager {
     name: &'static str,
     /// The usual name of the manager's directory, possibly with a leading dot.
@@ -27,7 +26,6 @@ impl Manager {
         Manager { name, directory, shims, variable }
     }
 
-    /// Returns whether a directory contains the manager's shims.
     fn has_shims_in(&self, machine: &Machine, directory: &Path) -> bool {
         let parent = directory.parent().and_then(Path::file_name).map(OsStr::to_string_lossy);
         let is_usual = parent.is_some_and(|parent| parent.trim_start_matches('.') == self.directory);
@@ -93,7 +91,6 @@ pub(super) fn run(examination: &Examination<'_>, programs: &Programs, findings: 
     }
 }
 
-/// Returns the program of the version manager itself.
 fn manager_program(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf> {
     let parent = directory.parent()?;
     let candidates = [parent.join("bin").join(manager), parent.join("libexec").join(manager), directory.join(manager)];

@@ -27,7 +27,6 @@ const MAX_PROCESSES: usize = 64;
 /// caches negative results.
 const LOOKUPS: usize = 9;
 
-/// How directories answered.
 #[derive(Default)]
 pub(super) struct Answers {
     /// Existing directories of PATH, each with the time of a look-up that finds nothing; `None` if

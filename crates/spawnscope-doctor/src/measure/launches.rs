@@ -23,9 +23,7 @@ const MAX_REAP_ATTEMPTS: usize = 5;
 /// What a child does.
 #[derive(Clone, Copy)]
 pub(super) enum Work<'a> {
-    /// Exits immediately.
     Exit,
-    /// Executes a file.
     Execute(&'a Image),
     /// Executes an anonymous file.
     ExecuteInMemory(c_int),
@@ -40,7 +38,6 @@ pub(super) enum LaunchError {
     TookTooLong,
 }
 
-/// The duration of a launch.
 #[derive(Clone, Copy)]
 pub(super) struct LaunchTime {
     pub(super) took: Nanos,

@@ -33,7 +33,6 @@ use spawnscope_system::launch_timing::timing::{make_system_calls, timed};
 /// The measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// How long measuring took.
     pub took: Duration,
     /// The typical time of each kind of launch.
     pub launch: LaunchCost,
@@ -91,7 +90,6 @@ const _: () = assert!(scan::SEQUENTIAL_COPIES + scan::CONCURRENT_COPIES <= STATI
 
 impl Measured {
     /// Measures this machine in about 0.4 s, or in less than 4 s if everything hangs.
-    #[must_use]
     pub fn measure(machine: &Machine) -> Measured {
         let began = Instant::now();
         let constants = Calibrator::start_for(CONSTANTS_TIMEOUT).map(Calibrator::finish);
@@ -125,7 +123,6 @@ impl Measured {
 
     /// Returns the lower bound of a constant in nanoseconds, or its median without a bound. A busy
     /// machine only adds time.
-    #[must_use]
     pub fn min_ns(&self, what: Constant) -> Option<f64> {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;
         Some(constant.low_ns.filter(|low| *low > 0.0).unwrap_or(constant.ns))

@@ -40,7 +40,6 @@ pub struct Scan {
     pub is_disturbed: bool,
     /// The time to write each file.
     pub creation_times: Vec<Nanos>,
-    /// The first launch of each file.
     pub first_launches: Vec<Nanos>,
     /// The launches of each file after the first.
     pub later_launches: Vec<Nanos>,
@@ -66,20 +65,17 @@ pub enum StuckOperation {
 impl Scan {
     /// Returns how much longer a first launch takes than a later one; `None` if the difference is
     /// below `min_delay` or within the noise.
-    #[must_use]
     pub fn first_delay(&self, min_delay: Nanos) -> Option<Nanos> {
         delay(&self.first_launches, &self.later_launches, min_delay)
     }
 
     /// Returns how much longer a later launch takes than one from memory; `None` if the difference
     /// is below `min_delay` or within the noise.
-    #[must_use]
     pub fn later_delay(&self, min_delay: Nanos) -> Option<Nanos> {
         delay(&self.later_launches, &self.memory_launches, min_delay)
     }
 
     /// Returns whether there are enough launches of each kind to conclude that no kind is slower.
-    #[must_use]
     pub fn is_conclusive(&self) -> bool {
         [&self.first_launches, &self.later_launches, &self.memory_launches]
             .iter()
@@ -89,7 +85,6 @@ impl Scan {
     /// Returns how many successive delays the concurrent launches suffered: their total time, less
     /// that of as many successive launches from memory, divided by `delay`. For a single-threaded
     /// scanner, this is the number of launches.
-    #[must_use]
     pub fn queued_delays(&self, delay: Nanos) -> Option<f64> {
         let last = self.concurrent_launches.iter().max()?;
         let unscanned = median(self.memory_launches.clone()).unwrap_or_default();

@@ -9,7 +9,6 @@ use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::series;
 use spawnscope_system::launch_timing::shared::Shareable;
 
-/// The maximum number of times in a series.
 pub(super) const MAX_TIMES: usize = 48;
 /// How many kinds of launches are timed together.
 pub(super) const SERIES: usize = 5;

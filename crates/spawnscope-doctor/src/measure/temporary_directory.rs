@@ -131,7 +131,6 @@ impl UsableDirectories {
     }
 }
 
-/// Returns all candidates, usable or not.
 pub(super) fn candidates(machine: &Machine) -> [PathBuf; 4] {
     let others = ["/var/tmp", "/dev/shm", "/tmp"].map(PathBuf::from);
     let [first, second, third] = others;

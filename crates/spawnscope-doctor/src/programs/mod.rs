@@ -32,12 +32,10 @@ pub(super) enum Capture {
 pub(super) struct RunResult {
     pub(super) took: Nanos,
     pub(super) succeeded: bool,
-    /// The captured output.
     pub(super) output: String,
 }
 
 enum Outcome {
-    /// The program ended on its own.
     Ended(RunResult),
     /// The program was killed at its time limit. `RunResult` has the time and the output until
     /// then.
@@ -53,7 +51,6 @@ pub(super) enum RunError {
     Failed,
     /// The program was killed after this time.
     DidNotEnd(Nanos),
-    /// No time was left to run the program.
     NoTime,
 }
 
@@ -69,7 +66,6 @@ impl Display for RunError {
     }
 }
 
-/// The run time of a program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunTime {
     pub(super) time: Nanos,
@@ -90,7 +86,6 @@ impl RunTime {
         (self.is_lower_bound || excess.time > noise).then_some(excess)
     }
 
-    /// Returns the time as an effect on `affected`.
     pub(super) fn effect(self, affected: &'static str) -> Effect {
         Effect { is_lower_bound: self.is_lower_bound, ..Effect::measured(self.time, affected) }
     }

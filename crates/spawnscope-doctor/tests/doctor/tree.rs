@@ -123,7 +123,6 @@ pub fn find_one(
     Ok(finding)
 }
 
-/// Returns the fix of the only finding.
 #[track_caller]
 pub fn fix(id: &str, tree: &Tree) -> String {
     let findings = diagnose(id, &tree.machine(), &usual_measurements()).findings;

@@ -17,9 +17,7 @@ use super::outcome::{Column, Outcome, Unit, Value, measure};
 use super::worker::protocol::{Program, Request};
 use super::worker::{Mechanism, Worker};
 
-/// An experiment.
 pub struct Experiment {
-    /// The name on the command line.
     pub name: &'static str,
     /// What the experiment measures, in a few words.
     pub about: &'static str,
@@ -28,7 +26,6 @@ pub struct Experiment {
 
 impl Experiment {
     /// Runs the experiment. If it fails, the outcome has no rows, and a note with the reason.
-    #[must_use]
     pub fn run(&self, context: &ExperimentContext<'_>) -> Outcome {
         let mut outcome = (self.run)(context).unwrap_or_else(|error| {
             let mut outcome = Outcome::new(self.about, Vec::new());
@@ -48,7 +45,6 @@ const fn experiment(
     Experiment { name, about, run }
 }
 
-/// All experiments.
 pub const ALL: &[Experiment] = &[
     experiment("mechanisms", "all launch mechanisms, from a small parent", mechanisms::run),
     experiment("parent-size", "all launch mechanisms, by the parent's memory", parent_size::run),

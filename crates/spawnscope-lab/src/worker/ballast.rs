@@ -23,7 +23,6 @@ pub struct Ballast {
 }
 
 impl Ballast {
-    /// Allocates everything in the setting.
     pub fn allocate(setting: &Setting) -> Result<Ballast, LabError> {
         setting.files_limit.map_or(Ok(()), limit_files)?;
         let files = open_files(setting.open_files)?;
@@ -73,7 +72,6 @@ fn check_huge(bytes: u64) -> Result<(), LabError> {
     }
 }
 
-/// Maps memory with this kind of pages, and populates it.
 fn map_populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
     let doing = format!("allocate {}", spawnscope_data::units::bytes(bytes as u64));
     try_map_populated(bytes, pages).map_err(LabError::doing(doing))

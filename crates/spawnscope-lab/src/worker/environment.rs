@@ -17,7 +17,6 @@ pub struct Environment {
 impl Environment {
     /// Removes the loader's variables, for experiments whose cases themselves set the search path,
     /// the preloaded libraries and the binding mode.
-    #[must_use]
     pub fn without_loader_variables() -> Environment {
         Environment::without_loader_variables_among(std::env::vars_os().map(|(name, _)| name))
     }
@@ -38,7 +37,6 @@ impl Environment {
 
     /// Returns a note for the reader about variables that children lack; `None` if no variable is
     /// removed.
-    #[must_use]
     pub fn note(&self) -> Option<String> {
         let names: Vec<_> = self.removed.iter().map(|name| name.to_string_lossy()).collect();
         let names = (!names.is_empty()).then(|| names.join(", "))?;

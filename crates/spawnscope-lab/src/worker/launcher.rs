@@ -40,10 +40,8 @@ pub enum RunningChild {
     /// A child that runs on the stack of its `RawLaunch`.
     Raw(i32, Box<RawLaunch>),
     Vspawn(vspawn::Child),
-    /// A child with the pipe of its output.
     Piped(i32, File),
     VspawnPiped(vspawn::Child, File),
-    /// A child of popen.
     Stream(*mut libc::FILE),
     /// The wait status of a child that had ended when the call returned.
     Ended(i32),
@@ -69,7 +67,6 @@ impl<'p> Launcher<'p> {
         })
     }
 
-    /// Starts a child by this mechanism.
     pub fn start(&mut self, mechanism: Mechanism) -> Result<RunningChild, LabError> {
         let started = match mechanism {
             Mechanism::ForkExit => self.fork(false).map(RunningChild::Pid),
@@ -107,7 +104,6 @@ impl<'p> Launcher<'p> {
         self.finish(mechanism, running)
     }
 
-    /// Makes and times one launch.
     pub fn time(&mut self, mechanism: Mechanism) -> Result<LaunchTimes, LabError> {
         let mut timer = LaunchTimer::begin();
         let running = self.start(mechanism)?;

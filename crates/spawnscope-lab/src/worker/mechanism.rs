@@ -39,7 +39,6 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// Returns the name that tables show.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::ForkExit => "fork + _exit",
@@ -61,7 +60,6 @@ impl Mechanism {
     }
 
     /// Returns whether the mechanism reads the child's output from a pipe.
-    #[must_use]
     pub fn reads_output(self) -> bool {
         matches!(self, Mechanism::PosixSpawnPipe | Mechanism::VspawnPipe | Mechanism::Popen)
     }

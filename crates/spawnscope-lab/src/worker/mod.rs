@@ -36,17 +36,11 @@ pub struct Worker {
 
 impl Worker {
     /// Starts a worker with this setting.
-    ///
-    /// # Errors
-    /// If the worker cannot be started, or cannot allocate what the setting requires.
     pub fn start(setting: &Setting) -> Result<Worker, LabError> {
         Worker::start_with(setting, Environment::default())
     }
 
     /// Starts a worker with an environment that differs from that of bench.
-    ///
-    /// # Errors
-    /// The same as for `start`.
     pub fn start_with(setting: &Setting, environment: Environment) -> Result<Worker, LabError> {
         let worker = Worker {
             setting: serde_json::to_string(setting).map_err(|error| LabError::Invalid(error.to_string()))?,

@@ -12,7 +12,6 @@ use crate::LabError;
 use spawnscope_data::statistics::median;
 use spawnscope_system::process::reap;
 
-/// Performs a request.
 pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
     match request {
         Request::Launch { mechanism, program, count } => launch(*mechanism, program, *count),

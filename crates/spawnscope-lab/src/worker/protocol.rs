@@ -19,7 +19,6 @@ pub struct Setting {
     pub files_limit: Option<u64>,
 }
 
-/// A kind of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pages {
     /// Anonymous memory in small pages.
@@ -42,7 +41,6 @@ pub struct Program {
 
 impl Program {
     /// Returns a program that is expected to exit with status 0 and to write nothing.
-    #[must_use]
     pub fn new<A: AsRef<Path>>(argv: impl IntoIterator<Item = A>) -> Program {
         Program {
             argv: argv.into_iter().map(|argument| argument.as_ref().display().to_string()).collect(),
@@ -79,18 +77,13 @@ pub enum Request {
     /// The reply has the medians of the wall and of the time inside the call, and the means of
     /// total, user and system CPU time, including children.
     Launch {
-        /// The mechanism.
         mechanism: Mechanism,
-        /// The program.
         program: Program,
         /// The number of launches.
         count: u32,
     },
     /// Populate more memory. The reply has no values.
-    Grow {
-        /// The number of bytes.
-        bytes: u64,
-    },
+    Grow { bytes: u64 },
     /// Launch all of these files concurrently. The reply has the time of each until it was reaped,
     /// in the order in which they were reaped.
     Concurrent {
@@ -101,7 +94,6 @@ pub enum Request {
     },
 }
 
-/// A worker's reply.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Reply {
     /// The request was performed, and has these values.

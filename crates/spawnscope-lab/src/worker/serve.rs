@@ -14,9 +14,6 @@ use crate::LabError;
 use spawnscope_system::process::die_with_parent;
 
 /// Performs requests until the end of the input.
-///
-/// # Errors
-/// If the setting is invalid, or if the replies cannot be written.
 pub fn serve(setting: &str) -> io::Result<()> {
     end_group_with_parent();
     let mut pipes = Pipes::take_over()?;

@@ -134,23 +134,6 @@ fn no_child_has_the_files_of_its_parent() {
 }
 
 #[apply(live_test)]
-fn a_parent_has_the_requested_memory() {
-    let mut worker = Worker::start(20_000_000, 0);
-    let pid = worker.child.id();
-    let before = resident_bytes(pid);
-    assert!(before > 20_000_000, "{before}");
-    assert_eq!(worker.ask(&json!({"Grow": {"bytes": 8_000_000}})), json!({"Done": []}));
-    assert!(resident_bytes(pid) >= before + 7_900_000);
-    worker.end();
-}
-
-fn resident_bytes(pid: u32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("its sizes");
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.expect("a number") * 4096
-}
-
-#[apply(live_test)]
 fn concurrent_children_are_all_waited_for() {
     let mut worker = Worker::start(0, 0);
     let paths: Vec<&str> = vec!["/bin/true"; 12];
