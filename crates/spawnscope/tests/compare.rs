@@ -270,7 +270,7 @@ fn a_budget_that_cannot_be_checked_is_a_failure() {
     directory.add_recording("no_lines.db", BEFORE, without_lines);
     directory.add_recording("cut_off.db", BEFORE, "UPDATE recording SET wall_ns = NULL;");
     directory.fails(&["check", "--per-line", "5", "no_lines.db"], "needs script lines");
-    directory.fails(&["check", "--max-wall", "5s", "cut_off.db"], "the wall is unknown");
+    directory.fails(&["check", "--max-wall", "5s", "cut_off.db"], "the wall time is unknown");
     directory.fails(&["check", "--max-wall", "5", "before.db"], "`5` is not a time");
     directory.fails(&["check", "--per-command", "git", "before.db"], "give PROGRAM=N");
 }

@@ -60,7 +60,7 @@ Examples:
   spawnscope top -- make -j8              # watch launches as they happen
   spawnscope report --by parent           # which programs launch others
   spawnscope advise                       # what to change, and the saving
-  spawnscope whatif --remove dirname      # predict the wall without it
+  spawnscope whatif --remove dirname      # the wall time without it
   spawnscope diff before.db after.db      # what a change did to launches
   spawnscope check --max-launches 500     # fail when a budget is exceeded
   spawnscope tree ci.db                   # all processes and their phases

@@ -137,7 +137,7 @@ Examples:
   spawnscope flame                         # writes flame.svg on a terminal
   spawnscope flame | less                  # and standard output otherwise
   spawnscope flame -o flame.svg            # always writes flame.svg
-  spawnscope flame --weight critical ci.db  # what determined the wall
+  spawnscope flame --weight critical ci.db  # what decided the wall time
   spawnscope flame --phase load -o load.svg  # only the dynamic loader
   spawnscope flame --off-cpu               # what processes wait for
   spawnscope flame --by caller --weight tax  # which functions launch

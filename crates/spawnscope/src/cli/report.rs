@@ -127,7 +127,7 @@ fn report_of(input: Input<'_, '_>, part: Part, group_by: GroupBy) -> Result<Repo
     debug_assert!(
         !input.contradictions.0.is_empty()
             || waits_fit(&waits, recording.info.last_event.max(report.wall), timelines.threads.len()),
-        "the threads wait longer than the wall"
+        "the threads wait longer than the wall time"
     );
     report.waits = waits;
     report.info.contradictions = input.contradictions;

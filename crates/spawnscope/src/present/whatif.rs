@@ -16,7 +16,7 @@ use crate::event::Nanos;
 const SCHEMA_VERSION: u32 = 1;
 /// Share of the wall below which the overhead of recording is not mentioned.
 const MIN_OVERHEAD_SHARE: f64 = 0.005;
-/// An interval is wide if it extends further than this share of the wall to either side.
+/// An interval is wide if it extends further than this share of the wall time to either side.
 const WIDE_SHARE: f64 = 0.06;
 /// Maximum number of programs on the critical path to list.
 const MAX_PROGRAMS: usize = 8;
@@ -111,7 +111,7 @@ fn interval_note(whatif_report: &WhatIfReport) -> Option<String> {
         Cause::UnknownWaits => ("what ended some waits is unknown", "record with eBPF (as root)"),
     };
     let share = units::percent(half, *unrecorded);
-    Some(format!("the interval is wide ({share} of the wall to either side) because {why}: {what}"))
+    Some(format!("the interval is wide ({share} of the wall time to either side) because {why}: {what}"))
 }
 
 fn format_interval(low: Nanos, high: Nanos) -> String {

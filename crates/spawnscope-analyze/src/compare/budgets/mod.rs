@@ -137,7 +137,7 @@ pub enum BudgetError {
     #[error("--per-line needs script lines, and no launch of these recordings has one: record without --no-lines")]
     NoLines,
     /// The recorder did not finish.
-    #[error("the wall is unknown, because a recorder was killed before it finished: record again")]
+    #[error("the wall time is unknown, because a recorder was killed before it finished: record again")]
     NoWall,
     /// The critical path is unknown.
     #[error("--max-critical-tax needs a complete command: record one without -p or -a")]

@@ -34,7 +34,7 @@ impl Takeover {
         let [removed, grows, saved] = [self.removed, self.grows, saved].map(time);
         let by = self.by.description();
         format!(
-            "{removed} of the critical path would go, but only {saved} of the wall: {grows} more would go into {by}"
+            "{removed} of the critical path would go, but only {saved} of the wall time: {grows} more would go into {by}"
         )
     }
 }

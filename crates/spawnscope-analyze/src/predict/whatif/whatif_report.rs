@@ -127,7 +127,7 @@ pub enum WhatIfError {
     )]
     NoWaits,
     /// The recording is still in progress.
-    #[error("this recording is still in progress: the wall is known when the command has ended")]
+    #[error("this recording is still in progress: the wall time is known when the command has ended")]
     IsLive,
 }
 

@@ -183,7 +183,7 @@ pub(super) fn runs<'a>() -> Vec<Column<RunRow<'a>>> {
         required Long "forks_without_exec" = long(row.0.report.all.forks_without_exec), "number of forks without exec";
         optional Long "tax_ns" = span(row.0.report.all.tax), "launch tax, summed over launches";
         optional Long "critical_tax_ns" = span(row.0.report.all.critical_tax), "launch tax on the critical path";
-        optional Real "replay_error" = row.0.report.replay_error, "error of the replay, as a share of the wall";
+        optional Real "replay_error" = row.0.report.replay_error, "error of the replay, as a share of the wall time";
         required Long "lost_events" = long(row.0.report.lost_events()), "events that were lost: counts and times are too low if not 0";
     }
 }

@@ -117,7 +117,7 @@ fn describe_condition(condition: &Condition) -> String {
             format!("{}: no script lines are known, so launches are matched without them.", side_name(*side))
         }
         Condition::Incomplete(side) => {
-            format!("{}: a recording is incomplete, so its wall is unknown.", side_name(*side))
+            format!("{}: a recording is incomplete, so its wall time is unknown.", side_name(*side))
         }
     }
 }

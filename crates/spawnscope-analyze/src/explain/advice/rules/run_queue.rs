@@ -62,7 +62,7 @@ fn finding(context: &RuleContext<'_, '_>, title: String, launches: Vec<u32>, wai
     let of_new = (queued > Nanos(0))
         .then(|| format!("; {} of it before new processes first ran, which counts as launch tax", time(queued)));
     let evidence = format!(
-        "{} on the critical path waited for a CPU, {} in all: {} of the wall{}",
+        "{} on the critical path waited for a CPU, {} in all: {} of the wall time{}",
         units::counted(launches.len() as u64, "process", "processes"),
         time(waited),
         units::percent(waited, context.wall()),
