@@ -15,7 +15,6 @@ mod standard_input;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use rusqlite::Connection;
 use snapbox::{Data, assert_data_eq};
 
 use crate::stored::{TWO_LAUNCHES, create_recording, execute};
@@ -84,11 +83,6 @@ impl SampleRecording {
 
     fn execute(&self, sql: &str) {
         execute(&self.path(), sql);
-    }
-
-    /// Returns the error messages of all verbs that read a recording. Each must fail.
-    fn failures(&self) -> Vec<String> {
-        READERS.iter().map(|verb| failure(&[verb, &[self.word().as_str()][..]].concat())).collect()
     }
 }
 
@@ -172,66 +166,6 @@ fn a_missing_recording_is_an_error_that_explains_how_to_record() {
         let message = failure(&[verb, &[missing.to_str().unwrap()][..]].concat());
         assert_contains(&message, ["none.db", "spawnscope record"]);
     }
-}
-
-#[test]
-fn a_file_that_is_not_a_recording_is_refused() {
-    let sample = SampleRecording::new();
-    for content in [&b"some text"[..], b"", &[0xff; 5000]] {
-        std::fs::write(sample.path(), content).unwrap();
-        for message in sample.failures() {
-            assert!(message.contains("not a spawnscope recording"), "{message}");
-        }
-    }
-    std::fs::remove_file(sample.path()).unwrap();
-    sample.execute("CREATE TABLE other (x)");
-    for message in sample.failures() {
-        assert!(message.contains("not a spawnscope recording"), "{message}");
-    }
-}
-
-#[test]
-fn a_recording_of_version_1_gives_the_same_report() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("old.db");
-    execute(&path, include_str!("recordings/version_1.sql"));
-    let path = path.to_str().unwrap();
-    let report = stdout(&["report", path]).replace(path, "FILE");
-    // Version 1 has no call sites.
-    let today = include_str!("golden/two_launches/report.txt");
-    assert_eq!(report, today.replace("  where\n", "\n").replace("  job.sh:5\n", "\n"));
-    let launches = stdout(&["export", "--format", "ndjson", path]);
-    let [unknown, known] = ["\"setup_closes\":null", "\"setup_closes\":4"].map(|text| launches.contains(text));
-    assert!(unknown && !known, "{launches}");
-}
-
-#[test]
-fn the_error_for_a_later_format_asks_to_update_spawnscope() {
-    let sample = SampleRecording::new();
-    sample.execute("PRAGMA user_version = 99");
-    for message in sample.failures() {
-        assert_contains(&message, ["format 99", "update spawnscope"]);
-    }
-}
-
-#[test]
-fn a_truncated_recording_is_reported_as_damaged() {
-    let sample = SampleRecording::new();
-    let whole = std::fs::read(sample.path()).unwrap();
-    std::fs::write(sample.path(), &whole[..whole.len() / 2]).unwrap();
-    for message in sample.failures() {
-        let is_refused = message.contains("not a spawnscope recording");
-        assert!(is_refused || message.contains("damaged"), "{message}");
-    }
-}
-
-#[test]
-fn a_locked_recording_is_reported_as_locked() {
-    let sample = SampleRecording::new();
-    let other = Connection::open(sample.path()).unwrap();
-    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let message = failure(&["report", &sample.word()]);
-    assert!(message.contains("locked by another program"), "{message}");
 }
 
 #[test]
@@ -325,14 +259,6 @@ fn samples_are_drawn_by_phase_and_waits_by_their_duration() {
     assert!(message.contains("a thread on a CPU in `exec`"), "{message}");
 }
 
-#[test]
-fn an_impossible_sampling_frequency_is_refused() {
-    for rate in ["0", "10001", "often"] {
-        let message = failure(&["record", "--sample", rate, "--", "true"]);
-        assert!(message.contains("--sample"), "{message}");
-    }
-}
-
 #[cfg(feature = "flame")]
 #[test]
 fn a_flame_graph_is_written_to_its_file_or_to_an_output_that_is_not_a_terminal() {
@@ -345,16 +271,6 @@ fn a_flame_graph_is_written_to_its_file_or_to_an_output_that_is_not_a_terminal()
     // Without -o, a flame graph is printed, unless the output is a terminal.
     assert_eq!(stdout(&flame), drawn);
     assert_contains(&drawn, [">mine</text>", "<title>true ("]);
-}
-
-#[test]
-fn a_flame_graph_without_launches_is_refused_and_not_written() {
-    let sample = SampleRecording::new();
-    sample.execute("DELETE FROM launch");
-    let svg = sample.directory.path().join("out.svg");
-    let message = failure(&["flame", "-o", svg.to_str().unwrap(), &sample.word()]);
-    assert!(message.contains("contains no launch"), "{message}");
-    assert!(!svg.exists());
 }
 
 #[test]

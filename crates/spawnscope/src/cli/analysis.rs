@@ -12,7 +12,6 @@ use crate::analyze::waits::reconstruct::reconstruct;
 use crate::analyze::{Forest, Scope, SliceCollection, Slices};
 use crate::record::reader::{Contradictions, Recording, RecordingFile, ThreadRow};
 
-/// What the analysis starts from.
 pub struct Input<'r, 'f> {
     /// The recording, or a window of it. Its launch and exec rows were moved into the forest.
     pub recording: &'r Recording,

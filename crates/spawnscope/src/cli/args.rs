@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use self::bench::BenchArguments;
@@ -24,7 +24,7 @@ pub use super::accel::AccelArguments;
 pub use super::advise::AdviseArguments;
 pub use super::check::{BudgetArguments, CheckArguments};
 pub use super::diff::DiffArguments;
-pub use super::flame::{FlameArguments, WeightChoice};
+pub use super::flame::FlameArguments;
 use super::fleet;
 pub use super::hold::HoldArguments;
 pub use super::html::HtmlArguments;
@@ -37,7 +37,6 @@ pub use super::shell::ShellArguments;
 #[cfg(feature = "top")]
 pub use super::top::TopArguments;
 pub use super::whatif::WhatifArguments;
-use crate::analyze::model::phases::Phase;
 
 /// The recording that is written or read when the command line names no file.
 pub const DEFAULT_FILE: &str = "spawnscope.db";
@@ -380,10 +379,18 @@ fn parse_ring_size(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-pub(super) fn phase_parser() -> impl TypedValueParser<Value = Phase> {
-    PossibleValuesParser::new(Phase::ALL.map(Phase::name)).try_map(|name| {
-        let named = Phase::ALL.into_iter().find(|phase| phase.name() == name);
-        named.ok_or("not a phase")
+/// Returns a parser for values with these names, which `--help` lists with what they are about.
+pub(super) fn named<T: Clone + Send + Sync + 'static>(
+    values: impl IntoIterator<Item = (&'static str, &'static str, T)>,
+) -> impl TypedValueParser<Value = T> {
+    let values: Vec<_> = values.into_iter().collect();
+    let names = values.iter().map(|(name, about, _)| {
+        let value = PossibleValue::new(*name);
+        if about.is_empty() { value } else { value.help(*about) }
+    });
+    PossibleValuesParser::new(names.collect::<Vec<_>>()).try_map(move |name| {
+        let named = values.iter().find(|(known, ..)| *known == name);
+        named.map(|(.., value)| value.clone()).ok_or("not a known name")
     })
 }
 
@@ -421,12 +428,5 @@ mod tests {
         for text in ["0", "-1", "nan", "1e300", "soon"] {
             assert!(parse_seconds(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn counts_and_pids_are_whole_numbers() {
-        assert_eq!((parse_count("0"), parse_pid("7")), (Ok(0), Ok(7)));
-        assert!(["-1", "x", ""].iter().all(|text| parse_count(text).is_err()));
-        assert!(["-1", "0", "abc"].iter().all(|text| parse_pid(text).is_err()));
     }
 }

@@ -22,7 +22,6 @@ const NOTICE_WIDTH: usize = 78;
 
 #[derive(Clone, Copy, Debug)]
 pub struct AttachOptions {
-    /// The user's choice.
     pub choice: CollectorChoice,
     /// Whether to print which BPF programs the kernel refuses.
     pub is_verbose: bool,

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueHint};
 
 use super::analysis::{Input, with_timelines};
-use super::args::{JsonArguments, WeightChoice};
+use super::args::{JsonArguments, named};
+use super::flame::WEIGHTS;
 use super::{output, output_file};
 use crate::analyze::compare::diff::{Grouping, Run, compare};
 use crate::analyze::critical_path;
@@ -19,7 +20,7 @@ use crate::present::flame::folded;
 use crate::present::{diff, html};
 
 pub fn run(arguments: &DiffArguments) -> Result<()> {
-    let weight = arguments.output.as_ref().map(|_| arguments.weight.weight());
+    let weight = arguments.output.as_ref().map(|_| arguments.weight);
     let sides = arguments.sides()?;
     let [before, after] = [0, 1].map(|side| read_all(sides[side], weight));
     let ((before, stacks_before), (after, stacks_after)) = (before?, after?);
@@ -105,8 +106,8 @@ pub struct DiffArguments {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// What the width of a box in the flame graph stands for
-    #[arg(long, value_enum, default_value_t = WeightChoice::Count, requires = "output")]
-    pub weight: WeightChoice,
+    #[arg(long, value_parser = named(WEIGHTS), default_value = "count", requires = "output")]
+    pub weight: Weight,
 }
 
 impl DiffArguments {

@@ -19,7 +19,6 @@ pub struct Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    /// Checks that `root` can be a dataset.
     pub fn check(root: &'a Path) -> Result<Destination<'a>> {
         let is_store = fleet::is_store(root);
         if !is_store {

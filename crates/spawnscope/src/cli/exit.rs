@@ -20,7 +20,6 @@ use crate::held::StartError;
 use crate::job_control;
 use crate::present::signal_name;
 
-/// Spawnscope itself failed.
 pub const FAILED: u8 = 125;
 
 /// `check` found that a budget is exceeded.

@@ -1,13 +1,13 @@
 //! `spawnscope flame`: draws launches as a flame graph.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 
 use super::analysis::with_timelines;
-use super::args::{RecordingArgument, phase_parser};
+use super::args::{RecordingArgument, named};
 use super::{output, output_file};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::model::samples::assign_phases;
@@ -34,13 +34,9 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
             _ if arguments.off_cpu => Weight::OffCpu,
             _ if arguments.on_cpu => Weight::OnCpu,
             None if !samples.is_empty() => Weight::OnCpu,
-            choice => choice.unwrap_or(WeightChoice::Wall).weight(),
+            choice => choice.unwrap_or(Weight::Wall),
         },
-        stacking: match arguments.by {
-            StackingChoice::Tree => Stacking::Tree,
-            StackingChoice::Caller => Stacking::Caller,
-            StackingChoice::Command => Stacking::Command,
-        },
+        stacking: arguments.by,
         phase: arguments.phase,
     };
     let drawn = match options.weight {
@@ -114,22 +110,10 @@ fn as_svg(_: &FlameArguments, _: &Recording, _: &Flame<'_>) -> Result<Vec<u8>> {
 }
 
 fn write(arguments: &FlameArguments, drawn: &[u8]) -> Result<()> {
-    let default = PathBuf::from(DEFAULT_OUTPUT);
-    let path: Option<&Path> = match &arguments.output {
-        Some(path) => output::file(Some(path)),
-        None if !arguments.folded && io::stdout().is_terminal() => Some(&default),
-        None => None,
-    };
-    match path {
-        Some(path) => {
-            output_file::write(path, drawn)?;
-            if arguments.output.is_none() {
-                output::print_message(&format!("wrote {}: open it in a browser", output::escape_line(path.display())));
-            }
-            Ok(())
-        }
-        None => io::stdout().lock().write_all(drawn).context("failed to write the flame graph"),
+    if arguments.output.is_none() && !arguments.folded && io::stdout().is_terminal() {
+        return output_file::write_page(Path::new(DEFAULT_OUTPUT), drawn);
     }
+    output_file::write_or_print(arguments.output.as_deref(), drawn, "flame graph")
 }
 
 pub(super) const EXAMPLES: &str = "\
@@ -146,6 +130,19 @@ Examples:
 With --weight wall, concurrent processes each count in full, so the graph can
 add up to more than the wall time. With --weight critical, it adds up to it.";
 
+pub(super) const WEIGHTS: [(&str, &str, Weight); 4] = [
+    ("wall", "Wall time of processes, without their children", Weight::Wall),
+    ("tax", "Launch tax: all phases but run", Weight::Tax),
+    ("count", "Launches", Weight::Count),
+    ("critical", "Time on the critical path", Weight::Critical),
+];
+
+const STACKINGS: [(&str, &str, Stacking); 3] = [
+    ("tree", "By process, with its phases on top", Stacking::Tree),
+    ("caller", "By the functions that launch", Stacking::Caller),
+    ("command", "By program, regardless of parent, with its phases on top", Stacking::Command),
+];
+
 #[derive(Debug, Args)]
 pub struct FlameArguments {
     #[command(flatten)]
@@ -154,8 +151,8 @@ pub struct FlameArguments {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// What the width of a box shows [default: wall; with --phase, the on-CPU samples if the recording has any]
-    #[arg(long, value_enum)]
-    pub weight: Option<WeightChoice>,
+    #[arg(long, value_parser = named(WEIGHTS))]
+    pub weight: Option<Weight>,
     /// Show what processes do on CPUs: user and kernel stacks, from the samples of `record --sample`
     #[arg(long, conflicts_with_all = ["weight", "off_cpu"])]
     pub on_cpu: bool,
@@ -163,10 +160,10 @@ pub struct FlameArguments {
     #[arg(long, conflicts_with = "weight")]
     pub off_cpu: bool,
     /// How boxes are stacked
-    #[arg(long, value_enum, default_value_t = StackingChoice::Tree)]
-    pub by: StackingChoice,
+    #[arg(long, value_parser = named(STACKINGS), default_value = "tree")]
+    pub by: Stacking,
     /// Only this phase of launches
-    #[arg(long, value_name = "PHASE", value_parser = phase_parser())]
+    #[arg(long, value_name = "PHASE", value_parser = named(Phase::ALL.map(|phase| (phase.name(), "", phase))))]
     pub phase: Option<Phase>,
     /// Write folded stacks instead of an SVG: `make;sh;cc1;load 1234`, in microseconds
     #[arg(long)]
@@ -174,40 +171,4 @@ pub struct FlameArguments {
     /// The title [default: the command]
     #[arg(long, value_name = "TEXT", value_hint = ValueHint::Other, conflicts_with = "folded")]
     pub title: Option<String>,
-}
-
-/// What the width of a box shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WeightChoice {
-    /// Wall time of processes, without their children
-    Wall,
-    /// Launch tax: all phases but run
-    Tax,
-    /// Launches
-    Count,
-    /// Time on the critical path
-    Critical,
-}
-
-impl WeightChoice {
-    /// Returns the weight that the user chose.
-    pub fn weight(self) -> Weight {
-        match self {
-            WeightChoice::Wall => Weight::Wall,
-            WeightChoice::Tax => Weight::Tax,
-            WeightChoice::Count => Weight::Count,
-            WeightChoice::Critical => Weight::Critical,
-        }
-    }
-}
-
-/// How boxes are stacked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StackingChoice {
-    /// By process, with its phases on top
-    Tree,
-    /// By the functions that launch
-    Caller,
-    /// By program, regardless of parent, with its phases on top
-    Command,
 }

@@ -18,9 +18,6 @@ pub const SEVERAL_RUNS_PATTERN: &str = "spawnscope.[0-9]*.db*";
 
 /// Adds a pattern of default recordings to the list of the repository that `directory` is in. Returns the path of the list if it was
 /// changed. The calling thread must have the ids of the recordings' owner (`owner::act_as`).
-///
-/// # Errors
-/// When the list cannot be read or written.
 pub fn add_default_recording(directory: &Path, pattern: &str) -> io::Result<Option<PathBuf>> {
     let Some(git) = directory.ancestors().map(|above| above.join(".git")).find(|git| is_own_directory(git)) else {
         return Ok(None);

@@ -1,6 +1,5 @@
 //! `spawnscope html`: writes a page about a recording. A browser can open the page without a server.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -50,23 +49,11 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
         let typed = arguments.window.with_file(output::typed_name(file));
         render(input, part, typed.as_deref())
     })?;
-    write(path, &page)?;
-    if arguments.open {
-        open_in_browser(path)
-    } else {
-        if arguments.output.is_none() {
-            output::print_message(&format!("wrote {}: open it in a browser", output::escape_line(path.display())));
-        }
-        Ok(())
+    if arguments.output.is_none() && !arguments.open {
+        return output_file::write_page(path, page.as_bytes());
     }
-}
-
-fn write(path: &Path, page: &str) -> Result<()> {
-    let Some(path) = output::file(Some(path)) else {
-        let written = std::io::stdout().lock().write_all(page.as_bytes());
-        return written.context("failed to write the page");
-    };
-    output_file::write(path, page.as_bytes())
+    output_file::write_or_print(Some(path), page.as_bytes(), "page")?;
+    if arguments.open { open_in_browser(path) } else { Ok(()) }
 }
 
 /// Computes everything that the page shows, and renders it. `file` is the recording as typed on a command line.

@@ -16,9 +16,7 @@ use crate::owner::Owner;
 /// The user's choice on the command line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice<'a> {
-    /// The value of `--user NAME`.
     pub user: Option<&'a str>,
-    /// Whether `--as-root` was given.
     pub as_root: bool,
 }
 

@@ -135,7 +135,6 @@ fn escape_roff(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
-/// Prints the text of `--help` or `--version`.
 pub fn print_help(help: &clap::Error) -> Result<()> {
     help.print().context("failed to write to standard output")
 }

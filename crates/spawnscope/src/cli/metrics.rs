@@ -98,7 +98,6 @@ impl Publisher {
     }
 }
 
-/// The data of the thread.
 struct PublishingThread {
     live: LiveLaunches,
     metrics: LaunchMetrics,

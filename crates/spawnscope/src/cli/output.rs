@@ -22,7 +22,6 @@ use crate::units;
 
 /// The width in columns if there is no terminal and `COLUMNS` is not set.
 const DEFAULT_WIDTH: usize = 80;
-/// Values of `COLUMNS` that are accepted.
 const ACCEPTED_WIDTHS: RangeInclusive<usize> = 20..=1000;
 /// The name for standard input or output where a file is expected.
 pub const STANDARD_STREAM: &str = "-";
@@ -36,13 +35,11 @@ pub fn width(stream: &impl AsFd) -> usize {
     width.unwrap_or(DEFAULT_WIDTH).max(MIN_WIDTH)
 }
 
-/// Returns the columns of the stream's terminal, if known.
 pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     let size = terminal_size(stream)?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col).max(MIN_WIDTH))
 }
 
-/// Returns the lines of the stream's terminal, if known.
 pub fn terminal_height(stream: &impl AsFd) -> Option<usize> {
     Some(usize::from(terminal_size(stream)?.ws_row)).filter(|rows| *rows > 0)
 }
@@ -127,12 +124,10 @@ pub fn print_long_message(message: &str) {
     print_message(&lines.map_or_else(|| message.to_owned(), |lines| lines.join("\n  ")));
 }
 
-/// Says where the output is.
 pub fn print_written(path: &Path) {
     print_message(&format!("wrote {}", escape_line(path.display())));
 }
 
-/// Prints a failure with its causes.
 pub fn print_failure(error: &anyhow::Error) {
     print_message(&escape_line(format!("{error:#}")));
 }

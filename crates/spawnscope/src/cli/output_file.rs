@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, lgetxattr, statx};
 use tempfile::NamedTempFile;
 
 use super::identity::{self, Caller};
+use super::output::{self, escape_line, print_message};
 use crate::owner::{OwnerGuard, act_as};
 use crate::record::is_recording;
 
@@ -94,6 +95,21 @@ impl OutputFile {
 
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     OutputFile::claim(path)?.replace(|out| out.write_all(content))
+}
+
+/// Writes a file that the user did not name, and says where it is.
+pub fn write_page(path: &Path, content: &[u8]) -> Result<()> {
+    write(path, content)?;
+    print_message(&format!("wrote {}: open it in a browser", escape_line(path.display())));
+    Ok(())
+}
+
+/// Writes to the file given with -o, or else to standard output.
+pub fn write_or_print(named: Option<&Path>, content: &[u8], what: &str) -> Result<()> {
+    match output::file(named) {
+        Some(path) => write(path, content),
+        None => io::stdout().lock().write_all(content).with_context(|| format!("failed to write the {what}")),
+    }
 }
 
 fn write_all(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

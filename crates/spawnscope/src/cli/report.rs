@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 
 use super::analysis::{Input, with_timelines, with_timelines_of};
-use super::args::{JsonArguments, RecordingArgument, WindowArguments};
+use super::args::{JsonArguments, RecordingArgument, WindowArguments, named};
 use super::output;
 use super::output_file::OutputFile;
 use super::source_files::SourceFiles;
@@ -19,26 +19,17 @@ use crate::analyze::waits::attribution::attributed_waits;
 use crate::analyze::{self, Causes, GroupBy, Report, Scope};
 use crate::import::build_steps;
 use crate::parallel;
+use crate::present::groupings::GROUPINGS;
 use crate::present::{json, summary, table};
 use crate::record::reader::{Recording, RecordingFile};
 use crate::units;
 
 pub fn run(arguments: &ReportArguments) -> Result<()> {
-    let usual = if arguments.labels.is_empty() { Grouping::Command } else { Grouping::Target };
-    let group_by = match arguments.by.unwrap_or(usual) {
-        Grouping::Command => GroupBy::Command,
-        Grouping::Args => GroupBy::Arguments,
-        Grouping::Subcommand => GroupBy::Subcommand,
-        Grouping::Parent => GroupBy::Parent,
-        Grouping::Line => GroupBy::Line,
-        Grouping::Caller => GroupBy::Caller,
-        Grouping::Target => GroupBy::Label(BuildLabel::Target),
-        Grouping::Crate => GroupBy::Label(BuildLabel::Crate),
-        Grouping::Directory => GroupBy::Label(BuildLabel::Directory),
-        Grouping::Package => GroupBy::Label(BuildLabel::Package),
-        Grouping::Test => GroupBy::Label(BuildLabel::Test),
-        Grouping::Cmake => GroupBy::Label(BuildLabel::Cmake),
+    let usual = match arguments.labels.is_empty() {
+        true => GroupBy::Command,
+        false => GroupBy::Label(BuildLabel::Target),
     };
+    let group_by = arguments.by.unwrap_or(usual);
     let file = &arguments.recording.file;
     let part = arguments.window.part(Part::Whole);
     let mut report = match arguments.labels.is_empty() {
@@ -168,8 +159,8 @@ pub struct ReportArguments {
     #[arg(long, conflicts_with_all = ["json"])]
     pub full: bool,
     /// Print only the table of launches, grouped by BY; with --full or --json, print the whole report with this table
-    #[arg(long, value_enum)]
-    pub by: Option<Grouping>,
+    #[arg(long, value_parser = named(GROUPINGS.iter().map(|grouping| (grouping.name, grouping.about, grouping.by))))]
+    pub by: Option<GroupBy>,
     /// A build tool's own log, whose names of steps the launches get: .ninja_log, cargo's page of --timings or log of
     /// -Zbuild-analysis, Bazel's profile. Without --by, the table is by label:target
     #[arg(long, value_name = "LOG", value_hint = ValueHint::FilePath)]
@@ -182,39 +173,4 @@ pub struct ReportArguments {
     pub json: JsonArguments,
     #[command(flatten)]
     pub window: WindowArguments,
-}
-
-/// What the rows of the table are grouped by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Grouping {
-    /// A launched program
-    Command,
-    /// A launched program with its arguments
-    Args,
-    /// A launched program with its subcommand, such as `git log` or `python3 -m pip`
-    Subcommand,
-    /// The launching program
-    Parent,
-    /// The script line that requested the launch
-    Line,
-    /// The function that requested the launch
-    Caller,
-    /// The file that a compiler, linker or archiver writes: with make, usually the target; with ninja, the output of the build edge
-    #[value(name = "label:target")]
-    Target,
-    /// The crate that cargo builds or tests, or whose build script it runs
-    #[value(name = "label:crate")]
-    Crate,
-    /// The directory that make or ninja works in
-    #[value(name = "label:directory")]
-    Directory,
-    /// The cargo package, or the npm package and script
-    #[value(name = "label:package")]
-    Package,
-    /// The test that pytest or cargo-nextest runs
-    #[value(name = "label:test")]
-    Test,
-    /// The CMake target
-    #[value(name = "label:cmake")]
-    Cmake,
 }

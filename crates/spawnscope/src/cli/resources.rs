@@ -44,7 +44,6 @@ const REPORT_BYTES_PER_FILE_BYTE: u64 = 16;
 pub struct MemoryPlan {
     /// The size of the kernel buffer, in KiB.
     pub buffer_kib: u32,
-    /// The memory of the writer.
     pub memory: Memory,
 }
 
@@ -97,7 +96,6 @@ fn first_fitting(arguments: &RecordArguments, left: u64, usual: MemoryPlan) -> O
     std::iter::once(usual).chain(scarce).find(|plan| required_memory(arguments, *plan) <= left)
 }
 
-/// Returns the number of bytes that the smallest plan needs.
 fn minimum_memory(arguments: &RecordArguments) -> u64 {
     required_memory(
         arguments,

@@ -21,7 +21,6 @@ const MAX_NUMBER: u64 = 1 << 62;
 /// Suffixes of the files that SQLite keeps with a recording.
 const SQLITE_SUFFIXES: [&str; 2] = ["-wal", "-shm"];
 
-/// The files of a ring.
 pub struct Ring {
     output: PathBuf,
     /// Maximum size of all files together, in bytes.
@@ -46,7 +45,6 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Returns the current file.
     pub fn current(&self) -> PathBuf {
         numbered_file(&self.output, self.number)
     }

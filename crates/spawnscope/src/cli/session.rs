@@ -55,15 +55,12 @@ pub struct Session<'a> {
     pub running: RunningProcesses,
 }
 
-/// The recorded command.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
     pub pid: Pid,
-    /// The command's launch id in the recording.
     pub launch: LaunchId,
 }
 
-/// How a session ended.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Why the recording ended.
@@ -336,7 +333,6 @@ fn has_ended(process: &OwnedFd) -> bool {
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
-/// Number of presses that make the recorder exit.
 const PRESSES_TO_EXIT: usize = 3;
 /// Maximum time from the first to the last of these presses.
 const MAX_PRESSES_TIME: Duration = Duration::from_secs(1);
@@ -359,33 +355,5 @@ impl Interrupts {
         self.presses.retain(|&press| now.duration_since(press) <= MAX_PRESSES_TIME);
         self.presses.push(now);
         self.presses.len() >= PRESSES_TO_EXIT
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns, for each press at these times (in milliseconds), whether it makes the recorder exit.
-    fn pressed(at: &[u64]) -> Vec<bool> {
-        let start = Instant::now();
-        let mut interrupts = Interrupts::default();
-        let at = at.iter().map(|&at| start + Duration::from_millis(at));
-        at.map(|at| interrupts.press(at)).collect()
-    }
-
-    #[test]
-    fn three_presses_within_a_second_make_the_recorder_exit() {
-        assert_eq!(pressed(&[0, 300, 600]), [false, false, true]);
-    }
-
-    #[test]
-    fn slow_presses_are_ignored_however_many_there_are() {
-        assert_eq!(pressed(&[0, 600, 1200, 1800, 60_000]), [false; 5]);
-    }
-
-    #[test]
-    fn one_press_that_arrives_twice_counts_once() {
-        assert_eq!(pressed(&[0, 10, 300, 310, 600]), [false, false, false, false, true]);
     }
 }

@@ -30,7 +30,6 @@ pub struct SourceFiles {
 /// A file that has not changed since the recording.
 struct SourceFile {
     original: Vec<u8>,
-    /// The text with all edits.
     edited: Edited,
 }
 
@@ -125,14 +124,12 @@ impl SourceFiles {
         }
     }
 
-    /// Returns the diff of the edits of one finding.
     fn diff_of(&self, path: &Path, edited: &[u8]) -> Option<Vec<u8>> {
         let below = self.directory.as_deref().and_then(|directory| name_below(path, directory).ok());
         let whole = || path.to_str().filter(|name| patch::is_plain_name(name)).map(str::to_owned);
         patch::unified(&below.or_else(whole)?, self.original(path), edited).ok()
     }
 
-    /// Returns the file that an edit names.
     fn file(&mut self, edit: &Edit) -> Result<(PathBuf, &mut SourceFile), String> {
         if Owner::of(&edit.file) != Owner::User {
             return Err("this file is generated, or belongs to a package".to_owned());

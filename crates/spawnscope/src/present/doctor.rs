@@ -9,7 +9,6 @@ use super::palette::{FINDING, PLAIN, QUIET, TITLE};
 use super::{text, units};
 use crate::doctor::{Check, Diagnosis, Effect, Finding, Load, Severity};
 
-/// The `schema_version` of `doctor --json`.
 const SCHEMA_VERSION: u32 = 1;
 /// Indentation of the lines below a title.
 const INDENT: usize = 5;
@@ -18,7 +17,6 @@ const ID_WIDTH: usize = 20;
 
 /// Renders the problems with their fixes; with `full`, also the evidence, what the fixes cost, and
 /// notes.
-#[must_use]
 pub fn render(diagnosis: &Diagnosis, full: bool, width: usize) -> String {
     let mut page = Page::of_width(width);
     let (problems, notes): (Vec<&Finding>, Vec<&Finding>) =
@@ -134,7 +132,6 @@ fn cost(effect: Effect) -> String {
 }
 
 /// Renders a list of the checks and of what each examines.
-#[must_use]
 pub fn list(checks: &[Check], width: usize) -> String {
     let mut page = Page::of_width(width);
     for check in checks {
@@ -148,7 +145,6 @@ pub fn list(checks: &[Check], width: usize) -> String {
 }
 
 /// Renders the list of checks as a JSON object that ends with a newline.
-#[must_use]
 pub fn list_json(checks: &[Check]) -> String {
     let value = json!({
         "schema_version": SCHEMA_VERSION,
@@ -158,7 +154,6 @@ pub fn list_json(checks: &[Check]) -> String {
 }
 
 /// Renders the diagnosis as a multi-line JSON object that ends with a newline.
-#[must_use]
 pub fn json(diagnosis: &Diagnosis) -> String {
     let value = json!({
         "schema_version": SCHEMA_VERSION,

@@ -16,7 +16,6 @@ use crate::event::{Nanos, Pid};
 const MAX_EPISODES: usize = 5;
 /// Minimum width of the name of a process, in columns.
 const NAME_WIDTH: usize = 12;
-/// Width of the number of an episode, in columns.
 const NUMBER_WIDTH: usize = 5;
 const FIGURES: [Column; 4] =
     [column("start", 11, 4), column("length", 11, 3), column("launches", 10, 1), column("tax", 11, 2)];
@@ -80,7 +79,6 @@ fn figures(episode: &Episode) -> Vec<String> {
     ]
 }
 
-/// Returns all episodes for JSON.
 pub(super) fn values(episodes: &[Episode]) -> Vec<Value> {
     let values = (1..).zip(episodes).map(|(number, episode)| {
         let mut object = Map::new();
@@ -94,7 +92,6 @@ pub(super) fn values(episodes: &[Episode]) -> Vec<Value> {
     values.collect()
 }
 
-/// Returns the window of a report for JSON.
 pub(super) fn window_value(window: &WindowTitle) -> Value {
     let mut object = Map::new();
     insert_text(&mut object, "process", &window.label);

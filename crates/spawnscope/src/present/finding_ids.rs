@@ -13,7 +13,6 @@ use crate::analyze::compare::diff::normalise::normalise;
 use crate::analyze::explain::advice::{Advice, AdviceList};
 use crate::analyze::model::launch::base_name;
 
-/// Bytes of the hash in an id.
 const HASH_BYTES: usize = 4;
 
 /// What distinguishes findings with the same rule and hash.

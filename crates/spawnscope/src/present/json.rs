@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use super::groupings::grouping_of;
 use super::words::signal_name;
 use super::{advice, callers, critical, episodes, text, tool_calls, verdict};
 use crate::analyze::explain::drift::Drift;
@@ -16,7 +17,6 @@ use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::{Group, Repeat};
 use crate::analyze::path::summary::PhaseSums;
 use crate::analyze::predict::dependence::Dependence;
-use crate::analyze::sites::build_labels::BuildLabel;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitTarget, WaitTargets};
 use crate::analyze::waits::failed_execs::{Failure, Fault, PathSearches};
 use crate::event::Nanos;
@@ -73,7 +73,7 @@ pub fn value(report: &Report) -> Value {
         "phases": phase_sums(&all.phases),
         "cpu_phases": phase_sums(&all.cpu_phases),
         "phases_unknown": phases_unknown(&all.phases),
-        "by": grouping_name(report.group_by),
+        "by": grouping_of(report.group_by).name,
         "commands": report.groups.iter().map(|each| group(each, report.group_by)).collect::<Vec<_>>(),
         "repeats": report.repeats.iter().map(repeat).collect::<Vec<_>>(),
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
@@ -119,23 +119,6 @@ fn dependence(dependence: &Dependence) -> Value {
 fn repeat(repeat: &Repeat) -> Value {
     let rest = json!({"count": repeat.count, "total_ns": repeat.total.0});
     with_text("command_line", &repeat.label, rest).into()
-}
-
-pub(super) fn grouping_name(group_by: GroupBy) -> &'static str {
-    match group_by {
-        GroupBy::Command => "command",
-        GroupBy::Arguments => "args",
-        GroupBy::Subcommand => "subcommand",
-        GroupBy::Parent => "parent",
-        GroupBy::Line => "line",
-        GroupBy::Caller => "caller",
-        GroupBy::Label(BuildLabel::Target) => "label:target",
-        GroupBy::Label(BuildLabel::Crate) => "label:crate",
-        GroupBy::Label(BuildLabel::Directory) => "label:directory",
-        GroupBy::Label(BuildLabel::Package) => "label:package",
-        GroupBy::Label(BuildLabel::Test) => "label:test",
-        GroupBy::Label(BuildLabel::Cmake) => "label:cmake",
-    }
 }
 
 fn group(group: &Group, group_by: GroupBy) -> Value {

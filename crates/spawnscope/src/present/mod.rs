@@ -9,6 +9,7 @@ pub mod dataset;
 pub mod diff;
 pub mod doctor;
 pub mod flame;
+pub mod groupings;
 pub mod html;
 pub mod json;
 pub mod lab;

@@ -40,7 +40,6 @@ impl Page {
         Page { width, text: String::new() }
     }
 
-    /// Returns the maximum width of a line, in columns.
     pub(super) fn width(&self) -> usize {
         self.width
     }

@@ -14,7 +14,6 @@ const PREFIX: &str = "spawnscope";
 /// The metrics at one moment.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
-    /// The metrics by command.
     pub launches: &'a LaunchMetrics,
     /// Number of launches that began.
     pub started: u64,
@@ -25,11 +24,9 @@ pub struct Snapshot<'a> {
 
 #[derive(Clone, Debug, Default)]
 pub struct RecorderState {
-    /// The name of the collector.
     pub collector: String,
     /// What is followed.
     pub scope: Scope,
-    /// Whether the recording is in progress.
     pub is_recording: bool,
     /// Lost events by kind. A kind occurs once.
     pub lost: Vec<Loss>,
@@ -41,7 +38,6 @@ pub fn command_label(launch: &EndedLaunch) -> String {
     text::escape(&launch.command)
 }
 
-/// Writes all metrics.
 pub fn write(out: &mut dyn Write, snapshot: &Snapshot<'_>) -> io::Result<()> {
     let mut metrics = Metrics(out);
     let Snapshot { launches, started, running, recorder } = snapshot;

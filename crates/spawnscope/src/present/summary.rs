@@ -22,7 +22,6 @@ const LABEL_WIDTH: usize = 11;
 const NAME_WIDTH: usize = 8;
 /// Minimum width of a call site, in columns. Without this room, the table has none.
 const MIN_SITE_WIDTH: usize = 8;
-/// Minimum width of the command in the first line, in columns.
 const MIN_COMMAND_WIDTH: usize = 24;
 
 /// The columns of the table.
@@ -40,7 +39,6 @@ const LEGEND: &str = "start-up: starting and ending a program, everything but it
 /// How much the text above the table says.
 #[derive(Clone, Copy)]
 pub(super) struct Detail {
-    /// Number of pieces of advice.
     advice: usize,
     /// Number of pieces of advice that have the lines of their cures.
     cures: usize,
@@ -322,7 +320,6 @@ fn figures(group: &Group, has_savings: bool) -> Vec<String> {
     figures.into_iter().flatten().collect()
 }
 
-/// Prints warnings in full, and how many notes the full report has.
 pub(super) fn print_warnings_and_note_count(page: &mut Page, report: &Report) {
     let notes = findings::print_warnings(page, report);
     if notes > 0 {

@@ -4,21 +4,20 @@
 use anstyle::Style;
 
 use super::columns::{Column, Columns};
+use super::groupings::{Grouping, grouping_of};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::verdict;
-use super::{callers, critical, episodes, findings, json, summary, text, tool_calls, units, waited, words};
+use super::{callers, critical, episodes, findings, summary, text, tool_calls, units, waited, words};
 use crate::analyze::explain::report::{GroupBy, Report};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::groups::Group;
 use crate::analyze::path::summary::PhaseSum;
-use crate::analyze::sites::build_labels::BuildLabel;
 use crate::event::Nanos;
 
 /// Layout options of the report.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// Width of the terminal, in columns.
     pub width: usize,
     /// Maximum rows of the table of programs; `None` shows all.
     pub top: Option<usize>,
@@ -44,30 +43,17 @@ impl Options<'_> {
 
 /// Minimum width of the name of a program, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 11;
-/// The title of the column of arguments.
-const ARGUMENTS: &str = "arguments";
 /// Minimum width of arguments and of labels, if they are that wide. Columns of figures are dropped to keep this width.
 const ARGUMENTS_WIDTH: usize = 40;
-// The titles of the columns of labels.
-const TARGET: &str = "target";
-const CRATE: &str = "crate";
-const DIRECTORY: &str = "directory";
-const PACKAGE: &str = "package";
-const TEST: &str = "test";
-const CMAKE: &str = "CMake target";
-/// The title of the column of subcommands.
-const SUBCOMMAND: &str = "subcommand";
 /// Minimum width of subcommands, if they are that wide.
 const SUBCOMMAND_WIDTH: usize = 24;
 /// Width of the glyph and the name of a phase in the legend, in columns.
 const PHASE_WIDTH: usize = 13;
 
-/// The last column: the number of failed execs.
 const FAILED: Column = column("failed execs", 13, 1);
 /// The last column with a short title, if `FAILED` does not fit. The legend explains it.
 const FAILED_SHORT: Column = column("failed", 7, 1);
 
-/// The columns of the table of programs.
 const FIGURES: [Column; 8] = [
     column("count", 7, 8),
     column("depends", 9, 7),
@@ -86,7 +72,6 @@ const DEPENDS_COLUMN: usize = 1;
 const DEPENDS_LEGEND: &str =
     "depends: how much shorter the wall time would be without these launches and the waits for them";
 
-/// The columns of the legend of phases.
 const PHASE_FIGURES: [Column; 4] =
     [column("total", 12, 4), column("share", 12, 3), column("mean", 12, 2), column("cpu", 12, 1)];
 
@@ -94,7 +79,6 @@ const fn column(title: &'static str, width: usize, priority: u8) -> Column {
     Column { title, width, priority }
 }
 
-/// Renders only the table and its totals.
 pub fn render_table(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
     page.line([styled(TITLE, title(report, page.width()))]);
@@ -106,7 +90,6 @@ pub fn render_table(report: &Report, options: &Options<'_>) -> String {
     page.finish()
 }
 
-/// Renders the full report as text.
 pub fn render(report: &Report, options: &Options<'_>) -> String {
     let mut page = Page::of_width(options.width);
     print_headline(&mut page, report);
@@ -308,21 +291,8 @@ fn share_cells(times: &[(Phase, Nanos)], width: usize) -> Vec<(Phase, usize)> {
 }
 
 fn print_groups(page: &mut Page, report: &Report, options: &Options<'_>) {
-    let (heading, column) = match report.group_by {
-        GroupBy::Command => ("Launches by command", "command"),
-        GroupBy::Arguments => ("Launches by arguments", ARGUMENTS),
-        GroupBy::Subcommand => ("Launches by subcommand", SUBCOMMAND),
-        GroupBy::Parent => ("Launches by parent program", "parent"),
-        GroupBy::Line => ("Launches by script line", ""),
-        GroupBy::Caller => ("Launches by function", ""),
-        GroupBy::Label(BuildLabel::Target) => ("Launches by target", TARGET),
-        GroupBy::Label(BuildLabel::Crate) => ("Launches by crate", CRATE),
-        GroupBy::Label(BuildLabel::Directory) => ("Launches by directory of make or ninja", DIRECTORY),
-        GroupBy::Label(BuildLabel::Package) => ("Launches by package", PACKAGE),
-        GroupBy::Label(BuildLabel::Test) => ("Launches by test", TEST),
-        GroupBy::Label(BuildLabel::Cmake) => ("Launches by CMake target", CMAKE),
-    };
-    page.heading(heading);
+    let grouping = grouping_of(report.group_by);
+    page.heading(&format!("Launches by {}", grouping.heading));
     let count = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
     let (shown, rest) = report.groups.split_at(count);
     if matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
@@ -330,7 +300,7 @@ fn print_groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         print_omitted(page, rest, report.group_by, options.file);
         return;
     }
-    let is_abbreviated = print_table(page, shown, column);
+    let is_abbreviated = print_table(page, shown, grouping);
     print_omitted(page, rest, report.group_by, options.file);
     print_groups_legend(page, report, shown);
     if is_abbreviated {
@@ -339,7 +309,7 @@ fn print_groups(page: &mut Page, report: &Report, options: &Options<'_>) {
 }
 
 /// Prints the table of programs. Returns whether its last column has the short title.
-fn print_table(page: &mut Page, groups: &[Group], column: &str) -> bool {
+fn print_table(page: &mut Page, groups: &[Group], &Grouping { by, column, .. }: &Grouping) -> bool {
     let mut rows: Vec<Vec<String>> = groups.iter().map(group_figures).collect();
     let mut figures = FIGURES.to_vec();
     if groups.iter().all(|group| group.depends.is_none()) {
@@ -347,11 +317,10 @@ fn print_table(page: &mut Page, groups: &[Group], column: &str) -> bool {
         rows.iter_mut().for_each(|row| drop(row.remove(DEPENDS_COLUMN)));
     }
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
-    let min_name_width = match column {
-        ARGUMENTS | TARGET | CRATE | DIRECTORY | PACKAGE | TEST | CMAKE => {
-            ARGUMENTS_WIDTH.min(text::widest(&names, column))
-        }
-        SUBCOMMAND => SUBCOMMAND_WIDTH.min(text::widest(&names, column)),
+    let widest = text::widest(&names, column);
+    let min_name_width = match by {
+        GroupBy::Arguments | GroupBy::Label(_) => ARGUMENTS_WIDTH.min(widest),
+        GroupBy::Subcommand => SUBCOMMAND_WIDTH.min(widest),
         _ => NAME_WIDTH,
     };
     let available = page.width().saturating_sub(2 + min_name_width);
@@ -360,11 +329,11 @@ fn print_table(page: &mut Page, groups: &[Group], column: &str) -> bool {
         *last = FAILED_SHORT;
     }
     let columns = Columns::fit(available, &figures, &rows);
-    let name_width = columns.name_width(page.width(), text::widest(&names, column));
+    let name_width = columns.name_width(page.width(), widest);
     let titles = columns.titles();
     page.line([styled(QUIET, format!("  {}{titles}", text::pad_right(column, name_width)))]);
     for (name, figures) in names.iter().zip(&rows) {
-        let name = if column == ARGUMENTS { text::abridge(name, name_width) } else { name.clone() };
+        let name = if by == GroupBy::Arguments { text::abridge(name, name_width) } else { name.clone() };
         let name = text::pad_right(&name, name_width);
         page.line([plain(format!("  {name}{}", columns.row(figures)))]);
     }
@@ -411,7 +380,7 @@ fn print_omitted(page: &mut Page, groups: &[Group], group_by: GroupBy, file: Opt
     let more = units::counted(groups.len() as u64, "more row", "more rows");
     let launches = units::counted(launches, "launch", "launches");
     let tax = units::time(Nanos(tax));
-    let by = json::grouping_name(group_by);
+    let by = grouping_of(group_by).name;
     page.sentence(2, QUIET, &format!("… {more}: {launches}, tax {tax}. To print all:"));
     page.command(2, &format!("spawnscope report --by {by} --top 0{}", argument(file)));
 }

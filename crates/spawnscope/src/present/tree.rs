@@ -20,7 +20,6 @@ const PHASES_WIDTH: usize = 26;
 const MIN_PROGRAM_WIDTH: usize = 16;
 /// Maximum width of the file of a failed exec, in columns.
 const FAILED_PATH_WIDTH: usize = 24;
-/// Maximum number of failed execs in a line, if lines are not cut.
 const MAX_FAILED_EXECS: usize = 20;
 /// Maximum number of levels drawn in a line, if lines are not cut.
 const MAX_LEVELS: usize = 40;

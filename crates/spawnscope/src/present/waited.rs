@@ -11,7 +11,6 @@ use crate::event::{Nanos, ObjectKind};
 const MIN_SHARE: f64 = 0.01;
 /// Waits below this time are not printed.
 const MIN_TIME: Nanos = Nanos(1_000_000);
-/// Maximum number of entries in the section.
 const MAX_ENTRIES: usize = 6;
 /// Maximum number of programs named in an entry.
 const MAX_NAMED: usize = 3;

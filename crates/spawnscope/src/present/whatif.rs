@@ -12,11 +12,10 @@ use crate::analyze::predict::whatif::whatif_report::{ChangeEffect, CriticalProgr
 use crate::analyze::predict::whatif::{Cause, Prediction};
 use crate::event::Nanos;
 
-/// The `schema_version` of `whatif --json`.
 const SCHEMA_VERSION: u32 = 1;
 /// Share of the wall below which the overhead of recording is not mentioned.
 const MIN_OVERHEAD_SHARE: f64 = 0.005;
-/// An interval is wide if it extends further than this share of the wall time to either side.
+/// An interval is wide if it extends further than this share of the wall to either side.
 const WIDE_SHARE: f64 = 0.06;
 /// Maximum number of programs on the critical path to list.
 const MAX_PROGRAMS: usize = 8;
@@ -27,7 +26,6 @@ const NAME_WIDTH: usize = 11;
 const FIGURES: [Column; 2] =
     [Column { title: "critical", width: 13, priority: 2 }, Column { title: "tax", width: 13, priority: 1 }];
 
-/// Renders the prediction as text.
 pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     let mut page = Page::of_width(width);
     let prediction = &whatif_report.prediction;

@@ -41,7 +41,6 @@ pub(super) fn syscall_name(number: u16) -> String {
     syscalls::name(number).map_or_else(|| format!("system call {number}"), str::to_owned)
 }
 
-/// Returns the name of an errno, such as `ENOEXEC`.
 pub(super) fn errno_name(errno: i32) -> String {
     match Errno::from_raw(errno) {
         Errno::UnknownErrno => format!("errno {errno}"),

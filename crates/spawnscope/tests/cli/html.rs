@@ -43,16 +43,6 @@ fn the_page_is_a_private_file_that_can_be_written_again() {
 }
 
 #[test]
-fn a_recording_is_never_overwritten_by_its_page() {
-    let sample = SampleRecording::new();
-    let recording = sample.word();
-    let before = fs::read(sample.path()).unwrap();
-    let message = failure(&["html", "-o", &recording, &recording]);
-    assert!(message.contains("is a recording"), "{message}");
-    assert_eq!(fs::read(sample.path()).unwrap(), before);
-}
-
-#[test]
 fn open_passes_the_absolute_path_to_xdg_open() {
     let sample = SampleRecording::new();
     let directory = sample.path().parent().unwrap().canonicalize().unwrap();

@@ -41,9 +41,6 @@ const REASONS: [&str; 10] = [
 const IN_PLACE_INDEX: usize = REASONS.len();
 
 /// Runs the command, prints the counts, and returns the command's exit status.
-///
-/// # Errors
-/// When spawnscope itself fails.
 pub fn run(arguments: &AccelArguments) -> Result<Status> {
     let counters = tempfile::Builder::new()
         .prefix("spawnscope-accel-")

@@ -30,10 +30,6 @@ const DIRECTORIES: [&str; 3] = ["../lib/spawnscope", "../preload", "."];
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const TUNABLE: &str = "glibc.malloc.hugetlb";
 
-/// Runs the verb.
-///
-/// # Errors
-/// When spawnscope itself fails, or the command cannot be executed.
 pub fn run(arguments: &AccelArguments) -> Result<Status> {
     let mut library = (!arguments.no_preload).then(find_library).transpose()?;
     if arguments.record {
@@ -110,7 +106,6 @@ fn huge_pages_need_a_request() -> bool {
     fs::read_to_string(HUGE_PAGES).is_ok_and(|setting| setting.contains("[madvise]"))
 }
 
-/// Finds the library in one of `DIRECTORIES`.
 fn find_library() -> Result<PathBuf> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
     let own_directory = program.parent().unwrap_or(Path::new("/"));
@@ -159,7 +154,6 @@ an exec. --no-in-place and --strict execute these programs.
 
 Exit status: that of the command, as with `record`.";
 
-/// Arguments of `accel`.
 #[derive(Debug, Args)]
 pub struct AccelArguments {
     /// Keep the shell wherever its absence could be noticed; with dash as /bin/sh, that is everywhere

@@ -64,7 +64,6 @@ pub enum Obstacle {
     Foreign,
     /// The program needs the runtime of a sanitizer, which must be loaded first.
     Sanitizer,
-    /// The program launches nothing.
     LaunchesNothing,
 }
 

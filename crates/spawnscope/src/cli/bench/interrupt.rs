@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 const CAUGHT_SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
-/// The signal that arrived, or 0.
 static ARRIVED_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 extern "C" fn handle(signal: i32) {
@@ -18,9 +17,6 @@ extern "C" fn handle(signal: i32) {
 }
 
 /// Installs the handlers. Signals that were ignored when we were started, as under `nohup`, stay ignored.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn catch() -> Result<()> {
     let handler = SigAction::new(SigHandler::Handler(handle), SaFlags::SA_RESTART, SigSet::empty());
     for signal in CAUGHT_SIGNALS {

@@ -39,10 +39,6 @@ enum Form {
     Page,
 }
 
-/// Runs the verb.
-///
-/// # Errors
-/// When nothing can be executed here, or the report cannot be written.
 pub fn run(arguments: &BenchArguments) -> Result<Status> {
     let width = output::width(&io::stdout());
     let form = form(arguments)?;
@@ -69,9 +65,6 @@ pub fn run(arguments: &BenchArguments) -> Result<Status> {
 }
 
 /// Runs as a worker, which launches processes.
-///
-/// # Errors
-/// When the bench process has exited.
 pub fn run_worker(setting: &str) -> Result<()> {
     serve::serve(setting).context("failed to run a worker process of `bench`")
 }

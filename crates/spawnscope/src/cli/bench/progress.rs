@@ -12,7 +12,6 @@ use crate::lab::context::Watch;
 const TEMPLATE: &str = "{prefix} [{bar:10}] {elapsed} {wide_msg}";
 const HOW_TO_END: &str = "Ctrl-C stops and keeps results";
 
-/// The progress line.
 pub struct Progress {
     bar: ProgressBar,
     /// The number of experiments.

@@ -109,44 +109,29 @@ mod tests {
     }
 
     #[test]
-    fn each_service_is_recognized() {
-        let github = [
-            ("GITHUB_ACTIONS", "true"),
-            ("GITHUB_SHA", "c0ffee"),
-            ("GITHUB_HEAD_REF", ""),
-            ("GITHUB_REF_NAME", "main"),
-            ("GITHUB_JOB", "build"),
-            ("GITHUB_RUN_ID", "99"),
-            ("GITHUB_RUN_ATTEMPT", "2"),
-        ];
-        assert_eq!(labels_for(&github), "ci=github commit=c0ffee branch=main job=build run=99 attempt=2");
-        let gitlab = [
-            ("GITLAB_CI", "true"),
-            ("CI_COMMIT_SHA", "c0ffee"),
-            ("CI_COMMIT_REF_NAME", "topic"),
-            ("CI_JOB_NAME", "test: [a, b]"),
-            ("CI_PIPELINE_ID", "5"),
-        ];
-        assert_eq!(labels_for(&gitlab), "ci=gitlab commit=c0ffee branch=topic job=test: [a, b] run=5");
-        let buildkite = [
-            ("BUILDKITE", "true"),
-            ("BUILDKITE_COMMIT", "HEAD"),
-            ("BUILDKITE_BRANCH", "main"),
-            ("BUILDKITE_LABEL", "unit"),
-            ("BUILDKITE_BUILD_NUMBER", "7"),
-            ("BUILDKITE_RETRY_COUNT", "0"),
-        ];
-        assert_eq!(labels_for(&buildkite), "ci=buildkite branch=main job=unit run=7 attempt=1");
-        let jenkins = [
-            ("JENKINS_URL", "https://ci/"),
-            ("GIT_COMMIT", "c0ffee"),
-            ("GIT_BRANCH", "origin/main"),
-            ("JOB_NAME", "team/app"),
-            ("BUILD_NUMBER", "12"),
-        ];
-        assert_eq!(labels_for(&jenkins), "ci=jenkins commit=c0ffee branch=main job=team/app run=12");
-        let bazel = [("BAZEL_TEST", "1"), ("TEST_TARGET", "//app:test"), ("TEST_RUN_NUMBER", "3")];
-        assert_eq!(labels_for(&bazel), "ci=bazel job=//app:test run=3");
+    fn each_service_is_recognized_and_its_first_attempt_is_1() {
+        for service in &SERVICES {
+            let names = [service.commit, service.branch, service.job, service.run];
+            let mut variables: Vec<(&str, &str)> =
+                names.iter().filter_map(|names| Some((*names.last()?, "x"))).collect();
+            variables.push((service.marker.0, service.marker.1.unwrap_or("https://ci/")));
+            let first = service.attempt.map(|(name, first)| (name, first.to_string()));
+            variables.extend(first.iter().map(|(name, first)| (*name, first.as_str())));
+            let labels = labels_for(&variables);
+            let attempt = if first.is_some() { " attempt=1" } else { "" };
+            assert!(
+                labels.starts_with(&format!("ci={} ", service.name)) && labels.ends_with(&format!(" run=x{attempt}")),
+                "{labels}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_commit_is_resolved_and_a_branch_has_no_remote() {
+        let buildkite = [("BUILDKITE", "true"), ("BUILDKITE_COMMIT", "HEAD")];
+        assert_eq!(labels_for(&buildkite), "ci=buildkite");
+        let jenkins = [("JENKINS_URL", "https://ci/"), ("GIT_BRANCH", "origin/main")];
+        assert_eq!(labels_for(&jenkins), "ci=jenkins branch=main");
     }
 
     #[test]

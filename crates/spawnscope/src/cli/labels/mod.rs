@@ -15,7 +15,6 @@ use crate::record::reader::Label;
 /// Maximum number of `--label` options. The remaining labels up to `Label::MAX_COUNT` are for those that are found automatically.
 const MAX_LABEL_OPTIONS: usize = 32;
 
-/// Parses `NAME=VALUE`.
 pub fn parse(text: &str) -> Result<Label, String> {
     let (key, value) =
         text.split_once('=').ok_or_else(|| "write it as NAME=VALUE, such as commit=4f2a91c".to_owned())?;

@@ -194,7 +194,6 @@ enum ViewEnd {
     AfterRecording,
 }
 
-/// The data of the drawing thread.
 struct DrawingThread {
     receiver: RowReceiver,
     board: LiveBoard,
@@ -203,7 +202,6 @@ struct DrawingThread {
     followed: String,
     flags: Arc<Flags>,
     rates: Rates,
-    /// When the recording ended.
     ended: Option<Nanos>,
 }
 

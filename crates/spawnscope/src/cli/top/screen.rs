@@ -21,7 +21,6 @@ use crate::present::text;
 
 const TERMINAL: &str = "/dev/tty";
 
-/// Whether this process has a terminal.
 pub fn has_terminal() -> bool {
     open().is_ok()
 }
@@ -60,7 +59,6 @@ impl Screen {
         })
     }
 
-    /// Whether to use colours.
     pub fn has_colour(&self) -> bool {
         self.has_colour
     }

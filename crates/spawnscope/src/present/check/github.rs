@@ -11,7 +11,6 @@ use crate::present::text;
 
 /// Maximum number of annotations of a step that GitHub shows.
 const MAX_ANNOTATIONS: usize = 10;
-/// Width of the text in the log, in columns.
 const LOG_WIDTH: usize = 120;
 
 /// Renders annotations, and then the text.

@@ -7,7 +7,6 @@ use crate::analyze::compare::budgets::{Check, Culprit, Measured, Verdict};
 use crate::present::json::{insert_or_null, insert_text};
 use crate::present::text;
 
-/// The `schema_version` of `check --format json`.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Renders the result as a multi-line JSON object that ends with a newline.

@@ -15,7 +15,6 @@ pub use github::github;
 pub(super) use github::without_commands;
 pub use json::json;
 
-/// Width of the name of a budget, in columns.
 const NAME_WIDTH: usize = 30;
 
 /// Renders the result as text.

@@ -267,7 +267,6 @@ fn label<'r>(report: &'r Report, key: &str) -> Option<Cow<'r, str>> {
     Some(Cow::Borrowed(&label.value))
 }
 
-/// Returns all labels as a JSON object.
 fn labels(report: &Report) -> String {
     let labels = report.info.labels.iter();
     let object: Map<_, _> = labels.map(|label| (label.key.clone(), json!(label.value))).collect();

@@ -35,7 +35,6 @@ pub enum Table {
 }
 
 impl Table {
-    /// All tables.
     pub const ALL: [Table; 7] =
         [Table::Launches, Table::Execs, Table::Callers, Table::Waits, Table::Advice, Table::Runs, Table::Doctor];
     /// The tables of a recording, in the order in which they are written.

@@ -24,11 +24,8 @@ pub struct Contents<'a> {
     /// The version of spawnscope that made the recording.
     pub recorder: &'a str,
     pub forest: &'a Forest<'a>,
-    /// The report on them.
     pub report: &'a Report,
-    /// The critical path. `None` if it is unknown.
     pub path: Option<&'a CriticalPath>,
-    /// The waits, summed by who waited for what.
     pub waits: &'a [AttributedWaits],
     /// The labels of launches, in the order of `BuildLabel::ALL`.
     pub labels: &'a [BuildLabels; BuildLabel::ALL.len()],
@@ -83,7 +80,6 @@ pub(super) struct AdviceRow<'a> {
     pub(super) advice: &'a Advice,
 }
 
-/// The rows of all tables of a recording.
 pub(super) struct RecordingRows<'a> {
     pub(super) runs: Vec<RunRow<'a>>,
     pub(super) launches: Vec<LaunchRow<'a>>,
@@ -132,7 +128,6 @@ impl<'a> RecordingRows<'a> {
 }
 
 impl LaunchRow<'_> {
-    /// Returns a label of the launch.
     pub(super) fn label(&self, label: BuildLabel) -> Option<Cow<'_, str>> {
         let index = BuildLabel::ALL.iter().position(|other| *other == label)?;
         self.labels[index].label_of(self.index).map(String::from_utf8_lossy)
@@ -143,7 +138,6 @@ impl LaunchRow<'_> {
         Some(self.path?.launches.get(self.index)?.total())
     }
 
-    /// Returns the launch tax that is on the critical path.
     pub(super) fn critical_tax(&self) -> Option<Nanos> {
         Some(self.path?.launches.get(self.index)?.tax())
     }
@@ -176,7 +170,6 @@ impl<'a> ExecRow<'a> {
 }
 
 impl WaitRow<'_> {
-    /// Returns the target of most of the waits.
     pub(super) fn main_target(&self) -> Option<&WaitTargets> {
         self.waits.targets.first()
     }
@@ -225,7 +218,6 @@ impl<'a> CallerRows<'a> {
 /// The data of an examination that is written to a dataset.
 #[derive(Clone, Copy)]
 pub struct Examination<'a> {
-    /// Identifies the examination.
     pub id: &'a str,
     /// Time of the examination, in nanoseconds since 1970 UTC.
     pub examined_unix_ns: i64,

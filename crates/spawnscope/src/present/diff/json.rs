@@ -7,7 +7,6 @@ use crate::analyze::compare::diff::{ChangeKind, CountChange, Diff, Row, ScriptLi
 use crate::present::json::{insert_or_null, insert_text};
 use crate::present::text;
 
-/// The `schema_version` of `diff --json`.
 const SCHEMA_VERSION: u32 = 1;
 
 pub fn json(diff: &Diff) -> Value {

@@ -26,7 +26,6 @@ pub const DEFAULT_TOP: usize = 10;
 /// Minimum width of a name, in columns. Columns of figures are dropped to keep this width.
 const NAME_WIDTH: usize = 24;
 const TITLE_OF_NAMES: &str = "program and line";
-/// The columns of the table of totals.
 const TOTALS: [Column; 3] = [
     Column { title: "before", width: 12, priority: 2 },
     Column { title: "after", width: 12, priority: 1 },

@@ -4,7 +4,6 @@ use crate::analyze::compare::diff::{ChangeKind, Count, CountChange, Diff, Row, T
 use crate::event::Nanos;
 use crate::present::{text, units};
 
-/// Maximum number of changes that the sentence names.
 const MAX_NAMED: usize = 3;
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 

@@ -191,7 +191,6 @@ fn box_kind(label: &Label<'_>) -> BoxKind {
 /// Rounds to microseconds without accumulating errors: the remainder of each number is added to the next one.
 #[derive(Default)]
 struct Rounding {
-    /// The sum of all numbers, in nanoseconds.
     sum_ns: u64,
     /// The sum of the rounded numbers, in microseconds.
     rounded_us: u64,

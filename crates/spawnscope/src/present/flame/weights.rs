@@ -69,14 +69,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_are_averaged() {
-        let mut weights = Weights::new();
-        add(&mut weights, &["a;b 10\na 2".to_owned(), "a;b 20".to_owned()], 1);
-        assert_eq!(weights["a;b"], [0, 15]);
-        assert_eq!(weights["a"], [0, 1]);
-    }
-
-    #[test]
     fn stacks_in_one_box_are_adjacent_and_removed_stacks_keep_their_width() {
         let boxes = difference_boxes(&["a;c 2\na b 1\na;b 10".to_owned()], &["a;c 5".to_owned()]);
         let found: Vec<_> =

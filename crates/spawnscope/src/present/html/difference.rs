@@ -28,9 +28,7 @@ const CHARACTER_WIDTH: f64 = 7.0;
 const MIN_BOX_WIDTH: f64 = 0.3;
 /// Maximum number of rows of the drawing. Deeper rows are omitted.
 const MAX_ROWS: usize = 200;
-/// Maximum number of characters of a label.
 const MAX_LABEL_CHARACTERS: usize = 170;
-/// Number of shades of each colour.
 const SHADES: f64 = 4.0;
 
 #[derive(Template)]

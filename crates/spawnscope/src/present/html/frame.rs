@@ -55,7 +55,6 @@ struct PhaseRow {
     width: String,
 }
 
-/// A piece of advice.
 struct AdviceItem {
     subject: String,
     title: String,
@@ -228,13 +227,5 @@ mod tests {
     fn the_bundle_cannot_end_its_element() {
         assert!(!SCRIPT.to_lowercase().contains("</script") && !SCRIPT.contains("<!--"));
         assert!(!STYLE.to_lowercase().contains("</style"));
-    }
-
-    #[test]
-    fn consecutive_lines_to_type_become_one_block() {
-        let lines = ["Use a builtin:", "  a=1", "    b=2", "then:", "  c"].map(str::to_owned);
-        let parts: Vec<_> = fix_parts(&lines).into_iter().map(|part| (part.is_code, part.text)).collect();
-        let wanted = [(false, "Use a builtin:"), (true, "a=1\n  b=2"), (false, "then:"), (true, "c")];
-        assert_eq!(parts, wanted.map(|(is_code, text)| (is_code, text.to_owned())));
     }
 }

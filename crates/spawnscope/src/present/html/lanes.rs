@@ -74,7 +74,6 @@ fn pack(ordered: &[usize], blocks: &mut [Block]) -> u32 {
     free_from.len() as u32
 }
 
-/// Returns the first of `height` adjacent lanes that are free at `start`.
 fn first_free(free_from: &[u64], start: u64, height: usize) -> usize {
     let mut offset = 0;
     for (lane, at) in free_from.iter().enumerate() {

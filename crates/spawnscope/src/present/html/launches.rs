@@ -23,7 +23,6 @@ const MAX_COMMAND_LINES_BYTES: usize = 6 << 20;
 /// Maximum number of frames of a call chain.
 const MAX_FRAMES: usize = 30;
 
-/// The order of the rows in the columns.
 pub(super) struct Order {
     /// Row numbers by start.
     rows: Vec<u32>,

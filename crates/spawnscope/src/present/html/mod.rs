@@ -19,7 +19,8 @@ use self::launches::{Order, in_units};
 use self::pack::Pack;
 pub(super) use self::pack::push_varint;
 use super::flame::boxes;
-use super::json::{grouping_name, nanos};
+use super::groupings::grouping_of;
+use super::json::nanos;
 use super::{text, waited, words};
 use crate::analyze::model::phases::Phase;
 use crate::analyze::path::concurrency::Concurrency;
@@ -38,7 +39,6 @@ const MAX_ROWS: usize = 100_000;
 const MAX_PRECISE_LAUNCHES: usize = 5_000;
 /// A flame graph has this many columns. Boxes narrower than one column are omitted.
 const FLAME_COLUMNS: u64 = 4000;
-/// Maximum number of waits in the list.
 const MAX_WAITS: usize = 200;
 
 /// What the page shows.
@@ -60,7 +60,6 @@ pub struct Contents<'c, 'a> {
     pub concurrency: Option<&'c Concurrency>,
     /// What it would save to remove the launches of some programs or script lines.
     pub removals: &'c [Removal],
-    /// Flame graphs.
     pub flames: &'c [Flame<'a>],
     /// The recording as typed on a command line. `None` means the default file.
     pub file: Option<&'c str>,
@@ -86,7 +85,6 @@ impl Contents<'_, '_> {
     }
 }
 
-/// Renders the page.
 pub fn render(contents: &Contents<'_, '_>) -> io::Result<String> {
     let data = data(contents)?;
     frame::render(contents, &data)
@@ -152,7 +150,7 @@ fn waits(waits: &AttributedWaits) -> Value {
 
 fn removal(removal: &Removal) -> Value {
     json!({
-        "by": super::json::grouping_name(removal.by),
+        "by": grouping_of(removal.by).name,
         "label": text::escape(&removal.label),
         "launches": removal.launches,
         "saving": removal.saving.map(|nanos| nanos.0),
@@ -197,13 +195,11 @@ fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
 
 /// Maximum number of rows of a table. Further rows are only counted.
 const MAX_TABLE_ROWS: usize = 1000;
-/// Maximum width of a label, in columns.
 const MAX_LABEL_WIDTH: usize = 300;
 /// Maximum number of programs, and of call sites, that a row names.
 const MAX_NAMED: usize = 3;
 
 struct Tables {
-    /// All tables as JSON.
     value: Value,
     /// The row of each label in the table by arguments.
     arguments: HashMap<Vec<u8>, u64>,
@@ -222,7 +218,7 @@ impl Tables {
                 "rows": shown.iter().map(|group| table_row(group, *group_by)).collect::<Vec<_>>(),
                 "omitted": groups.len() - shown.len(),
             });
-            tables.insert(grouping_name(*group_by).to_owned(), table);
+            tables.insert(grouping_of(*group_by).name.to_owned(), table);
         }
         Tables { value: Value::Object(tables), arguments }
     }

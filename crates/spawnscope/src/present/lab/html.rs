@@ -7,13 +7,11 @@ use super::{plot, values};
 use crate::lab::outcome::Report;
 use crate::present::text::escape;
 
-/// The width of the text, in columns.
 const TEXT_WIDTH: usize = 120;
 const STYLE: &str = ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em}\
     pre{overflow-x:auto;font-size:13px}svg{max-width:100%;height:auto}@media(prefers-color-scheme:dark){body{background:#161a20;color:#e3e7ec}}";
 
 /// Renders the whole report.
-#[must_use]
 pub fn html(report: &Report) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\

@@ -13,9 +13,7 @@ pub(super) const INDENT: usize = 2;
 const GAP: usize = 2;
 /// Maximum number of x values: more would be hard to read.
 const MAX_X_VALUES: usize = 9;
-/// Width reserved for each x value, in columns.
 const X_VALUE_WIDTH: usize = 11;
-/// Minimum width of the names, in columns.
 const MIN_NAME_WIDTH: usize = 16;
 
 /// A table. The first line has the titles. The first cell of each line is its name.
@@ -25,7 +23,6 @@ struct Table {
     sentences: Vec<String>,
 }
 
-/// Prints the table of an experiment.
 pub(super) fn print(page: &mut Page, outcome: &Outcome) {
     let table = match outcome.chart {
         Some(_) => series_table(outcome, page.width()),

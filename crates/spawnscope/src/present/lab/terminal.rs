@@ -10,8 +10,6 @@ use crate::present::page::{Page, plain};
 use crate::present::palette::{PLAIN, QUIET, TITLE, WARNING};
 use crate::present::text::escape;
 
-/// Renders the list of experiments.
-#[must_use]
 pub fn list(experiments: &[Experiment], width: usize) -> String {
     let mut page = Page::of_width(width);
     for experiment in experiments {
@@ -20,8 +18,6 @@ pub fn list(experiments: &[Experiment], width: usize) -> String {
     page.finish()
 }
 
-/// Describes the machine.
-#[must_use]
 pub fn machine(machine: &Machine, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.sentence(0, QUIET, &describe_machine(machine));
@@ -32,7 +28,6 @@ pub fn machine(machine: &Machine, width: usize) -> String {
 }
 
 /// Renders the conclusions of one experiment; with `full`, also its table and notes.
-#[must_use]
 pub fn experiment(outcome: &Outcome, full: bool, width: usize) -> String {
     let mut page = Page::of_width(width);
     page.heading(&outcome.name);
@@ -79,7 +74,6 @@ fn conclusions(outcome: &Outcome) -> Vec<String> {
 }
 
 /// Renders the end of the output: how busy the machine was, and which experiments are missing.
-#[must_use]
 pub fn render_end(report: &Report, width: usize) -> String {
     let mut page = Page::of_width(width);
     for sentence in load_warning(&report.machine).into_iter().chain(interruption(report)) {

@@ -37,7 +37,6 @@ pub(super) fn columns(outcome: &Outcome) -> Vec<&Column> {
     shown.collect()
 }
 
-/// Returns the title and the unit of a column.
 pub(super) fn title_and_unit<'o>(outcome: &'o Outcome, name: &str) -> (&'o str, Unit) {
     let column = outcome.columns.iter().find(|column| column.name == name);
     column.map_or(("", Unit::Count), |column| (column.title.as_str(), column.unit))
@@ -90,7 +89,6 @@ pub(super) fn legend<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> V
     marked.into_iter().chain(withheld).collect()
 }
 
-/// Formats a number in its unit.
 pub(super) fn figure(number: f64, unit: Unit) -> String {
     match unit {
         // Computed values, such as a line's intercept, may be negative.
@@ -111,7 +109,6 @@ pub(super) fn noise(estimate: &Estimate) -> String {
     }
 }
 
-/// Describes a fit: the line, or that there is none.
 pub(super) fn describe_fit(fit: &Fit) -> String {
     let series = &fit.series;
     let r_squared = fit.r_squared.unwrap_or_default();
@@ -132,7 +129,6 @@ fn microseconds(nanos: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Describes the machine.
 pub(super) fn describe_machine(machine: &Machine) -> String {
     let parts = [
         machine.processor.clone(),

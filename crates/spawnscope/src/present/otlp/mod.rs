@@ -30,17 +30,13 @@ const SCOPE: &str = "spawnscope";
 pub struct Contents<'c, 'a> {
     /// The launches.
     pub forest: &'c Forest<'a>,
-    /// The arguments of the command.
     pub command: &'c [Vec<u8>],
     /// The name of the service. `None` means the name of the command.
     pub service: Option<&'c str>,
-    /// The ids of the trace.
     pub context: &'c TraceContext,
-    /// Maximum number of spans.
     pub max_spans: usize,
 }
 
-/// Writes the trace.
 pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>) -> io::Result<()> {
     let forest = contents.forest;
     let tree = Tree::arrange(forest, contents.max_spans, |index| lifetime(forest, index).is_some());

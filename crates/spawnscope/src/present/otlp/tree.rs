@@ -12,9 +12,7 @@ const SIBLING_LIMITS: [usize; 7] = [usize::MAX, 1024, 256, 64, 16, 4, 1];
 /// A span: one launch, or similar siblings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
-    /// The launches, by index.
     pub(super) launches: Vec<usize>,
-    /// The index of the parent node.
     pub(super) parent: Option<usize>,
 }
 

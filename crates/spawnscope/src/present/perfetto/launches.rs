@@ -12,7 +12,6 @@ use crate::event::Nanos;
 
 /// The category of launches, and of the beginnings of arrows.
 const LAUNCH_CATEGORY: &str = "launch";
-/// The category of phases.
 const PHASE_CATEGORY: &str = "phase";
 
 pub(super) struct LaunchWriter<'w, 'c, 'a> {

@@ -90,7 +90,6 @@ impl Message {
         self.number(5, parent).number(12, rank)
     }
 
-    /// Describes a track.
     pub(super) fn described(self, description: &str) -> Message {
         self.text(14, description)
     }

@@ -22,13 +22,11 @@ const NAME_COLUMNS: usize = 200;
 const ROOT: u64 = 1;
 /// The id of the track of the critical path.
 const CRITICAL_PATH: u64 = 2;
-/// The id of the first track of launches.
 const FIRST_LAUNCH_TRACK: u64 = 3;
 
 /// What a trace shows.
 pub struct Contents<'c, 'a> {
     pub forest: &'c Forest<'a>,
-    /// The report on them.
     pub report: &'c Report,
     /// The critical path by time. Empty if it is unknown.
     pub critical_path: &'c [Stretch],

@@ -21,13 +21,10 @@ pub(super) struct Track {
     pub(super) parent: Option<u32>,
     /// 1 at the top.
     depth: u32,
-    /// Index of the first launch on it.
     pub(super) first_launch: usize,
-    /// Number of launches on it.
     pub(super) launches: u64,
 }
 
-/// The tracks of all launches.
 #[derive(Debug)]
 pub(super) struct Tracks {
     /// All tracks. A parent precedes its children, and siblings are in order of creation.
@@ -59,7 +56,6 @@ impl Span {
 }
 
 impl Tracks {
-    /// Arranges all launches.
     pub(super) fn arrange(forest: &Forest<'_>) -> Tracks {
         let spans = forest.launches.iter();
         let mut tracks = Tracks {

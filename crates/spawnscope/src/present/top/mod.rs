@@ -25,7 +25,6 @@ const DETAILS_ROWS: u16 = 11;
 /// What the screen shows besides the rows.
 #[derive(Debug)]
 pub struct ScreenStatus<'a> {
-    /// What is followed, such as a command line.
     pub followed: &'a str,
     /// The number of launches in each of the last seconds, the latest second last.
     pub rates: &'a [u64],
@@ -35,7 +34,6 @@ pub struct ScreenStatus<'a> {
     pub skipped: u64,
     /// Whether the recording is over.
     pub has_ended: bool,
-    /// Whether to use colours.
     pub has_colour: bool,
 }
 

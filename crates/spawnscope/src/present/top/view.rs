@@ -9,7 +9,6 @@ use crate::analyze::live::{CommandRow, ProcessRow, Snapshot};
 use crate::event::LaunchId;
 use crate::present::text;
 
-/// Maximum number of characters of a filter.
 const MAX_FILTER_CHARACTERS: usize = 64;
 
 /// What the rows are.
@@ -34,7 +33,6 @@ pub enum Sort {
     Count,
     /// Most failures first.
     Failures,
-    /// By name.
     Name,
 }
 
@@ -49,11 +47,8 @@ pub struct View {
     pub(super) has_details: bool,
     /// Whether the user has quit.
     pub is_over: bool,
-    /// The selected command.
     command: Option<Vec<u8>>,
-    /// The selected process.
     process: Option<LaunchId>,
-    /// The snapshot that is shown.
     shown: Snapshot,
 }
 
