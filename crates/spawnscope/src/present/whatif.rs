@@ -107,6 +107,7 @@ fn interval_note(whatif_report: &WhatIfReport) -> Option<String> {
         Cause::Polling => ("a parent polls", "a parent that waits for the event itself can be predicted"),
         Cause::Replay => ("the replay differs from the recording", "record again on an idle machine"),
         Cause::UnknownWaits => ("what ended some waits is unknown", "record with eBPF (as root)"),
+        Cause::HeldCpus => ("programs outside of the recording held CPUs", "record again on an idle machine"),
     };
     let share = units::percent(half, *unrecorded);
     Some(format!("the interval is wide ({share} of the wall time to either side) because {why}: {what}"))

@@ -41,6 +41,8 @@ pub enum Cause {
     Replay,
     /// Waits with an unknown cause.
     UnknownWaits,
+    /// CPUs that programs outside of the recording held.
+    HeldCpus,
 }
 
 /// The 95 % margins of a prediction to either side, by cause, in nanoseconds.
@@ -75,8 +77,9 @@ impl Margins {
         [saving, saving.hypot(self.drift)]
     }
 
-    /// Returns the largest cause, if `unknown` nanoseconds depend on waits with an unknown cause.
-    pub(super) fn largest_cause(&self, unknown: f64) -> Cause {
+    /// Returns the largest cause. `waits` and `cpus`: how many nanoseconds depend on waits with an
+    /// unknown cause, and on how many CPUs others hold.
+    pub(super) fn largest_cause(&self, waits: f64, cpus: f64) -> Cause {
         let causes = [
             (self.between.hypot(self.drift), Cause::Runs),
             (self.launches, Cause::Launches),
@@ -84,7 +87,8 @@ impl Margins {
             (self.model, Cause::Model),
             (self.polling, Cause::Polling),
             (self.replay, Cause::Replay),
-            (unknown, Cause::UnknownWaits),
+            (waits, Cause::UnknownWaits),
+            (cpus, Cause::HeldCpus),
         ];
         causes.into_iter().max_by(|one, other| one.0.total_cmp(&other.0)).map_or(Cause::Runs, |(_, cause)| cause)
     }

@@ -221,8 +221,9 @@ impl WhatIf<'_, '_> {
         let saved = (wall - predicted).max(0.0);
         let unknown = self.unknown_waits(&adjustments, &changed, saved, predicted);
         let held_by_others = self.held_by_others(&adjustments, predicted);
-        let [less, more] = [0, 1]
-            .map(|end| [unknown, held_by_others].into_iter().flatten().map(|shift| shift[end].0 as f64).sum::<f64>());
+        let shifts = [unknown, held_by_others].map(|shift| shift.unwrap_or_default().map(|time| time.0 as f64));
+        let largest = shifts.map(|[less, more]| less.max(more));
+        let [less, more] = [0, 1].map(|end| shifts.iter().map(|shift| shift[end]).sum::<f64>());
         let certain = 1.0 - (less / saved.max(1.0)).min(1.0);
         // If unknown waits cancel a part of the saving, that part has no margin of its own, only
         // the drift between runs.
@@ -241,7 +242,7 @@ impl WhatIf<'_, '_> {
             high: Nanos((predicted + above) as u64),
             saving_margin: Nanos(margins.saving() as u64),
             run_margins: margins.of_one_run(),
-            widest: margins.largest_cause(less.max(more)),
+            widest: margins.largest_cause(largest[0], largest[1]),
             replay_error: error,
             changed,
             unknown,
