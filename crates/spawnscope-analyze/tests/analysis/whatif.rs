@@ -268,6 +268,27 @@ fn a_chain_of_execs_can_be_cut_short() {
 }
 
 #[test]
+fn chains_of_the_same_programs_are_cut_alike_though_one_helper_was_delayed() {
+    let mut serial = Serial::new();
+    let launches: Vec<LaunchId> = [0, 0, 5_000_000]
+        .map(|delay| {
+            let launch = serial.launch(&Spans { setup: 9_000_000, ..Spans::USUAL }, DIRNAME);
+            let entered = serial.builder.row(launch).first_run.unwrap().0 + 40_000;
+            let at = [entered, entered + 200_000, entered + 500_000];
+            serial.builder.exec_at(launch, b"/bin/wrapper", &[b"wrapper"], at);
+            let execs = &mut serial.builder.recording.execs;
+            let last = execs.len() - 1;
+            execs.swap(last, last - 1);
+            let helper = Spans { run: Spans::USUAL.run + delay, ..Spans::USUAL };
+            serial.builder.launch(launch, entered + 600_000, &helper, Some(("/bin/mkdir", &["mkdir"])));
+            launch
+        })
+        .to_vec();
+    let prediction = predict(&serial.finish(), &Constants::default(), &[(Change::Direct, &launches)]);
+    assert_eq!(prediction.changed[0].len(), launches.len());
+}
+
+#[test]
 fn a_shell_that_only_execs_a_program_can_be_removed() {
     let (recorded, launch, chain) = execs_before_dirname(("/bin/sh", &["sh", "-c", "dirname a/b"]));
     assert_eq!(saved(&recorded, &[(Change::NoShell, &[launch])]), chain);

@@ -1,9 +1,12 @@
 //! Changes to programs that only launch another program: shells between a parent and a program, and
 //! wrappers (shims) that exec or launch the real program.
 
+use std::collections::HashMap;
+
 use super::Context;
 use crate::model::launch::{Exec, Launch, base_name};
 use crate::model::phases::Phase;
+use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use crate::patterns::chains;
 use crate::patterns::package_scripts::ScriptCall;
@@ -34,10 +37,9 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
 pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Context { forest, timelines, .. } = context;
     let mut affected = Vec::new();
-    for &launch in launches {
+    for (&launch, start) in launches.iter().zip(chain_starts(forest, timelines, launches)) {
         let each = &forest.launches[launch as usize];
         let last = each.execs.len().saturating_sub(1);
-        let start = chains::chain_start(forest, timelines, launch);
         if let Some(call) = ScriptCall::of(forest, launch) {
             remove_launcher(forest, launch, call.child, adjustments);
         } else if start < last {
@@ -55,6 +57,19 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &m
         affected.push(launch);
     }
     affected
+}
+
+/// Returns the exec at which the chain of each launch starts. Launches that executed the same
+/// programs are judged as most of them are, because a busy machine delays single helpers.
+fn chain_starts(forest: &Forest<'_>, timelines: &Timelines, launches: &[u32]) -> Vec<usize> {
+    let programs = |launch: u32| forest.launches[launch as usize].execs.iter().map(Exec::path).collect::<Vec<_>>();
+    let mut starts: HashMap<Vec<&[u8]>, Vec<usize>> = HashMap::new();
+    for &launch in launches {
+        starts.entry(programs(launch)).or_default().push(chains::chain_start(forest, timelines, launch));
+    }
+    starts.values_mut().for_each(|starts| starts.sort_unstable());
+    let median = |launch: &u32| starts.get(&programs(*launch)).map_or(0, |starts| starts[(starts.len() - 1) / 2]);
+    launches.iter().map(median).collect()
 }
 
 /// Whether a process only ran one script.
