@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use crate::model::grouped::GroupedItems;
 use crate::model::launch::{Command, Counts, Exec, Instants, Launch, Outcome, base_name};
-use crate::model::phases::Phase;
 use crate::model::pieces::{cpu_times, end_of_load, wall_times};
-use spawnscope_data::event::{Constant, LaunchId, Nanos};
+use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
 
 /// Joins the rows that belong to each launch.
@@ -98,19 +97,6 @@ impl<'a> Joiner<'a> {
             let worked_until = steps.filter(|at| *at < exec).max();
             if let Some(worked_until) = worked_until {
                 launches[index].divide_setup(worked_until, self.end);
-            }
-        }
-    }
-
-    /// Takes the stops of the processes by the collector off their phases.
-    pub(crate) fn take_off_stops(&self, launches: &mut [Launch<'a>], failed_execs: &GroupedItems<u32>) {
-        let Some(stop_ns) = self.recording.measured(Constant::RecordedStop).map(|stop| stop.ns) else {
-            return;
-        };
-        for (index, launch) in launches.iter_mut().enumerate() {
-            for phase in Phase::ALL {
-                let stops = phase.stops(launch.execs.len(), failed_execs.items_of(index).len());
-                launch.phases.take_off(phase, stop_ns * stops);
             }
         }
     }

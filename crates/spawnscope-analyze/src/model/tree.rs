@@ -9,7 +9,8 @@ use crate::model::grouped::GroupedItems;
 use crate::model::join::{Joiner, index_of};
 use crate::model::launch::{Command, Exec, FailedExec, Launch, MaybeKnown, base_name};
 use crate::model::names::name_after;
-use spawnscope_data::event::{LaunchId, Nanos};
+use crate::model::phases::Phase;
+use spawnscope_data::event::{Constant, LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording, StackId, TextId};
 
 /// Maximum number of nested forks that are searched for the program that they are copies of.
@@ -38,6 +39,8 @@ pub struct Forest<'a> {
     recording: &'a Recording,
     /// The parent of each launch.
     parents: Vec<MaybeKnown<u32>>,
+    /// What each stop by the collector added, in nanoseconds; zero if it stops no process.
+    stop_ns: f64,
 }
 
 /// A launch on a walk from the top down.
@@ -77,14 +80,13 @@ impl<'a> Forest<'a> {
         let children = group_children(&joined, &parents);
         joiner.divide_forks(&mut joined, &children);
         let failed_execs = joiner.failed_execs(&rows);
-        joiner.take_off_stops(&mut joined, &failed_execs);
         let (mut roots, mut orphans) = (Vec::new(), Vec::new());
         for (index, launch) in joined.iter().enumerate().filter(|(index, _)| parents[*index].get().is_none()) {
             let is_root = matches!(launch.origin, Origin::Command | Origin::Existed);
             if is_root { &mut roots } else { &mut orphans }.push(index);
         }
         let started_unix_ns = info.started_unix_ns;
-        Forest {
+        let mut forest = Forest {
             root: root_among(&joined, info.root),
             launches: joined,
             roots,
@@ -95,7 +97,30 @@ impl<'a> Forest<'a> {
             failed_execs,
             recording,
             parents,
+            stop_ns: recording.measured(Constant::RecordedStop).map(|stop| stop.ns).unwrap_or_default(),
+        };
+        forest.take_off_stops();
+        forest
+    }
+
+    /// Takes what the collector's stops added off the phases.
+    fn take_off_stops(&mut self) {
+        if self.stop_ns == 0.0 {
+            return;
         }
+        for index in 0..self.launches.len() {
+            for phase in Phase::ALL {
+                let added = self.added_by_stops(index, phase);
+                self.launches[index].phases.take_off(phase, added);
+            }
+        }
+    }
+
+    /// Returns how many nanoseconds the collector's stops added to a phase of the launch at `index`.
+    /// Its duration does not contain them.
+    pub(crate) fn added_by_stops(&self, index: usize, phase: Phase) -> f64 {
+        let failed_execs = self.failed_execs.items_of(index).len();
+        self.stop_ns * phase.stops(self.launches[index].execs.len(), failed_execs)
     }
 
     /// Returns the index of a launch.

@@ -41,7 +41,9 @@ impl Spent {
             Spent::ExternalWait(Scanner(_), Some(name)) => return named("waiting for a permission scanner", name),
             Spent::ExternalWait(Scanner(_), None) => "waiting for a permission scanner",
             Spent::ExternalWait(Stopped, _) => "stopped by a signal",
-            Spent::ExternalWait(Recorder, _) => "the recorder, before the command and after its end",
+            Spent::ExternalWait(Recorder, _) => {
+                "the recorder: before the command, when it stopped programs, and after the end"
+            }
             Spent::ExternalWait(Unknown, _) => "unknown",
         };
         description.to_owned()

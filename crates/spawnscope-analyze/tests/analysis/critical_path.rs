@@ -5,7 +5,7 @@ use spawnscope_analyze::model::external_wait::ExternalWait;
 use spawnscope_analyze::model::phases::Phase;
 use spawnscope_analyze::path::critical_path::{Charge, stretches};
 use spawnscope_analyze::{CriticalPath, Forest, critical_path};
-use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
+use spawnscope_data::event::{Calibration, Constant, LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -31,22 +31,43 @@ fn one_child() -> (Builder, LaunchId) {
     (builder, child)
 }
 
-#[test]
-fn a_parent_that_waits_charges_the_child_and_its_reaping() {
-    let (builder, child) = one_child();
+/// Returns the slices of a child that its parent waits for.
+fn slices_of_wait_for(child: LaunchId) -> [SliceRow; 4] {
     let spans = Spans::USUAL;
     let created_at = 1_000_000 + spans.create;
     let first_run = created_at + spans.queue;
     let zombie = 1_000_000 + spans.total() - spans.reap;
-    let path = path_of(
-        &builder.recording,
-        &[
-            slice(1, 0, created_at + 5_000, [zombie - created_at - 5_000, spans.reap], WAIT4, woken_by(child)),
-            ended(1, zombie + spans.reap, WALL),
-            created(child.0, created_at, spans.queue),
-            ended(child.0, first_run, zombie + 1_000),
-        ],
-    );
+    [
+        slice(1, 0, created_at + 5_000, [zombie - created_at - 5_000, spans.reap], WAIT4, woken_by(child)),
+        ended(1, zombie + spans.reap, WALL),
+        created(child.0, created_at, spans.queue),
+        ended(child.0, first_run, zombie + 1_000),
+    ]
+}
+
+#[test]
+fn stops_by_the_collector_are_charged_to_the_recorder() {
+    let (mut builder, child) = one_child();
+    let usual = path_of(&builder.recording, &slices_of_wait_for(child));
+    builder.recording.calibration =
+        vec![Calibration { what: Constant::RecordedStop, ns: 10_000.0, low_ns: None, high_ns: None }];
+    let path = path_of(&builder.recording, &slices_of_wait_for(child));
+    let forest = Forest::build(&builder.recording);
+    for (phase, span) in forest.launches[1].phases.iter() {
+        assert_eq!(Some(path.launches[1].get(phase)), span, "{phase:?}");
+    }
+    let of_child = usual.launches[1].total().since(path.launches[1].total());
+    assert_eq!(of_child, Nanos(40_000), "the stops of the child");
+    let recorder = |path: &CriticalPath| path.external_wait[&ExternalWait::Recorder];
+    assert!(recorder(&path).since(recorder(&usual)) >= of_child);
+    assert_eq!(path.sum(), Nanos(WALL));
+}
+
+#[test]
+fn a_parent_that_waits_charges_the_child_and_its_reaping() {
+    let (builder, child) = one_child();
+    let spans = Spans::USUAL;
+    let path = path_of(&builder.recording, &slices_of_wait_for(child));
     let charges = &path.launches[1];
     let expected =
         [spans.create, spans.queue, spans.setup, spans.exec, spans.load, spans.run, spans.teardown, spans.reap];

@@ -5,7 +5,6 @@ use super::Parameters;
 use super::activity::{Activity, ActivityKind};
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
-use spawnscope_data::event::Constant;
 
 /// The overhead by activity.
 #[derive(Clone, Copy)]
@@ -15,14 +14,11 @@ pub(super) struct LaunchOverhead<'f> {
     launch: f64,
     /// Nanoseconds per exec.
     exec: f64,
-    /// Nanoseconds per stop, which the phases do not contain.
-    stop: f64,
 }
 
 impl<'f> LaunchOverhead<'f> {
     pub(super) fn new(forest: &'f Forest<'f>, parameters: &Parameters) -> LaunchOverhead<'f> {
-        let stop = forest.recording().measured(Constant::RecordedStop).map(|stop| stop.ns).unwrap_or_default();
-        LaunchOverhead { forest, launch: parameters.launch_ns, exec: parameters.exec_ns, stop }
+        LaunchOverhead { forest, launch: parameters.launch_ns, exec: parameters.exec_ns }
     }
 
     /// Returns the overhead as a share of the time in an activity. Half of the overhead of a launch
@@ -39,8 +35,7 @@ impl<'f> LaunchOverhead<'f> {
             Phase::Exec => self.exec * launch.execs.len() as f64,
             _ => return 0.0,
         };
-        let failed_execs = self.forest.failed_execs(activity.launch as usize).len();
-        let taken_off = self.stop * phase.stops(launch.execs.len(), failed_execs);
+        let taken_off = self.forest.added_by_stops(activity.launch as usize, phase);
         let span = launch.phases.get(phase).unwrap_or_default().0 as f64 + taken_off;
         overhead / span.max(1.0)
     }
