@@ -3,7 +3,7 @@
 
 use std::slice;
 
-use crate::explain::advice::{self, AdviceList, RuleContext};
+use crate::explain::advice::{self, AdviceList, RuleContext, SmallWork};
 use crate::explain::drift::{Drift, drifts};
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
@@ -75,6 +75,7 @@ impl Causes {
             whatif: WhatIf { forest, timelines, replay: &replay, constants: &Constants::of(recording, forest) },
             callers: &Callers::find(forest, Detail::Line),
             sites: &Callers::behind_helpers(forest),
+            small_work: &SmallWork::of(recording, forest, timelines),
         };
         let is_reliable = is_reliable(replay.error());
         let (advices, dependence, answer) = if is_reliable {

@@ -37,6 +37,20 @@ fn launches_with_unknown_arguments_are_left_out() {
 }
 
 #[test]
+fn launches_of_a_line_are_counted_though_single_ones_were_delayed() {
+    let mut serial = Serial::with_command("/bin/bash", &["bash", "-c", "..."]);
+    let cost = Spans::USUAL.total() - Spans::USUAL.run;
+    for number in 0..COUNT as u64 {
+        // One takes somewhat longer than the launch, and one does work that the others do not.
+        let run = [2 * cost, 20 * cost].get(number as usize).copied().unwrap_or(Spans::USUAL.run);
+        let spans = Spans { run, ..Spans::USUAL };
+        serial.launch_waiting(&spans, Some(("dirname", &["dirname", "/usr/lib/x"])), WAIT4);
+    }
+    let found = advices(&serial.finish());
+    assert_eq!(only(&found, "builtin").finding.launches.len(), COUNT - 1);
+}
+
+#[test]
 fn output_of_a_plain_command_is_written_by_the_shell() {
     for (argv, expected) in [
         (&["dirname", "/usr/lib/x"][..], "  dirname \"$p\"  ->  printf '%s\\n' \"${p%/*}\"   (40"),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::explain::advice::small_work::SmallWork;
 use crate::explain::drift::Drift;
 use crate::model::launch::Launch;
 use crate::model::phases::Phase;
@@ -36,6 +37,8 @@ pub struct RuleContext<'g, 'a> {
     pub callers: &'g Callers,
     /// The call sites of launches, with helper functions seen through.
     pub sites: &'g Callers,
+    /// Which launches do less than they cost.
+    pub(crate) small_work: &'g SmallWork,
 }
 
 impl<'g, 'a> RuleContext<'g, 'a> {

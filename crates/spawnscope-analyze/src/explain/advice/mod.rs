@@ -18,6 +18,7 @@ mod rules;
 mod selection;
 mod shared_line;
 mod sites;
+mod small_work;
 mod thresholds;
 
 use std::cmp::Reverse;
@@ -35,6 +36,7 @@ pub use owner::{ForeignCode, Owner};
 pub use rules::builtin::substitute_for_fuzzing;
 pub(crate) use rules::shell_code::prints_constant_code;
 use sites::Answer;
+pub(crate) use small_work::SmallWork;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
 

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use crate::explain::advice::context::RuleContext;
 use crate::model::launch::Launch;
-use crate::model::phases::Phase;
 use crate::predict::whatif::changes::work;
 use spawnscope_data::event::Nanos;
 
@@ -41,29 +40,6 @@ pub(super) fn longest_groups<K>(
 /// work, since it may be the purpose of the program.
 pub(super) fn work_time(context: &RuleContext<'_, '_>, index: usize) -> Option<Nanos> {
     work::work_time(context.forest(), context.timelines(), index)
-}
-
-/// Whether launching the program, including its recorded start-up, takes at least as long as its
-/// work. Such a launch is worth replacing.
-pub(super) fn is_mostly_tax(context: &RuleContext<'_, '_>, index: usize) -> bool {
-    is_small_work(context, index, work_time(context, index))
-}
-
-/// Like [`is_mostly_tax`], but compares the CPU time of the run, for a launch that waits for input
-/// from a pipe most of the time.
-pub(super) fn is_mostly_tax_by_cpu_time(context: &RuleContext<'_, '_>, index: usize) -> bool {
-    let launch = &context.forest().launches[index];
-    is_small_work(context, index, launch.cpu_phases.get(Phase::Run).or(launch.phases.get(Phase::Run)))
-}
-
-/// Compares the work of a program with its launch. A tracer that slowed launches may have slowed
-/// the system calls of the work even more.
-fn is_small_work(context: &RuleContext<'_, '_>, index: usize, work: Option<Nanos>) -> bool {
-    let launch = &context.forest().launches[index];
-    let start_up = launch.start_up.get().unwrap_or_default();
-    work.zip(launch.launch_cost()).is_some_and(|(work, launching)| {
-        work.since(start_up).0 as f64 / context.recording.info.slowdown() <= (launching.0 + start_up.0) as f64
-    })
 }
 
 /// Maximum number of findings per rule. Each finding is replayed, which takes a while for a large

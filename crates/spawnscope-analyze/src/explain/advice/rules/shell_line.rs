@@ -9,7 +9,7 @@ use crate::explain::advice::finding::Finding;
 use crate::explain::advice::languages::{is_shell_work, without_launching};
 use crate::explain::advice::phrases::{launches, name, time, times};
 use crate::explain::advice::selection::options;
-use crate::explain::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax_by_cpu_time, longest_groups};
+use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_groups};
 use crate::patterns::shells::Dialect;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -36,7 +36,7 @@ fn is_shell_line(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let programs: BTreeSet<&[u8]> = programs(context, all);
     let forks = all.iter().filter(|index| context.launch(**index).execs.is_empty()).count();
     let executed = all.iter().filter(|index| !context.launch(**index).execs.is_empty());
-    let small = executed.clone().filter(|index| is_mostly_tax_by_cpu_time(context, **index as usize)).count();
+    let small = executed.clone().filter(|index| context.small_work.is_mostly_tax_by_cpu_time(**index as usize)).count();
     let can_replace = |index: &u32| {
         let launch = context.launch(*index);
         let is_known = builtin::can_replace(context, *index) || is_shell_work(launch.command.name);

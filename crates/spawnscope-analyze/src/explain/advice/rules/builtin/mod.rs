@@ -19,9 +19,7 @@ use crate::explain::advice::finding::Finding;
 use crate::explain::advice::phrases::{launches, name, replacement, time, times};
 use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::arguments_of;
-use crate::explain::advice::thresholds::{
-    MIN_REPETITIONS, is_mostly_tax, is_mostly_tax_by_cpu_time, longest_frequent_groups,
-};
+use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups};
 use crate::patterns::chains::is_in_version_manager;
 use crate::patterns::pipeline::{PipelineUnit, place_among_siblings};
 use crate::patterns::shells::Dialect;
@@ -124,8 +122,11 @@ fn needless_at(context: &RuleContext<'_, '_>, siblings: &[usize], position: usiz
     let launch = &forest.launches[index];
     let (rows, call) = call_of(context, index).filter(|_| launch.is_launch() && forest.children(index).is_empty())?;
     let pipeline = PipelineUnit::of(forest, context.timelines(), siblings, position);
-    let is_small =
-        if pipeline.is_fed { is_mostly_tax_by_cpu_time(context, index) } else { is_mostly_tax(context, index) };
+    let is_small = if pipeline.is_fed {
+        context.small_work.is_mostly_tax_by_cpu_time(index)
+    } else {
+        context.small_work.is_mostly_tax(index)
+    };
     // The user does not maintain the scripts of a version manager.
     if !is_small && !WITHOUT_INPUT.contains(launch.command.name) || is_in_version_manager(forest, index as u32) {
         return None;

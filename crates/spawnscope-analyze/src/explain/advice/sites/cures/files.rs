@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashSet};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::phrases::{name, quoted, replacement};
 use crate::explain::advice::programs::{HAS_DESTINATION, TAKES_MANY, TAKES_ONE, is_heavy, is_sed_for_each_file};
-use crate::explain::advice::thresholds::{is_mostly_tax, is_mostly_tax_by_cpu_time};
 use crate::model::launch::{Exec, is_version_of};
 use crate::patterns::shells::Dialect;
 use crate::patterns::xargs::XargsOptions;
@@ -102,7 +101,7 @@ fn member<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Member<'a>> {
 /// Whether a launch works for less time than it takes to launch it. In a loop, these programs wait only for the disk, so their waits do not count as
 /// work.
 pub(super) fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
-    is_mostly_tax(context, index as usize) || is_mostly_tax_by_cpu_time(context, index as usize)
+    context.small_work.is_mostly_tax(index as usize) || context.small_work.is_mostly_tax_by_cpu_time(index as usize)
 }
 
 /// Returns what launched a launch. `None` if the program is not a launcher, or already passes many files at once.

@@ -10,7 +10,6 @@ use crate::explain::advice::programs::{FILE_CHANGERS, is_worth_a_launch};
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::selection::options;
 use crate::explain::advice::sites::Site;
-use crate::explain::advice::thresholds::is_mostly_tax_by_cpu_time;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{is_shell, needless_shell};
 use crate::patterns::words::Words;
@@ -63,7 +62,7 @@ fn is_small(context: &RuleContext<'_, '_>, index: u32) -> bool {
     context.launch(index).execs.len() == 1
         && forest.children(index as usize).is_empty()
         && parent.is_none_or(|parent| needless_shell(forest, parent as u32).is_none())
-        && is_mostly_tax_by_cpu_time(context, index as usize)
+        && context.small_work.is_mostly_tax_by_cpu_time(index as usize)
 }
 
 fn fix(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime, command: &[u8]) -> Vec<String> {

@@ -19,7 +19,7 @@ use crate::explain::advice::rules::builtin::can_replace;
 use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
-use crate::explain::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax};
+use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::patterns::pipeline::{PipelineUnit, place_among_siblings};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell};
@@ -234,7 +234,7 @@ fn fix_of_unknown(
 fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let command = context.launch(site.launches[0]).command.name;
     let mut all = site.launches.clone();
-    all.retain(|index| context.launch(*index).execs.len() == 1 && is_mostly_tax(context, *index as usize));
+    all.retain(|index| context.launch(*index).execs.len() == 1 && context.small_work.is_mostly_tax(*index as usize));
     let batched: usize = files::batches(context, &all).iter().map(|(_, batch)| batch.len()).sum();
     if !HAS_DESTINATION.contains(command)
         || all.len() < MIN_REPETITIONS

@@ -11,7 +11,7 @@ use crate::explain::advice::phrases::{launches, literal, name, option, quoted, t
 use crate::explain::advice::rules::needless_shell::{PARALLEL, is_needless, is_per_file_launcher};
 use crate::explain::advice::selection::options;
 use crate::explain::advice::sites::Site;
-use crate::explain::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax_by_cpu_time};
+use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::predict::whatif::AppliedChange;
@@ -202,7 +202,7 @@ fn functions_of(context: &RuleContext<'_, '_>, runtime: Runtime, all: &[u32]) ->
 /// Whether a command line needs its shell, and all that it launches is small.
 fn is_small_line(context: &RuleContext<'_, '_>, index: u32) -> bool {
     let members = context.forest().walk(&[index as usize]).take(MAX_LAUNCHES_OF_LINE + 1);
-    let small = members.map(|step| is_mostly_tax_by_cpu_time(context, step.index)).enumerate();
+    let small = members.map(|step| context.small_work.is_mostly_tax_by_cpu_time(step.index)).enumerate();
     context.launch(index).execs.len() == 1
         && needless_shell(context.forest(), index).is_none()
         && small.into_iter().all(|(number, is_small)| number < MAX_LAUNCHES_OF_LINE && is_small)
