@@ -112,11 +112,14 @@ fn lone_sleep(timelines: &Timelines, thread: ThreadIndex, naps: &[Nanos]) -> Opt
 /// Returns the runs of sleeps of a thread that end with the thread going on.
 fn runs_of(timelines: &Timelines, thread: ThreadIndex, creations: &Creations, exits: &[MaybeKnown]) -> Vec<Run> {
     let exit = exits[timelines.launch_of(thread) as usize].get();
+    let killed = timelines.kills.iter().find(|kill| kill.killed == thread).map(|kill| kill.at);
     let (mut runs, mut current) = (Vec::new(), Naps::default());
     let slices = timelines.slices(thread);
     for (index, slice) in slices.indices().zip(slices.iter()) {
         current.worked += slice.on_span.unwrap_or_default().0;
-        if timelines.repeated_waits.contains_key(&index) {
+        let is_killed = killed.is_some_and(|at| slice.off < at && woken_at(&slice).is_some_and(|woken| at <= woken));
+        if timelines.repeated_waits.contains_key(&index) || is_killed && current.may_contain(&slice) {
+            // It goes on waiting, or went on until it was killed.
             current.take(thread);
         } else if is_nap(&slice) {
             let has_created =
@@ -169,6 +172,12 @@ impl Naps {
         let Some((off, end)) = self.naps.last() else { return true };
         let is_same_call = [self.syscall, Some(RESTART_SYSCALL)].contains(&slice.syscall);
         is_same_call && self.worked <= end.since(*off).0.max(slice.wake_span.unwrap_or_default().0)
+    }
+
+    /// Whether a wait that was cut short may be a sleep of the run.
+    fn may_contain(&self, wait: &SliceRow) -> bool {
+        let last = self.naps.last().map_or(0, |(off, end)| end.since(*off).0);
+        wait.wake_span.unwrap_or_default().0 as f64 <= last as f64 * MAX_GROWTH
     }
 
     fn add(&mut self, slice: &SliceRow) {
