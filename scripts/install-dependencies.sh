@@ -36,6 +36,7 @@ if [ "$purpose" = tests ]; then
     # Programs that the pairs of tests/fixes launch.
     need_command perl perl
     need_command zsh zsh
+    need_command fish fish
     need_command git git
     need_command bc bc
     need_command node nodejs

@@ -7,8 +7,6 @@ mod completions;
 mod html;
 #[path = "cli/labels.rs"]
 mod labels;
-#[path = "cli/shell.rs"]
-mod shell;
 #[path = "cli/standard_input.rs"]
 mod standard_input;
 

@@ -18,6 +18,7 @@ mod phases;
 mod predicted;
 mod recorded;
 mod sandboxes;
+mod shells;
 mod unprivileged;
 mod yama;
 #[path = "../live_ebpf/zsh_lines.rs"]

@@ -71,6 +71,8 @@ needs! {
     Perl,
     /// zsh, for workloads in it.
     Zsh,
+    /// fish, whose start-up is examined.
+    Fish,
     /// A GNU make whose lines are known, 4.3 or 4.4.
     Make,
     /// Node.js, for workloads in it.
@@ -166,6 +168,7 @@ impl Need {
             Need::Musl => check_runs("musl-gcc --version"),
             Need::Perl => check_runs("perl -v"),
             Need::Zsh => check_runs("zsh --version"),
+            Need::Fish => check_runs("fish --version"),
             Need::Make => check_make(),
             Need::Node => check_runs("/usr/bin/node --version"),
             Need::Npm => check_runs("/usr/bin/npm --version"),
