@@ -1,6 +1,5 @@
 //! Counts rows of a recording that cannot all be true. The reader finds them, and reports print them.
 
-/// One kind of contradiction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
     /// Describes the rows, for example `launches that end before they begin`.

@@ -33,11 +33,9 @@ pub struct Recording {
     pub peers: Vec<PeerRow>,
     /// Outputs of the ninja edges that launches belong to.
     pub edges: Vec<EdgeRow>,
-    /// Frames of call chains.
     pub frames: Vec<FrameRow>,
     /// Call chains made of these frames. Each chain comes after the chain of its caller.
     pub stacks: Vec<StackRow>,
-    /// The strings that rows refer to.
     pub texts: Texts,
     /// Constants of the machine, measured before the recording. A constant without an entry is unknown.
     pub calibration: Vec<Calibration>,
@@ -66,11 +64,8 @@ pub struct NewRows {
 /// What was recorded, and how the recording ended.
 #[derive(Clone, Debug, Default)]
 pub struct Info {
-    /// The version of spawnscope that wrote the recording.
     pub version: String,
-    /// The name of the collector.
     pub collector: String,
-    /// What was followed.
     pub scope: Scope,
     /// The command's argv; empty if there was no command.
     pub command: Vec<Vec<u8>>,
@@ -86,7 +81,6 @@ pub struct Info {
     pub started_unix_ns: i64,
     /// The launch of the command.
     pub root: Option<LaunchId>,
-    /// The time of the latest event stored.
     pub last_event: Nanos,
     /// The time from start to end; `None` if the recorder did not finish.
     pub wall: Option<Nanos>,
@@ -104,7 +98,6 @@ pub struct Info {
 
 impl Recording {
     /// Returns a constant of the machine; `None` if it is unknown.
-    #[must_use]
     pub fn measured(&self, what: Constant) -> Option<&Calibration> {
         self.calibration.iter().find(|row| row.what == what)
     }
@@ -112,7 +105,6 @@ impl Recording {
 
 impl Info {
     /// Returns the number of CPUs on which the command could run at the same time: those that it was allowed to use, or all if that is unknown.
-    #[must_use]
     pub fn usable_cpus(&self) -> u32 {
         let allowed = self.allowed_cpus.filter(|allowed| *allowed > 0.0).map(|allowed| allowed.ceil() as u32);
         let all = Some(self.cpus).filter(|cpus| *cpus > 0);
@@ -120,33 +112,28 @@ impl Info {
     }
 
     /// Whether the collector saw when threads ran and what woke them. If not, waits, the critical path and the replay are unknown.
-    #[must_use]
     pub fn sees_scheduler(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
     }
 
     /// Returns why the times are not those without the recorder; `None` if they nearly are.
-    #[must_use]
     pub fn slowed_by(&self) -> Option<&str> {
         let missing = self.missing.iter().find(|missing| missing.what == Missing::UNTRACED_TIMES)?;
         Some(&missing.effect)
     }
 
     /// Returns the largest ratio of the time of a launch to its time without the recorder.
-    #[must_use]
     pub fn slowdown(&self) -> f64 {
         self.slowed_by().map_or(1.0, |_| Missing::MAX_SLOWDOWN)
     }
 
     /// Whether a new process did nothing but wait for a CPU between its creation and its first instruction. If not, the tracer may also
     /// have stopped the process during that time.
-    #[must_use]
     pub fn sees_first_waits(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::FIRST_WAITS)
     }
 }
 
-/// What was followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// A command and all its descendants.
@@ -154,16 +141,12 @@ pub enum Scope {
     Command,
     /// A process that existed before, and its future descendants.
     Process,
-    /// The whole machine.
     System,
 }
 
 impl Scope {
-    /// Every scope.
     pub const ALL: [Scope; 3] = [Scope::Command, Scope::Process, Scope::System];
 
-    /// Returns the scope's name in a recording.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Scope::Command => "command",
@@ -195,7 +178,6 @@ impl Origin {
 table! {
     /// One process.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct LaunchRow in launch {
         since 1 {
             id: LaunchId,
@@ -243,7 +225,6 @@ table! {
 table! {
     /// One successful `execve`.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct ExecRow in exec {
         since 1 {
             launch: LaunchId,
@@ -272,9 +253,7 @@ table! {
 }
 
 table! {
-    /// One failed `execve`.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct FailedExecRow in failed_exec {
         since 1 {
             launch: LaunchId,
@@ -289,7 +268,6 @@ table! {
 table! {
     /// A thread other than the first of its process.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct ThreadRow in thread {
         since 1 {
             task: TaskId,
@@ -306,7 +284,6 @@ table! {
 table! {
     /// A frame: a function or line in a program.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct FrameRow in frame {
         since 5, key id {
             language: Language,
@@ -323,7 +300,6 @@ table! {
 table! {
     /// A frame and the chain that called it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct StackRow in stack {
         since 5, key id {
             frame: FrameId,
@@ -336,7 +312,6 @@ table! {
 table! {
     /// An object that threads waited for.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct ObjectRow in object {
         since 3, key id {
             kind: ObjectKind,
@@ -350,7 +325,6 @@ table! {
 table! {
     /// The process that listens at the other end of a socket.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct PeerRow in peer {
         since 11 {
             device: u32,
@@ -366,7 +340,6 @@ table! {
 pub struct BuildStep {
     /// When it began, since any instant that is the same for all steps of the build.
     pub from: Nanos,
-    /// When it ended.
     pub to: Nanos,
     /// What it made.
     pub name: Vec<u8>,
@@ -375,7 +348,6 @@ pub struct BuildStep {
 table! {
     /// An output of the ninja edge that a launch belongs to.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct EdgeRow in edge {
         since 12 {
             launch: LaunchId,
@@ -387,7 +359,6 @@ table! {
 table! {
     /// A stretch of a thread on a CPU, and the stretch off it that followed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct SliceRow in slice {
         since 1 {
             task: TaskId,
@@ -418,7 +389,6 @@ table! {
 table! {
     /// What a thread did at an instant, or what it started to wait for.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct SampleRow in sample {
         since 5 {
             task: TaskId,
@@ -432,27 +402,23 @@ table! {
 
 impl SliceRow {
     /// Whether the thread was still off the CPU when the recording ended.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.off_span.is_none() && self.reason != LeftCpu::Ended
     }
 
     /// Whether the thread was still waiting when the recording ended.
-    #[must_use]
     pub fn is_open_wait(&self) -> bool {
         let waits = !matches!(self.reason, LeftCpu::Created | LeftCpu::Preempted);
         self.is_open() && waits && self.wake_span.is_none()
     }
 }
 
-/// What woke a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakerRow {
     /// A followed thread.
     Task(TaskId),
     /// A thread that is not followed, with its name. The pid is 0 if it is not visible in the recorder's pid namespace.
     Other(Pid, Option<TextId>),
-    /// An interrupt.
     Interrupt,
 }
 

@@ -19,14 +19,12 @@ pub struct Activity {
 pub struct LaunchedProgram {
     /// The name of the program; `(bash)` for a fork of the shell.
     pub name: Vec<u8>,
-    /// The process id.
     pub pid: Pid,
 }
 
 /// An activity, and how long it was observed.
 #[derive(Clone, Debug)]
 pub struct Observed {
-    /// The activity.
     pub activity: Activity,
     /// Its time in all starts of the shell that were observed.
     pub time: Nanos,

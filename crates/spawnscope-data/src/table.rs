@@ -2,10 +2,8 @@
 //! format version that added it. Everything else about the rows is derived from it: SQL statements, conversions and checks. How a file stores
 //! a value is up to the `Format`.
 
-/// A table of a recording.
 #[derive(Debug)]
 pub struct Table {
-    /// The table's name.
     pub name: &'static str,
     /// The columns, in the order in which they are stored.
     pub columns: &'static [Column],
@@ -13,35 +11,28 @@ pub struct Table {
 
 impl Table {
     /// Returns the first format version that has the table.
-    #[must_use]
     pub fn since(&self) -> i32 {
         self.columns[0].since
     }
 }
 
-/// A column of a table.
 #[derive(Debug)]
 pub struct Column {
-    /// The column's name.
     pub name: &'static str,
     /// The first format version that has the column.
     pub since: i32,
-    /// The type of its values.
     pub column_type: ColumnType,
 }
 
 impl Column {
     /// Creates a column. For use by `table!`.
-    #[must_use]
     pub const fn new(name: &'static str, since: i32, column_type: ColumnType) -> Column {
         Column { name, since, column_type }
     }
 }
 
-/// The type of a column.
 #[derive(Debug)]
 pub struct ColumnType {
-    /// The format's name for the type.
     pub name: &'static str,
     /// Whether a value can be unknown (NULL).
     pub is_optional: bool,
@@ -78,27 +69,18 @@ pub trait Stores<T, As = ()>: Format {
     const TYPE: ColumnType;
 
     /// Reads the next value.
-    ///
-    /// # Errors
-    /// If the stored value is one that no recorder writes.
     fn read(source: &mut Self::Source<'_>) -> Result<T, Self::Error>;
 
-    /// Writes a value.
     fn write<'v>(value: &'v T, sink: &mut Self::Sink<'v>);
 }
 
 /// A row that a format stores. `table!` implements it.
 pub trait Row<F: Format>: Sized {
-    /// The table of such rows.
     const TABLE: &'static Table;
 
     /// Reads a row.
-    ///
-    /// # Errors
-    /// If a stored value is one that no recorder writes.
     fn read(source: &mut F::Source<'_>) -> Result<Self, F::Error>;
 
-    /// Writes a row.
     fn write<'v>(&'v self, sink: &mut F::Sink<'v>);
 }
 

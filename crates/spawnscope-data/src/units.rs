@@ -11,7 +11,6 @@ const MIN_HOURS_SPAN: Nanos = Nanos(9_999_500_000_000);
 const BYTE_UNITS: [(&str, f64); 4] = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)];
 
 /// Formats a span of time, such as `1.23 s`, `45.6 ms` or `2.78 h`; `-` if it is unknown.
-#[must_use]
 pub fn time(span: impl Into<Option<Nanos>>) -> String {
     match span.into() {
         None => "-".to_owned(),
@@ -21,7 +20,6 @@ pub fn time(span: impl Into<Option<Nanos>>) -> String {
 }
 
 /// Formats the ends of an interval, with one unit if both have the same: `107 to 157 ms`.
-#[must_use]
 pub fn interval(low: Nanos, high: Nanos) -> String {
     let (low, high) = (time(low), time(high));
     let (figure, unit) = low.rsplit_once(' ').unwrap_or((&low, ""));
@@ -30,13 +28,11 @@ pub fn interval(low: Nanos, high: Nanos) -> String {
 }
 
 /// Formats an amount of memory, such as `512 MB`.
-#[must_use]
 pub fn bytes(amount: u64) -> String {
     scaled(amount as f64, &BYTE_UNITS)
 }
 
 /// Formats a part of a whole, such as `17.1 %`; `-` if either is unknown or the whole is zero.
-#[must_use]
 pub fn percent(part: impl Into<Option<Nanos>>, whole: impl Into<Option<Nanos>>) -> String {
     match (part.into(), whole.into()) {
         (Some(part), Some(whole)) if whole.0 > 0 => format!("{:.1} %", 100.0 * part.0 as f64 / whole.0 as f64),
@@ -45,7 +41,6 @@ pub fn percent(part: impl Into<Option<Nanos>>, whole: impl Into<Option<Nanos>>) 
 }
 
 /// Formats a relative difference, such as `+1.2 %`. A difference that rounds to zero is `+0.0 %`, never `-0.0 %`.
-#[must_use]
 pub fn signed_percent(share: f64) -> String {
     // Negative zero plus zero is zero.
     let tenths = (1000.0 * share).round() + 0.0;
@@ -53,7 +48,6 @@ pub fn signed_percent(share: f64) -> String {
 }
 
 /// Formats a number with thousands separated by commas.
-#[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
@@ -67,7 +61,6 @@ pub fn count(number: u64) -> String {
 }
 
 /// Formats a number with its noun in the singular or plural: `1 launch`, `2 launches`.
-#[must_use]
 pub fn counted(number: u64, singular: &str, plural: &str) -> String {
     format!("{} {}", count(number), if number == 1 { singular } else { plural })
 }

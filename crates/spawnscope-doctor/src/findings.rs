@@ -14,7 +14,6 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Returns the name that is used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Problem => "problem",
@@ -23,7 +22,6 @@ impl Severity {
     }
 }
 
-/// Where a figure comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// The cost itself was timed.
@@ -33,7 +31,6 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// Returns the name that is used in the output and in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Basis::Measured => "measured",
@@ -45,7 +42,6 @@ impl Basis {
 /// How much time a finding adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// The additional time.
     pub span: Nanos,
     /// What takes longer by `span`, such as `each launch`.
     pub affected: &'static str,
@@ -65,16 +61,13 @@ impl Effect {
     }
 }
 
-/// Something that a check found.
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub check: &'static str,
     pub examined: &'static str,
     /// Whether the finding is a problem or a note.
     pub severity: Severity,
-    /// The finding in a few words.
     pub title: String,
-    /// The evidence: sentences.
     pub evidence: Vec<String>,
     /// The time that the finding costs; unknown if it cannot be measured here.
     pub effect: Option<Effect>,
@@ -127,7 +120,6 @@ impl Finding {
         self
     }
 
-    /// Sets what the finding costs.
     #[must_use]
     pub fn effect(mut self, effect: impl Into<Option<Effect>>) -> Finding {
         self.effect = effect.into();

@@ -30,7 +30,6 @@ use self::programs::Programs;
 pub struct Examination<'a> {
     /// The machine, or a directory that mimics one in tests.
     pub machine: &'a Machine,
-    /// The measurements of the machine.
     pub measured: &'a Measured,
     /// The environment of this process, such as a container or a virtual machine.
     pub environment: Environment,
@@ -40,7 +39,6 @@ pub struct Examination<'a> {
 
 #[derive(Debug)]
 pub struct Diagnosis {
-    /// The time of a launch on this machine.
     pub launch: LaunchCost,
     /// The load average during the examination; unknown without /proc.
     pub load: Option<Load>,

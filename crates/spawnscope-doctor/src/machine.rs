@@ -36,10 +36,7 @@ pub struct Machine {
 
 impl Machine {
     /// Returns the real machine. If `user` is given, programs are started as that user, with the
-    /// environment variables of `user`.
-    ///
-    /// # Errors
-    /// If the working directory no longer exists.
+    /// environment variables of `user`. Fails if the working directory no longer exists.
     pub fn real(user: Option<Identity>) -> io::Result<Machine> {
         let user_variables = user.iter().flat_map(|user| user.environment.iter().cloned());
         let environment = std::env::vars_os().chain(user_variables).collect();
@@ -66,7 +63,6 @@ impl Machine {
         }
     }
 
-    /// Returns the same machine with a variable added to its environment.
     #[must_use]
     pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Machine {
         self.environment.insert(name.into(), value.into());
@@ -79,7 +75,6 @@ impl Machine {
         self
     }
 
-    /// Returns the same machine with another working directory.
     #[must_use]
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Machine {
         self.directory = directory.into();
@@ -93,7 +88,6 @@ impl Machine {
         self
     }
 
-    /// Returns whether a path is a left-out directory, or inside one.
     pub fn is_left_out(&self, absolute: impl AsRef<Path>) -> bool {
         // The first condition makes the usual case fast: a PATH can have thousands of directories.
         !self.left_out.is_empty() && absolute.as_ref().ancestors().any(|above| self.left_out.contains(above))
@@ -152,7 +146,6 @@ impl Machine {
         }
     }
 
-    /// Returns the content of a file.
     pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(self.accessible_path(absolute)?)?.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
@@ -170,7 +163,6 @@ impl Machine {
         self.text(absolute)?.parse().ok()
     }
 
-    /// Returns the target of a symbolic link.
     pub fn link(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
         fs::read_link(self.accessible_path(absolute).ok()?).ok()
     }
@@ -183,7 +175,6 @@ impl Machine {
         names
     }
 
-    /// Returns whether a file or directory exists.
     pub fn exists(&self, absolute: impl AsRef<Path>) -> bool {
         self.accessible_path(absolute).is_ok_and(|path| path.exists())
     }
@@ -215,7 +206,6 @@ impl Machine {
         candidates.map(|directory| directory.join(name)).find(|file| self.is_executable(file))
     }
 
-    /// Returns whether a path exists and is not a directory.
     pub fn is_file(&self, absolute: impl AsRef<Path>) -> bool {
         let metadata = self.accessible_path(absolute).and_then(fs::metadata);
         metadata.is_ok_and(|metadata| !metadata.is_dir())

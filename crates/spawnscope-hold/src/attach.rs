@@ -43,7 +43,6 @@ pub struct Tool {
 /// The state of the tool with respect to the held process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The tool has not attached yet.
     Starting,
     Attached,
     /// The tool was not seen to attach within the time limit.
@@ -60,7 +59,6 @@ enum Ending {
     /// When to send the next signal, and the signal. If there is no signal left, the tool is left
     /// running at that time.
     Due(Instant, Option<Signal>),
-    /// The tool did not end and was left running.
     LeftRunning,
 }
 
@@ -126,7 +124,6 @@ impl Tool {
         self.status.filter(|status| *status != 0 && was_not_signalled && !self.has_ended_early)
     }
 
-    /// Checks whether the tool has attached.
     pub fn progress(&mut self, target: Pid) -> Progress {
         if let Some(status) = self.status {
             self.has_ended_early = true;
@@ -177,7 +174,6 @@ impl Tool {
         None
     }
 
-    /// Whether the tool did not end and was left running.
     pub fn was_left_running(&self) -> bool {
         matches!(self.ending, Ending::LeftRunning)
     }
@@ -196,7 +192,6 @@ fn is_waiting(pid: Pid) -> bool {
     is_asleep && procfs::waits_for_files(pid).unwrap_or(true)
 }
 
-/// Replaces each placeholder with the pid.
 fn with_pid(text: &OsStr, target: Pid) -> OsString {
     let number = target.0.to_string();
     let mut filled = Vec::with_capacity(text.len());

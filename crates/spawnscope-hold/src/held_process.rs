@@ -47,12 +47,10 @@ impl HeldProcess {
         (self.state != State::Ended).then(|| self.pidfd.as_fd())
     }
 
-    /// Whether the process still has to be continued.
     pub fn is_held(&self) -> bool {
         matches!(self.state, State::Stopping | State::Stopped(_))
     }
 
-    /// Checks and returns the current state of the process.
     pub fn update(&mut self) -> State {
         self.state = match self.state {
             State::Ended => State::Ended,

@@ -43,7 +43,6 @@ impl LaunchSelector {
         self.matched.remove(&pid);
     }
 
-    /// Returns how many launches matched.
     pub(super) fn count(&self) -> u32 {
         self.count
     }

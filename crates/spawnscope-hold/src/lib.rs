@@ -57,7 +57,6 @@ pub struct Run<'a> {
     pub grace: Duration,
 }
 
-/// An event to report to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// The process is stopped before its first instruction.
@@ -105,42 +104,30 @@ pub enum Notice {
 /// What makes a held process continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContinuedBy {
-    /// The user presses Enter.
     Enter,
     /// Another process sends SIGCONT, because there is no terminal for a prompt.
     Signal,
-    /// The command of `--run` has attached.
     RunCommand,
 }
 
-/// Why holding failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
-    /// The command cannot be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The kernel refuses to trace the command.
     #[error("failed to trace the command: {error}; {why}")]
-    Refused {
-        error: io::Error,
-        /// The likely reason.
-        why: String,
-    },
+    Refused { error: io::Error, why: String },
     /// A system call failed; the command continues.
     #[error("failed to {action}: {error}")]
     System {
         /// The action that failed, as text that fits after "failed to".
         action: &'static str,
-        /// The system call's error.
         error: io::Error,
     },
 }
 
 /// Runs the command, holds the wanted process, and waits until the command, the held process and
-/// the command of `--run` are over. Returns the command's wait status.
-///
-/// # Errors
-/// If the command cannot be started or traced. Later failures do not affect the command.
+/// the command of `--run` are over. Returns the command's wait status. Fails if the command cannot
+/// be started or traced; later failures do not affect it.
 pub fn run(request: Request<'_>, signals: &Signals, notify: &mut dyn FnMut(Notice)) -> Result<i32, HoldError> {
     Session::start(request, signals, notify)?.run()
 }

@@ -9,7 +9,6 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use nix::unistd::{getpgrp, tcgetpgrp};
 
-/// The controlling terminal.
 #[derive(Debug)]
 pub struct Prompt {
     terminal: File,

@@ -22,7 +22,6 @@ pub enum Change {
     Executed(Pid),
     /// A thread of a followed process, or a child of ours, has ended with this wait status.
     Ended(Pid, i32),
-    /// The process has been stopped by a signal.
     Stopped(Pid),
 }
 
@@ -91,7 +90,6 @@ impl ExecTracer {
         }
     }
 
-    /// Continues a process that has executed a program.
     pub fn resume(&mut self, executed: Pid) {
         self.tracer.resume(executed, Resume::Continue(0));
     }

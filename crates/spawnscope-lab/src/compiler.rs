@@ -23,10 +23,7 @@ impl Compiler {
     }
 
     /// Compiles `source` to `output`. The options come last, because linkers expect libraries after
-    /// the objects that need them.
-    ///
-    /// # Errors
-    /// If the compiler cannot be run, or if it fails; the error then has its last error message.
+    /// the objects that need them. An error has the compiler's last error message.
     pub fn compile(&self, source: &str, output: &Path, options: &[&str]) -> Result<PathBuf, LabError> {
         let file = output.with_extension("c");
         std::fs::write(&file, source).map_err(LabError::doing("write a program"))?;

@@ -17,7 +17,6 @@ use super::worker::protocol::Program;
 use spawnscope_system::tiny;
 
 pub struct ExperimentContext<'a> {
-    /// How much to measure.
     pub effort: Effort,
     /// The largest parent, in bytes.
     pub max_memory: u64,
@@ -42,7 +41,6 @@ impl<'a> ExperimentContext<'a> {
         Ok(ExperimentContext { effort, max_memory, directory, watch })
     }
 
-    /// Returns the temporary directory of this run.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -66,7 +64,6 @@ impl<'a> ExperimentContext<'a> {
         Program::new([path]).with_status(STATUS).with_output(WORD)
     }
 
-    /// Measures cases in turn.
     pub fn interleave(&self, cases: Vec<Case<'_>>) -> Vec<Measurements> {
         self.interleave_part(cases, 0.0, 1.0)
     }

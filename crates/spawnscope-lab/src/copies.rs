@@ -8,10 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::LabError;
 
-/// Creates `directory`, and in it `count` copies of a program that were never executed.
-///
-/// # Errors
-/// If a copy cannot be written, or does not stay in the page cache.
+/// Creates `directory`, and in it `count` copies of a program that were never executed. Fails if a
+/// copy does not stay in the page cache.
 pub fn write_fresh_copies(program: &Path, directory: &Path, count: usize) -> Result<Vec<PathBuf>, LabError> {
     let doing = LabError::doing(format!("copy {}", program.display()));
     fs::create_dir_all(directory).map_err(&doing)?;

@@ -46,7 +46,6 @@ impl Effort {
 
 #[derive(Debug)]
 pub struct Measurements {
-    /// The keys that identify the case.
     pub keys: Vec<Value>,
     pub rounds: Vec<Vec<f64>>,
     /// The number of launches per round; `None` for a case that does fixed work, whose launches the
@@ -122,12 +121,10 @@ impl Measurements {
         Measurements { keys, rounds: Vec::new(), launches: None, failure: Some(failure) }
     }
 
-    /// Returns whether the case has results to report.
     pub fn has_results(&self) -> bool {
         self.failure.is_none() && !self.rounds.is_empty()
     }
 
-    /// Returns a description of the case by its keys.
     pub fn label(&self) -> String {
         let text = self.keys.iter().filter_map(|key| match key {
             Value::Text(text) if !text.is_empty() => Some(text.clone()),
@@ -138,7 +135,6 @@ impl Measurements {
         text.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the values of a column, round by round.
     pub fn values(&self, column: usize) -> Vec<f64> {
         self.rounds.iter().filter_map(|round| round.get(column).copied()).collect()
     }

@@ -29,13 +29,8 @@ pub enum LabError {
     /// The case ran incorrectly, so its values are meaningless.
     #[error("invalid measurement: {0}")]
     Invalid(String),
-    /// A system call failed.
     #[error("failed to {doing}: {source}")]
-    System {
-        /// The action that failed.
-        doing: String,
-        source: io::Error,
-    },
+    System { doing: String, source: io::Error },
 }
 
 impl LabError {

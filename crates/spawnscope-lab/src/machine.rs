@@ -15,13 +15,10 @@ pub struct Machine {
     pub cpus: u64,
     pub memory_bytes: Option<u64>,
     pub kernel: String,
-    /// The C library and its version.
     pub libc: Option<String>,
     /// Whether the machine is virtual, which makes page tables more expensive.
     pub is_virtual: Option<bool>,
-    /// The setting of transparent huge pages.
     pub huge_pages: Option<String>,
-    /// Whether bench ran as root.
     pub as_root: bool,
     pub spawnscope: String,
     /// The load average of the last minute before the run.

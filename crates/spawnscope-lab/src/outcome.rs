@@ -43,11 +43,9 @@ impl Report {
     }
 }
 
-/// The result of one experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub name: String,
-    /// The title, which says what was measured.
     pub title: String,
     /// The columns of the rows, in order.
     pub columns: Vec<Column>,
@@ -185,7 +183,6 @@ pub struct Chart {
     pub y: String,
     /// The key columns that name a series.
     pub series: Vec<String>,
-    /// The scale of both axes.
     pub scale: Scale,
 }
 
@@ -199,7 +196,6 @@ pub enum Scale {
 /// A straight line through the points of a series.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fit {
-    /// The name of the series in the chart.
     pub series: String,
     /// The line's value at x = 0, in nanoseconds.
     pub at_zero_ns: f64,
@@ -217,7 +213,6 @@ pub struct Fit {
     pub holds: bool,
 }
 
-/// A column of an experiment's rows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
     /// The key in JSON.
@@ -247,11 +242,8 @@ pub struct Row(pub Vec<(String, Value)>);
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// The text of a key.
     Text(String),
-    /// The number of a key.
     Number(#[serde(serialize_with = "integer_if_exact")] f64),
-    /// A measurement.
     Estimate(Estimate),
     /// A value that was not measured, or cannot be trusted.
     Unknown,

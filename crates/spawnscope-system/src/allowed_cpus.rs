@@ -9,7 +9,6 @@ use spawnscope_data::event::Pid;
 
 /// Returns the number of CPUs that `process` may use, from its affinity and the quota of the calling process's control groups. A quota of one
 /// and a half CPUs is 1.5. `process` may have ended, but `None` is returned once it has been reaped.
-#[must_use]
 pub fn allowed_cpus(process: Pid) -> Option<f64> {
     let affinity = sched_getaffinity(rustix::process::Pid::from_raw(process.0)).ok()?;
     let count = f64::from(affinity.count());

@@ -3,14 +3,12 @@
 use spawnscope_data::event::{Nanos, Pid};
 
 /// Returns the current CLOCK_MONOTONIC time. Makes no system call if the kernel provides the clock in the vDSO.
-#[must_use]
 pub fn now() -> Nanos {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 /// Returns the CPU time that all threads of a process have used so far; `None` if the process has been reaped.
-#[must_use]
 pub fn cpu_time_of(process: Pid) -> Option<Nanos> {
     // The id of a process's CPU-time clock contains the pid (clock_getcpuclockid(3)).
     const SCHEDULED: libc::clockid_t = 2;
@@ -21,7 +19,6 @@ pub fn cpu_time_of(process: Pid) -> Option<Nanos> {
 }
 
 /// Returns the CPU time that the calling thread has used so far.
-#[must_use]
 pub fn cpu_time_of_thread() -> Nanos {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)

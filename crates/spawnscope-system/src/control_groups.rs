@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Returns the directories of a process's groups for a controller, and of all ancestors of these groups. `process` is a pid or `self`.
-#[must_use]
 pub fn directories(root: &Path, process: &str, controller: &str) -> Vec<PathBuf> {
     let text = fs::read_to_string(root.join("proc").join(process).join("cgroup")).unwrap_or_default();
     let mut directories = Vec::new();

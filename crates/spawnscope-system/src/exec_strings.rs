@@ -13,7 +13,6 @@ pub struct ExecStrings {
 
 impl ExecStrings {
     /// Creates the list, in the order of `strings`.
-    #[must_use]
     pub fn new(strings: Vec<CString>) -> ExecStrings {
         let pointers = strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect();
         ExecStrings { pointers, _strings: strings }
@@ -44,7 +43,6 @@ impl ExecStrings {
     }
 
     /// Returns the address of the array, which is valid as long as `self`.
-    #[must_use]
     pub fn as_ptr(&self) -> *const *const c_char {
         self.pointers.as_ptr()
     }

@@ -13,11 +13,9 @@ pub enum Links {
     Refused,
 }
 
-/// Opens a regular file for reading. A file of another type is not opened, not even for a moment: opening a device may have side effects (it
-/// starts a watchdog), and opening a pipe may block forever.
-///
-/// # Errors
-/// If the file cannot be opened, or is not a regular file (`InvalidInput`).
+/// Opens a regular file for reading. A file of another type is not opened, not even for a moment:
+/// opening a device may have side effects (it starts a watchdog), and opening a pipe may block
+/// forever. Fails with `InvalidInput` if it is not a regular file.
 pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     let no_follow = if links == Links::Refused { libc::O_NOFOLLOW } else { 0 };
     // O_PATH refers to a file without opening it.

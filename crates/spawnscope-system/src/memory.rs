@@ -3,7 +3,6 @@
 use spawnscope_data::event::Pid;
 
 /// Reads up to `length` bytes from `address`. Returns fewer bytes if the memory ends earlier, and none if it cannot be read.
-#[must_use]
 pub fn read(process: Pid, address: u64, length: usize) -> Vec<u8> {
     let mut bytes = Vec::<u8>::with_capacity(length);
     // SAFETY: `bytes` has room for `length` bytes, and the call has written as many bytes as it returns.
@@ -34,13 +33,11 @@ unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usi
 }
 
 /// Returns the bytes of a number at `at`; `None` if `bytes` ends earlier.
-#[must_use]
 pub fn number_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
 /// Returns the string at `address` without its NUL; `None` if there is no NUL within `max_bytes` bytes.
-#[must_use]
 pub fn read_string(process: Pid, address: u64, max_bytes: usize) -> Option<Vec<u8>> {
     // Most strings are short, and a short read touches only one or two pages.
     for length in [256.min(max_bytes), max_bytes] {

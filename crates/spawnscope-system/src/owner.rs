@@ -15,11 +15,8 @@ use rustix::thread::{CapabilitySet, capabilities, set_thread_groups};
 /// The user and groups that own the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The user id.
     pub uid: Uid,
-    /// The group id.
     pub gid: Gid,
-    /// The supplementary groups.
     pub groups: Vec<Gid>,
 }
 
@@ -33,9 +30,6 @@ pub struct OwnerGuard {
 }
 
 /// Acts as the owner, if there is one. Otherwise files are created with the process's own ids.
-///
-/// # Errors
-/// As for `Owner::act`.
 pub fn act_as(owner: Option<&Owner>) -> io::Result<Option<OwnerGuard>> {
     owner.map(Owner::act).transpose()
 }
@@ -48,10 +42,8 @@ const PERMISSION_BYPASSES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::FOWNER);
 
 impl Owner {
-    /// Takes on this user's file system ids, in this thread.
-    ///
-    /// # Errors
-    /// If the kernel refuses, or if the thread keeps capabilities that the user does not have. The thread is then unchanged.
+    /// Takes on this user's file system ids, in this thread. Fails if the thread keeps capabilities
+    /// that the user does not have, and then leaves the thread unchanged.
     pub fn act(&self) -> io::Result<OwnerGuard> {
         let guard = OwnerGuard { before: Owner::of_this_thread()?, _not_send: PhantomData };
         self.set_thread_ids()?;
@@ -65,7 +57,6 @@ impl Owner {
         Ok(Owner { uid: file_uid(), gid: file_gid(), groups: getgroups()? })
     }
 
-    /// Gives this thread the user's ids.
     fn set_thread_ids(&self) -> io::Result<()> {
         let groups: Vec<_> = self.groups.iter().map(|group| rustix_gid(*group)).collect();
         set_thread_groups(&groups)?;
@@ -88,7 +79,6 @@ impl Drop for OwnerGuard {
 }
 
 /// Returns the user id with which this thread opens files.
-#[must_use]
 pub fn file_uid() -> Uid {
     // Setting an invalid id changes nothing and returns the current id.
     setfsuid(Uid::from_raw(u32::MAX))

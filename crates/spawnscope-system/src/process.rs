@@ -11,10 +11,8 @@ use rustix::process::{WaitId, WaitIdOptions};
 
 use spawnscope_data::event::Pid;
 
-/// Opens a handle to a process. It refers to this process even if the pid is reused, and is readable when the process has ended.
-///
-/// # Errors
-/// If there is no such process, or the id is that of a thread.
+/// Opens a handle to a process. It refers to this process even if the pid is reused, and is
+/// readable when the process has ended. Fails for the id of a thread.
 pub fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
     let pid = rustix::process::Pid::from_raw(pid.0).ok_or(Errno::SRCH)?;
     Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
@@ -27,20 +25,16 @@ pub fn die_with_parent(signal: c_int) {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
 }
 
-/// Waits until a child has ended, without reaping it: what the kernel counted for it can still be read.
-///
-/// # Errors
-/// `Interrupted` if a caught signal interrupts the wait. Other errors if there is no such child.
+/// Waits until a child has ended, without reaping it: what the kernel counted for it can still be
+/// read. Fails with `Interrupted` if a caught signal interrupts the wait.
 pub fn await_end(child: c_int) -> io::Result<()> {
     let child = rustix::process::Pid::from_raw(child).ok_or(Errno::CHILD)?;
     rustix::process::waitid(WaitId::Pid(child), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
     Ok(())
 }
 
-/// Waits for a child (-1: any child) and reaps it. Returns its pid and wait status.
-///
-/// # Errors
-/// `Interrupted` if a caught signal interrupts the wait. Other errors if there is no such child.
+/// Waits for a child (-1: any child) and reaps it. Returns its pid and wait status. Fails with
+/// `Interrupted` if a caught signal interrupts the wait.
 pub fn reap(child: c_int) -> io::Result<(c_int, c_int)> {
     let mut status = 0;
     // SAFETY: `status` has room for a status.

@@ -24,7 +24,6 @@ pub struct Status {
 
 impl Status {
     /// Reads the status of a process; `None` if the process does not exist.
-    #[must_use]
     pub fn read(pid: Pid) -> Option<Status> {
         Status::parse(&fs::read(format!("/proc/{}/status", pid.0)).ok()?)
     }
@@ -41,19 +40,14 @@ impl Status {
     }
 
     /// Whether the process is stopped, by a signal or by a tracer.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
     }
 
-    /// Whether the process is stopped by a tracer.
-    #[must_use]
     pub fn is_stopped_by_tracer(&self) -> bool {
         self.state == b't' && self.tracer.is_some()
     }
 
-    /// Whether the process is in interruptible sleep.
-    #[must_use]
     pub fn is_asleep(&self) -> bool {
         self.state == b'S'
     }
@@ -65,7 +59,6 @@ fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// Returns the id of a thread in its own pid namespace, as the thread itself sees it.
-#[must_use]
 pub fn innermost_id(thread: Pid) -> Option<Pid> {
     let text = fs::read(format!("/proc/{}/status", thread.0)).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -73,14 +66,11 @@ pub fn innermost_id(thread: Pid) -> Option<Pid> {
 }
 
 /// Returns the threads of a process; empty if it has ended.
-#[must_use]
 pub fn threads(pid: Pid) -> Vec<Pid> {
     let entries = fs::read_dir(format!("/proc/{}/task", pid.0)).into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid)).collect()
 }
 
-/// Returns the arguments of a process's program.
-#[must_use]
 pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
     let bytes = fs::read(format!("/proc/{}/cmdline", pid.0)).unwrap_or_default();
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
@@ -90,8 +80,6 @@ pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
     }
 }
 
-/// Returns the address of the program's entry point.
-#[must_use]
 pub fn entry_point(pid: Pid) -> Option<u64> {
     auxiliary_value(pid, libc::AT_ENTRY as usize).map(|address| address as u64)
 }
@@ -106,7 +94,6 @@ fn auxiliary_value(pid: Pid, wanted: usize) -> Option<usize> {
 }
 
 /// Returns the file name that was passed to execve; for a script, the script itself. The process can change it after its exec.
-#[must_use]
 pub fn program(pid: Pid) -> Option<Vec<u8>> {
     let address = auxiliary_value(pid, AT_EXECFN)?;
     let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
@@ -118,14 +105,11 @@ pub fn program(pid: Pid) -> Option<Vec<u8>> {
     Some(path)
 }
 
-/// Returns the working directory of a process.
-#[must_use]
 pub fn working_directory(pid: Pid) -> Option<Vec<u8>> {
     link(pid, "cwd")
 }
 
 /// Returns the path of a process's executable, with symbolic links resolved.
-#[must_use]
 pub fn executable(pid: Pid) -> Option<Vec<u8>> {
     link(pid, "exe")
 }
@@ -137,28 +121,23 @@ fn link(pid: Pid, name: &str) -> Option<Vec<u8>> {
 
 /// Whether a process's executable is set-user-ID or set-group-ID, so that it would give the process privilege if the process were not
 /// traced.
-#[must_use]
 pub fn is_set_id(pid: Pid) -> bool {
     let mode = fs::metadata(format!("/proc/{}/exe", pid.0)).map_or(0, |file| file.mode());
     let group_bits = libc::S_ISGID | libc::S_IXGRP;
     mode & libc::S_ISUID != 0 || mode & group_bits == group_bits
 }
 
-/// Returns the ids of all processes.
 pub fn processes() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid))
 }
 
 /// Returns the name (comm) of a process's first thread.
-#[must_use]
 pub fn name(pid: Pid) -> Option<Vec<u8>> {
     let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
     Some(name.trim_ascii_end().to_vec())
 }
 
-/// Returns a process and all its descendants.
-#[must_use]
 pub fn tree(root: Pid) -> Vec<Pid> {
     let parents: Vec<(Pid, Pid)> = processes().filter_map(|pid| Some((pid, Status::read(pid)?.parent))).collect();
     let mut tree = vec![root];
@@ -171,8 +150,6 @@ pub fn tree(root: Pid) -> Vec<Pid> {
     tree
 }
 
-/// Whether a process has perf events open.
-#[must_use]
 pub fn has_perf_events(pid: Pid) -> bool {
     let files = fs::read_dir(format!("/proc/{}/fd", pid.0)).into_iter().flatten().flatten();
     let mut names = files.filter_map(|file| fs::read_link(file.path()).ok());
@@ -180,7 +157,6 @@ pub fn has_perf_events(pid: Pid) -> bool {
 }
 
 /// Whether the first thread of a process is in a system call that waits for files, such as poll. `None` without permission to read this.
-#[must_use]
 pub fn waits_for_files(pid: Pid) -> Option<bool> {
     let text = fs::read_to_string(format!("/proc/{}/syscall", pid.0)).ok()?;
     // The file contains `running`, or the number of the call and its arguments.
@@ -202,7 +178,6 @@ const FILE_WAITS: [i64; 6] = [
 const FILE_WAITS: [i64; 3] = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
 
 /// Returns Yama's ptrace_scope, if Yama is active.
-#[must_use]
 pub fn yama_scope() -> Option<u8> {
     let text = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     text.trim().parse().ok()

@@ -40,7 +40,6 @@ pub struct Signals {
     inherited_mask: SigSet,
 }
 
-/// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArrivedSignal {
     /// The signal number. Real-time signals have no names.
@@ -52,7 +51,6 @@ pub struct ArrivedSignal {
 impl ArrivedSignal {
     /// Whether the signal asks spawnscope to end. False if the kernel reports that spawnscope has reached a limit (SIGXFSZ, SIGXCPU) or that a
     /// timer of spawnscope has expired.
-    #[must_use]
     pub fn should_end(self) -> bool {
         !self.from_kernel || TERMINAL_SIGNALS.contains(&self.signal)
     }
@@ -67,10 +65,6 @@ impl ArrivedSignal {
 }
 
 impl Signals {
-    /// Blocks the signals and makes them readable.
-    ///
-    /// # Errors
-    /// If the kernel refuses a signalfd.
     pub fn catch() -> io::Result<Signals> {
         let mut mask = SigSet::empty();
         let mut raw = *mask.as_ref();
@@ -88,13 +82,11 @@ impl Signals {
     }
 
     /// The signal mask before `catch`, which the command must get.
-    #[must_use]
     pub fn inherited_mask(&self) -> &SigSet {
         &self.inherited_mask
     }
 
     /// Returns a descriptor that is readable when a signal has arrived.
-    #[must_use]
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.caught.as_fd()
     }
@@ -116,9 +108,6 @@ pub struct ChildChanges(SignalFd);
 impl ChildChanges {
     /// Blocks SIGCHLD, and makes it readable. Must be called before threads are started, because a thread that does not block the signal could
     /// receive and discard it.
-    ///
-    /// # Errors
-    /// If the kernel refuses a signalfd.
     pub fn catch() -> io::Result<ChildChanges> {
         let mask = SigSet::from(Signal::SIGCHLD);
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
@@ -127,7 +116,6 @@ impl ChildChanges {
     }
 
     /// Returns a descriptor that is readable when there are changes.
-    #[must_use]
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -146,10 +134,6 @@ pub struct ThreadWaker {
 }
 
 impl ThreadWaker {
-    /// Creates a waker for the calling thread.
-    ///
-    /// # Errors
-    /// If the kernel refuses the signal handler.
     pub fn of_this_thread() -> io::Result<ThreadWaker> {
         extern "C" fn ignore(_: libc::c_int) {}
         // SA_RESTART is not set, because the interrupted call must not be restarted.

@@ -12,7 +12,6 @@ const BASE: u64 = 0x40_0000;
 const HEADER_BYTES: u64 = 64 + 56;
 
 /// Returns a static program that writes `word`, which may be empty, to standard output, and exits with `status`.
-#[must_use]
 pub fn program(status: u8, word: &str) -> Vec<u8> {
     let mut code = arch::tiny_code(status, word.len() as u8);
     code.extend(word.bytes());
@@ -20,9 +19,6 @@ pub fn program(status: u8, word: &str) -> Vec<u8> {
 }
 
 /// Creates an anonymous file with a program. Makes system calls only.
-///
-/// # Errors
-/// If the kernel refuses it.
 pub fn in_memory(program: &[u8]) -> io::Result<OwnedFd> {
     // SAFETY: the name ends with NUL, the bytes are those of a slice, and the descriptor is ours.
     let (file, written) = unsafe {

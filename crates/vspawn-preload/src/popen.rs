@@ -146,7 +146,6 @@ unsafe fn launch(
     }
 }
 
-/// Removes a stream from the table.
 fn take_stream(file: *mut FILE) -> Option<Stream> {
     if TABLE.count.load(Relaxed) == 0 {
         return None;

@@ -11,11 +11,9 @@ use crate::strings::{PATH_LIMIT, base_name, bytes};
 /// `spawnscope accel --explain` reads.
 #[derive(Clone, Copy)]
 pub enum Counter {
-    /// The shell was skipped.
     Direct,
     /// The text is more than one simple command.
     Syntax,
-    /// The command is a builtin of a shell.
     Builtin,
     /// A variable changes what the shell does.
     Environment,
@@ -24,7 +22,6 @@ pub enum Counter {
     /// The program was not found, or cannot be executed.
     Program,
     UnknownShell,
-    /// `--strict` keeps the shell.
     Strict,
     /// The exec failed, and the shell was used after all.
     Failed,

@@ -50,7 +50,6 @@ impl PathBuffer {
         &mut self.bytes
     }
 
-    /// Returns the bytes before the NUL.
     pub fn as_bytes(&self) -> &[u8] {
         let end = self.bytes.iter().position(|byte| *byte == 0).unwrap_or(0);
         self.bytes.get(..end).unwrap_or(&[])

@@ -92,9 +92,6 @@ impl Words {
     }
 
     /// Divides a text into words.
-    ///
-    /// # Errors
-    /// If the text needs a shell; the `Refusal` says why.
     pub fn read(&mut self, text: &[u8]) -> Result<(), Refusal> {
         (self.length, self.count, self.redirection_count) = (0, 0, 0);
         if text.len() > TEXT_MAX {

@@ -15,14 +15,12 @@ const MAX_COMMANDS: usize = 1000;
 /// Number of latest launches that are kept for each command.
 const MAX_RECENT: usize = 8;
 
-/// The state of a live view.
 #[derive(Debug)]
 pub struct LiveBoard {
     live: LiveLaunches,
     commands: HashMap<Vec<u8>, Sums>,
 }
 
-/// The figures of a command.
 #[derive(Debug, Default)]
 struct Sums {
     count: u64,
@@ -32,14 +30,12 @@ struct Sums {
     recent: VecDeque<Arc<EndedLaunch>>,
 }
 
-/// A row of the list of commands.
 #[derive(Clone, Debug)]
 pub struct CommandRow {
     /// The name of the command: `(bash)` for forks of bash.
     pub command: Vec<u8>,
     /// Number of launches that have ended.
     pub count: u64,
-    /// Number of launches that are running.
     pub running: u64,
     /// Number of launches that failed.
     pub failures: u64,
@@ -54,16 +50,12 @@ pub struct CommandRow {
     pub recent: Vec<Arc<EndedLaunch>>,
 }
 
-/// A row of the tree of running processes.
 #[derive(Clone, Debug)]
 pub struct ProcessRow {
-    /// Its id in the recording.
     pub id: LaunchId,
-    /// The process that launched it.
     pub parent: Option<LaunchId>,
     /// Number of its ancestors that are listed.
     pub depth: usize,
-    /// Its pid.
     pub pid: Option<Pid>,
     /// The name that it is counted under.
     pub command: Vec<u8>,
@@ -71,14 +63,12 @@ pub struct ProcessRow {
     pub argv: Vec<u8>,
     /// When it began. `None` if it existed before.
     pub birth: Option<Nanos>,
-    /// Number of processes that it has launched.
     pub launched: u64,
 }
 
 /// Everything that a live view shows at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Number of launches that have started.
     pub started: u64,
     /// Number of launches that have not ended.
     pub running: u64,
@@ -91,12 +81,10 @@ pub struct Snapshot {
 
 impl LiveBoard {
     /// Creates an empty board. `missing` lists what the collector cannot record on this machine.
-    #[must_use]
     pub fn new(missing: Vec<Missing>) -> LiveBoard {
         LiveBoard { live: LiveLaunches::new(missing), commands: HashMap::new() }
     }
 
-    /// Applies the rows of a batch.
     pub fn apply(&mut self, rows: NewRows) {
         for launch in self.live.apply(rows) {
             let has_row = self.commands.len() < MAX_COMMANDS || self.commands.contains_key(&launch.command);
@@ -106,7 +94,6 @@ impl LiveBoard {
     }
 
     /// Returns what a live view shows now.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let mut running: HashMap<Vec<u8>, u64> = HashMap::new();
         for process in self.live.processes().filter(|process| process.is_launch()) {

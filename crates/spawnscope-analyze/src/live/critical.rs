@@ -19,7 +19,6 @@ pub struct CriticalTimes(HashMap<Vec<u8>, f64>);
 
 impl CriticalTimes {
     /// Returns the time of a command. `None` if nothing waited for a launch of this command.
-    #[must_use]
     pub fn get(&self, command: &[u8]) -> Option<Nanos> {
         self.0.get(command).map(|time| Nanos(*time as u64))
     }
@@ -34,7 +33,6 @@ impl CriticalTimes {
         *self.0.entry(name).or_default() += time;
     }
 
-    /// Adds a share of other times.
     fn merge(&mut self, other: &CriticalTimes, share: f64) {
         for (command, time) in &other.0 {
             self.add(command.clone(), time * share);
@@ -51,7 +49,6 @@ impl LiveLaunches {
     /// Returns the critical time of each command so far. A parent is assumed to wait for the one of
     /// its running children that was launched first. The waits of a running process count if all its
     /// ancestors are assumed to wait for it.
-    #[must_use]
     pub fn critical_times(&self) -> CriticalTimes {
         let mut times = self.critical.clone();
         let mut first_children: HashMap<LaunchId, &Process> = HashMap::new();

@@ -10,20 +10,15 @@ use crate::model::tree::Forest;
 use spawnscope_data::event::{LaunchId, Missing, Nanos, Pid};
 use spawnscope_data::rows::{ExecRow, Info, LaunchRow, Origin, Recording, Scope};
 
-/// A launch that has ended.
 #[derive(Clone, Debug)]
 pub struct EndedLaunch {
-    /// Its id in the recording.
     pub id: LaunchId,
-    /// Its pid.
     pub pid: Option<Pid>,
-    /// The process that requested it.
     pub parent: Option<LaunchId>,
     /// The name that it is counted under: `(bash)` for a fork of bash.
     pub command: Vec<u8>,
     /// The arguments of its last exec, each terminated by NUL.
     pub argv: Arc<[u8]>,
-    /// How it ended.
     pub outcome: Outcome,
     /// Wall time by phase. `None` if its end was lost or its record is incomplete.
     pub phases: Option<PhaseTimes>,
@@ -35,7 +30,6 @@ pub struct EndedLaunch {
 
 impl EndedLaunch {
     /// Whether it exited with a status other than 0 or was killed.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         match self.outcome {
             Outcome::Code(code) => code != 0,
@@ -45,7 +39,6 @@ impl EndedLaunch {
     }
 }
 
-/// Joins the rows of processes that have ended.
 pub(super) fn join_ended(processes: &[Process], missing: &[Missing]) -> Vec<EndedLaunch> {
     let mut recording = empty_recording(missing);
     for (index, process) in (0..).zip(processes) {

@@ -32,7 +32,6 @@ const BUCKETS: [Nanos; 11] = [
 pub struct Histogram {
     /// The count of each bucket, not cumulative; the last entry counts longer durations.
     counts: [u64; BUCKETS.len() + 1],
-    /// Sum of all durations.
     pub sum: Nanos,
 }
 
@@ -43,8 +42,6 @@ impl Histogram {
         self.sum.0 = self.sum.0.saturating_add(duration.0);
     }
 
-    /// Returns the number of durations.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
@@ -59,10 +56,8 @@ impl Histogram {
     }
 }
 
-/// The figures of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandMetrics {
-    /// Number of launches that have ended.
     pub launches: u64,
     /// Number of launches that exited with a status other than 0 or were killed.
     pub failures: u64,
@@ -88,7 +83,6 @@ impl CommandMetrics {
     }
 }
 
-/// The figures of all commands.
 #[derive(Debug)]
 pub struct LaunchMetrics {
     max_commands: usize,
@@ -98,7 +92,6 @@ pub struct LaunchMetrics {
 impl LaunchMetrics {
     /// Creates empty metrics, in which the first `max_commands` commands get a row each. A command
     /// keeps its row, because a counter must not decrease.
-    #[must_use]
     pub fn new(max_commands: usize) -> LaunchMetrics {
         LaunchMetrics { max_commands, commands: BTreeMap::new() }
     }

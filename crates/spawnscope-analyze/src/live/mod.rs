@@ -42,7 +42,6 @@ pub struct LiveLaunches {
 
 impl LiveLaunches {
     /// Creates an empty set. `missing` lists what the collector cannot record on this machine.
-    #[must_use]
     pub fn new(missing: Vec<Missing>) -> LiveLaunches {
         LiveLaunches { missing, ..LiveLaunches::default() }
     }
@@ -84,20 +83,15 @@ impl LiveLaunches {
         self.processes.values()
     }
 
-    /// Returns a running process.
-    #[must_use]
     pub fn process(&self, id: LaunchId) -> Option<&Process> {
         self.processes.get(&id)
     }
 
     /// Returns the number of launches that have started, without launches whose creation was lost.
-    #[must_use]
     pub fn started(&self) -> u64 {
         self.started
     }
 
-    /// Returns the number of launches that have not ended.
-    #[must_use]
     pub fn running(&self) -> usize {
         self.processes.values().filter(|process| process.is_launch()).count()
     }

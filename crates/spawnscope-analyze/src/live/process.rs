@@ -13,7 +13,6 @@ use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
 /// forever. A process with more execs has unknown phases.
 const MAX_EXECS: usize = 64;
 
-/// A running process.
 #[derive(Debug)]
 pub struct Process {
     pub(super) row: LaunchRow,
@@ -24,15 +23,12 @@ pub struct Process {
     pub(super) is_incomplete: bool,
     /// Whether it was launched in an earlier recording than the current one.
     pub(super) began_in_earlier_recording: bool,
-    /// Number of processes that it has launched.
     pub(super) launched: u64,
     /// When it last created or reaped a child before its first exec. Time until then is work.
     pub(super) worked_until: Option<Nanos>,
-    /// When it last reaped a child.
     pub(super) last_reaping: Option<Nanos>,
     /// Time in which it waited for launches that have ended, by the command of the launches.
     pub(super) critical: CriticalTimes,
-    /// The name of the program that it started as.
     pub(super) birth_program: Arc<[u8]>,
 }
 
@@ -107,27 +103,21 @@ impl Process {
         }
     }
 
-    /// Returns its id in the recording.
-    #[must_use]
     pub fn id(&self) -> LaunchId {
         self.row.id
     }
 
-    /// Returns its pid.
-    #[must_use]
     pub fn pid(&self) -> Option<Pid> {
         self.row.pid
     }
 
     /// Returns the process that launched it, even if that process has ended.
-    #[must_use]
     pub fn parent(&self) -> Option<LaunchId> {
         self.row.parent
     }
 
     /// Returns when its parent began the fork call or, if that is unknown, when the process
     /// existed.
-    #[must_use]
     pub fn birth(&self) -> Option<Nanos> {
         self.row.create.or(self.row.created)
     }
@@ -146,13 +136,11 @@ impl Process {
     }
 
     /// Whether it is a launch. A process that existed before the recording is not.
-    #[must_use]
     pub fn is_launch(&self) -> bool {
         self.row.origin != Origin::Existed
     }
 
     /// Returns the name that it is counted under: `(bash)` for a fork of bash.
-    #[must_use]
     pub fn label(&self) -> Vec<u8> {
         let name = name_after(self.execs.values().rev().map(ExecWithTexts::named), &self.birth_program);
         let is_fork = self.execs.is_empty() && self.is_launch() && self.row.parent.is_some();
@@ -160,7 +148,6 @@ impl Process {
     }
 
     /// Returns the arguments of its last exec, each terminated by NUL; empty if it has none.
-    #[must_use]
     pub fn argv(&self) -> &[u8] {
         self.execs.values().next_back().map_or(&[], |exec| &exec.argv)
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
 use spawnscope_data::rows::{ObjectRef, SliceRow, TextId, WakerRow};
 
-/// The cause of an external wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExternalWait {
     /// The thread slept on purpose, or a call timed out.
@@ -19,19 +18,16 @@ pub enum ExternalWait {
     /// A permission scanner that had to allow opening or executing a file (fanotify), with the
     /// scanner's name.
     Scanner(Option<TextId>),
-    /// Stopped by a signal.
     Stopped,
     /// The recorder: before the command's exec, and between the command's end and the end of the
     /// wall.
     Recorder,
-    /// Unknown.
     Unknown,
 }
 
 impl ExternalWait {
     /// Returns the name of the process that was waited for. `None` if the cause is not a process or
     /// the name is unknown.
-    #[must_use]
     pub fn process(self) -> Option<TextId> {
         match self {
             ExternalWait::Process(name) | ExternalWait::Scanner(name) => name,
@@ -40,7 +36,6 @@ impl ExternalWait {
     }
 }
 
-/// Time by cause.
 pub type ExternalWaitTimes = BTreeMap<ExternalWait, Nanos>;
 
 /// System calls grouped by the kind of their wait.
@@ -76,7 +71,6 @@ mod calls {
 /// recorded waker is only the thread that was interrupted. Not every kernel lets the recorder
 /// distinguish the two; `is_waker_certain` says whether it could (never before format version 7).
 /// Waits that only an interrupt can end are recognized by their system call.
-#[must_use]
 pub fn waker_is_cause(slice: &SliceRow) -> bool {
     match slice.reason {
         _ if slice.is_waker_certain == Some(false) => false,
@@ -92,7 +86,6 @@ pub(crate) fn is_sleep(slice: &SliceRow) -> bool {
 }
 
 /// Returns the cause of a wait that no recorded thread ended.
-#[must_use]
 pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
     let waker = slice.waker.filter(|_| slice.is_waker_certain != Some(false));
     let by_interrupt = matches!(waker, Some(WakerRow::Interrupt) | None);

@@ -6,12 +6,10 @@ use spawnscope_data::rows::{FrameRow, Recording, StackId, StackRow};
 /// A frame of a call chain. Unknown fields are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Frame<'a> {
-    /// The language of the code.
     pub language: Language,
     /// The function. `None` if it is unknown, or if the code is outside of all functions of a
     /// script.
     pub function: Option<&'a [u8]>,
-    /// The source file.
     pub file: Option<&'a [u8]>,
     /// The line in `file`, from 1.
     pub line: Option<u32>,
@@ -32,14 +30,11 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Returns the frames of a call chain of the recording.
-    #[must_use]
     pub fn new(recording: &'a Recording, stack: Option<StackId>) -> Frames<'a> {
         Frames { recording, next: stack, is_truncated: false }
     }
 
     /// Whether the callers of the last returned frame could not be read.
-    #[must_use]
     pub fn is_truncated(&self) -> bool {
         self.is_truncated
     }
@@ -57,7 +52,6 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// Returns a frame with its texts.
 fn resolve<'a>(recording: &'a Recording, row: &FrameRow) -> Frame<'a> {
     let texts = &recording.texts;
     Frame {

@@ -11,7 +11,6 @@ use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
 
 /// Joins the rows that belong to each launch.
 pub(crate) struct Joiner<'a> {
-    /// The source of the rows.
     pub(crate) recording: &'a Recording,
     /// The end of the recording, which ends the phases that are still open.
     pub(crate) end: Nanos,

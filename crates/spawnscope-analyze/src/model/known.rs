@@ -14,17 +14,13 @@ pub struct MaybeKnown<T: Number = Nanos>(T::Bits);
 pub trait Number: Sized {
     /// The stored representation.
     type Bits: Copy + Eq;
-    /// The representation of "unknown".
     const UNKNOWN: Self::Bits;
-    /// Returns the number for a representation.
     fn from_bits(bits: Self::Bits) -> Self;
-    /// Returns the representation of the number.
     fn to_bits(self) -> Self::Bits;
 }
 
 impl<T: Number> MaybeKnown<T> {
     /// Returns the number. `None` when unknown.
-    #[must_use]
     pub fn get(self) -> Option<T> {
         (self.0 != T::UNKNOWN).then(|| T::from_bits(self.0))
     }

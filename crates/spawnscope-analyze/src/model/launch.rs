@@ -11,19 +11,15 @@ use spawnscope_data::rows::{LaunchRow, Origin, StackId, TextId, Texts};
 /// A process of the recording.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
-    /// Its id in the recording.
     pub id: LaunchId,
     /// The process that requested it, even if that process is not recorded.
     pub parent: MaybeKnown<LaunchId>,
-    /// The thread that requested it.
     pub parent_task: MaybeKnown<TaskId>,
-    /// Depth in its tree.
     pub depth: u32,
     /// Pid in the pid namespace of the recorder.
     pub pid: Option<Pid>,
     /// Why it is in the recording.
     pub origin: Origin,
-    /// The mechanism that created it.
     pub mechanism: Option<Mechanism>,
     /// The program it started as, which is the program that its parent ran at that time.
     pub birth_command: Arc<Command<'a>>,
@@ -31,13 +27,11 @@ pub struct Launch<'a> {
     pub command: Arc<Command<'a>>,
     /// The parent's resident set when it was created.
     pub parent_rss_bytes: MaybeKnown<u64>,
-    /// The instants that bound its phases.
     pub instants: Instants,
     /// Its successful `execve` calls in order.
     pub execs: Box<[Exec<'a>]>,
     /// Wall time by phase, without what recording has measurably added to each of them.
     pub phases: PhaseTimes,
-    /// CPU time by phase.
     pub cpu_phases: PhaseTimes,
     /// CPU time of all its threads that have ended.
     pub cpu: MaybeKnown,
@@ -50,13 +44,11 @@ pub struct Launch<'a> {
     pub script_stack: Option<StackId>,
     /// Call chain in the parent's machine code.
     pub native_stack: Option<StackId>,
-    /// How it ended.
     pub outcome: Outcome,
 }
 
 impl<'a> Launch<'a> {
     /// Whether it is a launch. A process that existed before the recording is not.
-    #[must_use]
     pub fn is_launch(&self) -> bool {
         self.origin != Origin::Existed
     }
@@ -67,19 +59,16 @@ impl<'a> Launch<'a> {
     }
 
     /// Whether it is a fork that never executed a program, such as a subshell or a worker.
-    #[must_use]
     pub fn is_fork_without_exec(&self) -> bool {
         self.origin == Origin::Launched && self.execs.is_empty()
     }
 
     /// Whether it was still running when the recording ended.
-    #[must_use]
     pub fn is_unfinished(&self) -> bool {
         self.outcome == Outcome::Running
     }
 
     /// Returns its earliest known instant. The command starts when the recorder releases it.
-    #[must_use]
     pub fn start(&self) -> Option<Nanos> {
         let at = &self.instants;
         if matches!(self.origin, Origin::Command | Origin::Existed) {
@@ -95,7 +84,6 @@ impl<'a> Launch<'a> {
     }
 
     /// Returns the index of the last exec that it had entered at an instant, or 0 if there is none.
-    #[must_use]
     pub fn exec_at(&self, at: Nanos) -> usize {
         self.execs.partition_point(|exec| exec.enter.get().is_none_or(|enter| enter <= at)).saturating_sub(1)
     }
@@ -114,14 +102,12 @@ impl<'a> Launch<'a> {
     }
 
     /// Returns its latest known instant. `None` while it runs. The reaping of the command by the recorder does not count.
-    #[must_use]
     pub fn end(&self) -> Option<Nanos> {
         let reaped = self.instants.reaped.get().filter(|_| self.origin != Origin::Command);
         reaped.or(self.instants.zombie.get()).or(self.instants.exit.get())
     }
 
     /// Returns the wall time from the parent's call to the reaping, or to the end of the recording for an unfinished launch.
-    #[must_use]
     pub fn total(&self, recording_end: Nanos) -> Option<Nanos> {
         let end = if self.is_unfinished() { Some(recording_end) } else { self.end() };
         Some(end?.since(self.start()?))
@@ -129,19 +115,16 @@ impl<'a> Launch<'a> {
 
     /// Returns the launch cost without the waits for a CPU and for the parent, which do not depend
     /// on the program.
-    #[must_use]
     pub fn launch_cost(&self) -> Option<Nanos> {
         self.phases.sum(Phase::COST)
     }
 
     /// Returns the launch tax: all phases except `run`. `None` when no such phase is known.
-    #[must_use]
     pub fn tax(&self) -> Option<Nanos> {
         self.phases.sum(Phase::TAX)
     }
 
     /// Returns the more useful call chain: lines of a script rather than machine code of its interpreter.
-    #[must_use]
     pub fn best_stack(&self) -> Option<StackId> {
         self.script_stack.or(self.native_stack)
     }
@@ -163,12 +146,10 @@ pub struct Counts {
     pub parent_faults: MaybeKnown<u32>,
     /// Page faults of its first thread between its last launch or reaping and its exit.
     pub exit_faults: MaybeKnown<u32>,
-    /// Its resident set at its exit.
     pub exit_rss_bytes: MaybeKnown<u64>,
 }
 
 impl Counts {
-    /// Returns the counts in a row.
     pub(crate) fn of(row: &LaunchRow) -> Counts {
         Counts {
             setup_closes: row.setup_closes,
@@ -199,7 +180,6 @@ pub struct Instants {
     /// Whether the collector stopped the process before its first instruction, so that the time
     /// until its first run is not only a wait for a CPU.
     pub was_stopped_at_birth: bool,
-    /// Its exit started.
     pub exit: MaybeKnown,
     /// It became a zombie, which its parent can reap.
     pub zombie: MaybeKnown,
@@ -211,7 +191,6 @@ pub struct Instants {
 /// that program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Command<'a> {
-    /// Name of the program.
     pub name: &'a [u8],
     /// Whether it is a fork without an exec, shown in parentheses.
     pub forked: bool,
@@ -219,7 +198,6 @@ pub struct Command<'a> {
 
 impl Command<'_> {
     /// Returns the display name, `(bash)` for a fork of bash. Bytes, since file names are bytes.
-    #[must_use]
     pub fn label(&self) -> Vec<u8> {
         if self.forked { [b"(", self.name, b")"].concat() } else { self.name.to_vec() }
     }
@@ -228,13 +206,11 @@ impl Command<'_> {
 /// One successful `execve`.
 #[derive(Clone, Debug)]
 pub struct Exec<'a> {
-    /// When it was entered.
     pub enter: MaybeKnown,
     /// When it returned to user space.
     pub returned: MaybeKnown,
     /// When the dynamic loader was done. Equals `returned` for a static program.
     pub load_end: MaybeKnown,
-    /// Whether the program has a dynamic loader.
     pub has_loader: Option<bool>,
     /// Whether the recorded arguments are truncated.
     pub argv_cut: bool,
@@ -256,13 +232,11 @@ pub struct Exec<'a> {
 
 impl<'a> Exec<'a> {
     /// Returns the file as given.
-    #[must_use]
     pub fn path(&self) -> &'a [u8] {
         self.texts.get(self.path)
     }
 
     /// Returns the name of the file, as a launch is named by it.
-    #[must_use]
     pub fn file_name(&self) -> &'a [u8] {
         self.named().file_name()
     }
@@ -283,13 +257,10 @@ impl<'a> Exec<'a> {
     }
 
     /// Returns the interpreter of a `#!` script.
-    #[must_use]
     pub fn interpreter(&self) -> Option<&'a [u8]> {
         self.interpreter.get().map(|id| self.texts.get(id))
     }
 
-    /// Returns the working directory.
-    #[must_use]
     pub fn cwd(&self) -> Option<&'a [u8]> {
         self.cwd.get().map(|id| self.texts.get(id))
     }
@@ -300,19 +271,15 @@ impl<'a> Exec<'a> {
         variables.find_map(|variable| variable.strip_prefix(name)?.strip_prefix(b"="))
     }
 
-    /// Returns the time in its dynamic loader.
-    #[must_use]
     pub fn load(&self) -> Option<Nanos> {
         Some(self.load_end.get()?.since(self.returned.get()?))
     }
 
     /// Returns its arguments, each terminated by NUL.
-    #[must_use]
     pub fn argv(&self) -> &'a [u8] {
         self.texts.get(self.argv)
     }
 
-    /// Iterates over its arguments.
     pub fn arguments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let argv = self.argv();
         let bytes = argv.strip_suffix(b"\0").unwrap_or(argv);
@@ -321,22 +288,16 @@ impl<'a> Exec<'a> {
     }
 }
 
-/// One failed `execve`.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedExec<'a> {
-    /// When it was entered.
     pub enter: Nanos,
-    /// When it returned.
     pub returned: Nanos,
     /// The file as given.
     pub path: &'a [u8],
-    /// The errno.
     pub errno: i32,
 }
 
 impl FailedExec<'_> {
-    /// Returns the time inside the call.
-    #[must_use]
     pub fn cost(&self) -> Nanos {
         self.returned.since(self.enter)
     }
@@ -345,27 +306,20 @@ impl FailedExec<'_> {
 /// How a shell ends the process of a program that it does not find.
 pub(crate) const NOT_FOUND: Outcome = Outcome::Code(127);
 
-/// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It was still running when the recording ended.
     Running,
-    /// It exited with this code.
     Code(i32),
-    /// A signal killed it.
     Signal {
-        /// The signal.
         number: i32,
-        /// Whether it left a core dump.
         core_dumped: bool,
     },
-    /// It ended in an unknown way.
     Unknown,
 }
 
 impl Outcome {
     /// Decodes a status in the encoding of wait(2).
-    #[must_use]
     pub fn of_wait_status(status: i32) -> Outcome {
         match status & 0x7f {
             0 => Outcome::Code((status >> 8) & 0xff),
@@ -375,7 +329,6 @@ impl Outcome {
 }
 
 /// Returns the part of a path after its last slash.
-#[must_use]
 pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').find(|part| !part.is_empty()).unwrap_or(path)
 }

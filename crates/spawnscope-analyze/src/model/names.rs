@@ -13,7 +13,6 @@ pub(crate) struct NamedExec<'e> {
     pub(crate) path: &'e [u8],
     /// The arguments, each terminated by NUL.
     pub(crate) argv: &'e [u8],
-    /// Whether the file is a script with a `#!` line.
     pub(crate) is_script: bool,
 }
 

@@ -16,9 +16,7 @@ pub enum Phase {
     Setup,
     /// Inside successful `execve` calls.
     Exec,
-    /// The dynamic loader.
     Load,
-    /// The program's work.
     Run,
     /// From the beginning of the exit until the parent can reap the child.
     Teardown,
@@ -52,7 +50,6 @@ impl Phase {
     }
 
     /// Returns the phase's name in every output.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Phase::Create => "create",
@@ -75,7 +72,6 @@ pub(crate) const MAX_OVERHEAD_SHARE: f64 = 0.9;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhaseTimes(CompactNumbers<8>);
 
-/// The stored number of an unknown duration.
 const UNKNOWN: u64 = 0;
 /// The stored number for a launch without this phase: without an exec it has neither `exec` nor
 /// `load`.
@@ -115,8 +111,6 @@ impl PhaseTimes {
         }
     }
 
-    /// Returns the duration of one phase.
-    #[must_use]
     pub fn get(&self, phase: Phase) -> Option<Nanos> {
         match self.0.get(phase as usize) {
             UNKNOWN => None,
@@ -126,7 +120,6 @@ impl PhaseTimes {
     }
 
     /// Whether the launch has this phase, even if its duration is unknown.
-    #[must_use]
     pub fn has(&self, phase: Phase) -> bool {
         self.0.get(phase as usize) != ABSENT
     }
@@ -137,7 +130,6 @@ impl PhaseTimes {
     }
 
     /// Returns the sum of the known durations of `phases`. `None` when none is known.
-    #[must_use]
     pub fn sum(&self, phases: impl IntoIterator<Item = Phase>) -> Option<Nanos> {
         phases.into_iter().filter_map(|phase| self.get(phase)).reduce(|sum, span| Nanos(sum.0 + span.0))
     }

@@ -9,9 +9,7 @@ use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
 /// A contiguous part of a phase. A phase has several pieces when a process execs more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The phase that the piece belongs to.
     pub phase: Phase,
-    /// When the piece starts.
     pub start: Nanos,
     /// When the piece ends, never before its start.
     pub end: Nanos,
@@ -24,7 +22,6 @@ struct Cut {
     at: Option<Nanos>,
 }
 
-/// Returns the boundary at the end of the phase `ends`.
 fn cut(ends: Phase, at: Option<Nanos>) -> Cut {
     Cut { ends, at }
 }
@@ -50,7 +47,6 @@ impl Launch<'_> {
 
     /// Returns the known pieces of the launch, in order. The open phase of an unfinished launch
     /// ends at `recording_end`, and is unknown without it.
-    #[must_use]
     pub fn pieces(&self, recording_end: Option<Nanos>) -> Vec<Piece> {
         let unfinished = recording_end.filter(|_| self.is_unfinished());
         let (first, cuts) = wall_cuts(self.origin, &self.instants, &self.execs, unfinished);

@@ -8,13 +8,11 @@ use spawnscope_data::event::Nanos;
 /// A loop of short sleeps in which a thread waited for another thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PollLoop {
-    /// The thread that polled.
     pub(crate) thread: ThreadIndex,
     /// When the thread began to check whether it must go on, before each sleep.
     pub(crate) checks: Box<[Nanos]>,
     /// When the last sleep ended.
     pub(crate) end: Nanos,
-    /// The thread that the loop waited for.
     pub(crate) awaited: ThreadIndex,
     /// When that thread did what ended the loop, before `end`.
     pub(crate) at: Nanos,
@@ -27,7 +25,6 @@ pub(crate) struct Round {
     pub(crate) worker: ThreadIndex,
     /// When that thread had worked.
     pub(crate) until: Nanos,
-    /// The polling thread.
     pub(crate) polling: ThreadIndex,
     /// Number of rounds that began since then. At least one.
     pub(crate) count: usize,
@@ -37,7 +34,6 @@ pub(crate) struct Round {
 /// wait.
 pub(crate) type Rounds = HashMap<(ThreadIndex, Nanos), Round>;
 
-/// All loops that poll.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PollLoops(HashMap<ThreadIndex, Vec<PollLoop>>);
 

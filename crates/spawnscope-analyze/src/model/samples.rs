@@ -17,14 +17,11 @@ pub struct Sample {
     pub phase: Option<Phase>,
     /// Whether the thread waited instead of being on a CPU.
     pub is_waiting: bool,
-    /// The time that the sample represents.
     pub span: Nanos,
-    /// The call chain.
     pub stack: StackId,
 }
 
 /// Finds the launch and phase of each sample. Samples of unrecorded processes are dropped.
-#[must_use]
 pub fn assign_phases(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> Vec<Sample> {
     let process_of: HashMap<TaskId, LaunchId> = threads.iter().map(|row| (row.task, row.launch)).collect();
     let mut pieces_of: HashMap<usize, Vec<Piece>> = HashMap::new();

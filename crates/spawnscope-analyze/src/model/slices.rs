@@ -17,7 +17,6 @@ pub struct Slices {
     others: Vec<(Pid, Option<TextId>)>,
 }
 
-/// A packed slice.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(4))]
 struct PackedSlice {
@@ -55,13 +54,11 @@ enum WakerKind {
 }
 
 impl Slices {
-    /// Adds a slice.
     pub fn push(&mut self, row: SliceRow) {
         let packed = self.pack(row);
         self.packed.push(packed);
     }
 
-    /// Replaces a slice.
     pub(crate) fn set(&mut self, index: u32, row: SliceRow) {
         self.packed[index as usize] = self.pack(row);
     }
@@ -82,7 +79,6 @@ impl Slices {
         Some(packed)
     }
 
-    /// Sorts the slices by thread and time.
     pub(crate) fn sort(&mut self) {
         self.packed.shrink_to_fit();
         let unpacked = &self.unpacked;
@@ -99,7 +95,6 @@ impl Slices {
         })
     }
 
-    /// Iterates over all slices.
     pub(crate) fn rows(&self) -> impl Iterator<Item = SliceRow> + '_ {
         (0..self.packed.len() as u32).map(|index| self.get(index))
     }
@@ -166,7 +161,6 @@ impl PackedSlice {
         })
     }
 
-    /// Returns the thread of the slice.
     fn task(&self, unpacked: &[SliceRow]) -> TaskId {
         match self.kind {
             WakerKind::Unpacked => unpacked[self.waker as usize].task,
@@ -229,14 +223,10 @@ impl<'s> ThreadSlices<'s> {
         ThreadSlices { slices, start, end }
     }
 
-    /// Returns the number of slices.
-    #[must_use]
     pub fn len(self) -> usize {
         (self.end - self.start) as usize
     }
 
-    /// Whether there are no slices.
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.start == self.end
     }
@@ -247,24 +237,18 @@ impl<'s> ThreadSlices<'s> {
     }
 
     /// Returns the slice at an index, from 0.
-    #[must_use]
     pub fn get(self, index: usize) -> Option<SliceRow> {
         (index < self.len()).then(|| self.slices.get(self.start + index as u32))
     }
 
-    /// Returns the last slice.
-    #[must_use]
     pub fn last(self) -> Option<SliceRow> {
         self.get(self.len().wrapping_sub(1))
     }
 
-    /// Iterates over all slices.
     pub fn iter(self) -> impl DoubleEndedIterator<Item = SliceRow> + use<'s> {
         (self.start..self.end).map(move |index| self.slices.get(index))
     }
 
-    /// Splits the slices at an index.
-    #[must_use]
     pub fn split_at(self, index: usize) -> (ThreadSlices<'s>, ThreadSlices<'s>) {
         let middle = self.start + index.min(self.len()) as u32;
         (ThreadSlices { end: middle, ..self }, ThreadSlices { start: middle, ..self })
@@ -272,7 +256,6 @@ impl<'s> ThreadSlices<'s> {
 
     /// Returns the index of the first slice for which `holds` is false, like `partition_point` of
     /// `[T]`.
-    #[must_use]
     pub fn partition_point(self, holds: impl Fn(&SliceRow) -> bool) -> usize {
         let (mut low, mut high) = (self.start, self.end);
         while low < high {

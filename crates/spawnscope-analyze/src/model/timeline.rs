@@ -24,7 +24,6 @@ pub struct Thread {
     pub launch: u32,
     /// The thread that created it, if recorded.
     pub creator: MaybeKnown<ThreadIndex>,
-    /// When it was created.
     pub created: MaybeKnown,
 }
 
@@ -35,7 +34,6 @@ pub(crate) struct Kill {
     pub(crate) at: Nanos,
     /// The thread that exited.
     pub(crate) by: ThreadIndex,
-    /// The thread that was killed.
     pub(crate) killed: ThreadIndex,
 }
 
@@ -59,7 +57,6 @@ pub struct Timelines {
     /// Uncertainty of the total length of waits for polling threads and event loops (`polling`,
     /// `event_loops`).
     pub(crate) polling_uncertainty: Nanos,
-    /// The loops that poll.
     pub(crate) polls: PollLoops,
     /// The waits that ended in a round of a polling thread.
     pub(crate) rounds: Rounds,
@@ -104,20 +101,15 @@ impl Tasks {
 /// The state of a thread just before an instant, and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Start of the state.
     pub since: Nanos,
-    /// The state.
     pub state: State,
 }
 
-/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is on a CPU.
     Running,
     /// It waits for a CPU. If another wait came before, this is the slice of that wait.
     Runnable(Option<SliceRow>),
-    /// It is blocked.
     Blocked(SliceRow),
     /// It was just created, and waits for its first CPU.
     Created,
@@ -126,7 +118,6 @@ pub enum State {
 }
 
 impl Timelines {
-    /// Groups the slices by thread and time.
     pub(crate) fn new(threads: Vec<Thread>, tasks: Tasks, mut slices: Slices, is_alive: Vec<bool>) -> Timelines {
         slices.sort();
         let mut slice_ranges = vec![[0; 2]; threads.len()];
@@ -174,7 +165,6 @@ impl Timelines {
     }
 
     /// Whether the causes of waits were not recorded, but reconstructed.
-    #[must_use]
     pub fn is_reconstructed(&self) -> bool {
         self.unknown.is_some()
     }
@@ -190,15 +180,12 @@ impl Timelines {
         threads
     }
 
-    /// Returns the index of a thread.
-    #[must_use]
     pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
         self.tasks.thread(task)
     }
 
     /// Returns the followed thread that caused the end of a wait. For an open wait, returns the
     /// thread that is awaited.
-    #[must_use]
     pub fn cause(&self, waiting: ThreadIndex, slice: &SliceRow) -> Option<ThreadIndex> {
         if slice.is_open_wait() {
             return self.awaited.get(&waiting).copied();
@@ -209,7 +196,6 @@ impl Timelines {
 
     /// Returns the followed thread that woke another thread, or that was running when an interrupt
     /// woke it.
-    #[must_use]
     pub fn waker(&self, slice: &SliceRow) -> Option<ThreadIndex> {
         match slice.waker {
             Some(WakerRow::Task(task)) => self.thread(task),
@@ -218,7 +204,6 @@ impl Timelines {
     }
 
     /// Returns the slices of a thread, by time.
-    #[must_use]
     pub fn slices(&self, thread: ThreadIndex) -> ThreadSlices<'_> {
         ThreadSlices::new(&self.slices, self.slice_ranges[thread as usize])
     }
@@ -228,13 +213,11 @@ impl Timelines {
         self.slices.set(self.slice_ranges[thread as usize][0] + index as u32, row);
     }
 
-    /// Returns the number of slices of all threads.
     pub(crate) fn slice_count(&self) -> usize {
         self.slices.len()
     }
 
     /// Returns, for each launch of the forest, how long its threads waited for a CPU.
-    #[must_use]
     pub fn run_queue_times(&self) -> Vec<Nanos> {
         let mut sums = vec![Nanos(0); self.is_alive.len()];
         for (thread, index) in self.threads.iter().zip(0..) {
@@ -245,7 +228,6 @@ impl Timelines {
     }
 
     /// Whether the process of a thread was alive when the recording ended.
-    #[must_use]
     pub fn outlives(&self, thread: ThreadIndex) -> bool {
         self.is_alive[self.launch_of(thread) as usize]
     }
@@ -255,7 +237,6 @@ impl Timelines {
     }
 
     /// Returns the state of a thread just before `at`. `None` before its first slice.
-    #[must_use]
     pub fn state_before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
         let slices = self.slices(thread);
         let begun = slices.partition_point(|slice| beginning(slice) < at);
@@ -283,7 +264,6 @@ impl Timelines {
     }
 }
 
-/// Returns the threads of each process that has several.
 fn multithreaded(threads: &[Thread]) -> BTreeMap<u32, Vec<ThreadIndex>> {
     let mut processes: BTreeMap<u32, Vec<ThreadIndex>> = BTreeMap::new();
     for (index, thread) in (0..).zip(threads) {
@@ -311,7 +291,6 @@ pub(crate) fn beginning(slice: &SliceRow) -> Nanos {
     Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
 }
 
-/// Returns when a thread was woken after a slice.
 pub(crate) fn woken_at(slice: &SliceRow) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.wake_span?.0))
 }
@@ -342,7 +321,6 @@ pub(crate) fn returned_at(slice: &SliceRow) -> Option<Nanos> {
 /// Returns the thread of a launch that was on a CPU last, with which the launch ended. For a launch
 /// that is still alive, returns the first thread that is alive, since other threads may come and
 /// go.
-#[must_use]
 pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
     last_threads(timelines, |other| other == launch).remove(&launch).unwrap_or(launch)
 }
@@ -367,7 +345,6 @@ pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> boo
 }
 
 /// Returns the launch whose end is the end of the wall: the command, or with `record --wait-for-all` the launch that ended last.
-#[must_use]
 pub fn last_launch(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
     let mut candidates = iter::once(root).chain(0..forest.launches.len() as u32);
     candidates.find(|launch| forest.launches[*launch as usize].instants.zombie.get() == Some(end)).unwrap_or(root)
@@ -375,7 +352,6 @@ pub fn last_launch(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
 
 /// Returns the launch whose wall is analyzed: the recorded command, or the owner of a window.
 /// `None` for a recording of the whole machine.
-#[must_use]
 pub fn root_of(forest: &Forest<'_>) -> Option<u32> {
     forest.root.map(|root| root as u32)
 }

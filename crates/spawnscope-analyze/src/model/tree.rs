@@ -37,7 +37,6 @@ pub struct Forest<'a> {
     failed_execs: GroupedItems<u32>,
     /// The recording that contains the rows of failed execs, frames and texts.
     recording: &'a Recording,
-    /// The parent of each launch.
     parents: Vec<MaybeKnown<u32>>,
     /// What each stop by the collector added, in nanoseconds; zero if it stops no process.
     stop_ns: f64,
@@ -46,7 +45,6 @@ pub struct Forest<'a> {
 /// A launch on a walk from the top down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The launch.
     pub index: usize,
     /// Depth below the top of the walk.
     pub depth: usize,
@@ -55,15 +53,12 @@ pub struct Step {
 }
 
 impl<'a> Forest<'a> {
-    /// Joins the rows of a recording.
-    #[must_use]
     pub fn build(recording: &'a Recording) -> Forest<'a> {
         Forest::join(recording, &recording.launches, &recording.execs)
     }
 
     /// Joins rows of launches and execs that were moved out of a recording, so that the caller can
     /// free them afterwards.
-    #[must_use]
     pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
         let mut rows: Vec<&LaunchRow> = launches.iter().collect();
         rows.sort_by_key(|row| row.id);
@@ -123,19 +118,15 @@ impl<'a> Forest<'a> {
         self.stop_ns * phase.stops(self.launches[index].execs.len(), failed_execs)
     }
 
-    /// Returns the index of a launch.
-    #[must_use]
     pub fn index_of(&self, id: LaunchId) -> Option<usize> {
         self.launches.binary_search_by_key(&id, |launch| launch.id).ok()
     }
 
-    /// Returns the recording of these launches.
     pub(crate) fn recording(&self) -> &'a Recording {
         self.recording
     }
 
     /// Returns the children of the launch at `index`, in order of creation.
-    #[must_use]
     pub fn children(&self, index: usize) -> &[usize] {
         self.children.items_of(index)
     }
@@ -150,20 +141,16 @@ impl<'a> Forest<'a> {
     }
 
     /// Returns a call chain of the recording, from the innermost frame outwards.
-    #[must_use]
     pub fn frames(&self, stack: Option<StackId>) -> Frames<'a> {
         Frames::new(self.recording, stack)
     }
 
-    /// Returns a string of the recording.
-    #[must_use]
     pub fn text(&self, id: TextId) -> &'a [u8] {
         self.recording.texts.get(id)
     }
 
     /// Returns the program that the launch at `index` ran at an instant. A process may exec more
     /// than once.
-    #[must_use]
     pub fn command_at(&self, index: usize, at: Nanos) -> Command<'a> {
         let launch = &self.launches[index];
         let first = launch.execs.first().and_then(Exec::entered);
@@ -174,15 +161,12 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// Returns the parent of the launch at `index`, if it is recorded.
-    #[must_use]
     pub fn parent(&self, index: usize) -> Option<usize> {
         self.parents[index].get().map(|parent| parent as usize)
     }
 
     /// Returns the exec whose program the parent ran when it launched `index`. If the parent was a
     /// fork without an exec, returns the exec of the nearest ancestor that has one.
-    #[must_use]
     pub fn launcher(&self, index: usize) -> Option<&Exec<'a>> {
         let mut child = index;
         for _ in 0..MAX_NESTED_FORKS {

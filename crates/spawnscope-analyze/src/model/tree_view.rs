@@ -16,40 +16,31 @@ const MIN_FOLDED: usize = 4;
 pub struct TreeOptions<'o> {
     /// For each launch, whether it is shown. `None` shows all.
     pub shown: Option<&'o [bool]>,
-    /// Maximum number of levels.
     pub depth: Option<usize>,
-    /// Whether similar siblings are folded.
     pub fold: bool,
 }
 
-/// A line of the shown tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A launch.
     Launch(Step),
     /// Siblings that are similar to the launch in the line above, with their descendants.
     Folded {
-        /// Depth of the siblings.
         depth: usize,
         /// Whether no further sibling follows.
         is_last: bool,
-        /// Number of siblings.
         count: u64,
         /// Their summed wall time.
         total: Nanos,
     },
     /// The launches below the deepest level that is shown.
     Below {
-        /// Depth of these launches.
         depth: usize,
-        /// Number of launches.
         count: u64,
     },
 }
 
 impl Line {
     /// Returns the depth, and whether no further sibling follows.
-    #[must_use]
     pub fn position(&self) -> (usize, bool) {
         match self {
             Line::Launch(step) => (step.depth, step.is_last),
@@ -60,7 +51,6 @@ impl Line {
 }
 
 /// Returns for each launch whether it is selected or has a selected descendant.
-#[must_use]
 pub fn with_ancestors(forest: &Forest<'_>, selected: impl IntoIterator<Item = u32>) -> Vec<bool> {
     let mut shown = vec![false; forest.launches.len()];
     for launch in selected {
@@ -73,7 +63,6 @@ pub fn with_ancestors(forest: &Forest<'_>, selected: impl IntoIterator<Item = u3
     shown
 }
 
-/// A tree with options.
 pub struct TreeView<'v, 'a> {
     forest: &'v Forest<'a>,
     options: TreeOptions<'v>,
@@ -82,8 +71,6 @@ pub struct TreeView<'v, 'a> {
 }
 
 impl<'v, 'a> TreeView<'v, 'a> {
-    /// Prepares a view of the forest with these options.
-    #[must_use]
     pub fn new(forest: &'v Forest<'a>, options: TreeOptions<'v>) -> TreeView<'v, 'a> {
         let shapes = if options.fold { shapes(forest) } else { Vec::new() };
         TreeView { forest, options, shapes }

@@ -17,7 +17,6 @@ const MAX_GAP_OF_EXIT: Nanos = Nanos(1_000_000);
 pub(crate) struct UnknownWait {
     /// Index of the launch that waited.
     pub(crate) launch: u32,
-    /// The duration of the wait.
     pub(crate) span: Nanos,
     /// The earliest and the latest possible end of the wait. They differ if only the CPU time of a
     /// longer stretch is known.
@@ -32,15 +31,11 @@ pub(crate) struct UnknownWait {
 pub(crate) struct SupposedReap {
     /// Index of the parent.
     pub(crate) parent: u32,
-    /// The thread that waited.
     pub(crate) thread: u32,
     /// Index of the child.
     pub(crate) child: u32,
-    /// When the wait began.
     pub(crate) start: Nanos,
-    /// When the child ended.
     pub(crate) ended: Nanos,
-    /// When the wait ended.
     pub(crate) wait_end: Nanos,
 }
 
@@ -169,7 +164,6 @@ impl ChangedLaunches {
     }
 }
 
-/// Merges intervals that overlap.
 fn merge_overlapping(mut intervals: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
     intervals.sort_unstable();
     let mut joined: Vec<(Nanos, Nanos)> = Vec::new();

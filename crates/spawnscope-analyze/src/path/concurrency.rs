@@ -14,7 +14,6 @@ pub struct Concurrency {
 }
 
 /// Counts threads in `parts` equal parts of the time until `end`. `None` without slices.
-#[must_use]
 pub fn concurrency(timelines: &Timelines, end: Nanos, parts: usize) -> Option<Concurrency> {
     let threads = 0..timelines.threads.len() as u32;
     if end.0 == 0 || parts == 0 || threads.clone().all(|thread| timelines.slices(thread).is_empty()) {
@@ -29,7 +28,6 @@ pub fn concurrency(timelines: &Timelines, end: Nanos, parts: usize) -> Option<Co
 }
 
 /// Returns the largest number of threads that were on a CPU at the same time.
-#[must_use]
 pub fn most_running(timelines: &Timelines) -> u32 {
     let threads = 0..timelines.threads.len() as u32;
     let stretches = threads.flat_map(|thread| timelines.slices(thread).iter());

@@ -23,14 +23,11 @@ pub struct Charges(CompactNumbers<9>);
 const RUN_QUEUE: usize = Phase::ALL.len();
 
 impl Charges {
-    /// Returns the charge of one phase.
-    #[must_use]
     pub fn get(&self, phase: Phase) -> Nanos {
         self.sum(phase as usize)
     }
 
     /// Returns the time in `run` spent waiting for a CPU.
-    #[must_use]
     pub fn run_queue(&self) -> Nanos {
         self.sum(RUN_QUEUE)
     }
@@ -55,14 +52,11 @@ impl Charges {
         self.0.set(index, self.0.get(index) + span.0);
     }
 
-    /// Returns the sum of all charges.
-    #[must_use]
     pub fn total(&self) -> Nanos {
         Nanos((0..=RUN_QUEUE).map(|index| self.sum(index).0).sum())
     }
 
     /// Returns the sum of all charges except `run` and the wait for a CPU in `run`.
-    #[must_use]
     pub fn tax(&self) -> Nanos {
         Nanos(Phase::TAX.iter().map(|phase| self.get(*phase).0).sum())
     }
@@ -73,21 +67,17 @@ impl Charges {
 pub struct CriticalPath {
     /// Charges of each launch, by index in the forest.
     pub launches: Vec<Charges>,
-    /// Time of external waits.
     pub external_wait: ExternalWaitTimes,
     /// The wall, which all charges sum to.
     pub wall: Nanos,
 }
 
 impl CriticalPath {
-    /// Returns the launch tax on the path.
-    #[must_use]
     pub fn tax(&self) -> Nanos {
         Nanos(self.launches.iter().map(|charges| charges.tax().0).sum())
     }
 
     /// Returns the time that new processes waited for a CPU on the path.
-    #[must_use]
     pub fn queue(&self) -> Nanos {
         Nanos(self.launches.iter().map(|charges| charges.get(Phase::Queue).0).sum())
     }
@@ -122,7 +112,6 @@ impl CriticalPath {
     }
 
     /// Returns the sum of all charges, which is the wall.
-    #[must_use]
     pub fn sum(&self) -> Nanos {
         let launches: u64 = self.launches.iter().map(|charges| charges.total().0).sum();
         let external_wait: u64 = self.external_wait.values().map(|time| time.0).sum();
@@ -137,24 +126,20 @@ pub enum Charge {
     Phase(u32, Phase),
     /// The launch at this index, which was in `run` and waited for a CPU.
     RunQueue(u32),
-    /// An external wait.
     ExternalWait(ExternalWait),
 }
 
 /// A contiguous part of the wall with one charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// When the stretch starts.
     pub start: Nanos,
     /// When the stretch ends, after its start.
     pub end: Nanos,
-    /// What it is charged to.
     pub charge: Charge,
 }
 
 /// Computes the critical path. `None` without a command, since the walk starts at the command's
 /// end.
-#[must_use]
 pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<CriticalPath> {
     let mut path = CriticalPath {
         launches: vec![Charges::default(); forest.launches.len()],
@@ -168,7 +153,6 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
 
 /// Returns the stretches of the critical path by time. They tile the wall, and neighbours have different charges. `None` as for
 /// `critical_path`.
-#[must_use]
 pub fn stretches(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<Vec<Stretch>> {
     let mut stretches: Vec<Stretch> = Vec::new();
     walk(forest, timelines, wall, |stretch| match stretches.last_mut() {
@@ -205,7 +189,6 @@ struct Walk<'f, 'a, V> {
     visit: V,
     thread: ThreadIndex,
     at: Nanos,
-    /// Start of the wall.
     start: Nanos,
     /// Jumps between threads since the last progress in time.
     jumps: usize,
@@ -279,7 +262,6 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         }
     }
 
-    /// Whether a launch is a child of the cursor's.
     fn is_child(&self, launch: u32) -> bool {
         self.forest.parent(launch as usize) == Some(self.launch() as usize)
     }

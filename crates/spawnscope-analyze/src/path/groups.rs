@@ -17,7 +17,6 @@ use spawnscope_data::rows::Origin;
 /// What the launches in one row of the table have in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupBy {
-    /// Launches of one program.
     #[default]
     Command,
     /// Launches of one program with the same arguments.
@@ -28,25 +27,20 @@ pub enum GroupBy {
     Parent,
     /// Launches from one line of a script, or from one call site in a program.
     Line,
-    /// Launches from one function.
     Caller,
     /// Launches for one part of a build.
     Label(BuildLabel),
 }
 
-/// A group of launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Display name of the group: `dirname`, `(bash)` for forks of bash without an exec, `unpack.sh:14 in relocate()`.
     pub label: Vec<u8>,
-    /// The call site, if grouped by call site.
     pub call_site: Option<CallSite>,
-    /// Sums over the launches.
     pub sums: Summary,
     /// What was launched, and how often: programs first, then forks; in both parts the most
     /// frequent first.
     pub launched: Vec<(Vec<u8>, u64)>,
-    /// The call sites of the launches.
     pub callers: CallerCounts,
     /// Times of the launches including all descendants.
     pub inclusive: InclusiveTimes,
@@ -67,13 +61,11 @@ pub struct InclusiveTimes {
 /// Shown as the parent of the command, because no recorded process launched it.
 pub const THE_RECORDER: &[u8] = b"(recorder)";
 
-/// The key of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Program(Command<'a>),
     /// The arguments, each ended by NUL, and whether they are truncated.
     Arguments(&'a [u8], bool),
-    /// A program and its subcommand.
     Subcommand(Command<'a>, &'a [u8]),
     CallSite(u32),
     /// The label; `None` for launches without one.
@@ -83,7 +75,6 @@ enum Key<'a> {
 }
 
 /// Groups all launches, the most expensive group first.
-#[must_use]
 pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Vec<Group> {
     let lines = Callers::find(forest, Detail::Line);
     let functions = match group_by {
@@ -155,7 +146,6 @@ fn arguments_key<'a>(launch: &Launch<'a>) -> Key<'a> {
     last.map_or(Key::Program(*launch.command), |exec| Key::Arguments(exec.argv(), exec.argv_cut))
 }
 
-/// Returns the program with its subcommand, if it has one.
 fn subcommand_key<'a>(launch: &Launch<'a>) -> Key<'a> {
     let word = launch.execs.last().and_then(subcommand_of);
     word.map_or(Key::Program(*launch.command), |word| Key::Subcommand(*launch.command, word))
@@ -189,7 +179,6 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
 
 /// Returns the label of the group that a launch belongs to. With `GroupBy::Label` that is `-`,
 /// because build labels are not computed here.
-#[must_use]
 pub fn label_of(launch: &Launch<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u8> {
     // The number of the call site only distinguishes groups.
     let key = key_of(launch, call_site.map(|_| 0), None, group_by);
@@ -284,12 +273,10 @@ fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     }
 }
 
-/// A command line with its launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeat {
     /// The arguments with spaces between them.
     pub label: Vec<u8>,
-    /// Number of launches.
     pub count: u64,
     /// Summed wall time of the launches.
     pub total: Nanos,

@@ -13,7 +13,6 @@ use spawnscope_data::rows::Recording;
 pub enum Spent {
     /// Launch tax: all phases of a launch except `run`.
     Tax,
-    /// Work of the programs.
     Run,
     /// Runnable programs that waited for a CPU.
     RunQueue,
@@ -23,7 +22,6 @@ pub enum Spent {
 
 impl Spent {
     /// Describes a part of the wall in a few words.
-    #[must_use]
     pub fn description(&self) -> String {
         use ExternalWait::{Disk, Network, Process, Recorder, Scanner, Stopped, Timer, Unknown};
         let named = |what: &str, name: &[u8]| format!("{what}: {}", String::from_utf8_lossy(name));

@@ -11,7 +11,6 @@ use spawnscope_data::rows::Origin;
 /// Sums over a set of launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Number of launches.
     pub count: u64,
     /// Summed wall time from the parent's call to the reaping.
     pub total: Nanos,
@@ -23,9 +22,7 @@ pub struct Summary {
     pub critical: Option<Nanos>,
     /// The part of `critical` in all phases except `run`.
     pub critical_tax: Option<Nanos>,
-    /// Wall time by phase.
     pub phases: PhaseSums,
-    /// CPU time by phase.
     pub cpu_phases: PhaseSums,
     /// CPU time. `None` when it is unknown for all launches.
     pub cpu: Option<Nanos>,
@@ -40,7 +37,6 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds the launch at `index`.
     pub(crate) fn add(&mut self, forest: &Forest<'_>, index: usize, path: Option<&CriticalPath>) {
         let launch = &forest.launches[index];
         self.count += 1;
@@ -82,7 +78,6 @@ impl Summary {
     }
 
     /// Returns the mean wall time of a launch. `None` when it is unknown for all.
-    #[must_use]
     pub fn mean(&self) -> Option<Nanos> {
         self.total.0.checked_div(self.timed).map(Nanos)
     }
@@ -112,19 +107,15 @@ pub struct PhaseSum {
 
 impl PhaseSum {
     /// Returns the mean over the launches with this phase and a known duration.
-    #[must_use]
     pub fn mean(&self) -> Option<Nanos> {
         self.time?.0.checked_div(self.known).map(Nanos)
     }
 }
 
-/// Sums by phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PhaseSums([PhaseSum; 8]);
 
 impl PhaseSums {
-    /// Returns the sum of one phase.
-    #[must_use]
     pub fn get(&self, phase: Phase) -> PhaseSum {
         self.0[phase as usize]
     }
@@ -135,7 +126,6 @@ impl PhaseSums {
     }
 
     /// Returns the phase that took longest. `None` when no phase has a known duration above zero.
-    #[must_use]
     pub fn largest(&self) -> Option<(Phase, Nanos)> {
         let spent = self.iter().filter_map(|(phase, sum)| Some((phase, sum.time.filter(|time| time.0 > 0)?)));
         spent.max_by_key(|(_, time)| *time)
@@ -159,7 +149,6 @@ impl PhaseSums {
     }
 }
 
-/// Adds a time if it is known.
 pub(crate) fn add_known(sum: &mut Option<Nanos>, more: Option<Nanos>) {
     if let Some(more) = more {
         *sum = Some(Nanos(sum.unwrap_or_default().0 + more.0));

@@ -31,7 +31,6 @@ pub struct AttributedWaits {
     pub object: Option<AttributedObject>,
     /// The processes that the waits were for, the most frequent first.
     pub targets: Vec<WaitTargets>,
-    /// Number of waits.
     pub count: u64,
     /// Sum of the waits, divided into parts.
     pub parts: Parts,
@@ -40,7 +39,6 @@ pub struct AttributedWaits {
 /// The object that several waits were for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributedObject {
-    /// The kind of object.
     pub kind: ObjectKind,
     /// The object, if all waits were for the same object.
     pub identity: Option<ObjectIdentity>,
@@ -49,25 +47,21 @@ pub struct AttributedObject {
     pub path: Option<Vec<u8>>,
 }
 
-/// A single object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectIdentity {
     /// The device number of the file system that contains the object: major << 20 | minor.
     pub device: u32,
-    /// The object's inode number.
     pub inode: u64,
 }
 
 /// A program or process that waits were for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitTargets {
-    /// The program or process.
     pub target: WaitTarget,
     /// Number of launches or processes.
     pub count: u64,
 }
 
-/// A program or process that a wait was for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitTarget {
     /// Launches of a program. If the waker descends from the waiting process, the launch is the
@@ -88,7 +82,6 @@ pub enum WaitTarget {
 
 /// Sums the waits that a launch, a scanner or an unrecorded process ended, the longest sum first. Waits ended by a timer, a disk or the
 /// network are left out, and so are waits between threads of one process.
-#[must_use]
 pub fn attributed_waits(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<AttributedWaits> {
     let mut collection = Collection::new(recording, forest, timelines);
     for thread in 0..timelines.threads.len() as ThreadIndex {
@@ -101,7 +94,6 @@ pub fn attributed_waits(recording: &Recording, forest: &Forest<'_>, timelines: &
 
 /// Returns, for each launch of the forest, how long its parent waited for it or for a descendant of
 /// it.
-#[must_use]
 pub fn waits_of_parents(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<Nanos> {
     let mut collection = Collection::new(recording, forest, timelines);
     let mut sums = vec![Nanos(0); forest.launches.len()];
@@ -120,10 +112,8 @@ pub fn waits_of_parents(recording: &Recording, forest: &Forest<'_>, timelines: &
     sums
 }
 
-/// The key of a sum.
 type Key<'a> = (Command<'a>, Option<u16>, Option<ObjectKind>);
 
-/// What a wait was for, as the key of a sum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum TargetKey<'a> {
     Launch { command: Command<'a>, through: Option<Command<'a>> },

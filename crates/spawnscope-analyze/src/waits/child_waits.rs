@@ -16,7 +16,6 @@ use spawnscope_data::rows::SliceRow;
 #[derive(Clone, Debug)]
 pub(crate) struct Reaps(GroupedItems<Reap>);
 
-/// A child that its parent reaped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reap {
     /// The child's index in the forest.
@@ -45,7 +44,6 @@ impl Reaps {
         Reaps(GroupedItems::new(forest.launches.len(), reaps))
     }
 
-    /// Returns the children that a launch reaped.
     pub(crate) fn of_launch(&self, launch: u32) -> &[Reap] {
         self.0.items_of(launch as usize)
     }

@@ -85,7 +85,6 @@ fn waits_during_child(
     if is_idle && !waits.is_empty() && !serves_parent(timelines, reap.child, parent.0) { waits } else { Vec::new() }
 }
 
-/// The end of a wait that a process ended itself.
 struct SelfEndedWait {
     at: Nanos,
     by_timer: bool,

@@ -13,7 +13,6 @@ use spawnscope_data::event::Nanos;
 /// not be executed.
 const MISSES: [i32; 3] = [libc::EACCES, libc::ENOENT, libc::ENOTDIR];
 
-/// The failed execs of one launch.
 #[derive(Clone, Debug, Default)]
 pub struct Attempts<'a> {
     /// PATH searches, in order.
@@ -30,16 +29,12 @@ pub struct Search<'a> {
     pub program: &'a [u8],
     /// Failed execs, in order.
     pub misses: Vec<FailedExec<'a>>,
-    /// How it ended.
     pub end: SearchEnd,
 }
 
-/// How a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchEnd {
-    /// The program was found.
     Found,
-    /// The program was not found.
     NotFound,
     /// The recording ended first, so the program may have been found later.
     Recording,
@@ -47,7 +42,6 @@ pub enum SearchEnd {
 
 impl Search<'_> {
     /// Returns the time inside the failed `execve` calls.
-    #[must_use]
     pub fn cost(&self) -> Nanos {
         Nanos(self.misses.iter().map(|miss| miss.cost().0).sum())
     }
@@ -58,12 +52,10 @@ impl Search<'_> {
     }
 }
 
-/// All searches of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathSearches {
     /// Searches with at least one failed exec.
     pub searches: u64,
-    /// Number of failed execs.
     pub misses: u64,
     /// Time inside the failed `execve` calls.
     pub cost: Nanos,
@@ -80,7 +72,6 @@ pub struct Fault {
     pub name: Vec<u8>,
     /// Number of searches with a failed exec in this directory or for this program.
     pub searches: u64,
-    /// Number of failed execs.
     pub misses: u64,
     /// Time inside the failed `execve` calls.
     pub cost: Nanos,
@@ -89,7 +80,6 @@ pub struct Fault {
 }
 
 /// Divides the failed execs of the launch at `index` into PATH searches and single failures.
-#[must_use]
 pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
     let execs = &forest.launches[index].execs;
     let mut later_execs = execs.iter().filter_map(|exec| Some((exec.enter.get()?, exec.path()))).peekable();
@@ -208,19 +198,15 @@ fn ranked(tallies: HashMap<&[u8], Tally>) -> Vec<Fault> {
 /// The failed execs outside of PATH searches that have one errno.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The errno.
     pub errno: i32,
-    /// Number of failed execs.
     pub count: u64,
     /// The most frequent file, as given.
     pub path: Vec<u8>,
-    /// Number of different files.
     pub files: u64,
 }
 
 /// Returns all failed execs: PATH searches, and the other failures by errno, the most frequent
 /// first.
-#[must_use]
 pub fn failures(forest: &Forest<'_>) -> (PathSearches, Vec<Failure>) {
     let mut searches = PathSearchTally::default();
     let mut others = HashMap::new();
@@ -255,7 +241,6 @@ fn by_errno(counts: HashMap<(i32, &[u8]), u64>) -> Vec<Failure> {
 
 /// Merges consecutive failed execs of the same file with the same errno. Returns the first of each
 /// run and the length of the run.
-#[must_use]
 pub fn without_repetitions<'f, 'a>(failed: &'f [FailedExec<'a>]) -> Vec<(&'f FailedExec<'a>, u64)> {
     let repeated = failed.chunk_by(|one, other| (one.errno, one.path) == (other.errno, other.path));
     repeated.map(|same| (&same[0], same.len() as u64)).collect()

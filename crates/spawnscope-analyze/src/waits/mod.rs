@@ -28,7 +28,6 @@ use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow
 /// An interval in which a thread was off the CPU and blocked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait<'a> {
-    /// The thread.
     pub task: TaskId,
     /// When the thread left the CPU.
     pub start: Nanos,
@@ -36,15 +35,12 @@ pub struct Wait<'a> {
     pub end: Option<Nanos>,
     /// When the thread became runnable.
     pub woken: Option<Nanos>,
-    /// Why the thread left the CPU.
     pub reason: LeftCpu,
     /// The number of the system call that the thread was in.
     pub syscall: Option<u16>,
     /// The first argument of the system call.
     pub argument: Option<u64>,
-    /// The object that the thread waited for.
     pub object: Option<WaitedObject<'a>>,
-    /// The waker of the thread.
     pub waker: Option<Waker<'a>>,
     /// False if the waker may only be a thread that was interrupted. True if the waker is certain,
     /// or if the recording does not say whether it is.
@@ -54,18 +50,14 @@ pub struct Wait<'a> {
 /// The object that a thread waited for inside a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitedObject<'a> {
-    /// The kind of object.
     pub kind: ObjectKind,
     /// The device number of the file system that contains the object: major << 20 | minor.
     pub device: u32,
-    /// The object's inode number.
     pub inode: u64,
-    /// The object's path, if it has one.
     pub path: Option<&'a [u8]>,
 }
 
 impl<'a> WaitedObject<'a> {
-    /// Returns the object that a slice refers to.
     pub(super) fn resolve(recording: &'a Recording, object: ObjectRef) -> Option<WaitedObject<'a>> {
         let row: &ObjectRow = recording.objects.get(object.index())?;
         Some(WaitedObject {
@@ -77,28 +69,21 @@ impl<'a> WaitedObject<'a> {
     }
 }
 
-/// The waker of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waker<'a> {
-    /// A followed thread.
     Task {
-        /// The thread.
         task: TaskId,
         /// Index of its launch in the forest.
         launch: Option<usize>,
     },
     /// A thread that is not followed.
     Other {
-        /// Its thread id.
         pid: Pid,
-        /// Its name.
         name: Option<&'a [u8]>,
     },
-    /// An interrupt.
     Interrupt,
 }
 
-/// The waits of all launches of a forest.
 #[derive(Clone, Debug)]
 pub struct Waits<'a> {
     tasks: Tasks<'a>,
@@ -114,8 +99,6 @@ pub struct WaitCollection<'a> {
 }
 
 impl<'a> WaitCollection<'a> {
-    /// Returns an empty collection for the launches of `forest`.
-    #[must_use]
     pub fn new(recording: &'a Recording, forest: &Forest<'_>, threads: &[ThreadRow]) -> WaitCollection<'a> {
         WaitCollection {
             tasks: Tasks::new(recording, forest, threads),
@@ -124,15 +107,12 @@ impl<'a> WaitCollection<'a> {
         }
     }
 
-    /// Adds a slice.
     pub fn push(&mut self, slice: SliceRow) {
         if let Some(launch) = self.tasks.launch_of(slice.task).filter(|_| is_blocked(slice.reason)) {
             self.slices.push((launch, slice));
         }
     }
 
-    /// Groups the waits by launch and time.
-    #[must_use]
     pub fn finish(mut self) -> Waits<'a> {
         self.slices.sort_unstable_by_key(|(launch, slice)| (*launch, slice.off, slice.task));
         Waits { tasks: self.tasks, slices: GroupedItems::new(self.launches, self.slices) }
@@ -146,7 +126,6 @@ impl<'a> Waits<'a> {
     }
 }
 
-/// Maps threads to launches.
 #[derive(Clone, Debug)]
 struct Tasks<'a> {
     recording: &'a Recording,

@@ -8,7 +8,6 @@ use crate::model::tree::Forest;
 use spawnscope_data::event::{LeftCpu, ObjectKind, Pid};
 use spawnscope_data::rows::{ObjectRef, SliceRow};
 
-/// System calls that wait for a child.
 mod calls {
     pub(crate) use spawnscope_data::event::syscalls::CREATIONS;
     use spawnscope_data::event::syscalls::number;

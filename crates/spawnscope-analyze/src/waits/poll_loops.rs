@@ -80,7 +80,6 @@ impl Run {
 /// A process that does nothing but sleep.
 #[derive(Clone, Copy, Debug)]
 struct Sleeper {
-    /// The thread that created it.
     creator: ThreadIndex,
     process: ThreadIndex,
     created: Nanos,
@@ -150,7 +149,6 @@ pub(super) fn may_interrupt(timelines: &Timelines, thread: ThreadIndex, slice: &
     }
 }
 
-/// The sleeps of a run.
 #[derive(Debug, Default)]
 struct Naps {
     naps: Vec<(Nanos, Nanos)>,
@@ -162,7 +160,6 @@ struct Naps {
 }
 
 impl Naps {
-    /// Returns when the last sleep ended.
     fn end(&self) -> Option<Nanos> {
         self.naps.last().map(|(_, end)| *end)
     }
@@ -195,7 +192,6 @@ impl Naps {
         self.worked = 0;
     }
 
-    /// Ends the run.
     fn take(&mut self, thread: ThreadIndex) -> Option<Run> {
         let naps = std::mem::take(self).naps;
         let ((first, _), (_, end)) = (naps.first()?, naps.last()?);
@@ -288,7 +284,6 @@ enum Relation {
     Sibling,
 }
 
-/// Searches the thread that each loop waited for.
 struct Search<'t> {
     timelines: &'t Timelines,
     reaps: &'t Reaps,

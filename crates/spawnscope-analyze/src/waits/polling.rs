@@ -107,7 +107,6 @@ pub(crate) fn has_timed_out(timelines: &Timelines, thread: ThreadIndex, slice: &
     is_nap(timelines, thread, slice) && waker_is_cause(&SliceRow { is_waker_certain: None, ..*slice })
 }
 
-/// A process with some threads that poll.
 struct Process<'t> {
     timelines: &'t Timelines,
     threads: &'t [ThreadIndex],
@@ -117,7 +116,6 @@ struct Process<'t> {
 }
 
 impl Process<'_> {
-    /// Returns the waits of a thread that a polling thread ended.
     fn waits_for_rounds(&self, thread: ThreadIndex) -> Vec<RoundWait> {
         let slices = self.timelines.slices(thread).iter().enumerate();
         slices.filter_map(|(index, slice)| self.wait_for_round(thread, index, &slice)).collect()

@@ -20,7 +20,6 @@ use crate::waits::{repeated_waits, terminals};
 use spawnscope_data::event::{ObjectKind, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, TextId, ThreadRow, WakerRow};
 
-/// Collects slices as they are read.
 #[derive(Clone, Debug)]
 pub struct SliceCollection {
     threads: Vec<Thread>,
@@ -33,15 +32,12 @@ pub struct SliceCollection {
     open_waits: OpenWaits,
     reaps: Reaps,
     peers: Peers,
-    /// The names of kernel workers.
     kernel_workers: HashSet<TextId>,
     /// The threads with waits that a timer or a kernel worker ended. Few threads have any.
     unexplained: BTreeSet<TaskId>,
 }
 
 impl SliceCollection {
-    /// Returns an empty collection for the launches of `forest`.
-    #[must_use]
     pub fn new(forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
         let mut threads: Vec<Thread> = (0..)
             .zip(&forest.launches)
@@ -92,7 +88,6 @@ impl SliceCollection {
         poll_loops::is_nap(slice) || terminals::is_by_worker(slice, &self.kernel_workers)
     }
 
-    /// Replaces the slices.
     #[must_use]
     pub fn with_slices(self, slices: Slices) -> SliceCollection {
         let unexplained = slices.rows().filter(|slice| self.is_unexplained(slice)).map(|slice| slice.task).collect();
@@ -101,7 +96,6 @@ impl SliceCollection {
 
     /// Groups the slices by thread and time, and finds what threads really waited for in open
     /// waits, in some waits for a CPU, and in waits that their own process ended.
-    #[must_use]
     pub fn finish(self) -> Timelines {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
         let unexplained: BTreeSet<ThreadIndex> =

@@ -13,7 +13,6 @@ use spawnscope_data::rows::SliceRow;
 /// cached, since many waits may be for one launch.
 const MAX_SUMMED: usize = 64;
 
-/// The parts of a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Time in the launch's phases except `run` and `reap`, which is launch tax.
@@ -35,13 +34,10 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Returns the length of the whole wait.
-    #[must_use]
     pub fn total(&self) -> Nanos {
         Nanos(self.tax.0 + self.run.0 + self.reap.0 + self.queue.0 + self.other.0)
     }
 
-    /// Adds the parts of another wait.
     pub(super) fn add(&mut self, more: &Parts) {
         self.tax.0 += more.tax.0;
         self.run.0 += more.run.0;
@@ -73,7 +69,6 @@ impl Interval {
         Some(Interval { start: slice.off, woken: Nanos(slice.off.0 + woken.0), end: Nanos(slice.off.0 + span.0) })
     }
 
-    /// Returns the length of the whole wait.
     pub(super) fn span(&self) -> Nanos {
         self.end.since(self.start)
     }
@@ -92,12 +87,9 @@ pub(super) struct Splitter<'f, 'a> {
     multithreaded: HashSet<u32>,
 }
 
-/// Why a thread is off the CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Off {
-    /// It was runnable.
     Queued,
-    /// It was blocked.
     Waiting,
 }
 
@@ -119,7 +111,6 @@ impl<'f, 'a> Splitter<'f, 'a> {
         Parts { queue, other: Nanos(wait.span().0 - queue.0), ..Parts::default() }
     }
 
-    /// Returns the parts of a wait for the launch at `target`.
     pub(super) fn split(&mut self, target: usize, wait: &Interval) -> Parts {
         let (launch, pieces) = match self.pieces.take() {
             Some((launch, pieces)) if launch == target => (launch, pieces),

@@ -114,7 +114,6 @@ fn relation(timelines: &Timelines, reader: ThreadIndex, other: ThreadIndex) -> R
     }
 }
 
-/// Whether a launch descends from another one.
 fn descends(timelines: &Timelines, mut launch: u32, ancestor: u32) -> bool {
     for _ in 0..MAX_GENERATIONS {
         let Some(creator) = timelines.threads[launch as usize].creator.get() else { return false };

@@ -210,12 +210,10 @@ fn clone_call(creator: Pid) -> Option<CloneCall> {
     Some(CloneCall { number, flags, shares_stack })
 }
 
-/// Whether `tid` is a thread of the process of `creator`.
 fn is_thread_of(creator: Pid, tid: Pid) -> bool {
     Path::new(&format!("/proc/{}/task/{}", creator.0, tid.0)).exists()
 }
 
-/// Returns the id of a thread's process.
 fn process_id(tid: Pid) -> Option<Pid> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", tid.0)).ok()?;
     let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;

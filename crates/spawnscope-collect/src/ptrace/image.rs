@@ -30,7 +30,6 @@ pub(super) struct Image {
     pub(super) argv_bytes: u64,
     /// The environment variables that may be recorded.
     pub(super) variables: Vec<u8>,
-    /// The entry point of the program.
     pub(super) entry_point: u64,
     /// The entry of the program from a loader, if it can be observed.
     pub(super) entry: Option<Entry>,

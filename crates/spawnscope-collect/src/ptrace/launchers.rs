@@ -13,7 +13,6 @@ const STOPS_AFTER_LAUNCH: u32 = 400;
 /// most programs never launch.
 const STOPS_BEFORE_FIRST_LAUNCH: u32 = 160;
 
-/// A call that a thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) number: libc::c_long,
@@ -22,7 +21,6 @@ pub(super) struct Call {
     pub(super) entered: Nanos,
 }
 
-/// The calls of a thread.
 #[derive(Debug)]
 struct Calls {
     stops_left: u32,
@@ -41,7 +39,6 @@ impl Launchers {
         Launchers { is_enabled, threads: HashMap::new() }
     }
 
-    /// Whether calls are traced.
     pub(super) fn are_traced(&self) -> bool {
         self.is_enabled
     }

@@ -40,12 +40,10 @@ const DETACH_TIMEOUT: Duration = Duration::from_millis(500);
 const REWAKE_INTERVAL: Duration = Duration::from_millis(2);
 /// How long to wait for the tracing thread to report the status of a command that has ended.
 const REAP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Follows a command by tracing it.
 #[derive(Debug)]
 pub struct PtraceCollector {
     missing: Vec<Missing>,
     shared: Arc<Shared>,
-    /// Interrupts the wait of the tracing thread.
     waker: ThreadWaker,
     /// Disconnected when the tracing thread has released all processes.
     detached: Receiver<()>,
@@ -53,9 +51,6 @@ pub struct PtraceCollector {
 
 impl PtraceCollector {
     /// Starts to trace the held command.
-    ///
-    /// # Errors
-    /// If there is no command, or the kernel refuses to trace it.
     pub fn attach(follow: Follow, settings: &Settings) -> Result<PtraceCollector, CollectError> {
         let (Follow::Command(command), []) = (follow, settings.with.as_slice()) else {
             return Err(CollectError::CommandOnly);

@@ -10,14 +10,12 @@ use super::lines::{Program, Shell};
 use super::setup::{ExecStops, Setup};
 use super::waits::FirstStop;
 
-/// A traced thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thread {
     pub(super) launch: LaunchId,
     pub(super) task: TaskId,
     /// Whether the thread has not run yet.
     pub(super) is_new: bool,
-    /// Whether the event of its exit was reported.
     pub(super) has_exited: bool,
 }
 
@@ -27,13 +25,11 @@ impl Thread {
     }
 }
 
-/// A traced process.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: Pid,
     /// Number of threads that have not begun to exit.
     pub(super) thread_count: usize,
-    /// Whether the process ever had a second thread.
     pub(super) had_threads: bool,
     /// Whether the process runs a program of this architecture.
     pub(super) is_native: bool,
@@ -63,7 +59,6 @@ pub(super) struct Process {
     /// The state of loading, until it is reported.
     pub(super) loading: Option<Loading>,
     pub(super) program: Program,
-    /// The state of the shell, if the program is one.
     pub(super) shell: Shell,
 }
 
@@ -119,7 +114,6 @@ impl Process {
         }
     }
 
-    /// Whether the process's system calls are traced.
     pub(super) fn has_traced_calls(&self) -> bool {
         self.setup.as_ref().is_some_and(Setup::has_traced_calls) || self.shell.is_pending()
     }
@@ -162,7 +156,6 @@ impl Processes {
         self.processes.get_mut(&launch)
     }
 
-    /// Returns the launches of all processes.
     pub(super) fn launches(&self) -> Vec<LaunchId> {
         self.processes.keys().copied().collect()
     }
@@ -174,7 +167,6 @@ impl Processes {
         new.map(|(launch, _)| *launch).collect()
     }
 
-    /// Returns the process of a thread.
     pub(super) fn process_of(&mut self, tid: Pid) -> Option<&mut Process> {
         let launch = self.threads.get(&tid)?.launch;
         self.processes.get_mut(&launch)

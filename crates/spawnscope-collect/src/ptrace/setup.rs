@@ -45,7 +45,6 @@ pub(super) enum ExecStops {
     /// By this detour.
     Detour {
         detour: ExecDetour,
-        /// Whether it is installed in this process.
         is_installed: bool,
     },
     /// By system calls, because the detour was impossible, or an exec has bypassed it. It may still be installed.
@@ -53,7 +52,6 @@ pub(super) enum ExecStops {
 }
 
 impl ExecStops {
-    /// Returns the detour, if it is installed in the process.
     pub(super) fn installed(self) -> Option<ExecDetour> {
         match self {
             ExecStops::Detour { detour, is_installed: true } => Some(detour),

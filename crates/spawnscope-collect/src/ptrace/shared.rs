@@ -22,7 +22,6 @@ pub(super) struct Shared {
     pub(super) command_status: Mutex<Option<i32>>,
     /// Whether the command has been stopped by a signal since the recorder asked.
     pub(super) command_stopped: AtomicBool,
-    /// Whether to release all processes.
     pub(super) should_detach: AtomicBool,
     /// An eventfd that is readable if there are many events.
     pub(super) many_events: OwnedFd,

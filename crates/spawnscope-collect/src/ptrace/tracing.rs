@@ -32,7 +32,6 @@ const IDLE_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long the thread still handles pending events once it should detach. New events must not prevent it from detaching.
 const LAST_EVENTS_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Which system calls are traced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TracedCalls {
     /// Whether those of a new process before its exec are traced.
@@ -47,13 +46,11 @@ impl TracedCalls {
     }
 }
 
-/// All state of the tracing thread.
 pub(super) struct Tracing {
     pub(super) tracer: Tracer,
     pub(super) processes: Processes,
     /// Threads that stopped before their creation was reported, and the times of these stops. They stay stopped until it is reported.
     pub(super) early: HashMap<Pid, Nanos>,
-    /// The programs that run scripts.
     pub(super) interpreters: Interpreters,
     /// The programs that trace others.
     pub(super) tracers: Tracers,
@@ -179,7 +176,6 @@ impl Tracing {
         self.handle_stop(thread, stop);
     }
 
-    /// Passes on what tracing has cost.
     fn report_costs(&mut self) {
         self.costs.set_work(clock::cpu_time_of_thread().since(self.worked_before));
         *lock(&self.shared.measured_costs) = self.costs.constants();
@@ -246,7 +242,6 @@ impl Tracing {
         *lock(&self.shared.command_status) = Some(status);
     }
 
-    /// Lets a stopped thread continue.
     pub(super) fn resume(&mut self, thread: Pid, stop: Stop) {
         if self.is_detaching {
             self.release(thread, stop);

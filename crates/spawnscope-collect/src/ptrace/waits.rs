@@ -45,11 +45,9 @@ struct Counters {
     arrivals: u64,
 }
 
-/// A thread that launches.
 #[derive(Debug)]
 struct LaunchingThread {
     schedstat: File,
-    /// The counters at the thread's last stop.
     at_last_stop: Counters,
     /// The vfork children created since the last stop that have not yet executed a program, with the times of their creation.
     vfork_children: HashMap<Pid, Nanos>,
@@ -69,7 +67,6 @@ struct AwaitedChild {
     child: Pid,
     /// The call in which the parent waits for children; `None` if it reads the child's output.
     call: Option<Syscall>,
-    /// The counters of the blocked parent.
     counters: Counters,
 }
 
@@ -304,7 +301,6 @@ impl FirstStop {
         })
     }
 
-    /// Returns when the process was created.
     pub(super) fn created(&self) -> Nanos {
         self.created
     }

@@ -1,6 +1,5 @@
 //! Call chains and their frames.
 
-/// The language of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Language {
     /// Machine code of any source language.
@@ -8,19 +7,13 @@ pub enum Language {
     Native,
     /// The kernel's own code.
     Kernel,
-    /// A bash script.
     Bash,
-    /// A dash script.
     Dash,
-    /// A Python program.
     Python,
-    /// A Perl program.
     Perl,
     /// A makefile of GNU make. The function of its frames is the target.
     Make,
-    /// A program of Node.js.
     Node,
-    /// A zsh script.
     Zsh,
 }
 
@@ -39,7 +32,6 @@ impl Language {
     ];
 
     /// The name used in every output.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Language::Native => "native",
@@ -55,7 +47,6 @@ impl Language {
     }
 
     /// Whether an interpreter runs this language from source lines.
-    #[must_use]
     pub fn is_script(self) -> bool {
         !matches!(self, Language::Native | Language::Kernel)
     }
@@ -64,11 +55,9 @@ impl Language {
 /// One frame of a call chain. A field whose value is unknown is `None`; no value is guessed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The language.
     pub language: Language,
     /// The function; in a makefile, the target. Also `None` at the top level of a script.
     pub function: Option<Vec<u8>>,
-    /// The source file.
     pub file: Option<Vec<u8>>,
     /// The line in `file`, counted from 1.
     pub line: Option<u32>,
@@ -83,13 +72,11 @@ pub struct Frame {
 
 impl Frame {
     /// Returns a frame of which only the language is known.
-    #[must_use]
     pub fn unknown(language: Language) -> Frame {
         Frame { language, function: None, file: None, line: None, module: None, address: None, is_inlined: false }
     }
 }
 
-/// A call chain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Chain {
     /// The frames, the innermost first.

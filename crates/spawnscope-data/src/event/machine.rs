@@ -46,7 +46,6 @@ pub enum Constant {
 }
 
 impl Constant {
-    /// Every constant.
     pub const ALL: [Constant; 16] = [
         Constant::ForkCreate,
         Constant::ForkExit,
@@ -66,8 +65,6 @@ impl Constant {
         Constant::RecordedStop,
     ];
 
-    /// The constant's name in a recording.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Constant::ForkCreate => "fork_create",
@@ -95,7 +92,6 @@ crate::table! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct Calibration in calibration {
         since 2 {
-            /// Which constant.
             what: Constant,
             /// The median.
             ns: f64 = Cost,

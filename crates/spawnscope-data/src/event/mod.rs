@@ -39,7 +39,6 @@ pub struct LaunchId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(pub u64);
 
-/// How a process was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mechanism {
     /// `fork(2)`, or `clone(2)` without shared resources, which is what libc's `fork` calls.
@@ -60,7 +59,6 @@ impl Mechanism {
         [Mechanism::Fork, Mechanism::Vfork, Mechanism::PosixSpawn, Mechanism::Clone, Mechanism::Clone3];
 
     /// The name used in output and exports.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Fork => "fork",
@@ -75,13 +73,9 @@ impl Mechanism {
 /// One event. Collectors emit events in the order in which they saw them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it happened.
     pub at: Nanos,
-    /// The process it happened to.
     pub launch: LaunchId,
-    /// The thread it happened to.
     pub task: TaskId,
-    /// What happened.
     pub kind: EventKind,
 }
 
@@ -139,12 +133,9 @@ pub struct Sampled {
     pub chain: Arc<Chain>,
 }
 
-/// The creation of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launched {
-    /// The process that requested it.
     pub parent: LaunchId,
-    /// The thread that requested it.
     pub parent_task: TaskId,
     /// The new process's id in the recorder's pid namespace; 0 if it is not visible there.
     pub pid: Pid,
@@ -173,7 +164,6 @@ pub struct Launched {
 pub struct Executed {
     /// When the process first got a CPU, if that was seen.
     pub first_run: Option<Nanos>,
-    /// When the `execve` was entered.
     pub enter: Option<Nanos>,
     /// CPU time of the calling thread when the `execve` was entered.
     pub enter_cpu: Option<Nanos>,
@@ -207,7 +197,6 @@ pub struct Loaded {
     pub has_loader: bool,
     /// When the loader was done. `None` if that was not seen; then everything else about the loader is unknown, too.
     pub load_end: Option<Nanos>,
-    /// CPU time of the thread at that moment.
     pub load_cpu: Option<Nanos>,
     /// Files that the loader opened, not counting `/etc/ld.so.cache`.
     pub load_opens: Option<u32>,
@@ -220,21 +209,18 @@ pub struct Loaded {
 impl Loaded {
     /// Returns what is known about an image with a loader: when the loader was done, and the thread's CPU time then. The caller adds when
     /// `execve` returned.
-    #[must_use]
     pub fn by_loader(end: Option<(Nanos, Nanos)>) -> Loaded {
         let (load_end, load_cpu) = end.unzip();
         Loaded { has_loader: true, load_end, load_cpu, ..Loaded::default() }
     }
 }
 
-/// A thread that began to exit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exited {
     /// When the process first got a CPU, if that was seen.
     pub first_run: Option<Nanos>,
     /// When this thread called `exit_group`, if it did: the exit of the whole process begins with that call.
     pub exit_group_entered: Option<Nanos>,
-    /// Whether this was the last thread of its process.
     pub last_thread: bool,
     /// The status as `wait(2)` encodes it, if that was seen.
     pub wait_status: Option<i32>,
@@ -257,7 +243,6 @@ pub struct Slice {
     pub on: Option<Nanos>,
     /// When it left the CPU (for a new thread: when it was created).
     pub off: Nanos,
-    /// Why it left.
     pub reason: LeftCpu,
     /// The system call that the thread was in when it left the CPU.
     pub syscall: Option<Syscall>,
@@ -271,7 +256,6 @@ pub struct Slice {
 
 impl Slice {
     /// Returns a slice of which only its middle is known: when and why the thread left the CPU.
-    #[must_use]
     pub fn new(off: Nanos, reason: LeftCpu) -> Slice {
         Slice { on: None, off, reason, syscall: None, calls: None, object: None, wake: None }
     }
@@ -290,7 +274,6 @@ pub enum LeftCpu {
     Uninterruptible,
     /// The thread was stopped by a signal or a tracer.
     Stopped,
-    /// The thread ended.
     Ended,
 }
 
@@ -318,7 +301,6 @@ pub struct Syscall {
 /// What a thread waited for inside a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// The kind of object.
     pub kind: ObjectKind,
     /// The device of its file system, encoded as in the kernel: major << 20 | minor.
     pub device: u32,
@@ -326,34 +308,24 @@ pub struct Object {
     pub inode: u64,
 }
 
-/// The kind of an `Object`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ObjectKind {
     /// An unnamed pipe.
     Pipe,
     /// A named pipe.
     Fifo,
-    /// A Unix domain socket.
     UnixSocket,
     /// Any other socket.
     Socket,
     /// A terminal or other character device.
     CharacterDevice,
-    /// A disk.
     BlockDevice,
-    /// A regular file.
     File,
-    /// A directory.
     Directory,
-    /// An epoll instance.
     Epoll,
-    /// An eventfd counter.
     Eventfd,
-    /// A signalfd.
     Signalfd,
-    /// A timerfd.
     Timerfd,
-    /// A pidfd.
     Pidfd,
     /// Any other anonymous inode.
     Anonymous,
@@ -382,7 +354,6 @@ impl ObjectKind {
     ];
 
     /// The name used in every output.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             ObjectKind::Pipe => "pipe",
@@ -407,15 +378,12 @@ impl ObjectKind {
 /// The wake-up that ends a wait. From then on, the thread is runnable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wake {
-    /// When the wake-up happened.
     pub at: Nanos,
-    /// The waker.
     pub by: Waker,
     /// Whether it is certain that `by` is the waker. Otherwise, the waker may be an interrupt that hit the thread `by` while that thread ran.
     pub is_certain: bool,
 }
 
-/// What woke a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waker {
     /// A followed thread.
@@ -441,7 +409,6 @@ crate::table! {
 
 impl Loss {
     /// Returns the number of lost events of all kinds.
-    #[must_use]
     pub fn total(losses: &[Loss]) -> u64 {
         losses.iter().fold(0, |sum, loss| sum.saturating_add(loss.events))
     }

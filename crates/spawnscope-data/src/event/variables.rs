@@ -16,7 +16,6 @@ const ALLOWED: [&[u8]; 4] = [
 const MAX_VALUE_BYTES: usize = 512;
 
 /// Returns the allowed variables of an environment, as NAME=VALUE, each NUL-terminated. A last string without a NUL is incomplete and is omitted.
-#[must_use]
 pub fn select_allowed(environment: &[u8]) -> Vec<u8> {
     let mut kept = Vec::new();
     let end = environment.iter().rposition(|byte| *byte == 0).unwrap_or(0);
@@ -35,7 +34,6 @@ pub fn select_allowed(environment: &[u8]) -> Vec<u8> {
 
 /// Like `select_allowed`, for an environment of which only the beginning and the end are known. The first string of `end` is ignored,
 /// because its beginning may be missing.
-#[must_use]
 pub fn select_allowed_in_parts(beginning: &[u8], end: &[u8]) -> Vec<u8> {
     let mut kept = select_allowed(beginning);
     let first_nul = end.iter().position(|byte| *byte == 0);

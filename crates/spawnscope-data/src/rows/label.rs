@@ -6,7 +6,6 @@ use std::fmt;
 use crate::table;
 
 table! {
-    /// A key and its value.
     #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub struct Label in label {
         since 10 {
@@ -18,14 +17,11 @@ table! {
     }
 }
 
-/// Why a label is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadLabel {
     /// The key is empty, does not begin with a letter, or contains a character that is not allowed.
     Key,
-    /// The key is too long.
     LongKey,
-    /// The value is too long.
     LongValue,
 }
 
@@ -39,9 +35,6 @@ impl Label {
 
     /// Returns a label if its key and value are valid. Keys become columns and parts of file names elsewhere, so they consist of ASCII letters,
     /// digits, `_`, `-` and `.`, and begin with a letter.
-    ///
-    /// # Errors
-    /// If the key or the value is invalid.
     pub fn new(key: &str, value: &str) -> Result<Label, BadLabel> {
         let is_allowed = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
         if !key.starts_with(|first: char| first.is_ascii_alphabetic()) || !is_allowed {

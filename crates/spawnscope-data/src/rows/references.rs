@@ -18,13 +18,11 @@ pub struct StackId(NonZeroU32);
 
 impl StackId {
     /// Returns a reference to the chain at an index, which counts from 0.
-    #[must_use]
     pub fn from_index(index: u32) -> StackId {
         StackId(NonZeroU32::MIN.saturating_add(index))
     }
 
     /// Returns the index, which counts from 0.
-    #[must_use]
     pub fn index(self) -> u32 {
         self.0.get() - 1
     }
@@ -42,21 +40,17 @@ impl ObjectRef {
     const MAX_COUNT: usize = 1 << (u32::BITS - Self::KIND_BITS);
 
     /// Returns the reference to the object at an index, or `None` if there are too many objects.
-    #[must_use]
     pub fn new(kind: ObjectKind, index: usize) -> Option<ObjectRef> {
         let index = u32::try_from(index).ok().filter(|index| (*index as usize) < Self::MAX_COUNT)?;
         NonZeroU32::new(index << Self::KIND_BITS | (kind as u32 + 1)).map(ObjectRef)
     }
 
-    /// Returns the kind of the object.
-    #[must_use]
     pub fn kind(self) -> ObjectKind {
         let number = (self.0.get() & ((1 << Self::KIND_BITS) - 1)) - 1;
         ObjectKind::ALL[number as usize]
     }
 
     /// Returns the index among the recording's objects.
-    #[must_use]
     pub fn index(self) -> usize {
         (self.0.get() >> Self::KIND_BITS) as usize
     }
@@ -70,7 +64,6 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Adds a string and returns the reference to it.
     pub fn push(&mut self, text: &[u8]) -> TextId {
         self.bytes.extend_from_slice(text);
         self.ends.push(self.bytes.len());
@@ -78,7 +71,6 @@ impl Texts {
     }
 
     /// Returns the string; empty if the reference is invalid.
-    #[must_use]
     pub fn get(&self, id: TextId) -> &[u8] {
         let index = id.0 as usize;
         let Some(&end) = self.ends.get(index) else { return &[] };

@@ -22,23 +22,18 @@ const NORMAL: f64 = 1.96;
 /// An estimate with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The estimate.
     pub value: f64,
-    /// The lower end.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 
 impl Interval {
     /// Whether the interval contains zero: the difference may be noise.
-    #[must_use]
     pub fn contains_zero(&self) -> bool {
         self.low <= 0.0 && self.high >= 0.0
     }
 
     /// Returns half the width of the interval.
-    #[must_use]
     pub fn margin(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
@@ -55,7 +50,6 @@ pub struct Resamples {
 
 impl Resamples {
     /// Draws the resamples for two sides with these numbers of runs.
-    #[must_use]
     pub fn draw(before: usize, after: usize) -> Resamples {
         let mut random = fastrand::Rng::with_seed(SEED);
         let sizes = [before, after];
@@ -65,7 +59,6 @@ impl Resamples {
 
     /// Returns the difference between the means, after minus before. `None` if a side has fewer than two values, or if a value is missing for
     /// a run.
-    #[must_use]
     pub fn difference(&self, before: &[f64], after: &[f64]) -> Option<Interval> {
         let is_complete = [before.len(), after.len()] == self.sizes && self.sizes.iter().all(|runs| *runs >= 2);
         if !is_complete {
@@ -89,7 +82,6 @@ impl Resamples {
 }
 
 /// Returns the mean of one side with its 95 % confidence interval, by Student's t. `None` for fewer than two values.
-#[must_use]
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
     let value = mean(values);
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
@@ -98,7 +90,6 @@ pub fn mean_interval(values: &[f64]) -> Option<Interval> {
 }
 
 /// Returns the mean; zero if there are no values.
-#[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / (values.len().max(1)) as f64
 }
@@ -121,7 +112,6 @@ fn welch_margin(before: &[f64], after: &[f64]) -> f64 {
 /// Returns the probability that two sides whose means are equal differ by as much as these, by
 /// Welch's t-test. Sides without any variance differ for certain. `None` if a side has fewer than
 /// two values.
-#[must_use]
 pub fn chance(before: &[f64], after: &[f64]) -> Option<f64> {
     if before.len() < 2 || after.len() < 2 {
         return None;

@@ -2,7 +2,6 @@
 //! two or three differences by chance, of which the largest would be the headline.
 
 /// Returns the probability that a value of Student's t distribution is at least this far from zero.
-#[must_use]
 pub fn two_sided_probability(t: f64, degrees: f64) -> f64 {
     if !t.is_finite() {
         return 0.0;
@@ -15,7 +14,6 @@ pub fn two_sided_probability(t: f64, degrees: f64) -> f64 {
 /// probability of each difference by chance. The method of Benjamini and Hochberg reports more, of
 /// which a share of `level` is by chance; but the first sentence of a comparison names the largest
 /// three, and each must be true.
-#[must_use]
 pub fn significant(chances: &[f64], level: f64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..chances.len()).collect();
     order.sort_by(|one, other| chances[*one].total_cmp(&chances[*other]));

@@ -16,9 +16,7 @@ use spawnscope_system::tiny;
 
 /// How long after the start of the first round the last one may start.
 const LAST_ROUND_START: Duration = Duration::from_millis(300);
-/// The time limit for one launch.
 const LAUNCH_TIMEOUT: Duration = Duration::from_millis(300);
-/// The time limit for all launches.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(900);
 /// Programs that do nothing; the first that exists is used.
 const NO_OP_PROGRAMS: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
@@ -47,7 +45,6 @@ pub struct LaunchCost {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Launches {
-    /// The median of each kind.
     pub(super) typical: LaunchCost,
     /// The time after which the launch of the dynamic program in the user's environment was
     /// abandoned.

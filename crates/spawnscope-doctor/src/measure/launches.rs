@@ -27,7 +27,6 @@ pub(super) enum Work<'a> {
     Execute(&'a Image),
     /// Executes an anonymous file.
     ExecuteInMemory(c_int),
-    /// Creates an executable file.
     Write(&'a CStr, &'a [u8]),
 }
 

@@ -30,11 +30,9 @@ use spawnscope_system::calibrate::Calibrator;
 use spawnscope_system::launch_timing::isolated_child;
 use spawnscope_system::launch_timing::timing::{make_system_calls, timed};
 
-/// The measurements.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     pub took: Duration,
-    /// The typical time of each kind of launch.
     pub launch: LaunchCost,
     /// The time after which the launch of the dynamic program was abandoned; `None` if it ended.
     pub exec_dynamic_abandoned_after: Option<Nanos>,
@@ -50,7 +48,6 @@ pub struct Measured {
     pub remote_scan: Option<Scan>,
     /// Calibrated constants, such as the time of a page copy at a fork.
     pub constants: Vec<Calibration>,
-    /// The time of a system call that does nothing.
     pub system_call: Option<Nanos>,
     /// The time of a look-up that finds nothing, for each existing directory of PATH; `None` if it
     /// took too long.

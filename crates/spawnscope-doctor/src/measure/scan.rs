@@ -38,7 +38,6 @@ pub struct Scan {
     /// were slow. The waiting launches are left out; if too few remain, all are kept, with their
     /// waits subtracted.
     pub is_disturbed: bool,
-    /// The time to write each file.
     pub creation_times: Vec<Nanos>,
     pub first_launches: Vec<Nanos>,
     /// The launches of each file after the first.
@@ -56,9 +55,7 @@ pub struct Scan {
 /// An operation that did not finish, and the time after which it was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StuckOperation {
-    /// Writing a file.
     Creation(Nanos),
-    /// The first launch of a file.
     Launch(Nanos),
 }
 

@@ -121,7 +121,6 @@ impl Programs {
         Instant::now() + TOTAL_TIME.saturating_sub(spent)
     }
 
-    /// Runs a program until it ends.
     pub(super) fn run(&self, command: Command, capture: Capture) -> Result<RunResult, RunError> {
         match supervisor::run(command, self.time_limit()?, capture)? {
             Outcome::Ended(ran) => Ok(ran),

@@ -22,7 +22,6 @@ const QUICK_COUNTS: [usize; 2] = [1, 4];
 /// How many copies are launched one at a time in each round, because a single launch is too easily
 /// disturbed.
 const SINGLE_REPETITIONS: usize = 5;
-/// The number of measurements.
 const COLUMNS: usize = 4;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {

@@ -19,7 +19,6 @@ use crate::worker::{Environment, Mechanism, Worker};
 
 const LIBRARIES: [usize; 5] = [0, 10, 50, 100, 300];
 const QUICK_LIBRARIES: [usize; 2] = [0, 5];
-/// Numbers of empty directories.
 const DIRECTORIES: [usize; 5] = [0, 10, 30, 60, 100];
 /// Even a quick run has enough points for a slope, because empty directories are fast to create.
 const QUICK_DIRECTORIES: [usize; 4] = [0, 10, 20, 40];
@@ -125,7 +124,6 @@ fn add_search_cases(
     Ok(())
 }
 
-/// Adds cases that launch a program with libraries.
 fn add_library_cases(
     context: &ExperimentContext<'_>,
     plain: &Environment,

@@ -2,12 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A launch mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mechanism {
     /// fork; the child exits immediately.
     ForkExit,
-    /// fork and exec.
     ForkExec,
     /// vfork and exec. The thread of the parent waits until the child has called exec.
     VforkExec,
@@ -17,7 +15,6 @@ pub enum Mechanism {
     Clone3,
     /// clone with CLONE_VM. The parent continues immediately.
     CloneDetached,
-    /// posix_spawn of the C library.
     PosixSpawn,
     /// Like `PosixSpawn`, but reads the child's output from a pipe.
     PosixSpawnPipe,
@@ -38,7 +35,6 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// Returns the name that tables show.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::ForkExit => "fork + _exit",

@@ -35,7 +35,6 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a worker with this setting.
     pub fn start(setting: &Setting) -> Result<Worker, LabError> {
         Worker::start_with(setting, Environment::default())
     }
@@ -52,9 +51,6 @@ impl Worker {
     }
 
     /// Sends a request, and returns the values of the reply.
-    ///
-    /// # Errors
-    /// If the request failed, or if its result cannot be trusted.
     pub fn request(&self, request: &Request) -> Result<Vec<f64>, LabError> {
         let mut line = serde_json::to_string(request).map_err(|error| LabError::Invalid(error.to_string()))?;
         line.push('\n');

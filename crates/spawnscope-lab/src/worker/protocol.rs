@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Mechanism;
 
-/// The properties of the launching process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// The number of bytes of memory to populate, in addition to the process's own.
@@ -33,7 +32,6 @@ pub enum Pages {
 pub struct Program {
     /// The file and its arguments.
     pub argv: Vec<String>,
-    /// The expected exit status.
     pub status: i32,
     /// The expected output, if it is read from a pipe.
     pub output: String,
@@ -56,7 +54,6 @@ impl Program {
         self
     }
 
-    /// Sets the expected output.
     #[must_use]
     pub fn with_output(mut self, output: &str) -> Program {
         output.clone_into(&mut self.output);
@@ -76,22 +73,12 @@ pub enum Request {
     /// Launch and wait `count` times. If `count` is more than one, an uncounted launch comes first.
     /// The reply has the medians of the wall and of the time inside the call, and the means of
     /// total, user and system CPU time, including children.
-    Launch {
-        mechanism: Mechanism,
-        program: Program,
-        /// The number of launches.
-        count: u32,
-    },
+    Launch { mechanism: Mechanism, program: Program, count: u32 },
     /// Populate more memory. The reply has no values.
     Grow { bytes: u64 },
     /// Launch all of these files concurrently. The reply has the time of each until it was reaped,
     /// in the order in which they were reaped.
-    Concurrent {
-        /// The files.
-        paths: Vec<String>,
-        /// The expected exit status of each.
-        status: i32,
-    },
+    Concurrent { paths: Vec<String>, status: i32 },
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

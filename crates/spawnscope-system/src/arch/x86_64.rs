@@ -57,10 +57,8 @@ pub unsafe fn clone_into(number: libc::c_long, [a, b]: [usize; 2], entry: Entry,
     result
 }
 
-/// The numbers of fork and vfork.
 pub const FORK_NUMBERS: Option<[libc::c_long; 2]> = Some([libc::SYS_fork, libc::SYS_vfork]);
 
-/// Returns the number and arguments of vfork.
 pub fn vfork_call() -> (libc::c_long, [usize; 2]) {
     (libc::SYS_vfork, [0, 0])
 }

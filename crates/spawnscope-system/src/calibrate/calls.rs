@@ -16,8 +16,6 @@ const ROUNDS: usize = 9;
 pub struct UnrecordedCall(f64);
 
 impl UnrecordedCall {
-    /// Measures the duration.
-    #[must_use]
     pub fn measure() -> UnrecordedCall {
         let mut rounds = nanos_per_call();
         rounds.sort_by(f64::total_cmp);
@@ -25,7 +23,6 @@ impl UnrecordedCall {
     }
 
     /// Returns how much longer a system call takes now; `None` without a measurable difference.
-    #[must_use]
     pub fn compare(&self) -> Option<Calibration> {
         summarize(Constant::RecordedCall, nanos_per_call().map(|nanos| nanos - self.0).to_vec())
     }

@@ -35,17 +35,11 @@ pub struct Calibrator {
 
 impl Calibrator {
     /// Starts measuring. The caller must not record the measuring process, so a recording of the whole machine may only begin after `finish`.
-    ///
-    /// # Errors
-    /// If no process or memory is available.
     pub fn start() -> io::Result<Calibrator> {
         Calibrator::start_until(LATEST_ROUND, LATEST_NEEDED_ROUND)
     }
 
     /// Like `start`, for a caller with a limit of its own: no round begins later than `last_round` after the first.
-    ///
-    /// # Errors
-    /// As for `start`.
     pub fn start_for(last_round: Duration) -> io::Result<Calibrator> {
         Calibrator::start_until(last_round, last_round)
     }
@@ -58,7 +52,6 @@ impl Calibrator {
     }
 
     /// Waits for the measuring process, ends it if it takes too long, and returns the constants that it has measured.
-    #[must_use]
     pub fn finish(self) -> Vec<Calibration> {
         constants(&self.process.end(self.until).results)
     }

@@ -6,7 +6,6 @@ use crate::launch_timing::series::Series;
 use crate::launch_timing::shared::Shareable;
 use spawnscope_data::event::Nanos;
 
-/// The maximum number of rounds.
 pub(super) const MAX_ROUNDS: usize = 16;
 
 /// The results of all rounds; empty if all bytes are zero.

@@ -37,7 +37,6 @@ struct Shared {
 unsafe impl Shareable for Shared {}
 
 /// Returns the cost of a stop. `None` if it cannot be measured. The calling thread must trace nothing and have no other children.
-#[must_use]
 pub fn stop_latency() -> Option<Nanos> {
     let until = Instant::now() + LIMIT;
     let process = MeasuringProcess::<Shared>::start(|shared| {

@@ -17,11 +17,8 @@ use crate::exec_strings::ExecStrings;
 /// The user that the command runs as, if it is not the recorder's user.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// The user id.
     pub uid: Uid,
-    /// The group id.
     pub gid: Gid,
-    /// The supplementary groups.
     pub groups: Vec<Gid>,
     /// HOME, USER and LOGNAME of the user.
     pub environment: Vec<(OsString, OsString)>,
@@ -29,9 +26,6 @@ pub struct Identity {
 
 impl Identity {
     /// Switches this process to this user permanently. Makes only system calls.
-    ///
-    /// # Errors
-    /// If the kernel does not permit it.
     pub fn assume(&self) -> nix::Result<()> {
         nix::unistd::setgroups(&self.groups)?;
         nix::unistd::setresgid(self.gid, self.gid, self.gid)?;

@@ -46,7 +46,6 @@ fn start_error(command: &OsStr, error: io::Error) -> StartError {
     }
 }
 
-/// Checks that the file can be executed.
 fn check_access(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_dir() {
         return Err(io::Error::from_raw_os_error(libc::EISDIR));

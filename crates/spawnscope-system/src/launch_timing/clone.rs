@@ -23,7 +23,6 @@ pub enum CloneCall {
     Vfork,
     /// clone with these flags and SIGCHLD.
     Clone {
-        /// The flags.
         flags: c_int,
     },
     /// clone3 with CLONE_VM, CLONE_VFORK, CLONE_PIDFD and CLONE_CLEAR_SIGHAND.
@@ -35,10 +34,6 @@ pub enum CloneCall {
 pub struct ChildStack(Memory);
 
 impl ChildStack {
-    /// Maps the memory of the stack.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
     pub fn map() -> io::Result<ChildStack> {
         Memory::map(STACK_BYTES).map(ChildStack)
     }
@@ -48,9 +43,6 @@ impl ChildStack {
     /// # Safety
     /// `entry` may only make system calls, and `argument` must outlive the child. If the child shares memory without CLONE_VFORK, which makes the
     /// parent wait for its exec, this stack must not be used again before the child has ended.
-    ///
-    /// # Errors
-    /// If no process can be created.
     pub unsafe fn start(&self, call: CloneCall, entry: Entry, argument: *const u8) -> io::Result<c_int> {
         let mut pidfd = -1i32;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
@@ -85,9 +77,6 @@ impl ChildStack {
 }
 
 /// Forks. The child runs `work`, which may only make system calls, and exits with the status that `work` returns.
-///
-/// # Errors
-/// If no process can be created.
 pub fn fork(work: impl FnOnce() -> c_int) -> io::Result<c_int> {
     // SAFETY: as for fork; the child only makes system calls.
     match unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
@@ -107,10 +96,6 @@ pub struct IdleCopy {
 }
 
 impl IdleCopy {
-    /// Creates the copy.
-    ///
-    /// # Errors
-    /// If no process or pipe can be created.
     pub fn start() -> io::Result<IdleCopy> {
         let (reader, lifeline) = pipe2(OFlag::O_CLOEXEC)?;
         let pid = fork(|| {
@@ -125,10 +110,6 @@ impl IdleCopy {
         Ok(IdleCopy { pid, lifeline })
     }
 
-    /// Ends the copy, and returns its wait status.
-    ///
-    /// # Errors
-    /// If another part of the program has reaped it.
     pub fn end(self) -> io::Result<c_int> {
         drop(self.lifeline);
         reap(self.pid).map(|(_, status)| status)

@@ -26,9 +26,6 @@ pub struct IsolatedChild {
 impl IsolatedChild {
     /// Forks a process without the parent's descriptors, so that a reader of the parent's output does not have to wait for the child. `input`
     /// becomes the child's standard input. `work` may do anything if the parent is single-threaded. Otherwise it may only make system calls.
-    ///
-    /// # Errors
-    /// If no process can be created.
     pub fn fork(input: Option<BorrowedFd<'_>>, work: impl FnOnce()) -> io::Result<IsolatedChild> {
         // SAFETY: the child never returns. The documentation above limits what `work` may do.
         match unsafe { fork() }? {
@@ -46,8 +43,6 @@ impl IsolatedChild {
         }
     }
 
-    /// The child's process id.
-    #[must_use]
     pub fn pid(&self) -> c_int {
         self.pid
     }

@@ -16,12 +16,9 @@ pub struct MeasuringProcess<R: Shareable> {
     child: IsolatedChild,
 }
 
-/// The results of a measuring process.
 #[derive(Debug)]
 pub struct Measurement<R: Shareable> {
-    /// The results that the process stored.
     pub results: SharedMapping<R>,
-    /// Whether the process finished in time.
     pub is_in_time: bool,
     /// Whether the process did not finish in time but was runnable at that moment, so that it was slow rather than blocked.
     pub is_runnable: bool,
@@ -29,9 +26,6 @@ pub struct Measurement<R: Shareable> {
 
 impl<R: Shareable> MeasuringProcess<R> {
     /// Starts a process that does `work`. The process is killed when its parent ends.
-    ///
-    /// # Errors
-    /// If no process or memory is available.
     pub fn start(work: impl FnOnce(&R) -> Option<()>) -> io::Result<MeasuringProcess<R>> {
         let results = SharedMapping::<R>::map()?;
         let child = IsolatedChild::fork(None, || {
@@ -41,14 +35,11 @@ impl<R: Shareable> MeasuringProcess<R> {
         Ok(MeasuringProcess { results, child })
     }
 
-    /// The id of the measuring process.
-    #[must_use]
     pub fn pid(&self) -> c_int {
         self.child.pid()
     }
 
     /// What the process has stored so far.
-    #[must_use]
     pub fn results(&self) -> &R {
         &self.results
     }
@@ -65,9 +56,6 @@ impl<R: Shareable> MeasuringProcess<R> {
 }
 
 /// Runs `work` in a measuring process, for at most `limit`.
-///
-/// # Errors
-/// If no process or memory is available.
 pub fn measure<R: Shareable>(limit: Duration, work: impl FnOnce(&R) -> Option<()>) -> io::Result<Measurement<R>> {
     let until = Instant::now() + limit;
     Ok(MeasuringProcess::start(work)?.end(until))

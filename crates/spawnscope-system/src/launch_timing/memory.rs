@@ -18,18 +18,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Maps anonymous memory.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn map(bytes: usize) -> io::Result<Memory> {
         Memory::map_with(bytes, libc::MAP_PRIVATE)
     }
 
     /// Maps anonymous memory whose start and size are multiples of `alignment`, as huge pages require.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn map_aligned(bytes: usize, alignment: usize) -> io::Result<Memory> {
         let bytes = bytes.next_multiple_of(alignment);
         let mapped = Memory::map(bytes + alignment)?;
@@ -58,21 +51,16 @@ impl Memory {
     }
 
     /// The address of the first byte.
-    #[must_use]
     pub fn start(&self) -> *mut u8 {
         self.start
     }
 
     /// The address after the last byte.
-    #[must_use]
     pub fn end(&self) -> *mut c_void {
         self.start.wrapping_add(self.bytes).cast()
     }
 
     /// Advises the kernel about the memory (madvise(2)).
-    ///
-    /// # Errors
-    /// If the kernel does not know the advice, or cannot follow it.
     pub fn advise(&self, advice: c_int) -> io::Result<()> {
         // SAFETY: the range is our own mapping. Discarded content would read as zeroes, which are valid bytes.
         match unsafe { libc::madvise(self.start.cast(), self.bytes, advice) } {
@@ -81,7 +69,6 @@ impl Memory {
         }
     }
 
-    /// Populates all pages.
     pub fn populate(&self) {
         // MADV_POPULATE_WRITE (Linux 5.14) takes half as long as writing the pages one by one.
         if self.advise(libc::MADV_POPULATE_WRITE).is_err() {
@@ -89,12 +76,10 @@ impl Memory {
         }
     }
 
-    /// Writes to each page.
     pub fn write(&self) {
         self.write_first(self.bytes);
     }
 
-    /// Writes to each page of the first `bytes` bytes.
     pub fn write_first(&self, bytes: usize) {
         self.pages(bytes).for_each(|byte| byte.store(1, Ordering::Relaxed));
     }

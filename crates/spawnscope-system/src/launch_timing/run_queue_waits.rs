@@ -21,7 +21,6 @@ impl RunQueueWaits {
 
     /// Returns the run queue time of this process since `begin`, plus all the run queue time of the child, which must not have been reaped.
     /// Zero if either is unknown.
-    #[must_use]
     pub fn until_end_of(&self, child: c_int) -> Nanos {
         self.known_until_end_of(child).unwrap_or_default()
     }
@@ -34,7 +33,6 @@ impl RunQueueWaits {
 }
 
 /// Whether a child is running or waiting for a CPU; `false` if unknown. Allocates, so measuring processes must not call it.
-#[must_use]
 pub fn is_runnable(child: c_int) -> bool {
     let stat = std::fs::read(format!("/proc/{child}/stat")).unwrap_or_default();
     // The name before the state may contain any bytes.
@@ -52,7 +50,6 @@ fn proc_has_our_pids() -> bool {
     text.get(..length.max(0) as usize) == Some(digits(pid, &mut [0; 10]))
 }
 
-/// Returns the second number in a file.
 fn second_number(path: &CStr) -> Option<Nanos> {
     let mut text = [0u8; BUFFER_BYTES];
     // SAFETY: the path ends with NUL, and `text` has room for `BUFFER_BYTES` bytes.

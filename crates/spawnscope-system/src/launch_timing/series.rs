@@ -8,7 +8,6 @@ use super::shared::Shareable;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Series<const VALUES: usize, const ROWS: usize> {
-    /// The number of complete rows.
     complete: AtomicU64,
     rows: [[AtomicU64; VALUES]; ROWS],
 }
@@ -28,7 +27,6 @@ impl<const VALUES: usize, const ROWS: usize> Series<VALUES, ROWS> {
         }
     }
 
-    /// Returns the complete rows.
     pub fn rows(&self) -> impl Iterator<Item = [u64; VALUES]> {
         let complete = self.complete.load(Ordering::Acquire) as usize;
         self.rows.iter().take(complete).map(|row| std::array::from_fn(|value| row[value].load(Ordering::Relaxed)))

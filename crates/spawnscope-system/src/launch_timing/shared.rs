@@ -18,10 +18,6 @@ pub unsafe trait Shareable {}
 pub struct SharedMapping<T: Shareable>(Memory, PhantomData<T>);
 
 impl<T: Shareable> SharedMapping<T> {
-    /// Creates the mapping.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
     pub fn map() -> io::Result<SharedMapping<T>> {
         Ok(SharedMapping(Memory::map_shared(size_of::<T>())?, PhantomData))
     }

@@ -12,7 +12,6 @@ pub fn timed(work: impl FnOnce()) -> Nanos {
     now().since(began)
 }
 
-/// The times of one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchTimes {
     /// How long the call that created the child took.
@@ -21,7 +20,6 @@ pub struct LaunchTimes {
     pub wall: Nanos,
 }
 
-/// Times one launch.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchTimer {
     began: Nanos,
@@ -35,19 +33,15 @@ impl LaunchTimer {
         LaunchTimer { began: now(), call: Nanos(0) }
     }
 
-    /// Records that the call has returned.
     pub fn end_call(&mut self) {
         self.call = now().since(self.began);
     }
 
-    /// Returns when the call began.
-    #[must_use]
     pub fn began(self) -> Nanos {
         self.began
     }
 
     /// Stops the timer. Call this when the parent has reaped the child.
-    #[must_use]
     pub fn end(self) -> LaunchTimes {
         LaunchTimes { call: self.call, wall: now().since(self.began) }
     }
@@ -66,8 +60,6 @@ pub fn make_system_calls(count: u32) {
 pub struct Deadline(Nanos);
 
 impl Deadline {
-    /// Returns the deadline that is `limit` from now.
-    #[must_use]
     pub fn after(limit: Duration) -> Deadline {
         Deadline(Nanos(now().0.saturating_add(limit.as_nanos() as u64)))
     }

@@ -9,11 +9,10 @@ use super::request::poke;
 use crate::arch::movz;
 use spawnscope_data::event::Pid;
 
-/// Makes a process that is stopped right after its exec repeat the exec when it is detached from. `arguments`: those of the exec, as
-/// addresses in the new memory. If the exec fails now, the process exits with status 127.
-///
-/// # Errors
-/// If the process was killed, or may not be changed because its user may not read the program.
+/// Makes a process that is stopped right after its exec repeat the exec when it is detached from.
+/// `arguments`: those of the exec, as addresses in the new memory. If the exec fails now, the
+/// process exits with status 127. Fails if the process may not be changed because its user may not
+/// read the program.
 pub fn execute_again(process: Pid, arguments: [u64; 3]) -> io::Result<()> {
     let mut registers = Registers::read(process)?;
     let code = code();

@@ -33,7 +33,6 @@ const SECTION_HEADER_SIZE: usize = 0x3a;
 /// A program that has not begun, with addresses in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The program's entry point.
     pub entry_point: u64,
     /// The address of AT_ENTRY's value, which is the entry point.
     pub slot: u64,
@@ -46,17 +45,15 @@ pub struct Entry {
 /// A detour of a loader, with addresses in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryDetour {
-    /// The start of the instructions.
     start: u64,
     /// Where they store the times.
     times: [u64; 2],
 }
 
 impl EntryDetour {
-    /// Installs the detour in a process that is stopped right after its exec. `stops`: whether the process stops when its program begins.
-    ///
-    /// # Errors
-    /// If there is no room after the vDSO, if the thread blocks the signal, or if it was killed.
+    /// Installs the detour in a process that is stopped right after its exec. `stops`: whether the
+    /// process stops when its program begins. Fails if there is no room after the vDSO, or if the
+    /// thread blocks the signal.
     pub fn install(thread: Pid, entry: Entry, stops: bool) -> io::Result<EntryDetour> {
         if stops && is_blocked(thread)? {
             return Err(io::Error::other("the signal is blocked"));
@@ -75,7 +72,6 @@ impl EntryDetour {
     }
 
     /// Whether a thread that has stopped by `signal` is in the detour, which means that the loader is done.
-    #[must_use]
     pub fn is_reached_by(&self, thread: Pid, signal: i32) -> bool {
         let end = self.start + CODE_BYTES as u64;
         signal == i32::from(SIGNAL)
@@ -84,7 +80,6 @@ impl EntryDetour {
 
     /// Returns the wall and CPU time of the process when the loader was done; `None` if it is not done yet, or was not permitted to read
     /// the clocks.
-    #[must_use]
     pub fn times(&self, process: Pid) -> Option<(Nanos, Nanos)> {
         let [wall, cpu] = self.times.map(|at| {
             let bytes = memory::read(process, at, WORD_BYTES);
@@ -106,7 +101,6 @@ fn free_offset(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     (!end.is_multiple_of(PAGE_BYTES) && start + length as u64 <= end.next_multiple_of(PAGE_BYTES)).then_some(start)
 }
 
-/// The clocks of the times.
 const CLOCKS: [libc::clockid_t; 2] = [libc::CLOCK_MONOTONIC, libc::CLOCK_PROCESS_CPUTIME_ID];
 
 /// Length in bytes of the detour, a multiple of a word.

@@ -27,7 +27,6 @@ pub enum Stop {
     Interrupted,
     /// The thread has created a thread or process, and is still in that system call. The child is traced with the same options.
     Created {
-        /// How the child was created.
         how: Creation,
         /// The new thread, in the tracer's pid namespace; `None` if the creator was killed.
         child: Option<Pid>,
@@ -58,7 +57,6 @@ pub enum Creation {
     Clone,
 }
 
-/// The signals that stop a process.
 const STOP_SIGNALS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 /// The bit that PTRACE_O_TRACESYSGOOD sets in the signal number of system call stops. No signal has this bit.
 const SYSTEM_CALL_BIT: i32 = 0x80;
@@ -93,7 +91,6 @@ impl Stop {
     }
 
     /// Returns how to resume the thread so that it behaves as if it were not traced.
-    #[must_use]
     pub fn transparent_resume(self) -> Resume {
         match self {
             Stop::Signal(signal) => Resume::Continue(signal),
@@ -103,7 +100,6 @@ impl Stop {
     }
 
     /// Returns how to detach from the thread so that it behaves as if it had not been traced. A process in a group-stop stays stopped.
-    #[must_use]
     pub fn transparent_detach(self) -> Resume {
         match self {
             Stop::Signal(signal) => Resume::Detach(signal),

@@ -25,7 +25,6 @@ const WORD_BYTES: usize = size_of::<u64>();
 const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
 /// Maximum number of these calls in a file.
 const MAX_CALLS: usize = 2;
-/// Bytes of the detour of one call.
 const DETOUR_BYTES: usize = 104;
 /// Bytes at the end of the code that must be zero, which means that they are unused.
 const UNUSED_BYTES: usize = MAX_CALLS * DETOUR_BYTES + 16;
@@ -42,7 +41,6 @@ pub struct ExecPoint {
 impl ExecPoint {
     /// Finds the calls in the code of a process whose execve ends at the instruction `next`. Returns `None` if the process loads the number
     /// of execve in another way.
-    #[must_use]
     pub fn ending_at(process: Pid, next: u64) -> Option<ExecPoint> {
         let [exec, _] = NUMBERS.map(call_of);
         let address = next.checked_sub(exec.len() as u64)?;
@@ -63,22 +61,18 @@ impl ExecPoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecDetour([Option<CallDetour>; MAX_CALLS]);
 
-/// The detour of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CallDetour {
     /// The address of the instruction that is replaced.
     call: u64,
-    /// The number of the call.
     number: u8,
     /// The bytes from `call` on, before and with the jump.
     words: [u64; 2],
-    /// The start of the detour.
     start: u64,
 }
 
 impl ExecDetour {
     /// Prepares the detours of the first of these files that a process has in its memory, if there is room for them.
-    #[must_use]
     pub fn prepare(process: Pid, points: &[ExecPoint]) -> Option<ExecDetour> {
         let code = if points.is_empty() { Vec::new() } else { code_of(process) };
         let (mapping, point) = code.iter().find_map(|mapping| {
@@ -102,16 +96,12 @@ impl ExecDetour {
     }
 
     /// Installs the detours in a stopped process that has the same memory as the one for which they were prepared.
-    ///
-    /// # Errors
-    /// If the thread was killed.
     pub fn install(&self, process: Pid) -> io::Result<()> {
         self.0.iter().flatten().try_for_each(|detour| detour.install(process))
     }
 
     /// Whether a stopped thread will stop in the detours, because it does not block the signal, or will unblock it before
     /// its exec.
-    #[must_use]
     pub fn is_seen_in(thread: Pid) -> bool {
         passes_through(thread)
     }
@@ -125,7 +115,6 @@ impl ExecDetour {
 
     /// Returns the call that a thread enters or leaves, if the thread has stopped by `signal` in a detour. The first three
     /// arguments are known.
-    #[must_use]
     pub fn call_at(&self, thread: Pid, signal: i32) -> Option<CallStop> {
         if signal != i32::from(SIGNAL) {
             return None;
@@ -163,7 +152,6 @@ impl CallDetour {
     }
 }
 
-/// A mapping of code.
 struct Mapping {
     range: Range<u64>,
     offset: u64,
@@ -176,7 +164,6 @@ impl Mapping {
     }
 }
 
-/// Returns the mappings of code in a process's memory.
 fn code_of(process: Pid) -> Vec<Mapping> {
     let maps = fs::read_to_string(format!("/proc/{}/maps", process.0)).unwrap_or_default();
     let hexadecimal = |digits| u64::from_str_radix(digits, 16).ok();

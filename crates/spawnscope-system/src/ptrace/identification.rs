@@ -23,7 +23,6 @@ use crate::memory::{self, number_at};
 use crate::process::die_with_parent;
 use spawnscope_data::event::Pid;
 
-/// The bytes of the CPUID instruction.
 const CPUID: [u8; 2] = [0x0f, 0xa2];
 /// The int3 instruction, which replaces the first byte of a CPUID instruction.
 const BREAKPOINT: u8 = 0xcc;
@@ -36,7 +35,6 @@ const CHUNK_BYTES: usize = 4096;
 
 /// Executes a program without arguments, and returns how many CPUID instructions its loader and its libraries executed. `None` if it has no
 /// loader, if it fails, or if tracing is not permitted.
-#[must_use]
 pub fn count(program: &CStr) -> Option<u32> {
     let (child, start) = start_held_child(program)?;
     let options = Options::EXEC | Options::SYSTEM_CALLS | Options::KILL_ON_EXIT;

@@ -15,34 +15,6 @@
 //! - If the tracer exits, the kernel detaches it from all tracees, which continue untraced.
 //! - A traced set-user-ID program gets no privilege, unless the tracer has CAP_SYS_PTRACE.
 //!
-//! A tracer that prints each exec of a child and its descendants, and changes nothing:
-//!
-//! ```no_run
-//! # use spawnscope_data::event::Pid;
-//! use std::time::Duration;
-//!
-//! use spawnscope_system::process::is_readable_within;
-//! use spawnscope_system::ptrace::{Event, Options, Stop, Tracer};
-//! use spawnscope_system::{procfs, signals::ChildChanges};
-//!
-//! # let child = Pid(1);
-//! let changes = ChildChanges::catch()?;
-//! let mut tracer = Tracer::new();
-//! tracer.seize(child, Options::CREATION | Options::EXEC)?;
-//! while tracer.has_children() {
-//!     is_readable_within(changes.readiness(), Duration::from_secs(1));
-//!     changes.clear();
-//!     while let Some(event) = tracer.next_event() {
-//!         let Event::Stopped(thread, stop) = event else { continue };
-//!         if let Stop::Exec { .. } = stop {
-//!             println!("{:?}", procfs::arguments(thread));
-//!         }
-//!         tracer.pass_on(thread, stop);
-//!     }
-//! }
-//! # Ok::<(), std::io::Error>(())
-//! ```
-//!
 //! This module uses `libc` directly, because nix represents signals and statuses by an enum without real-time signals. The C library sends
 //! real-time signals between threads, and nix could neither decode such a stop nor pass the signal on.
 
@@ -88,16 +60,13 @@ pub struct Tracer {
 
 impl Tracer {
     /// Creates a tracer without tracees.
-    #[must_use]
     pub fn new() -> Tracer {
         Tracer::default()
     }
 
-    /// Starts to trace a thread, which continues to run. Each other thread of its process needs its own call. Threads and processes that the
-    /// thread creates from now on are traced too if the options include `Options::CREATION`.
-    ///
-    /// # Errors
-    /// If the kernel refuses; `refusal` explains why.
+    /// Starts to trace a thread, which continues to run. Each other thread of its process needs its
+    /// own call. Threads and processes that the thread creates from now on are traced too if the
+    /// options include `Options::CREATION`. If the kernel refuses, `refusal` explains why.
     pub fn seize(&mut self, thread: Pid, options: Options) -> io::Result<()> {
         seize(thread, options)?;
         self.threads.insert(thread);
@@ -140,7 +109,6 @@ impl Tracer {
     }
 
     /// Whether this thread has any tracees or other children left.
-    #[must_use]
     pub fn has_children(&self) -> bool {
         let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::WNOHANG | CHILDREN;
         // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills. WNOWAIT leaves all events to `next_event`.
@@ -175,18 +143,15 @@ impl Tracer {
     }
 
     /// Whether there are threads left that `let_go` has not detached from yet.
-    #[must_use]
     pub fn is_letting_go(&self) -> bool {
         !self.leaving.is_empty()
     }
 
     /// Whether a thread is traced. Its changes must then be read only by `next_event`.
-    #[must_use]
     pub fn is_tracing(&self, thread: Pid) -> bool {
         self.threads.contains(&thread)
     }
 
-    /// Resumes a stopped thread.
     pub fn resume(&mut self, thread: Pid, how: Resume) {
         if matches!(how, Resume::Detach(_)) {
             self.threads.remove(&thread);

@@ -4,7 +4,6 @@ use crate::procfs::{self, Status};
 use spawnscope_data::event::Pid;
 
 /// Returns the likely reason why PTRACE_SEIZE failed for a process of this user.
-#[must_use]
 pub fn reason(process: Pid) -> String {
     let tracer = Status::read(process).and_then(|status| status.tracer);
     reason_for(tracer, procfs::yama_scope())

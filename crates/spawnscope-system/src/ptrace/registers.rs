@@ -10,15 +10,10 @@ const NT_PRSTATUS: usize = 1;
 /// From `linux/ptrace.h`, since Linux 5.3. Not every C library defines it.
 const PTRACE_GET_SYSCALL_INFO: libc::c_int = 0x420e;
 
-/// The general registers of a stopped thread.
 #[derive(Clone, Copy)]
 pub struct Registers(pub(super) libc::user_regs_struct);
 
 impl Registers {
-    /// Reads the registers of a stopped thread.
-    ///
-    /// # Errors
-    /// If the thread was killed.
     pub fn read(thread: Pid) -> io::Result<Registers> {
         let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
         read(thread, registers.as_mut_ptr())?;
@@ -38,32 +33,25 @@ impl Registers {
 #[cfg(target_arch = "x86_64")]
 impl Registers {
     /// Returns the number and first two arguments of the system call that the thread is in.
-    #[must_use]
     pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {
         (self.0.orig_rax.cast_signed(), [self.0.rdi, self.0.rsi])
     }
 
     /// Returns the number, first argument and result of the system call that the thread is leaving. `None` if it is in none.
-    #[must_use]
     pub fn ended_call(&self, _: Pid) -> Option<(libc::c_long, u64, i64)> {
         let number = self.0.orig_rax.cast_signed();
         (number >= 0).then(|| (number, self.0.rdi, self.0.rax.cast_signed()))
     }
 
     /// The third argument of the system call that the thread is in or is leaving.
-    #[must_use]
     pub fn third_argument(&self) -> u64 {
         self.0.rdx
     }
 
-    /// The stack pointer.
-    #[must_use]
     pub fn stack_pointer(&self) -> u64 {
         self.0.rsp
     }
 
-    /// Returns the address of the next instruction.
-    #[must_use]
     pub fn instruction(&self) -> u64 {
         self.0.rip
     }
@@ -89,7 +77,6 @@ impl Registers {
 #[cfg(target_arch = "x86_64")]
 impl Registers {
     /// Returns the thread pointer of a stopped thread, by which the C library finds the thread's data; `None` if the thread was killed.
-    #[must_use]
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
         Registers::read(thread).ok().map(|registers| registers.0.fs_base)
     }
@@ -98,7 +85,6 @@ impl Registers {
 #[cfg(target_arch = "aarch64")]
 impl Registers {
     /// Returns the thread pointer of a stopped thread, by which the C library finds the thread's data; `None` if the thread was killed.
-    #[must_use]
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
         /// Type of register set for PTRACE_GETREGSET: the register TPIDR_EL0 (`linux/elf.h`).
         const NT_ARM_TLS: usize = 0x401;
@@ -110,14 +96,12 @@ impl Registers {
     }
 
     /// Returns the number and first two arguments of the system call that the thread is in.
-    #[must_use]
     pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {
         (self.0.regs[8].cast_signed(), [self.0.regs[0], self.0.regs[1]])
     }
 
     /// Returns the number, first argument and result of the system call that the thread is leaving. `None` if it is in none. The result has
     /// overwritten the first argument, so 0 is returned in its place, as if `wait4` waited for any child.
-    #[must_use]
     pub fn ended_call(&self, thread: Pid) -> Option<(libc::c_long, u64, i64)> {
         /// Type of register set for PTRACE_GETREGSET: the number of the current system call, or -1.
         const NT_ARM_SYSTEM_CALL: usize = 0x404;
@@ -129,19 +113,14 @@ impl Registers {
     }
 
     /// The third argument of the system call that the thread is in or is leaving.
-    #[must_use]
     pub fn third_argument(&self) -> u64 {
         self.0.regs[2]
     }
 
-    /// The stack pointer.
-    #[must_use]
     pub fn stack_pointer(&self) -> u64 {
         self.0.sp
     }
 
-    /// Returns the address of the next instruction.
-    #[must_use]
     pub fn instruction(&self) -> u64 {
         self.0.pc
     }
@@ -174,7 +153,6 @@ pub struct CallInfo {
     pub architecture: u32,
     /// The address of the thread's next instruction.
     pub instruction: u64,
-    /// The stack pointer of the thread.
     pub stack_pointer: u64,
 }
 
@@ -196,10 +174,7 @@ struct RawCallInfo {
 pub const NATIVE_AUDIT_ARCH: u32 = 0xc000_0000 | crate::arch::ELF_MACHINE as u32;
 
 impl CallInfo {
-    /// Reads the information about a stopped thread.
-    ///
-    /// # Errors
-    /// If the thread was killed, or the kernel is older than 5.3.
+    /// Reads the information about a stopped thread. Fails on kernels older than 5.3.
     pub fn read(thread: Pid) -> io::Result<CallInfo> {
         let mut raw = RawCallInfo::default();
         let size = size_of::<RawCallInfo>();

@@ -24,25 +24,21 @@ const fn bit(signal: i32) -> u64 {
 }
 
 /// Whether this system call concerns the action of a later signal. Processes set the actions of all signals in ascending order.
-#[must_use]
 pub fn passes_signal(number: libc::c_long, arguments: &[u64; 6]) -> bool {
     number == libc::SYS_rt_sigaction && arguments[0] > u64::from(SIGNAL)
 }
 
 /// Whether this system call sets the action of the signal.
-#[must_use]
 pub fn sets_signal(number: libc::c_long, arguments: &[u64; 6]) -> bool {
     number == libc::SYS_rt_sigaction && arguments[0] == u64::from(SIGNAL) && arguments[1] != 0
 }
 
 /// Whether this system call changes the mask of blocked signals.
-#[must_use]
 pub fn changes_mask(number: libc::c_long, arguments: &[u64; 6]) -> bool {
     number == libc::SYS_rt_sigprocmask && arguments[1] != 0
 }
 
 /// Returns where this system call stores the mask of blocked signals, if it does nothing else. posix_spawn of glibc begins like this.
-#[must_use]
 pub fn mask_query(number: libc::c_long, arguments: &[u64; 6]) -> Option<u64> {
     let is_query = number == libc::SYS_rt_sigprocmask && arguments[1] == 0;
     Some(arguments[2]).filter(|address| is_query && *address != 0)
@@ -65,8 +61,6 @@ pub(super) fn is_blocked(thread: Pid) -> io::Result<bool> {
     Ok(signal_mask(thread)? & bit(i32::from(SIGNAL)) != 0)
 }
 
-/// Whether a stopped thread blocks all signals.
-#[must_use]
 pub fn blocks_all_signals(thread: Pid) -> bool {
     signal_mask(thread).is_ok_and(|mask| mask & BLOCKABLE == BLOCKABLE)
 }
@@ -95,7 +89,6 @@ pub fn stop_at_unblocking_after_query(process: Pid, address: u64) -> bool {
 }
 
 /// Whether a thread stopped by `signal` is at the point for which `stop_at_unblocking` was called. The signal must then not be delivered.
-#[must_use]
 pub fn is_unblocking(thread: Pid, signal: i32) -> bool {
     // SAFETY: all zeroes is a valid `siginfo_t`, and the request writes one.
     let information = unsafe {

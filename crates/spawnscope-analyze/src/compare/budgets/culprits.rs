@@ -28,7 +28,6 @@ pub struct Culprit {
     pub advice: Option<(String, Vec<String>)>,
 }
 
-/// The counts of one line.
 #[derive(Default)]
 struct Line<'r> {
     /// One count for each run.
@@ -99,7 +98,6 @@ impl CulpritSearch<'_> {
     }
 }
 
-/// Whether a fix reduces the number of launches.
 pub(super) fn removes_launches(change: Change) -> bool {
     match change {
         Change::Remove
@@ -127,7 +125,6 @@ pub(super) fn removes_launches(change: Change) -> bool {
     }
 }
 
-/// Whether a fix reduces the number of failed execs.
 pub(super) fn removes_failed_execs(change: Change) -> bool {
     change == Change::Absolute || removes_launches(change)
 }

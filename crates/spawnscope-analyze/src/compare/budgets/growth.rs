@@ -8,11 +8,8 @@ use crate::compare::diff::{CountChange, Diff, Row};
 /// A number that must not grow by more than the tolerance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grown {
-    /// Launches.
     Launches,
-    /// Forks without an exec.
     ForksWithoutExec,
-    /// Failed execs.
     FailedExecs,
     /// The wall, in nanoseconds.
     Wall,
@@ -48,7 +45,6 @@ impl Tolerance {
 type RowCount = fn(&Row) -> &CountChange;
 
 /// Checks the growth since the baseline, which is the older side of the diff.
-#[must_use]
 pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
     let counts: [(Grown, &CountChange, RowCount); 3] = [
         (Grown::Launches, &diff.launches, |row| &row.count),

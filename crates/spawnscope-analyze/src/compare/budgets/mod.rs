@@ -23,15 +23,11 @@ const ASSUMED_MARGIN: f64 = 0.05;
 /// The requested budgets; `None` for a budget that was not requested.
 #[derive(Clone, Debug, Default)]
 pub struct Budgets {
-    /// Maximum number of launches.
     pub launches: Option<u64>,
-    /// Maximum number of forks without an exec.
     pub forks_without_exec: Option<u64>,
-    /// Maximum number of failed execs.
     pub failed_execs: Option<u64>,
     /// Maximum launch tax on the critical path, as a share of the wall.
     pub critical_tax: Option<f64>,
-    /// Maximum wall.
     pub wall: Option<Nanos>,
     /// Maximum number of launches from any one script line.
     pub per_line: Option<u64>,
@@ -39,49 +35,37 @@ pub struct Budgets {
     pub per_command: Vec<CommandBudget>,
 }
 
-/// A budget for the launches of one program.
 #[derive(Clone, Debug)]
 pub struct CommandBudget {
     /// The glob as given.
     pub name: String,
-    /// The maximum number of launches.
     pub max_launches: u64,
     glob: GlobMatcher,
 }
 
 impl CommandBudget {
     /// Creates a budget for the programs that a glob on their base name matches.
-    ///
-    /// # Errors
-    /// When the glob is invalid.
     pub fn new(name: &str, max_launches: u64) -> Result<CommandBudget, SelectError> {
         Ok(CommandBudget { name: name.to_owned(), max_launches, glob: glob(name)? })
     }
 }
 
-/// What a budget limits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Budget {
-    /// Launches.
     Launches(u64),
-    /// Forks without an exec.
     ForksWithoutExec(u64),
-    /// Failed execs.
     FailedExecs(u64),
-    /// Launches of one program.
     Command(String, u64),
     /// Launches from the script line with the most launches.
     Line(u64),
     /// Launch tax on the critical path, as a share of the wall.
     CriticalTax(f64),
-    /// The wall.
     Wall(Nanos),
     /// A number that must not grow: which one, and its limit, which is the baseline's value plus
     /// the tolerance.
     Growth(Grown, f64),
 }
 
-/// What was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measured {
     /// A count. Its median is compared with the budget.
@@ -94,22 +78,16 @@ pub enum Measured {
 /// A budget, and whether it was kept.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// The budget.
     pub budget: Budget,
-    /// What was measured.
     pub measured: Measured,
-    /// Whether the measured value exceeds the budget.
     pub is_exceeded: bool,
     /// The lines that exceed the budget, the largest count first. Empty if the budget is met.
     pub culprits: Vec<Culprit>,
 }
 
-/// All budgets of a check.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// Arguments of the command.
     pub command: Vec<Vec<u8>>,
-    /// Number of recordings.
     pub runs: usize,
     /// Number of lost events. If it is not zero, counts are lower limits.
     pub lost: u64,
@@ -118,33 +96,26 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether all budgets are met.
-    #[must_use]
     pub fn is_kept(&self) -> bool {
         self.verdicts.iter().all(|verdict| !verdict.is_exceeded)
     }
 
-    /// Returns the exceeded budgets.
     pub fn exceeded(&self) -> impl Iterator<Item = &Verdict> {
         self.verdicts.iter().filter(|verdict| verdict.is_exceeded)
     }
 }
 
-/// Why a budget cannot be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
-    /// No recording has a script line.
     #[error("--per-line needs script lines, and no launch of these recordings has one: record without --no-lines")]
     NoLines,
     /// The recorder did not finish.
     #[error("the wall time is unknown, because a recorder was killed before it finished: record again")]
     NoWall,
-    /// The critical path is unknown.
     #[error("--max-critical-tax needs a complete command: record one without -p or -a")]
     NoCriticalPath,
 }
 
-/// Makes the budget from its limit.
 type MakeBudget = fn(u64) -> Budget;
 
 /// Returns one count from the sums over launches.
@@ -152,9 +123,6 @@ type CountOf = fn(&Summary) -> u64;
 
 /// Checks the recordings of a command, which are runs of the same version. The advice is about the
 /// first recording.
-///
-/// # Errors
-/// When the recordings do not contain what a budget limits.
 pub fn check(runs: &[Run], budgets: &Budgets, advices: &AdviceList) -> Result<Check, BudgetError> {
     let search = CulpritSearch { runs, advices };
     let mut verdicts = Vec::new();
@@ -229,7 +197,6 @@ fn wall(search: &CulpritSearch<'_>, max: Nanos) -> Result<Verdict, BudgetError> 
 }
 
 impl CulpritSearch<'_> {
-    /// Checks the count of the launches that `is_limited` accepts.
     fn limit(
         &self,
         budget: Budget,

@@ -7,17 +7,14 @@ use spawnscope_data::statistics::{Interval, Resamples, chance, mean};
 /// A count over the runs of one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// The smallest count.
     pub low: u64,
     /// The median; the lower middle one for an even number of runs.
     pub median: u64,
-    /// The largest count.
     pub high: u64,
 }
 
 impl Count {
     /// Summarizes the counts of all runs.
-    #[must_use]
     pub fn of(mut counts: Vec<u64>) -> Count {
         counts.sort_unstable();
         let (Some(low), Some(high)) = (counts.first(), counts.last()) else {
@@ -26,31 +23,24 @@ impl Count {
         Count { low: *low, median: counts[(counts.len() - 1) / 2], high: *high }
     }
 
-    /// Whether all runs have the same count.
-    #[must_use]
     pub fn is_exact(self) -> bool {
         self.low == self.high
     }
 }
 
-/// A count before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountChange {
-    /// The count on the older side.
     pub before: Count,
-    /// The count on the newer side.
     pub after: Count,
 }
 
 impl CountChange {
     /// Whether all runs after have a larger count than all runs before, or all have a smaller one.
-    #[must_use]
     pub fn is_change(&self) -> bool {
         self.before.high < self.after.low || self.after.high < self.before.low
     }
 
     /// Returns the difference of the medians.
-    #[must_use]
     pub fn difference(&self) -> i64 {
         self.after.median.cast_signed() - self.before.median.cast_signed()
     }
@@ -87,25 +77,19 @@ impl TimeChange {
     }
 
     /// Returns the difference of the means. `None` if a time is unknown.
-    #[must_use]
     pub fn value(&self) -> Option<f64> {
         Some(self.after? - self.before?)
     }
 
     /// Whether the difference exceeds the noise between runs. `None` if a side has only one run.
-    #[must_use]
     pub fn is_change(&self) -> Option<bool> {
         self.difference.map(|difference| !self.is_one_of_many && !difference.contains_zero())
     }
 }
 
-/// The times of a set of launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
-    /// Launch tax.
     pub tax: TimeChange,
-    /// Time on the critical path.
     pub critical: TimeChange,
-    /// Wall time by phase.
     pub phases: Vec<(Phase, TimeChange)>,
 }

@@ -14,7 +14,6 @@ use crate::path::summary::Summary;
 /// The groups of both sides that do the same. One side may have no group.
 #[derive(Clone, Debug)]
 pub(super) struct Pair<'r> {
-    /// The keys of the groups on each side.
     pub(super) keys: [Vec<&'r Key>; 2],
     /// The sums over the launches of these groups, for each run of each side. `None` for a run
     /// without such a launch.
@@ -38,7 +37,6 @@ fn sum_of<'r>(mut sums: impl Iterator<Item = &'r Summary>) -> Option<Summary> {
     Some(sum)
 }
 
-/// Matches the launches of two sides.
 pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run], grouping: Grouping) -> Vec<Pair<'r>> {
     let runs = [before, after];
     let [older, newer] = runs.map(|runs| runs.iter().flat_map(|run| run.launches.keys()).collect::<BTreeSet<&Key>>());

@@ -32,25 +32,16 @@ const MIN_CONSTANT_CHANGE: f64 = 0.2;
 /// The difference between two sides.
 #[derive(Clone, Debug)]
 pub struct Diff {
-    /// Number of runs before and after.
     pub runs: [usize; 2],
-    /// Arguments of the command before and after.
     pub commands: [Vec<Vec<u8>>; 2],
     /// Number of lost events before and after. If it is not zero, counts are lower limits.
     pub lost: [u64; 2],
-    /// Conditions that differ between the runs.
     pub conditions: Vec<Condition>,
-    /// The wall.
     pub wall: TimeChange,
-    /// Number of launches.
     pub launches: CountChange,
-    /// Number of forks without an exec.
     pub forks_without_exec: CountChange,
-    /// Number of failed execs.
     pub failed_execs: CountChange,
-    /// Times of all launches.
     pub times: Times,
-    /// The part of the critical path that is launch tax.
     pub critical_tax: TimeChange,
     /// Groups of launches, the largest change first.
     pub rows: Vec<Row>,
@@ -60,24 +51,18 @@ pub struct Diff {
 /// change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
-    /// The number of CPUs.
     Cpus(u32, u32),
-    /// The architecture.
     Architecture(String, String),
     /// A constant of the machine, in nanoseconds.
     Constant(Constant, f64, f64),
     /// Script lines are unknown on this side, and known on the other.
     NoLines(Side),
-    /// A recording of this side is incomplete.
     Incomplete(Side),
 }
 
-/// One side of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The older recordings.
     Before,
-    /// The newer recordings.
     After,
 }
 
@@ -97,38 +82,30 @@ pub enum ChangeKind {
 /// A group of launches that do the same.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What happened to the group.
     pub kind: ChangeKind,
-    /// The program.
     pub command: Vec<u8>,
     /// The normalised arguments. `None` if they differ within the group.
     pub arguments: Option<Vec<u8>>,
     /// Number of different normalised arguments in the group.
     pub variants: usize,
-    /// The program of the parent.
     pub parent: Vec<u8>,
     /// The call site in the older recordings.
     pub line_before: Option<ScriptLine>,
     /// The call site in the newer recordings.
     pub line_after: Option<ScriptLine>,
-    /// Number of launches.
     pub count: CountChange,
-    /// Number of failed execs.
     pub failed_execs: CountChange,
-    /// Times of the launches.
     pub times: Times,
 }
 
 impl Row {
     /// Returns the call site in the newer recordings, or in the older recordings if the newer have
     /// none.
-    #[must_use]
     pub fn line(&self) -> Option<&ScriptLine> {
         self.line_after.as_ref().or(self.line_before.as_ref())
     }
 }
 
-/// Which launches are one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
     /// Those of one program from one line, with any arguments.
@@ -139,7 +116,6 @@ pub enum Grouping {
 }
 
 /// Compares recordings of two versions.
-#[must_use]
 pub fn compare(before: &[Run], after: &[Run], grouping: Grouping) -> Diff {
     let resamples = Resamples::draw(before.len(), after.len());
     let sides = [before, after];
@@ -179,7 +155,6 @@ fn walls(runs: &[Run]) -> Vec<Option<f64>> {
     runs.iter().map(|run| Some(run.wall?.0 as f64)).collect()
 }
 
-/// The sums of each run of both sides.
 type Sums = [Vec<Option<Summary>>; 2];
 
 fn counts(sums: &Sums, count: impl Fn(&Summary) -> u64) -> CountChange {
@@ -233,7 +208,6 @@ fn row(pair: &Pair<'_>, resamples: &Resamples) -> Row {
     }
 }
 
-/// Returns what happened to a group.
 fn kind(row: &Row, wall: Option<f64>) -> ChangeKind {
     let Row { count, failed_execs, times, .. } = row;
     let critical = times.critical.value().unwrap_or_default().abs();

@@ -5,7 +5,6 @@ use crate::model::launch::base_name;
 
 /// The replacement for a number or a hash.
 const PLACEHOLDER: u8 = b'#';
-/// The replacement for the name of a temporary file.
 const TEMPORARY_NAME: u8 = b'*';
 /// Directories for temporary files. The name directly below them is replaced.
 const TEMPORARY_DIRECTORIES: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"];
@@ -16,7 +15,6 @@ const MIN_HASH_DIGITS: usize = 7;
 const MAX_BYTES: usize = 1_024;
 
 /// Joins the normalised arguments with spaces. Leaves out the first argument, the program's name.
-#[must_use]
 pub fn arguments<'a>(argv: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut joined = Vec::new();
     for argument in argv.skip(1) {
@@ -33,7 +31,6 @@ pub fn arguments<'a>(argv: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 }
 
 /// Normalises one argument, or any other text.
-#[must_use]
 pub fn normalise(text: &[u8]) -> Vec<u8> {
     if is_short_option(text) {
         return text.to_vec();

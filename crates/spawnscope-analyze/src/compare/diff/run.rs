@@ -18,11 +18,8 @@ use spawnscope_data::rows::{Origin, Recording};
 pub struct Key {
     /// The program, `(bash)` for a fork without an exec.
     pub command: Vec<u8>,
-    /// The normalised arguments.
     pub arguments: Vec<u8>,
-    /// The call site.
     pub script_line: Option<ScriptLine>,
-    /// The program of the parent.
     pub parent: Vec<u8>,
 }
 
@@ -32,9 +29,7 @@ pub struct Key {
 pub struct ScriptLine {
     /// Base name of the file; for a call site without a file, its normalised label.
     pub file: Vec<u8>,
-    /// The line.
     pub line: Option<u32>,
-    /// The function.
     pub function: Option<Vec<u8>>,
     /// The path of the file as recorded. It is not compared, because it may differ between two
     /// recordings.
@@ -70,8 +65,6 @@ impl Ord for FilePath {
 }
 
 impl ScriptLine {
-    /// Reduces a call site.
-    #[must_use]
     pub fn of(call_site: &CallSite) -> ScriptLine {
         ScriptLine {
             file: match &call_site.file {
@@ -85,7 +78,6 @@ impl ScriptLine {
     }
 
     /// Formats the file and the line: `unpack.sh:20`.
-    #[must_use]
     pub fn label(&self) -> Vec<u8> {
         match self.line {
             Some(line) => [&self.file, format!(":{line}").as_bytes()].concat(),
@@ -94,10 +86,8 @@ impl ScriptLine {
     }
 }
 
-/// One recording of the command.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Arguments of the command.
     pub command: Vec<Vec<u8>>,
     /// The wall. `None` if the recorder did not finish.
     pub wall: Option<Nanos>,
@@ -105,21 +95,16 @@ pub struct Run {
     pub cpus: u32,
     /// The architecture, as `uname -m` prints it.
     pub arch: String,
-    /// The measured constants of the machine.
     pub calibration: Vec<Calibration>,
-    /// Number of lost events.
     pub lost: u64,
     /// Whether the call site of any launch is known.
     pub has_script_lines: bool,
-    /// Sums over all launches.
     pub all: Summary,
-    /// Sums by key.
     pub launches: HashMap<Key, Summary>,
 }
 
 impl Run {
     /// Reduces a recording. `path` is its critical path, if it is known.
-    #[must_use]
     pub fn of(recording: &Recording, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Run {
         let callers = Callers::find(forest, Detail::Line);
         let mut all = Summary::default();

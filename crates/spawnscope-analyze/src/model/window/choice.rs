@@ -6,7 +6,6 @@ use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_data::rows::{Origin, Recording, Scope, ThreadRow};
 use thiserror::Error;
 
-/// The part of a recording to explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The whole recording. For a recording of the whole machine there is then no critical path.
@@ -16,7 +15,6 @@ pub enum Part {
     Main,
     /// The episode with this number, from 1, in the order of `episodes`.
     Episode(usize),
-    /// A span of time.
     Span {
         /// The start of the span. `None` is the start of the recording.
         from: Option<Nanos>,
@@ -33,30 +31,15 @@ pub enum Part {
 pub enum WindowError {
     /// There are fewer episodes than the requested number.
     #[error("the recording has no episode {number}: it has {count} (`spawnscope report --full` lists them)")]
-    NoEpisode {
-        /// The requested number.
-        number: usize,
-        /// The number of episodes.
-        count: usize,
-    },
+    NoEpisode { number: usize, count: usize },
     /// A recording of the whole machine has no episode, because nothing was launched or nothing was
     /// reaped.
     #[error("no process launched another one and reaped it while this machine was recorded")]
     NoEpisodes,
-    /// The span is empty or outside the recording.
     #[error("the span from {:.3} s to {:.3} s is empty: the recording lasts {:.3} s", seconds(*.from), seconds(*.to), seconds(*.end))]
-    EmptySpan {
-        /// The start of the span.
-        from: Nanos,
-        /// The end of the span.
-        to: Nanos,
-        /// The end of the recording.
-        end: Nanos,
-    },
-    /// No recorded process has the pid in the span.
+    EmptySpan { from: Nanos, to: Nanos, end: Nanos },
     #[error("no recorded process has the pid {} in that span", .0.0)]
     NoProcess(Pid),
-    /// Nothing was launched in the span.
     #[error("nothing was launched in that span")]
     NoLaunches,
 }
@@ -66,9 +49,6 @@ fn seconds(at: Nanos) -> f64 {
 }
 
 /// Returns the window for a part of a recording. `None` is the whole recording.
-///
-/// # Errors
-/// Fails if the recording does not contain that part.
 pub fn choose(
     recording: &Recording,
     forest: &Forest<'_>,

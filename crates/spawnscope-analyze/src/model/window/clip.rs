@@ -5,7 +5,6 @@ use super::{Window, WindowSpan};
 use spawnscope_data::event::{LeftCpu, Nanos, Pid};
 use spawnscope_data::rows::{LaunchRow, Origin, Recording, SliceRow, ThreadRow, WakerRow};
 
-/// Cuts launches and their execs.
 pub(super) fn cut_launches(window: &Window, recording: &mut Recording) {
     let WindowSpan { to, .. } = window.span;
     recording.launches.retain(|row| window.members.contains(&row.id));
@@ -47,7 +46,6 @@ fn cut_launch(window: &Window, row: &mut LaunchRow) {
     }
 }
 
-/// Cuts threads.
 pub(super) fn cut_threads(window: &Window, mut rows: Vec<ThreadRow>) -> Vec<ThreadRow> {
     let WindowSpan { from, to, .. } = window.span;
     rows.retain(|row| {

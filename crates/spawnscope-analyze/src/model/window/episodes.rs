@@ -14,9 +14,7 @@ const MAX_PAUSE: Nanos = Nanos(100_000_000);
 /// A span in which a process launched others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Episode {
-    /// The process and the span.
     pub span: WindowSpan,
-    /// The pid of the process.
     pub pid: Option<Pid>,
     /// Display name of the process's program.
     pub label: Vec<u8>,
@@ -27,7 +25,6 @@ pub struct Episode {
 }
 
 /// Returns the episodes of all processes that lived on, the largest launch tax first.
-#[must_use]
 pub fn episodes(forest: &Forest<'_>) -> Vec<Episode> {
     let mut episodes: Vec<Episode> = (0..forest.launches.len())
         .filter(|index| lives_on(&forest.launches[*index]))

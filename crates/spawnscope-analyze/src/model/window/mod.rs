@@ -17,12 +17,10 @@ use crate::model::tree::Forest;
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
 use spawnscope_data::rows::{Recording, ThreadRow};
 
-/// One process, and a span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowSpan {
     /// The process. Its descendants belong to the window, too.
     pub owner: LaunchId,
-    /// Start of the window.
     pub from: Nanos,
     /// End of the window, after its start.
     pub to: Nanos,
@@ -31,13 +29,10 @@ pub struct WindowSpan {
 /// The description of a window in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowTitle {
-    /// Pid of the process.
     pub pid: Option<Pid>,
     /// Display name of the process's program.
     pub label: Vec<u8>,
-    /// Start of the window.
     pub from: Nanos,
-    /// End of the window.
     pub to: Nanos,
 }
 
@@ -61,7 +56,6 @@ pub struct Window {
 
 impl Window {
     /// Prepares a window of a recording. `None` when its owner is not in the recording, or the span is empty.
-    #[must_use]
     pub fn new(forest: &Forest<'_>, threads: &[ThreadRow], span: WindowSpan) -> Option<Window> {
         let owner = forest.index_of(span.owner).filter(|_| span.from < span.to)?;
         let launches = forest.walk(&[owner]).map(|step| &forest.launches[step.index]);
@@ -84,8 +78,6 @@ impl Window {
         })
     }
 
-    /// Returns the description of the window.
-    #[must_use]
     pub fn title(&self) -> &WindowTitle {
         &self.title
     }
@@ -101,14 +93,10 @@ impl Window {
         recording.info.last_event = to;
     }
 
-    /// Cuts the rows of threads to the window.
-    #[must_use]
     pub fn cut_threads(&self, rows: Vec<ThreadRow>) -> Vec<ThreadRow> {
         clip::cut_threads(self, rows)
     }
 
-    /// Cuts slices to the window.
-    #[must_use]
     pub fn cut_slices(&self, slices: &crate::model::slices::Slices) -> crate::model::slices::Slices {
         let mut cut = crate::model::slices::Slices::default();
         slices.rows().filter_map(|row| clip::cut_slice(self, row)).for_each(|row| cut.push(row));

@@ -47,18 +47,14 @@ pub enum Stacking {
     Command,
 }
 
-/// The requested flame graph.
 #[derive(Clone, Copy, Debug)]
 pub struct FlameOptions {
-    /// The width of boxes.
     pub weight: Weight,
-    /// The order of boxes.
     pub stacking: Stacking,
     /// The only phase to draw. `None` draws all phases.
     pub phase: Option<Phase>,
 }
 
-/// The meaning of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Label<'a> {
     /// A phase of the launch in the box below.
@@ -67,7 +63,6 @@ pub enum Label<'a> {
     RunQueue,
     /// Time in which the phase of the launch in the box below is unknown.
     UnknownPhase,
-    /// A program.
     Program(Command<'a>),
     /// A frame of a call chain. Machine code has no address if the function is known.
     Frame(Frame<'a>),
@@ -84,7 +79,6 @@ pub enum Label<'a> {
 /// A flame graph: a tree of boxes.
 #[derive(Clone, Debug)]
 pub struct Flame<'a> {
-    /// The options that the flame graph was made with.
     pub options: FlameOptions,
     /// The boxes, each after the box below it.
     pub nodes: Vec<Node<'a>>,
@@ -95,7 +89,6 @@ pub struct Flame<'a> {
 /// Why no flame graph can be drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlameError {
-    /// The recording contains no launch.
     #[error("this recording contains no launch")]
     NoLaunch,
     /// The recording was made with `-p` or `-a`, or the recorder was killed.
@@ -114,7 +107,6 @@ pub enum FlameError {
     NoSampleThere(MissingSample),
 }
 
-/// The kind of sample that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingSample {
     is_waiting: bool,
@@ -145,9 +137,6 @@ impl fmt::Display for MissingWeight {
 }
 
 /// Stacks all launches. `path` is only needed for the critical weight; `names` returns the names of external processes.
-///
-/// # Errors
-/// Fails when there is nothing to draw.
 pub fn flame<'a>(
     forest: &Forest<'a>,
     path: Option<&CriticalPath>,
@@ -178,9 +167,6 @@ pub fn flame<'a>(
 }
 
 /// Stacks the samples of processes on top of their phases, including processes that existed before the recording.
-///
-/// # Errors
-/// Fails when there is nothing to draw.
 pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], options: FlameOptions) -> Result<Flame<'a>, FlameError> {
     if samples.is_empty() {
         return Err(FlameError::NoSamples);
@@ -307,7 +293,6 @@ pub const MAX_LEVELS: u32 = 400;
 pub struct Node<'a> {
     /// Index of the box below.
     pub below: Option<u32>,
-    /// The meaning of the box.
     pub label: Label<'a>,
     /// The weight of the box itself, without the boxes on top of it.
     pub own: u64,
@@ -343,7 +328,6 @@ impl<'a> Stacks<'a> {
         index
     }
 
-    /// Adds weight to a box.
     fn add(&mut self, node: u32, weight: u64) {
         self.nodes[node as usize].own += weight;
     }

@@ -9,7 +9,6 @@ use crate::model::tree::Forest;
 use crate::path::critical_path::{Charges, CriticalPath};
 use spawnscope_data::event::Nanos;
 
-/// Computes the weights of launches.
 pub(super) struct Weights<'f, 'a> {
     forest: &'f Forest<'a>,
     path: Option<&'f CriticalPath>,

@@ -7,10 +7,8 @@ use crate::model::grouped::GroupedItems;
 use crate::model::launch::Launch;
 use crate::model::tree::Forest;
 
-/// What a child did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildEventKind {
-    /// The child ended.
     Ended,
     /// A child created by vfork executed a program or ended. Its parent had to wait until then.
     Released,
@@ -18,7 +16,6 @@ pub(super) enum ChildEventKind {
     Executed,
 }
 
-/// An event of a child.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChildEvent {
     pub(super) at: Nanos,
@@ -46,7 +43,6 @@ impl ChildEvents {
         ChildEvents(GroupedItems::new(forest.launches.len(), events))
     }
 
-    /// Returns the events of the children of a launch.
     pub(super) fn of_launch(&self, launch: u32) -> &[ChildEvent] {
         self.0.items_of(launch as usize)
     }

@@ -51,7 +51,6 @@ struct Lifetime {
     first_run: Nanos,
     /// The end of the thread, or the end of the recording if it still existed then.
     end: Nanos,
-    /// Whether the thread had ended.
     has_ended: bool,
     /// The intervals in which the thread was in `run`. All other phases count as work.
     runs: Vec<(Nanos, Nanos)>,

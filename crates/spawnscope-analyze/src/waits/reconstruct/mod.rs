@@ -18,7 +18,6 @@ use spawnscope_data::rows::{ObjectRef, Recording, SliceRow, ThreadRow, WakerRow}
 
 /// Adds the causes of waits to a recording whose collector did not record wakers. Does not change
 /// other recordings.
-#[must_use]
 pub fn reconstruct(
     recording: &Recording,
     forest: &Forest<'_>,
@@ -37,7 +36,6 @@ pub fn reconstruct(
     timelines.with_unknown(UnknownWaits::new(unknown, reaps, creations))
 }
 
-/// A wait to be written as a slice.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     from: Nanos,

@@ -116,7 +116,6 @@ fn supposed_reaps<'f>(
     unrecorded.map(move |event| SupposedReap { parent, thread, child: event.child, start, ended: event.at, wait_end })
 }
 
-/// Finds the ties of all waits.
 struct TieFinder<'t> {
     forest: &'t Forest<'t>,
     events: &'t ChildEvents,
@@ -206,13 +205,11 @@ fn is_read(slice: &SliceRow) -> bool {
     slice.syscall == Some(calls::READ)
 }
 
-/// Returns the task id of a thread.
 fn task_of(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex) -> Option<TaskId> {
     let of_slice = timelines.slices(thread).last().map(|slice| slice.task);
     of_slice.or_else(|| forest.launches.get(thread as usize).map(|launch| TaskId(launch.id.0)))
 }
 
-/// Returns the slice as a wait that a thread ended.
 fn ended_by(slice: &SliceRow, by: TaskId, at: Nanos) -> SliceRow {
     SliceRow {
         wake_span: Some(at.since(slice.off).min(slice.off_span.unwrap_or(Nanos(u64::MAX)))),

@@ -151,7 +151,6 @@ pub(crate) fn position(interpreters: &mut Interpreters, process: Pid, program: &
 /// A process that launches, and the state of its shell.
 pub(super) struct Creator<'a> {
     pub(super) process: Pid,
-    /// The thread that launches.
     pub(super) thread: Pid,
     pub(super) program: &'a mut Program,
     pub(super) shell: Shell,

@@ -16,7 +16,6 @@ const COMMON: &str = "\
 const FIRST_COMMON: u16 = 424;
 
 /// Returns the name of the system call with this x86-64 number; `None` if it is newer than this table.
-#[must_use]
 pub fn name(number: u16) -> Option<&'static str> {
     let (names, position) = match number.checked_sub(FIRST_COMMON) {
         Some(position) => (COMMON, position),
@@ -32,7 +31,6 @@ pub const CREATIONS: [u16; 4] = numbers(["clone", "fork", "vfork", "clone3"]);
 ///
 /// # Panics
 /// If no system call has one of the names. In a constant, this is an error of the compiler.
-#[must_use]
 pub const fn numbers<const N: usize>(names: [&str; N]) -> [u16; N] {
     let mut numbers = [0; N];
     let mut index = 0;
@@ -47,7 +45,6 @@ pub const fn numbers<const N: usize>(names: [&str; N]) -> [u16; N] {
 ///
 /// # Panics
 /// If no system call has the name. In a constant, this is an error of the compiler.
-#[must_use]
 pub const fn number(name: &str) -> u16 {
     match (position(name, x86_64::NAMES), position(name, COMMON)) {
         (Some(position), _) => position,
@@ -92,7 +89,6 @@ pub struct Numbers {
 
 impl Numbers {
     /// Returns the translation for the machine name that `uname -m` prints. For an unknown name, x86-64's numbers are assumed.
-    #[must_use]
     pub fn for_machine(machine: &str) -> Numbers {
         let table = (machine == "aarch64")
             .then(|| aarch64::NAMES.split(' ').map(|name| position(name, x86_64::NAMES)).collect());
@@ -100,7 +96,6 @@ impl Numbers {
     }
 
     /// Returns the x86-64 number of one of the architecture's numbers; `None` if x86-64 has no such system call.
-    #[must_use]
     pub fn x86_64(&self, number: u16) -> Option<u16> {
         match &self.table {
             Some(table) if number < FIRST_COMMON => table.get(usize::from(number)).copied().flatten(),
