@@ -51,7 +51,6 @@ enum Releaser {
     Terminal(Prompt),
     /// Any process that sends SIGCONT.
     AnyProcess,
-    /// The command of `--run`.
     Tool,
 }
 
@@ -67,7 +66,7 @@ impl<'a> Session<'a> {
             None => Scope::Command,
         };
         let identity = request.identity.clone();
-        let waiting = HeldCommand::start(request.command, request.identity, signals.inherited_mask())?;
+        let waiting = HeldCommand::start(request.command, request.identity, &[], signals.inherited_mask())?;
         let command = waiting.pid();
         let children = ChildChanges::catch().map_err(|error| HoldError::System { action: "watch processes", error })?;
         let tracer = ExecTracer::seize(command, scope)

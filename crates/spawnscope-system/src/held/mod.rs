@@ -72,19 +72,9 @@ pub struct HeldCommand {
 }
 
 impl HeldCommand {
-    /// Creates the process. `mask` will be the signal mask of the command.
-    ///
-    /// # Errors
-    /// If the command does not exist, cannot be executed, or no process can be created.
-    pub fn start(command: &[OsString], identity: Option<Identity>, mask: &SigSet) -> Result<HeldCommand, StartError> {
-        HeldCommand::start_with(command, identity, &[], mask)
-    }
-
-    /// Like `start`, with these variables added to the command's environment.
-    ///
-    /// # Errors
-    /// As for `start`.
-    pub fn start_with(
+    /// Creates the process. `variables` are added to the command's environment, and `mask` will be its
+    /// signal mask.
+    pub fn start(
         command: &[OsString],
         identity: Option<Identity>,
         variables: &[(OsString, OsString)],
@@ -108,37 +98,28 @@ impl HeldCommand {
         Ok(HeldCommand { name, path, pid, pidfd, go, failure })
     }
 
-    /// The command's process id.
-    #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
     /// The file that the process will execute.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Releases the command, and waits until it has executed its program or has failed to do so. Returns a pidfd of the process.
-    ///
-    /// # Errors
-    /// If the program could not be executed. The process is then gone.
+    /// Releases the command, and waits until it has executed its program or has failed to do so.
+    /// Returns a pidfd of the process. If that fails, the process is gone.
     pub fn release(self) -> Result<OwnedFd, StartError> {
         self.release_without_waiting()?.outcome()
     }
 
-    /// Releases the command without waiting for its exec.
-    ///
-    /// # Errors
-    /// If the process cannot be released. The command then never runs.
+    /// Releases the command without waiting for its exec. If that fails, the command never runs.
     pub fn release_without_waiting(self) -> Result<ReleasedCommand, StartError> {
         nix::unistd::write(&self.go, b"g").map_err(|error| StartError::Failed(self.name.clone(), error.into()))?;
         Ok(ReleasedCommand { name: self.name, pidfd: self.pidfd, failure: self.failure })
     }
 }
 
-/// A released command.
 #[derive(Debug)]
 pub struct ReleasedCommand {
     name: String,
@@ -147,11 +128,9 @@ pub struct ReleasedCommand {
 }
 
 impl ReleasedCommand {
-    /// Waits until the command has executed its program or has failed to do so, and returns a pidfd of the process, even if a signal has
-    /// killed the process before the exec.
-    ///
-    /// # Errors
-    /// If the program could not be executed. The process is then gone.
+    /// Waits until the command has executed its program or has failed to do so, and returns a pidfd
+    /// of the process, even if a signal has killed the process before the exec. If it has failed,
+    /// the process is gone.
     pub fn outcome(self) -> Result<OwnedFd, StartError> {
         let mut errno = [0u8; 4];
         // The exec closes the pipe: end of file means success.
@@ -194,7 +173,7 @@ mod tests {
 
     fn start(command: &[&str]) -> Result<HeldCommand, StartError> {
         let command: Vec<OsString> = command.iter().map(OsString::from).collect();
-        HeldCommand::start(&command, None, &SigSet::empty())
+        HeldCommand::start(&command, None, &[], &SigSet::empty())
     }
 
     #[test]

@@ -18,7 +18,7 @@ struct TracedShell {
 impl TracedShell {
     fn start(script: &str, options: Options) -> TracedShell {
         let command = ["sh", "-c", script].map(OsString::from);
-        let held = HeldCommand::start(&command, None, &SigSet::empty()).unwrap();
+        let held = HeldCommand::start(&command, None, &[], &SigSet::empty()).unwrap();
         let shell = held.pid();
         let mut tracer = Tracer::new();
         tracer.seize(shell, options).unwrap();

@@ -178,7 +178,7 @@ fn hold_command(
     }
     let variables: Vec<_> = hook.map(NodeHook::variable).into_iter().collect();
     let mask = signals.inherited_mask();
-    let held = HeldCommand::start_with(&arguments.command, identity, &variables, mask)?;
+    let held = HeldCommand::start(&arguments.command, identity, &variables, mask)?;
     Ok(Some(held))
 }
 

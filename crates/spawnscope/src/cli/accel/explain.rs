@@ -1,23 +1,19 @@
 //! `accel --explain`: runs the command as a child of this process, and prints the counts of the library. The library keeps them in a
 //! file that every process of the tree maps into its memory.
 
-use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use anyhow::{Context, Result};
-use nix::sys::wait::{WaitPidFlag, waitpid};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::cli::args::AccelArguments;
-use crate::cli::exit;
 use crate::cli::exit::Status;
 use crate::cli::output::print_message;
 use crate::event::Pid;
 use crate::held::HeldCommand;
 use crate::job_control;
+use crate::process::reap;
 use crate::signals::Signals;
 
 /// How often to check whether the command has stopped.
@@ -41,42 +37,20 @@ const REASONS: [&str; 10] = [
 const IN_PLACE_INDEX: usize = REASONS.len();
 
 /// Runs the command, prints the counts, and returns the command's exit status.
-pub fn run(arguments: &AccelArguments) -> Result<Status> {
+pub fn run(command: &[OsString], mut variables: Vec<(OsString, OsString)>) -> Result<Status> {
     let counters = tempfile::Builder::new()
         .prefix("spawnscope-accel-")
         .tempfile()
         .context("failed to create a file for the counts")?;
     fs::write(&counters, [0; FILE_BYTES]).context("failed to write the file for the counts")?;
     let signals = Signals::catch().context("failed to catch signals")?;
-    let command = accel_command_line(arguments, Some(counters.path()))?;
-    let held = HeldCommand::start(&command, None, signals.inherited_mask())?;
+    variables.push(("SPAWNSCOPE_ACCEL_EXPLAIN".into(), counters.path().into()));
+    let held = HeldCommand::start(command, None, &variables, signals.inherited_mask())?;
     let pid = held.pid();
     let process = held.release()?;
     let status = wait(pid, &process, &signals)?;
     print_message(&describe_counts(&fs::read(&counters).context("failed to read the counts")?));
     Ok(Status::of_command(status))
-}
-
-/// Returns the command line of the `accel` process that executes the command.
-pub fn accel_command_line(arguments: &AccelArguments, counters: Option<&Path>) -> Result<Vec<OsString>> {
-    let program = env::current_exe().context("failed to find spawnscope's own program")?;
-    let mut command = vec![program.into_os_string(), "accel".into()];
-    let options = [
-        (arguments.strict, "--strict"),
-        (arguments.no_preload, "--no-preload"),
-        (arguments.no_in_place, "--no-in-place"),
-        (arguments.hugetlb, "--hugetlb"),
-    ];
-    command.extend(options.iter().filter(|option| option.0).map(|option| option.1.into()));
-    if let Some(files) = arguments.open_files {
-        command.extend(["--open-files".into(), files.to_string().into()]);
-    }
-    if let Some(counters) = counters {
-        command.extend(["--counters".into(), counters.as_os_str().to_owned()]);
-    }
-    command.push("--".into());
-    command.extend(arguments.command.iter().cloned());
-    Ok(command)
 }
 
 /// Waits for the command's end, and forwards signals to it. Returns its wait status.
@@ -98,18 +72,10 @@ fn wait(Pid(pid): Pid, process: &OwnedFd, signals: &Signals) -> Result<i32> {
             }
         }
         if !ended.revents().is_empty() {
-            return reap(pid);
+            let (_, status) = reap(pid).context("failed to read the command's status")?;
+            return Ok(status);
         }
     }
-}
-
-fn reap(pid: i32) -> Result<i32> {
-    let status = waitpid(nix::unistd::Pid::from_raw(pid), Some(WaitPidFlag::empty()));
-    Ok(match status.context("failed to read the command's status")? {
-        nix::sys::wait::WaitStatus::Signaled(_, signal, _) => signal as i32,
-        nix::sys::wait::WaitStatus::Exited(_, code) => (code & 0xff) << 8,
-        _ => i32::from(exit::FAILED) << 8,
-    })
 }
 
 fn describe_counts(page: &[u8]) -> String {

@@ -9,9 +9,7 @@ mod obstacle;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
@@ -20,9 +18,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::output::print_message;
 use crate::cli::exit::Status;
-use crate::held::inheritance::restore_dispositions;
-use crate::record::reader::RecordingFile;
-use crate::{held, units};
+use crate::held;
 
 const LIBRARY: &str = "libvspawn_preload.so";
 /// Where the library is, relative to spawnscope's directory, after `make install`, `make build` and `cargo build`.
@@ -32,12 +28,6 @@ const TUNABLE: &str = "glibc.malloc.hugetlb";
 
 pub fn run(arguments: &AccelArguments) -> Result<Status> {
     let mut library = (!arguments.no_preload).then(find_library).transpose()?;
-    if arguments.record {
-        return record_twice(arguments);
-    }
-    if arguments.explain {
-        return explain::run(arguments);
-    }
     if let Some(notice) = library.as_ref().and_then(|_| notice(&arguments.command[0])) {
         print_message(&notice);
         library = None;
@@ -45,7 +35,11 @@ pub fn run(arguments: &AccelArguments) -> Result<Status> {
     if let Some(files) = arguments.open_files {
         lower_open_files(files)?;
     }
-    Err(held::execute(&arguments.command, &variables(arguments, library.as_deref())).into())
+    let variables = variables(arguments, library.as_deref());
+    if arguments.explain {
+        return explain::run(&arguments.command, variables);
+    }
+    Err(held::execute(&arguments.command, &variables).into())
 }
 
 /// Lowers only the soft limit: a program that needs more descriptors can raise it again.
@@ -69,9 +63,6 @@ fn variables(arguments: &AccelArguments, library: Option<&Path>) -> Vec<(OsStrin
     }
     if arguments.no_in_place {
         variables.push(("SPAWNSCOPE_ACCEL_PROGRAMS".into(), "0".into()));
-    }
-    if let Some(counters) = &arguments.counters {
-        variables.push(("SPAWNSCOPE_ACCEL_EXPLAIN".into(), counters.into()));
     }
     let tunables = env::var_os("GLIBC_TUNABLES");
     let is_tunable_set = tunables.as_ref().is_some_and(|tunables| tunables.to_string_lossy().contains(TUNABLE));
@@ -133,7 +124,6 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   spawnscope accel -- make
   spawnscope accel --explain -- php build.php
-  spawnscope accel --record -- ./build.py
   spawnscope accel --strict -- ./run-tests
   spawnscope accel --no-in-place -- ./unpack.sh
   spawnscope accel --open-files 1024 -- ./old-daemon
@@ -162,9 +152,6 @@ pub struct AccelArguments {
     /// Print how many shells were skipped, and why others were not
     #[arg(long)]
     pub explain: bool,
-    /// Record the command twice: without accel to spawnscope-before.db, with it to spawnscope-after.db
-    #[arg(long, conflicts_with = "explain")]
-    pub record: bool,
     /// Do not load the library: skip no shell, and do no work in place
     #[arg(long)]
     pub no_preload: bool,
@@ -177,9 +164,6 @@ pub struct AccelArguments {
     /// Lower the soft limit on open files to N, for children that close every possible descriptor one by one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..))]
     pub open_files: Option<u64>,
-    /// The file for the counts of --explain
-    #[arg(long, hide = true, value_name = "FILE")]
-    pub counters: Option<PathBuf>,
     /// The command and its arguments
     #[arg(value_name = "CMD", required = true, trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
@@ -210,58 +194,4 @@ fn find_program(name: &OsStr) -> Option<PathBuf> {
     }
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|directory| directory.join(Path::new(name))).find(|path| path.is_file())
-}
-
-const BEFORE: &str = "spawnscope-before.db";
-const AFTER: &str = "spawnscope-after.db";
-
-/// Runs the command twice, and returns the exit status of the second run.
-///
-/// # Errors
-/// When a run cannot be recorded, or a recording cannot be read.
-fn record_twice(arguments: &AccelArguments) -> Result<Status> {
-    let first = record(BEFORE, arguments.command.clone())?;
-    if matches!(first, Status::Killed(libc::SIGINT | libc::SIGQUIT | libc::SIGHUP | libc::SIGTERM)) {
-        return Ok(first);
-    }
-    let status = record(AFTER, explain::accel_command_line(arguments, None)?)?;
-    let (before, after) = (summarize(Path::new(BEFORE))?, summarize(Path::new(AFTER))?);
-    print_message(&format!(
-        "recorded the command twice\n  without accel: {before}\n  with accel:    {after}\n  spawnscope diff {BEFORE} {AFTER}"
-    ));
-    Ok(status)
-}
-
-/// Records the command with a second spawnscope process, and returns the command's exit status.
-fn record(file: &str, command: Vec<OsString>) -> Result<Status> {
-    let program = env::current_exe().context("failed to find spawnscope's own program")?;
-    let mut recorder = Command::new(program);
-    recorder.args(["record", "--quiet", "-o", file, "--"]).args(command);
-    keep_dispositions(&mut recorder);
-    let status = recorder.status().context("failed to start the recorder")?;
-    Ok(Status::of_command(status.into_raw()))
-}
-
-/// Describes the wall, launches and launch tax of a recording.
-fn summarize(file: &Path) -> Result<String> {
-    let recording = RecordingFile::open(file)?.read()?;
-    let report = crate::analyze::report(&recording, crate::analyze::GroupBy::Command);
-    Ok(format!(
-        "wall {}, {}, launch tax {}",
-        units::time(report.wall),
-        units::counted(report.all.count, "launch", "launches"),
-        units::time(report.all.tax)
-    ))
-}
-
-/// Makes the command start with the dispositions that spawnscope was started with. `Command` sets that of SIGPIPE, and spawnscope that of
-/// SIGCHLD.
-fn keep_dispositions(command: &mut Command) {
-    // SAFETY: the closure only makes system calls.
-    unsafe {
-        command.pre_exec(|| {
-            restore_dispositions();
-            Ok(())
-        })
-    };
 }

@@ -168,7 +168,6 @@ fn strings_offset(segments: &[Segment], entries: &[[u64; 2]]) -> Option<u64> {
     Some(segment.p_offset.wrapping_add(strings - segment.p_vaddr))
 }
 
-/// Returns the values of a tag.
 fn values(entries: &[[u64; 2]], wanted: u64) -> impl Iterator<Item = u64> {
     entries.iter().filter_map(move |[tag, value]| (*tag == wanted).then_some(*value))
 }
@@ -189,7 +188,6 @@ pub fn is_sanitizer(name: &[u8]) -> bool {
     name == b"libclang_rt" || (name.starts_with(b"lib") && name.ends_with(b"san"))
 }
 
-/// A file that is open for reading.
 struct File(c_int);
 
 impl File {
