@@ -28,9 +28,9 @@ pub use model::tree::Forest;
 pub use path::critical_path::{CriticalPath, critical_path};
 pub use path::groups::GroupBy;
 pub use predict::replay::Replay;
-pub use spawnscope_data::rows::{Origin, Scope};
+pub use spawnscope_data::rows::{Origin, Scope, SliceRow, WakerRow};
+pub use waits::Waits;
 pub use waits::slice_collection::SliceCollection;
-pub use waits::{WaitCollection, Waits};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -8,21 +8,17 @@ use spawnscope_data::rows::TextId;
 /// An instant, a duration, a count or an id that may be unknown. It takes half the memory of an
 /// `Option`, which matters because every launch has more than a dozen of them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct MaybeKnown<T: Number = Nanos>(T::Bits);
+pub struct MaybeKnown<T: Number = Nanos>(T);
 
 /// A number whose largest value means "unknown". No recorder writes that value.
-pub trait Number: Sized {
-    /// The stored representation.
-    type Bits: Copy + Eq;
-    const UNKNOWN: Self::Bits;
-    fn from_bits(bits: Self::Bits) -> Self;
-    fn to_bits(self) -> Self::Bits;
+pub trait Number: Copy + Eq {
+    const UNKNOWN: Self;
 }
 
 impl<T: Number> MaybeKnown<T> {
     /// Returns the number. `None` when unknown.
     pub fn get(self) -> Option<T> {
-        (self.0 != T::UNKNOWN).then(|| T::from_bits(self.0))
+        (self.0 != T::UNKNOWN).then_some(self.0)
     }
 }
 
@@ -34,53 +30,26 @@ impl<T: Number> Default for MaybeKnown<T> {
 
 impl<T: Number> From<Option<T>> for MaybeKnown<T> {
     fn from(known: Option<T>) -> MaybeKnown<T> {
-        MaybeKnown(known.map_or(T::UNKNOWN, T::to_bits))
+        MaybeKnown(known.unwrap_or(T::UNKNOWN))
     }
 }
 
-impl<T: Number + Copy + fmt::Debug> fmt::Debug for MaybeKnown<T> {
+impl<T: Number + fmt::Debug> fmt::Debug for MaybeKnown<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.get().fmt(out)
     }
 }
 
-macro_rules! plain_numbers {
-    ($($type:ident),*) => {$(
-        impl Number for $type {
-            type Bits = $type;
-            const UNKNOWN: $type = $type::MAX;
-
-            fn from_bits(bits: $type) -> $type {
-                bits
-            }
-
-            fn to_bits(self) -> $type {
-                self
-            }
-        }
-    )*};
+macro_rules! numbers {
+    ($($type:ty = $largest:expr),*) => {
+        $(impl Number for $type {
+            const UNKNOWN: $type = $largest;
+        })*
+    };
 }
 
-macro_rules! wrapped_numbers {
-    ($bits:ident: $($type:ident),*) => {$(
-        impl Number for $type {
-            type Bits = $bits;
-            const UNKNOWN: $bits = $bits::MAX;
-
-            fn from_bits(bits: $bits) -> $type {
-                $type(bits)
-            }
-
-            fn to_bits(self) -> $bits {
-                self.0
-            }
-        }
-    )*};
-}
-
-plain_numbers!(u32, u64);
-wrapped_numbers!(u32: TextId);
-wrapped_numbers!(u64: LaunchId, Nanos, TaskId);
+numbers!(u32 = u32::MAX, u64 = u64::MAX, Nanos = Nanos(u64::MAX));
+numbers!(TextId = TextId(u32::MAX), LaunchId = LaunchId(u64::MAX), TaskId = TaskId(u64::MAX));
 
 #[cfg(test)]
 mod tests {

@@ -56,15 +56,9 @@ impl Launch<'_> {
     }
 }
 
-/// Returns the start of the first phase, and the boundaries at the end of each phase in order.
-fn wall_cuts(
-    origin: Origin,
-    at: &Instants,
-    execs: &[Exec<'_>],
-    unfinished: Option<Nanos>,
-) -> (Option<Nanos>, Vec<Cut>) {
-    let mut cuts = Vec::with_capacity(6 + 3 * execs.len());
-    let first = match (origin, execs) {
+/// Adds the boundaries before the first exec's `setup`, and returns the start of the first phase.
+fn begin(origin: Origin, at: &Instants, execs: &[Exec<'_>], cuts: &mut Vec<Cut>) -> Option<Nanos> {
+    match (origin, execs) {
         // Between its release and its exec, the command runs code of the recorder: it restores signals and waits for the release. The wall
         // still starts at the release, since the recorder measures from there.
         (Origin::Command, [first_exec, ..]) => first_exec.enter.get(),
@@ -81,7 +75,18 @@ fn wall_cuts(
             }
             at.create.get()
         }
-    };
+    }
+}
+
+/// Returns the start of the first phase, and the boundaries at the end of each phase in order.
+fn wall_cuts(
+    origin: Origin,
+    at: &Instants,
+    execs: &[Exec<'_>],
+    unfinished: Option<Nanos>,
+) -> (Option<Nanos>, Vec<Cut>) {
+    let mut cuts = Vec::with_capacity(6 + 3 * execs.len());
+    let first = begin(origin, at, execs, &mut cuts);
     for (index, exec) in execs.iter().enumerate() {
         let before = match (index, origin) {
             (0, Origin::Command) => None,

@@ -51,9 +51,9 @@ pub struct Timelines {
     /// For each launch, whether it was alive when the recording ended.
     is_alive: Vec<bool>,
     /// For each thread with an open wait, the thread that it waits for.
-    awaited: HashMap<ThreadIndex, ThreadIndex>,
+    pub(crate) awaited: HashMap<ThreadIndex, ThreadIndex>,
     /// The waits whose cause is uncertain, if the causes were reconstructed.
-    unknown: Option<UnknownWaits>,
+    pub(crate) unknown: Option<UnknownWaits>,
     /// Uncertainty of the total length of waits for polling threads and event loops (`polling`,
     /// `event_loops`).
     pub(crate) polling_uncertainty: Nanos,
@@ -143,23 +143,12 @@ impl Timelines {
         }
     }
 
-    /// Sets the threads that are awaited in open waits.
-    pub(crate) fn with_awaited(self, awaited: HashMap<ThreadIndex, ThreadIndex>) -> Timelines {
-        Timelines { awaited, ..self }
-    }
-
     /// Replaces all slices. The threads that are awaited in open waits become unknown.
     pub(crate) fn with_slices(self, slices: Slices) -> Timelines {
         let polls = self.polls;
         Timelines { polls, ..Timelines::new(self.threads, self.tasks, slices, self.is_alive) }
     }
 
-    /// Sets the waits whose cause is uncertain.
-    pub(crate) fn with_unknown(self, unknown: UnknownWaits) -> Timelines {
-        Timelines { unknown: Some(unknown), ..self }
-    }
-
-    /// Returns the waits whose cause is uncertain, if the causes were reconstructed.
     pub(crate) fn unknown(&self) -> Option<&UnknownWaits> {
         self.unknown.as_ref()
     }
@@ -169,15 +158,13 @@ impl Timelines {
         self.unknown.is_some()
     }
 
-    /// Returns the threads of each launch that `is_wanted` accepts, the first thread first.
-    pub(crate) fn threads_of_launches(&self, is_wanted: impl Fn(u32) -> bool) -> BTreeMap<u32, Vec<ThreadIndex>> {
-        let mut threads: BTreeMap<u32, Vec<ThreadIndex>> = BTreeMap::new();
-        for (index, thread) in (0..).zip(&self.threads) {
-            if is_wanted(thread.launch) {
-                threads.entry(thread.launch).or_default().push(index);
-            }
-        }
-        threads
+    pub(crate) fn launch_count(&self) -> u32 {
+        self.is_alive.len() as u32
+    }
+
+    /// Returns the threads of a launch, the first thread first.
+    pub(crate) fn threads_of(&self, launch: u32) -> Vec<ThreadIndex> {
+        self.multithreaded.get(&launch).cloned().unwrap_or_else(|| vec![launch])
     }
 
     pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
@@ -236,6 +223,11 @@ impl Timelines {
         self.threads[thread as usize].launch
     }
 
+    /// Returns the launch whose thread created a launch, if recorded.
+    pub(crate) fn parent_of(&self, launch: u32) -> Option<u32> {
+        self.threads[launch as usize].creator.get().map(|creator| self.launch_of(creator))
+    }
+
     /// Returns the state of a thread just before `at`. `None` before its first slice.
     pub fn state_before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
         let slices = self.slices(thread);
@@ -291,7 +283,7 @@ pub(crate) fn beginning(slice: &SliceRow) -> Nanos {
     Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
 }
 
-pub(crate) fn woken_at(slice: &SliceRow) -> Option<Nanos> {
+pub fn woken_at(slice: &SliceRow) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.wake_span?.0))
 }
 
@@ -314,7 +306,7 @@ pub(crate) fn worked_until(slices: ThreadSlices<'_>, (from, to): (Nanos, Nanos))
 }
 
 /// Returns when a thread was on a CPU again after a slice.
-pub(crate) fn returned_at(slice: &SliceRow) -> Option<Nanos> {
+pub fn returned_at(slice: &SliceRow) -> Option<Nanos> {
     Some(Nanos(slice.off.0 + slice.off_span?.0))
 }
 

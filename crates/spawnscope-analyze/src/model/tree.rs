@@ -122,7 +122,7 @@ impl<'a> Forest<'a> {
         self.launches.binary_search_by_key(&id, |launch| launch.id).ok()
     }
 
-    pub(crate) fn recording(&self) -> &'a Recording {
+    pub fn recording(&self) -> &'a Recording {
         self.recording
     }
 

@@ -164,7 +164,7 @@ impl ChangedLaunches {
     }
 }
 
-fn merge_overlapping(mut intervals: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
+pub(crate) fn merge_overlapping(mut intervals: Vec<(Nanos, Nanos)>) -> Vec<(Nanos, Nanos)> {
     intervals.sort_unstable();
     let mut joined: Vec<(Nanos, Nanos)> = Vec::new();
     for (start, end) in intervals {

@@ -77,10 +77,7 @@ enum Key<'a> {
 /// Groups all launches, the most expensive group first.
 pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Vec<Group> {
     let lines = Callers::find(forest, Detail::Line);
-    let functions = match group_by {
-        GroupBy::Caller => Some(Callers::find(forest, Detail::Function)),
-        _ => None,
-    };
+    let functions = (group_by == GroupBy::Caller).then(|| Callers::find(forest, Detail::Function));
     let labels = match group_by {
         GroupBy::Label(label) => Some(BuildLabels::find(forest, label)),
         _ => None,

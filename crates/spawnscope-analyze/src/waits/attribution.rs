@@ -6,9 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
+use super::is_blocked;
 pub use super::split::Parts;
 use super::split::{Interval, Splitter};
-use super::{WaitedObject, is_blocked};
 use crate::model::external_wait::{ExternalWait, external_wait_of, is_sleep};
 use crate::model::launch::Command;
 use crate::model::timeline::{ThreadIndex, Timelines};
@@ -308,7 +308,7 @@ fn sort_key(waits: &AttributedWaits) -> impl Ord + '_ {
 /// Returns the device and inode of an object. `None` if it has no inode number, such as a
 /// permission.
 fn identify(recording: &Recording, object: ObjectRef) -> Option<ObjectIdentity> {
-    let object = WaitedObject::resolve(recording, object).filter(|object| object.inode != 0)?;
+    let object = recording.objects.get(object.index()).filter(|object| object.inode != 0)?;
     Some(ObjectIdentity { device: object.device, inode: object.inode })
 }
 

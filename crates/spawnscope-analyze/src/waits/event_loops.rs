@@ -25,9 +25,9 @@ const MAX_HAND_OVER: Nanos = Nanos(1_000_000);
 /// rewritten timers may not have waited for the child.
 pub(crate) fn rewrite_waits(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     let (mut uncertain, mut rewritten) = (0.0, HashSet::new());
-    let threads_of_parents = timelines.threads_of_launches(|launch| !reaps.of_launch(launch).is_empty());
-    for (launch, threads) in threads_of_parents {
+    for launch in 0..timelines.launch_count() {
         let all = reaps.of_launch(launch);
+        let threads = if all.is_empty() { continue } else { timelines.threads_of(launch) };
         let alone = (0..all.len()).filter(|index| is_alone(timelines, all, *index));
         let found: Vec<_> =
             alone.flat_map(|index| waits_during_child(timelines, (launch, &threads), all[index])).collect();

@@ -351,16 +351,14 @@ impl Search<'_> {
     fn relation(&self, polls: ThreadIndex, other: ThreadIndex, start: Nanos) -> Option<Relation> {
         let timelines = self.timelines;
         let own = timelines.launch_of(polls);
-        let parent_of =
-            |launch: u32| timelines.threads[launch as usize].creator.get().map(|at| timelines.launch_of(at));
-        let parent = parent_of(own);
+        let parent = timelines.parent_of(own);
         let mut launch = timelines.launch_of(other);
         if launch == own {
             return (other != polls).then_some(Relation::OwnThreadOrDescendant);
         }
         for _ in 0..MAX_GENERATIONS {
             let known = timelines.threads[launch as usize];
-            let above = parent_of(launch)?;
+            let above = timelines.parent_of(launch)?;
             if above == own {
                 let is_of_loop = known.creator.get() == Some(polls) && known.created.get().is_none_or(|at| at >= start);
                 return (!is_of_loop).then_some(Relation::OwnThreadOrDescendant);

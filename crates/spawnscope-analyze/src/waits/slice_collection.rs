@@ -41,17 +41,14 @@ impl SliceCollection {
     pub fn new(forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
         let mut threads: Vec<Thread> = (0..)
             .zip(&forest.launches)
-            .map(|(launch, each)| Thread { launch, creator: MaybeKnown::default(), created: each.instants.created })
+            .map(|(launch, each)| Thread { launch, creator: None.into(), created: each.instants.created })
             .collect();
         let mut others: Vec<(TaskId, ThreadIndex)> = Vec::new();
         for row in thread_rows {
             if let Some(launch) = forest.index_of(row.launch) {
                 others.push((row.task, threads.len() as ThreadIndex));
-                threads.push(Thread {
-                    launch: launch as u32,
-                    creator: MaybeKnown::default(),
-                    created: Some(row.created).into(),
-                });
+                let created = Some(row.created).into();
+                threads.push(Thread { launch: launch as u32, creator: None.into(), created });
             }
         }
         let tasks = Tasks::new(forest, others);
@@ -108,8 +105,8 @@ impl SliceCollection {
         timelines.polls = PollLoops::new(poll_loops::find(&timelines, &unexplained, &self.reaps, &self.exits));
         let timer_uncertainty = event_loops::rewrite_waits(&mut timelines, &self.reaps);
         timelines.polling_uncertainty = polling::rewrite_waits(&mut timelines, &self.exits).max(timer_uncertainty);
-        let awaited = self.open_waits.awaited(&timelines);
-        timelines.with_awaited(awaited)
+        timelines.awaited = self.open_waits.awaited(&timelines);
+        timelines
     }
 }
 

@@ -1,6 +1,6 @@
 //! Divides a wait by the activity of the launch that it was for. The parts sum to the wait exactly.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::model::phases::Phase;
 use crate::model::pieces::Piece;
@@ -83,8 +83,6 @@ pub(super) struct Splitter<'f, 'a> {
     /// For first threads with many slices, how long they were off the CPU for one reason before each
     /// slice.
     sums: HashMap<(usize, Off), Vec<u64>>,
-    /// Launches with more than one thread.
-    multithreaded: HashSet<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,14 +93,7 @@ enum Off {
 
 impl<'f, 'a> Splitter<'f, 'a> {
     pub(super) fn new(forest: &'f Forest<'a>, timelines: &'f Timelines) -> Splitter<'f, 'a> {
-        let others = timelines.threads.iter().skip(forest.launches.len());
-        Splitter {
-            forest,
-            timelines,
-            pieces: None,
-            sums: HashMap::new(),
-            multithreaded: others.map(|thread| thread.launch).collect(),
-        }
+        Splitter { forest, timelines, pieces: None, sums: HashMap::new() }
     }
 
     /// Returns the parts of a wait for something other than a launch.
@@ -114,7 +105,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
     pub(super) fn split(&mut self, target: usize, wait: &Interval) -> Parts {
         let (launch, pieces) = match self.pieces.take() {
             Some((launch, pieces)) if launch == target => (launch, pieces),
-            _ => (target, self.pieces_of(target)),
+            _ => (target, self.forest.launches[target].pieces(Some(self.forest.end))),
         };
         let mut parts = Splitter::unknown(wait);
         let begun = pieces.partition_point(|piece| piece.end <= wait.start);
@@ -125,7 +116,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
             match piece.phase {
                 Phase::Run => {
                     let queue = self.off_cpu(target, Off::Queued, start, end).min(span);
-                    let waiting = match self.multithreaded.contains(&(target as u32)) {
+                    let waiting = match self.timelines.multithreaded.contains_key(&(target as u32)) {
                         true => 0,
                         false => self.off_cpu(target, Off::Waiting, start, end).min(span - queue),
                     };
@@ -139,11 +130,6 @@ impl<'f, 'a> Splitter<'f, 'a> {
         }
         self.pieces = Some((launch, pieces));
         parts
-    }
-
-    fn pieces_of(&self, target: usize) -> Vec<Piece> {
-        let launch = &self.forest.launches[target];
-        launch.pieces(Some(self.forest.end))
     }
 
     /// Returns the time between two instants in which the first thread of the launch was off the CPU for this reason.

@@ -5,6 +5,7 @@
 //! last.
 
 use std::collections::{BTreeSet, HashSet};
+use std::iter;
 
 use crate::model::timeline::{ThreadIndex, Timelines, beginning, ended_by, woken_at};
 use crate::waits::child_waits::is_created;
@@ -114,13 +115,7 @@ fn relation(timelines: &Timelines, reader: ThreadIndex, other: ThreadIndex) -> R
     }
 }
 
-fn descends(timelines: &Timelines, mut launch: u32, ancestor: u32) -> bool {
-    for _ in 0..MAX_GENERATIONS {
-        let Some(creator) = timelines.threads[launch as usize].creator.get() else { return false };
-        launch = timelines.launch_of(creator);
-        if launch == ancestor {
-            return true;
-        }
-    }
-    false
+fn descends(timelines: &Timelines, launch: u32, ancestor: u32) -> bool {
+    let parents = iter::successors(timelines.parent_of(launch), |parent| timelines.parent_of(*parent));
+    parents.take(MAX_GENERATIONS).any(|parent| parent == ancestor)
 }

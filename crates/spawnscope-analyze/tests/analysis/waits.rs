@@ -1,7 +1,7 @@
 //! Waits of launches, from slices.
 
-use spawnscope_analyze::waits::Waker;
-use spawnscope_analyze::{Forest, WaitCollection};
+use spawnscope_analyze::model::timeline::{returned_at, woken_at};
+use spawnscope_analyze::{Forest, Waits};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
@@ -25,15 +25,15 @@ fn blocked_stretches_are_grouped_by_launch_through_its_threads() {
         wait(1, 6_000, LeftCpu::Preempted, None),
         wait(77, 1_000, LeftCpu::Interruptible, None),
     ];
-    let mut waits = WaitCollection::new(&recording, &forest, &[thread(50, ROOT, 0)]);
+    let mut waits = Waits::new(&forest, &[thread(50, ROOT, 0)]);
     for slice in slices {
         waits.push(slice);
     }
-    let waits = waits.finish();
+    waits.sort();
     let of_root: Vec<_> = waits.of_launch(0).collect();
-    let starts: Vec<u64> = of_root.iter().map(|wait| wait.start.0).collect();
+    let starts: Vec<u64> = of_root.iter().map(|wait| wait.off.0).collect();
     assert_eq!(starts, [4_000, 9_000]);
-    assert_eq!(of_root[1].waker, Some(Waker::Task { task: TaskId(2), launch: Some(1) }));
-    assert_eq!((of_root[1].woken, of_root[1].end), (Some(Nanos(9_300)), Some(Nanos(9_500))));
+    assert_eq!(waits.launch_of(TaskId(2)), Some(1));
+    assert_eq!((woken_at(of_root[1]), returned_at(of_root[1])), (Some(Nanos(9_300)), Some(Nanos(9_500))));
     assert_eq!(waits.of_launch(1).len(), 0);
 }

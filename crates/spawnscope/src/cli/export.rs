@@ -24,7 +24,7 @@ use crate::analyze::sites::build_labels::{BuildLabel, BuildLabels};
 #[cfg(feature = "parquet")]
 use crate::analyze::waits::attribution::attributed_waits;
 use crate::analyze::waits::attribution::waits_of_parents;
-use crate::analyze::{self, Causes, Forest, GroupBy, WaitCollection};
+use crate::analyze::{self, Causes, Forest, GroupBy, Waits};
 use crate::parallel;
 #[cfg(feature = "parquet")]
 use crate::present::dataset::{self, Dataset};
@@ -54,10 +54,10 @@ fn write_launches(arguments: &ExportArguments, path: &Path) -> Result<()> {
     let recording = file.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
     let forest = Forest::build(&recording);
-    let mut waits = WaitCollection::new(&recording, &forest, &file.threads()?);
+    let mut waits = Waits::new(&forest, &file.threads()?);
     let contradictions = file.slices(&mut |slice| waits.push(slice))?;
     output::print_contradictions(path, &contradictions);
-    let waits = waits.finish();
+    waits.sort();
     write(arguments, |out| ndjson::write(out, &forest, &waits))
 }
 

@@ -10,13 +10,13 @@ use super::json::{exit, hex};
 use crate::analyze::model::frames::{Frame, Frames};
 use crate::analyze::model::launch::{Exec, FailedExec};
 use crate::analyze::model::phases::PhaseTimes;
+use crate::analyze::model::timeline::{returned_at, woken_at};
 use crate::analyze::sites::callers::{CallSite, Callers, Detail};
-use crate::analyze::waits::{Wait, WaitedObject, Waker};
-use crate::analyze::{Forest, Origin, Waits};
+use crate::analyze::{Forest, Origin, SliceRow, Waits, WakerRow};
 use crate::event::{LeftCpu, Nanos};
 
 /// Writes every launch. Processes that existed before the recording are not launches.
-pub fn write(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits) -> io::Result<()> {
     let callers = Callers::find(forest, Detail::Line);
     for index in (0..forest.launches.len()).filter(|index| forest.launches[*index].is_launch()) {
         Object::write(out, |object| write_launch(object, forest, waits, callers.call_site_of(index), index))?;
@@ -28,7 +28,7 @@ pub fn write(out: &mut dyn Write, forest: &Forest<'_>, waits: &Waits<'_>) -> io:
 fn write_launch(
     object: &mut Object<'_>,
     forest: &Forest<'_>,
-    waits: &Waits<'_>,
+    waits: &Waits,
     call_site: Option<&CallSite>,
     index: usize,
 ) -> io::Result<()> {
@@ -49,7 +49,7 @@ fn write_launch(
     object.object("cpu_phases", Some(&launch.cpu_phases), write_phases)?;
     object.value("setup_closes", launch.counts.setup_closes)?;
     object.time("setup_close_ns", launch.counts.setup_close_span.get())?;
-    object.array("waits", waits.of_launch(index), |object, wait| write_wait(object, forest, &wait))?;
+    object.array("waits", waits.of_launch(index), |object, wait| write_wait(object, forest, waits, wait))?;
     object.value("exit", exit(launch.outcome))?;
     object.object("caller", launch.best_stack(), |object, stack| {
         // If the call chain of a script is known, `native_stack` is that of its interpreter's machine code.
@@ -91,41 +91,40 @@ fn write_phases(object: &mut Object<'_>, phases: &PhaseTimes) -> io::Result<()> 
     phases.iter().try_for_each(|(phase, span)| object.time(phase.name(), span))
 }
 
-fn write_wait(object: &mut Object<'_>, forest: &Forest<'_>, wait: &Wait<'_>) -> io::Result<()> {
+fn write_wait(object: &mut Object<'_>, forest: &Forest<'_>, waits: &Waits, wait: &SliceRow) -> io::Result<()> {
     object.value("task", wait.task.0)?;
-    object.value("start_ns", wait.start.0)?;
-    object.time("end_ns", wait.end)?;
-    object.time("woken_ns", wait.woken)?;
+    object.value("start_ns", wait.off.0)?;
+    object.time("end_ns", returned_at(wait))?;
+    object.time("woken_ns", woken_at(wait))?;
     object.value("reason", reason_name(wait.reason))?;
     object.value("syscall", wait.syscall)?;
     // Signed, as in the schema: `wait4(-1)` reads as -1, and JSON readers do not round it.
     object.value("argument", wait.argument.map(u64::cast_signed))?;
-    object.object("object", wait.object, write_waited_object)?;
-    object.object("waker", wait.waker, |object, waker| write_waker(object, forest, waker))?;
+    let waited_for = wait.object.and_then(|object| forest.recording().objects.get(object.index()));
+    object.object("object", waited_for, |object, waited| {
+        object.value("kind", waited.kind.name())?;
+        object.value("device", waited.device)?;
+        object.value("inode", waited.inode)?;
+        object.text("path", waited.path.map(|path| forest.recording().texts.get(path)))
+    })?;
+    object.object("waker", wait.waker, |object, waker| write_waker(object, forest, waits, waker))?;
     // Present only if an interrupt may have woken the thread instead of this waker.
-    object.known("waker_in_doubt", (!wait.is_waker_certain).then_some(true))
+    object.known("waker_in_doubt", (wait.is_waker_certain == Some(false)).then_some(true))
 }
 
-fn write_waited_object(object: &mut Object<'_>, waited: WaitedObject<'_>) -> io::Result<()> {
-    object.value("kind", waited.kind.name())?;
-    object.value("device", waited.device)?;
-    object.value("inode", waited.inode)?;
-    object.text("path", waited.path)
-}
-
-fn write_waker(object: &mut Object<'_>, forest: &Forest<'_>, waker: Waker<'_>) -> io::Result<()> {
+fn write_waker(object: &mut Object<'_>, forest: &Forest<'_>, waits: &Waits, waker: WakerRow) -> io::Result<()> {
     match waker {
-        Waker::Task { task, launch } => {
+        WakerRow::Task(task) => {
             object.value("kind", "task")?;
             object.value("task", task.0)?;
-            object.value("launch", launch.map(|index| forest.launches[index].id.0))
+            object.value("launch", waits.launch_of(task).map(|index| forest.launches[index].id.0))
         }
-        Waker::Other { pid, name } => {
+        WakerRow::Other(pid, name) => {
             object.value("kind", "other")?;
             object.value("pid", pid.0)?;
-            object.text("name", name)
+            object.text("name", name.map(|name| forest.recording().texts.get(name)))
         }
-        Waker::Interrupt => object.value("kind", "interrupt"),
+        WakerRow::Interrupt => object.value("kind", "interrupt"),
     }
 }
 

@@ -2,7 +2,7 @@
 //! SNAPSHOTS=overwrite writes all of them.
 
 use snapbox::IntoData;
-use spawnscope::analyze::{Forest, GroupBy, Origin, WaitCollection, report};
+use spawnscope::analyze::{Forest, GroupBy, Origin, Waits, report};
 use spawnscope::event::{Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope::present::{json, ndjson, table};
 use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, Recording, SliceRow, WakerRow};
@@ -146,11 +146,12 @@ fn launches_as_ndjson() {
         is_waker_certain: Some(false),
         ..waited
     };
-    let mut waits = WaitCollection::new(&recording, &forest, &[]);
+    let mut waits = Waits::new(&forest, &[]);
     waits.push(waited);
     waits.push(external_wait);
+    waits.sort();
     let mut lines = Vec::new();
-    ndjson::write(&mut lines, &forest, &waits.finish()).unwrap();
+    ndjson::write(&mut lines, &forest, &waits).unwrap();
     let lines = std::str::from_utf8(&lines).unwrap();
     assert_golden(lines, snapbox::file!["../golden/launches.ndjson": Text]);
 }

@@ -1,6 +1,6 @@
 //! The outputs for a recording, as plain text.
 
-use spawnscope::analyze::{Causes, Forest, GroupBy, Report, WaitCollection, report, report_on};
+use spawnscope::analyze::{Causes, Forest, GroupBy, Report, Waits, report, report_on};
 use spawnscope::present::{ndjson, table, tree};
 use spawnscope::record::reader::{Recording, SliceRow};
 
@@ -49,7 +49,7 @@ pub fn styled_tree(recording: &Recording, width: Option<usize>) -> String {
 /// Returns the launches as JSON lines, without waits.
 pub fn launches_as_ndjson(recording: &Recording) -> String {
     let forest = Forest::build(recording);
-    let no_waits = WaitCollection::new(recording, &forest, &[]).finish();
+    let no_waits = Waits::new(&forest, &[]);
     let mut lines = Vec::new();
     ndjson::write(&mut lines, &forest, &no_waits).unwrap();
     String::from_utf8(lines).unwrap()

@@ -71,7 +71,7 @@ fn word_at(text: &[u8]) -> &[u8] {
 /// Adds a word with its numbers replaced. A hash, or a random name from `mktemp`, is replaced as a
 /// whole.
 fn push_word(normal: &mut Vec<u8>, word: &[u8]) {
-    if is_hash(word) || (ends_with_tmp(normal) && may_be_random(word)) {
+    if is_hash(word) || (ends_with_tmp(normal) && word.len() >= 6) {
         normal.push(PLACEHOLDER);
         return;
     }
@@ -99,10 +99,6 @@ fn is_hexadecimal(word: &[u8]) -> bool {
 /// Whether the text ends with `tmp.` or similar, to which `mktemp` appends a random name.
 fn ends_with_tmp(normal: &[u8]) -> bool {
     normal.ends_with(b"tmp.") || normal.ends_with(b"tmp_") || normal.ends_with(b"tmp-")
-}
-
-fn may_be_random(word: &[u8]) -> bool {
-    word.len() >= 6
 }
 
 /// Adds a `*` for the name of a temporary file, and the suffix of the name, such as `.s`. Returns

@@ -226,7 +226,7 @@ fn stack_launches<'a>(
 
 /// Returns the flame graph. `None` when there is nothing to draw.
 fn finish(stacks: Stacks<'_>, options: FlameOptions) -> Option<Flame<'_>> {
-    let nodes = stacks.finish();
+    let nodes = stacks.nodes;
     let total = nodes.iter().map(|node| node.own).sum();
     (total > 0).then_some(Flame { options, nodes, total })
 }
@@ -330,9 +330,5 @@ impl<'a> Stacks<'a> {
 
     fn add(&mut self, node: u32, weight: u64) {
         self.nodes[node as usize].own += weight;
-    }
-
-    fn finish(self) -> Vec<Node<'a>> {
-        self.nodes
     }
 }

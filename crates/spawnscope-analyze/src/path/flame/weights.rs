@@ -6,6 +6,7 @@ use super::{FlameOptions, Label, Stacking, Stacks, Weight};
 use crate::model::phases::Phase;
 use crate::model::pieces::Piece;
 use crate::model::tree::Forest;
+use crate::model::unknown_waits::merge_overlapping;
 use crate::path::critical_path::{Charges, CriticalPath};
 use spawnscope_data::event::Nanos;
 
@@ -110,14 +111,5 @@ fn lifetimes_of_children(forest: &Forest<'_>, index: usize) -> Vec<(Nanos, Nanos
         let start = child.start()?;
         Some((start, Nanos(start.0 + child.total(forest.end)?.0)))
     });
-    let mut lifetimes: Vec<(Nanos, Nanos)> = lifetimes.collect();
-    lifetimes.sort_unstable();
-    let mut merged: Vec<(Nanos, Nanos)> = Vec::with_capacity(lifetimes.len());
-    for (start, end) in lifetimes {
-        match merged.last_mut() {
-            Some((_, latest)) if start <= *latest => *latest = end.max(*latest),
-            _ => merged.push((start, end)),
-        }
-    }
-    merged
+    merge_overlapping(lifetimes.collect())
 }

@@ -33,7 +33,8 @@ pub fn reconstruct(
     unknown.extend(more);
     timelines = timelines.with_slices(slices);
     let creations = possible_creations(forest, &events);
-    timelines.with_unknown(UnknownWaits::new(unknown, reaps, creations))
+    timelines.unknown = Some(UnknownWaits::new(unknown, reaps, creations));
+    timelines
 }
 
 #[derive(Clone, Copy, Debug)]
