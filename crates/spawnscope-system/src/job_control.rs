@@ -6,6 +6,7 @@
 
 use std::ffi::c_int;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use crate::process::{die_with_parent, reap};
@@ -58,7 +59,10 @@ pub fn stop_with(child: Pid) {
 
 /// Stops this process until it is continued, or until the child is.
 fn stop_while_stopped(child: Pid, is_traced: bool) {
-    let watcher = if is_traced { None } else { start_watcher(child) };
+    let Ok(stat) = File::open(format!("/proc/{}/stat", child.0)) else {
+        return;
+    };
+    let watcher = if is_traced { None } else { start_watcher(&stat) };
     // SAFETY: plain system calls.
     unsafe {
         libc::kill(libc::getpid(), libc::SIGSTOP);
@@ -69,22 +73,21 @@ fn stop_while_stopped(child: Pid, is_traced: bool) {
     }
 }
 
-/// Starts a process that continues this one when `child` is no longer stopped.
-fn start_watcher(child: Pid) -> Option<Pid> {
+/// Starts a process that continues this one when the process with this `/proc/PID/stat` is no longer stopped.
+fn start_watcher(stat: &File) -> Option<Pid> {
     // SAFETY: `getpid` has no preconditions. The new process calls nothing that could wait for a lock of another thread.
     let (parent, watcher) = unsafe { (libc::getpid(), libc::fork()) };
     match watcher {
         -1 => None,
-        0 => watch(parent, child),
+        0 => watch(parent, stat),
         watcher => Some(Pid(watcher)),
     }
 }
 
 /// The watcher. It calls only async-signal-safe functions, because other threads may have held locks when it was forked.
-fn watch(parent: c_int, child: Pid) -> ! {
+fn watch(parent: c_int, stat: &File) -> ! {
     die_with_parent(libc::SIGKILL);
     let interval = libc::timespec { tv_sec: 0, tv_nsec: i64::from(CHECK_INTERVAL.subsec_nanos()) };
-    let path = path_of_state(child);
     loop {
         // SAFETY: plain system calls; `interval` is valid.
         unsafe {
@@ -92,38 +95,18 @@ fn watch(parent: c_int, child: Pid) -> ! {
             if libc::getppid() != parent {
                 libc::_exit(0);
             }
-            if state(&path) != b'T' {
+            if state(stat) != b'T' {
                 libc::kill(parent, libc::SIGCONT);
             }
         }
     }
 }
 
-/// Returns `/proc/PID/stat` as a C string.
-fn path_of_state(Pid(pid): Pid) -> [u8; 32] {
-    let (mut path, mut digits, mut at) = ([0; 32], [0; 10], 0);
-    let mut rest = pid.unsigned_abs();
-    while rest > 0 || at == 0 {
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        at += 1;
-    }
-    let parts = b"/proc/".iter().chain(digits[..at].iter().rev()).chain(b"/stat");
-    path.iter_mut().zip(parts).for_each(|(place, byte)| *place = *byte);
-    path
-}
-
-/// Returns the letter of a process's state (proc_pid_stat(5)), or 0 if there is no such process.
-fn state(path: &[u8; 32]) -> u8 {
-    let mut text = [0_u8; 128];
-    // SAFETY: `path` ends with NUL, and `text` has room for the bytes.
-    let length = unsafe {
-        let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
-        let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
-        libc::close(file);
-        length
-    };
-    let text = &text[..usize::try_from(length).unwrap_or(0)];
+/// Returns the letter of a process's state (proc_pid_stat(5)), or 0 if the process is gone.
+fn state(stat: &File) -> u8 {
+    let mut text = [0; 128];
+    let length = stat.read_at(&mut text, 0).unwrap_or(0);
+    let text = &text[..length];
     // The state follows the name, which is in parentheses and may contain any byte.
     let name_end = text.iter().rposition(|byte| *byte == b')');
     name_end.and_then(|end| text.get(end + 2)).copied().unwrap_or(0)
@@ -149,10 +132,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_of_a_process_is_read_without_allocating() {
-        let own = std::process::id().cast_signed();
-        assert_eq!(&path_of_state(Pid(120))[..15], b"/proc/120/stat\0");
-        assert!(matches!(state(&path_of_state(Pid(own))), b'R' | b'S'));
-        assert_eq!(state(&path_of_state(Pid(i32::MAX))), 0);
+    fn the_state_of_a_process_is_read_until_it_is_gone() {
+        let mut child = std::process::Command::new("sleep").arg("20").spawn().unwrap();
+        let stat = File::open(format!("/proc/{}/stat", child.id())).unwrap();
+        assert!(matches!(state(&stat), b'R' | b'S' | b'D'));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(state(&stat), 0);
     }
 }

@@ -58,7 +58,7 @@ impl Owner {
     }
 
     fn set_thread_ids(&self) -> io::Result<()> {
-        let groups: Vec<_> = self.groups.iter().map(|group| rustix_gid(*group)).collect();
+        let groups: Vec<_> = self.groups.iter().map(|group| rustix::process::Gid::from_raw(group.as_raw())).collect();
         set_thread_groups(&groups)?;
         // These two calls do not report failure.
         setfsgid(self.gid);
@@ -86,8 +86,4 @@ pub fn file_uid() -> Uid {
 
 fn file_gid() -> Gid {
     setfsgid(Gid::from_raw(u32::MAX))
-}
-
-fn rustix_gid(gid: Gid) -> rustix::process::Gid {
-    rustix::process::Gid::from_raw(gid.as_raw())
 }

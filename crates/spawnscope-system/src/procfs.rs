@@ -58,11 +58,15 @@ fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
 }
 
+/// Returns the value of a field of the status file of a thread.
+pub fn status_field(thread: Pid, key: &str) -> Option<String> {
+    let text = fs::read(format!("/proc/{}/status", thread.0)).ok()?;
+    field(&String::from_utf8_lossy(&text), key).map(str::to_owned)
+}
+
 /// Returns the id of a thread in its own pid namespace, as the thread itself sees it.
 pub fn innermost_id(thread: Pid) -> Option<Pid> {
-    let text = fs::read(format!("/proc/{}/status", thread.0)).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    field(&text, "NSpid:")?.split_ascii_whitespace().next_back()?.parse().ok().map(Pid)
+    status_field(thread, "NSpid:")?.split_ascii_whitespace().next_back()?.parse().ok().map(Pid)
 }
 
 /// Returns the threads of a process; empty if it has ended.

@@ -154,8 +154,8 @@ impl ThreadWaker {
     }
 }
 
-/// Whether the signal was already ignored when spawnscope was started, as under `nohup` or in a shell's background job.
-fn is_ignored(signal: libc::c_int) -> bool {
+/// Whether the signal is ignored, as it may be from the start under `nohup` or in a shell's background job.
+pub(crate) fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: reads the disposition and changes nothing; all zeroes is a valid sigaction.
     unsafe {

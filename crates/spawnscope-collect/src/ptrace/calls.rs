@@ -7,16 +7,13 @@ use spawnscope_data::event::{EventKind, Executed, LeftCpu, Nanos, Pid, Slice, Sy
 use spawnscope_system::ptrace::{CallInfo, CallStop, Stop};
 use spawnscope_system::{clock, memory, procfs};
 
-use super::image::arguments_passed;
+use super::image::{MAX_PATH, arguments_passed};
 use super::launchers::Call;
 use super::processes::Thread;
 use super::programs;
 use super::setup::ExecCall;
 use super::tracing::Tracing;
 use super::waits::{MIN_OFF_NS, reaped_by_waitid};
-
-/// Maximum length in bytes of a path that the kernel accepts, including its NUL.
-const MAX_PATH: usize = libc::PATH_MAX as usize;
 
 impl Tracing {
     /// Handles the stop of a thread that enters or leaves a system call.
@@ -65,22 +62,16 @@ impl Tracing {
             process.setup = None;
             return false;
         }
-        let exec = setup.exec.take();
-        match stop {
-            CallStop::Enters(number, arguments) => return self.handle_setup_entry(tid, thread, number, arguments),
-            CallStop::Leaves(result) if result < 0 => {
-                if let Some(exec) = exec {
-                    let failed = EventKind::ExecFailed {
-                        enter: exec.enter,
-                        path: exec.path,
-                        errno: i32::try_from(-result).unwrap_or(0),
-                    };
-                    self.report(clock::now(), thread.launch, thread.task, failed);
-                }
+        match (stop, setup.exec.take()) {
+            (CallStop::Enters(number, arguments), _) => self.handle_setup_entry(tid, thread, number, arguments),
+            (CallStop::Leaves(result), Some(ExecCall { enter, path, .. })) if result < 0 => {
+                let errno = i32::try_from(-result).unwrap_or(0);
+                let failed = EventKind::ExecFailed { enter, path, errno };
+                self.report(clock::now(), thread.launch, thread.task, failed);
+                false
             }
-            CallStop::Leaves(_) | CallStop::Neither => {}
+            _ => false,
         }
-        false
     }
 
     /// Handles the stop of a thread that enters or leaves a system call. If the thread may launch, reports its waits for children.

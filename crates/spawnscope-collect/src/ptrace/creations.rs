@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spawnscope_data::event::{Chain, EventKind, LaunchId, Launched, Mechanism, Nanos, Pid, TaskId};
 use spawnscope_system::ptrace::{Creation, Registers, Stop};
-use spawnscope_system::{clock, memory};
+use spawnscope_system::{clock, memory, procfs};
 
 use super::lines::{self, Creator};
 use super::processes::Process;
@@ -182,8 +182,7 @@ impl Tracing {
     /// Starts threads whose creation is never reported, because their creator was killed.
     pub(super) fn adopt_early(&mut self) {
         for (tid, at) in std::mem::take(&mut self.early) {
-            let is_process = is_thread_of(tid, tid) && process_id(tid).is_none_or(|pid| pid == tid);
-            if is_process {
+            if procfs::status_field(tid, "Tgid:").is_some_and(|process| process == tid.0.to_string()) {
                 // Its creator is unknown, so the recording shows the process as an orphan.
                 self.add_launch(at, None, Process::new(tid), None, None);
             }
@@ -212,10 +211,4 @@ fn clone_call(creator: Pid) -> Option<CloneCall> {
 
 fn is_thread_of(creator: Pid, tid: Pid) -> bool {
     Path::new(&format!("/proc/{}/task/{}", creator.0, tid.0)).exists()
-}
-
-fn process_id(tid: Pid) -> Option<Pid> {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", tid.0)).ok()?;
-    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    group.trim().parse().ok().map(Pid)
 }

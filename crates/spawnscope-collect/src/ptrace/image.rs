@@ -9,7 +9,7 @@ use crate::initial_stack::{Layout, MAX_ARGUMENT_BYTES, WORD, copied_from, until_
 use crate::scripts;
 
 /// Maximum length in bytes of a path that the kernel accepts, including its NUL.
-const MAX_PATH: usize = libc::PATH_MAX as usize;
+pub(super) const MAX_PATH: usize = libc::PATH_MAX as usize;
 /// Number of bytes of the stack that are read first. For almost every process, they contain all that the kernel puts there, strings included.
 const USUAL_STACK_BYTES: usize = 16384;
 /// Number of bytes that are read if the first ones are not enough. These bytes hold about 100,000 arguments and variables.

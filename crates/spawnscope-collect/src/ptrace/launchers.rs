@@ -30,17 +30,13 @@ struct Calls {
 /// The threads whose calls are traced.
 #[derive(Debug, Default)]
 pub(super) struct Launchers {
-    is_enabled: bool,
+    pub(super) is_enabled: bool,
     threads: HashMap<Pid, Calls>,
 }
 
 impl Launchers {
     pub(super) fn new(is_enabled: bool) -> Launchers {
         Launchers { is_enabled, threads: HashMap::new() }
-    }
-
-    pub(super) fn are_traced(&self) -> bool {
-        self.is_enabled
     }
 
     /// Begins to trace the calls of a thread, from its next stop on.

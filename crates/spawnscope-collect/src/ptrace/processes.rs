@@ -25,7 +25,7 @@ impl Thread {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Process {
     pub(super) pid: Pid,
     /// Number of threads that have not begun to exit.
@@ -75,26 +75,7 @@ pub(super) struct Loading {
 
 impl Process {
     pub(super) fn new(pid: Pid) -> Process {
-        Process {
-            pid,
-            thread_count: 1,
-            had_threads: false,
-            is_native: true,
-            created: None,
-            first_stop: None,
-            first_run: None,
-            setup: None,
-            is_in_call: false,
-            child_keeps_signal: None,
-            blocked_signals: None,
-            creator: None,
-            shares_memory: false,
-            execs: ExecStops::default(),
-            is_executor: false,
-            loading: None,
-            program: Program::default(),
-            shell: Shell::default(),
-        }
+        Process { pid, thread_count: 1, is_native: true, ..Process::default() }
     }
 
     /// Handles a stop of the process's first thread at a system call. Returns the call site of the process's launch, if it becomes known at

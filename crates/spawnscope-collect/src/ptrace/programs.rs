@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use spawnscope_data::event::Pid;
+use spawnscope_system::procfs;
 
 use crate::scripts::path_as_seen_by;
 
@@ -66,9 +67,8 @@ fn has_capabilities(path: &Path) -> bool {
 /// Whether the kernel gives programs the privilege of their file even if they are traced. It does so if the tracer has CAP_SYS_PTRACE.
 pub(super) fn traced_programs_keep_privilege() -> bool {
     const CAP_SYS_PTRACE: u64 = 19;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    let effective = procfs::status_field(Pid(std::process::id().cast_signed()), "CapEff:");
+    let effective = effective.and_then(|digits| u64::from_str_radix(&digits, 16).ok());
     effective.is_some_and(|capabilities| capabilities & 1 << CAP_SYS_PTRACE != 0)
 }
 

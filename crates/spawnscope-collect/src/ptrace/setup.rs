@@ -7,8 +7,8 @@
 
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_system::ptrace::unblocking::{
-    blocks_all_signals, changes_mask, is_unblocking, mask_query, passes_signal, sets_signal, stop_at_unblocking,
-    stop_at_unblocking_after_query,
+    blocks_all_signals, changes_mask, is_unblocking, mask_query, passes_signal, passes_through, sets_signal,
+    stop_at_unblocking, stop_at_unblocking_after_query,
 };
 use spawnscope_system::ptrace::{CallInfo, CallStop, ExecDetour, ExecPoint};
 
@@ -43,10 +43,7 @@ pub(super) enum ExecStops {
     /// The process contains no known call of execve. Its next child will show one.
     Sought,
     /// By this detour.
-    Detour {
-        detour: ExecDetour,
-        is_installed: bool,
-    },
+    Detour { detour: ExecDetour, is_installed: bool },
     /// By system calls, because the detour was impossible, or an exec has bypassed it. It may still be installed.
     Calls(Option<ExecDetour>),
 }
@@ -215,7 +212,8 @@ impl Tracing {
         let ExecStops::Detour { detour, is_installed } = &mut creator.execs else {
             return None;
         };
-        if !ExecDetour::is_seen_in(pid) {
+        // Otherwise the process would not stop in the detour, because it blocks the signal until its exec.
+        if !passes_through(pid) {
             return None;
         }
         if !(if shares_memory { *is_installed } else { has_copy }) {

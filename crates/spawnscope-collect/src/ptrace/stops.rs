@@ -10,6 +10,7 @@ use super::lines::{Program, Shell};
 use super::processes::{Loading, Thread};
 use super::programs;
 use super::setup::{ExecCall, Setup};
+use super::shared::lock;
 use super::tracing::Tracing;
 use super::waits::{self, Activity};
 
@@ -60,25 +61,14 @@ impl Tracing {
             return self.resume(pid, Stop::Interrupted);
         };
         let launch = thread.launch;
-        self.waits.on_parent_released(pid, at);
-        self.waits.on_exec(pid);
-        self.launchers.forget(pid);
-        for other in self.processes.remove_other_threads(launch) {
-            let gone = EventKind::Gone { zombie: None, auto_reaped: false, cpu: None };
-            self.report(at, launch, other.task, gone);
-        }
-        if let Some(loading) = self.processes.process(launch).and_then(|process| process.loading.as_ref()) {
-            self.replaced.insert(loading.program.clone());
-            self.report_load_end(at, launch, None);
-        }
+        self.leave_program(at, pid, launch);
         let info = CallInfo::read(pid).ok();
         let native = info.filter(|info| info.architecture == NATIVE_AUDIT_ARCH);
         let image = native.and_then(|info| Image::read(pid, info.stack_pointer));
         let Some(process) = self.processes.process(launch) else {
             return;
         };
-        process.is_native = native.is_some();
-        process.is_in_call = false;
+        (process.is_native, process.is_in_call) = (native.is_some(), false);
         process.program =
             image.as_ref().map_or(Program::Other, |image| Program::Unexamined { entry_point: image.entry_point });
         process.shell = Shell::default();
@@ -105,12 +95,7 @@ impl Tracing {
         }
         self.begin_load(pid, thread, image.as_ref(), program);
         if self.tracers.is_tracer(pid, &path) {
-            let name = String::from_utf8_lossy(&path).into_owned();
-            self.notify(format!(
-                "{name} traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what {name} launches is \
-                 not recorded (to record it, use eBPF: run spawnscope with sudo)"
-            ));
-            return self.leave_tracer(pid, &name);
+            return self.leave_tracer(pid, &String::from_utf8_lossy(&path));
         }
         if let Some(creator) = creator_to_forget.and_then(|creator| self.processes.process(creator)) {
             creator.child_keeps_signal = None;
@@ -122,6 +107,21 @@ impl Tracing {
             process.blocked_signals = BlockedSignals::unblock(pid);
         }
         self.resume(pid, Stop::Interrupted);
+    }
+
+    /// Handles the end of the program that an exec has replaced, and of its other threads.
+    fn leave_program(&mut self, at: Nanos, pid: Pid, launch: LaunchId) {
+        self.waits.on_parent_released(pid, at);
+        self.waits.on_exec(pid);
+        self.launchers.forget(pid);
+        for other in self.processes.remove_other_threads(launch) {
+            let gone = EventKind::Gone { zombie: None, auto_reaped: false, cpu: None };
+            self.report(at, launch, other.task, gone);
+        }
+        if let Some(loading) = self.processes.process(launch).and_then(|process| process.loading.as_ref()) {
+            self.replaced.insert(loading.program.clone());
+            self.report_load_end(at, launch, None);
+        }
     }
 
     /// Handles a program that the kernel has executed without its privilege: lets the process execute it again, untraced.
@@ -151,7 +151,7 @@ impl Tracing {
         };
         let process = self.processes.process(thread.launch);
         let is_executor = process.is_some_and(|process| process.is_executor) || programs::is_executor(&program);
-        let stops = is_executor || self.replaced.contains(&program) || self.launchers.are_traced();
+        let stops = is_executor || self.replaced.contains(&program) || self.launchers.is_enabled;
         let loaded = match image {
             Some(image) if !image.has_loader => Loaded::default(),
             Some(image) => match image.entry.map(|entry| EntryDetour::install(pid, entry, stops)) {
@@ -227,8 +227,6 @@ impl Tracing {
         let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_time_of(pid) };
         if last_thread {
             self.waits.on_exiting(pid);
-        }
-        if last_thread {
             self.report_load(thread.launch, true);
         }
         let ends_process = had_threads && is_in_exit_group(tid);
@@ -303,7 +301,7 @@ impl Tracing {
         let gone = EventKind::Gone { zombie: process.is_some().then_some(at), auto_reaped: false, cpu: None };
         self.report(at, thread.launch, thread.task, gone);
         if process.is_some() && thread.launch == crate::ROOT {
-            self.set_command_status(status);
+            *lock(&self.shared.command_status) = Some(status);
         }
     }
 }

@@ -76,7 +76,7 @@ pub(super) struct Tracing {
     costs: Costs,
     /// The CPU time of this thread when it began to trace.
     worked_before: Nanos,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     children: ChildChanges,
     events: Vec<Event>,
     next_id: u64,
@@ -139,7 +139,10 @@ impl Tracing {
             let event = if should_detach { self.tracer.next_event() } else { self.await_event() };
             let is_idle = event.is_none() && !self.wait();
             match event {
-                Some(Traced::Stopped(thread, stop)) => self.handle_counted(thread, stop),
+                Some(Traced::Stopped(thread, stop)) => {
+                    self.costs.add(stop);
+                    self.handle_stop(thread, stop);
+                }
                 Some(Traced::Ended(thread, status)) => self.handle_end(thread, status),
                 None => self.children.clear(),
             }
@@ -148,7 +151,8 @@ impl Tracing {
                 tracers.into_iter().for_each(|tracer| self.leave_untraced(tracer, Stop::Interrupted));
             }
             for (launch, ended) in self.untraced.ended() {
-                self.report_end_of_untraced(launch, ended);
+                let gone = EventKind::Gone { zombie: Some(ended), auto_reaped: false, cpu: None };
+                self.report(ended, launch, TaskId(launch.0), gone);
             }
             if should_detach
                 && !self.is_detaching
@@ -169,11 +173,6 @@ impl Tracing {
         if !self.is_detaching {
             self.report_costs();
         }
-    }
-
-    fn handle_counted(&mut self, thread: Pid, stop: Stop) {
-        self.costs.add(stop);
-        self.handle_stop(thread, stop);
     }
 
     fn report_costs(&mut self) {
@@ -238,10 +237,6 @@ impl Tracing {
         }
     }
 
-    pub(super) fn set_command_status(&mut self, status: i32) {
-        *lock(&self.shared.command_status) = Some(status);
-    }
-
     pub(super) fn resume(&mut self, thread: Pid, stop: Stop) {
         if self.is_detaching {
             self.release(thread, stop);
@@ -271,6 +266,10 @@ impl Tracing {
 
     /// Releases a tracer that has just executed its program. It waits until the processes that its arguments name are released, too.
     pub(super) fn leave_tracer(&mut self, tracer: Pid, name: &str) {
+        self.notify(format!(
+            "{name} traces processes itself (or its leak sanitizer does), but a process can have only one tracer: what {name} launches is not \
+             recorded (to record it, use eBPF: run spawnscope with sudo)"
+        ));
         for target in named_processes(&procfs::arguments(tracer)).filter(|target| *target != tracer) {
             let Some(traced) = self.processes.thread(target) else { continue };
             // If this fails, the end of the process stays unknown.
@@ -294,10 +293,5 @@ impl Tracing {
         // If this fails, the end of the process stays unknown.
         let _ = self.untraced.add(thread, traced.launch);
         self.release(thread, stop);
-    }
-
-    fn report_end_of_untraced(&mut self, launch: LaunchId, at: Nanos) {
-        let gone = EventKind::Gone { zombie: Some(at), auto_reaped: false, cpu: None };
-        self.report(at, launch, TaskId(launch.0), gone);
     }
 }

@@ -2,10 +2,11 @@
 //! closed standard streams before `main`, and the recorder blocks signals and needs the default disposition of SIGCHLD. Only an
 //! initializer that runs before `main` can see the original state.
 
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
+
+use crate::signals::is_ignored;
 
 /// Bit of `INITIAL_STATE`: SIGPIPE was ignored.
 const SIGPIPE_IGNORED: u8 = 1;
@@ -51,13 +52,7 @@ pub(super) fn restore(mask: &SigSet) {
 extern "C" fn record_initial_state() {
     let mut initial = 0;
     for (signal, bit) in [(libc::SIGPIPE, SIGPIPE_IGNORED), (libc::SIGCHLD, SIGCHLD_IGNORED)] {
-        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-        // SAFETY: reads the disposition and changes nothing; all zeroes is a valid sigaction.
-        let is_ignored = unsafe {
-            libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
-                && action.assume_init().sa_sigaction == libc::SIG_IGN
-        };
-        initial |= if is_ignored { bit } else { 0 };
+        initial |= if is_ignored(signal) { bit } else { 0 };
     }
     for fd in 0..3 {
         // SAFETY: reads the flags of a descriptor, which may be closed.

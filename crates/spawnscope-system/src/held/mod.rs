@@ -18,6 +18,7 @@ use nix::unistd::{ForkResult, fork};
 
 pub use self::prepared::Identity;
 use self::prepared::PreparedCommand;
+pub use self::program::find_program;
 use crate::process::pidfd;
 use spawnscope_data::event::Pid;
 
@@ -47,7 +48,7 @@ pub enum StartError {
 pub fn execute(command: &[OsString], variables: &[(OsString, OsString)]) -> StartError {
     let given = command.first().map_or(OsStr::new(""), OsString::as_os_str);
     let name = given.to_string_lossy().into_owned();
-    let path = match program::find(given) {
+    let path = match find_program(given) {
         Ok(path) => path,
         Err(error) => return error,
     };
@@ -82,7 +83,7 @@ impl HeldCommand {
     ) -> Result<HeldCommand, StartError> {
         let given = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let name = given.to_string_lossy().into_owned();
-        let path = program::find(given)?;
+        let path = find_program(given)?;
         let prepared = PreparedCommand::new(&path, command, identity, variables, *mask);
         let prepared = prepared.ok_or_else(|| StartError::Nul(name.clone()))?;
         let failed = |error: nix::Error| StartError::Failed(name.clone(), error.into());

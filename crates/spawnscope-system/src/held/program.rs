@@ -14,7 +14,7 @@ const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Returns the file that `command` refers to. If there is none, the error concerns the last file in PATH that exists but cannot be executed, if
 /// there is such a file.
-pub(super) fn find(command: &OsStr) -> Result<PathBuf, StartError> {
+pub fn find_program(command: &OsStr) -> Result<PathBuf, StartError> {
     if command.as_bytes().contains(&b'/') {
         let path = Path::new(command);
         return check_access(path).map(|()| path.to_owned()).map_err(|error| start_error(command, error));

@@ -34,12 +34,7 @@ impl Memory {
         })
     }
 
-    /// Maps anonymous memory that is shared with processes forked later.
-    pub(super) fn map_shared(bytes: usize) -> io::Result<Memory> {
-        Memory::map_with(bytes, libc::MAP_SHARED)
-    }
-
-    fn map_with(bytes: usize, sharing: c_int) -> io::Result<Memory> {
+    pub(super) fn map_with(bytes: usize, sharing: c_int) -> io::Result<Memory> {
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, sharing | libc::MAP_ANONYMOUS);
         // SAFETY: requests new memory, which does not affect existing mappings.
         let start = unsafe { libc::mmap(null_mut(), bytes, protection, flags, -1, 0) };

@@ -2,6 +2,7 @@
 //! measuring processes; `is_runnable` is not: it allocates.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::io::Write;
 
 use spawnscope_data::event::Nanos;
 
@@ -27,7 +28,8 @@ impl RunQueueWaits {
 
     fn known_until_end_of(&self, child: c_int) -> Option<Nanos> {
         let ours = second_number(c"/proc/self/schedstat")?.since(self.0?);
-        let path = join([b"/proc/", digits(child, &mut [0; 10]), b"/schedstat"]);
+        let mut path = [0; BUFFER_BYTES];
+        write!(&mut path[..], "/proc/{child}/schedstat").ok()?;
         Some(Nanos(ours.0 + second_number(CStr::from_bytes_until_nul(&path).ok()?)?.0))
     }
 }
@@ -47,7 +49,8 @@ fn proc_has_our_pids() -> bool {
     let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast::<c_char>(), BUFFER_BYTES) };
     // SAFETY: a plain system call.
     let pid = unsafe { libc::getpid() };
-    text.get(..length.max(0) as usize) == Some(digits(pid, &mut [0; 10]))
+    let text = text.get(..length.max(0) as usize).and_then(|text| std::str::from_utf8(text).ok());
+    text.and_then(|text| text.parse().ok()) == Some(pid)
 }
 
 fn second_number(path: &CStr) -> Option<Nanos> {
@@ -59,49 +62,13 @@ fn second_number(path: &CStr) -> Option<Nanos> {
         libc::close(file);
         length
     };
-    let text = text.get(..usize::try_from(length).ok()?)?;
-    let second = text.split(|&byte| byte == b' ').nth(1)?;
-    second.iter().try_fold(Nanos(0), |number, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        Some(Nanos(number.0.wrapping_mul(10).wrapping_add(digit)))
-    })
-}
-
-/// Writes the pid in decimal to `buffer`, and returns its digits.
-fn digits(pid: c_int, buffer: &mut [u8; 10]) -> &[u8] {
-    let mut rest = pid.unsigned_abs();
-    let mut begin = buffer.len();
-    for digit in buffer.iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
-        begin -= 1;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    &buffer[begin..]
-}
-
-/// Concatenates the parts, and fills the rest with NULs.
-fn join(parts: [&[u8]; 3]) -> [u8; BUFFER_BYTES] {
-    let mut joined = [0; BUFFER_BYTES];
-    for (target, byte) in joined.iter_mut().zip(parts.into_iter().flatten()) {
-        *target = *byte;
-    }
-    joined
+    let text = std::str::from_utf8(text.get(..usize::try_from(length).ok()?)?).ok()?;
+    text.split(' ').nth(1)?.parse().ok().map(Nanos)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pids_are_written_in_decimal() {
-        for pid in [1, 10, 4_194_304, c_int::MAX] {
-            assert_eq!(digits(pid, &mut [0; 10]), pid.to_string().as_bytes());
-        }
-        assert!(join([b"/proc/", b"7", b"/x"]).starts_with(b"/proc/7/x\0"));
-    }
 
     #[test]
     fn the_second_number_of_a_file_is_read() {

@@ -19,7 +19,7 @@ pub struct SharedMapping<T: Shareable>(Memory, PhantomData<T>);
 
 impl<T: Shareable> SharedMapping<T> {
     pub fn map() -> io::Result<SharedMapping<T>> {
-        Ok(SharedMapping(Memory::map_shared(size_of::<T>())?, PhantomData))
+        Ok(SharedMapping(Memory::map_with(size_of::<T>(), libc::MAP_SHARED)?, PhantomData))
     }
 }
 

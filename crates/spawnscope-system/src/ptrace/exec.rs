@@ -14,7 +14,6 @@ use std::ops::Range;
 use super::entry::SIGNAL;
 use super::registers::{CallStop, Registers};
 use super::request::{poke, write};
-use super::unblocking::passes_through;
 #[cfg(target_arch = "aarch64")]
 use crate::arch::movz;
 use crate::memory;
@@ -98,12 +97,6 @@ impl ExecDetour {
     /// Installs the detours in a stopped process that has the same memory as the one for which they were prepared.
     pub fn install(&self, process: Pid) -> io::Result<()> {
         self.0.iter().flatten().try_for_each(|detour| detour.install(process))
-    }
-
-    /// Whether a stopped thread will stop in the detours, because it does not block the signal, or will unblock it before
-    /// its exec.
-    pub fn is_seen_in(thread: Pid) -> bool {
-        passes_through(thread)
     }
 
     /// Removes the jumps to the detours from a stopped process. The detours remain, because a thread may be in them.

@@ -15,10 +15,7 @@ pub struct Registers(pub(super) libc::user_regs_struct);
 
 impl Registers {
     pub fn read(thread: Pid) -> io::Result<Registers> {
-        let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
-        read(thread, registers.as_mut_ptr())?;
-        // SAFETY: all zeroes is valid, and the kernel has written registers over it.
-        Ok(Registers(unsafe { registers.assume_init() }))
+        read(thread, NT_PRSTATUS).map(Registers)
     }
 
     /// Writes the registers to the stopped thread. Fails if it was killed.
@@ -88,11 +85,7 @@ impl Registers {
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
         /// Type of register set for PTRACE_GETREGSET: the register TPIDR_EL0 (`linux/elf.h`).
         const NT_ARM_TLS: usize = 0x401;
-        let mut pointer = 0u64;
-        let mut buffer = libc::iovec { iov_base: (&raw mut pointer).cast(), iov_len: size_of::<u64>() };
-        // SAFETY: the request writes at most `iov_len` bytes to `pointer`.
-        let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_ARM_TLS, &raw mut buffer) };
-        (result == 0).then_some(pointer)
+        read(thread, NT_ARM_TLS).ok()
     }
 
     /// Returns the number and first two arguments of the system call that the thread is in.
@@ -105,11 +98,8 @@ impl Registers {
     pub fn ended_call(&self, thread: Pid) -> Option<(libc::c_long, u64, i64)> {
         /// Type of register set for PTRACE_GETREGSET: the number of the current system call, or -1.
         const NT_ARM_SYSTEM_CALL: usize = 0x404;
-        let mut number = -1i32;
-        let mut buffer = libc::iovec { iov_base: (&raw mut number).cast(), iov_len: size_of::<i32>() };
-        // SAFETY: the request writes at most `iov_len` bytes to `number`.
-        let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_ARM_SYSTEM_CALL, &raw mut buffer) };
-        (result == 0 && number >= 0).then(|| (libc::c_long::from(number), 0, self.0.regs[0].cast_signed()))
+        let number: i32 = read(thread, NT_ARM_SYSTEM_CALL).ok()?;
+        (number >= 0).then(|| (libc::c_long::from(number), 0, self.0.regs[0].cast_signed()))
     }
 
     /// The third argument of the system call that the thread is in or is leaving.
@@ -126,11 +116,14 @@ impl Registers {
     }
 }
 
-fn read(thread: Pid, registers: *mut libc::user_regs_struct) -> io::Result<()> {
-    let mut buffer = libc::iovec { iov_base: registers.cast(), iov_len: size_of::<libc::user_regs_struct>() };
+/// Reads a register set of a stopped thread. `T` consists of integers.
+fn read<T>(thread: Pid, set: usize) -> io::Result<T> {
+    let mut registers = MaybeUninit::<T>::zeroed();
+    let mut buffer = libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of::<T>() };
     // SAFETY: the request writes at most `iov_len` bytes to `registers`.
-    let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_PRSTATUS, &raw mut buffer) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, set, &raw mut buffer) };
+    // SAFETY: any bytes are valid integers.
+    if result == 0 { Ok(unsafe { registers.assume_init() }) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Whether a stopped thread enters or leaves a system call.

@@ -66,7 +66,7 @@ pub fn blocks_all_signals(thread: Pid) -> bool {
 }
 
 /// Whether a stopped thread does not block the signal, or blocks all, which it will unblock before its exec.
-pub(super) fn passes_through(thread: Pid) -> bool {
+pub fn passes_through(thread: Pid) -> bool {
     signal_mask(thread).is_ok_and(|mask| mask & bit(i32::from(SIGNAL)) == 0 || mask & BLOCKABLE == BLOCKABLE)
 }
 
