@@ -5,11 +5,12 @@ use super::checks::Check;
 use spawnscope_data::event::Nanos;
 
 /// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The finding makes launches slow or makes them fail, and a fix exists.
     Problem,
     /// The finding explains a figure, costs little, or cannot be changed from here.
+    #[default]
     Note,
 }
 
@@ -61,7 +62,7 @@ impl Effect {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Finding {
     pub check: &'static str,
     pub examined: &'static str,
@@ -81,31 +82,17 @@ pub struct Finding {
 impl Finding {
     /// Returns a finding that should be fixed.
     pub fn problem(title: impl Into<String>) -> Finding {
-        Finding::new(Severity::Problem, title.into())
+        Finding { severity: Severity::Problem, ..Finding::note(title) }
     }
 
     /// Returns a finding that only explains something.
     pub fn note(title: impl Into<String>) -> Finding {
-        Finding::new(Severity::Note, title.into())
-    }
-
-    fn new(severity: Severity, title: String) -> Finding {
-        Finding {
-            check: "",
-            examined: "",
-            severity,
-            title,
-            evidence: Vec::new(),
-            effect: None,
-            fix: Vec::new(),
-            fix_cost: String::new(),
-        }
+        Finding { title: title.into(), ..Finding::default() }
     }
 
     /// Returns a problem if `matters`, otherwise a note.
     pub fn problem_if(matters: bool, title: impl Into<String>) -> Finding {
-        let severity = if matters { Severity::Problem } else { Severity::Note };
-        Finding::new(severity, title.into())
+        if matters { Finding::problem(title) } else { Finding::note(title) }
     }
 
     #[must_use]
@@ -150,8 +137,8 @@ pub struct NotExamined {
 pub struct Findings {
     check: &'static str,
     examined: &'static str,
-    found: Vec<Finding>,
-    not_examined: Vec<NotExamined>,
+    pub(super) found: Vec<Finding>,
+    pub(super) not_examined: Vec<NotExamined>,
 }
 
 impl Findings {
@@ -166,9 +153,5 @@ impl Findings {
     /// Adds something that this check could not examine.
     pub fn add_not_examined(&mut self, what: impl Into<String>) {
         self.not_examined.push(NotExamined { check: self.check, what: what.into() });
-    }
-
-    pub(super) fn into_parts(self) -> (Vec<Finding>, Vec<NotExamined>) {
-        (self.found, self.not_examined)
     }
 }

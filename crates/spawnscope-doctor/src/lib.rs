@@ -109,9 +109,8 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
                 run(&examination, &Programs::for_check(end, remaining as u32), &mut findings);
             }
         }
-        let (found, not_examined) = findings.into_parts();
-        diagnosis.findings.extend(found);
-        diagnosis.not_examined.extend(not_examined);
+        diagnosis.findings.extend(findings.found);
+        diagnosis.not_examined.extend(findings.not_examined);
     }
     diagnosis.findings.sort_by_key(|finding| (finding.severity, Reverse(finding.effect.map(|effect| effect.span))));
     diagnosis

@@ -21,7 +21,7 @@ use spawnscope_system::held::Identity;
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A machine, real or made up by a test.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Machine {
     root: PathBuf,
     environment: BTreeMap<OsString, OsString>,
@@ -53,14 +53,7 @@ impl Machine {
     /// Returns a machine whose files are below `root`, with an empty environment, examined without
     /// privilege.
     pub fn with_root(root: impl Into<PathBuf>) -> Machine {
-        Machine {
-            root: root.into(),
-            environment: BTreeMap::new(),
-            directory: PathBuf::from("/"),
-            is_privileged: false,
-            user: None,
-            left_out: HashSet::new(),
-        }
+        Machine { root: root.into(), directory: PathBuf::from("/"), ..Machine::default() }
     }
 
     #[must_use]

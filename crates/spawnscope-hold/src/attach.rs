@@ -36,7 +36,7 @@ pub struct Tool {
     watching_since: Option<Instant>,
     ending: Ending,
     /// The tool's wait status, once it has ended.
-    status: Option<i32>,
+    pub status: Option<i32>,
     has_ended_early: bool,
 }
 
@@ -105,11 +105,6 @@ impl Tool {
     /// to have ended.
     pub fn end_readiness(&self) -> Option<BorrowedFd<'_>> {
         self.status.is_none().then(|| self.pidfd.as_fd())
-    }
-
-    /// Records that the tool has ended with this wait status.
-    pub fn set_wait_status(&mut self, status: i32) {
-        self.status = Some(status);
     }
 
     /// Whether the tool has ended or was left running, so that it is not waited for any more.

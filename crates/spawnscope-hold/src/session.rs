@@ -12,7 +12,7 @@ use super::attach::{Progress, Tool};
 use super::held_process::{HeldProcess, State};
 use super::launch_selector::LaunchSelector;
 use super::prompt::Prompt;
-use super::tracer::{Change, ExecTracer, Scope};
+use super::tracer::{Change, ExecTracer};
 use super::{CHECK_INTERVAL, ContinuedBy, HoldError, Notice, Request, Run, SHORT_CHECK_INTERVAL};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::{HeldCommand, Identity, ReleasedCommand};
@@ -61,15 +61,11 @@ impl<'a> Session<'a> {
         signals: &'a Signals,
         notify: &'a mut dyn FnMut(Notice),
     ) -> Result<Session<'a>, HoldError> {
-        let scope = match request.selector {
-            Some(_) => Scope::Tree,
-            None => Scope::Command,
-        };
         let identity = request.identity.clone();
         let waiting = HeldCommand::start(request.command, request.identity, &[], signals.inherited_mask())?;
         let command = waiting.pid();
         let children = ChildChanges::catch().map_err(|error| HoldError::System { action: "watch processes", error })?;
-        let tracer = ExecTracer::seize(command, scope)
+        let tracer = ExecTracer::seize(command, request.selector.is_some())
             .map_err(|error| HoldError::Refused { error, why: refusal::reason(command) })?;
         Ok(Session {
             command,
@@ -153,11 +149,7 @@ impl<'a> Session<'a> {
             self.check_interval().map(|interval| Timespec { tv_sec: 0, tv_nsec: i64::from(interval.subsec_nanos()) });
         match poll(&mut fds, interval.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => {
-                let action = "wait for processes";
-                let error = error.into();
-                return Err(HoldError::System { action, error });
-            }
+            Err(error) => return Err(HoldError::System { action: "wait for processes", error: error.into() }),
         }
         // One SIGCHLD may stand for several changes, so the caller reads all of them each time.
         self.children.clear();
@@ -225,7 +217,7 @@ impl<'a> Session<'a> {
             selector.forget(pid);
         }
         if let Some(tool) = self.tool.as_mut().filter(|tool| tool.pid() == pid) {
-            tool.set_wait_status(status);
+            tool.status = Some(status);
         }
         if pid == self.command {
             self.status = Some(status);

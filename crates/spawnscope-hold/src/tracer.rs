@@ -6,15 +6,6 @@ use std::io;
 use spawnscope_data::event::Pid;
 use spawnscope_system::ptrace::{Event, Options, Resume, Stop, Tracer, Tracers, named_processes};
 
-/// Which processes are followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// The command, up to its first exec.
-    Command,
-    /// The command and its descendants, with all their execs.
-    Tree,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The process has executed a program and is stopped before the first instruction. The caller
@@ -36,12 +27,9 @@ pub struct ExecTracer {
 }
 
 impl ExecTracer {
-    /// Starts to follow our own child.
-    pub fn seize(command: Pid, scope: Scope) -> io::Result<ExecTracer> {
-        let options = match scope {
-            Scope::Command => Options::EXEC,
-            Scope::Tree => Options::EXEC | Options::CREATION,
-        };
+    /// Starts to follow our own child, and its descendants if `with_descendants`.
+    pub fn seize(command: Pid, with_descendants: bool) -> io::Result<ExecTracer> {
+        let options = if with_descendants { Options::EXEC | Options::CREATION } else { Options::EXEC };
         let mut tracer = Tracer::new();
         tracer.seize(command, options)?;
         Ok(ExecTracer { tracer, tracers: Tracers::default(), waiting_tracers: Vec::new() })

@@ -43,7 +43,7 @@ impl Report {
     }
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
     pub name: String,
     pub title: String,
@@ -64,15 +64,7 @@ impl Outcome {
     /// Returns an outcome without rows. `columns` has the keys, then the measurements in the order
     /// in which cases return them.
     pub fn new(title: &str, columns: Vec<Column>) -> Outcome {
-        Outcome {
-            name: String::new(),
-            title: title.to_owned(),
-            columns,
-            rows: Vec::new(),
-            fits: Vec::new(),
-            chart: None,
-            notes: Vec::new(),
-        }
+        Outcome { title: title.to_owned(), columns, ..Outcome::default() }
     }
 
     /// Sets the chart, which has a curve for each series: the column `y` over the column `x`.

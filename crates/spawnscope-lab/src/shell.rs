@@ -12,20 +12,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::LabError;
+use spawnscope_system::held;
 
 pub fn find_program(program: &str) -> Option<PathBuf> {
-    find_in_path(&std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into()), program)
+    held::find_program(OsStr::new(program)).ok()
 }
-
-fn find_in_path(path: &OsStr, program: &str) -> Option<PathBuf> {
-    use std::os::unix::fs::PermissionsExt;
-    let is_program =
-        |file: &PathBuf| file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(path).map(|directory| directory.join(program)).find(is_program)
-}
-
-/// The directories that are searched if PATH is not set.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A bash that has a variable of a given length, and launches a program on request.
 pub struct ShellParent {
@@ -125,17 +116,5 @@ impl Drop for ShellParent {
         // Closing the input would not be enough: while bash fills its variable, it does not read.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_are_found_without_a_path() {
-        let path = OsStr::new(DEFAULT_PATH);
-        assert!(find_in_path(path, "sh").is_some());
-        assert_eq!(find_in_path(path, "no-such-program"), None);
     }
 }

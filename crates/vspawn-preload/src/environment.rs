@@ -7,7 +7,7 @@
 use libc::c_char;
 
 use crate::shell::Shell;
-use crate::strings::{PATH_LIMIT, PathBuffer, bytes, is_same_file, status_of};
+use crate::strings::{PATH_LIMIT, PathBuffer, bytes, entries, is_directory, is_same_file, status_of};
 
 /// The largest number of variables. With more, the shell is used.
 pub const VARIABLES_MAX: usize = 512;
@@ -119,20 +119,14 @@ impl Environment {
     ///
     /// # Safety
     /// `environment` is an array of C strings that ends with NULL, and outlives this value.
-    pub unsafe fn read<'a>(
-        &mut self,
-        shell: Shell,
-        mut environment: *const *const c_char,
-    ) -> Option<ShellConditions<'a>> {
+    pub unsafe fn read<'a>(&mut self, shell: Shell, environment: *const *const c_char) -> Option<ShellConditions<'a>> {
         let mut conditions = ShellConditions { path: None, is_first_level: true };
         let mut has_level = false;
         let mut has_directory = false;
-        // SAFETY: the array ends with NULL, which ends the loop.
-        while let Some(variable) = unsafe { environment.as_ref() }.filter(|variable| !variable.is_null()) {
+        // SAFETY: as the caller promises.
+        for mut variable in unsafe { entries(environment) } {
             // SAFETY: each entry is a C string.
-            let text: &'a [u8] = unsafe { bytes(*variable) };
-            // SAFETY: the loop has not passed NULL.
-            environment = unsafe { environment.add(1) };
+            let text: &'a [u8] = unsafe { bytes(variable) };
             let equals = text.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
             let (name, value) = (text.get(..equals)?, text.get(equals + 1..)?);
             if is_special(shell, name, value) {
@@ -145,7 +139,6 @@ impl Environment {
                     Shell::Bash => return None,
                 }
             }
-            let mut variable = *variable;
             match name {
                 b"PATH" => conditions.path = Some(value),
                 b"PWD" => {
@@ -271,9 +264,7 @@ fn is_special(shell: Shell, name: &[u8], value: &[u8]) -> bool {
 /// Whether bash would keep OLDPWD.
 fn is_kept_as_oldpwd(path: &[u8]) -> bool {
     let mut buffer = PathBuffer::new();
-    path.first() == Some(&b'/')
-        && buffer.set(&[path])
-        && status_of(buffer.as_ptr()).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
+    path.first() == Some(&b'/') && buffer.set(&[path]) && is_directory(buffer.as_ptr())
 }
 
 fn is_valid_name(name: &[u8]) -> bool {

@@ -24,7 +24,7 @@ use crate::hooks::StringArray;
 use crate::plan::is_ordinary_process;
 use crate::program::is_elf;
 use crate::settings::{Counter, count, preloaded, settings};
-use crate::strings::{PathBuffer, base_name, bytes, errno, is_same_file, set_errno, status_of};
+use crate::strings::{PathBuffer, base_name, bytes, entries, errno, is_directory, is_same_file, set_errno, status_of};
 
 /// The largest number of arguments. With more, the program is executed.
 const ARGUMENTS_MAX: usize = 16;
@@ -44,16 +44,11 @@ impl<'a> Arguments<'a> {
     /// Reads the arguments. Returns `None` if there are none, or too many.
     unsafe fn read(argv: StringArray) -> Option<Arguments<'a>> {
         let mut arguments = Arguments { list: [&[]; ARGUMENTS_MAX], count: 0 };
-        // SAFETY: the array ends with NULL, at which this loop ends.
+        // SAFETY: as the caller promises; the entries are C strings.
         unsafe {
-            if (*argv).is_null() {
-                return None;
-            }
-            let mut next = argv.add(1);
-            while !(*next).is_null() {
-                *arguments.list.get_mut(arguments.count)? = bytes(*next);
+            for argument in entries(argv).skip(1) {
+                *arguments.list.get_mut(arguments.count)? = bytes(argument);
                 arguments.count += 1;
-                next = next.add(1);
             }
         }
         (arguments.count > 0).then_some(arguments)
@@ -110,14 +105,12 @@ pub unsafe fn replace_program(path: *const c_char, argv: StringArray, environmen
 
 /// Returns whether the loader would preload this library into the program and no other, and would
 /// print nothing itself.
-unsafe fn is_only_preload(mut environment: StringArray) -> bool {
+unsafe fn is_only_preload(environment: StringArray) -> bool {
     let this_library = preloaded();
     let mut is_loaded = false;
-    // SAFETY: the array ends with NULL, which ends the loop; its entries are C strings.
+    // SAFETY: as the caller promises; the entries are C strings.
     unsafe {
-        while !(*environment).is_null() {
-            let variable = bytes(*environment);
-            environment = environment.add(1);
+        for variable in entries(environment).map(|variable| bytes(variable)) {
             if let Some(library) = variable.strip_prefix(b"LD_PRELOAD=") {
                 is_loaded = !this_library.is_empty() && library == this_library;
             } else if variable.starts_with(b"LD_") || variable == b"SPAWNSCOPE_ACCEL=0" {
@@ -173,7 +166,7 @@ fn do_work(name: &[u8], arguments: &[&[u8]]) -> bool {
         (b"basename", b"", [path, suffix]) => print(without_suffix(last_part(path), suffix)),
         (b"mkdir", b"", [directory]) => make_directory(directory) == Ok(()),
         (b"mkdir", b"-p", directories) => directories.iter().all(|directory| match make_directory(directory) {
-            Err(libc::EEXIST) => is_directory(directory),
+            Err(libc::EEXIST) => is_directory(pointer(directory)),
             made => made == Ok(()),
         }),
         // SAFETY: arguments are C strings.
@@ -260,10 +253,6 @@ fn errno_result(returned: c_int) -> Result<(), c_int> {
 fn make_directory(path: &[u8]) -> Result<(), c_int> {
     // SAFETY: arguments are C strings.
     errno_result(unsafe { libc::mkdir(pointer(path), 0o777) })
-}
-
-fn is_directory(path: &[u8]) -> bool {
-    status_of(pointer(path)).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
 /// Removes a file. unlink never removes a directory. rm treats a path with a slash at its end in

@@ -11,7 +11,7 @@ use crate::hooks::real;
 use crate::lock::Lock;
 use crate::spawn::ReplacedShell;
 use crate::status::wait;
-use crate::strings::{bytes, set_errno};
+use crate::strings::{bytes, errno, set_errno};
 use crate::system::spawn;
 
 /// The largest number of open streams. libc opens further ones.
@@ -39,12 +39,6 @@ unsafe impl Sync for Table {}
 static TABLE: Table =
     Table { lock: Lock::new(), streams: UnsafeCell::new([None; STREAMS_MAX]), count: AtomicUsize::new(0) };
 
-#[derive(Clone, Copy)]
-struct Mode {
-    reads: bool,
-    is_closed_on_exec: bool,
-}
-
 #[unsafe(no_mangle)]
 unsafe extern "C" fn popen(text: *const c_char, mode: *const c_char) -> *mut FILE {
     // SAFETY: the arguments are the caller's C strings.
@@ -62,8 +56,7 @@ unsafe extern "C" fn popen(text: *const c_char, mode: *const c_char) -> *mut FIL
         // SAFETY: the arguments are the caller's.
         return unsafe { real::popen(text, mode) };
     };
-    let mode = Mode { reads, is_closed_on_exec };
-    match open(text, mode) {
+    match open(text, reads, is_closed_on_exec) {
         Ok(stream) => {
             *free = Some(stream);
             TABLE.count.fetch_add(1, Relaxed);
@@ -77,33 +70,32 @@ unsafe extern "C" fn popen(text: *const c_char, mode: *const c_char) -> *mut FIL
 }
 
 /// Launches a child at the other end of a pipe. The caller holds the lock. The error is an errno.
-fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
+fn open(text: *const c_char, reads: bool, is_closed_on_exec: bool) -> Result<Stream, c_int> {
     let mut ends = [-1; 2];
     // SAFETY: the array has two places.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(crate::strings::errno());
+        return Err(errno());
     }
-    let [parent_end, child_end] = if mode.reads { ends } else { [ends[1], ends[0]] };
-    let kind = if mode.reads { c"r" } else { c"w" };
+    let [parent_end, child_end] = if reads { ends } else { [ends[1], ends[0]] };
+    let kind = if reads { c"r" } else { c"w" };
     // SAFETY: the descriptors are this function's own; a stream takes over its descriptor.
     unsafe {
         let file = libc::fdopen(parent_end, kind.as_ptr());
         if file.is_null() {
-            let error = crate::strings::errno();
+            let error = errno();
             libc::close(parent_end);
             libc::close(child_end);
             return Err(error);
         }
         let mut pid = 0;
-        let launched = launch(text, child_end, c_int::from(mode.reads), &mut pid);
+        let launched = launch(text, child_end, c_int::from(reads), &mut pid);
         libc::close(child_end);
         match launched {
             Ok(replaced) => {
-                if !mode.is_closed_on_exec {
+                if !is_closed_on_exec {
                     libc::fcntl(parent_end, libc::F_SETFD, 0);
                 }
-                let stream = Stream { file, descriptor: parent_end, pid, replaced };
-                Ok(stream)
+                Ok(Stream { file, descriptor: parent_end, pid, replaced })
             }
             Err(error) => {
                 real::fclose(file);

@@ -9,7 +9,7 @@ use libc::{R_OK, c_char, c_int};
 
 use crate::hooks::StringArray;
 use crate::obstacle::obstacle;
-use crate::strings::{PathBuffer, base_name, bytes, errno, set_errno};
+use crate::strings::{PathBuffer, base_name, bytes, entries, errno, set_errno};
 
 const LIBRARY: &[u8] = b"libvspawn_preload.so";
 const VARIABLE: &[u8] = b"LD_PRELOAD=";
@@ -50,16 +50,10 @@ unsafe fn library<'a>(environment: StringArray) -> Option<&'a [u8]> {
 
 /// Returns each variable and, if it is an LD_PRELOAD, its value.
 unsafe fn variables<'a>(environment: StringArray) -> impl Iterator<Item = (*const c_char, Option<&'a [u8]>)> {
-    let mut next = environment;
-    core::iter::from_fn(move || {
-        // SAFETY: the array ends with NULL, which ends the iteration; its entries are C strings.
-        unsafe {
-            let variable = *next.as_ref()?;
-            next = next.add(1);
-            // Most variables are not read to their end.
-            let is_list = !variable.is_null() && libc::strncmp(variable, VARIABLE.as_ptr().cast(), VARIABLE.len()) == 0;
-            (!variable.is_null()).then(|| (variable, is_list.then(|| bytes(variable.add(VARIABLE.len())))))
-        }
+    // SAFETY: as the caller promises; the entries are C strings. Most are not read to their end.
+    unsafe { entries(environment) }.map(|variable| unsafe {
+        let is_list = libc::strncmp(variable, VARIABLE.as_ptr().cast(), VARIABLE.len()) == 0;
+        (variable, is_list.then(|| bytes(variable.add(VARIABLE.len()))))
     })
 }
 

@@ -5,6 +5,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 
+use crate::shell::KNOWN_SHELLS;
 use crate::strings::{PATH_LIMIT, base_name, bytes};
 
 /// The outcome of an exec or spawn. The order is that of the page, which
@@ -36,9 +37,7 @@ pub const PAGE_BYTES: usize = 4096;
 const OFF: u8 = 1;
 const STRICT: u8 = 2;
 const EXECUTES_ALL: u8 = 4;
-/// The files of the shells. /bin is a link to /usr/bin on most systems.
-const SHELLS: [&[u8]; 4] = [b"/usr/bin/bash", b"/usr/bin/dash", b"/bin/bash", b"/bin/dash"];
-/// Longer than each of them.
+/// Longer than each path of `KNOWN_SHELLS`.
 const SHELL_PATH_MAX: usize = 16;
 const LIBRARY: &[u8] = b"libvspawn_preload.so";
 
@@ -70,7 +69,7 @@ fn runs_in_shell() -> bool {
     // SAFETY: the buffer has this length. A longer path is cut off, and is not that of a shell.
     let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), path.len()) };
     let path = usize::try_from(length).ok().and_then(|length| path.get(..length));
-    path.is_some_and(|path| SHELLS.contains(&path))
+    path.is_some_and(|path| KNOWN_SHELLS.iter().any(|(shell, _)| shell.to_bytes() == path))
 }
 
 /// Increments a counter, if `--explain` has created the page.

@@ -11,7 +11,8 @@ pub enum Shell {
     Bash,
 }
 
-const KNOWN_SHELLS: [(&core::ffi::CStr, Shell); 4] = [
+/// /bin is a link to /usr/bin on most systems.
+pub const KNOWN_SHELLS: [(&core::ffi::CStr, Shell); 4] = [
     (c"/usr/bin/dash", Shell::Dash),
     (c"/usr/bin/bash", Shell::Bash),
     (c"/bin/dash", Shell::Dash),

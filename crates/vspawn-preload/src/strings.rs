@@ -4,6 +4,8 @@ use core::mem::MaybeUninit;
 
 use libc::{c_char, c_int, stat};
 
+use crate::hooks::StringArray;
+
 /// The size of a buffer for a path and its NUL, in bytes. With a longer path, the shell is used.
 pub const PATH_LIMIT: usize = 1024;
 
@@ -65,6 +67,22 @@ pub unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
     unsafe { core::slice::from_raw_parts(text.cast(), libc::strlen(text)) }
 }
 
+/// Iterates over an array of C strings.
+///
+/// # Safety
+/// `array` is NULL, or ends with NULL and lives while the iterator is used.
+pub unsafe fn entries(mut array: StringArray) -> impl Iterator<Item = *const c_char> {
+    let entries = core::iter::from_fn(move || {
+        // SAFETY: the array ends with NULL, which ends the iteration.
+        unsafe {
+            let entry = *array.as_ref()?;
+            array = array.add(1);
+            (!entry.is_null()).then_some(entry)
+        }
+    });
+    entries.fuse()
+}
+
 /// Returns the part of a path after its last slash.
 pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
@@ -80,6 +98,10 @@ pub fn status_of(path: *const c_char) -> Result<stat, c_int> {
     } else {
         Err(errno())
     }
+}
+
+pub fn is_directory(path: *const c_char) -> bool {
+    status_of(path).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
 pub fn is_same_file(one: &stat, other: &stat) -> bool {

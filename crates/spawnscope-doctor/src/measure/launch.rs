@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::image::Image;
-use super::launches::{LaunchError, Work, launch};
-use super::shared_results::{MAX_TIMES, SERIES, SharedResults};
+use super::launches::{LaunchError, LaunchTime, Work, launch};
+use super::shared_results::{MAX_TIMES, SERIES, Series, SharedResults};
 use super::temporary_directory::TemporaryDirectory;
 use crate::checks::{loader_cache, loader_environment};
 use crate::machine::Machine;
@@ -100,24 +100,21 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
 /// Launches the kinds in turn. The first launch of each kind is stored separately, because its
 /// files are not yet cached and may be scanned. A kind that takes too long is not launched again.
 fn launch_in_turn(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
-    for (kind, series) in kinds.iter_mut().zip(&results.series) {
-        match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {
-            Some(Ok(launched)) => series.set_first(launched),
-            Some(Err(LaunchError::TookTooLong)) => {
-                series.abandon(Nanos(LAUNCH_TIMEOUT.as_nanos() as u64));
-                *kind = None;
-            }
-            Some(Err(LaunchError::Failed)) | None => {}
-        }
-    }
-    for _ in Deadline::after(LAST_ROUND_START).rounds(MAX_TIMES) {
+    let mut launch_all = |store: fn(&Series, LaunchTime), abandon: fn(&Series, Nanos)| {
         for (kind, series) in kinds.iter_mut().zip(&results.series) {
             match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {
-                Some(Ok(launched)) => series.add(launched),
-                Some(Err(LaunchError::TookTooLong)) => *kind = None,
+                Some(Ok(launched)) => store(series, launched),
+                Some(Err(LaunchError::TookTooLong)) => {
+                    abandon(series, Nanos(LAUNCH_TIMEOUT.as_nanos() as u64));
+                    *kind = None;
+                }
                 Some(Err(LaunchError::Failed)) | None => {}
             }
         }
+    };
+    launch_all(Series::set_first, Series::abandon);
+    for _ in Deadline::after(LAST_ROUND_START).rounds(MAX_TIMES) {
+        launch_all(Series::add, |_, _| {});
     }
 }
 

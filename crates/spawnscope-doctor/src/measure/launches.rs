@@ -2,23 +2,20 @@
 //! that takes too long is killed.
 
 use std::ffi::{CStr, c_int};
-use std::ptr;
 use std::time::Duration;
 
 use super::image::{Image, write};
 use super::shared_results::Series;
-use spawnscope_data::event::Nanos;
+use spawnscope_data::event::{Nanos, Pid};
 use spawnscope_system::clock::now;
 use spawnscope_system::launch_timing::clone::fork;
 use spawnscope_system::launch_timing::run_queue_waits::RunQueueWaits;
 use spawnscope_system::launch_timing::timing::LaunchTimer;
-use spawnscope_system::process::{await_end, die_with_parent, reap};
+use spawnscope_system::process::{die_with_parent, is_readable_within, pidfd, reap};
 use spawnscope_system::tiny;
 
-/// The interval between further alarms, after the first one.
-const TICK_MICROSECONDS: i64 = 10_000;
-/// How many times the parent tries to reap a killed child before it gives up.
-const MAX_REAP_ATTEMPTS: usize = 5;
+/// How long the parent waits for a killed child before it gives up.
+const TIME_TO_DIE: Duration = Duration::from_millis(50);
 
 /// What a child does.
 #[derive(Clone, Copy)]
@@ -54,11 +51,10 @@ impl LaunchTime {
 
 /// Launches a child and waits for it, at most for `limit`. The child must exit with status 0.
 pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, LaunchError> {
-    let _alarm = Alarm::after(limit);
     let waits = RunQueueWaits::begin();
     let timer = LaunchTimer::begin();
     let child = start(work)?;
-    end_of(child)?;
+    end_of(child, limit)?;
     let took = timer.end().wall;
     let waited = waits.until_end_of(child);
     match reap(child) {
@@ -96,51 +92,16 @@ fn start(work: Work<'_>) -> Result<c_int, LaunchError> {
 }
 
 /// Waits for the child's end without reaping it, so that its time in the run queue can be read
-/// afterwards. If an alarm interrupts the call, kills and reaps the child.
-fn end_of(child: c_int) -> Result<(), LaunchError> {
-    if await_end(child).is_ok() {
+/// afterwards. If that takes too long, kills and reaps the child.
+fn end_of(child: c_int, limit: Duration) -> Result<(), LaunchError> {
+    let pidfd = pidfd(Pid(child)).map_err(|_| LaunchError::Failed)?;
+    if is_readable_within(&pidfd, limit) {
         return Ok(());
     }
     // SAFETY: a plain system call; the child was not reaped.
     unsafe { libc::kill(child, libc::SIGKILL) };
-    (0..MAX_REAP_ATTEMPTS).find_map(|_| reap(child).ok());
+    if is_readable_within(&pidfd, TIME_TO_DIE) {
+        let _ = reap(child);
+    }
     Err(LaunchError::TookTooLong)
-}
-
-/// Interrupts wait calls when `limit` is over, and then repeatedly, so that a call that begins
-/// after the first signal is interrupted too.
-struct Alarm;
-
-impl Alarm {
-    fn after(limit: Duration) -> Alarm {
-        extern "C" fn do_nothing(_signal: c_int) {}
-        // SAFETY: all zeroes is a valid `sigaction`; without SA_RESTART, calls are not resumed
-        // after the signal.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = do_nothing as extern "C" fn(c_int) as usize;
-            libc::sigaction(libc::SIGALRM, &raw const action, ptr::null_mut());
-        }
-        Alarm::set(limit);
-        Alarm
-    }
-
-    /// Sets the alarm; a limit of zero disables it.
-    fn set(limit: Duration) {
-        let timer = libc::itimerval {
-            it_value: libc::timeval {
-                tv_sec: limit.as_secs().cast_signed(),
-                tv_usec: i64::from(limit.subsec_micros()),
-            },
-            it_interval: libc::timeval { tv_sec: 0, tv_usec: TICK_MICROSECONDS },
-        };
-        // SAFETY: `timer` is valid for the call.
-        unsafe { libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const timer, 0) };
-    }
-}
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        Alarm::set(Duration::ZERO);
-    }
 }

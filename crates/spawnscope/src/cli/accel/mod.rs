@@ -173,7 +173,7 @@ const SET_ID: u32 = 0o6000;
 
 /// Returns a notice that says why accel has no effect on a command, unless the command launches nothing.
 fn notice(name: &OsStr) -> Option<String> {
-    let path = find_program(name)?;
+    let path = held::find_program(name).ok()?;
     let reason = if fs::metadata(&path).ok()?.mode() & SET_ID != 0 {
         "is set-user-id or set-group-id"
     } else {
@@ -185,13 +185,4 @@ fn notice(name: &OsStr) -> Option<String> {
         }
     };
     Some(format!("{} {reason}: accel has no effect on it or on what it launches", path.display()))
-}
-
-/// Finds the command's file, in PATH if the name has no slash.
-fn find_program(name: &OsStr) -> Option<PathBuf> {
-    if name.as_bytes().contains(&b'/') {
-        return Some(PathBuf::from(name));
-    }
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|directory| directory.join(Path::new(name))).find(|path| path.is_file())
 }
