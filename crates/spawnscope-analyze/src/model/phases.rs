@@ -40,11 +40,13 @@ impl Phase {
     /// reads the clock, and half after it, so there is one stop in a phase if a stop is at each of its ends.
     pub(crate) fn stops(self, execs: usize, failed_execs: usize) -> f64 {
         match self {
-            Phase::Create | Phase::Queue | Phase::Reap => 0.0,
+            Phase::Create | Phase::Queue => 0.0,
+            // The parent is stopped when it has been told of the child's end.
+            Phase::Reap => 0.5,
             Phase::Setup => 1.0 + 2.0 * failed_execs as f64,
             Phase::Exec => execs as f64,
             Phase::Load => 0.5 * execs as f64,
-            Phase::Run => 0.5,
+            Phase::Run => 0.5 * execs.max(1) as f64,
             Phase::Teardown => 1.0,
         }
     }

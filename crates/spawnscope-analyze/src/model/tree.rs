@@ -118,6 +118,11 @@ impl<'a> Forest<'a> {
         self.stop_ns * phase.stops(self.launches[index].execs.len(), failed_execs)
     }
 
+    /// Returns how long a process is stopped before the collector reads the clock, and after it.
+    pub(crate) fn half_stop(&self) -> Nanos {
+        Nanos((self.stop_ns / 2.0) as u64)
+    }
+
     pub fn index_of(&self, id: LaunchId) -> Option<usize> {
         self.launches.binary_search_by_key(&id, |launch| launch.id).ok()
     }

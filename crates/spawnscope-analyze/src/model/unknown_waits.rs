@@ -44,9 +44,17 @@ pub(crate) struct SupposedReap {
 pub(crate) struct UnknownWaits {
     waits: Vec<UnknownWait>,
     reaps: Vec<SupposedReap>,
-    /// For each launch, the time of its parent that may have been the creation of the launch. Zero
-    /// if the creation is known.
-    creations: Vec<Nanos>,
+    /// For each launch, what its creation took. Zero if the creation is known.
+    creations: Vec<Creation>,
+}
+
+/// The time that a parent needed to create a launch, if the collector saw only its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Creation {
+    /// What it is assumed to have taken: what a creation costs on this machine.
+    pub(crate) supposed: Nanos,
+    /// What it may have taken at most: the time since the last known event of the parent.
+    pub(crate) longest: Nanos,
 }
 
 /// How much the unknown waits can change a saving.
@@ -63,7 +71,7 @@ pub(crate) struct Shift {
 }
 
 impl UnknownWaits {
-    pub(crate) fn new(waits: Vec<UnknownWait>, reaps: Vec<SupposedReap>, creations: Vec<Nanos>) -> UnknownWaits {
+    pub(crate) fn new(waits: Vec<UnknownWait>, reaps: Vec<SupposedReap>, creations: Vec<Creation>) -> UnknownWaits {
         UnknownWaits { waits, reaps, creations }
     }
 
@@ -72,8 +80,8 @@ impl UnknownWaits {
         &self.reaps
     }
 
-    /// Returns how much of the parent's time may have been the creation of a launch.
-    pub(crate) fn creation(&self, launch: u32) -> Nanos {
+    /// Returns how much of the parent's time was the creation of a launch.
+    pub(crate) fn creation(&self, launch: u32) -> Creation {
         self.creations.get(launch as usize).copied().unwrap_or_default()
     }
 

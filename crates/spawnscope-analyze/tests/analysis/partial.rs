@@ -9,7 +9,7 @@ use spawnscope_analyze::predict::whatif::constants::Constants;
 use spawnscope_analyze::predict::whatif::{AppliedChange, Prediction, WhatIf};
 use spawnscope_analyze::waits::reconstruct::reconstruct;
 use spawnscope_analyze::{Causes, Forest};
-use spawnscope_data::event::{LaunchId, Mechanism, Missing, Nanos, TaskId};
+use spawnscope_data::event::{Calibration, Constant, LaunchId, Mechanism, Missing, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow};
 
 use crate::builder::{ROOT, Spans};
@@ -195,6 +195,24 @@ fn a_pipeline_contains_the_prediction_with_wakers() {
         let partial = as_ptrace(&whole, false);
         assert_contains(&predict_partial(&partial, Change::Remove, &[removed]), &with_wakers);
     }
+}
+
+/// A collector that stops the parent sees only the end of a creation. What it takes was measured on the machine.
+#[test]
+fn creations_that_were_not_seen_go_with_their_launches() {
+    let (whole, launches) = serial(20);
+    let saved = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]).saving()[0].0;
+    let mut partial = as_ptrace(&whole, true);
+    let saved_if_measured = |create: f64, partial: &mut Recorded| {
+        partial.0.calibration =
+            vec![Calibration { what: Constant::ForkCreate, ns: create, low_ns: None, high_ns: None }];
+        predict_partial(partial, Change::Remove, &launches).saving().map(|time| time.0)
+    };
+    let [expected, _, high] = saved_if_measured(Spans::USUAL.create as f64, &mut partial);
+    assert!(expected.abs_diff(saved) < saved / 100, "{expected} of {saved}");
+    let [nothing, _, high_of_nothing] = saved_if_measured(0.0, &mut partial);
+    assert!(nothing + 20 * Spans::USUAL.create <= expected + 1_000, "{nothing} and {expected}");
+    assert!(high >= saved && high_of_nothing >= saved, "{high} and {high_of_nothing}");
 }
 
 /// After a vfork, the parent cannot run until the child's exec. That wait is certain although nothing records it.

@@ -31,7 +31,7 @@ fn stops_by_the_collector_are_no_time_of_a_phase() {
     let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     builder.recording.calibration =
         vec![Calibration { what: Constant::RecordedStop, ns: 10_000.0, low_ns: None, high_ns: None }];
-    let spans = [120_000, 20_000, 30_000, 290_000, 395_000, 195_000, 50_000, 10_000].map(Some);
+    let spans = [120_000, 20_000, 30_000, 290_000, 395_000, 195_000, 50_000, 5_000].map(Some);
     assert_eq!(nanoseconds(&phases_of(&builder.recording, 1)), spans);
     builder.failed_exec_at(launch, "/usr/local/bin/true", 2, 1_150_000);
     assert_eq!(phases_of(&builder.recording, 1).get(Phase::Setup), Some(Nanos(10_000)));

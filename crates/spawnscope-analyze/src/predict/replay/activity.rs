@@ -26,6 +26,8 @@ pub enum ActivityKind {
     Supervise,
     /// Page faults of the parent after the creation of a child, on pages that both share.
     Faults,
+    /// The collector stops the parent, because it has created or reaped a child.
+    Stop,
 }
 
 const KIND_BITS: u16 = 4;
@@ -39,6 +41,7 @@ const PAGE_BYTES: u64 = 4096;
 /// The kinds of work that are not phases are numbered after the phases.
 const SUPERVISE: u16 = 8;
 const FAULTS: u16 = 9;
+const STOP: u16 = 10;
 
 impl Stage {
     /// Returns the stage for a phase after exec number `exec`, from 0.
@@ -69,8 +72,11 @@ impl Stage {
         let kind = self.0 & ((1 << KIND_BITS) - 1);
         match Phase::ALL.get(kind as usize) {
             Some(phase) => ActivityKind::Phase(*phase),
-            None if kind == SUPERVISE => ActivityKind::Supervise,
-            None => ActivityKind::Faults,
+            None => match kind {
+                SUPERVISE => ActivityKind::Supervise,
+                FAULTS => ActivityKind::Faults,
+                _ => ActivityKind::Stop,
+            },
         }
     }
 
@@ -219,22 +225,26 @@ fn work_for_children(
     for (position, &child) in children.iter().enumerate() {
         let at = &forest.launches[child].instants;
         let is_creator = timelines.threads[child].creator.get().unwrap_or(launch) == thread;
-        let (Some(create), Some(created)) = (at.create.get(), at.created.get()) else {
+        let Some(created) = at.created.get().filter(|_| is_creator) else {
             continue;
         };
-        if !is_creator {
+        let Some(create) = at.create.get().or_else(|| supposed_create(forest, timelines, child, created)) else {
             continue;
-        }
+        };
         if let Some(prepare) = at.prepare.get() {
             push(prepare, create, child, Stage(SUPERVISE));
         }
-        push(create, created, child, Stage::new(Phase::Create, 0));
-        let mut done = created;
+        let half_stop = if at.create.get().is_none() { forest.half_stop().0 } else { 0 };
+        let stopped = Nanos(created.0.saturating_sub(half_stop));
+        push(create, stopped, child, Stage::new(Phase::Create, 0));
+        let mut done = Nanos(created.0 + half_stop);
+        push(stopped, done, child, Stage(STOP));
         if let Some(reaped) = at.reaped.get().filter(|_| is_alone(forest, children, position)) {
             let ended = at.zombie.get().unwrap_or(reaped).clamp(created, reaped.max(created));
-            push(created, ended, child, Stage(SUPERVISE));
+            push(done, ended, child, Stage(SUPERVISE));
             push(ended, reaped, child, Stage::new(Phase::Reap, 0));
-            done = reaped;
+            done = Nanos(reaped.0 + half_stop);
+            push(reaped, done, child, Stage(STOP));
         }
         let Some(next) = children.get(position + 1) else {
             if thread == launch {
@@ -249,6 +259,13 @@ fn work_for_children(
         push(tidied, Nanos(tidied.0 + faults as u64), child, Stage(FAULTS));
     }
     work
+}
+
+/// Returns when a parent is assumed to have begun to create a child, if the collector did not see
+/// it.
+fn supposed_create(forest: &Forest<'_>, timelines: &Timelines, child: usize, created: Nanos) -> Option<Nanos> {
+    let creation = timelines.unknown()?.creation(child as u32);
+    Some(Nanos(created.0.saturating_sub(forest.half_stop().0 + creation.supposed.0)))
 }
 
 /// Returns how many page faults of a parent between two of its launches came from sharing pages
@@ -287,9 +304,10 @@ fn shared_pages(child: &Launch<'_>) -> bool {
 /// Whether a launch does not overlap another launch by its parent.
 pub(crate) fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
     let at = &forest.launches[children[position]].instants;
-    let (create, reaped) = (at.create.get(), at.reaped.get());
+    let (create, reaped) = (at.create.get().or(at.created.get()), at.reaped.get());
     let before = position.checked_sub(1).map(|before| forest.launches[children[before]].instants.reaped.get());
-    let next = children.get(position + 1).map(|next| forest.launches[*next].instants.create.get());
+    let next = children.get(position + 1).map(|next| &forest.launches[*next].instants);
+    let next = next.map(|at| at.create.get().or(at.created.get()));
     reaped.is_some()
         && before.is_none_or(|before| before.is_some() && before <= create)
         && next.is_none_or(|next| reaped <= next)

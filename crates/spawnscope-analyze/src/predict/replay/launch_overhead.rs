@@ -1,10 +1,11 @@
-//! The overhead of recording launches and execs. It was measured per launch and per exec, and is
-//! converted here into a share of the phases in which the collector works.
+//! The overhead of recording launches and execs, as a share of the phases in which the collector
+//! works. It was measured per stop, or per launch and per exec.
 
 use super::Parameters;
 use super::activity::{Activity, ActivityKind};
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
+use spawnscope_data::event::Nanos;
 
 /// The overhead by activity.
 #[derive(Clone, Copy)]
@@ -22,21 +23,22 @@ impl<'f> LaunchOverhead<'f> {
     }
 
     /// Returns the overhead as a share of the time in an activity. Half of the overhead of a launch
-    /// is in its creation, which runs in the parent, or in its setup if a collector cannot see the
-    /// creation; the other half is in its teardown.
+    /// is in its creation, which runs in the parent; the other half is in its teardown.
     pub(super) fn share(&self, activity: Activity) -> f64 {
-        let ActivityKind::Phase(phase) = activity.stage.kind() else {
-            return 0.0;
+        let phase = match activity.stage.kind() {
+            ActivityKind::Phase(phase) => phase,
+            ActivityKind::Stop => return 1.0,
+            ActivityKind::Supervise | ActivityKind::Faults => return 0.0,
         };
         let launch = &self.forest.launches[activity.launch as usize];
+        let stops = self.forest.added_by_stops(activity.launch as usize, phase);
         let overhead = match phase {
+            _ if self.forest.half_stop() > Nanos(0) => stops,
             Phase::Create | Phase::Teardown => self.launch / 2.0,
-            Phase::Setup if launch.phases.get(Phase::Create).is_none() => self.launch / 2.0,
             Phase::Exec => self.exec * launch.execs.len() as f64,
             _ => return 0.0,
         };
-        let taken_off = self.forest.added_by_stops(activity.launch as usize, phase);
-        let span = launch.phases.get(phase).unwrap_or_default().0 as f64 + taken_off;
+        let span = launch.phases.get(phase).unwrap_or_default().0 as f64 + stops;
         overhead / span.max(1.0)
     }
 }

@@ -39,6 +39,9 @@ pub struct Adjustments {
     /// Uncertainty of the remaining time of all launches, in nanoseconds. It comes from costs that
     /// were measured separately or assumed.
     pub(super) uncertainty_ns: f64,
+    /// How much less and how much more is saved if what was taken for start-up is work, and if what
+    /// was taken for work is start-up, in nanoseconds.
+    pub(super) guessed_ns: [f64; 2],
     /// The new number of CPUs, if it changes.
     pub cpus: Option<u32>,
     /// Remaining share of the time for which programs outside of the recording held the CPUs.
@@ -172,7 +175,7 @@ impl Adjustments {
             ActivityKind::Supervise => self.supervision[activity.launch as usize],
             // After vfork, no pages are shared that the parent could have faults on.
             ActivityKind::Faults if self.waits_for_exec[activity.launch as usize] => 0.0,
-            ActivityKind::Faults => 1.0,
+            ActivityKind::Faults | ActivityKind::Stop => 1.0,
         };
         f64::from(phase * piece)
     }

@@ -77,13 +77,13 @@ impl Margins {
         [saving, saving.hypot(self.drift)]
     }
 
-    /// Returns the largest cause. `waits` and `cpus`: how many nanoseconds depend on waits with an
-    /// unknown cause, and on how many CPUs others hold.
-    pub(super) fn largest_cause(&self, waits: f64, cpus: f64) -> Cause {
+    /// Returns the largest cause, given how many nanoseconds depend on waits with an unknown cause,
+    /// on how many CPUs others hold, and on what is start-up.
+    pub(super) fn largest_cause(&self, [waits, cpus, guessed]: [f64; 3]) -> Cause {
         let causes = [
             (self.between.hypot(self.drift), Cause::Runs),
             (self.launches, Cause::Launches),
-            (self.costs, Cause::Costs),
+            (self.costs.max(guessed), Cause::Costs),
             (self.model, Cause::Model),
             (self.polling, Cause::Polling),
             (self.replay, Cause::Replay),

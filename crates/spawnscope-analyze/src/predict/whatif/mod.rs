@@ -93,6 +93,9 @@ pub struct Prediction {
     /// How much less and how much more the saving may be, because it is unknown how many CPUs the
     /// programs outside of the recording would hold of a larger number. `None` if they held none.
     pub held_by_others: Option<[Nanos; 2]>,
+    /// How much less and how much more the saving may be, because nothing tells the start-up of a
+    /// program from its work.
+    guessed: [Nanos; 2],
     /// By how much the lower end of the saving is divided, because recording may have made launches
     /// that many times as long.
     pub slowdown: f64,
@@ -137,7 +140,7 @@ impl Prediction {
     /// Returns how much less and how much more the saving may be, for all unknown reasons together.
     fn unknown_shift(&self) -> [Nanos; 2] {
         let [waits, cpus] = [self.unknown, self.held_by_others].map(Option::unwrap_or_default);
-        [0, 1].map(|end| Nanos(waits[end].0 + cpus[end].0))
+        [0, 1].map(|end| Nanos(waits[end].0 + cpus[end].0 + self.guessed[end].0))
     }
 
     /// Returns the share of the saving that does not depend on what is unknown.
@@ -221,7 +224,11 @@ impl WhatIf<'_, '_> {
         let saved = (wall - predicted).max(0.0);
         let unknown = self.unknown_waits(&adjustments, &changed, saved, predicted);
         let held_by_others = self.held_by_others(&adjustments, predicted);
-        let shifts = [unknown, held_by_others].map(|shift| shift.unwrap_or_default().map(|time| time.0 as f64));
+        // Launches that ran at the same time save less of the wall than of their own time.
+        let scale = saved / savings.iter().flatten().sum::<f64>().max(1.0);
+        let guessed = adjustments.guessed_ns.map(|time| Nanos((time * scale.clamp(0.0, 1.0)) as u64));
+        let shifts = [unknown.unwrap_or_default(), held_by_others.unwrap_or_default(), guessed];
+        let shifts = shifts.map(|shift| shift.map(|time| time.0 as f64));
         let largest = shifts.map(|[less, more]| less.max(more));
         let [less, more] = [0, 1].map(|end| shifts.iter().map(|shift| shift[end]).sum::<f64>());
         let certain = 1.0 - (less / saved.max(1.0)).min(1.0);
@@ -242,11 +249,12 @@ impl WhatIf<'_, '_> {
             high: Nanos((predicted + above) as u64),
             saving_margin: Nanos(margins.saving() as u64),
             run_margins: margins.of_one_run(),
-            widest: margins.largest_cause(largest[0], largest[1]),
+            widest: margins.largest_cause(largest),
             replay_error: error,
             changed,
             unknown,
             held_by_others,
+            guessed,
             slowdown,
         }
     }
@@ -288,7 +296,8 @@ impl WhatIf<'_, '_> {
         let stage = Stage::new(Phase::Create, 0);
         let launches = 0..self.forest.launches.len() as u32;
         let cheaper = launches.filter(|launch| adjustments.factor(Activity { launch: *launch, stage }) < 1.0);
-        let created: u64 = cheaper.map(|launch| unknown.creation(launch).0).sum();
+        let created = cheaper.map(|launch| unknown.creation(launch));
+        let created: u64 = created.map(|creation| creation.longest.since(creation.supposed).0).sum();
         let more = ((shift.may_go.0 + unsupposed.0 + created) as f64).min(predicted);
         Some([Nanos(less as u64), Nanos(more as u64)])
     }

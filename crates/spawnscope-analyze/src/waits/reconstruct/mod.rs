@@ -12,8 +12,8 @@ use events::ChildEvents;
 
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
-use crate::model::unknown_waits::UnknownWaits;
-use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use crate::model::unknown_waits::{Creation, UnknownWaits};
+use spawnscope_data::event::{Constant, LeftCpu, Mechanism, Nanos, TaskId};
 use spawnscope_data::rows::{ObjectRef, Recording, SliceRow, ThreadRow, WakerRow};
 
 /// Adds the causes of waits to a recording whose collector did not record wakers. Does not change
@@ -32,7 +32,7 @@ pub fn reconstruct(
     let (slices, more) = fill::fill(forest, &events, threads, &timelines);
     unknown.extend(more);
     timelines = timelines.with_slices(slices);
-    let creations = possible_creations(forest, &events);
+    let creations = creations(recording, forest, &events);
     timelines.unknown = Some(UnknownWaits::new(unknown, reaps, creations));
     timelines
 }
@@ -81,10 +81,12 @@ fn slice(task: TaskId, on: Nanos, off: Nanos, reason: LeftCpu) -> SliceRow {
     }
 }
 
-/// Returns, for each launch, the time of its parent that may have been the creation of the launch.
-/// Zero if the creation is known.
-fn possible_creations(forest: &Forest<'_>, events: &ChildEvents) -> Vec<Nanos> {
-    let mut all = vec![Nanos(0); forest.launches.len()];
+/// Returns, for each launch, the time of its parent that was the creation of the launch. Zero if
+/// the creation is known.
+fn creations(recording: &Recording, forest: &Forest<'_>, events: &ChildEvents) -> Vec<Creation> {
+    let measured = |what| recording.measured(what).map_or(Nanos(0), |row| Nanos(row.ns as u64));
+    let [fork, vfork] = [Constant::ForkCreate, Constant::VforkCreate].map(measured);
+    let mut all = vec![Creation::default(); forest.launches.len()];
     for parent in 0..forest.launches.len() {
         let spans = before_creations(forest, events, parent);
         // Creations by one parent take about the same time, and the parent may do other work before some of them.
@@ -94,7 +96,9 @@ fn possible_creations(forest: &Forest<'_>, events: &ChildEvents) -> Vec<Nanos> {
             continue;
         };
         for (child, span) in spans {
-            all[child] = span.min(*median);
+            let longest = span.min(*median).since(forest.half_stop());
+            let is_vfork = matches!(forest.launches[child].mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn));
+            all[child] = Creation { supposed: longest.min(if is_vfork { vfork } else { fork }), longest };
         }
     }
     all

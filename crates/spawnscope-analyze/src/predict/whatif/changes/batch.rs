@@ -113,10 +113,10 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: FixedPart, adjustments:
     let waits = [(all.queued * merged / all.cpu.max(1.0), first_run.queued), (all.slept, first_run.slept)];
     let factors = waits.map(|(all, first)| if first > 0.0 { all / first } else { 1.0 });
     adjustments.scale_waits(first, factors);
-    adjustments.uncertainty_ns += fixed.deviation() * others.len() as f64;
     for &other in others {
         let run = work_time(forest, timelines, other as usize);
         let work = run.map_or(0.0, |run| fixed.work_of(&forest.launches[other as usize], run.0 as f64));
+        fixed.add_uncertainty(work, adjustments);
         adjustments.remove(forest, other);
         adjustments.move_work(other, first, work);
     }

@@ -9,6 +9,7 @@ use crate::model::launch::Launch;
 use crate::model::phases::Phase;
 use crate::model::tree::Forest;
 use crate::patterns::runtimes::Runtime;
+use crate::predict::whatif::adjustments::Adjustments;
 use spawnscope_data::statistics::median;
 
 /// The shortest run of each program.
@@ -80,6 +81,8 @@ pub(super) struct FixedPart {
     /// The share of work in each run, if runs may contain waits for a CPU, so that the shortest one
     /// says little of the others.
     work_share: Option<f64>,
+    /// Whether nothing tells the fixed part from work.
+    is_guess: bool,
 }
 
 /// The fixed part of a run after the recorded start-up.
@@ -113,17 +116,15 @@ struct ShortestRun {
     span: f64,
     /// The part of the shortest run that is probably not work, in nanoseconds.
     not_work: f64,
-    /// The most that may be no work in a usual run, in nanoseconds: if all runs are alike, all of it.
-    most: f64,
 }
 
 impl ShortestRun {
     fn of(mut runs: Vec<f64>) -> ShortestRun {
         runs.sort_unstable_by(f64::total_cmp);
-        let (span, median) = (runs[0], runs[runs.len() / 2]);
+        // Of many runs, the very shortest is an exception: a machine is not always equally fast.
+        let (span, median) = (runs[runs.len() / 10], runs[runs.len() / 2]);
         let alike = ((DIFFERENT_RATIO - median / span.max(1.0)) / (DIFFERENT_RATIO - ALIKE_RATIO)).clamp(0.0, 1.0);
-        let most = span + (median - span) * alike;
-        ShortestRun { span, not_work: span * (1.0 - ALIKE_WORK_SHARE * alike), most }
+        ShortestRun { span, not_work: span * (1.0 - ALIKE_WORK_SHARE * alike) }
     }
 }
 
@@ -189,7 +190,8 @@ impl StartUpAssumptions {
 }
 
 impl FixedPart {
-    const NONE: FixedPart = FixedPart { likely: 0.0, deviation: 0.0, recorded: None, work_share: None };
+    const NONE: FixedPart =
+        FixedPart { likely: 0.0, deviation: 0.0, recorded: None, work_share: None, is_guess: false };
 
     /// Estimates the fixed part without recorded start-ups: between the usual start-up of such a
     /// program and its shortest run, all of which may be start-up. As multiples of exec and load, the
@@ -197,7 +199,7 @@ impl FixedPart {
     fn estimated(run: ShortestRun, start_up: &StartUpAssumptions, exec_and_load: f64) -> FixedPart {
         let least = run.not_work.min(start_up.usual * exec_and_load);
         let likely = f64::midpoint(least, run.span);
-        FixedPart { likely, deviation: (run.most - likely) / REACH, ..FixedPart::NONE }
+        FixedPart { likely, is_guess: true, ..FixedPart::NONE }
     }
 
     /// Estimates the fixed part of a program that uses neither an argument as a file nor its input,
@@ -232,7 +234,7 @@ impl FixedPart {
         let more = if is_long { (run.span - likely) / 2.0 } else { 0.0 };
         let deviation = (more / REACH).max((high - low) / RANGE);
         let recorded = Some(AfterStartUp { share, nanos: usual + more });
-        Some(FixedPart { likely: likely + more, deviation, recorded, work_share: None })
+        Some(FixedPart { likely: likely + more, deviation, recorded, ..FixedPart::NONE })
     }
 
     /// Returns how much of a launch's run of `run` nanoseconds is not the fixed part. Uses the
@@ -248,7 +250,13 @@ impl FixedPart {
         (run - fixed).max(0.0)
     }
 
-    pub(super) fn deviation(self) -> f64 {
-        self.deviation
+    /// Adds the uncertainty of a change that saves the fixed part of a launch's run, and leaves
+    /// `work` nanoseconds of it.
+    pub(super) fn add_uncertainty(self, work: f64, adjustments: &mut Adjustments) {
+        adjustments.uncertainty_ns += self.deviation;
+        if self.is_guess {
+            adjustments.guessed_ns[0] += self.likely;
+            adjustments.guessed_ns[1] += work;
+        }
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn keep_run(
         let remains = (work + more) / run.cpu;
         adjustments.scale(launch, Phase::Run, remains);
         adjustments.scale_waits(launch, [remains, 1.0]);
-        adjustments.uncertainty_ns += fixed.deviation();
+        fixed.add_uncertainty(work, adjustments);
     }
     work
 }
