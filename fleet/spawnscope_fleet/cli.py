@@ -1,6 +1,7 @@
 """The command line of `spawnscope fleet`."""
 
 import argparse
+import io
 import json
 import os
 import re
@@ -46,6 +47,10 @@ AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL."""
 
 
 def main(arguments=None):
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # As spawnscope does, whatever the locale.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     options = parser().parse_args(arguments)
     try:
         sys.exit(run(options))
@@ -133,6 +138,7 @@ def parser():
     add_common(verb("advice", "Print the findings of `spawnscope advise` over all runs"))
     added = verb("dashboard", "Print all of this at once: trend, changes, machines, lines and findings")
     add_since(added, is_required=False)
+    added.set_defaults(check=False)
     add_common(added, default_rows=10)
     added = verb("push", "Copy the files that another dataset lacks", "Any number of machines may push to the same dataset at once.")
     added.add_argument("dataset", help="the directory of the dataset, or s3://BUCKET/PREFIX")

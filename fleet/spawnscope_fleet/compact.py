@@ -24,7 +24,7 @@ def compact(dataset):
     with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.") as spill, connect(dataset, spill) as connection:
         copier = Copier(dataset, connection, spill)
         for folder, files in tables[0].counting.items():
-            if len(files) > 1 and (date_of(files[0]) or today) < today:
+            if len(files) > 1 and date_of(files[0]) < today:
                 try:
                     merged += merge(dataset, copier, tables, folder)
                 except (duckdb.Error, Failure) as error:

@@ -18,6 +18,7 @@ DOCTOR = "doctor"
 # In the order in which they are written. `runs` is last, because its row makes a recording part of the dataset.
 TABLES = ("launches", "execs", "callers", "waits", "advice", DOCTOR, "runs")
 RECORDING_TABLES = tuple(table for table in TABLES if table != DOCTOR)
+PARTITION = re.compile(r"/date=(\d{4}-\d\d-\d\d)/job=([^/]+)/[^/]*$")
 NO_JOB = "__HIVE_DEFAULT_PARTITION__"
 COMPACTED = re.compile(r"compact-(\d+)\.parquet$")
 COMPACTED_LIST = re.compile(r"\.compacted-(\d+)$")
@@ -104,17 +105,17 @@ class Dataset:
         return set().union(*map(self.runs_of, self.files("runs")))
 
     def listing(self, table):
-        """Returns all files of a table, by name."""
+        """Returns all files of a table, by name. A file that is elsewhere below the table is not of the dataset."""
         directory = f"{self.root}/{table}"
         if self.filesystem:
             try:
-                return sorted("s3://" + file for file in self.filesystem.find(directory))
+                found = ["s3://" + file for file in self.filesystem.find(directory)]
             except Exception as error:  # of the client's HTTP, of AWS, or of the operating system
                 raise Failure(f"failed to list {directory}: {error}") from None
-        found = []
-        for folder, _, names in os.walk(directory, onerror=cannot_list, followlinks=True):
-            found += [os.path.join(folder, name) for name in names]
-        return sorted(found)
+        else:
+            folders = os.walk(directory, onerror=cannot_list, followlinks=True)
+            found = [os.path.join(folder, name) for folder, _, names in folders for name in names]
+        return sorted(file for file in found if PARTITION.fullmatch(file[len(directory) :]))
 
     def read(self, file):
         if self.filesystem:
@@ -187,20 +188,15 @@ def open_store(location):
 
 
 def date_of(file):
-    return partition(file, "date")
+    return PARTITION.search(file)[1]
 
 
 def job_of(file):
     """Returns the job of a file's directory; None if the recording has none."""
-    job = partition(file, "job")
-    return None if job in (None, NO_JOB) else unquote(job)
+    job = PARTITION.search(file)[2]
+    return None if job == NO_JOB else unquote(job)
 
 
 def run_of(file):
     """Returns the hash that names a recording's file in every table."""
     return Path(file).stem
-
-
-def partition(file, name):
-    found = re.search(rf"/{name}=([^/]*)/", file)
-    return found and found[1]

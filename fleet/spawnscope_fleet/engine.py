@@ -34,17 +34,20 @@ class Choice:
         self.first, self.last = first, last
         self.jobs, self.branches, self.machines = list(jobs), list(branches), list(machines)
 
-    def has(self, file):
-        """Whether the directories of a file are chosen."""
+    def has(self, table, file):
+        """Whether the directories of a file are chosen. An examination by the doctor is of a machine, whichever jobs it runs."""
         date = date_of(file)
-        if date and ((self.first and date < self.first) or (self.last and date > self.last)):
+        if (self.first and date < self.first) or (self.last and date > self.last):
             return False
-        return not self.jobs or job_of(file) in self.jobs
+        return not self.jobs or table == DOCTOR or job_of(file) in self.jobs
 
-    def condition(self):
-        """Returns SQL that chooses rows of `runs` by what directories do not say."""
-        chosen = [("branch", self.branches), ("host", self.machines)]
-        return " AND ".join(f"{column} IN ({', '.join(map(literal, values))})" for column, values in chosen if values) or "TRUE"
+    def condition(self, table):
+        """Returns SQL that chooses rows of a table by what directories do not say."""
+        chosen = [("branch", self.branches if table != DOCTOR else []), ("host", self.machines)]
+        condition = " AND ".join(f"{column} IN ({', '.join(map(literal, values))})" for column, values in chosen if values)
+        if condition and table not in ("runs", DOCTOR):
+            return "run IN (SELECT run FROM runs)"
+        return condition or "TRUE"
 
 
 class Engine:
@@ -56,6 +59,10 @@ class Engine:
         self.reads_all_columns = reads_all_columns
         self.damaged = {}
         self.spill = tempfile.TemporaryDirectory(prefix="spawnscope-fleet.")
+        # The engine takes each directory KEY=VALUE of a path as a column, also those above the dataset.
+        self.root = dataset.root if dataset.filesystem else os.path.join(self.spill.name, "dataset")
+        if not dataset.filesystem:
+            os.symlink(dataset.root, self.root)
         self.connection = connect(dataset, self.spill.name)
         self.listed = {}
         self.registered = set()
@@ -103,23 +110,42 @@ class Engine:
                 self.registered.clear()
 
     def leave_out(self, error):
-        message = first_paragraph(error)
-        file = next((file for files in self.listed.values() for file in files if file in str(error)), None)
+        message = self.reason(error)
         if isinstance(error, duckdb.OutOfMemoryException):
             raise Failure(f"the question needs more than {MAX_MEMORY} of memory: choose fewer days with --from, or jobs with --job") from None
-        if file is None:
-            raise Failure(message) from None
-        if re.search(r"permission denied|access denied|forbidden", message, re.IGNORECASE):
+        # The rest of the error quotes the query, and so names innocent files.
+        file = next((file for file in self.opened() if self.dataset.relative(file) in message), None)
+        if file and re.search(r"permission denied|access denied|forbidden", message, re.IGNORECASE):
             raise Failure(f"failed to read {file}: permission denied") from None
-        if self.is_gone(file):
+        if file and self.is_gone(file):
             self.listed.clear()
-            self.registered.clear()
-            if file not in self.all_files(self.dataset.relative(file).split("/", 1)[0]):
-                return
-        self.damaged[self.dataset.relative(file)] = message
+        if not file or file in self.all_files(self.dataset.relative(file).split("/", 1)[0]):
+            self.damaged |= {self.dataset.relative(file): message} if file else self.probe(error)
         if len(self.damaged) > MAX_DAMAGED_FILES:
-            raise Failure(f"more than {MAX_DAMAGED_FILES} files are damaged, such as {file}: {message}") from None
+            name, message = next(iter(self.damaged.items()))
+            raise Failure(f"more than {MAX_DAMAGED_FILES} files are damaged, such as {name}: {message}") from None
         self.registered.clear()
+
+    def reason(self, error):
+        return first_paragraph(error).replace(self.root, self.dataset.name.rstrip("/"))
+
+    def opened(self):
+        """Returns the chosen files of the tables that questions have opened."""
+        return [file for table in self.listed for file in self.chosen_files(table)]
+
+    def probe(self, error):
+        """Reads all files, because the engine does not say which one it failed to read. Returns those that are damaged."""
+        found = {}
+        # What is wrong with the query, or with a value that it computes, is no matter of files.
+        if not isinstance(error, (duckdb.ProgrammingError, duckdb.DataError)):
+            for file in self.opened():
+                try:
+                    self.connection.execute(f"SELECT MIN(HASH(COLUMNS(*))) FROM read_parquet({literal(file)})").fetchall()
+                except duckdb.Error as damage:
+                    found[self.dataset.relative(file)] = self.reason(damage)
+        if not found:
+            raise Failure(self.reason(error)) from None
+        return found
 
     def is_gone(self, file):
         """Whether a file was deleted after it was listed, by `prune` or `compact`."""
@@ -133,18 +159,20 @@ class Engine:
 
     def chosen_files(self, table):
         damaged = {name.split("/", 1)[1] for name in self.damaged}
-        return [file for file in self.all_files(table) if self.choice.has(file) and self.dataset.relative(file).split("/", 1)[1] not in damaged]
+        return [file for file in self.all_files(table) if self.choice.has(table, file) and self.dataset.relative(file).split("/", 1)[1] not in damaged]
 
     def register(self, table):
         """Makes a view of the chosen files of a table. Without any, it has the columns of the table, and no row."""
         files = self.chosen_files(table)
-        condition = self.choice.condition() if table == "runs" else "TRUE"
+        condition = self.choice.condition(table)
+        if "FROM runs" in condition and "runs" not in self.registered:
+            self.register("runs")
         if not files:
             if table == "runs":
                 raise Failure("no run is left: the dataset has no run of these days and jobs, or their files are damaged")
             files, condition = [file for file in self.all_files(table) if self.dataset.relative(file) not in self.damaged][:1], "FALSE"
         if files:
-            newest_first = ", ".join(map(literal, reversed(files)))
+            newest_first = ", ".join(literal(f"{self.root}/{self.dataset.relative(file)}") for file in reversed(files))
             source = f"read_parquet([{newest_first}], union_by_name = {self.reads_all_columns}, {READ_OPTIONS})"
             known = {row[0] for row in self.connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()} if table in ADDED_COLUMNS else set()
             added = "".join(f", NULL::{kind} AS {name}" for name, kind in ADDED_COLUMNS.get(table, {}).items() if name not in known)

@@ -39,5 +39,6 @@ def label_column(name):
     """Returns the SQL of a label's value."""
     if name in LABEL_COLUMNS:
         return LABEL_COLUMNS[name]
-    key = name.replace("'", "''").replace('"', '\\"')
-    return f"json_extract_string(r.labels, '$.\"{key}\"')"
+    # A JSON pointer takes any name; a path does not take a quotation mark after a backslash.
+    key = name.replace("~", "~0").replace("/", "~1").replace("'", "''")
+    return f"json_extract_string(r.labels, '/{key}')"

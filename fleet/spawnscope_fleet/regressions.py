@@ -24,6 +24,8 @@ def regressions(engine, options):
         runs = counted(earlier, "run", "runs"), counted(later, "run", "runs")
         raise Failure(f"there are {runs[0]} before {since.words} and {runs[1]} since: a comparison needs runs on both sides")
     found = engine.ask(question("regressions", since=since.sql, rows=options.rows))
+    if options.check and not found.rows and not can_tell(jobs):
+        raise Failure(all_clear(since, jobs))
     add_first_runs(engine, found.rows, since)
     return found, lambda: page(found.rows, since, jobs, Links(options))
 
@@ -45,7 +47,7 @@ def page(rows, since, jobs, links):
     sentences = [sentence(row, since) for row in rows]
     if not rows:
         sentences.append(all_clear(since, jobs))
-    sentences += change_of_wall_time(jobs)
+    sentences += [*change_of_wall_time(jobs), *jobs_with_few_runs(jobs)]
     earlier, later = (counted(sum(job[side] for job in jobs), "run", "runs") for side in ("earlier", "later"))
     sentences.append(f"Compared {earlier} before {since.words} with {later} since.")
     lost = sum(job["lost"] for job in jobs)
@@ -69,16 +71,32 @@ def change_of_wall_time(jobs):
 
 def all_clear(since, jobs):
     """Says that nothing changed only if a change could have been found."""
-    sides = [(job["earlier"], job["later"]) for job in jobs if job["earlier"] > 1 and job["later"] > 1]
-    if best_z(sides) > threshold(tests=1):
+    if can_tell(jobs):
         if change_of_wall_time(jobs):
             return f"No line changed since {since.words} by more than the others of its job."
         return f"Nothing changed since {since.words} beyond noise."
-    need = next(runs for runs in range(2, 100) if best_z([(runs, runs)]) > threshold(tests=20))
     return (
-        f"Too few runs to tell: no count changed in the same way in all runs, and noise could explain every other difference. "
-        f"A job with 20 lines needs {need} runs on each side of {since.words}."
+        f"Too few runs to tell: noise could explain every difference. A job with 20 lines needs {ENOUGH_RUNS} runs on each side "
+        f"of {since.words}, or 3 if all of them have the same count."
     )
+
+
+def can_tell(jobs):
+    """Whether a change in all jobs at once could exceed noise."""
+    return best_z([(job["earlier"], job["later"]) for job in jobs if job["earlier"] > 1 and job["later"] > 1]) > threshold(tests=1)
+
+
+def jobs_with_few_runs(jobs):
+    """Says in which jobs a change may be missed, if one could exceed noise at all."""
+    runs = [min(job["earlier"], job["later"]) for job in jobs]
+    few, none = sum(1 < each < ENOUGH_RUNS for each in runs), sum(each < 2 for each in runs)
+    sentences = []
+    if few and can_tell(jobs):
+        have = counted(few, "job has", "jobs have")
+        sentences.append(f"{have} fewer than {ENOUGH_RUNS} runs on a side: a change in one job alone is found only if all runs have the same count.")
+    if none and can_tell(jobs):
+        sentences.append(f"{counted(none, 'job was', 'jobs were')} not compared: a comparison needs two runs on each side.")
+    return sentences
 
 
 def best_z(sides):
@@ -90,6 +108,10 @@ def best_z(sides):
 
 def threshold(tests):
     return math.sqrt(2 * math.log(2 * tests / SIGNIFICANCE))
+
+
+# Runs on each side with which a change in a job with 20 lines can exceed noise.
+ENOUGH_RUNS = next(runs for runs in range(2, 100) if best_z([(runs, runs)]) > threshold(tests=20))
 
 
 def cells(row, links):
@@ -111,7 +133,8 @@ def sentence(row, since):
     changed = f"{count(row['changed_jobs'])} of {jobs}" if row["changed_jobs"] else jobs
     difference = row["critical_after_ns"] - row["critical_before_ns"]
     sign = "" if difference < 0 else "+"
-    every = ", in every run" if row["is_constant"] else ""
+    whose = "" if row["constant_jobs"] == row["changed_jobs"] else f" of {count(row['constant_jobs'])} of these jobs"
+    every = f", in every run{whose}" if row["is_constant"] else ""
     width = time(row["critical_half_width_ns"])
     return f"{row['command']} from {site_of(row)}: {launches} in {changed} since {since.words}{every}; {sign}{time(difference)} critical time per run (+- {width})."
 

@@ -6,7 +6,9 @@ from datetime import datetime
 
 from . import Failure
 
-FORMS = "a date like 2026-11-10, a time like 2026-11-10T14:30, a commit, or a tag of the repository (--repository DIR)"
+FORMS = "a date like 2026-11-10, a time like 2026-11-10T14:30 (UTC), a commit (7 digits), or a tag of the repository (--repository DIR)"
+# Fewer digits may be the name of a tag, such as 2026. Git knows better.
+COMMIT = re.compile("[0-9a-f]{7,64}")
 
 
 class Since:
@@ -14,11 +16,13 @@ class Since:
 
     def __init__(self, given, engine, repository="."):
         if is_time(given):
-            self.sql, self.words = f"TIMESTAMP '{given.replace('T', ' ')}'", given
+            self.sql, self.words = f"TIMESTAMP '{given.replace('T', ' ').rstrip('Z')}'", given
             return
         known = [row["commit"] for row in engine.ask("SELECT DISTINCT commit FROM runs WHERE commit IS NOT NULL").rows]
-        chosen = [commit for commit in known if re.fullmatch(r"[0-9a-f]+", given) and commit.startswith(given)]
-        self.words = f"commit {given[:12]}" if chosen or re.fullmatch(r"[0-9a-f]{7,64}", given) else given
+        chosen = [given] if given in known else [commit for commit in known if COMMIT.fullmatch(given) and commit.startswith(given)]
+        self.words = f"commit {given[:12]}" if COMMIT.fullmatch(given) else given
+        if len(chosen) > 1:
+            raise Failure(f"--since {given}: several commits begin like this, such as {chosen[0]} and {chosen[1]}: give more digits")
         if not chosen:
             later = descendants(given, repository)
             chosen = [commit for commit in known if commit in later]
@@ -30,10 +34,10 @@ class Since:
 
 def is_time(text):
     """Whether a text is a date or a time of this calendar. A text of that form with a month 13 is an error of its own."""
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?", text):
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{6})?)?Z?)?", text):
         return False
     try:
-        datetime.fromisoformat(text)
+        datetime.fromisoformat(text.rstrip("Z"))
     except ValueError as error:
         raise Failure(f"{text} is not a date: {error}") from None
     return True

@@ -19,6 +19,7 @@ def compacted(tmp_path):
     subprocess.run([sys.executable, HERE.parent / "generate.py", BASE, original, *sizes], check=True)
     dataset = tmp_path / "compacted"
     shutil.copytree(original, dataset)
+    (dataset / "runs/notes.txt").write_text("not of the dataset")
     return original, dataset
 
 
@@ -91,7 +92,7 @@ def test_merged_recordings_are_pushed_and_deleted_as_others(compacted, tmp_path)
     assert same_answers(original, copy)
     assert printed("push", original, dataset).startswith("nothing to copy")
     assert printed("prune", "--older-than", "1", dataset).startswith("Deleted 42 recordings")
-    assert not [path for path in (dataset / "runs").iterdir()]
+    assert [path.name for path in (dataset / "runs").iterdir()] == ["notes.txt"]
 
 
 def test_a_merge_leaves_files_that_it_cannot_read(compacted):

@@ -37,11 +37,15 @@ def test_only_the_line_that_became_expensive_is_reported(injected):
     assert "git from /ci/build.sh:41: 0.0 -> 40.0 launches per run in 5 of 5 jobs" in text
 
 
-@pytest.mark.parametrize("since", ["c0ffee08", "2026-11-09T00:00", "2026-11-09 00:00:00"])
+@pytest.mark.parametrize("since", ["c0ffee08", "2026-11-09T00:00", "2026-11-09 00:00:00", "2026-11-09T00:00:00.000000Z"])
 def test_a_commit_or_a_time_can_stand_for_a_date(injected, since):
     (by_date,), (found,) = (rows("regressions", "--since", each, injected) for each in ("2026-11-09", since))
     # The last digits of sums of floating-point numbers depend on the order.
     assert all(by_date[column] == found[column] for column in ("file", "line", "command", "jobs", "launches_after"))
+
+
+def test_the_beginning_of_several_commits_is_none(injected):
+    assert "several commits begin like this" in failure("regressions", injected, "--since", "c0ffee0")
 
 
 def test_branches_are_compared_by_themselves(injected):
@@ -52,6 +56,8 @@ def test_branches_are_compared_by_themselves(injected):
         assert (row["line"], row["launches_after"]) == (41, 40) and row["runs"] < branch["runs"]
     (found,) = rows("sql", "--branch", "main", injected, "SELECT COUNT(DISTINCT branch) AS branches, COUNT(*) AS runs FROM runs")
     assert found == {"branches": 1, "runs": both[0]["runs"]}
+    (found,) = rows("sql", "--branch", "main", injected, "SELECT COUNT(DISTINCT run) AS runs FROM launches")
+    assert found == {"runs": both[0]["runs"]}
 
 
 def test_a_regression_fails_a_check_and_an_improvement_does_not(injected, unchanged):
@@ -73,7 +79,25 @@ def test_a_count_that_changes_in_every_one_of_few_runs_is_reported(injected):
     days = ["--job", "job-000", "--from", "2026-11-04", "--to", "2026-11-12"]
     (row,) = rows("regressions", "--since", "2026-11-09", *days, injected)
     assert (row["line"], row["launches_after"], row["is_constant"]) == (41, 40, 1)
-    assert "in every run" in words_of(printed("regressions", "--since", "2026-11-09", *days, injected))
+    assert "in every run;" in words_of(printed("regressions", "--since", "2026-11-09", *days, injected))
+
+
+def change_rows(file, change):
+    table = parquet.read_table(file, partitioning=None)
+    parquet.write_table(pyarrow.Table.from_pylist(change(table.to_pylist()), table.schema), file)
+
+
+def test_a_count_that_changes_in_every_run_of_a_job_is_reported_if_it_varies_less_in_others(injected, tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(injected, dataset)
+    for number, file in enumerate(sorted((dataset / "launches").glob("date=*/job=job-001/*.parquet"))):
+        change_rows(file, lambda found: [{**row, "command": "git", "caller": 999} if place < 5 + number % 2 else row for place, row in enumerate(found)])
+        callers = Path(str(file).replace("/launches/", "/callers/"))
+        change_rows(callers, lambda found: [*found, {**found[0], "caller": 999, "file": "/ci/build.sh", "line": 41}])
+    days = ["--job", "job-000", "--job", "job-001", "--from", "2026-11-04", "--to", "2026-11-12", dataset]
+    (row,) = rows("regressions", "--since", "2026-11-09", *days)
+    assert (row["changed_jobs"], row["constant_jobs"], row["is_constant"]) == (2, 1, 1)
+    assert "in every run of 1 of these jobs;" in words_of(printed("regressions", "--since", "2026-11-09", *days))
 
 
 def test_too_few_runs_are_no_all_clear(unchanged):
@@ -81,6 +105,18 @@ def test_too_few_runs_are_no_all_clear(unchanged):
     text = words_of(printed("regressions", "--since", "2026-11-09", *days, unchanged))
     assert "Too few runs to tell" in text and "Nothing changed" not in text
     assert "Compared 2 runs before 2026-11-09 with 2 runs since." in text
+    assert "Too few runs to tell" in failure("regressions", "--since", "2026-11-09", "--check", *days, unchanged)
+
+
+def test_jobs_whose_few_runs_could_hide_a_change_are_counted(unchanged, tmp_path):
+    dataset = tmp_path / "dataset"
+    shutil.copytree(unchanged, dataset)
+    for day in ("12", "13", "14"):
+        for folder in dataset.glob(f"*/date=2026-11-{day}/job=job-000"):
+            folder.rename(folder.with_name("job=new"))
+    text = words_of(printed("regressions", "--since", "2026-11-09", dataset))
+    assert "Nothing changed since 2026-11-09 beyond noise. 10 jobs have fewer than 10 runs on a side" in text
+    assert "1 job was not compared" in text
 
 
 def test_only_the_slow_machine_is_an_outlier(injected):
@@ -140,6 +176,10 @@ def test_chosen_runs_are_those_of_the_days_jobs_and_machines(injected):
     assert 0 < machine["runs"] < all_runs["runs"] == 140
     assert "no run is left" in failure("trend", "--from", "2027-01-01", injected)
     assert rows("sql", "--branch", "no-such-branch", injected, query)[0]["runs"] == 0
+    # An examination is of a machine, whichever jobs it runs.
+    by_host = {row["host"]: row["doctor"] for row in rows("machines", "--job", "job-001", "--job", "job-002", injected)}
+    assert by_host["machine-07"]
+    assert rows("doctor", "--machine", "machine-07", injected) and rows("doctor", "--machine", "machine-03", injected) == []
 
 
 @pytest.mark.parametrize("order, column", [("critical", "critical_ns"), ("saving", "saving_ns"), ("count", "launches")])
@@ -152,11 +192,9 @@ def test_top_is_ordered_as_requested(order, column):
 def test_a_line_that_two_shells_run_is_one_line(tmp_path):
     dataset = tmp_path / "dataset"
     shutil.copytree(BASE, dataset)
+    as_dash = lambda found: [{**row, "language": "dash", "function": None, "module": "/bin/dash"} for row in found if row["file"]]
     for file in sorted((dataset / "callers").glob("**/*.parquet")):
-        table = parquet.read_table(file, partitioning=None)
-        known = table.to_pylist()
-        as_dash = [{**row, "language": "dash", "function": None, "module": "/bin/dash"} for row in known if row["file"]]
-        parquet.write_table(pyarrow.Table.from_pylist(known + as_dash, table.schema), file)
+        change_rows(file, lambda found: found + as_dash(found))
     once, twice = (rows("top", "--rows", "1000", each) for each in (BASE, dataset))
     sites = [[(row["file"], row["line"]) for row in found if row["file"]] for found in (once, twice)]
     assert len(set(sites[1])) == len(sites[1]) == len(sites[0]) > 3
@@ -181,7 +219,8 @@ def test_a_query_can_join_a_table_of_the_ci_service(injected, tmp_path):
 
 
 def test_old_recordings_are_deleted_from_all_tables(tmp_path):
-    dataset = tmp_path / "dataset"
+    # The date of a directory above is not that of a recording.
+    dataset = tmp_path / "date=2000-01-01/job=backup/dataset"
     shutil.copytree(BASE, dataset)
     before = sorted(file for file in dataset.glob("**/*.parquet"))
     new = datetime.now(timezone.utc).date()
@@ -221,8 +260,12 @@ def test_each_answer_can_be_printed_and_written_as_a_page_that_loads_nothing(ver
 
 
 def test_names_of_jobs_are_those_that_the_user_gave(tmp_path):
-    dataset = tmp_path / "dataset"
+    # Neither directories above nor files that are not of the dataset matter.
+    dataset = tmp_path / "job=matrix/date=2000-01-01/it's [1]*"
     shutil.copytree(BASE, dataset)
+    shutil.copy(next((dataset / "launches").glob("**/*.parquet")), dataset / "launches/copy.parquet")
+    (dataset / "runs/tmp").mkdir()
+    (dataset / "runs/tmp/copy.parquet").touch()
     for table in TABLES:
         partition = next((dataset / table).glob("date=2026-11-22/job=*"))
         partition.rename(partition.with_name("job=unit%20tests%2F%C3%BC"))
@@ -242,11 +285,18 @@ def test_a_column_that_only_some_files_have_is_found(tmp_path):
     assert sum(row["launches"] for row in rows("top", "--by", "label:cmake", dataset)) == 111
 
 
-def test_a_damaged_file_is_left_out_with_its_recording_and_named(tmp_path):
+@pytest.mark.parametrize("place", [0, -1])
+@pytest.mark.parametrize(
+    "damage",
+    # DuckDB's message about damaged rows names no file, and that about a damaged schema quotes the names of innocent ones.
+    [lambda data: data[:-100], lambda data: b"", lambda data: data[:20] + bytes(400) + data[420:], lambda data: data[:-400] + bytes(380) + data[-20:]],
+    ids=["cut", "empty", "rows", "schema"],
+)
+def test_a_damaged_file_is_left_out_with_its_recording_and_named(tmp_path, damage, place):
     dataset = tmp_path / "dataset"
     shutil.copytree(BASE, dataset)
-    file = sorted((dataset / "launches").glob("**/*.parquet"))[0]
-    file.write_bytes(file.read_bytes()[:-100])
+    file = sorted((dataset / "launches").glob("**/*.parquet"))[place]
+    file.write_bytes(damage(file.read_bytes()))
     done = fleet("top", "--by", "command", "--json", dataset)
     assert done.returncode == 0, done.stderr
     assert file.stem in done.stderr and "1 damaged file is left out" in done.stderr
@@ -325,9 +375,8 @@ def test_one_line_that_takes_longer_is_found_and_all_lines_together_are_load(tmp
                 continue
             callers = parquet.read_table(str(file).replace("/launches/", "/callers/"), partitioning=None).to_pylist()
             lines = {caller["caller"]: (caller["file"], caller["line"]) for caller in callers}
-            table = parquet.read_table(file, partitioning=None)
-            slow = [{**each, "critical_ns": each["critical_ns"] * 2} if is_slow(each, lines.get(each["caller"])) else each for each in table.to_pylist()]
-            parquet.write_table(pyarrow.Table.from_pylist(slow, table.schema), file)
+            slower = lambda row: {**row, "critical_ns": row["critical_ns"] * 2} if is_slow(row, lines.get(row["caller"])) else row
+            change_rows(file, lambda found: list(map(slower, found)))
         found = {(row["file"], row["line"]) for row in rows("regressions", "--since", "2026-11-09", dataset)}
         assert found == ({(site["file"], site["line"])} if name == "one" else set()), name
 
@@ -355,6 +404,8 @@ def test_a_tag_is_the_first_run_that_contains_it(tmp_path):
         git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
         commits.append(git(repository, "rev-parse", "HEAD"))
     git(repository, "tag", "v1", commits[1])
+    # A tag that looks like the beginning of a hash.
+    git(repository, "tag", commits[0][:4], commits[1])
     shutil.copytree(BASE, dataset)
     # CI built the first, the third and the fourth commit.
     files = sorted((dataset / "runs").glob("**/*.parquet"))
@@ -364,7 +415,7 @@ def test_a_tag_is_the_first_run_that_contains_it(tmp_path):
         parquet.write_table(table.set_column(index, table.schema.field(index), [[commit]]), file)
     since = ["regressions", "--repository", repository, dataset, "--since"]
     assert "Compared 1 run before v1 with 3 runs since." in words_of(printed(*since, "v1"))
-    assert "Compared 1 run before" in printed(*since, commits[1][:9])
+    assert "Compared 1 run before" in printed(*since, commits[1][:9]) and "Compared 1 run before" in printed(*since, commits[0][:4])
     assert "has no such revision" in failure(*since, "v2")
     assert "has no such revision" in failure("regressions", "--repository", tmp_path, dataset, "--since", "v1")
 

@@ -2,7 +2,7 @@
 -- and the evidence of all jobs is added up by van Elteren's test, a stratified Wilcoxon rank-sum test, corrected for ties. A change is
 -- significant if its z score exceeds sqrt(2 ln(tests / 0.05)), an upper bound of the Bonferroni-corrected normal quantile.
 -- A count that is the same in all runs of a job before, and another in all runs after, needs no test: a rank test of few runs could never be
--- significant. At least 3 runs on each side must agree, and no other job of the site may have changed in a less regular way.
+-- significant. At least 3 runs on each side must agree, and the count of no other job of the site may vary by as much on a side.
 -- Load makes all launches of a job slower, so times alone prove little. Waits for a CPU are left out: they depend on nothing else. What is left is
 -- compared with the factor by which a launch of the job's other sites became slower, their median. A site's time counts if it differs from what
 -- this factor explains by more than the factor's own effect and the noise.
@@ -67,14 +67,18 @@ strata AS (
          p.critical_sum AS critical_sum, p.critical_tied AS critical_tied, p.launches_before AS launches_before,
          p.launches_after AS launches_after, p.critical_ns_before AS critical_ns_before, p.critical_ns_after AS critical_ns_after,
          p.variance_before AS variance_before, p.variance_after AS variance_after,
-         CASE WHEN j.n - j.n_after > 2 AND j.n_after > 2
-               AND (p.k_before = 0 OR p.k_before = j.n - j.n_after AND p.least_before = p.most_before)
-               AND (p.k_after = 0 OR p.k_after = j.n_after AND p.least_after = p.most_after) THEN 1 ELSE 0 END AS is_constant
+         -- How much the count varies on a side. A run without a launch of the site has a count of 0.
+         COALESCE(p.most_before - CASE WHEN p.k_before = j.n - j.n_after THEN p.least_before ELSE 0 END, 0) AS spread_before,
+         COALESCE(p.most_after - CASE WHEN p.k_after = j.n_after THEN p.least_after ELSE 0 END, 0) AS spread_after,
+         CASE WHEN j.n - j.n_after > 2 AND j.n_after > 2 THEN 1 ELSE 0 END AS has_enough
   FROM jobs AS j JOIN present AS p ON j.job = p.job
   WHERE j.n_after > 1 AND j.n - j.n_after > 1
 ),
 usable AS (
-  SELECT job, file, line, command, n, wall_ns, is_constant, launches_before / n_before AS mean_before, launches_after / n_after AS mean_after,
+  SELECT job, file, line, command, n, wall_ns, launches_before / n_before AS mean_before, launches_after / n_after AS mean_after,
+         CASE WHEN spread_before > spread_after THEN spread_before ELSE spread_after END AS spread,
+         CASE WHEN has_enough = 1 AND spread_before = 0 AND spread_after = 0 AND launches_before / n_before <> launches_after / n_after
+              THEN ABS(launches_after / n_after - launches_before / n_before) END AS steady_change,
          critical_ns_before / n_before AS critical_before, critical_ns_after / n_after AS critical_after,
          -- The squared errors of the means: from the variance of the present runs, and from the absent runs, whose value is 0 ns.
          CASE WHEN k_before > 0
@@ -126,7 +130,7 @@ paced AS (
 combined AS (
   SELECT file, line, command, COUNT(*) AS jobs, SUM(n) AS runs,
          SUM(CASE WHEN mean_before <> mean_after THEN 1 ELSE 0 END) AS changed_jobs,
-         SUM(CASE WHEN mean_before <> mean_after AND is_constant = 0 THEN 1 ELSE 0 END) AS irregular_jobs,
+         COUNT(steady_change) AS constant_jobs, COALESCE(MAX(steady_change), 0) AS constant_change, MAX(spread) AS largest_spread,
          SUM(n * wall_ns) / SUM(n) AS wall_ns,
          SUM(n * mean_before) / SUM(n) AS launches_before, SUM(n * mean_after) / SUM(n) AS launches_after,
          SUM(n * critical_before) / SUM(n) AS critical_before, SUM(n * critical_after) / SUM(n) AS critical_after,
@@ -139,7 +143,7 @@ combined AS (
 ),
 tested AS (
   SELECT file, line, command, jobs, runs, changed_jobs, wall_ns, launches_before, launches_after, critical_before, critical_after,
-         critical_expected, half_width, CASE WHEN changed_jobs > 0 AND irregular_jobs = 0 THEN 1 ELSE 0 END AS is_constant,
+         critical_expected, half_width, constant_jobs, CASE WHEN constant_change > largest_spread THEN 1 ELSE 0 END AS is_constant,
          CASE WHEN launches_variance > 1e-9 THEN launches_excess / SQRT(launches_variance) ELSE 0e0 END AS launches_z,
          CASE WHEN critical_variance > 1e-9 THEN critical_excess / SQRT(critical_variance) ELSE 0e0 END AS critical_z,
          SQRT(2 * LN(2e0 * COUNT(*) OVER () / 0.05e0)) AS threshold
@@ -147,7 +151,7 @@ tested AS (
 )
 SELECT file, line, command, jobs, changed_jobs, runs, launches_before, launches_after,
        critical_before AS critical_before_ns, critical_after AS critical_after_ns, half_width AS critical_half_width_ns,
-       wall_ns AS wall_ns_per_run, launches_z, critical_z, threshold, is_constant
+       wall_ns AS wall_ns_per_run, launches_z, critical_z, threshold, is_constant, constant_jobs
 FROM tested
 WHERE (ABS(launches_z) > threshold OR is_constant = 1) AND ABS(launches_after - launches_before) >= 0.01e0 * (launches_before + launches_after)
    OR ABS(critical_z) > threshold AND ABS(critical_after - critical_before) >= 0.001e0 * wall_ns
