@@ -50,7 +50,10 @@ pub struct MemoryPlan {
 /// Checks the limits, and returns how much memory the recorder uses. Calls `notify` if that is less than usual.
 pub fn check(arguments: &RecordArguments, notify: impl FnOnce(&str)) -> Result<MemoryPlan> {
     raise_open_files_limit(arguments)?;
-    let usual = MemoryPlan { buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB), memory: Memory::Plenty };
+    let usual = usual(arguments);
+    if usual.memory == Memory::Scarce {
+        share_freed_memory();
+    }
     let Some(limit) = group_limit() else { return Ok(usual) };
     let Some(plan) = first_fitting(arguments, limit.left, usual) else {
         bail!(
@@ -70,6 +73,22 @@ pub fn check(arguments: &RecordArguments, notify: impl FnOnce(&str)) -> Result<M
         ));
     }
     Ok(plan)
+}
+
+/// Returns how much memory the recorder uses without a limit. What records a machine or a process runs for days, so it takes little.
+fn usual(arguments: &RecordArguments) -> MemoryPlan {
+    let memory = if arguments.command.is_empty() { Memory::Scarce } else { Memory::Plenty };
+    MemoryPlan { buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB), memory }
+}
+
+/// Makes memory that a thread has freed available to the others. Otherwise, glibc keeps it for later threads, and each file of a ring is
+/// written by a new one.
+fn share_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the function only sets a parameter of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
 }
 
 /// Returns why a report on a recording of this size does not fit into memory. `None` if it fits.
@@ -149,14 +168,14 @@ mod tests {
 
     fn fitting_in(typed: &[&str], mib: u64) -> Option<(u32, Memory)> {
         let arguments = arguments(typed);
-        let usual = MemoryPlan { buffer_kib: arguments.buffer.unwrap_or(DEFAULT_BUFFER_KIB), memory: Memory::Plenty };
-        first_fitting(&arguments, mib * MIB, usual).map(|plan| (plan.buffer_kib, plan.memory))
+        first_fitting(&arguments, mib * MIB, usual(&arguments)).map(|plan| (plan.buffer_kib, plan.memory))
     }
 
     #[test]
     fn the_buffer_is_halved_until_it_fits_unless_its_size_was_given() {
-        assert_eq!(fitting_in(&["-a"], 100), Some((16384, Memory::Plenty)));
-        assert_eq!(fitting_in(&["-a"], 48), Some((16384, Memory::Scarce)));
+        assert_eq!(fitting_in(&["true"], 100), Some((16384, Memory::Plenty)));
+        assert_eq!(fitting_in(&["true"], 48), Some((16384, Memory::Scarce)));
+        assert_eq!(fitting_in(&["-a"], 100), Some((16384, Memory::Scarce)));
         assert_eq!(fitting_in(&["-a"], 32), Some((4096, Memory::Scarce)));
         assert_eq!(fitting_in(&["-a"], 20), None);
         assert_eq!(fitting_in(&["-a", "--buffer", "16384"], 32), None);
