@@ -4,9 +4,10 @@
     make fleet
     target/venv/bin/python benchmarks/fleet.py [--launches 100000 1000000 10000000] [--runs 280 2800] [--engines fleet clickhouse spark]
 
-fleet/generate.py makes datasets by resampling real recordings, one for each combination of numbers of launches and runs. With two or
-more numbers of each, the growth is fitted: CPU seconds = start + runs * one run + launches * one launch (non-negative least squares of
-relative errors). The engines take turns at each question. Each answer comes from a new process, so that the engine's start-up and
+fleet/generate.py makes datasets by resampling real recordings, one for each combination of numbers of launches and runs. With several
+numbers of launches, it prints by which factor each size takes longer than the one before. With several numbers of both, the growth is
+fitted: CPU seconds = start + runs * one run + launches * one launch (non-negative least squares of relative errors). The engines take
+turns at each question. Each answer comes from a new process, so that the engine's start-up and
 memory count. Prints medians, and stores them in benchmarks/runs/<date>-<host>/fleet.json. Goal: each question on 10,000,000 launches
 takes at most 5 s and 1 GB. Needs pyarrow and numpy; scipy for the growth, and chdb and pyspark for the other engines
 (scripts/fleet-environment.sh installs all)."""
@@ -38,14 +39,20 @@ def main():
     if options.ask:
         return ask(*options.ask)
     results = new_results()
-    with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.", dir=options.work) as work:
+    with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.") as work:
         points = {}
         for size in itertools.product(options.launches, options.runs):
-            dataset = Path(work, "-".join(map(str, size)))
-            arguments = ["--launches", str(size[0]), "--runs", str(size[1]), "--regression", "--slow-machine"]
-            subprocess.run([sys.executable, FLEET / "generate.py", FLEET / "tests/base", dataset, *arguments], check=True)
+            dataset = Path(options.work or work, "-".join(map(str, size)))
+            exists = dataset.exists()
+            if not exists:
+                # Each job runs once a day.
+                sizes = ["--launches", str(size[0]), "--runs", str(size[1]), "--jobs", str(max(1, size[1] // 14))]
+                changes = ["--regression", "--slow-machine"]
+                subprocess.run([sys.executable, FLEET / "generate.py", FLEET / "tests/base", dataset, *sizes, *changes], check=True)
             measure(options, dataset, size, results["measurements"], points)
-            shutil.rmtree(dataset)
+            if not exists:
+                shutil.rmtree(dataset)
+    print_factors(points)
     if len(options.launches) > 1 and len(options.runs) > 1:
         results["measurements"].update(growth(points))
     if not options.dry_run:
@@ -60,7 +67,7 @@ def parse():
     parser.add_argument("--engines", nargs="+", choices=["fleet", "clickhouse", "spark"], default=["fleet"])
     names = sorted({name for name, _, _ in QUESTIONS})
     parser.add_argument("--questions", nargs="+", choices=names, help="only these (default: all)")
-    parser.add_argument("--work", help="the directory in which the datasets are made")
+    parser.add_argument("--work", help="the directory for the datasets, LAUNCHES-RUNS; one that is there is used and stays")
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     parser.add_argument("--ask", nargs=3, metavar=("ENGINE", "DATASET", "QUESTION"), help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -81,6 +88,16 @@ def measure(options, dataset, size, measurements, points):
         point = {key: spread([row[key] for row in figures]) for key in figures[0]}
         measurements[f"{engine}, {name}, {launches} launches, {runs} runs"] = point
         points.setdefault((engine, name), []).append((size, medians[1]))
+
+
+def print_factors(points):
+    """Prints how many times the CPU seconds of the size before each size takes, for each question and number of runs."""
+    for (engine, name), measured in points.items():
+        for runs in sorted({runs for (_, runs), _ in measured}):
+            seconds = [cpu for (_, others), cpu in sorted(measured) if others == runs]
+            factors = " ".join(f"{later / earlier:6.2f}" for earlier, later in zip(seconds, seconds[1:]))
+            if factors:
+                print(f"{engine:10} {name:14} {runs:>6,} runs: times {factors}", flush=True)
 
 
 def growth(points):
