@@ -154,59 +154,6 @@ impl Runtime {
                 | Runtime::Native
         )
     }
-
-    /// Returns instructions for launching without a copy of the page tables.
-    pub(crate) fn without_copying(self) -> &'static [&'static str] {
-        match self {
-            Runtime::Python => &[
-                "subprocess: do not pass preexec_fn, user=, group= or extra_groups=: with any of them it forks, otherwise it uses vfork \
-                 (since Python 3.10); start_new_session=, process_group=, umask= and cwd= are harmless",
-                "do the work of preexec_fn in the program itself or in a wrapper: setpriv, prlimit, env --chdir",
-                "os.fork() and os.exec*(): use os.posix_spawn() or subprocess; pty.fork(): use subprocess with a terminal from \
-                 pty.openpty()",
-                "multiprocessing: call set_start_method(\"forkserver\") or (\"spawn\") early, before the memory is allocated",
-            ],
-            Runtime::Ruby => &[
-                "fork { exec ... }: use Process.spawn, system or Open3, which use vfork; replace the code in the block with their options",
-            ],
-            Runtime::Perl => &[
-                "system, exec and backticks always fork; Proc::FastSpawn and POSIX::RT::Spawn do not",
-                "or start a small helper process before the memory is allocated, and launch from it",
-            ],
-            Runtime::Java => &["java -Djdk.lang.Process.launchMechanism=POSIX_SPAWN (the default since JDK 13)"],
-            Runtime::Node => &[
-                "start a small helper process before the memory is allocated (child_process.fork), and launch from it",
-            ],
-            Runtime::Shell => &[
-                "unset arrays and variables that are no longer needed; read files line by line instead of into a variable",
-                "launch before the large variables are filled, or handle them in a separate program",
-            ],
-            Runtime::Raku => &[
-                "run, shell and Proc::Async fork: launch before the memory is allocated, or from a small helper process",
-            ],
-            Runtime::Php => &[
-                "exec, shell_exec, system, passthru and popen go through popen(); proc_open with an array uses posix_spawn in \
-                 PHP 8.3 and later",
-            ],
-            Runtime::Emacs => &["Emacs 28 and later launch with posix_spawn; start-process with a pty still forks"],
-            Runtime::Make => &["GNU make 4.3 and later launch with posix_spawn if the C library has it"],
-            Runtime::Go => {
-                &["os/exec does not copy page tables; fork() in C code and SysProcAttr with CLONE_NEWUSER do"]
-            }
-            Runtime::Rust => {
-                &["Command without pre_exec, uid, gid or groups; give the path of the program if env(\"PATH\") is set"]
-            }
-            Runtime::Native
-            | Runtime::Awk
-            | Runtime::CMake
-            | Runtime::Fish
-            | Runtime::Lua
-            | Runtime::R
-            | Runtime::Tcl => {
-                &["posix_spawn() instead of fork() and exec(); or vfork(), followed by nothing but exec() and _exit()"]
-            }
-        }
-    }
 }
 
 /// The Python call that forked. Functions of the standard library have Python frames; built-in

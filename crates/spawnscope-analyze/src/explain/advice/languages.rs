@@ -45,6 +45,13 @@ pub(super) fn language(runtime: Runtime) -> &'static Language {
     NAMES.get(&format!("{runtime:?}")[..]).unwrap_or(&UNKNOWN)
 }
 
+/// Returns how a language launches without a copy of the page tables.
+pub(super) fn without_copying(runtime: Runtime) -> Vec<&'static str> {
+    let rows = include_str!("copies.tsv").lines().filter_map(|row| row.split_once('\t'));
+    let runtime = format!("{runtime:?}");
+    rows.filter(|(names, _)| names.split(' ').any(|name| name == runtime)).map(|(_, line)| line).collect()
+}
+
 const BASH_WORK: &str =
     "  use the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]], printf '%(%F)T' for dates (bash 4.2)";
 const KSH_WORK: &str = "  use the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]]";

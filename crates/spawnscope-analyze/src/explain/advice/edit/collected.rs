@@ -42,17 +42,7 @@ pub(super) fn collected(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRef
     if call.rewrite.dialect != Dialect::Bash {
         return refuse("the loop has other commands, too");
     }
-    let loops = loops_around(call);
-    let mut best = refuse("the call is not in a loop");
-    for around in &loops {
-        let lifted = lifted_of(call, around).and_then(|lifted| check_rest(call, around, &lifted).map(|()| lifted));
-        match (lifted, best.is_ok()) {
-            (Ok(lifted), _) => best = Ok((around, lifted)),
-            (Err(refusal), false) => return Err(refusal),
-            (Err(_), true) => break,
-        }
-    }
-    let (around, lifted) = best?;
+    let (around, lifted) = outermost(call)?;
     let mut splices = Vec::new();
     let (mut arrays, mut after): (Vec<(String, String)>, Vec<String>) = (Vec::new(), Vec::new());
     for each in &lifted {
@@ -62,7 +52,7 @@ pub(super) fn collected(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRef
         let source = name(script.source(&(first.range.start..last.range.end)));
         let program = name(&script.program(each.command).unwrap_or_default());
         let is_new = !arrays.iter().any(|(_, known)| *known == source);
-        if is_new || !is_alone(script, each, around) {
+        if is_new || !is_alone(script, each, &around) {
             let number = if arrays.is_empty() { String::new() } else { format!("_{}", arrays.len() + 1) };
             let array = unused_variable(script, &format!("{program}_files{number}"));
             splices.push(splice(whole(script, each), format!("{array}+=({source})")));
@@ -78,6 +68,20 @@ pub(super) fn collected(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRef
     let before: Vec<String> = arrays.iter().map(|(array, _)| format!("{array}=()")).collect();
     splices.extend(around_loop(script, around.node, &before.join(" "), &after));
     Ok(splices)
+}
+
+/// Returns the outermost loop after which the calls may be made, with these calls.
+fn outermost<'t>(call: &FoundCall<'_, 't>) -> Result<(Around<'t>, Vec<Lifted<'t>>), EditRefusal> {
+    let mut best = refuse("the call is not in a loop");
+    for around in loops_around(call) {
+        let lifted = lifted_of(call, &around).and_then(|lifted| check_rest(call, &around, &lifted).map(|()| lifted));
+        match (lifted, best.is_ok()) {
+            (Ok(lifted), _) => best = Ok((around, lifted)),
+            (Err(refusal), false) => return Err(refusal),
+            (Err(_), true) => break,
+        }
+    }
+    best
 }
 
 /// Returns the bytes of a call and of what handles its failure.

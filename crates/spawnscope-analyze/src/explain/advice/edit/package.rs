@@ -69,19 +69,7 @@ impl PackageRewrite {
                 splices.push(Splice { range: npx.range.start..first.range.start, text: Vec::new() });
             }
             let Some(called) = called_script(&words).filter(|called| self.scripts.contains(*called)) else { continue };
-            if callers.contains(&called) || callers.len() == MAX_DEPTH {
-                return refuse(format!("the script {} calls itself", name(called)));
-            }
-            let mut parts = Vec::new();
-            for hook in [&b"pre"[..], b"", b"post"] {
-                let named = [hook, called].concat();
-                let entry = all.iter().find(|entry| entry.name == named);
-                let Some(own) = entry.and_then(|entry| Code::of_json(text, &entry.range)) else { continue };
-                if names(&own.text, b"npm_lifecycle") {
-                    return refuse(format!("the script {} reads its own name", name(called)));
-                }
-                parts.push(self.expanded(text, all, &[callers, &[called]].concat(), &own.text)?);
-            }
+            let parts = self.parts_of(text, all, callers, called)?;
             if all.iter().all(|entry| entry.name != called) || !simple.redirections.is_empty() && parts.len() > 1 {
                 continue;
             }
@@ -94,6 +82,28 @@ impl PackageRewrite {
             splices.push(Splice { range: shell.node(index).range.start..end, text });
         }
         Ok(spliced(commands, &in_order(splices)?))
+    }
+
+    /// Returns the commands of a script and of its hooks, without calls of scripts.
+    fn parts_of(
+        &self,
+        text: &[u8],
+        all: &[Entry<'_>],
+        callers: &[&[u8]],
+        called: &[u8],
+    ) -> Result<Vec<Vec<u8>>, EditRefusal> {
+        if callers.contains(&called) || callers.len() == MAX_DEPTH {
+            return refuse(format!("the script {} calls itself", name(called)));
+        }
+        let named = |hook: &[u8]| all.iter().find(|entry| entry.name == [hook, called].concat());
+        let entries = [&b"pre"[..], b"", b"post"].into_iter().filter_map(named);
+        let parts = entries.filter_map(|entry| Code::of_json(text, &entry.range)).map(|own| {
+            if names(&own.text, b"npm_lifecycle") {
+                return refuse(format!("the script {} reads its own name", name(called)));
+            }
+            self.expanded(text, all, &[callers, &[called]].concat(), &own.text)
+        });
+        parts.collect()
     }
 }
 

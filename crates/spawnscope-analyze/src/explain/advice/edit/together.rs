@@ -48,20 +48,21 @@ pub(super) fn together(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefu
     };
     let (before, after) = (script.source(&(start.range.start..word.start)), script.source(&(word.end..end.range.end)));
     let command = format!("{}{}{joined}{}", name(first.feeder), name(before), name(after));
-    let text = match (way, call.rewrite.dialect) {
-        (Together::Jq, _) => {
-            let emptied: Vec<String> = variables(&run).iter().map(|variable| format!("{variable}=")).collect();
-            format!("{}; eval \"$({command})\"", emptied.join(" "))
-        }
-        (_, Dialect::Posix) => return refuse("this shell has no `< <( )`"),
-        _ => {
-            let reads: Vec<String> =
-                variables(&run).iter().map(|variable| format!("IFS= read -r {variable}; ")).collect();
-            format!("{{ {}}} < <({command})", reads.concat())
-        }
-    };
+    let text = assignments(way, call.rewrite.dialect, &command, &variables(&run))?;
     let last = script.node(run[run.len() - 1].list).range.end;
     Ok(vec![Splice { range: script.node(first.list).range.start..last, text: text.into_bytes() }])
+}
+
+/// Returns the code that sets variables to the answers of a command.
+fn assignments(way: Together, dialect: Dialect, command: &str, variables: &[String]) -> Result<String, EditRefusal> {
+    let each = |form: fn(&String) -> String| variables.iter().map(form).collect::<String>();
+    match (way, dialect) {
+        (Together::Jq, _) => {
+            Ok(format!("{}; eval \"$({command})\"", each(|variable| format!("{variable}= ")).trim_end()))
+        }
+        (_, Dialect::Posix) => refuse("this shell has no `< <( )`"),
+        _ => Ok(format!("{{ {}}} < <({command})", each(|variable| format!("IFS= read -r {variable}; ")))),
+    }
 }
 
 fn variables(run: &[&Asked<'_, '_>]) -> Vec<String> {

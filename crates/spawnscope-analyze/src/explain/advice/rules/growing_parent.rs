@@ -3,6 +3,7 @@
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
+use crate::explain::advice::languages::without_copying;
 use crate::explain::advice::phrases::{forks, name, time};
 use crate::explain::drift::{Drift, MemoryGrowth, Segment};
 use crate::patterns::runtimes::Runtime;
@@ -75,7 +76,7 @@ fn fix(runtime: Runtime) -> Vec<&'static str> {
     let mut fix = vec![find_it];
     if runtime != Runtime::Shell {
         fix.push("or launch without copying page tables, so that the size of the parent does not matter");
-        fix.extend(runtime.without_copying());
+        fix.extend(without_copying(runtime));
     }
     fix
 }

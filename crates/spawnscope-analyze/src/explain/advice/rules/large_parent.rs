@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
+use crate::explain::advice::languages::without_copying;
 use crate::explain::advice::phrases::{forks, name, time};
 use crate::explain::advice::thresholds::Candidate;
 use crate::model::phases::Phase;
@@ -74,7 +75,7 @@ fn avoidable_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     Finding::modelled("large-parent", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
-        .fix_lines(runtime.without_copying().iter().copied())
+        .fix_lines(without_copying(runtime))
         .limits("work that the child does between fork and exec must move to options of the call or to a wrapper")
         .predicted_by(Change::Vfork, format!("--vfork=parent={parent}"))
 }
@@ -84,12 +85,12 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
     let parent = name(candidate.name);
     let evidence = evidence(context, &candidate, small_fork_ns, runtime);
-    let without_huge_pages: &[&str] = match runtime {
-        Runtime::Shell => runtime.without_copying(),
-        Runtime::Python => &[
+    let without_huge_pages = match runtime {
+        Runtime::Shell => without_copying(runtime),
+        Runtime::Python => vec![
             "multiprocessing, concurrent.futures: start method \"forkserver\" or \"spawn\", set before the memory is allocated",
         ],
-        _ => &["start the workers early, before the memory is allocated, and keep them"],
+        _ => vec!["start the workers early, before the memory is allocated, and keep them"],
     };
     let title = format!("{parent} forks while it uses a lot of memory, and each fork copies its page tables");
     let malloc_setting =
@@ -97,7 +98,7 @@ fn necessary_finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, sm
     Finding::modelled("large-parent-pages", title, candidate.launches)
         .evidence_lines(evidence)
         .with_example(context)
-        .fix_lines(without_huge_pages.iter().copied())
+        .fix_lines(without_huge_pages)
         .fix("or put the memory in huge pages, whose page tables are 512 times smaller:")
         .fix_lines(malloc_setting)
         .fix("jemalloc: MALLOC_CONF=thp:always; memory that the program maps itself: madvise(start, length, MADV_HUGEPAGE)")

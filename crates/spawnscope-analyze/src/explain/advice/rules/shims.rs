@@ -163,21 +163,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     // either name.
     let is_wrapper = chain.kind == Link::Wrapper;
     let selected = if is_wrapper { chain.links[0] } else { program };
-    let between = match &links[..links.len() - 1] {
-        [link] => link.clone(),
-        // Counts execs, not programs, because a file may be executed several times.
-        others => format!("{} earlier execs", others.len()),
-    };
-    let title = format!(
-        "{} {} through {between}{}",
-        // The command itself is launched once, by the recorder.
-        chain.caller.map_or_else(
-            || "the recorded command reaches the real".to_owned(),
-            |caller| format!("{} launches", name(caller))
-        ),
-        name(program),
-        times(chain, all.len())
-    );
+    let title = title(chain, &links, &name(program), all.len());
     let option = match chain.parent {
         Some(parent) => option("--direct", selected, parent),
         None => quoted(&format!("--direct={}", literal(selected))),
@@ -205,6 +191,20 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
         .fix_lines(instructions(chain, &real, is_launched))
         .limits(limits(chain.kind))
         .predicted_by(Change::Direct, option)
+}
+
+fn title(chain: &Chain<'_>, links: &[String], program: &str, count: usize) -> String {
+    let between = match &links[..links.len() - 1] {
+        [link] => link.clone(),
+        // Counts execs, not programs, because a file may be executed several times.
+        others => format!("{} earlier execs", others.len()),
+    };
+    // The command itself is launched once, by the recorder.
+    let launches = chain.caller.map_or_else(
+        || "the recorded command reaches the real".to_owned(),
+        |caller| format!("{} launches", name(caller)),
+    );
+    format!("{launches} {program} through {between}{}", times(chain, count))
 }
 
 /// Returns the names of the links. A link with the same name as its neighbour is shown with its

@@ -150,27 +150,7 @@ pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], size: usize, batches: us
     let with_file = |file: &str| format!("{program}{options}{file}{destination}");
     let target = if destination.is_empty() { String::new() } else { format!(" -t{destination}") };
     let without_file = format!("{program}{options}{target}");
-    let (before, after) = match key.launcher {
-        Launcher::Xargs { parallel, replaces } => {
-            let (each, file) = if replaces { ("-I{}", " {}") } else { ("-n1", "") };
-            let workers = if parallel > 1 { format!(" -P{parallel}") } else { String::new() };
-            let batch_option = if parallel > 1 { format!(" -n{size}") } else { String::new() };
-            (
-                format!("xargs {each}{workers} {}", with_file(file)),
-                format!("xargs{batch_option}{workers} {without_file}"),
-            )
-        }
-        Launcher::Find => {
-            (format!("find ... -exec {} \\;", with_file(" {}")), format!("find ... -exec {without_file} {{}} +"))
-        }
-        Launcher::Shell(Dialect::Posix) => {
-            (format!("for f in *; do {}; done", with_file(" \"$f\"")), format!("{without_file} -- *"))
-        }
-        Launcher::Shell(_) => (
-            format!("for f in \"${{files[@]}}\"; do {}; done", with_file(" \"$f\"")),
-            format!("{without_file} -- \"${{files[@]}}\""),
-        ),
-    };
+    let (before, after) = calls(key.launcher, with_file, &without_file, size);
     let mut fix = vec![match (batches > 1, key.has_destination) {
         (true, true) => "pass many files at once, with one launch for each directory:".to_owned(),
         (true, false) => "pass many files at once, with one launch for the files of each kind:".to_owned(),
@@ -186,6 +166,29 @@ pub(super) fn snippet(key: &BatchKey, argv: &[Vec<u8>], size: usize, batches: us
         ));
     }
     fix
+}
+
+/// Returns the calls for one file each, and the call for many.
+fn calls(launcher: Launcher, with_file: impl Fn(&str) -> String, without_file: &str, size: usize) -> (String, String) {
+    match launcher {
+        Launcher::Xargs { parallel, replaces } => {
+            let (each, file) = if replaces { ("-I{}", " {}") } else { ("-n1", "") };
+            let workers = if parallel > 1 { format!(" -P{parallel}") } else { String::new() };
+            let batch_option = if parallel > 1 { format!(" -n{size}") } else { String::new() };
+            (
+                format!("xargs {each}{workers} {}", with_file(file)),
+                format!("xargs{batch_option}{workers} {without_file}"),
+            )
+        }
+        Launcher::Find => {
+            (format!("find ... -exec {} \\;", with_file(" {}")), format!("find ... -exec {without_file} {{}} +"))
+        }
+        Launcher::Shell(dialect) => {
+            let files = if dialect == Dialect::Posix { "*" } else { "\"${files[@]}\"" };
+            let loop_over = format!("for f in {files}; do {}; done", with_file(" \"$f\""));
+            (loop_over, format!("{without_file} -- {files}"))
+        }
+    }
 }
 
 /// Formats words with a space before each. Without `--`, which is added where it is needed.

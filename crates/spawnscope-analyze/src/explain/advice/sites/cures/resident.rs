@@ -66,33 +66,30 @@ fn interpreter(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
         _ => String::new(),
     };
     let parent = Runtime::of_parent(forest, all[0]);
-    // The script decides whether it takes several inputs. php itself checks only the first file of `php -l`.
-    let first = context.launch(all[0]).execs.last();
-    let is_script_shared = first.is_some_and(|exec| {
-        let argument = exec.arguments().nth(1).unwrap_or_default();
-        exec.interpreter().is_some()
-            || !argument.starts_with(b"-")
-                && all.iter().all(|index| {
-                    context.launch(*index).execs.last().is_some_and(|exec| exec.arguments().nth(1) == Some(argument))
-                })
-    });
-    let line = shared_line(context, all);
+    let line = shared_line(context, all).filter(|line| line.differing() == 1 && have_same_script(context, all));
     let finding = finding(context, site, RESIDENT, &starts, all.clone())
         .fix("use one process for all the work:")
         .fix_lines(one_process(parent, runtime, script.as_deref().unwrap_or("the script")))
-        .fix_lines(
-            line.filter(|line| line.differing() == 1 && is_script_shared)
-                .map(|line| format!("  if it takes several inputs: {}", line.with_inputs("INPUT..."))),
-        )
+        .fix_lines(line.map(|line| format!("  if it takes several inputs: {}", line.with_inputs("INPUT..."))))
         .fix_lines(runtime.shorter_start().map(|hint| format!("  or shorten each start: {hint}")))
         .limits(LIMITS);
     let size = batch_size(context, all);
     let with = batch_option(context, (command, site.parent), b"", all, size);
     let with = if with.is_empty() { format!("{}={size}", option("--batch", command, site.parent)) } else { with };
     let finding = finding.predicted_by(Change::Batch(size), with);
-    let has_options = first.is_some_and(|exec| exec.arguments().nth(1).is_some_and(|word| word.starts_with(b"-")));
+    let first = context.launch(all[0]).execs.last().and_then(|exec| exec.arguments().nth(1));
+    let has_options = first.is_some_and(|word| word.starts_with(b"-"));
     // Different scripts may do different work.
     Some(open(if is_one_script || has_options { finding } else { finding.guessed() }))
+}
+
+/// Whether all launches of an interpreter run one script, which decides whether it takes several inputs. php itself checks only the first file of
+/// `php -l`.
+fn have_same_script(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let execs: Option<Vec<&Exec<'_>>> = all.iter().map(|index| context.launch(*index).execs.last()).collect();
+    let Some(execs) = execs else { return false };
+    let script = execs[0].arguments().nth(1).filter(|argument| !argument.starts_with(b"-"));
+    execs[0].interpreter().is_some() || script.is_some() && execs.iter().all(|exec| exec.arguments().nth(1) == script)
 }
 
 /// Returns how one process does the work of many launches of an interpreter.
