@@ -5,6 +5,7 @@ use std::slice;
 
 use crate::explain::advice::{self, AdviceList, RuleContext, SmallWork};
 use crate::explain::drift::{Drift, drifts};
+use crate::explain::tool_calls::given_commands;
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use crate::path::critical_path::{CriticalPath, critical_path};
@@ -76,6 +77,7 @@ impl Causes {
             callers: &Callers::find(forest, Detail::Line),
             sites: &Callers::behind_helpers(forest),
             small_work: &SmallWork::of(recording, forest, timelines),
+            given: &given_commands(forest),
         };
         let is_reliable = is_reliable(replay.error());
         let (advices, dependence, answer) = if is_reliable {

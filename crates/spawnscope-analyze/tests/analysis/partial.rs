@@ -17,6 +17,9 @@ use crate::recordings::{DIRNAME, woken_by};
 use crate::serial::{BETWEEN, READ, SHELL, Serial, WAIT4, predict, timelines};
 use crate::slices::{created, ended, slice};
 
+/// How long the shell works alone.
+const WORK_OF_SHELL: u64 = 220_000_000;
+
 type Recorded = (Recording, Vec<SliceRow>);
 
 /// Sets the CPU counters of the shell, as for a process that works whenever it does not wait.
@@ -271,6 +274,28 @@ fn advice_and_dependences_are_found_without_wakers() {
     assert_eq!(dependence.label, b"dirname");
     assert!(dependence.saving[1].0 > dependence.saving[0].0 / 2, "{dependence:?}");
     assert!(!causes.advices.worth.is_empty(), "{}", partial.0.info.collector);
+}
+
+/// A tenth of the wall depends on all launches of the line, but not on those that the shell can replace. Whoever found them, the exact fix comes
+/// first.
+#[test]
+fn an_exact_fix_comes_before_a_general_one_though_its_saving_is_uncertain() {
+    let mut serial = Serial::new();
+    let heavy = Spans { run: 20_000_000, ..Spans::USUAL };
+    let light = Spans { run: 100_000, ..Spans::USUAL };
+    for number in 0..24 {
+        serial.launch_waiting(if number % 6 == 5 { &heavy } else { &light }, DIRNAME, READ);
+    }
+    serial.run_shell_until(serial.now() + WORK_OF_SHELL);
+    let partial = as_ptrace(&with_cpu_of_shell(serial.finish()), false);
+    let forest = Forest::build(&partial.0);
+    let timelines = reconstructed(&forest, &partial);
+    let found = Causes::find(&partial.0, &forest, &timelines).unwrap().advices;
+    let rules: Vec<&str> = found.worth.iter().map(|advice| advice.finding.rule).collect();
+    let wall = found.unrecorded.0 as f64;
+    let shares: Vec<_> = found.worth.iter().map(|advice| advice.saving.map(|time| time.0 as f64 / wall)).collect();
+    assert_eq!(rules, ["builtin"], "{shares:?}");
+    assert!(found.worth[0].saving[1] == Nanos(0) && shares[0][0] < 0.1, "{shares:?}");
 }
 
 /// The shell waited for one child, and then reaped another that had ended during the wait. Without the first, it would have waited for the

@@ -1,7 +1,7 @@
 //! Commands that are started through a shell again and again: their delay until their own exec, and its causes.
 
 use spawnscope_analyze::Forest;
-use spawnscope_analyze::explain::tool_calls::{Reason, ToolCalls, fixes, tool_calls};
+use spawnscope_analyze::explain::tool_calls::{Reason, ToolCalls, fixes, given_commands, tool_calls};
 use spawnscope_data::event::{Language, LaunchId, Nanos};
 
 use crate::builder::{Builder, ROOT, Spans};
@@ -105,4 +105,30 @@ fn shells_that_start_only_the_command_are_not_reported() {
     assert!(found(&["bash", "-c", "git status"], |_| 0).is_empty());
     assert!(found(&["bash", "-c", "make"], |_| 100).is_empty(), "the command itself was not seen");
     assert!(found(&["bash", "script.sh"], |_| 100).is_empty());
+}
+
+/// Returns which launches are commands that a program is given. One line of it starts a shell for each text.
+fn given(program: &str, texts: &[&str]) -> Vec<String> {
+    let mut builder = Builder::command(&format!("/usr/bin/{program}"), &[program, "x"], 10_000 * MS);
+    let mut stack = None;
+    for number in 0..6 {
+        let shell = start(&mut builder, 10 + number * 500, &["bash", "-lc", texts[number as usize % texts.len()]], 100);
+        let line = builder.line(Language::Python, "/home/user/agent.py", 5, "");
+        stack = stack.or_else(|| Some(builder.set_call_chain(shell, &[line])));
+        builder.row(shell).script_stack = stack;
+        let own = builder.recording.launches.last().unwrap().id;
+        let name = texts[number as usize % texts.len()].split(' ').next().unwrap();
+        let path = builder.text(format!("/usr/bin/{name}").as_bytes());
+        builder.recording.execs.iter_mut().filter(|exec| exec.launch == own).for_each(|exec| exec.path = path);
+    }
+    let forest = Forest::build(&builder.recording);
+    let names = given_commands(&forest).into_iter().zip(&forest.launches).filter(|(is_given, _)| *is_given);
+    names.take(4).map(|(_, launch)| String::from_utf8(launch.command.label()).unwrap()).collect()
+}
+
+#[test]
+fn a_program_is_given_the_commands_that_one_line_executes_if_their_programs_differ() {
+    assert_eq!(given("python3", &["uname -s", "date", "git status"]), ["bash", "uname", "bash", "date"]);
+    assert_eq!(given("python3", &["date", "date -u"]), [""; 0], "the line names its program");
+    assert_eq!(given("make", &["uname -s", "date", "git status"]), [""; 0], "a makefile contains its commands");
 }

@@ -266,6 +266,7 @@ fn foreign_note(foreign: &ForeignCode) -> String {
     let file = text::escape(&foreign.file);
     match foreign.owner {
         Owner::Generated => format!("{file} is generated: an edit is lost when the file is generated again"),
+        Owner::Input => format!("{file} only executes these commands: whoever gives them can change them"),
         Owner::ThirdParty | Owner::User => {
             format!("{file} is not yours: an update would overwrite an edit; report this to its developers")
         }
@@ -372,6 +373,7 @@ fn owner(advice: &Advice) -> &'static str {
         None | Some(Owner::User) => "user",
         Some(Owner::Generated) => "generated",
         Some(Owner::ThirdParty) => "third-party",
+        Some(Owner::Input) => "input",
     }
 }
 

@@ -87,7 +87,7 @@ impl Rejection {
     pub(super) fn of(context: &RuleContext<'_, '_>, critical: &[u64], advice: &Advice) -> Rejection {
         // Advice about sleep loops is always uncertain, because it is unknown what the script polls
         // for. `OffPath` would be wrong: the sleeps are on the critical path, as external waits.
-        if advice.saving[0] > context.min_saving() || advice.finding.rule == rules::sleep_loop::RULE {
+        if context.may_save([advice.saving[0]; 3]) || advice.finding.rule == rules::sleep_loop::RULE {
             Rejection::Uncertain
         } else if Rejection::is_off_path(context, critical, &advice.finding.launches) {
             Rejection::OffPath
@@ -146,12 +146,16 @@ impl AdviceList {
             let Some(ForeignCode { owner, file }) = &advice.foreign else {
                 continue;
             };
+            let file = name(base_name(file));
+            let title = &mut advice.finding.title;
             let kind = match owner {
+                Owner::Input => {
+                    title.push_str(&format!(" (commands that {file} is given)"));
+                    continue;
+                }
                 Owner::Generated => "generated",
                 Owner::ThirdParty | Owner::User => "third-party",
             };
-            let file = name(base_name(file));
-            let title = &mut advice.finding.title;
             match title.starts_with(&format!("{file} ")) {
                 true => title.insert_str(file.len(), &format!(" ({kind} code)")),
                 false => title.push_str(&format!(" (requested by {kind} code: {file})")),

@@ -21,6 +21,8 @@ use spawnscope_data::statistics::median;
 const MIN_SAVING_SHARE: f64 = 0.01;
 /// Advice is reported only if its saving also exceeds this duration.
 const MIN_SAVING: Nanos = Nanos(5_000_000);
+/// A fix whose saving is uncertain is worth a look if at least this share of the wall depends on its launches.
+pub(super) const DEPENDENT_SHARE: f64 = 0.1;
 
 /// The data that rules read.
 #[derive(Clone, Copy)]
@@ -39,6 +41,8 @@ pub struct RuleContext<'g, 'a> {
     pub sites: &'g Callers,
     /// Which launches do less than they cost.
     pub(crate) small_work: &'g SmallWork,
+    /// Whether each launch is a command that a program is given, as a coding agent is.
+    pub(crate) given: &'g [bool],
 }
 
 impl<'g, 'a> RuleContext<'g, 'a> {
@@ -86,11 +90,25 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         self.share_of_wall(MIN_SAVING_SHARE).max(MIN_SAVING)
     }
 
-    /// Whether a saving certainly exceeds the minimum. If a tracer slowed launches, the low end is
-    /// in times without the tracer, but the minimum is a share of a wall with it, so the low end
-    /// counts in times of the recording, too.
-    pub(super) fn is_certain(&self, saving: [Nanos; 3]) -> bool {
-        saving[1].0 as f64 * self.recording.info.slowdown() > self.min_saving().0 as f64
+    /// Whether a saving exceeds the minimum. If a tracer slowed launches, savings are times without the tracer, but the minimum is a share of a
+    /// wall with it, so a saving counts in times of the recording.
+    fn exceeds_minimum(&self, saving: Nanos) -> bool {
+        saving.0 as f64 * self.recording.info.slowdown() > self.min_saving().0 as f64
+    }
+
+    /// Whether a fix may save more than the minimum.
+    pub(super) fn may_save(&self, saving: [Nanos; 3]) -> bool {
+        self.exceeds_minimum(saving[0].max(saving[2]))
+    }
+
+    /// Whether much of the wall without the overhead of recording depends on launches.
+    pub(super) fn is_much(&self, dependent: Nanos) -> bool {
+        dependent.0 as f64 >= DEPENDENT_SHARE * self.whatif.unrecorded().0 as f64
+    }
+
+    /// Whether a fix is worth making: it certainly saves something, or it may, and much depends on its launches.
+    pub(super) fn is_worth(&self, saving: [Nanos; 3], dependent: Nanos) -> bool {
+        self.exceeds_minimum(saving[1]) || self.may_save(saving) && self.is_much(dependent)
     }
 
     /// Returns the summed wall time of launches, which is an upper bound for the saving.

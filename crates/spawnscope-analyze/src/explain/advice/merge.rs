@@ -1,10 +1,12 @@
 //! One cause is one piece of advice: findings about mostly the same launches become one, with the best fix first and the others as alternatives.
-//! Then decides in which order causes are named.
+//! A cause is worth a fix if one of its fixes is; which of them is best does not depend on who found it. Then decides in which order causes are
+//! named.
 
 use std::cmp::Reverse;
 
-use crate::explain::advice::advice_list::Advice;
+use crate::explain::advice::advice_list::{Advice, Rejection};
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::finding::Finding;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
@@ -41,8 +43,13 @@ const OF_LAUNCHES: [&str; 5] = ["many-per-launch", "resident", "in-language", "m
 const HARDER: [&str; 3] = ["resident", "in-language", "parallel"];
 
 /// Merges the findings about each cause, and sorts causes: those in the user's own code first, the largest saving first, and small ones last.
-pub(super) fn merge(context: &RuleContext<'_, '_>, mut all: Vec<Advice>) -> Vec<Advice> {
-    all.sort_by_key(|advice| (Reverse(score(advice)), advice.finding.rule, advice.finding.title.clone()));
+/// Takes what may be saved at the same launches from `not_worth`.
+pub(super) fn merge(
+    context: &RuleContext<'_, '_>,
+    mut all: Vec<Advice>,
+    not_worth: &mut Vec<(Rejection, Advice)>,
+) -> Vec<Advice> {
+    all.sort_by_key(by_score);
     let mut causes: Vec<(Vec<bool>, Vec<Advice>)> = Vec::new();
     for advice in all {
         let covered = covered(context, &advice);
@@ -53,6 +60,14 @@ pub(super) fn merge(context: &RuleContext<'_, '_>, mut all: Vec<Advice>) -> Vec<
             Some((_, members)) => members.push(advice),
             None => causes.push((covered, vec![advice])),
         }
+    }
+    for (_, members) in &mut causes {
+        let launches = members[0].finding.launches.clone();
+        let uncertain = not_worth.extract_if(.., |(_, advice)| {
+            context.may_save(advice.saving) && have_same_launches(&launches, &advice.finding.launches)
+        });
+        members.extend(uncertain.map(|(_, advice)| advice));
+        members.sort_by_key(by_score);
     }
     let small = Nanos((context.whatif.unrecorded().0 as f64 * SMALL_SHARE) as u64);
     let mut merged: Vec<Advice> = causes.into_iter().map(|(_, members)| best_of(members)).collect();
@@ -70,7 +85,7 @@ pub(super) fn merge(context: &RuleContext<'_, '_>, mut all: Vec<Advice>) -> Vec<
 
 /// Makes findings about launches that a better fix removes anyway alternatives of that fix.
 fn absorb(context: &RuleContext<'_, '_>, all: &mut Vec<Advice>) {
-    all.sort_by_key(|advice| (Reverse(score(advice)), advice.finding.rule, advice.finding.title.clone()));
+    all.sort_by_key(by_score);
     let mut at = 0;
     while at + 1 < all.len() {
         let removed = removed(context, &all[at]);
@@ -100,6 +115,10 @@ fn removed(context: &RuleContext<'_, '_>, advice: &Advice) -> Vec<bool> {
         }
     }
     removed
+}
+
+fn by_score(advice: &Advice) -> (Reverse<Nanos>, &'static str, String) {
+    (Reverse(score(advice)), advice.finding.rule, advice.finding.title.clone())
 }
 
 /// Returns how much a fix saves. What is uncertain counts half; one launch that may be needed counts less than what it does.
@@ -150,7 +169,7 @@ fn best_of(mut members: Vec<Advice>) -> Advice {
         let beats_parallel = is_one_process(advice) && parallel.is_some_and(|parallel| advice.saving[2] >= parallel);
         is_candidate(advice) && (beats_parallel || score(advice).0 as f64 >= ABOUT_AS_MUCH * most.0 as f64)
     });
-    let best = candidates.min_by_key(|(position, advice)| (difficulty(advice.finding.rule), *position));
+    let best = candidates.min_by_key(|(position, advice)| (difficulty(&advice.finding), *position));
     let best = best.map_or(0, |(position, _)| position);
     let mut best = members.remove(best);
     // A guess is of no use beside a fix that is known to be possible.
@@ -175,8 +194,12 @@ fn is_one_process(advice: &Advice) -> bool {
 }
 
 /// Returns how hard a fix is to make, compared with others.
-fn difficulty(rule: &str) -> usize {
+fn difficulty(finding: &Finding) -> usize {
+    let rule = finding.rule;
     let simple = SIMPLE.iter().position(|id| *id == rule);
-    let harder = HARDER.iter().position(|id| *id == rule).map(|position| SIMPLE.len() + 1 + position);
+    // A known function of the language is not harder than another call.
+    let is_function = rule == "in-language" && !finding.is_guess;
+    let harder = HARDER.iter().position(|id| *id == rule).filter(|_| !is_function);
+    let harder = harder.map(|position| SIMPLE.len() + 1 + position);
     simple.or(harder).unwrap_or(SIMPLE.len())
 }

@@ -43,8 +43,6 @@ use spawnscope_data::parallel;
 /// A finding that is not worth fixing is reported only when its launches took more than this share
 /// of the wall.
 const NOTABLE_SHARE: f64 = 0.05;
-/// A finding whose saving is uncertain is worth a look if the expected saving is at least this share of the wall.
-const LIKELY_SHARE: f64 = 0.1;
 /// Number of findings whose fixes are replayed together.
 const MAX_TOGETHER: usize = 3;
 
@@ -79,16 +77,18 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
     let critical = context.critical_with_descendants();
     let (of_findings, mut others) = predictions.split_at(found.findings.len());
     for (finding, prediction) in found.findings.into_iter().zip(of_findings) {
-        add(&mut list, context, &critical, advice_of(context, finding, prediction.saving()));
+        // At least what the fix saves depends on the launches.
+        let saving = prediction.saving();
+        add(&mut list, context, &critical, vec![(finding, saving, context.is_worth(saving, saving[0]))]);
     }
     for answer in found.answers {
         let (own, rest) = others.split_at(1 + answer.cures.len());
         others = rest;
-        add_cures(&mut list, context, &critical, answer.evaluate(context, own));
+        add(&mut list, context, &critical, answer.evaluate(context, own));
     }
     let all = list.worth.iter_mut().chain(list.not_worth.iter_mut().map(|(_, advice)| advice));
     all.for_each(|advice| explain_takeover(context, advice));
-    list.worth = merge::merge(context, std::mem::take(&mut list.worth));
+    list.worth = merge::merge(context, std::mem::take(&mut list.worth), &mut list.not_worth);
     list.not_worth.sort_by_key(|(rejection, advice)| {
         let finding = &advice.finding;
         (*rejection, Reverse(context.spent_on(&finding.launches)), finding.rule)
@@ -111,20 +111,20 @@ fn explain_takeover(context: &RuleContext<'_, '_>, advice: &mut Advice) {
     advice.finding.evidence.extend(found.map(|found| found.sentence(saved)));
 }
 
-/// Adds the cures of a site that are worth it. If none is, the site is not worth a fix.
-fn add_cures(
+/// Adds the fixes of some launches that are worth it. If none is, and the launches are expensive, adds the best one as not worth it.
+fn add(
     list: &mut AdviceList,
     context: &RuleContext<'_, '_>,
     critical: &[u64],
-    cures: Vec<(Finding, [Nanos; 3], bool)>,
+    fixes: Vec<(Finding, [Nanos; 3], bool)>,
 ) {
-    let (worth, others): (Vec<_>, Vec<_>) = cures.into_iter().partition(|(.., is_worth)| *is_worth);
-    if worth.is_empty() {
-        let best = others.into_iter().max_by_key(|(_, saving, _)| saving[0]);
-        best.into_iter()
-            .for_each(|(finding, saving, _)| add(list, context, critical, advice_of(context, finding, saving)));
-    } else {
-        list.worth.extend(worth.into_iter().map(|(finding, saving, _)| advice_of(context, finding, saving)));
+    let (worth, others): (Vec<_>, Vec<_>) = fixes.into_iter().partition(|(.., is_worth)| *is_worth);
+    let best = others.into_iter().max_by_key(|(_, saving, _)| saving[0]).filter(|_| worth.is_empty());
+    list.worth.extend(worth.into_iter().map(|(finding, saving, _)| advice_of(context, finding, saving)));
+    let is_expensive = |finding: &Finding| context.spent_on(&finding.launches) > context.share_of_wall(NOTABLE_SHARE);
+    if let Some((finding, saving, _)) = best.filter(|(finding, ..)| is_expensive(finding)) {
+        let advice = advice_of(context, finding, saving);
+        list.not_worth.push((Rejection::of(context, critical, &advice), advice));
     }
 }
 
@@ -140,15 +140,5 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, saving: [Nanos; 3]
         line: Vec::new(),
         edited: Vec::new(),
         patch: Vec::new(),
-    }
-}
-
-/// Adds advice to `worth` or `not_worth`. Drops it if it saves too little and its launches are
-/// cheap.
-fn add(list: &mut AdviceList, context: &RuleContext<'_, '_>, critical: &[u64], advice: Advice) {
-    if context.is_certain(advice.saving) || advice.saving[0] >= context.share_of_wall(LIKELY_SHARE) {
-        list.worth.push(advice);
-    } else if context.spent_on(&advice.finding.launches) > context.share_of_wall(NOTABLE_SHARE) {
-        list.not_worth.push((Rejection::of(context, critical, &advice), advice));
     }
 }

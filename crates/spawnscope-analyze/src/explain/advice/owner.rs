@@ -1,5 +1,5 @@
 //! Who maintains the code that requests launches: the user, a generator (`configure`, `libtool`),
-//! or a third party (`node_modules`, `/usr`). Advice about code that the user does not maintain
+//! a third party (`node_modules`, `/usr`), or none of them (the commands of a coding agent). Advice about code that the user does not maintain
 //! ranks below advice about the user's own code.
 
 use std::cmp::Reverse;
@@ -22,6 +22,8 @@ pub enum Owner {
     Generated,
     /// A third party: an installed package or a vendored dependency.
     ThirdParty,
+    /// The input of a program that is given its commands, as a coding agent is.
+    Input,
 }
 
 /// Code that the user does not maintain.
@@ -115,9 +117,12 @@ fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g
     }
     // Code in an `eval` has no file, but belongs to the script.
     let file = script_call_site.and_then(|call_site| call_site.file.as_deref());
-    let file = file.or_else(|| launcher.and_then(script_of))?;
+    let file = file.or_else(|| launcher.and_then(script_of));
+    if context.given[launch as usize] {
+        return Some((Owner::Input, file.or(launcher.map(Exec::path))?));
+    }
     let is_generated = script_call_site.is_some_and(is_generated_makefile);
-    Some((if is_generated { Owner::Generated } else { Owner::of(file) }, file))
+    file.map(|file| (if is_generated { Owner::Generated } else { Owner::of(file) }, file))
 }
 
 fn is_self_directed(exec: &&Exec<'_>) -> bool {

@@ -5,10 +5,11 @@
 mod finding;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::launch::{Exec, Launch, base_name};
 use crate::model::tree::Forest;
+use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::quantile;
@@ -18,6 +19,8 @@ pub use finding::fixes;
 
 /// Fewer commands of a kind are not reported.
 const MIN_CALLS: usize = 5;
+/// Minimum number of different programs that one place executes if it is given its commands. Fewer may be a choice in its code.
+const MIN_PROGRAMS: usize = 3;
 /// The shell whose lines are never recorded.
 const FISH: &[u8] = b"fish";
 
@@ -72,19 +75,24 @@ pub struct Cause {
 
 /// One command: from its launch to its own exec.
 struct Call<'a> {
-    /// The launch, by its index.
+    /// The launch and its shell, by their indices.
     top: usize,
+    shell: usize,
     text: &'a [u8],
+    /// The name of its own program.
+    program: &'a [u8],
     delay: Nanos,
     causes: BTreeMap<(Reason, Vec<u8>), u64>,
     launches: Vec<u32>,
     sources_files: bool,
 }
 
-/// Returns the kinds of commands whose own program is delayed by what their shell does first.
-#[must_use]
-pub fn tool_calls(forest: &Forest<'_>) -> Vec<ToolCalls> {
-    let mut kinds: BTreeMap<(usize, String, bool), Vec<Call<'_>>> = BTreeMap::new();
+/// Calls by their caller, its way to start them, and whether their shells are login shells.
+type Kinds<'a> = BTreeMap<(usize, String, bool), Vec<Call<'a>>>;
+
+/// Returns the calls that a program makes again and again.
+fn kinds_of<'a>(forest: &Forest<'a>) -> Kinds<'a> {
+    let mut kinds: Kinds<'a> = BTreeMap::new();
     for (index, launch) in forest.launches.iter().enumerate() {
         let Some((at, shell)) = launch.execs.iter().enumerate().find_map(|(at, exec)| Some((at, ShellCall::of(exec)?)))
         else {
@@ -101,8 +109,46 @@ pub fn tool_calls(forest: &Forest<'_>) -> Vec<ToolCalls> {
             kinds.entry((caller, shape, shell.is_login)).or_default().push(call);
         }
     }
-    let kinds = kinds.into_iter().filter(|(_, calls)| calls.len() >= MIN_CALLS);
-    let kinds = kinds.map(|((caller, shape, is_login), calls)| kind(forest, caller, shape, is_login, calls));
+    kinds.retain(|_, calls| calls.len() >= MIN_CALLS);
+    kinds
+}
+
+/// Returns for each launch whether it is a command that a program is given, as a coding agent is: one place in its code executes different
+/// commands. What the lines of files launch, such as those of start-up files, belongs to the files.
+#[must_use]
+pub fn given_commands(forest: &Forest<'_>) -> Vec<bool> {
+    let mut given = vec![false; forest.launches.len()];
+    let mut places: BTreeMap<_, Vec<Call<'_>>> = BTreeMap::new();
+    for ((caller, shape, _), calls) in kinds_of(forest) {
+        for call in calls {
+            let launch = &forest.launches[call.top];
+            places.entry((caller, shape.clone(), launch.script_stack.or(launch.native_stack))).or_default().push(call);
+        }
+    }
+    for ((caller, _, stack), calls) in places {
+        let programs: BTreeSet<&[u8]> = calls.iter().map(|call| call.program).collect();
+        // Without its lines, a script may name each of the commands.
+        let runtime = Runtime::named(forest.launches[caller].command.name);
+        let is_place = runtime != Runtime::Make && (stack.is_some() || runtime == Runtime::Native);
+        if is_place && programs.len() >= MIN_PROGRAMS {
+            calls.iter().for_each(|call| (given[call.top], given[call.shell]) = (true, true));
+        }
+    }
+    // Parents come before their children.
+    for index in 0..given.len() {
+        let is_below = forest.parent(index).is_some_and(|parent| given[parent])
+            && forest.launcher(index).is_some_and(|shell| is_shell(shell.program_name()));
+        given[index] |= is_below && file_line(forest, index).is_none();
+    }
+    given
+}
+
+/// Returns the kinds of commands whose own program is delayed by what their shell does first.
+#[must_use]
+pub fn tool_calls(forest: &Forest<'_>) -> Vec<ToolCalls> {
+    let kinds = kinds_of(forest)
+        .into_iter()
+        .map(|((caller, shape, is_login), calls)| kind(forest, caller, shape, is_login, calls));
     // Shells that start nothing of their own are an ordinary way to start a command.
     let mut kinds: Vec<ToolCalls> = kinds.filter(|kind| kind.is_login || !kind.causes.is_empty()).collect();
     kinds.sort_by_key(|kind| Reverse(kind.delay[0].0 * kind.count as u64));
@@ -200,7 +246,7 @@ fn outermost(forest: &Forest<'_>, shell: usize) -> (usize, Vec<String>) {
 
 /// Returns how long the command's own program was delayed, and by what; `None` if no such program
 /// was executed.
-fn call<'a>(forest: &Forest<'_>, top: usize, shell: usize, at: usize, command: &ShellCall<'a>) -> Option<Call<'a>> {
+fn call<'a>(forest: &Forest<'a>, top: usize, shell: usize, at: usize, command: &ShellCall<'a>) -> Option<Call<'a>> {
     let launch = &forest.launches[shell];
     let start = forest.launches[top].start()?;
     let shell_exec = launch.execs[at].entered()?;
@@ -209,7 +255,7 @@ fn call<'a>(forest: &Forest<'_>, top: usize, shell: usize, at: usize, command: &
     let in_child = in_child.filter_map(|child| own_execs(&forest.launches[*child].execs, command));
     let in_place = own_execs(&launch.execs[at + 1..], command);
     let [own, real] = in_place.into_iter().chain(in_child).min_by_key(|[own, _]| own.entered())?;
-    let (real, own, shim) = (real.entered()?, own.entered()?, own.path());
+    let (real, own, shim, program) = (real.entered()?, own.entered()?, own.path(), own.file_name());
     let (mut causes, mut launches, mut sources_files) = (BTreeMap::new(), Vec::new(), false);
     if top != shell || at > 0 {
         let name = forest.launches[top].execs.first().map_or(&b""[..], |exec| exec.program_name());
@@ -231,7 +277,8 @@ fn call<'a>(forest: &Forest<'_>, top: usize, shell: usize, at: usize, command: &
         let label = [&place, &b"  "[..], &child.command.label()].concat();
         *causes.entry((Reason::StartUp, label)).or_default() += length(child, own);
     }
-    Some(Call { top, text: command.text, delay: real.since(start), causes, launches, sources_files })
+    let (text, delay) = (command.text, real.since(start));
+    Some(Call { top, shell, text, program, delay, causes, launches, sources_files })
 }
 
 /// Returns the exec of the program that a command names, and the last one of this name: the first

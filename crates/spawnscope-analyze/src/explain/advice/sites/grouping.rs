@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MIN_DEPENDENT_SHARE, Site};
-use crate::explain::advice::context::RuleContext;
+use super::Site;
+use crate::explain::advice::context::{DEPENDENT_SHARE, RuleContext};
 use crate::explain::advice::programs::Together;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
@@ -20,7 +20,7 @@ use crate::sites::callers::CallSite;
 use spawnscope_data::event::Nanos;
 
 /// A site is examined if at least this share of the minimum is on the critical path, since more may depend on it.
-const MIN_CRITICAL: f64 = 0.5 * MIN_DEPENDENT_SHARE;
+const MIN_CRITICAL: f64 = 0.5 * DEPENDENT_SHARE;
 
 /// The line that requests a launch, and the script that it executes; without a line, the script or the subcommand.
 type Place<'g, 'a> = (Option<&'g CallSite>, Option<&'a [u8]>);
@@ -130,7 +130,7 @@ fn parts(context: &RuleContext<'_, '_>, launches: Vec<u32>, critical_of: &impl F
         let script = exec.and_then(Call::of).map(|call| call.name);
         by_place.entry((line, subcommand.or(script))).or_default().push(index);
     }
-    let least = context.share_of_wall(MIN_DEPENDENT_SHARE);
+    let least = context.share_of_wall(DEPENDENT_SHARE);
     let (mut parts, others): (Vec<_>, Vec<_>) = by_place.into_values().partition(|part| critical_of(part) >= least);
     let mut others = others.concat();
     others.sort_unstable();

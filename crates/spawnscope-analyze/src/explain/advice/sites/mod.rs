@@ -24,8 +24,6 @@ use spawnscope_data::units;
 
 pub(super) use cures::IDS;
 
-/// A site is answered if at least this share of the wall depends on it.
-const MIN_DEPENDENT_SHARE: f64 = 0.1;
 /// Maximum number of sites. Each needs several replays, which take long for large recordings.
 const MAX_SITES: usize = 8;
 const MAX_SITES_IF_LARGE: usize = 4;
@@ -82,8 +80,8 @@ impl Answer {
         let Some((removal, predictions)) = predictions.split_first() else { return Vec::new() };
         let [dependent, least, most] = removal.saving();
         // Without recorded wakers, often only the most that may depend on the launches is known.
-        let likely = if dependent == Nanos(0) { least.0.midpoint(most.0) } else { dependent.0 };
-        let depends = likely as f64 >= MIN_DEPENDENT_SHARE * removal.unrecorded.0 as f64;
+        let likely = if dependent == Nanos(0) { Nanos(least.0.midpoint(most.0)) } else { dependent };
+        let depends = context.is_much(likely);
         let limit = removal.unrecorded.since(sleep_of(context, &self.removal.launches));
         let up_to = if dependent == Nanos(0) { "up to " } else { "" };
         let share = units::percent(if dependent == Nanos(0) { most } else { dependent }, removal.unrecorded);
@@ -95,12 +93,10 @@ impl Answer {
                 saving[2] = high.max(dependent).min(most);
                 saving = saving.map(|time| time.min(limit));
             }
-            let is_likely = depends && saving[0].max(saving[2]) > context.min_saving();
-            let is_worth = context.is_certain(saving) || is_likely;
             let finding = cure
                 .finding
                 .evidence_lines(depends.then(|| format!("{up_to}{share} of the wall time depends on {them}")));
-            (finding, saving, is_worth)
+            (finding, saving, context.is_worth(saving, likely))
         });
         cures.collect()
     }
@@ -233,7 +229,7 @@ fn is_consequence(context: &RuleContext<'_, '_>, around: &Site<'_>, site: &Site<
     let is_wrapper = is_shell(around.program) || is_launcher(around.program);
     around.launches.len() > 1
         && (is_same_function_of_make(context, around)
-            || cures::are_lines_of_a_language(context, around)
+            || cures::are_lines_of_a_language(context, around) && !cures::needs_library(site.program)
             || !is_wrapper && foreign_code(context, &site.launches).is_some())
 }
 

@@ -1,7 +1,7 @@
 //! Small programs whose work the launching code can do itself, with a function of its language. For shells, `rules/builtin` has better advice
 //! about many calls.
 
-use super::{Cure, IN_LANGUAGE, certain, finding};
+use super::{Cure, IN_LANGUAGE, certain, finding, needs_library};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::languages::without_launching;
@@ -20,9 +20,6 @@ use crate::predict::whatif::changes::Change;
 const MIN_LAUNCHES: usize = 20;
 /// Programs whose purpose is to launch others. Their input determines how many launches they make.
 const LAUNCHERS: Words = Words("cc find gcc gfind gxargs ninja parallel xargs");
-
-/// Programs whose work needs a library that the user must choose first. One launch for many inputs is easier.
-const LIBRARIES: Words = Words("curl git jq openssl sqlite3 wget");
 
 /// Returns the cure of small launches by code that can do the work itself.
 pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
@@ -47,8 +44,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         )
         .predicted_by_all(changes, with);
     let is_general = builtin::can_replace(context, site.launches[0]);
-    let is_library = LIBRARIES.contains(command);
-    if is_general || is_library || without_launching(forest, site.launches[0], Some(command)).is_none() {
+    if is_general || needs_library(command) || without_launching(forest, site.launches[0], Some(command)).is_none() {
         finding = finding.guessed();
     }
     Some(certain(finding))

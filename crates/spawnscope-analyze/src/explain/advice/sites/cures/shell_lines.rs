@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cure, IN_LANGUAGE, MANY, certain, files, finding, open};
+use super::{Cure, IN_LANGUAGE, MANY, certain, files, finding, needs_library, open};
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
 use crate::explain::advice::functions::functions;
@@ -161,6 +161,9 @@ fn of_language(context: &RuleContext<'_, '_>, site: &Site<'_>, runtime: Runtime,
     let finding = finding(context, site, IN_LANGUAGE, "", all).evidence(spent).predicted_by_all(changes, with);
     let place = super::place(context, site);
     let (parent, label) = (name(site.parent), runtime.label());
+    let are_libraries = |programs: &[String]| programs.iter().all(|program| needs_library(program.as_bytes()));
+    let is_library = known.as_ref().is_some_and(|(programs, _)| are_libraries(programs));
+    let finding = if is_library { finding.guessed() } else { finding };
     Some(certain(match known {
         Some((programs, lines)) => Finding {
             title: format!("{parent} runs {} through a shell {}{place}", programs.join(" and "), times(shells.len())),
