@@ -41,8 +41,15 @@ struct Edited {
     splices: Vec<Splice>,
 }
 
-/// The files that a fix changes: the name of each in the recording, and its text with the edits of this fix alone.
-type OwnEdits = BTreeMap<PathBuf, (Vec<u8>, Edited)>;
+/// What a fix changes in one file.
+struct OwnEdits {
+    /// The name of the file in the recording.
+    name: Vec<u8>,
+    /// The text with the edits of this fix alone. `None` if one of these needs an edit of another fix.
+    alone: Option<Edited>,
+    /// The text with the edits of earlier fixes.
+    before: Vec<u8>,
+}
 
 /// The diff of all edits, and what it does not contain.
 #[derive(Default)]
@@ -62,18 +69,24 @@ impl SourceFiles {
             files: BTreeMap::new(),
         };
         for advice in &mut report.advices.worth {
-            let is_applied = sources.look_up_fix(advice);
-            // Of the fixes of a cause, the first one that can be applied.
-            let _ = is_applied || advice.alternatives.iter_mut().any(|alternative| sources.look_up_fix(alternative));
+            sources.look_up_cause(advice);
             let line = advice.finding.line.as_ref().and_then(|line| sources.line(line));
             advice.line = line.unwrap_or_default();
         }
+        // An edit may need one of a later cause.
+        let all = report.advices.worth.iter_mut();
+        all.filter(|advice| !is_edited(advice)).for_each(|advice| sources.look_up_cause(advice));
         sources
+    }
+
+    /// Looks up the first fix of a cause that can be applied.
+    fn look_up_cause(&mut self, advice: &mut Advice) {
+        let _ = self.look_up_fix(advice) || advice.alternatives.iter_mut().any(|other| self.look_up_fix(other));
     }
 
     /// Looks up the edits of one fix. Returns whether any of them can be applied.
     fn look_up_fix(&mut self, advice: &mut Advice) -> bool {
-        let mut own = OwnEdits::new();
+        let mut own: BTreeMap<PathBuf, OwnEdits> = BTreeMap::new();
         let mut pending: Vec<&Edit> = advice.finding.edits.iter().collect();
         let mut refused = Vec::new();
         // An edit may need a later one: the last filter of a pipeline goes first.
@@ -91,22 +104,30 @@ impl SourceFiles {
                 break;
             }
         }
-        for (path, (name, edited)) in &own {
-            advice.edited.extend(edited_lines(name, self.original(path), &edited.text));
-            let diff = self.diff_of(path, &edited.text);
-            advice.patch.extend(diff.unwrap_or_default());
+        advice.edited.clear();
+        for (path, own) in &own {
+            let (original, edited) = self.texts(path);
+            let [from, to] = own.alone.as_ref().map_or([&own.before[..], edited], |alone| [original, &alone.text]);
+            advice.edited.extend(edited_lines(&own.name, from, to));
+            advice.patch.extend(self.diff_of(path, from, to).unwrap_or_default());
         }
         advice.edited.append(&mut refused);
         !own.is_empty()
     }
 
     /// Applies an edit to its file, and to what the fix changes alone.
-    fn apply(&mut self, edit: &Edit, own: &mut OwnEdits) -> Result<(), String> {
+    fn apply(&mut self, edit: &Edit, own: &mut BTreeMap<PathBuf, OwnEdits>) -> Result<(), String> {
         let (path, file) = self.file(edit)?;
+        let before = file.edited.text.clone();
         file.edited.apply(edit, &file.original)?;
-        let (_, alone) = own.entry(path).or_insert_with(|| (edit.file.clone(), Edited::new(&file.original)));
-        // An edit may need one of another fix.
-        let _ = alone.apply(edit, &file.original);
+        let own = own.entry(path).or_insert_with(|| {
+            let alone = Some(Edited::new(&file.original));
+            OwnEdits { name: edit.file.clone(), alone, before }
+        });
+        own.alone = own.alone.take().and_then(|mut alone| {
+            alone.apply(edit, &file.original).ok()?;
+            Some(alone)
+        });
         Ok(())
     }
 
@@ -117,17 +138,18 @@ impl SourceFiles {
         (patch::is_printable(line)).then(|| line.to_vec())
     }
 
-    fn original(&self, path: &Path) -> &[u8] {
+    /// Returns the text of a file without and with all edits.
+    fn texts(&self, path: &Path) -> (&[u8], &[u8]) {
         match self.files.get(path) {
-            Some(Ok(file)) => &file.original,
-            _ => b"",
+            Some(Ok(file)) => (&file.original, &file.edited.text),
+            _ => (b"", b""),
         }
     }
 
-    fn diff_of(&self, path: &Path, edited: &[u8]) -> Option<Vec<u8>> {
+    fn diff_of(&self, path: &Path, from: &[u8], to: &[u8]) -> Option<Vec<u8>> {
         let below = self.directory.as_deref().and_then(|directory| name_below(path, directory).ok());
         let whole = || path.to_str().filter(|name| patch::is_plain_name(name)).map(str::to_owned);
-        patch::unified(&below.or_else(whole)?, self.original(path), edited).ok()
+        patch::unified(&below.or_else(whole)?, from, to).ok()
     }
 
     fn file(&mut self, edit: &Edit) -> Result<(PathBuf, &mut SourceFile), String> {
@@ -175,6 +197,12 @@ impl SourceFiles {
         }
         result
     }
+}
+
+/// Whether an edit of a cause was applied.
+fn is_edited(advice: &Advice) -> bool {
+    let mut all = std::iter::once(advice).chain(&advice.alternatives).flat_map(|fix| &fix.edited);
+    all.any(|edited| edited.change.is_ok())
 }
 
 fn path_of(edit: &Edit) -> Result<PathBuf, String> {
