@@ -27,6 +27,9 @@ const QUERY_SUBCOMMANDS: [(&str, Words); 12] = [
     ("timedatectl", Words("show")),
     ("yarn", Words("bin dir global")),
 ];
+/// Subcommands of git that only read the repository and its files.
+pub(crate) const GIT_READS: Words =
+    Words("cat-file diff diff-tree log ls-files ls-tree merge-base name-rev rev-list rev-parse show");
 /// Programs whose output may change although their arguments do not: they read their input, the
 /// time, or files that change.
 const PROGRAMS_WITH_CHANGING_OUTPUT: Words = Words(
@@ -70,6 +73,16 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
     // Any other subcommand changes something, or reads something that changes.
     let may_change = PROGRAMS_WITH_CHANGING_OUTPUT.contains(program) || subcommand_of(exec).is_some();
     (!may_change).then_some(Answer::PerhapsSame)
+}
+
+/// Whether this is a git.
+pub(crate) fn is_git(exec: &Exec<'_>) -> bool {
+    base_name(exec.path()) == b"git"
+}
+
+/// Whether a git only reads.
+pub(crate) fn is_git_reading(exec: &Exec<'_>) -> bool {
+    is_git(exec) && subcommand_of(exec).is_some_and(|subcommand| GIT_READS.contains(subcommand))
 }
 
 /// Whether the only argument asks a program about itself.

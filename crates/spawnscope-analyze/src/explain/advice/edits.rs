@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
-    Edit, EditRefusal, Form, Key, MAX_EDITS, MakeRewrite, PackageRewrite, PythonRewrite, Rewrite, SEARCH, shell_sites,
+    Edit, EditRefusal, Form, Key, MAX_EDITS, MakeRewrite, Operand, PackageRewrite, PythonRewrite, Rewrite, SEARCH,
+    shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -14,7 +15,6 @@ use crate::explain::advice::rules::needless_shell::is_per_file_launcher;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::model::launch::{Exec, Outcome};
 use crate::patterns::package_scripts::ScriptCall;
-use crate::patterns::queries::answer_of;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, is_shell};
@@ -24,7 +24,6 @@ use spawnscope_data::event::Language;
 /// Adds the edits that make the changes of a finding.
 pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
     let launches = &finding.launches;
-    let removed: usize = finding.changes.iter().map(|applied| applied.launches.len()).sum();
     let edits = match finding.changes.first().filter(|_| finding.edits.is_empty()).map(|applied| &applied.change) {
         Some(Change::NoShell) => python_edits(context, launches),
         Some(Change::Direct) => package_edits(context, launches),
@@ -38,7 +37,7 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
             .map_or_else(Vec::new, |own| shell_edits(context, b"cat", &own, &Form::Feed)),
         // Its fix is to read none of these files.
         Some(Change::Remove) if finding.rule == "tool-calls" => Vec::new(),
-        Some(Change::Remove | Change::Builtin) => replaced(context, launches, removed < launches.len()),
+        Some(Change::Remove | Change::Builtin) => replaced(context, launches, finding.rule == "once"),
         _ => finding.edits.clone(),
     };
     let caveat =
@@ -51,16 +50,19 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
 /// Returns the line of a script or makefile that requests most of the launches, as an edit that changes nothing.
 fn line_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Edit> {
     let mut counts: BTreeMap<Key<'_>, usize> = BTreeMap::new();
-    for index in launches {
-        let call_site = context.sites.call_site_of(*index as usize);
-        if let Some((file, line)) = call_site.and_then(|site| Some((site.file.as_deref()?, site.line?))) {
-            let directory = context.forest().launcher(*index as usize).and_then(|parent| parent.cwd());
-            *counts.entry((file, line, directory)).or_default() += 1;
-        }
-    }
+    launches
+        .iter()
+        .filter_map(|index| line_of_launch(context, *index))
+        .for_each(|key| *counts.entry(key).or_default() += 1);
     let ((file, line, directory), _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
     let rewrite = Err(EditRefusal("this change needs your decision".to_owned()));
     Some(Edit { file: file.to_vec(), directory: directory.map(<[u8]>::to_vec), line, rewrite })
+}
+
+fn line_of_launch<'g>(context: &RuleContext<'g, '_>, index: u32) -> Option<Key<'g>> {
+    let site = context.sites.call_site_of(index as usize)?;
+    let directory = context.forest().launcher(index as usize).and_then(|parent| parent.cwd());
+    Some((site.file.as_deref()?, site.line?, directory))
 }
 
 /// Returns what an edit changes besides the launches, if the fix itself does not say so.
@@ -121,7 +123,23 @@ fn merged(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
 
 /// Returns the edits of loops: one call for all rounds, or none.
 fn in_loop(context: &RuleContext<'_, '_>, program: &[u8], launches: &[u32]) -> Vec<Edit> {
+    let after_first = |index: &u32| after_first_field(program, &arguments_of(context.launch(*index).execs.last()?));
+    let steps: Option<BTreeSet<String>> = launches.iter().map(after_first).collect();
+    if let Some(steps) = steps.filter(|steps| steps.len() == 1) {
+        let form = Form::Steps { operand: Operand::Input, steps: steps.into_iter().collect() };
+        let sites = shell_sites(context, program, launches).into_iter();
+        return sites.filter_map(|site| site.edit(context, program, Ok((form.clone(), true)))).collect();
+    }
     shell_edits(context, program, launches, if SEARCH.contains(program) { &Form::Read } else { &Form::Many })
+}
+
+/// Returns the expansion that does what `cut -d= -f2-` does. A line without the delimiter stays as it is.
+fn after_first_field(program: &[u8], arguments: &[&[u8]]) -> Option<String> {
+    let text = arguments.join(&b' ');
+    let (delimiter, rest) = text.strip_prefix(b"-d")?.trim_ascii_start().split_first()?;
+    let fields = rest.trim_ascii_start().strip_prefix(b"-f")?.trim_ascii_start();
+    let is_plain = program == b"cut" && fields == b"2-" && b"=:/,;@%_+.-".contains(delimiter);
+    is_plain.then(|| format!("#*{}", char::from(*delimiter)))
 }
 
 /// Returns the edits of the lines that call xargs or find, which launch a program for each input.
@@ -140,17 +158,19 @@ fn passed(context: &RuleContext<'_, '_>, launcher: &[u8], launches: &[u32]) -> V
 }
 
 /// Returns the edits that do without launches: the shell does the work itself, or asks once.
-fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], keeps_one: bool) -> Vec<Edit> {
+fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) -> Vec<Edit> {
     let of_make = make_edits(context, launches);
     if !of_make.is_empty() {
         return of_make;
     }
     let edits = by_program(context, launches).into_iter().flat_map(|(program, own)| {
         let by_shell = builtin::edits(context, program, &own);
-        let is_question = |index: &u32| context.launch(*index).execs.last().and_then(answer_of).is_some();
         match program {
             _ if !by_shell.is_empty() => by_shell,
-            _ if keeps_one && own.iter().all(is_question) => shell_edits(context, program, &own, &Form::Once),
+            b"mkdir" if is_question && Runtime::of_parent(context.forest(), own[0]) == Runtime::Make => {
+                directory_edits(context, &own)
+            }
+            _ if is_question => shell_edits(context, program, &own, &Form::Once),
             _ => in_loop(context, program, &own),
         }
     });
@@ -191,6 +211,18 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
         rewrite: Ok(Rewrite::Make(rewrite)),
     });
     edits.collect()
+}
+
+/// Returns the edits of the recipe lines that make directories.
+fn directory_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
+    let lines: BTreeSet<Key<'_>> = launches.iter().filter_map(|index| line_of_launch(context, *index)).collect();
+    let edit = |(file, line, directory): Key<'_>| Edit {
+        file: file.to_vec(),
+        directory: directory.map(<[u8]>::to_vec),
+        line,
+        rewrite: Ok(Rewrite::Directory),
+    };
+    lines.into_iter().map(edit).collect()
 }
 
 /// Returns the edits of Python lines that pass plain commands to a shell.

@@ -242,6 +242,15 @@ impl<'t> Script<'t> {
 const SETTERS: Words =
     Words("builtin command declare export getopts let local mapfile printf read readarray readonly typeset unset wait");
 
+/// Whether an expansion is a list: `$@`, `${@:2}`, `${names[@]}`, `${!prefix*}`.
+pub(crate) fn is_several_words(text: &[u8]) -> bool {
+    let inside = text.strip_prefix(b"${").and_then(|text| text.strip_suffix(b"}")).unwrap_or(&text[1..]);
+    let is_list = |byte: Option<&u8>| matches!(byte, Some(b'@' | b'*'));
+    is_list(inside.first())
+        || inside.starts_with(b"!") && is_list(inside.last())
+        || inside.windows(3).any(|part| matches!(part, b"[@]" | b"[*]"))
+}
+
 /// Iterates over everything in a text that could be the name of a variable.
 pub(crate) fn identifiers(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let words = text.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'));

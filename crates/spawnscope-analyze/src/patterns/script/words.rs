@@ -233,10 +233,10 @@ impl<'t> Parser<'t> {
                     }
                     self.at += 2;
                 }
-                b'$' => {
-                    let part = self.dollar(true)?;
-                    parts.extend(part);
-                }
+                b'$' => match self.dollar(true)? {
+                    Some(Part::Literal { text, .. }) => push(parts, &text, true),
+                    part => parts.extend(part),
+                },
                 b'`' => parts.push(self.backquoted(true)?),
                 byte => {
                     push(parts, &[byte], true);

@@ -1,10 +1,12 @@
-//! Edits of loops that ask a program in each round: `x=$(program "$f")`, `[ $(grep -c a "$f") -gt 0 ]` or `x=$(echo "$y" | filter)`. One call
-//! answers all rounds, and the loop reads its lines from a here-document. So the loop stays in its shell, with its variables.
+//! Edits of loops that ask a program in each round: `x=$(program "$f")`, `if grep -q a "$f"`, `x=$(sed -n "${i}p" FILE)` or
+//! `x=$(echo "$y" | filter)`. One call answers all rounds, and the loop reads its lines from a here-document. So the loop stays in its shell, with
+//! its variables.
 
 use std::ops::Range;
 
 use super::around::{Around, LoopKind, insertion_at, is_certain, only_reads, only_reads_files, statements};
 use super::line_each::{LineEach, answers_each_line, is_interpreter, looped_code};
+use super::lookup::{chosen_line, is_condition};
 use super::many::{position_of, splice};
 use super::once::FILTERS;
 use super::one_line::is_one_line;
@@ -23,6 +25,8 @@ const LEAVE_THE_ROUND: Words = Words("break continue exit return");
 struct Question<'c, 's, 't> {
     call: &'c FoundCall<'s, 't>,
     around: &'c Around<'t>,
+    /// The `$( )` of the call, or the call itself if only its exit status counts.
+    asked: usize,
     /// The statement of the loop that contains the call.
     statement: usize,
 }
@@ -30,10 +34,11 @@ struct Question<'c, 's, 't> {
 /// Replaces the calls in a loop by one.
 pub(super) fn of_one_call(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
-    let (Some(around), Some(substitution)) = (loops.first(), call.substitution) else {
+    let asked = call.substitution.or(is_condition(call).then_some(call.command));
+    let (Some(around), Some(asked)) = (loops.first(), asked) else {
         return refuse("the call is not in a loop over words or lines");
     };
-    let above: Vec<usize> = script.ancestors(substitution).take_while(|each| *each != around.node).collect();
+    let above: Vec<usize> = script.ancestors(asked).take_while(|each| *each != around.node).collect();
     // The answer is needed in each round.
     let is_always = above.iter().zip(above.iter().skip(1)).all(|(inner, outer)| {
         let is_first = script.children(*outer).next() == Some(*inner);
@@ -44,13 +49,15 @@ pub(super) fn of_one_call(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Res
     let Some(statement) = above.last().copied().filter(|_| is_always) else {
         return refuse("the call is not a statement of the loop");
     };
-    let question = Question { call, around, statement };
+    let question = Question { call, around, asked, statement };
     question.check_before()?;
-    let text = match call.fed {
-        Some(text) => question.about_text(text)?,
-        None => question.about_words()?,
+    let text = match (call.fed, chosen_line(call)) {
+        // `$( )` removes empty answers at the end, but not those before a dot.
+        (Some(text), _) => question.about_text(text)? + "; echo .",
+        (None, Some((number, file))) => question.about_lines(number, file)? + "; echo .",
+        (None, None) => question.about_words()?,
     };
-    question.document(&text, substitution)
+    question.document(&text)
 }
 
 /// Whether code prints the same if it is executed twice: it only reads, and not from its standard input.
@@ -112,12 +119,42 @@ impl<'t> Question<'_, '_, 't> {
             return Ok(format!("for {} in {list}; do {body}; done", name(variable)));
         }
         let header = name(script.source(&(node.start..self.around.body.start - b"do".len()))).replace('\n', "; ");
+        let steps = self.steps();
+        if !steps.is_empty() {
+            let steps = steps.iter().map(|range| name(script.source(range))).collect::<Vec<_>>().join("; ");
+            return Ok(format!("{} do {body}; {steps}; done", header.trim_end()));
+        }
         let reads = script.inside(self.around.node).find_map(|index| script.program(index));
         if !header.starts_with("while ") || reads.is_none_or(|program| program != b"read") {
             return refuse("the list of the loop may change");
         }
         let (before, after) = self.input()?;
         Ok(format!("{before}{} do {body}; done{after}", header.trim_end()))
+    }
+
+    /// Returns the assignments with which a loop counts until a test of its header fails: `i=$((i + 1))`. Empty for other loops.
+    fn steps(&self) -> Vec<Range<usize>> {
+        let script = self.call.script;
+        let header = self.around.header(script);
+        let is_test = |program: Vec<u8>| matches!(&program[..], b"[" | b"test");
+        let in_header = |index: usize| header.contains(&script.node(index).range.start);
+        let has_expression = script
+            .inside(self.around.node)
+            .any(|index| in_header(index) && matches!(script.node(index).kind, Kind::Expression(_)));
+        let is_counting = self.around.kind == LoopKind::Other && script.calls_in(&header).count() > 0;
+        if has_expression || !is_counting || !script.calls_in(&header).all(is_test) {
+            return Vec::new();
+        }
+        let sets =
+            |range: &Range<usize>| identifiers(script.source(&header)).any(|variable| script.may_set(range, variable));
+        let steps = statements(script, self.around).into_iter().map(|list| {
+            let range = script.node(list).range.clone();
+            let assigned = script.command_of(list).and_then(|command| script.assigned(command));
+            let is_step = assigned.is_some_and(|(_, value)| is_repeatable(script, &value.range));
+            let is_after = range.start > script.node(self.statement).range.start;
+            (!sets(&range)).then_some(None).or((is_step && is_after).then_some(Some(range)))
+        });
+        steps.collect::<Option<Vec<_>>>().unwrap_or_default().into_iter().flatten().collect()
     }
 
     /// Returns the code before and after a loop from which it reads lines, if it can be executed twice: `find . |`, `<FILE`, `< <(find .)`.
@@ -159,8 +196,8 @@ impl<'t> Question<'_, '_, 't> {
 
     /// Whether the loop changes no files, apart from what the question itself does.
     fn only_reads(&self) -> bool {
-        let (script, call) = (self.call.script, self.call);
-        let end = script.node(call.substitution.unwrap_or(self.statement)).range.end;
+        let script = self.call.script;
+        let end = script.node(self.asked).range.end;
         only_reads(script, self.around, &(script.node(self.statement).range.start..end))
     }
 
@@ -177,6 +214,19 @@ impl<'t> Question<'_, '_, 't> {
     /// Returns the position after `done`.
     fn end(&self) -> usize {
         self.around.body.end + b"done".len()
+    }
+
+    /// Returns the loop that prints all numbers, and one awk that prints the lines of a file with these numbers.
+    fn about_lines(&self, number: &[u8], file: &Word<'t>) -> Result<String, EditRefusal> {
+        let script = self.call.script;
+        let variables = file.variables();
+        let is_same = variables.is_some_and(|all| !all.iter().any(|variable| self.around.may_set(script, variable)));
+        let (number, file) = (format!("\"${{{}}}\"", name(number)), self.call.quoted_source(file)?);
+        if !is_same || file.contains('=') || !self.only_reads() {
+            return refuse("the file is not certainly the same each time");
+        }
+        let rounds = self.rounds(number.as_bytes(), &format!("printf '%s\\n' {number}"))?;
+        Ok(format!("{rounds} | awk 'NR == FNR {{ line[NR] = $0; next }} {{ print line[$1] }}' {file} -"))
     }
 
     /// Returns the call for all words of the loop: `stat -c %s *`.
@@ -196,7 +246,13 @@ impl<'t> Question<'_, '_, 't> {
             None => &call.simple.words[self.operand()?],
         };
         let before = self.with_changed_words(&each, redirected.map_or(operand.range.start, |each| each.range.start));
-        let after = format!("{}{filters}", name(script.source(&(operand.range.end..range.end))));
+        let drops_errors = call.simple.redirections.iter().any(|each| matches!(each.operator, b"2>" | b"&>"));
+        let is_last = call.simple.words.last().is_some_and(|last| last.range == operand.range);
+        let after = match is_condition(call) {
+            true if !is_last => return refuse("the file is not the last argument"),
+            true => if drops_errors { " 2>/dev/null" } else { "" }.to_owned(),
+            false => format!("{}{filters}", name(script.source(&(operand.range.end..range.end)))),
+        };
         let words =
             self.words().filter(|(variable, _, is_certain)| *is_certain && operand.variable() == Some(variable));
         match words {
@@ -206,7 +262,9 @@ impl<'t> Question<'_, '_, 't> {
                 }
                 Ok(format!("{before}{list}{after}"))
             }
-            None if !after.trim().is_empty() && filters.is_empty() => refuse("the file is not the last argument"),
+            None if !after.trim().is_empty() && filters.is_empty() && !is_condition(call) => {
+                refuse("the file is not the last argument")
+            }
             None => {
                 let word = call.plain_source(operand)?;
                 let rounds = self.rounds(script.source(&operand.range), &format!("printf '%s\\0' {word}"))?;
@@ -237,7 +295,11 @@ impl<'t> Question<'_, '_, 't> {
         let refused = || refuse(format!("{} does not certainly print one line for each word", call.program()));
         let of_call = |arguments: &Vec<Vec<u8>>| {
             let words: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
-            LineEach::of(&call.rewrite.program, &words).filter(|_| !words.iter().any(|word| word.contains(&b'\n')))
+            let each = match is_condition(call) && call.rewrite.program == b"grep" {
+                true => LineEach::of_condition(&words),
+                false => LineEach::of(&call.rewrite.program, &words),
+            };
+            each.filter(|_| !words.iter().any(|word| word.contains(&b'\n')))
         };
         let Some(first) = call.rewrite.calls.first().and_then(of_call) else { return refused() };
         // Without a loop in it, the code would only handle the first file.
@@ -295,7 +357,22 @@ impl<'t> Question<'_, '_, 't> {
                 (format!("printf '%s\\n' {}", call.plain_source(text)?), filter)
             }
         };
-        Ok(format!("{} | {filters}", self.rounds(source, &echo)?))
+        self.filtered(source, &echo, &filters)
+    }
+
+    /// Returns the loop that prints all texts, through filters.
+    fn filtered(&self, source: &[u8], echo: &str, filters: &str) -> Result<String, EditRefusal> {
+        let (script, call) = (self.call.script, self.call);
+        let is_bc = |command: &usize| script.program(*command).is_some_and(|program| program == b"bc");
+        if !source.iter().any(|byte| b"/%(^".contains(byte)) || !call.pipeline.iter().any(is_bc) {
+            return Ok(format!("{} | {filters}", self.rounds(source, echo)?));
+        }
+        // bc prints nothing for an error, such as a division by zero. A mark shows where each answer ends.
+        if call.rewrite.program != b"bc" || call.pipeline.len() > 2 {
+            return refuse("bc may print nothing");
+        }
+        let marked = self.rounds(source, &format!("{echo}; echo 'print \"#\\n\"'"))?;
+        Ok(format!("{marked} | {filters} | awk '$0 == \"#\" {{ print line; line = \"\"; next }} {{ line = $0 }}'"))
     }
 
     /// Returns the statements before the question that a text depends on. They must only assign, and nothing else may change the text.
@@ -305,9 +382,11 @@ impl<'t> Question<'_, '_, 't> {
         let header = script.source(&self.around.header(script));
         let mut needed: Vec<&[u8]> = identifiers(text).collect();
         let mut all = Vec::new();
+        let steps = self.steps();
         for list in statements(script, self.around).into_iter().rev() {
             let range = script.node(list).range.clone();
-            let Some(variable) = needed.iter().copied().find(|variable| script.may_set(&range, variable)) else {
+            let mut changed = needed.iter().copied().filter(|_| !steps.contains(&range));
+            let Some(variable) = changed.find(|variable| script.may_set(&range, variable)) else {
                 continue;
             };
             let value = script.command_of(list).and_then(|command| script.assigned(command));
@@ -331,7 +410,7 @@ impl<'t> Question<'_, '_, 't> {
     }
 
     /// Returns the changes: the loop reads each answer from a here-document.
-    fn document(&self, question: &str, substitution: usize) -> Result<Vec<Splice>, EditRefusal> {
+    fn document(&self, question: &str) -> Result<Vec<Splice>, EditRefusal> {
         let script = self.call.script;
         let line_end = self.line_end()?;
         let is_free = |descriptor: &u8| {
@@ -343,7 +422,7 @@ impl<'t> Question<'_, '_, 't> {
         while names(script.text, delimiter.as_bytes()) {
             delimiter.push('_');
         }
-        let mut splices = self.reads(substitution, descriptor);
+        let mut splices = self.reads(descriptor);
         // The text of the first document on a line comes first.
         splices.extend([
             splice(self.end()..self.end(), format!(" {descriptor}<<{delimiter}")),
@@ -371,7 +450,7 @@ impl<'t> Question<'_, '_, 't> {
     }
 
     /// Returns the changes of the statement that asks: it reads an answer from a descriptor.
-    fn reads(&self, substitution: usize, descriptor: u8) -> Vec<Splice> {
+    fn reads(&self, descriptor: u8) -> Vec<Splice> {
         let script = self.call.script;
         // The number is padded with blanks.
         let read = |variable: &str| match self.call.rewrite.program == b"wc" {
@@ -381,13 +460,16 @@ impl<'t> Question<'_, '_, 't> {
         let holder = script.command_of(self.statement);
         let assigned = holder
             .and_then(|holder| script.assigned(holder))
-            .filter(|(_, value)| value.substitution() == Some(substitution));
+            .filter(|(_, value)| value.substitution() == Some(self.asked));
         match assigned {
             Some((variable, _)) => vec![splice(script.node(self.statement).range.clone(), read(&name(variable)))],
             None => {
                 let variable = unused_variable(script, &format!("{}_result", self.call.program()));
-                let range = script.node(substitution).range.clone();
-                let text = used(script, &variable, range.end);
+                let range = script.node(self.asked).range.clone();
+                let text = match is_condition(self.call) {
+                    true => format!("[ \"${{{variable}:-0}}\" -gt 0 ]").into_bytes(),
+                    false => used(script, &variable, range.end),
+                };
                 let at = script.node(self.statement).range.start;
                 vec![insertion_at(script.text, at, &read(&variable)), Splice { range, text }]
             }

@@ -7,6 +7,7 @@ use super::many::writes_file;
 use super::shell::FoundCall;
 use super::{EditRefusal, Splice, refuse};
 use crate::model::launch::base_name;
+use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Kind, Part, Script, Word, names};
 use crate::patterns::words::Words;
 
@@ -17,9 +18,6 @@ const ONLY_READ: Words = Words(
     ": [ awk basename bc break cat cksum cmp continue cut date dirname echo expr false file grep head jq let local md5sum printf readlink
      ls read realpath rev seq set sha1sum sha256sum shift stat tail test tr true uniq unset wc",
 );
-/// Subcommands of git that only read.
-const GIT_READS: Words =
-    Words("cat-file diff diff-tree log ls-files ls-tree merge-base name-rev rev-list rev-parse show");
 
 /// The loop around a call.
 pub(super) struct Around<'t> {

@@ -100,9 +100,14 @@ impl<'t> Code<'t> {
                 return refuse("the change needs several lines, and a recipe has one shell for each");
             }
             let text = self.expanded.iter().enumerate().fold(text.replace('$', "$$"), |text, (number, expanded)| {
-                text.replace(&format!("$${{{EXPANDED}{number}}}"), &String::from_utf8_lossy(expanded))
+                let (name, expanded) = (format!("$${{{EXPANDED}{number}"), String::from_utf8_lossy(expanded));
+                text.replace(&format!("{name}}}"), &expanded)
+                    .replace(&format!("{name}##*/}}"), &format!("$(notdir {expanded})"))
             });
-            Ok(Splice { range, text: text.into_bytes() })
+            match text.contains(EXPANDED) {
+                true => refuse("make expands what the shell would have to change"),
+                false => Ok(Splice { range, text: text.into_bytes() }),
+            }
         };
         splices.into_iter().map(translate).collect()
     }

@@ -10,7 +10,7 @@ use super::{Edit, Form, Operand, Rewrite, spliced};
 use crate::patterns::shells::Dialect;
 
 const NAMES: [&str; 6] = ["plain", "with space", "-leading", "star*", "quote'd", "x.c"];
-const BOTH: &[&str] = &["bash", "dash"];
+pub(super) const BOTH: &[&str] = &["bash", "dash"];
 
 /// Runs a script in a directory with files, and returns what it printed and left behind.
 fn run(shell: &str, script: &str) -> (Output, String) {
@@ -40,7 +40,7 @@ fn tree(directory: &Path) -> String {
 
 /// Checks that the edit of the calls in a line contains a text, and that the script then does the
 /// same.
-fn check(shells: &[&str], program: &str, recorded: &[&str], form: Form, script: &str, expected: &str) {
+pub(super) fn check(shells: &[&str], program: &str, recorded: &[&str], form: Form, script: &str, expected: &str) {
     let mut calls = Calls::of(program, &[recorded], form).rewrite;
     if shells == ["dash"] {
         calls.dialect = Dialect::Posix;
@@ -64,7 +64,7 @@ fn check(shells: &[&str], program: &str, recorded: &[&str], form: Form, script: 
     }
 }
 
-fn many(program: &str, recorded: &[&str], script: &str, expected: &str) {
+pub(super) fn many(program: &str, recorded: &[&str], script: &str, expected: &str) {
     check(BOTH, program, recorded, Form::Many, script, expected);
 }
 
@@ -167,7 +167,8 @@ fn one_call_answers_all_rounds() {
         "IFS= read -r s <&3\n  sum=$((sum + s)); echo \"$f: $s\"\ndone 3<<END  # all\n$(stat -c %s -- [a-z]*)\nEND\n",
     );
     let products = "for i in $(seq 3); do\n  x=2$i\n  v=$(echo \"scale=2; $x * 1.5\" | bc)\n  read -r y; echo \"$v $y\"\ndone <../list\n";
-    let question = "done 3<<END <../list\n$(for i in $(seq 3); do x=2$i; echo \"scale=2; $x * 1.5\"; done | bc)\nEND\n";
+    let question =
+        "done 3<<END <../list\n$(for i in $(seq 3); do x=2$i; echo \"scale=2; $x * 1.5\"; done | bc; echo .)\nEND\n";
     many("bc", &[], products, question);
     let count = "for f in [a-z]*; do if [ $(grep -c of \"$f\") -gt 0 ]; then echo \"$f\"; fi; done\n";
     many("grep", &["-c", "of", "plain"], count, "$(grep -h -c of [a-z]*)\nEND");
@@ -176,7 +177,12 @@ fn one_call_answers_all_rounds() {
     let sums = "for f in [a-z]*; do s=$(sha1sum \"$f\" | awk '{print $1}'); echo \"$s\"; done\n";
     many("sha1sum", &["plain"], sums, "$(sha1sum [a-z]* | awk '{print $1}')\nEND");
     let fields = "while read -r a b; do x=$(echo \"$a\" | tr a-z A-Z); echo \"$x $b\"; done < ../list\n";
-    many("tr", &["a-z", "A-Z"], fields, "$(while read -r a b; do echo \"$a\"; done < ../list | tr a-z A-Z)\nEND");
+    many(
+        "tr",
+        &["a-z", "A-Z"],
+        fields,
+        "$(while read -r a b; do echo \"$a\"; done < ../list | tr a-z A-Z; echo .)\nEND",
+    );
     let first = "for f in [a-z]*; do n=$(wc -c < \"$f\"); s=$(stat -c %s -- \"$f\"); echo \"$n $s\"; done";
     let second = "for f in [a-z]*; do read -r n _ <&3; s=$(stat -c %s -- \"$f\"); echo \"$n $s\"; done 3<<END\n$(wc -c -- [a-z]*)\nEND\n";
     many("wc", &["-c"], first, second.trim_end());
@@ -192,7 +198,7 @@ fn one_call_answers_all_rounds() {
     let found = "while IFS= read -r -d '' f; do s=$(stat -c %s -- \"$f\"); echo \"$f $s\"; done < <(find . -type f -print0 | sort -z)\n";
     check(&["bash"], "stat", size, Form::Many, found, "done < <(find . -type f -print0 | sort -z) | xargs");
     let spaces = "while read -r a b; do x=$(echo \"$a\" | tr a-z A-Z); echo \"$x $b\"; done < \"with space\"\n";
-    many("tr", &["a-z", "A-Z"], spaces, "done < \"with space\" | tr a-z A-Z)");
+    many("tr", &["a-z", "A-Z"], spaces, "done < \"with space\" | tr a-z A-Z; echo .)");
     let computed =
         "while read -r a; do x=$(echo \"$a\" | awk '{print toupper($1) \":\" NF + 1}'); echo \"$x\"; done < ../list\n";
     many("awk", &["{print toupper($1) \":\" NF + 1}"], computed, "| awk '{print toupper($1)");
@@ -201,7 +207,7 @@ fn one_call_answers_all_rounds() {
     let counted = "while read -r a; do x=$(echo \"$a\" | awk '{print NR}'); echo \"$x\"; done < ../list\n";
     assert!(Calls::of("awk", &[&["{print NR}"]], Form::Many).edit(1, counted).is_err(), "each awk counts from 1");
     let twice = "for f in *.c; do e=$(echo \"$f\" | rev | cut -d. -f1 | rev); echo \"$e\"; done\n";
-    many("rev", &[], twice, "do echo \"$f\"; done | rev | cut -d. -f1 | rev)");
+    many("rev", &[], twice, "do echo \"$f\"; done | rev | cut -d. -f1 | rev; echo .)");
     let commit = "0123456789012345678901234567890123456789";
     let log = format!("for c in {commit}; do s=$(git log -1 --format=%s \"$c\"); echo \"$s\"; done\n");
     let edited = Calls::of("git", &[&["log", "-1", "--format=%s", commit]], Form::Many).edit(1, &log).unwrap();

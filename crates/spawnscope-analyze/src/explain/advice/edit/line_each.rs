@@ -40,6 +40,20 @@ impl LineEach {
             _ => plain(PRINT_A_LINE_EACH.contains(program) && joins(program, arguments)),
         }
     }
+
+    /// Returns how a grep prints the number of lines that it finds in its last operand, instead of its exit status.
+    pub(super) fn of_condition(arguments: &[&[u8]]) -> Option<LineEach> {
+        let (at, letters, rest) = match arguments {
+            [option, rest @ .., _, _] if option.len() > 1 && option.starts_with(b"-") => (1, &option[1..], rest),
+            [_, _] => (0, &b""[..], &[][..]),
+            _ => return None,
+        };
+        let is_known = letters.iter().all(|letter| b"EFiqswx".contains(letter))
+            && rest.iter().all(|word| matches!(*word, b"--" | b"-e"));
+        let program = if at == 0 { "grep " } else { "" };
+        let letters = name(letters).replace('q', "");
+        is_known.then(|| LineEach::With(vec![(at, format!("{program}-hc{letters}"))]))
+    }
 }
 
 /// Returns how git prints one line about a commit. `git log` would look for its ancestors, too.
@@ -88,8 +102,8 @@ pub(super) fn answers_each_line(words: &[Vec<u8>], text: &[u8]) -> bool {
             }
             [] => false,
         },
-        // It prints nothing for an error, such as a division by zero.
-        b"bc" => arguments.iter().all(|word| word == b"-l") && !text.iter().any(|byte| b"/%(^".contains(byte)),
+        // A base would also be that of the next line.
+        b"bc" => arguments.iter().all(|word| word == b"-l") && !text.windows(5).any(|part| part == b"base="),
         b"cut" => !has(b"-s") && !has(b"--only") && arguments.iter().all(|word| word.starts_with(b"-")),
         b"rev" => arguments.is_empty(),
         b"sed" => {

@@ -3,8 +3,9 @@
 
 use super::around::{Around, is_used_outside, loops_around, only_reads};
 use super::many::{is_kept, splice};
+use super::one_line::is_one_line;
 use super::shell::{FoundCall, unused_variable};
-use super::{EditRefusal, Splice, collected, refuse};
+use super::{EditRefusal, Splice, collected, many, refuse};
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{For, Kind, Part, Word, names};
 use crate::patterns::shells::Dialect;
@@ -15,8 +16,15 @@ pub(in crate::explain::advice) const SEARCH: Words = Words("awk egrep fgrep gawk
 /// Longer lists of numbers are not written out.
 const MAX_NUMBERS: i64 = 20;
 
-/// Replaces a search in a loop.
+/// Replaces a search of a text, or of a file in a loop.
 pub(super) fn lookup(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
+    match call.fed {
+        Some(fed) => condition_on_text(call, fed).or_else(|_| many::many(call)),
+        None => in_file(call).or_else(|refusal| many::many(call).map_err(|_| refusal)),
+    }
+}
+
+fn in_file(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     match &call.rewrite.program[..] {
         b"seq" => numbers(call),
         b"grep" | b"fgrep" if call.substitution.is_none() => condition(call),
@@ -65,7 +73,7 @@ fn line(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
 }
 
 /// Returns the variable with the number of the line that a call prints, and the file.
-fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'t [u8], &'s Word<'t>)> {
+pub(super) fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'t [u8], &'s Word<'t>)> {
     let script = call.script;
     let commands: Vec<_> = call.pipeline.iter().map(|command| script.simple(*command)).collect::<Option<_>>()?;
     let texts =
@@ -89,67 +97,143 @@ fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'t [u8], &'s Word<'
     (is_form && !has_redirection).then_some((name, file))
 }
 
+/// Whether only the exit status of a grep of a file counts.
+pub(super) fn is_condition(call: &FoundCall<'_, '_>) -> bool {
+    call.pipeline.len() == 1 && is_quiet_grep(call)
+}
+
+/// Whether only the exit status of a grep counts.
+pub(super) fn is_quiet_grep(call: &FoundCall<'_, '_>) -> bool {
+    let is_quiet = |word: &Word<'_>| {
+        word.literal().is_some_and(|word| word.starts_with(b"-") && !word.starts_with(b"--") && word.contains(&b'q'))
+    };
+    let redirections = &call.simple.redirections;
+    let drops_output = redirections.iter().any(|each| matches!(each.operator, b">" | b"&>"));
+    matches!(&call.rewrite.program[..], b"grep" | b"fgrep")
+        && call.substitution.is_none()
+        && redirections.iter().all(is_kept)
+        && (drops_output || call.simple.words.iter().any(is_quiet))
+}
+
 /// Replaces `grep -q WORD FILE`, whatever depends on its exit status.
 fn condition(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
-    let other = || refuse("grep does not look for one plain word");
-    let words: Vec<&Word<'_>> = call.simple.words.iter().skip(1).collect();
-    let [options @ .., pattern, file] = &words[..] else { return other() };
-    let options: Option<Vec<Vec<u8>>> = options.iter().map(|word| word.literal()).collect();
-    let Some(options) = options else { return other() };
-    let letters: Vec<u8> =
-        options.iter().filter(|word| !matches!(&word[..], b"--" | b"-e")).flatten().copied().collect();
-    let has = |letter: u8| letters.contains(&letter);
-    let drops_output = call.simple.redirections.iter().any(|each| matches!(each.operator, b">" | b"&>"));
-    let is_known = letters.iter().all(|letter| b"-qFxsE".contains(letter)) && (has(b'q') || drops_output);
-    let is_plain = |text: &[u8]| {
-        !text.is_empty()
-            && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-/ =,:@%#".contains(byte) || !byte.is_ascii())
+    let Some(Searched { text, edges: [from, to] }) = searched(call).filter(|_| is_condition(call)) else {
+        return refuse("grep does not look for one plain word");
     };
-    let is_whole = has(b'x');
-    let text = |call: &Vec<Vec<u8>>| {
-        let text = call.get(call.len().checked_sub(2)?)?;
-        let text = text.strip_prefix(b"^").unwrap_or(text);
-        Some(text.strip_suffix(b"$").unwrap_or(text).to_vec())
-    };
-    let are_plain = call.rewrite.calls.iter().all(|call| text(call).is_some_and(|text| is_plain(&text)));
-    let is_alone = call.pipeline.len() == 1 && call.simple.redirections.iter().all(is_kept);
-    if !is_known || !are_plain || !is_alone {
-        return other();
-    }
-    let Some((text, [from, to])) = quoted_pattern(pattern, has(b'F')) else { return other() };
-    let (from, to) = (from || is_whole, to || is_whole);
+    let Some(file) = call.simple.words.last() else { return refuse("grep reads no file") };
     let around = outermost(call, file)?;
     let contents = unused_variable(script, "contents");
     let file = call.quoted_source(file)?;
-    let (read, test) = match call.rewrite.dialect {
-        Dialect::Bash => {
-            let end = |is_end: bool| if is_end { "$'\\n'" } else { "" };
-            let test = format!("[[ {}${contents}{} == *{}{text}{}* ]]", end(from), end(to), end(from), end(to));
-            (format!("{contents}=$(<{file})"), test)
+    let (read, test) = match (call.rewrite.dialect, from, to) {
+        (_, Edge::Member(_), _) | (_, _, Edge::Member(_)) => return refuse("the file has lists"),
+        (Dialect::Bash, from, to) => {
+            let [from, to] = [from, to].map(|edge| if edge == Edge::End { "$'\\n'" } else { "" });
+            (format!("{contents}=$(<{file})"), format!("[[ {from}${contents}{to} == *{from}{text}{to}* ]]"))
         }
-        _ if from || to => return refuse("this shell has no short pattern for a whole line"),
-        _ => (format!("{contents}=$(cat {file})"), format!("case ${contents} in *{text}*) true;; *) false;; esac")),
+        (_, Edge::Any, Edge::Any) => {
+            (format!("{contents}=$(cat {file})"), format!("case ${contents} in *{text}*) true;; *) false;; esac"))
+        }
+        _ => return refuse("this shell has no short pattern for a whole line"),
     };
     let mut splices = collected::around_loop(script, around.node, &read, &[]);
     splices.push(splice(script.node(call.command).range.clone(), test));
     Ok(splices)
 }
 
-/// Returns a pattern without its anchors as a text in quotes, and whether it had them.
-fn quoted_pattern(pattern: &Word<'_>, is_fixed: bool) -> Option<(String, [bool; 2])> {
-    let (mut text, mut anchors) = (String::new(), [false; 2]);
+/// Replaces `echo "$x" | grep -q WORD`, also if the word is a member of a list: `grep -qE "(^|:)$1(:|$)"`.
+fn condition_on_text(call: &FoundCall<'_, '_>, fed: &Word<'_>) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    let is_alone = call.pipeline.len() == 2 && call.pipeline[1] == call.command && is_quiet_grep(call);
+    let Some(Searched { text, edges }) = searched(call).filter(|_| is_alone) else {
+        return refuse("grep does not look for one plain word");
+    };
+    // The directories of a path have no newlines.
+    let is_path = fed.variable().is_some_and(|variable| variable.ends_with(b"PATH"));
+    if !edges.iter().all(|edge| *edge == Edge::Any) && !is_path && !is_one_line(script, fed) {
+        return refuse(format!("`{}` may contain several lines", name(script.source(&fed.range))));
+    }
+    let x = call.plain_source(fed)?;
+    let separators =
+        edges.map(|edge| if let Edge::Member(separator) = edge { separator.to_string() } else { String::new() });
+    let stars = edges.map(|edge| if edge == Edge::End { "" } else { "*" });
+    let list = format!("{}{x}{}", separators[0], separators[1]);
+    let pattern = format!("{}{}{text}{}{}", stars[0], separators[0], separators[1], stars[1]);
+    let test = match call.rewrite.dialect {
+        Dialect::Bash => format!("[[ {list} == {pattern} ]]"),
+        _ => format!("case {list} in {pattern}) true;; *) false;; esac"),
+    };
+    let range = script.node(call.pipeline[0]).range.start..script.node(call.command).range.end;
+    Ok(vec![splice(range, test)])
+}
+
+/// What is around the text that a pattern looks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    Any,
+    /// The begin or the end of the line.
+    End,
+    /// That, or a separator.
+    Member(char),
+}
+
+/// The text that a grep looks for, in quotes, and what is before and after it.
+struct Searched {
+    text: String,
+    edges: [Edge; 2],
+}
+
+/// Returns what a grep looks for if all recorded calls looked for a text without special characters.
+fn searched(call: &FoundCall<'_, '_>) -> Option<Searched> {
+    let words = &call.simple.words[1..];
+    let at = words.len().checked_sub(if call.fed.is_some() { 1 } else { 2 })?;
+    let options: Vec<Vec<u8>> = words[..at].iter().map(Word::literal).collect::<Option<_>>()?;
+    let letters: Vec<u8> =
+        options.iter().filter(|word| !matches!(&word[..], b"--" | b"-e")).flatten().copied().collect();
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-/ =,:@%#".contains(byte) || !byte.is_ascii();
+    let looks_for_text = |arguments: &Vec<Vec<u8>>| {
+        let Some(pattern) = arguments.get(at) else { return false };
+        let (_, rest) = edge_at(&name(pattern), &letters, true);
+        let (_, text) = edge_at(&rest, &letters, false);
+        // A value is meant as a text.
+        let is_value = words[at].literal().is_none();
+        !text.is_empty() && text.bytes().all(|byte| is_plain(&byte) || is_value && byte == b'.')
+    };
+    let is_known =
+        letters.iter().all(|letter| b"-qFxsE".contains(letter)) && call.rewrite.calls.iter().all(looks_for_text);
+    let (text, edges) = quoted_pattern(&words[at], &letters).filter(|_| is_known)?;
+    let is_whole = letters.contains(&b'x');
+    Some(Searched { text, edges: if is_whole { [Edge::End; 2] } else { edges } })
+}
+
+/// Returns what a pattern begins or ends with, and the rest of it.
+fn edge_at(pattern: &str, letters: &[u8], is_start: bool) -> (Edge, String) {
+    let (anchor, separators) = (if is_start { "^" } else { "$" }, [':', ',', ';']);
+    let strip = |edge: &str| match is_start {
+        true => pattern.strip_prefix(edge).map(str::to_owned),
+        false => pattern.strip_suffix(edge).map(str::to_owned),
+    };
+    let found = separators.into_iter().filter(|_| letters.contains(&b'E')).find_map(|separator| {
+        let forms = [format!("({anchor}|{separator})"), format!("({separator}|{anchor})")];
+        forms.iter().find_map(|form| strip(form)).map(|rest| (Edge::Member(separator), rest))
+    });
+    let found = found.or_else(|| strip(anchor).map(|rest| (Edge::End, rest)));
+    found.filter(|_| !letters.contains(&b'F')).unwrap_or((Edge::Any, pattern.to_owned()))
+}
+
+/// Returns a pattern without its edges as a text in quotes, and its edges.
+fn quoted_pattern(pattern: &Word<'_>, letters: &[u8]) -> Option<(String, [Edge; 2])> {
+    let (mut text, mut edges) = (String::new(), [Edge::Any; 2]);
     let last = pattern.parts.len().checked_sub(1)?;
     for (at, part) in pattern.parts.iter().enumerate() {
         match part {
             Part::Literal { text: literal, .. } => {
                 let mut literal = name(literal);
-                if at == 0 && !is_fixed && literal.starts_with('^') {
-                    (literal, anchors[0]) = (literal[1..].to_owned(), true);
+                if at == 0 {
+                    (edges[0], literal) = edge_at(&literal, letters, true);
                 }
-                if at == last && !is_fixed && literal.ends_with('$') {
-                    literal.pop();
-                    anchors[1] = true;
+                if at == last {
+                    (edges[1], literal) = edge_at(&literal, letters, false);
                 }
                 (!literal.contains(['"', '\\', '$', '`', '!', '\n'])).then_some(())?;
                 text.push_str(&literal);
@@ -159,7 +243,7 @@ fn quoted_pattern(pattern: &Word<'_>, is_fixed: bool) -> Option<(String, [bool; 
         }
     }
     let plain = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).filter(|rest| !rest.contains('$'));
-    Some((plain.map_or_else(|| format!("\"{text}\""), |variable| format!("\"${variable}\"")), anchors))
+    Some((plain.map_or_else(|| format!("\"{text}\""), |variable| format!("\"${variable}\"")), edges))
 }
 
 /// Replaces the numbers that a loop is over.

@@ -12,7 +12,7 @@ use super::around::{
 };
 use super::line_each::looped_code;
 use super::shell::FoundCall;
-use super::{EditRefusal, Splice, adjacent, answers, collected, refuse};
+use super::{EditRefusal, Splice, adjacent, answers, collected, lookup, pairs, refuse};
 use crate::explain::advice::phrases::name;
 use crate::explain::advice::programs::{HAS_DESTINATION, joins};
 use crate::model::launch::base_name;
@@ -25,7 +25,7 @@ const MAX_BYTES: usize = 100_000;
 pub(super) fn many(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     check_many(call)?;
     let loops = loops_around(call);
-    if call.substitution.is_some() {
+    if is_question(call) {
         return answers::of_one_call(call, &loops);
     }
     if loops.is_empty() {
@@ -49,10 +49,13 @@ fn in_place_of_loop(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<Ve
         if scripts.is_some_and(|scripts| scripts.len() > 1 && scripts.into_iter().all(|each| is_one_substitution(each)))
         {
             let file = name(call.script.source(&call.simple.words[3].range));
-            return through_pipe(call, &loops[0], &statement, 2, ["\\n", &format!("sed -i -f - {file}")]);
+            return through_pipe(call, &loops[0], &statement, &[2], ["\\n", &format!("sed -i -f - {file}")]);
         }
     }
-    let position = operand_of(call, call.command, loops)?;
+    let position = match operand_of(call, call.command, loops) {
+        Ok(position) => position,
+        Err(refusal) => return pairs::pairs(call, &loops[0], &statement).map_err(|_| refusal),
+    };
     let variable = call.simple.words[position].variable();
     let direct = loops.iter().position(|each| match each.kind {
         LoopKind::Words(name) | LoopKind::Lines(name) => variable == Some(name),
@@ -63,7 +66,7 @@ fn in_place_of_loop(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Result<Ve
     }
     let Some(direct) = direct.filter(|at| is_alone(call.script, &loops[..=*at])) else {
         let xargs = xargs(call, position, "xargs -r0");
-        return through_pipe(call, &loops[0], &statement, position, ["\\0", &xargs?]);
+        return through_pipe(call, &loops[0], &statement, &[position], ["\\0", &xargs?]);
     };
     match loops[direct].kind {
         LoopKind::Lines(_) if direct == 0 => lines(call, &loops[0], &statement, position),
@@ -179,27 +182,18 @@ fn xargs(call: &FoundCall<'_, '_>, position: usize, xargs: &str) -> Result<Strin
     Ok(format!("{xargs} {before}{}", name(script.source(&(word.end..range.end)))))
 }
 
-/// Prints the computed inputs in the loop, and passes them to one reader after it.
-fn through_pipe(
+/// Prints the computed inputs in the loop, which are the words at these positions, and passes them to one reader after it.
+pub(super) fn through_pipe(
     call: &FoundCall<'_, '_>,
     around: &Around<'_>,
     statement: &Statement<'_>,
-    position: usize,
+    positions: &[usize],
     [end_of_input, reader]: [&str; 2],
 ) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     let node = script.node(around.node);
-    let is_assignment = |list: &usize| {
-        let simple = script.command_of(*list).and_then(|command| script.simple(command));
-        simple.is_some_and(|simple| simple.words.is_empty() && simple.redirections.is_empty())
-    };
-    let others = statements(script, around).into_iter().filter(|list| *list != statement.list);
-    let are_assignments = others.collect::<Vec<_>>().iter().all(is_assignment);
-    let does_more = (0..script.len()).any(|index| does_more(script, around, index));
-    if statement.if_failed.is_some() || !are_assignments || does_more {
-        return refuse("the loop has other commands, too");
-    }
-    let changed = call.simple.words.iter().enumerate().filter(|(at, _)| *at != position).find(|(_, word)| {
+    check_only_computes(script, around, statement)?;
+    let changed = call.simple.words.iter().enumerate().filter(|(at, _)| !positions.contains(at)).find(|(_, word)| {
         let variables = word.variables();
         variables.is_none_or(|variables| variables.iter().any(|each| around.may_set(script, each)))
             || word.parts.iter().any(|part| matches!(part, Part::Substitution { .. }))
@@ -208,7 +202,9 @@ fn through_pipe(
         return refuse(format!("`{}` changes in the loop, too", name(script.source(&word.range))));
     }
     check_used_after(script, around)?;
-    let input = call.plain_source(&call.simple.words[position])?;
+    let inputs: Result<Vec<String>, EditRefusal> =
+        positions.iter().map(|at| call.plain_source(&call.simple.words[*at])).collect();
+    let (inputs, format) = (inputs?.join(" "), format!("%s{end_of_input}").repeat(positions.len()));
     let end = around.body.end + b"done".len();
     let redirections = script.source(&(end..node.range.end));
     let at = match (redirections.contains(&b'<'), redirections.contains(&b'>')) {
@@ -217,9 +213,23 @@ fn through_pipe(
         (false, _) => end,
     };
     Ok(vec![
-        splice(script.node(call.command).range.clone(), format!("printf '%s{end_of_input}' {input}")),
+        splice(script.node(call.command).range.clone(), format!("printf '{format}' {inputs}")),
         splice(at..at, format!(" | {reader}")),
     ])
+}
+
+/// Checks that a loop consists of a statement and of assignments.
+fn check_only_computes(script: &Script<'_>, around: &Around<'_>, statement: &Statement<'_>) -> Result<(), EditRefusal> {
+    let is_assignment = |list: &usize| {
+        let simple = script.command_of(*list).and_then(|command| script.simple(command));
+        simple.is_some_and(|simple| simple.words.is_empty() && simple.redirections.is_empty())
+    };
+    let are_known = statements(script, around).iter().all(|list| *list == statement.list || is_assignment(list));
+    let does_more = (0..script.len()).any(|index| does_more(script, around, index));
+    match statement.if_failed.is_none() && are_known && !does_more {
+        true => Ok(()),
+        false => refuse("the loop has other commands, too"),
+    }
 }
 
 /// Whether a part of a loop does more than to compute words: a substitution in its body, or a
@@ -346,9 +356,14 @@ pub(super) fn is_kept(redirection: &Redirection<'_>) -> bool {
     !redirection.operator.contains(&b'<') && (!is_written || is_null(redirection))
 }
 
+/// Whether the script uses what a call answers.
+fn is_question(call: &FoundCall<'_, '_>) -> bool {
+    call.substitution.is_some() || lookup::is_condition(call)
+}
+
 /// Checks that one call may replace all calls.
 fn check_many(call: &FoundCall<'_, '_>) -> Result<(), EditRefusal> {
-    let failed = if call.substitution.is_some() { call.rewrite.has_errors } else { call.rewrite.has_failures };
+    let failed = if is_question(call) { call.rewrite.has_errors } else { call.rewrite.has_failures };
     if failed {
         return refuse(format!("{} failed, and the loop went on", call.program()));
     }

@@ -5,9 +5,12 @@ mod adjacent;
 mod answers;
 mod around;
 mod collected;
+mod directories;
 mod embedded;
 #[cfg(test)]
 mod executed;
+#[cfg(test)]
+mod executed_loops;
 mod form;
 #[cfg(fuzzing)]
 mod fuzzing;
@@ -20,6 +23,7 @@ mod many;
 mod once;
 mod one_line;
 mod package;
+mod pairs;
 mod python;
 mod shell;
 mod sites;
@@ -39,6 +43,7 @@ pub(super) use form::{Form, Operand};
 pub(super) use lookup::SEARCH;
 pub(super) use makefile::MakeRewrite;
 pub(super) use package::PackageRewrite;
+pub(super) use pairs::one_process;
 pub(super) use python::PythonRewrite;
 pub(super) use shell::ShellRewrite;
 pub(super) use sites::{Key, MAX_EDITS, shell_sites};
@@ -67,6 +72,8 @@ pub(super) enum Rewrite {
     PackageShell(ShellRewrite, Vec<u8>),
     /// Variables of a makefile.
     Make(MakeRewrite),
+    /// A recipe that makes the directory of its target.
+    Directory,
     /// Scripts of a `package.json`.
     Package(PackageRewrite),
     /// Calls in a Python program.
@@ -132,6 +139,7 @@ impl Edit {
             Rewrite::Recipe(rewrite) => embedded::in_recipe(rewrite, text, self.line)?,
             Rewrite::PackageShell(rewrite, command) => embedded::in_package(rewrite, command, text)?,
             Rewrite::Make(rewrite) => rewrite.splices(text)?,
+            Rewrite::Directory => directories::splices(text, self.line)?,
             Rewrite::Package(rewrite) => rewrite.splices(text)?,
             Rewrite::Python(rewrite) => rewrite.splices(text, self.line)?,
         };

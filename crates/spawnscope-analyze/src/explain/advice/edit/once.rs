@@ -1,12 +1,14 @@
-//! Edits that ask once: one call before a loop or a function in place of the same call each time.
+//! Edits that ask once: one call before a loop or a function in place of the same call each time. What the call wrote into a pipeline, `printf`
+//! writes there.
 
 use std::ops::Range;
 
-use super::around::{insertion_at, list_of};
+use super::around::{insertion_at, list_of, loops_around, only_reads};
 use super::shell::{FoundCall, can_be, unused_variable, used};
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
 use crate::model::launch::base_name;
+use crate::patterns::queries::GIT_READS;
 use crate::patterns::script::{Kind, Redirection, Script, Word};
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
@@ -38,10 +40,19 @@ pub(super) fn once(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal>
     let (moved, range) = moved(call)?;
     let variables = variables_of(script, &range)?;
     let statement = place(call, moved, &variables)?;
+    // The files that git reads must stay the same.
+    let subcommand = call.simple.words.get(1).and_then(Word::literal).unwrap_or_default();
+    let reads_files = call.rewrite.program == b"git" && subcommand != b"rev-parse" && GIT_READS.contains(&subcommand);
+    if reads_files && !loops_around(call).iter().all(|around| only_reads(script, around, &(0..0))) {
+        return refuse("the loop has commands that may change the answer");
+    }
     let source = name(script.source(&range));
     let variable = unused_variable(script, &variable_for(&source));
     let (command, text) = match script.node(moved).kind {
         Kind::Substitution => (source, used(script, &variable, range.end)),
+        _ if is_head(call) => {
+            (format!("$({source})"), format!("printf \"${{{variable}:+%s\\n}}\" \"${variable}\"").into_bytes())
+        }
         _ => (format!("$({source})"), format!("printf '%s\\n' \"${variable}\"").into_bytes()),
     };
     let before = insertion_at(script.text, script.node(statement).range.start, &format!("{variable}={command}"));
@@ -68,6 +79,9 @@ fn moved(call: &FoundCall<'_, '_>) -> Result<(usize, Range<usize>), EditRefusal>
         check_inside(call, substitution)?;
         return Ok((substitution, script.node(substitution).range.clone()));
     }
+    if is_head(call) {
+        return Ok((call.command, script.node(call.command).range.clone()));
+    }
     // The output of other programs may be empty. `$( )` around the function removes the newline that is then printed.
     let is_plain = call.pipeline.len() == 1 && call.simple.redirections.is_empty();
     let is_fact = PRINT_A_FACT.contains(&call.rewrite.program);
@@ -75,6 +89,11 @@ fn moved(call: &FoundCall<'_, '_>) -> Result<(usize, Range<usize>), EditRefusal>
         return refuse(format!("the line does not call {} in $( )", call.program()));
     }
     Ok((call.command, script.node(call.command).range.clone()))
+}
+
+/// Whether a call only writes into a pipeline.
+fn is_head(call: &FoundCall<'_, '_>) -> bool {
+    call.pipeline.len() > 1 && call.pipeline[0] == call.command && call.simple.redirections.iter().all(is_quiet)
 }
 
 /// Whether a command belongs to a function of which every call is in a substitution.

@@ -10,7 +10,7 @@ use super::{
     together, wait,
 };
 use crate::explain::advice::phrases::name;
-use crate::patterns::script::{Kind, Part, Script, Simple, Word, names};
+use crate::patterns::script::{Kind, Part, Script, Simple, Word, is_several_words, names};
 use crate::patterns::shells::Dialect;
 
 /// How to rewrite the calls of a program in a line of a script.
@@ -168,8 +168,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         match &self.rewrite.form {
             Form::Once => once::once(self),
             Form::Many => many::many(self),
-            Form::Read if self.fed.is_some() => many::many(self),
-            Form::Read => lookup::lookup(self).or_else(|refusal| many::many(self).map_err(|_| refusal)),
+            Form::Read => lookup::lookup(self),
             Form::Pass => launchers::pass_many(self),
             Form::Feed => stages::without_cat(self),
             Form::Together => together::together(self),
@@ -386,7 +385,7 @@ impl<'s, 't> FoundCall<'s, 't> {
         let source = self.script.source(&word.range);
         let is_list = word.parts.iter().any(|part| match part {
             Part::Pattern => true,
-            Part::Other { text, .. } => text.contains(&b'@') || text.contains(&b'*'),
+            Part::Other { text, .. } => is_several_words(text),
             _ => false,
         });
         if is_list || source.contains(&b'\n') {

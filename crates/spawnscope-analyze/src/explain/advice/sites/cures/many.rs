@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::super::grouping::rounds;
 use super::once::is_in_pipeline;
-use super::{Cure, MANY, certain, files, finding, open, shared_line};
+use super::{Cure, MANY, are_lines_of_a_language, certain, files, finding, open, shared_line};
 use crate::explain::advice::context::RuleContext;
-use crate::explain::advice::edit::Form;
+use crate::explain::advice::edit::{Form, one_process};
 use crate::explain::advice::edits::shell_edits;
 use crate::explain::advice::functions::functions;
 use crate::explain::advice::phrases::{launches, name, option};
@@ -22,7 +22,7 @@ use crate::explain::advice::sites::Site;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
 use crate::patterns::pipeline::{PipelineUnit, place_among_siblings};
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::{command_of, is_shell};
+use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::patterns::subcommands;
 use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
@@ -42,7 +42,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         return of_probes(context, site);
     }
     if context.launch(site.launches[0]).execs.first().and_then(command_of).is_some() {
-        return None;
+        return of_items(context, site).filter(|_| are_lines_of_a_language(context, site));
     }
     let of_files = of_files(context, site).or_else(|| of_pairs(context, site));
     let known = of_files.or_else(|| of_items(context, site));
@@ -106,7 +106,12 @@ fn of_files(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
 fn of_items(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
     let mut forms: BTreeMap<(&str, &[u8]), Vec<u32>> = BTreeMap::new();
     for &index in &site.launches {
-        let [exec] = &context.launch(index).execs[..] else { continue };
+        // A shell that only executes the program may be before it.
+        let execs = &context.launch(index).execs[..];
+        let ([exec] | [_, exec]) = execs else { continue };
+        if execs.len() == 2 && needless_shell(context.forest(), index).is_none() {
+            continue;
+        }
         // A shell can do the work of a filter of short texts itself.
         let is_filter = can_replace(context, index) && is_in_pipeline(context.forest(), index);
         let form = items_form(context.launch(index).command.name, exec).filter(|_| !exec.argv_cut && !is_filter);
@@ -252,18 +257,15 @@ fn of_pairs(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cure> {
 }
 
 fn fix_of_pairs(program: &str, line: &SharedLine) -> Vec<String> {
-    let function = match (program, line.text(1..line.len().saturating_sub(2)).as_deref()) {
-        ("mv", Some("")) => Some("mv(@f)"),
-        ("cp", Some("")) => Some("cp(@f)"),
-        ("ln", Some("-s")) => Some("symlink($f[0], $f[1])"),
-        _ => None,
-    };
+    let words: Vec<Option<&str>> = line.words().collect();
+    let options: Option<Vec<&[u8]>> =
+        words[1..words.len().saturating_sub(2).max(1)].iter().map(|word| Some((*word)?.as_bytes())).collect();
     let mut fix = Vec::new();
-    if let Some(function) = function {
+    if let Some(process) = options.and_then(|options| one_process(program.as_bytes(), &options)) {
         fix.extend([
             "print the pairs in the loop, and let one process handle all of them:".to_owned(),
             "  printf '%s\\0%s\\0' \"$from\" \"$to\"   in the loop, and after it:".to_owned(),
-            format!("  done | {}", one_process(function)),
+            format!("  done | {process}"),
         ]);
     }
     let or = if fix.is_empty() { "" } else { "or " };
@@ -273,15 +275,6 @@ fn fix_of_pairs(program: &str, line: &SharedLine) -> Vec<String> {
         "{or}sort them by destination directory, and launch {program} once for each: `{program}{options} -t DIRECTORY FILES...`"
     ));
     fix
-}
-
-/// Returns a command that reads pairs of NUL-terminated names. As for `mv`, a destination that is a directory gets the file's name, and a
-/// failure is reported and changes the exit status.
-fn one_process(function: &str) -> String {
-    format!(
-        "perl -MFile::Copy=cp,mv -0 -ne 'chomp; push @f, $_; next if @f < 2; if (-d $f[1]) {{ my ($n) = $f[0] =~ m{{([^/]+)/*\\z}}; \
-         $f[1] .= \"/$n\" }} {function} or warn(\"$f[1]: $!\\n\"), $bad = 1; @f = (); END {{ $? = 1 if $bad }}'"
-    )
 }
 
 /// One launch for several questions about the same input, such as three fields of a JSON file, which several lines request in turn.

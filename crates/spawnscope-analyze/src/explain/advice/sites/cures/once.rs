@@ -13,7 +13,7 @@ use crate::explain::advice::sites::Site;
 use crate::model::launch::Exec;
 use crate::model::tree::Forest;
 use crate::patterns::pipeline::{overlap, place_among_siblings};
-use crate::patterns::queries::{Answer, answer_of, question_of};
+use crate::patterns::queries::{Answer, answer_of, is_git, is_git_reading, question_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
 use spawnscope_data::units;
@@ -65,11 +65,14 @@ fn repeated<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> (BTreeMap<Que
     let mut questions: BTreeMap<Question<'_>, Vec<u32>> = BTreeMap::new();
     let mut is_sure = true;
     let functions = make_functions(context, site);
+    let is_unchanged = context.launch(site.launches[0]).command.name == b"git" && is_repository_unchanged(context);
     for &index in &site.launches {
         let exec = context.launch(index).execs.last().filter(|exec| !exec.argv_cut);
-        let answer = exec.and_then(|exec| match functions.contains(&question_of(exec)) {
-            true => Some(Answer::Same),
-            false => answer(context, index),
+        let answer = exec.and_then(|exec| {
+            match functions.contains(&question_of(exec)) || is_unchanged && is_git_reading(exec) {
+                true => Some(Answer::Same),
+                false => answer(context, index),
+            }
         });
         if let Some((exec, answer)) = exec.zip(answer) {
             questions.entry(question_of(exec)).or_default().push(index);
@@ -78,6 +81,12 @@ fn repeated<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> (BTreeMap<Que
     }
     questions.retain(|_, launches| launches.len() > 1);
     (questions, is_sure)
+}
+
+/// Whether each git of the recording only reads.
+fn is_repository_unchanged(context: &RuleContext<'_, '_>) -> bool {
+    let mut execs = context.launched().flat_map(|(_, launch)| &launch.execs).filter(|exec| is_git(exec));
+    execs.all(|exec| is_git_reading(exec) || answer_of(exec).is_some())
 }
 
 /// Returns the command lines that make reads, at least sometimes: it expands `$(shell ...)` again at each use, whatever it runs. make does not wait

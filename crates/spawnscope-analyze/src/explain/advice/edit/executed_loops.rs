@@ -1,0 +1,135 @@
+//! Executes edited loops whose calls become one call that is not the same program with more operands.
+
+use super::Form;
+use super::executed::{BOTH, check, many};
+use super::tests::Calls;
+
+/// A failing call of the loop does not end the script before the others, which `many` says.
+#[test]
+fn one_process_handles_pairs_of_names() {
+    many(
+        "mv",
+        &["./plain", "./plain.old"],
+        "for f in ./*; do\n  mv \"$f\" \"$f.old\"\ndone\nls\n",
+        "printf '%s\\0%s\\0' \"$f\" \"$f.old\"\ndone | perl",
+    );
+    let directories =
+        "mkdir ../e ../f\nwhile read -r a b; do\n  to=../e\n  mv -- \"$a${b:+ $b}\" \"$to/\"\ndone <../list\nls ../e\n";
+    many(
+        "mv",
+        &["--", "plain", "../e/"],
+        directories,
+        "printf '%s\\0%s\\0' \"$a${b:+ $b}\" \"$to/\"\ndone <../list | perl",
+    );
+    let copies = "chmod 600 plain\nfor f in ./*[a-z]; do cp \"$f\" \"../${f##*/}.bak\"; done; ls -l .. | cut -c1-10\n";
+    many("cp", &["./plain", "../plain.bak"], copies, "cp(@f)");
+    let links = "for f in *; do ln -s \"$PWD/$f\" \"../-$f\"; done; ls ..\n";
+    many("ln", &["-s", "/d/plain", "../-plain"], links, "symlink($f[0], $f[1])");
+    for other in [
+        "for f in *; do mv -i \"$f\" \"$f.old\"; done",
+        "for f in *; do mv \"$f\" \"$f.old\" || exit; done",
+        "for f in *; do mv \"$f\" \"$f.old\"; echo \"$f\"; done",
+        "for f in *; do mv \"$f\" \"$(echo \"$f\" | tr a b)\"; done",
+    ] {
+        let recorded: &[&str] = if other.contains("-i") { &["-i", "a", "a.old"] } else { &["a", "a.old"] };
+        Calls::of("mv", &[recorded], Form::Many).edit(1, other).expect_err(other);
+    }
+}
+
+#[test]
+fn one_grep_decides_about_all_files() {
+    let decided =
+        |script: &str, recorded: &[&str], expected: &str| check(BOTH, "grep", recorded, Form::Read, script, expected);
+    decided(
+        "for f in [a-z]*; do\n  if ! grep -q plain \"$f\"; then\n    echo \"without: $f\"\n  fi\ndone\necho end\n",
+        &["-q", "plain", "plain"],
+        "IFS= read -r grep_result <&3\n  if ! [ \"${grep_result:-0}\" -gt 0 ]; then",
+    );
+    decided(
+        "ls | grep -v -e two -e lines | while read -r f; do grep -iqE 'OF (x|s)' \"./$f\" && echo \"$f\"; done\n",
+        &["-iqE", "OF (x|s)", "./plain"],
+        "xargs -r0 grep -hciE 'OF (x|s)')",
+    );
+    decided(
+        "for f in x.c plain; do grep of \"$f\" >/dev/null 2>&1 || echo \"$f\"; done\n",
+        &["of", "plain"],
+        "$(grep -hc of x.c plain)",
+    );
+    for other in [
+        "for f in *; do [ -s \"$f\" ] && grep -q of \"$f\" && echo; done",
+        "for f in *; do grep -q \"$f\" plain; touch \"$f\"; done",
+        "for f in *; do if grep -q of \"$f\"; then touch \"$f.c\"; fi; done",
+        "for f in *; do if cat \"$f\" | grep -q of; then echo; fi; done",
+    ] {
+        let recorded: &[&str] = if other.contains("cat") { &["-q", "of"] } else { &["-q", "of", "plain"] };
+        Calls::of("grep", &[recorded], Form::Read).edit(1, other).expect_err(other);
+    }
+}
+
+#[test]
+fn one_awk_finds_all_lines_by_their_numbers() {
+    let counting = "i=1\nwhile [ \"$i\" -le 5 ]; do\n  x=$(sed -n \"${i}p\" ../list)\n  echo \"$i: $x\"\n  i=$((i + 1))\ndone\necho $i\n";
+    let expected = "IFS= read -r x <&3\n  echo \"$i: $x\"\n  i=$((i + 1))\ndone 3<<END\n$(while [ \"$i\" -le 5 ]; do printf '%s\\n' \"${i}\"; i=$((i + 1)); done | awk";
+    check(&["dash"], "sed", &["-n", "1p", "../list"], Form::Read, counting, expected);
+    let numbers = "for i in $(seq 4); do echo \"$(head -n $i ../list | tail -n 1)\"; done\n";
+    check(&["dash"], "head", &["-n", "1", "../list"], Form::Read, numbers, "done | awk 'NR == FNR");
+    for other in [
+        "while [ $i -le 3 ]; do i=$((i + 1)); x=$(sed -n \"${i}p\" ../list); done",
+        "while [ $i -le 3 ]; do x=$(sed -n \"${i}p\" ../list); i=$(date); done",
+        "while [ $i -le 3 ]; do x=$(sed -n \"${i}p\" ../list); echo $x >>../list; i=$((i + 1)); done",
+        "while [ $i -le $x ]; do x=$(sed -n \"${i}p\" ../list); i=$((i + 1)); done",
+    ] {
+        let mut calls = Calls::of("sed", &[&["-n", "1p", "../list"]], Form::Read);
+        calls.rewrite.dialect = crate::patterns::shells::Dialect::Posix;
+        calls.edit(1, other).expect_err(other);
+    }
+}
+
+#[test]
+fn what_a_pipeline_begins_with_is_asked_once() {
+    let once = |program: &str, recorded: &[&str], script: &str, expected: &str| {
+        check(BOTH, program, recorded, Form::Once, script, expected);
+    };
+    once(
+        "uname",
+        &["-s"],
+        "for f in plain Linux; do\n  if uname -s | grep -q \"^$f\"; then echo \"$f\"; fi\ndone\n",
+        "uname_s=$(uname -s)\nfor f in plain Linux; do\n  if printf \"${uname_s:+%s\\n}\" \"$uname_s\" | grep",
+    );
+    once("true", &[], "for f in 1 2; do true | wc -c; done\n", "=$(true)\nfor");
+    let git = Calls::of("git", &[&["diff", "--name-only", "HEAD~1"]], Form::Once);
+    let script = "for f in 1 2; do git diff --name-only HEAD~1 | grep -q $f && x; done\n";
+    assert!(git.edit(1, script).unwrap_err().contains("may change the answer"));
+    git.edit(1, &script.replace("&& x", "&& echo $f")).unwrap();
+}
+
+#[test]
+fn a_member_of_a_list_is_found_by_the_shell() {
+    let member = "MYPATH=/bin:/usr/bin\nfor d in /bin /x /usr /usr/bin; do\n  if ! echo \"$MYPATH\" | grep -qE \"(^|:)$d($|:)\"; then\n    MYPATH=$MYPATH:$d\n  fi\ndone\necho \"$MYPATH\"\n";
+    let recorded: &[&str] = &["-qE", "(^|:)/usr($|:)"];
+    check(&["bash"], "grep", recorded, Form::Read, member, "if ! [[ :\"$MYPATH\": == *:\"$d\":* ]]; then");
+    let posix = "if ! case :\"$MYPATH\": in *:\"$d\":*) true;; *) false;; esac; then";
+    check(&["dash"], "grep", recorded, Form::Read, member, posix);
+    let start = "for f in *; do echo \"$f\" | grep -q \"^$1\" && echo yes; done\n";
+    check(&["bash"], "grep", &["-q", "^plain"], Form::Read, start, "[[ \"$f\" == \"$1\"* ]] && echo yes");
+    for other in [
+        "x=$1; for f in 1 2; do echo \"$x\" | grep -q \"^$f\"; done",
+        "for f in 1 2; do echo \"$f\" | grep -q \"^$1*\"; done",
+        "for f in 1 2; do echo \"$f\" | grep -qi \"^$1\"; done",
+    ] {
+        Calls::of("grep", &[&["-q", "^1"]], Form::Read).edit(1, other).expect_err(other);
+    }
+}
+
+#[test]
+fn one_bc_computes_all_quotients() {
+    let script =
+        "for i in 3 0 7; do\n  p=$(echo \"scale=1; $i * 100 / $i\" | bc 2>/dev/null)\n  echo \"$i: $p\"\ndone\n";
+    Calls::of("bc", &[&[]], Form::Many).edit(2, script).expect_err("errors are dropped");
+    let shown = script.replace(" 2>/dev/null", "");
+    many("bc", &[], &shown, "echo 'print \"#\\n\"'; done | bc | awk '$0 == \"#\"");
+    let rounded = shown.replace("| bc", "| bc | cut -d. -f1");
+    Calls::of("bc", &[&[]], Form::Many).edit(2, &rounded).expect_err("cut would read the marks");
+    let based = shown.replace("scale=1", "ibase=8");
+    Calls::of("bc", &[&[]], Form::Many).edit(2, &based).expect_err("the base would stay");
+}
