@@ -50,10 +50,7 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     }
     if advices.worth.is_empty() {
         let cause = verdict(report).unwrap_or_else(|| format!("{NOTHING}."));
-        let is_unknown = report.replay_error.is_some_and(|error| !is_reliable(error));
-        if !is_unknown && !cause.starts_with(NOTHING) {
-            page.sentence(2, PLAIN, NO_ADVICE);
-        }
+        no_fix(report).into_iter().for_each(|sentence| page.sentence(2, PLAIN, sentence));
         page.sentence(2, PLAIN, &format!("{cause} The wall time is {wall}."));
     }
     for (number, advice) in (1..).zip(&advices.worth) {
@@ -74,6 +71,12 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
         page.sentence(2, QUIET, &critical::reconstruction_note(&report.info.collector));
     }
     page.finish()
+}
+
+/// Returns the sentence for a report whose verdict has a cause, and which has no advice.
+pub(super) fn no_fix(report: &Report) -> Option<&'static str> {
+    let is_known = report.replay_error.is_some_and(is_reliable) && report.advices.worth.is_empty();
+    (is_known && !verdict(report)?.starts_with(NOTHING)).then_some(NO_ADVICE)
 }
 
 fn print_numbered_title(page: &mut Page, number: usize, advice: &Advice) {
@@ -201,12 +204,14 @@ fn print_edits(page: &mut Page, indent: usize, advice: &Advice, file: Option<&st
     is_edited
 }
 
-/// Prints the first changes of the fix, and returns how many there are in all. The place is left
-/// out if only one is printed.
+/// Prints the first changes of the fix, and returns how many there are in all. If only one is
+/// printed, it is one that replaces a line, and its place is left out.
 pub(super) fn print_changed_lines(page: &mut Page, indent: usize, advice: &Advice, most: usize) -> usize {
     let changes: Vec<(&EditedLine, Vec<String>)> =
         advice.edited.iter().filter_map(|edited| Some((edited, signed_lines(edited)?))).collect();
-    for (edited, lines) in changes.iter().take(most) {
+    let replaces = |(_, lines): &(&EditedLine, Vec<String>)| lines.iter().any(|line| line.starts_with('-'));
+    let skipped = changes.iter().position(replaces).filter(|_| most == 1).unwrap_or_default();
+    for (edited, lines) in changes.iter().skip(skipped).take(most) {
         if most > 1 {
             page.line([plain(format!("{:indent$}{}", "", place(edited)))]);
         }
@@ -249,7 +254,11 @@ pub(super) fn subject(advice: &Advice) -> String {
         1 => String::new(),
         count => format!(", {} x", units::count(count)),
     };
-    let site = site(&advice.callers).map_or_else(String::new, |site| format!(" at {site}"));
+    // A place in a script that one of these programs was given is no place to change.
+    let largest = advice.callers.largest.first().filter(|(site, _)| site.file.is_none());
+    let inside = largest.and_then(|(site, _)| site.program.as_ref());
+    let is_inside = launched.iter().any(|(label, _)| Some(label) == inside);
+    let site = site(&advice.callers).filter(|_| !is_inside).map_or_else(String::new, |site| format!(" at {site}"));
     format!("{}{others}{times}{site}", names.join(" and "))
 }
 

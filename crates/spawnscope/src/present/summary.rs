@@ -80,9 +80,12 @@ fn render_with(report: &Report, detail: Detail, width: usize, lines: usize, file
         above.line([]);
     }
     sentences.iter().for_each(|sentence| above.sentence(2, TITLE, sentence));
-    if !episodes::report_to_explain(report).advices.worth.is_empty() {
+    let explained = episodes::report_to_explain(report);
+    let no_fix = advice::no_fix(explained);
+    if no_fix.is_some() || !explained.advices.worth.is_empty() {
         above.line([]);
     }
+    no_fix.into_iter().for_each(|sentence| above.sentence(2, PLAIN, sentence));
     print_advice(&mut above, report, detail);
     let (above, below) = (above.finish(), render_below_table(report, width, file));
     let plain_text = anstream::adapter::strip_str(&above).to_string();
@@ -188,7 +191,9 @@ pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
     if let Some([expected, ..]) = advices.together.filter(|[expected, ..]| are_the_first && expected.0 > 0) {
         let label = if shown.len() == 2 { "Both" } else { "Together" };
         let (saved, wall) = (units::time(expected), units::time(advices.unrecorded));
-        page.line([label_span(label), plain(format!("save {saved} of {wall}"))]);
+        // Of some advice, the most that it can save is shown.
+        let likely = if shown.iter().any(|advice| advice.saving[1].0 == 0) { "likely " } else { "" };
+        page.line([label_span(label), plain(format!("{likely}save {saved} of {wall}"))]);
     }
 }
 

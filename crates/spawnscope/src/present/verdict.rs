@@ -59,7 +59,8 @@ pub fn sentences(report: &Report) -> Option<Vec<String>> {
     if !matches!(largest, Spent::Tax | Spent::ExternalWait(ExternalWait::Unknown, _)) {
         sentences.push(launch_tax_sentence(report));
     }
-    sentences.extend(cpu_waits::sentence(report));
+    // If it is the largest part, the principal sentence is about it.
+    sentences.extend(cpu_waits::sentence(report).filter(|_| !matches!(largest, Spent::RunQueue)));
     let best = report.advices.worth.first();
     if matches!(largest, Spent::ExternalWait(ExternalWait::Timer, _))
         && best.is_none_or(|best| best.finding.rule != POLLING)
@@ -105,7 +106,9 @@ fn principal_sentences(report: &Report) -> Option<Vec<String>> {
             vec![format!("What {share} of the wall time went into is unknown.")]
         }
         _ => {
-            let most = format!("{nothing}{share} of the wall time {}.", spent_clause(largest));
+            let most = cpu_waits::sentence(report).filter(|_| matches!(largest, Spent::RunQueue));
+            let most = most.unwrap_or_else(|| format!("{share} of the wall time {}.", spent_clause(largest)));
+            let most = format!("{nothing}{most}");
             depends.into_iter().chain([most]).collect()
         }
     })

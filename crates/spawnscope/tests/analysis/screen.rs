@@ -1,7 +1,7 @@
 //! The first screen: every program that its text names has a row, whatever the number of lines.
 
 use spawnscope::analyze::{GroupBy, Report};
-use spawnscope::event::Language;
+use spawnscope::event::{Language, Nanos};
 use spawnscope::present::{summary, text};
 
 use crate::builder::Spans;
@@ -65,4 +65,22 @@ fn a_narrow_screen_keeps_the_names_and_what_is_saved_without_them() {
     let (above, rows) = screen(&report_on_many_programs(), 40, Some(24));
     assert_contains(&above, ["Fix first  dirname, 40 x at"]);
     assert!(rows[0].starts_with("dirname") && rows[0].ends_with(" ms"), "{rows:#?}");
+}
+
+#[test]
+fn savings_together_are_likely_if_one_of_them_is_a_maximum() {
+    let mut report = report_on_many_programs();
+    report.advices.together = Some([2_000_000, 1_000_000, 3_000_000].map(Nanos));
+    for (low, expected) in [(1, "Together   save 2.00 ms of"), (0, "Together   likely save 2.00 ms of")] {
+        report.advices.worth[0].saving[1] = Nanos(low);
+        assert_contains(&screen(&report, 80, None).0, [expected]);
+    }
+}
+
+#[test]
+fn without_any_fix_the_screen_says_so() {
+    let mut report = report_on_many_programs();
+    report.advices.together = None;
+    report.advices.worth.clear();
+    assert_contains(&screen(&report, 80, None).0, ["No fix found"]);
 }
