@@ -104,13 +104,12 @@ fn attach_ptrace(follow: Follow, settings: &Settings) -> Result<Box<dyn Collecto
     Ok(Box::new(collector))
 }
 
-/// Prints the name of the collector, what it does not record, and how to record that too.
+/// Prints the name of the collector, and how to record more. `report --full` lists what is unknown.
 fn announce(options: AttachOptions, collector: Box<dyn Collector>, remedy: &str) -> Box<dyn Collector> {
     if !options.is_quiet {
-        let unknown: Vec<&str> = collector.missing().iter().map(|missing| missing.effect.as_str()).collect();
         let lines = [
-            format!("{PREFIX}collecting with {}; unknown: {}", collector.name(), unknown.join(", ")),
-            format!("to record these too: {remedy}"),
+            format!("{PREFIX}collecting with {}: savings are less certain than with eBPF", collector.name()),
+            format!("eBPF needs {remedy}"),
         ];
         let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, NOTICE_WIDTH)).collect();
         print_message(lines.join("\n  ").trim_start_matches(PREFIX));
