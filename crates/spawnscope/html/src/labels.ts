@@ -44,11 +44,12 @@ export class Labels {
     return this.rows;
   }
 
-  /** Returns the arguments of the last program of the chain, without options and directories. */
+  /** Returns the arguments of the last program of the chain, without options, directories, and the name of a script that it runs. */
   private argumentsOf(row: number): string[] {
     const last = this.data.text(this.data.args[row]).split(" \u2192 ").at(-1) ?? "";
     const words = (last.match(WORD) ?? []).slice(1).map((word) => word.replace(/^(['"])(.*)\1$/, "$2"));
-    return words.filter((word) => word && !word.startsWith("-")).map(baseName);
+    const program = this.data.text(this.data.command[row]);
+    return words.filter((word) => word && !word.startsWith("-")).map(baseName).filter((word) => word !== program);
   }
 }
 
