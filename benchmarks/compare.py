@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares tools that look at the launches of a command. Each round runs `bash examples/unpack.sh COUNT` once alone and once
-with each tool, in changing order: the ratio of both wall times is the tool's cost. What each tool says is compared with the
-truth, which the script knows: how many programs were started, and how much less time the script takes with `${path%/*}` in
-place of `dirname`, which is measured, too. Tools that are not installed are left out, with a note.
-Prints a table, writes benchmarks/runs/<date>-<host>/compare.json, and with --write the table of docs/comparison.md.
-Needs root, bash, and a quiet machine. Debian has the packages strace, linux-perf and libbpf-tools (execsnoop)."""
+"""Compares tools that look at the launches of a command. Each round runs `bash examples/unpack.sh COUNT` in pairs, once alone and
+once with a tool, in changing order: the ratio of both wall times is the tool's cost. What each tool says is compared with
+the truth, which the script knows: how many programs were started, and how much less time the script takes with
+`${path%/*}` in place of `dirname`, which is measured, too. Tools that are not installed, or that do not run here, are left
+out, with a note. Prints a table, writes benchmarks/runs/<date>-<host>/compare.json, and with --write the table of
+docs/comparison.md. Needs root, bash, and a quiet machine. --install gets the tools from Debian's packages and from
+crates.io, the latter into target/tools."""
 
 import argparse
 import json
@@ -27,14 +28,23 @@ SCRIPT = ROOT / "examples/unpack.sh"
 CALL, REPLACEMENT = '$(dirname "$path")', "${path%/*}"
 # Programs that the script starts once: bash, mktemp, mkdir twice, rm. For each path, it starts dirname and mv.
 STARTED_ONCE, STARTED_EACH = 5, 2
+TOOLS_DIRECTORY = ROOT / "target/tools"
+CRATES = ["tracexec@1.0.0", "buildprof@0.2.8", "samply@0.13.1"]
 # sbin, for Debian's execsnoop.
-SEARCH = os.pathsep.join([os.environ["PATH"], "/usr/local/sbin", "/usr/sbin", "/sbin"])
+SEARCH = os.pathsep.join([os.environ["PATH"], str(TOOLS_DIRECTORY / "bin"), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+
+
+# execsnoop needs tracefs, which is not mounted everywhere. The namespace of mounts ends with the program.
+MOUNT = 'mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing; exec "$0"'
+WITH_TRACEFS = ["unshare", "--mount", "sh", "-c", MOUNT]
 
 
 class Tool:
     """A tool: how it runs a command, and what its output says. `programs` and `saving` return None where it says nothing."""
 
-    name, program = "", ""
+    name, program, version_flag = "", "", "--version"
+    # Whether the command waits until the tool has started.
+    starts_the_command = True
 
     def __init__(self, options, work):
         self.options, self.file = options, work / "output"
@@ -42,6 +52,11 @@ class Tool:
 
     def run(self, command):
         return wall(self.wrapped(command))
+
+    def version(self):
+        said = subprocess.run([self.path, self.version_flag], capture_output=True, text=True, check=False)
+        found = re.search(r"\d+(\.\d+)+", said.stdout + said.stderr)
+        return found and found[0]
 
     def bytes(self):
         return self.file.stat().st_size
@@ -90,15 +105,18 @@ class Perf(Tool):
 
 class Execsnoop(Tool):
     name, program = "`execsnoop`", "execsnoop"
+    starts_the_command = False
 
     def run(self, command):
         with open(self.file, "w") as target:
-            snoop = subprocess.Popen([self.path], stdout=target, stderr=subprocess.DEVNULL)
+            snoop = subprocess.Popen([*WITH_TRACEFS, self.path], stdout=target, stderr=subprocess.PIPE, text=True)
             time.sleep(2)  # It attaches to the kernel, and says nothing when it has.
+            if snoop.poll() is not None:
+                raise subprocess.CalledProcessError(snoop.returncode, self.path, stderr=snoop.stderr.read())
             seconds = wall(command)
             time.sleep(0.5)
             snoop.send_signal(signal.SIGINT)
-            snoop.wait()
+            snoop.communicate()
         return seconds
 
     def programs(self):
@@ -108,10 +126,31 @@ class Execsnoop(Tool):
 
 
 class Tracexec(Tool):
-    name, program = "`tracexec log`", "tracexec"
+    name, program = "`tracexec collect`", "tracexec"
 
     def wrapped(self, command):
-        return [self.path, "log", "-o", self.file, "--", *command]
+        return [self.path, "collect", "--successful-only", "-F", "json-stream", "-o", self.file, "--", *command]
+
+    def programs(self):
+        # The first line describes the environment. Each further line is an exec.
+        return len(self.file.read_text(errors="replace").splitlines()) - 1
+
+
+class Buildprof(Tool):
+    name, program, flags = "`buildprof`", "buildprof", []
+
+    def wrapped(self, command):
+        return [self.path, "--no-open", *self.flags, "-o", self.file, "--", *command]
+
+    def programs(self):
+        # A slice of Perfetto's format for each program, also for one that a process replaces.
+        trace = subprocess.run(["zstd", "-dc", self.file], check=True, capture_output=True).stdout
+        events = (event for _, packet in fields(trace) for number, event in fields(packet) if number == TRACK_EVENT)
+        return sum(1 for event in events if dict(fields(event)).get(TYPE) == SLICE_BEGIN)
+
+
+class BuildprofWithoutFiles(Buildprof):
+    name, flags = "`buildprof --no-file-events`", ["--no-file-events"]
 
 
 class Samply(Tool):
@@ -143,11 +182,50 @@ class WithoutRoot(Spawnscope):
     name, collector = "`spawnscope record --collector ptrace`", "ptrace"
 
 
-TOOLS = [Strace, StraceOfProcesses, Perf, Execsnoop, Tracexec, Samply, Spawnscope, WithoutRoot]
+TOOLS = [
+    Strace,
+    StraceOfProcesses,
+    Perf,
+    Samply,
+    Execsnoop,
+    Tracexec,
+    Buildprof,
+    BuildprofWithoutFiles,
+    Spawnscope,
+    WithoutRoot,
+]
+
+# Numbers in Perfetto's protobuf: fields of packets and events, and a type of events.
+TRACK_EVENT, TYPE, SLICE_BEGIN = 11, 9, 1
+
+
+def fields(message):
+    """Yields number and content of each field of a protobuf message."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value, shift = 0, 0
+        while True:
+            byte = message[at]
+            at, value, shift = at + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        if key & 7 == 0:
+            yield key >> 3, varint()
+        else:
+            length = varint() if key & 7 == 2 else {1: 8, 5: 4}[key & 7]
+            at += length
+            yield key >> 3, message[at - length : at]
 
 
 def main():
     options = parse()
+    if options.install:
+        install()
     with tempfile.TemporaryDirectory(prefix="spawnscope-compare.") as work:
         results = new_results()
         results["measurements"]["compare"] = measured = measure(options, Path(work))
@@ -166,6 +244,7 @@ def main():
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default="target/release/spawnscope", help="the spawnscope to compare")
+    parser.add_argument("--install", action="store_true", help="install the tools first")
     parser.add_argument("--runs", type=int, default=11, help="rounds")
     parser.add_argument("--count", type=int, default=500, help="paths that the script unpacks")
     parser.add_argument("--write", action="store_true", help="put the table into docs/comparison.md")
@@ -175,35 +254,76 @@ def parse():
     return options
 
 
+def install():
+    """Installs what is missing. A tool that cannot be had is left out later."""
+    subprocess.run([ROOT / "scripts/install-dependencies.sh", "comparison"], check=False)
+    for crate in CRATES:
+        subprocess.run(["cargo", "install", "--quiet", "--locked", "--root", TOOLS_DIRECTORY, crate], check=False)
+
+
 def measure(options, work):
-    tools = [tool(options, work) for tool in TOOLS]
-    missing = [tool.program for tool in tools if not tool.path]
-    tools = [tool for tool in tools if tool.path]
     command = ["bash", str(SCRIPT), str(options.count)]
     fixed = ["bash", str(fixed_script(work)), str(options.count)]
-    rows = [{"tool": tool.name, "ratios": [], "savings": []} for tool in tools]
+    tools, absent = usable([tool(options, work) for tool in TOOLS], command)
+    rows = [{"tool": tool.name, "version": tool.version(), "ratios": [], "idle": [], "savings": []} for tool in tools]
     plain, savings = [], []
     for number in range(options.runs):
-        plain.append(wall(command))
-        savings.append(1 - wall(fixed) / plain[-1])
         turn = list(zip(tools, rows))
-        for tool, row in turn[number % len(turn):] + turn[:number % len(turn)]:
+        for tool, row in turn[number % len(turn) :] + turn[: number % len(turn)]:
             say(f"round {number + 1} of {options.runs}: {tool.name}")
-            row["ratios"].append(tool.run(command) / plain[-1])
-            row["programs"], row["bytes"] = tool.programs(), tool.bytes()
-            said = tool.saving()
-            if said:
-                row["savings"].append(said["median"])
-                row["kind"] = said["kind"]
-            tool.file.unlink()
+            alone, seconds = pair(lambda: wall(command), lambda: tool.run(command), number)
+            plain.append(alone)
+            row["ratios"].append(seconds / alone)
+            look(tool, row)
+        for tool, row in turn:
+            if tool.starts_the_command:
+                row["idle"].append(tool.run(["true"]))
+        alone, seconds = pair(lambda: wall(command), lambda: wall(fixed), number)
+        savings.append(1 - seconds / alone)
     return {
         "count": options.count,
         "programs": STARTED_ONCE + STARTED_EACH * options.count,
         "plain_seconds": spread(plain),
         "true_saving": spread(savings),
         "tools": rows,
-        "missing": missing,
+        "absent": absent,
     }
+
+
+def usable(tools, command):
+    """Returns the tools that record the command, and a sentence about each other one."""
+    found, absent = [], []
+    for tool in tools:
+        if not tool.path:
+            absent.append(f"{tool.name}: not installed")
+            continue
+        try:
+            tool.run(command)
+            tool.bytes()
+        except (subprocess.CalledProcessError, OSError) as error:
+            reason = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
+            absent.append(f"{tool.name}: does not run here ({reason})")
+        else:
+            found.append(tool)
+    return found, absent
+
+
+def pair(first, second, number):
+    """Returns the results of both, which are called in changing order."""
+    if number % 2:
+        later = second()
+        return first(), later
+    return first(), second()
+
+
+def look(tool, row):
+    """Notes what the tool says about its last run."""
+    row["programs"], row["bytes"] = tool.programs(), tool.bytes()
+    said = tool.saving()
+    if said:
+        row["savings"].append(said["median"])
+        row["kind"] = said["kind"]
+    tool.file.unlink()
 
 
 def fixed_script(work):
@@ -221,7 +341,7 @@ def output(command):
 
 def wall(command):
     began = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(command, cwd=ROOT, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     return time.perf_counter() - began
 
 
@@ -231,25 +351,33 @@ def table(results):
     runs = len(found["tools"][0]["ratios"])
     lines = [
         f"{results['date']}, {machine['cpus']} CPUs ({machine['cpu']}), Linux {machine['kernel'].split('-')[0]}; "
-        f"`bash examples/unpack.sh {found['count']}` alone: {found['plain_seconds']['median']:.2f} s; medians of {runs} rounds.",
+        f"`bash examples/unpack.sh {found['count']}` alone: {found['plain_seconds']['median']:.2f} s; medians of {runs} pairs.",
         "",
-        "| | wall time, with the tool / alone | output | programs started | saving by `${path%/*}` |",
-        "|---|--:|--:|--:|--:|",
-        f"| truth | | | {found['programs']:,} | {percent(found['true_saving'])} |",
+        "| | wall time, with the tool / alone | to record `true` | output | programs started | saving by `${path%/*}` |",
+        "|---|--:|--:|--:|--:|--:|",
+        f"| truth | | | | {found['programs']:,} | {percent(found['true_saving'])} |",
     ]
     lines += [row_of(row) for row in found["tools"]]
-    if found["missing"]:
-        lines += ["", f"Not installed, and left out: {', '.join(found['missing'])}."]
+    if found["absent"]:
+        lines += ["", f"Left out: {'; '.join(found['absent'])}."]
     return "\n".join(lines)
 
 
 def row_of(row):
     cost = spread(row["ratios"])
     low, high = cost["quartiles"]
+    idle = f"{spread(row['idle'])['median']:.2f} s" if row["idle"] else "-"
     programs = "-" if row["programs"] is None else f"{row['programs']:,}"
     saving = f"{percent(spread(row['savings']))} ({row['kind']})" if row["savings"] else "-"
-    size = f"{row['bytes'] / 1e6:.2f} MB"
-    return f"| {row['tool']} | {cost['median']:.2f} ({low:.2f} to {high:.2f}) | {size} | {programs} | {saving} |"
+    cells = [
+        f"{row['tool']} {row['version'] or ''}".strip(),
+        f"{cost['median']:.2f} ({low:.2f} to {high:.2f})",
+        idle,
+        f"{row['bytes'] / 1e6:.2f} MB",
+        programs,
+        saving,
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def percent(shares):

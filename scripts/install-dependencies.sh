@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs missing build dependencies through apt-get. With a purpose as argument, also installs what that purpose needs: `tests`, `fuzz`, `dist`,
 # `static` (building with musl, see scripts/static-build.sh), `aarch64` (cross-building, see scripts/aarch64.sh), `kernels [ARCH]`
-# (guests of scripts/kernel-matrix.sh), `browser` (scripts/html-tests.sh), `packaging` (scripts/slow/packaging.sh). If nothing is missing, it prints nothing and needs no privilege.
+# (guests of scripts/kernel-matrix.sh), `browser` (scripts/html-tests.sh), `packaging` (scripts/slow/packaging.sh), `gallery`
+# (scripts/gallery.py), `comparison` (benchmarks/compare.py). If nothing is missing, it prints nothing and needs no privilege.
 # It does not install Rust, because the choice of a trusted toolchain is the user's.
 set -euo pipefail
 
@@ -91,6 +92,23 @@ if [ "$purpose" = packaging ]; then
     need_command nix-instantiate nix-bin
     need_command npm npm
     need_command python3 python3
+fi
+if [ "$purpose" = gallery ]; then
+    need_command emacs emacs-nox
+    need_file /usr/share/emacs/site-lisp/elpa-src elpa-magit
+    need_file /usr/share/bash-completion/bash_completion bash-completion
+    need_file /usr/bin/pip python3-pip
+    need_command git git
+    need_command go golang-go
+    need_command lesspipe less
+    need_command npm npm
+    need_command vim vim
+fi
+if [ "$purpose" = comparison ]; then
+    need_command strace strace
+    need_command perf linux-perf
+    need_file /usr/sbin/execsnoop libbpf-tools
+    need_command zstd zstd
 fi
 if [ "$purpose" = static ]; then
     need_command musl-gcc musl-tools
