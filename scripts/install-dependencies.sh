@@ -95,7 +95,7 @@ if [ "$purpose" = packaging ]; then
 fi
 if [ "$purpose" = gallery ]; then
     need_command emacs emacs-nox
-    need_file /usr/share/emacs/site-lisp/elpa-src elpa-magit
+    need_file /usr/share/doc/elpa-magit elpa-magit
     need_file /usr/share/bash-completion/bash_completion bash-completion
     need_file /usr/bin/pip python3-pip
     need_command git git
