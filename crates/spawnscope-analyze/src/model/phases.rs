@@ -41,7 +41,7 @@ impl Phase {
     pub(crate) fn stops(self, execs: usize, failed_execs: usize) -> f64 {
         match self {
             Phase::Create | Phase::Queue => 0.0,
-            // The parent is stopped when it has been told of the child's end.
+            // The parent is stopped when it learns of the child's end.
             Phase::Reap => 0.5,
             Phase::Setup => 1.0 + 2.0 * failed_execs as f64,
             Phase::Exec => execs as f64,
