@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::grouped::GroupedItems;
 use crate::model::launch::{Command, Counts, Exec, Instants, Launch, Outcome, base_name};
-use crate::model::pieces::{cpu_times, end_of_load, wall_times};
+use crate::model::pieces::{cpu_times, end_of_load, last_run_cpu, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
 
@@ -68,6 +68,7 @@ impl<'a> Joiner<'a> {
             instants,
             phases: wall_times(row.origin, &instants, &execs, (!ended).then_some(self.end)),
             cpu_phases: cpu_times(row, exec_rows),
+            last_run_cpu: last_run_cpu(row, exec_rows),
             execs,
             cpu: row.cpu.into(),
             start_up: start_up.into(),

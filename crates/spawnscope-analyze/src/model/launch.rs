@@ -33,6 +33,8 @@ pub struct Launch<'a> {
     /// Wall time by phase, without what recording has measurably added to each of them.
     pub phases: PhaseTimes,
     pub cpu_phases: PhaseTimes,
+    /// CPU time of the run of its last program. Known even if that of an earlier program is not.
+    pub last_run_cpu: MaybeKnown,
     /// CPU time of all its threads that have ended.
     pub cpu: MaybeKnown,
     /// CPU time between the loading of its last program and the first time that this program opened

@@ -1,7 +1,7 @@
 //! Divides the life of one launch into phases, in wall time and in CPU time. Phases tile the launch exactly. A phase with an unknown boundary
 //! is unknown, and its time is not charged to its neighbours.
 
-use crate::model::launch::{Exec, Instants, Launch};
+use crate::model::launch::{Exec, Instants, Launch, MaybeKnown};
 use crate::model::phases::{Phase, PhaseTimes};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
@@ -129,6 +129,12 @@ pub(crate) fn cpu_times(row: &LaunchRow, execs: &[&ExecRow]) -> PhaseTimes {
     cuts.push(cut(Phase::Teardown, row.cpu));
     let absent = absent_phases(row.origin, execs.iter().map(|exec| exec.has_loader));
     sum_of_pieces(first, &cuts, absent)
+}
+
+/// Computes the CPU time of the run of a launch's last program.
+pub(crate) fn last_run_cpu(row: &LaunchRow, execs: &[&ExecRow]) -> MaybeKnown {
+    let loaded = execs.last().and_then(|exec| end_of_load(exec.has_loader, exec.return_cpu, exec.load_cpu));
+    row.exit_cpu.zip(loaded).map(|(exit, loaded)| exit.since(loaded)).into()
 }
 
 /// Returns the end of `load`, in wall or CPU time. A static program has no loader, so its work

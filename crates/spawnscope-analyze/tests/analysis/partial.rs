@@ -218,6 +218,34 @@ fn creations_that_were_not_seen_go_with_their_launches() {
     assert!(high >= saved && high_of_nothing >= saved, "{high} and {high_of_nothing}");
 }
 
+/// A script of `#!/usr/bin/env bash`: the tracer sees only the end of an exec in place of another program. The CPU time since then tells
+/// how long the shell has waited for children whose output it read.
+#[test]
+fn a_shell_in_place_of_another_program_waits_for_the_output_of_its_children() {
+    let mut serial = Serial::new();
+    let mut read = Vec::new();
+    for _ in 0..10 {
+        serial.launch(&Spans::USUAL, DIRNAME);
+        read.push(serial.launch_waiting(&Spans::USUAL, DIRNAME, READ));
+    }
+    let whole = with_cpu_of_shell(serial.finish());
+    let mut partial = as_ptrace(&whole, true);
+    partial.0.launches.iter_mut().for_each(|row| row.reaped = None);
+    let at = partial.0.execs.iter().position(|exec| exec.launch == ROOT).unwrap();
+    let mut env = partial.0.execs[at].clone();
+    let entered = env.enter.unwrap().0;
+    (env.returned, env.load_end) = (Some(Nanos(entered + 100_000)), Some(Nanos(entered + 200_000)));
+    (env.return_cpu, env.load_cpu) = (Some(Nanos(60_000)), Some(Nanos(100_000)));
+    let shell = &mut partial.0.execs[at];
+    (shell.enter, shell.enter_cpu) = (None, None);
+    partial.0.execs.insert(at, env);
+    let with_wakers = predict(&whole, &Constants::default(), &[(Change::Remove, &read)]);
+    let prediction = predict_partial(&partial, Change::Remove, &read);
+    assert_contains(&prediction, &with_wakers);
+    let ratio = prediction.saving()[0].0 as f64 / with_wakers.saving()[0].0 as f64;
+    assert!((0.8..1.1).contains(&ratio), "{ratio}: {prediction:?}");
+}
+
 /// After a vfork, the parent cannot run until the child's exec. That wait is certain although nothing records it.
 #[test]
 fn the_wait_of_a_vfork_is_for_the_exec() {

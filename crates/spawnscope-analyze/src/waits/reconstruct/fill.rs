@@ -89,7 +89,11 @@ impl Lifetime {
             end,
             has_ended: !launch.is_unfinished(),
             runs,
-            cpu: launch.cpu_phases.get(Phase::Run).filter(|_| launch.origin != Origin::Existed),
+            cpu: launch
+                .cpu_phases
+                .get(Phase::Run)
+                .or(launch.last_run_cpu.get())
+                .filter(|_| launch.origin != Origin::Existed),
         })
     }
 
