@@ -303,12 +303,11 @@ fn shared_pages(child: &Launch<'_>) -> bool {
 
 /// Whether a launch does not overlap another launch by its parent.
 pub(crate) fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
-    let at = &forest.launches[children[position]].instants;
-    let (create, reaped) = (at.create.get().or(at.created.get()), at.reaped.get());
+    let launch = &forest.launches[children[position]];
+    let (birth, reaped) = (launch.birth(), launch.instants.reaped.get());
     let before = position.checked_sub(1).map(|before| forest.launches[children[before]].instants.reaped.get());
-    let next = children.get(position + 1).map(|next| &forest.launches[*next].instants);
-    let next = next.map(|at| at.create.get().or(at.created.get()));
+    let next = children.get(position + 1).map(|next| forest.launches[*next].birth());
     reaped.is_some()
-        && before.is_none_or(|before| before.is_some() && before <= create)
+        && before.is_none_or(|before| before.is_some() && before <= birth)
         && next.is_none_or(|next| reaped <= next)
 }
