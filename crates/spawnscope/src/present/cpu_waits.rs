@@ -20,25 +20,23 @@ pub fn sentence(report: &Report) -> Option<String> {
     if report.wall.0 == 0 || (all.0 as f64) < NOTABLE * report.wall.0 as f64 {
         return None;
     }
-    let [all, new, running] = [all, new, running].map(|time| units::percent(time, report.wall));
-    let holders = holders(report).map(|holders| format!(" {holders}")).unwrap_or_default();
-    Some(format!(
-        "{all} of the wall time was waiting for a CPU: {new} in new processes and {running} in running programs.{holders}"
-    ))
+    let within =
+        (new.0 > 0 && running.0 > 0).then(|| format!(" ({} in new processes)", units::percent(new, report.wall)));
+    let holders = holders(report).map(|holders| format!(": {holders}")).unwrap_or_default();
+    let all = units::percent(all, report.wall);
+    Some(format!("{all} of the wall time was waiting for a CPU{}{holders}.", within.unwrap_or_default()))
 }
 
-/// Returns the sentence about who held the CPUs.
+/// Says who held the CPUs.
 fn holders(report: &Report) -> Option<String> {
     let waits = report.cpu_waits.filter(|waits| waits.all.0 > 0)?;
     let others = waits.held_by_others.0 as f64 / waits.all.0 as f64;
     Some(if others < NEARLY_NONE {
-        "The command's own processes held all CPUs meanwhile.".to_owned()
+        "the command's own processes held all CPUs".to_owned()
     } else if others > 1.0 - NEARLY_NONE {
-        "Programs outside of the recording held the CPUs meanwhile.".to_owned()
+        "other programs kept the machine busy".to_owned()
     } else {
         let share = units::percent(waits.held_by_others, waits.all);
-        format!(
-            "Programs outside of the recording held the CPUs for {share} of such waits, the command's own processes for the rest."
-        )
+        format!("other programs held the CPUs for {share} of these waits, the command's own processes for the rest")
     })
 }

@@ -9,6 +9,7 @@ use super::{advice, episodes, findings, table, text, units, verdict, words};
 use crate::analyze::explain::advice::{Advice, AdviceList, Rejection};
 use crate::analyze::explain::report::Report;
 use crate::analyze::path::groups::Group;
+use crate::event::Nanos;
 
 /// Number of lines if the report is not for a terminal.
 const LINES_OF_A_FILE: usize = 50;
@@ -23,6 +24,11 @@ const NAME_WIDTH: usize = 8;
 /// Minimum width of a call site, in columns. Without this room, the table has none.
 const MIN_SITE_WIDTH: usize = 8;
 const MIN_COMMAND_WIDTH: usize = 24;
+/// Maximum number of edits of a cure.
+const MAX_EDITS: usize = 3;
+/// A figure that exceeds another one, of which it seems to be a part, is explained from this share
+/// on.
+const SURPRISING: f64 = 0.02;
 
 /// The columns of the table.
 const FIGURES: [Column; 4] = [
@@ -35,6 +41,10 @@ const FIGURES: [Column; 4] = [
 const WITHOUT: &str = "saved without it";
 /// Explains the last column.
 const LEGEND: &str = "start-up: starting and ending a program, everything but its own run";
+/// Explains totals that are longer than the command.
+const NESTED_TOTALS: &str = "total: launches that run at the same time, or within each other, add up";
+/// Explains savings that are larger than the total.
+const SAVED_IN_PARENTS: &str = "saved without it: also what the launches cost their parents";
 
 /// How much the text above the table says.
 #[derive(Clone, Copy)]
@@ -42,18 +52,21 @@ pub(super) struct Detail {
     advice: usize,
     /// Number of pieces of advice that have the lines of their cures.
     cures: usize,
+    /// Whether the cures have the line of the script and the recipe, and all lines that change.
+    has_recipes: bool,
     has_legend: bool,
 }
 
 /// From the most to the least detailed.
-pub(super) const DETAILS: [Detail; 7] = [
-    Detail { advice: 3, cures: 3, has_legend: true },
-    Detail { advice: 3, cures: 2, has_legend: true },
-    Detail { advice: 3, cures: 1, has_legend: true },
-    Detail { advice: 2, cures: 1, has_legend: true },
-    Detail { advice: 1, cures: 1, has_legend: true },
-    Detail { advice: 1, cures: 1, has_legend: false },
-    Detail { advice: 1, cures: 0, has_legend: false },
+pub(super) const DETAILS: [Detail; 8] = [
+    Detail { advice: 3, cures: 3, has_recipes: true, has_legend: true },
+    Detail { advice: 3, cures: 3, has_recipes: false, has_legend: true },
+    Detail { advice: 3, cures: 2, has_recipes: false, has_legend: true },
+    Detail { advice: 3, cures: 1, has_recipes: false, has_legend: true },
+    Detail { advice: 2, cures: 1, has_recipes: false, has_legend: true },
+    Detail { advice: 1, cures: 1, has_recipes: false, has_legend: true },
+    Detail { advice: 1, cures: 1, has_recipes: false, has_legend: false },
+    Detail { advice: 1, cures: 0, has_recipes: false, has_legend: false },
 ];
 
 /// Renders the first screen for a terminal of `height` lines, of which the last is for the prompt;
@@ -183,17 +196,17 @@ pub(super) fn print_advice(page: &mut Page, report: &Report, detail: Detail) {
         let label = if number == 0 { "Fix first" } else { "Then" };
         print_subject(page, label, advice);
         if number < detail.cures {
-            print_cure(page, advice);
+            print_cure(page, advice, detail.has_recipes);
         }
     }
     // The saving of several together is that of the first ones.
     let are_the_first = shown.len() == advices.worth.len().min(advice::MAX_IN_REPORT);
     if let Some([expected, ..]) = advices.together.filter(|[expected, ..]| are_the_first && expected.0 > 0) {
         let label = if shown.len() == 2 { "Both" } else { "Together" };
-        let (saved, wall) = (units::time(expected), units::time(advices.unrecorded));
+        let (saved, share) = (units::time(expected), units::percent(expected, advices.unrecorded));
         // Of some advice, the most that it can save is shown.
         let likely = if shown.iter().any(|advice| advice.saving[1].0 == 0) { "likely " } else { "" };
-        page.line([label_span(label), plain(format!("{likely}save {saved} of {wall}"))]);
+        page.line([label_span(label), plain(format!("{likely}save {saved}, {share} of the wall time"))]);
     }
 }
 
@@ -216,9 +229,14 @@ fn print_subject(page: &mut Page, label: &str, advice: &Advice) {
 }
 
 /// Prints the edits; without any, the finding and what to do.
-fn print_cure(page: &mut Page, advice: &Advice) {
+fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     let indent = 2 + LABEL_WIDTH;
-    if advice::print_changed_lines(page, indent, advice, 1) > 0 {
+    let subject = advice::subject(advice);
+    // A single edit at the place of the line above has no place of its own.
+    let has_places =
+        advice.edited.len() > 1 || !advice.edited.iter().all(|edited| subject.contains(&advice::place(edited)));
+    let most = if has_recipe && has_places { MAX_EDITS } else { 1 };
+    if advice::print_changed_lines(page, indent, advice, most) > 0 {
         return;
     }
     let finding = &advice.finding;
@@ -226,9 +244,13 @@ fn print_cure(page: &mut Page, advice: &Advice) {
     // The line above has the place.
     let place = advice::site(&advice.callers).map(|site| format!(", at {site}")).unwrap_or_default();
     page.sentence(indent, PLAIN, title.strip_suffix(&place).unwrap_or(&title));
-    if let Some(fix) = finding.fix.first() {
-        let fix = text::escape(fix.trim().trim_end_matches(':').as_bytes());
-        page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &fix);
+    if has_recipe && !advice.line.is_empty() {
+        page.line([plain(" ".repeat(indent)), styled(QUIET, text::escape(&advice.line))]);
+    }
+    let steps = finding.fix.iter().take(if has_recipe { 2 } else { 1 });
+    let steps: Vec<String> = steps.map(|step| text::escape(step.trim().trim_end_matches(':').as_bytes())).collect();
+    if !steps.is_empty() {
+        page.hanging([plain(format!("{:indent$}-> ", ""))], PLAIN, &steps.join(": "));
     }
 }
 
@@ -291,10 +313,20 @@ fn print_table(page: &mut Page, report: &Report, named: &[&str], lines: usize, h
     }
     if has_legend {
         page.sentence(2, QUIET, LEGEND);
+        surprises(report, &shown).into_iter().for_each(|meaning| page.sentence(2, QUIET, meaning));
         for meaning in words::explain_parentheses(shown.iter().map(|group| group.label.as_slice())) {
             page.sentence(2, QUIET, &meaning);
         }
     }
+}
+
+/// Returns explanations of figures that look impossible without one.
+fn surprises(report: &Report, groups: &[&Group]) -> Vec<&'static str> {
+    let exceeds = |a: Nanos, b: Nanos| a.0 as f64 > (1.0 + SURPRISING) * b.0 as f64;
+    let is_nested = groups.iter().any(|group| exceeds(group.sums.total, report.wall));
+    let is_shared = groups.iter().any(|group| group.depends.is_some_and(|saved| exceeds(saved, group.sums.total)));
+    let surprises = [is_nested.then_some(NESTED_TOTALS), is_shared.then_some(SAVED_IN_PARENTS)];
+    surprises.into_iter().flatten().collect()
 }
 
 fn print_rows(page: &mut Page, groups: &[&Group]) {

@@ -25,6 +25,11 @@ pub(super) const NOTHING: &str = "Nothing worth changing";
 /// The overhead of recording is shown if it is at least this share of the wall without it.
 const NOTABLE_OVERHEAD: f64 = 0.05;
 
+/// A program is named as the largest part of the launch tax if it has at least this share of it.
+const MOST_OF_THE_TAX: f64 = 0.5;
+/// Advice says enough about a program if it saves at least this share of what depends on it.
+const COVERED_SHARE: f64 = 0.4;
+
 /// The rule that finds scripts that sleep until something happens.
 const POLLING: &str = "sleep-loop";
 
@@ -91,7 +96,7 @@ fn polling_sentence(report: &Report) -> Option<String> {
 fn principal_sentences(report: &Report) -> Option<Vec<String>> {
     let (largest, time) = report.where_the_wall_went.first()?;
     let culprit = culprit(&report.dependence, report.advices.unrecorded);
-    let depends = culprit.map(|culprit| depends_sentence(culprit, report));
+    let depends = culprit.filter(|each| !has_advice(each, report)).map(|each| depends_sentence(each, report));
     let share = units::percent(*time, report.wall);
     let nothing = if has_nothing_to_report(report) { format!("{NOTHING}: ") } else { String::new() };
     Some(match largest {
@@ -154,6 +159,13 @@ fn depends_on_more(culprit: Option<&Dependence>, work: Option<&Work>, report: &R
     culprit.is_some_and(|each| each.saving[0].0 as f64 >= own_work + MIN_DIFFERENCE * report.wall.0 as f64)
 }
 
+/// Whether the advice on the launches of a command saves much of what depends on them.
+fn has_advice(culprit: &Dependence, report: &Report) -> bool {
+    let is_about_it = |advice: &&Advice| advice.launched.iter().any(|(label, _)| *label == culprit.label);
+    let saved: u64 = report.advices.worth.iter().filter(is_about_it).map(|advice| advice.saving[0].0).sum();
+    saved as f64 >= COVERED_SHARE * culprit.saving[0].0 as f64
+}
+
 /// Whether there is neither advice, nor a large launch tax, nor a command that the wall depends on.
 fn has_nothing_to_report(report: &Report) -> bool {
     let culprit = culprit(&report.dependence, report.advices.unrecorded);
@@ -178,16 +190,16 @@ fn is_notable(tax: Nanos, report: &Report) -> bool {
     tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64
 }
 
-/// Returns the sentence about the launch tax, with its largest part if the tax is large or the
-/// principal cause.
+/// Returns the sentence about the launch tax, with the program that has most of it if the tax is
+/// large or the principal cause.
 fn launch_tax_sentence(report: &Report) -> String {
     let tax = critical_tax(report);
     let share = units::percent(tax, report.wall);
     let is_principal = matches!(report.where_the_wall_went.first(), Some((Spent::Tax, _)));
     let is_explained = is_principal || is_notable(tax, report);
-    let largest = largest_part(report).filter(|_| is_explained);
-    let parts = largest.map_or_else(String::new, |largest| format!(" ({}, of which {largest})", units::time(tax)));
-    format!("{share} of the wall time went into starting and ending programs{parts}.")
+    let most = most_of(tax, report).filter(|_| is_explained);
+    let most = most.map_or_else(String::new, |most| format!(", most of it {most}"));
+    format!("{share} of the wall time went into starting and ending programs{most}.")
 }
 
 fn best_fix_sentence(best: &Advice, report: &Report) -> String {
@@ -201,15 +213,15 @@ fn best_fix_sentence(best: &Advice, report: &Report) -> String {
     format!("Fix first: {title}. Fixing this saves {} of {wall}.", advice::amount(best.saving))
 }
 
-/// Formats the row of the table with the largest tax on the critical path, such as `mv 333 ms`.
-fn largest_part(report: &Report) -> Option<String> {
+/// Returns the row of the table that has most of the tax on the critical path, if there is one.
+fn most_of(tax: Nanos, report: &Report) -> Option<String> {
+    let least = MOST_OF_THE_TAX * tax.0 as f64;
     let groups = report.groups.iter().filter(|group| group.label != THE_RECORDER);
-    let largest =
-        groups.filter(|group| group.sums.critical_tax > Some(Nanos(0))).max_by_key(|group| group.sums.critical_tax)?;
+    let largest = groups.max_by_key(|group| group.sums.critical_tax)?;
+    largest.sums.critical_tax.filter(|tax| tax.0 > 0 && tax.0 as f64 >= least)?;
     let by = match report.group_by {
         GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand | GroupBy::Label(_) => "",
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => "by ",
     };
-    let label = text::escape(&largest.label);
-    Some(format!("{by}{label} {}", units::time(largest.sums.critical_tax)))
+    Some(format!("{by}{}", text::escape(&largest.label)))
 }

@@ -71,7 +71,7 @@ fn a_narrow_screen_keeps_the_names_and_what_is_saved_without_them() {
 fn savings_together_are_likely_if_one_of_them_is_a_maximum() {
     let mut report = report_on_many_programs();
     report.advices.together = Some([2_000_000, 1_000_000, 3_000_000].map(Nanos));
-    for (low, expected) in [(1, "Together   save 2.00 ms of"), (0, "Together   likely save 2.00 ms of")] {
+    for (low, expected) in [(1, "Together   save 2.00 ms, "), (0, "Together   likely save 2.00 ms, ")] {
         report.advices.worth[0].saving[1] = Nanos(low);
         assert_contains(&screen(&report, 80, None).0, [expected]);
     }
