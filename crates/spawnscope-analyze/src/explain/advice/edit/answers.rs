@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::around::{Around, LoopKind, insertion_at, is_certain, only_reads, only_reads_files, statements};
 use super::line_each::{LineEach, answers_each_line, is_interpreter, looped_code};
-use super::lookup::{chosen_line, is_condition};
+use super::lookup::{Chosen, chosen_line, is_condition};
 use super::many::{position_of, splice};
 use super::once::FILTERS;
 use super::one_line::is_one_line;
@@ -54,7 +54,7 @@ pub(super) fn of_one_call(call: &FoundCall<'_, '_>, loops: &[Around<'_>]) -> Res
     let text = match (call.fed, chosen_line(call)) {
         // `$( )` removes empty answers at the end, but not those before a dot.
         (Some(text), _) => question.about_text(text)? + "; echo .",
-        (None, Some((number, file))) => question.about_lines(number, file)? + "; echo .",
+        (None, Some(chosen)) => question.about_lines(&chosen)? + "; echo .",
         (None, None) => question.about_words()?,
     };
     question.document(&text)
@@ -217,8 +217,8 @@ impl<'t> Question<'_, '_, 't> {
     }
 
     /// Returns the loop that prints all numbers, and one awk that prints the lines of a file with these numbers.
-    fn about_lines(&self, number: &[u8], file: &Word<'t>) -> Result<String, EditRefusal> {
-        let script = self.call.script;
+    fn about_lines(&self, chosen: &Chosen<'_, 't>) -> Result<String, EditRefusal> {
+        let (script, Chosen { variable: number, file, is_last_after_end }) = (self.call.script, chosen);
         let variables = file.variables();
         let is_same = variables.is_some_and(|all| !all.iter().any(|variable| self.around.may_set(script, variable)));
         let (number, file) = (format!("\"${{{}}}\"", name(number)), self.call.quoted_source(file)?);
@@ -226,7 +226,8 @@ impl<'t> Question<'_, '_, 't> {
             return refuse("the file is not certainly the same each time");
         }
         let rounds = self.rounds(number.as_bytes(), &format!("printf '%s\\n' {number}"))?;
-        Ok(format!("{rounds} | awk 'NR == FNR {{ line[NR] = $0; next }} {{ print line[$1] }}' {file} -"))
+        let line = if *is_last_after_end { "$1 < n ? $1 : n" } else { "$1" };
+        Ok(format!("{rounds} | awk '!ready {{ line[++n] = $0; next }} {{ print line[{line}] }}' {file} ready=1 -"))
     }
 
     /// Returns the call for all words of the loop: `stat -c %s *`.

@@ -25,7 +25,7 @@ fn run(shell: &str, script: &str) -> (Output, String) {
     (output, tree(&at("d")))
 }
 
-fn tree(directory: &Path) -> String {
+pub(super) fn tree(directory: &Path) -> String {
     let mut lines: Vec<String> = fs::read_dir(directory)
         .unwrap()
         .map(|entry| {
@@ -269,10 +269,15 @@ fn lines_and_words_of_a_file_are_read_once() {
         "sed",
         &["-n", "1p", "../list"],
         lines,
-        "mapfile -t lines <../list\nfor i in 1 2 3 9; do\n  x=${lines[i - 1]-}\n",
+        "lines=(''); mapfile -t -O 1 lines <../list\nfor i in 1 2 3 9; do\n  x=${lines[i]-}\n",
     );
-    let tail = "f=../list\nfor i in 1 4; do for j in 1 2; do echo \"$(head -n $i \"$f\" | tail -1)\"; done; done\n";
-    bash("head", &["-n", "1", "../list"], tail, "mapfile -t lines <\"$f\"\nfor i");
+    let tail = "f=../list\nfor i in 1 4 9 0; do for j in 1 2; do echo \"$(head -n $i \"$f\" | tail -1)\"; done; done\n";
+    bash("head", &["-n", "1", "../list"], tail, "lines=(''); mapfile -t -O 1 lines <\"$f\"\nfor i");
+    bash("head", &["-n", "1", "empty"], &tail.replace("../list\n", "empty; : >empty\n"), "lines[@]: -1");
+    let head = "for f in [a-z]* none; do if head -n 2 \"$f\" | grep -q '^@A'; then echo \"$f\"; fi; done\n";
+    bash("grep", &["-q", "^@A"], head, "{ head_lines=(); mapfile -t -n 2 head_lines <\"$f\";");
+    let whole = "for f in [a-z]*; do head -1 \"./$f\" | grep -qxF \"@A@ of $f\" || echo \"$f\"; done\n";
+    bash("grep", &["-qxF", "@A@ of plain"], whole, "mapfile -t -n 1 head_lines <\"./$f\";");
     let words = "while read -r w; do if grep -qxF \"$w\" ../list; then echo \"$w\"; fi; done <../list\n";
     bash(
         "grep",
@@ -462,4 +467,26 @@ fn scripts_of_sed_are_collected_in_a_loop() {
     BOTH.iter().for_each(|shell| assert_eq!(run(shell, &edited).0.stdout, run(shell, script).0.stdout));
     let refused = Calls::of("sed", &[&["-i", "s/A/\\n/", "x.c"], &["-i", "1d", "x.c"]], Form::Many);
     assert!(refused.edit(2, script).is_err());
+}
+
+/// The code that the rules compute from the arguments.
+#[test]
+fn computed_code_does_what_the_programs_do() {
+    let calls: [(&str, &[&str]); 5] = [
+        ("cut", &["-d ", "-f3"]),
+        ("cut", &["-d ", "-f1"]),
+        ("cut", &["-d=", "-f2"]),
+        ("sed", &["s/with space/x y/"]),
+        ("sed", &["s/^with //"]),
+    ];
+    for (program, arguments) in calls {
+        let words = arguments.join("' '");
+        let script = format!(
+            "for y in 'a b  c' '' x= 'a=b=c' 'with space'; do\n  x=$(echo \"$y\" | {program} '{words}')\n  echo \"$x\"\ndone\n"
+        );
+        for (shell, dialect) in [("bash", Dialect::Bash), ("dash", Dialect::Posix)] {
+            let form = crate::explain::advice::rules::builtin::form_for_test(program, arguments, dialect).unwrap();
+            check(&[shell], program, arguments, form, &script, "x=");
+        }
+    }
 }

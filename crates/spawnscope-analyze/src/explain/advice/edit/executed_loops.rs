@@ -71,8 +71,8 @@ fn one_awk_finds_all_lines_by_their_numbers() {
     let counting = "i=1\nwhile [ \"$i\" -le 5 ]; do\n  x=$(sed -n \"${i}p\" ../list)\n  echo \"$i: $x\"\n  i=$((i + 1))\ndone\necho $i\n";
     let expected = "IFS= read -r x <&3\n  echo \"$i: $x\"\n  i=$((i + 1))\ndone 3<<END\n$(while [ \"$i\" -le 5 ]; do printf '%s\\n' \"${i}\"; i=$((i + 1)); done | awk";
     check(&["dash"], "sed", &["-n", "1p", "../list"], Form::Read, counting, expected);
-    let numbers = "for i in $(seq 4); do echo \"$(head -n $i ../list | tail -n 1)\"; done\n";
-    check(&["dash"], "head", &["-n", "1", "../list"], Form::Read, numbers, "done | awk 'NR == FNR");
+    let numbers = "for i in 0 $(seq 6); do echo \"$(head -n $i ../list | tail -n 1)\"; done\n";
+    check(&["dash"], "head", &["-n", "1", "../list"], Form::Read, numbers, "done | awk '!ready");
     for other in [
         "while [ $i -le 3 ]; do i=$((i + 1)); x=$(sed -n \"${i}p\" ../list); done",
         "while [ $i -le 3 ]; do x=$(sed -n \"${i}p\" ../list); i=$(date); done",

@@ -60,20 +60,31 @@ const TAILS: [&str; 3] = ["tail -n 1", "tail -1", "tail -n1"];
 fn line(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
     let found = call.substitution.filter(|_| call.rewrite.dialect == Dialect::Bash).zip(chosen_line(call));
-    let Some((substitution, (variable, file))) = found else {
+    let Some((substitution, Chosen { variable, file, is_last_after_end })) = found else {
         return refuse(format!("{} does not print one line of a file", call.program()));
     };
     let around = outermost(call, file)?;
     let lines = unused_variable(script, "lines");
     let index = if variable[0].is_ascii_digit() { format!("${}", name(variable)) } else { name(variable) };
-    let read = format!("mapfile -t {lines} <{}", call.quoted_source(file)?);
+    // Line 0 is empty.
+    let read = format!("{lines}=(''); mapfile -t -O 1 {lines} <{}", call.quoted_source(file)?);
+    let other = if is_last_after_end { format!("${{{lines}[@]: -1}}") } else { String::new() };
     let mut splices = collected::around_loop(script, around.node, &read, &[]);
-    splices.push(splice(script.node(substitution).range.clone(), format!("${{{lines}[{index} - 1]-}}")));
+    splices.push(splice(script.node(substitution).range.clone(), format!("${{{lines}[{index}]-{other}}}")));
     Ok(splices)
 }
 
-/// Returns the variable with the number of the line that a call prints, and the file.
-pub(super) fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'t [u8], &'s Word<'t>)> {
+/// A line of a file that is chosen by its number.
+pub(super) struct Chosen<'s, 't> {
+    /// The variable with the number.
+    pub(super) variable: &'t [u8],
+    pub(super) file: &'s Word<'t>,
+    /// Whether a number after the end of the file stands for its last line.
+    pub(super) is_last_after_end: bool,
+}
+
+/// Returns the line that a call prints. All recorded numbers must be numbers for the shell, too.
+pub(super) fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<Chosen<'s, 't>> {
     let script = call.script;
     let commands: Vec<_> = call.pipeline.iter().map(|command| script.simple(*command)).collect::<Option<_>>()?;
     let texts =
@@ -94,7 +105,14 @@ pub(super) fn chosen_line<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'t [u8],
     });
     let Part::Variable { name, .. } = number.parts[at] else { return None };
     let has_redirection = commands.iter().any(|simple| !simple.redirections.is_empty());
-    (is_form && !has_redirection).then_some((name, file))
+    let is_number = |call: &Vec<Vec<u8>>| {
+        let number = call.get(before.len() - 1)?.strip_prefix(&around[0][..])?.strip_suffix(&around[1][..])?;
+        Some(number.iter().all(u8::is_ascii_digit) && !number.starts_with(b"0") && !number.is_empty())
+    };
+    let is_of_tail = call.pipeline.len() == 2 && call.pipeline[1] == call.command;
+    let are_numbers = is_of_tail || call.rewrite.calls.iter().all(|call| is_number(call) == Some(true));
+    let is_line = is_form && !has_redirection && are_numbers;
+    is_line.then_some(Chosen { variable: name, file, is_last_after_end: has_tail })
 }
 
 /// Whether only the exit status of a grep of a file counts.
@@ -115,9 +133,46 @@ pub(super) fn is_quiet_grep(call: &FoundCall<'_, '_>) -> bool {
         && (drops_output || call.simple.words.iter().any(is_quiet))
 }
 
+/// Returns the file and the number of lines of `head -n 3 FILE`, if a call reads these.
+fn head_of<'s, 't>(call: &FoundCall<'s, 't>) -> Option<(&'s Word<'t>, i64)> {
+    let [head, last] = call.pipeline[..] else { return None };
+    let words = &call.script.simple(head).filter(|_| last == call.command)?.words;
+    let [program, options @ .., file] = &words[..] else { return None };
+    (program.literal()? == b"head").then_some(())?;
+    let options: Vec<String> = options.iter().map(|word| Some(name(&word.literal()?))).collect::<Option<_>>()?;
+    let count = match options.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => "10",
+        ["-n", count] => count,
+        [option] => option.strip_prefix("-n").or_else(|| option.strip_prefix('-'))?,
+        _ => return None,
+    };
+    count.parse().ok().filter(|count| (1..1000).contains(count)).map(|count| (file, count))
+}
+
+/// Replaces `head -n 3 FILE | grep -q WORD`: the shell reads these lines itself.
+fn condition_on_head(call: &FoundCall<'_, '_>, file: &Word<'_>, count: i64) -> Result<Vec<Splice>, EditRefusal> {
+    let script = call.script;
+    let searched = searched(call).filter(|_| call.rewrite.dialect == Dialect::Bash && is_quiet_grep(call));
+    let searched = searched.filter(|searched| !searched.edges.iter().any(|edge| matches!(edge, Edge::Member(_))));
+    let Some((text, [from, to])) = searched.map(|searched| (searched.text, searched.edges.map(Edge::newline))) else {
+        return refuse("grep does not look for one plain word");
+    };
+    let lines = unused_variable(script, "head_lines");
+    let file = call.quoted_source(file)?;
+    let test = format!("[[ {from}${lines}{to} == *{from}{text}{to}* ]]");
+    // The first element becomes the text of all lines.
+    let read =
+        format!("{lines}=(); mapfile -t -n {count} {lines} <{file}; printf -v {lines} '%s\\n' \"${{{lines}[@]}}\"");
+    let range = script.node(call.pipeline[0]).range.start..script.node(call.command).range.end;
+    Ok(vec![splice(range, format!("{{ {read}; {test}; }}"))])
+}
+
 /// Replaces `grep -q WORD FILE`, whatever depends on its exit status.
 fn condition(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let script = call.script;
+    if let Some((file, count)) = head_of(call) {
+        return condition_on_head(call, file, count);
+    }
     let Some(Searched { text, edges: [from, to] }) = searched(call).filter(|_| is_condition(call)) else {
         return refuse("grep does not look for one plain word");
     };
@@ -128,7 +183,7 @@ fn condition(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
     let (read, test) = match (call.rewrite.dialect, from, to) {
         (_, Edge::Member(_), _) | (_, _, Edge::Member(_)) => return refuse("the file has lists"),
         (Dialect::Bash, from, to) => {
-            let [from, to] = [from, to].map(|edge| if edge == Edge::End { "$'\\n'" } else { "" });
+            let [from, to] = [from, to].map(Edge::newline);
             (format!("{contents}=$(<{file})"), format!("[[ {from}${contents}{to} == *{from}{text}{to}* ]]"))
         }
         (_, Edge::Any, Edge::Any) => {
@@ -177,6 +232,13 @@ enum Edge {
     Member(char),
 }
 
+impl Edge {
+    /// Returns the newline that is at an edge, as code.
+    fn newline(self) -> &'static str {
+        if self == Edge::End { "$'\\n'" } else { "" }
+    }
+}
+
 /// The text that a grep looks for, in quotes, and what is before and after it.
 struct Searched {
     text: String,
@@ -186,7 +248,7 @@ struct Searched {
 /// Returns what a grep looks for if all recorded calls looked for a text without special characters.
 fn searched(call: &FoundCall<'_, '_>) -> Option<Searched> {
     let words = &call.simple.words[1..];
-    let at = words.len().checked_sub(if call.fed.is_some() { 1 } else { 2 })?;
+    let at = words.len().checked_sub(if call.pipeline.len() > 1 || call.fed.is_some() { 1 } else { 2 })?;
     let options: Vec<Vec<u8>> = words[..at].iter().map(Word::literal).collect::<Option<_>>()?;
     let letters: Vec<u8> =
         options.iter().filter(|word| !matches!(&word[..], b"--" | b"-e")).flatten().copied().collect();

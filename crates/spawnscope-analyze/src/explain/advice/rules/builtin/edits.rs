@@ -43,3 +43,12 @@ fn exact_form(context: &RuleContext<'_, '_>, index: u32) -> Option<(Form, ExactF
     let is_exact = exact.exact_for.includes(&exact.form, &arguments);
     Some((exact.form, exact.exact_for, is_exact))
 }
+
+/// Returns the code that replaces `echo ... | PROGRAM` in `$( )`.
+#[cfg(test)]
+pub(in crate::explain::advice) fn form_for_test(program: &str, arguments: &[&str], dialect: Dialect) -> Option<Form> {
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    let call = super::Call { program: program.to_owned(), arguments, dialect, is_fed: true, is_captured: true };
+    let mut rows = super::TABLE[program.as_bytes()].iter().filter(|row| row.matches(&call));
+    Some(rows.find_map(|row| row.substitute(&call)?.exact)?.form)
+}

@@ -67,9 +67,10 @@ impl<'s> Command<'s> {
             format!("'{new}'")
         };
         let before = format!("$(echo \"$x\" | sed '{script}')");
-        let after = format!("y=$x; case $y in *{pattern}*) y=${{y%%{pattern}*}}{new}${{y#*{pattern}}};; esac");
+        let quoted = pattern.replace(' ', "\\ ");
+        let after = format!("y=$x; case $y in *{quoted}*) y=${{y%%{pattern}*}}{new}${{y#*{pattern}}};; esac");
         let exact = format!(
-            "{{y}}={{x}}; case ${{y}} in *{pattern}*) {{y}}=${{{{y}}%%{pattern}*}}{new}${{{{y}}#*{pattern}}};; esac"
+            "{{y}}={{x}}; case ${{y}} in *{quoted}*) {{y}}=${{{{y}}%%{pattern}*}}{new}${{{{y}}#*{pattern}}};; esac"
         );
         Some(Substitute::statement(before, after, "y", LIMITS)?.edited_as(Form::Statement(exact), ExactFor::Line))
     }

@@ -74,10 +74,10 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
         return Some(substitute.edited_with(Operand::Input, ExactFor::Line, steps));
     }
     // cut gives nothing for a field that is missing, but the whole line if it has no delimiter at all.
-    let missing = delimiter.repeat(field - 1);
+    let (missing, quoted) = (delimiter.repeat(field - 1), pattern.replace(' ', "\\ "));
     let steps = format!("{{y}}=${{{{y}}#*{pattern}}}; ").repeat(field - 1);
     let exact = format!(
-        "case {{x}} in *{pattern}*) {{y}}={{x}}'{missing}'; {steps}{{y}}=${{{{y}}%%{pattern}*}};; *) {{y}}={{x}};; esac"
+        "case {{x}} in *{quoted}*) {{y}}={{x}}'{missing}'; {steps}{{y}}=${{{{y}}%%{pattern}*}};; *) {{y}}={{x}};; esac"
     );
     Some(substitute.edited_as(Form::Statement(exact), ExactFor::Line))
 }
