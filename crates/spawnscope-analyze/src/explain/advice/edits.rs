@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
-    Edit, EditRefusal, Form, Key, MAX_EDITS, MakeRewrite, Operand, PackageRewrite, PythonRewrite, Rewrite, SEARCH,
-    shell_sites,
+    Edit, EditRefusal, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, Operand, PackageRewrite, PythonRewrite,
+    Rewrite, SEARCH, has_library, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -24,8 +24,10 @@ use spawnscope_data::event::Language;
 /// Adds the edits that make the changes of a finding.
 pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
     let launches = &finding.launches;
+    let of_library = library_edits(context, launches);
     let edits = match finding.changes.first().filter(|_| finding.edits.is_empty()).map(|applied| &applied.change) {
-        Some(Change::NoShell) => python_edits(context, launches),
+        Some(Change::NoShell) => joined(of_library, python_edits(context, launches)),
+        Some(Change::InProcess | Change::Remove) if !of_library.is_empty() => of_library,
         Some(Change::Direct) => package_edits(context, launches),
         Some(Change::WakeInTime) => shell_edits(context, b"sleep", launches, &Form::Wait),
         Some(Change::Batch(_) | Change::InProcess) => match make_edits(context, launches) {
@@ -35,8 +37,8 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::Remove) if finding.rule == "pipeline" => by_program(context, launches)
             .remove(&b"cat"[..])
             .map_or_else(Vec::new, |own| shell_edits(context, b"cat", &own, &Form::Feed)),
-        // Its fix is to read none of these files.
-        Some(Change::Remove) if finding.rule == "tool-calls" => Vec::new(),
+        // Their fixes are to read none of these files, and to keep a result.
+        Some(Change::Remove) if matches!(finding.rule, "tool-calls" | "resident") => Vec::new(),
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, finding.rule == "once"),
         _ => finding.edits.clone(),
     };
@@ -71,6 +73,7 @@ fn caveat(rewrite: &Rewrite) -> Option<&'static str> {
         Rewrite::Shell(rewrite) | Rewrite::Recipe(rewrite) | Rewrite::PackageShell(rewrite, _) => {
             caveat_of(&rewrite.form)
         }
+        Rewrite::Library(rewrite) => Some(rewrite.limit()),
         _ => None,
     }
 }
@@ -204,49 +207,89 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
             makefiles.entry((file, directory)).or_default().commands.insert(command);
         }
     }
-    let edits = makefiles.into_iter().map(|((file, directory), rewrite)| Edit {
-        file: file.to_vec(),
-        directory: directory.map(<[u8]>::to_vec),
-        line: 1,
-        rewrite: Ok(Rewrite::Make(rewrite)),
-    });
-    edits.collect()
+    let edits = makefiles.into_iter();
+    edits.map(|((file, directory), rewrite)| edit_at((file, 1, directory), Rewrite::Make(rewrite))).collect()
 }
 
 /// Returns the edits of the recipe lines that make directories.
 fn directory_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let lines: BTreeSet<Key<'_>> = launches.iter().filter_map(|index| line_of_launch(context, *index)).collect();
-    let edit = |(file, line, directory): Key<'_>| Edit {
-        file: file.to_vec(),
-        directory: directory.map(<[u8]>::to_vec),
-        line,
-        rewrite: Ok(Rewrite::Directory),
-    };
-    lines.into_iter().map(edit).collect()
+    lines.into_iter().map(|line| edit_at(line, Rewrite::Directory)).collect()
 }
 
 /// Returns the edits of Python lines that pass plain commands to a shell.
 fn python_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
     let mut lines: BTreeMap<Key<'_>, BTreeSet<Vec<u8>>> = BTreeMap::new();
     for index in launches {
-        let call_site = context.callers.number_of(*index as usize).map(|number| context.callers.call_site(number));
-        let call_site = call_site.filter(|call_site| call_site.language == Language::Python);
-        let line = call_site.and_then(|call_site| Some((call_site.file.as_deref()?, call_site.line?)));
+        let line = program_line(context, *index).filter(|(language, _)| *language == Language::Python);
         let command = context.launch(*index).execs.first().and_then(command_of);
-        if let (Some((file, line)), Some(command)) = (line, command) {
-            let directory = context.forest().launcher(*index as usize).and_then(|python| python.cwd());
-            lines.entry((file, line, directory)).or_default().insert(command.to_vec());
+        if let (Some((_, line)), Some(command)) = (line, command) {
+            lines.entry(line).or_default().insert(command.to_vec());
         }
     }
     let plain =
         lines.into_iter().filter(|(_, commands)| commands.iter().all(|command| need_of(command) == Need::Nothing));
-    let edits = plain.take(MAX_EDITS).map(|((file, line, directory), commands)| Edit {
-        file: file.to_vec(),
-        directory: directory.map(<[u8]>::to_vec),
-        line,
-        rewrite: Ok(Rewrite::Python(PythonRewrite { commands })),
-    });
-    edits.collect()
+    plain.take(MAX_EDITS).map(|(line, commands)| edit_at(line, Rewrite::Python(PythonRewrite { commands }))).collect()
+}
+
+/// Returns the edits of Python and Perl lines whose programs the standard library replaces.
+fn library_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
+    let mut lines: BTreeMap<(Key<'_>, &[u8]), LibraryRewrite> = BTreeMap::new();
+    for index in launches.iter().filter_map(|index| program_in_shell(context, *index)) {
+        let launch = context.launch(index);
+        let of_shell = || program_line(context, context.forest().parent(index as usize)? as u32);
+        let line = program_line(context, index).or_else(of_shell).filter(|(language, _)| has_library(*language));
+        let exec = launch.execs.last().filter(|exec| !exec.argv_cut);
+        if let (Some((language, line)), Some(exec)) = (line, exec) {
+            let program = launch.command.name;
+            let rewrite = lines.entry((line, program)).or_insert_with(|| LibraryRewrite {
+                language,
+                program: program.to_vec(),
+                calls: BTreeSet::new(),
+                has_failures: false,
+                otherwise: None,
+            });
+            rewrite.calls.insert(arguments_of(exec).into_iter().map(<[u8]>::to_vec).collect());
+            rewrite.has_failures |= !matches!(launch.outcome, Outcome::Code(0) | Outcome::Unknown);
+        }
+    }
+    let known = lines.into_iter().filter(|(_, rewrite)| rewrite.is_known());
+    known.take(MAX_EDITS).map(|((line, _), rewrite)| edit_at(line, Rewrite::Library(rewrite))).collect()
+}
+
+/// Returns the edits by the library, each with the edit of its line that only does without the shell, and the other edits.
+fn joined(mut by_library: Vec<Edit>, without_shell: Vec<Edit>) -> Vec<Edit> {
+    for edit in without_shell {
+        let is_at_its_line =
+            |other: &&mut Edit| (&other.file, &other.directory, other.line) == (&edit.file, &edit.directory, edit.line);
+        match (by_library.iter_mut().find(is_at_its_line).map(|other| &mut other.rewrite), edit.rewrite.clone()) {
+            (Some(Ok(Rewrite::Library(library))), Ok(Rewrite::Python(python))) => library.otherwise = Some(python),
+            _ => by_library.push(edit),
+        }
+    }
+    by_library
+}
+
+/// Returns the launch that a shell makes, if it makes exactly one. Other launches are returned as they are.
+fn program_in_shell(context: &RuleContext<'_, '_>, index: u32) -> Option<u32> {
+    if !is_shell(context.launch(index).command.name) {
+        return Some(index);
+    }
+    let mut below =
+        context.forest().children(index as usize).iter().filter(|child| context.forest().launches[**child].is_launch());
+    below.next().filter(|_| below.next().is_none()).map(|child| *child as u32)
+}
+
+/// Returns the language and the line of the program that made a launch itself.
+fn program_line<'g>(context: &RuleContext<'g, 'g>, index: u32) -> Option<(Language, Key<'g>)> {
+    let number = context.callers.number_of(index as usize)?;
+    let call_site = context.callers.call_site(number);
+    let directory = context.forest().launcher(index as usize).and_then(|program| program.cwd());
+    Some((call_site.language, (call_site.file.as_deref()?, call_site.line?, directory)))
+}
+
+fn edit_at((file, line, directory): Key<'_>, rewrite: Rewrite) -> Edit {
+    Edit { file: file.to_vec(), directory: directory.map(<[u8]>::to_vec), line, rewrite: Ok(rewrite) }
 }
 
 /// Returns the edits of the packages whose scripts call other scripts, by the directories in which the runners started.

@@ -40,7 +40,14 @@ pub(super) fn tree(directory: &Path) -> String {
 
 /// Checks that the edit of the calls in a line contains a text, and that the script then does the
 /// same.
-pub(super) fn check(shells: &[&str], program: &str, recorded: &[&str], form: Form, script: &str, expected: &str) {
+pub(in crate::explain::advice) fn check(
+    shells: &[&str],
+    program: &str,
+    recorded: &[&str],
+    form: Form,
+    script: &str,
+    expected: &str,
+) {
     let mut calls = Calls::of(program, &[recorded], form).rewrite;
     if shells == ["dash"] {
         calls.dialect = Dialect::Posix;
@@ -467,26 +474,4 @@ fn scripts_of_sed_are_collected_in_a_loop() {
     BOTH.iter().for_each(|shell| assert_eq!(run(shell, &edited).0.stdout, run(shell, script).0.stdout));
     let refused = Calls::of("sed", &[&["-i", "s/A/\\n/", "x.c"], &["-i", "1d", "x.c"]], Form::Many);
     assert!(refused.edit(2, script).is_err());
-}
-
-/// The code that the rules compute from the arguments.
-#[test]
-fn computed_code_does_what_the_programs_do() {
-    let calls: [(&str, &[&str]); 5] = [
-        ("cut", &["-d ", "-f3"]),
-        ("cut", &["-d ", "-f1"]),
-        ("cut", &["-d=", "-f2"]),
-        ("sed", &["s/with space/x y/"]),
-        ("sed", &["s/^with //"]),
-    ];
-    for (program, arguments) in calls {
-        let words = arguments.join("' '");
-        let script = format!(
-            "for y in 'a b  c' '' x= 'a=b=c' 'with space'; do\n  x=$(echo \"$y\" | {program} '{words}')\n  echo \"$x\"\ndone\n"
-        );
-        for (shell, dialect) in [("bash", Dialect::Bash), ("dash", Dialect::Posix)] {
-            let form = crate::explain::advice::rules::builtin::form_for_test(program, arguments, dialect).unwrap();
-            check(&[shell], program, arguments, form, &script, "x=");
-        }
-    }
 }

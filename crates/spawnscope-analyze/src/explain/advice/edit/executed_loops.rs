@@ -133,3 +133,26 @@ fn one_bc_computes_all_quotients() {
     let based = shown.replace("scale=1", "ibase=8");
     Calls::of("bc", &[&[]], Form::Many).edit(2, &based).expect_err("the base would stay");
 }
+
+#[test]
+fn git_is_asked_once_about_many_items() {
+    let bash = |recorded: &[&str], script: &str, expected: &str| {
+        let repository = "g=$(printf gi%s t); $g init -q .; $g config a.b 'x  y'; $g config a.c ''; $g config a.d 1; $g config --add a.d '2\n3'\n\
+             $g config user.name n; $g config user.email e; $g add -- plain -leading 'with space' 'star*'; $g commit -qm 'one  two'\n";
+        check(&["bash"], "git", recorded, Form::Many, &format!("{repository}{script}rm -rf .git\n"), expected);
+    };
+    let setting =
+        "get() {\n  git config --get \"a.$1\" || echo none\n}\nfor k in b c d e; do x=$(get $k); echo \"$x\"; done\n";
+    bash(&["config", "--get", "a.b"], setting, "if [[ ${git_config[=a.${1}]+x} ]]; then printf");
+    let captured = "for k in b d B e; do x=$(git config --get a.$k) || x=none; echo \"$x\"; done\n";
+    bash(&["config", "--get", "a.b"], captured, "x=${git_config[=a.${k}]-$(git config --get a.$k)}");
+    let log = "for f in *; do w=$(git log -1 --format=%s -- \"$f\"); echo \"$f: $w\"; done\n";
+    bash(&["log", "-1", "--format=%s", "--", "plain"], log, "w=${git_log[=${f}]-$(git log");
+    for other in [
+        "for k in b c; do x=$(git config --get a.$k); git config a.$k x; done",
+        "for k in b c; do x=$(git config --get \"a.$(echo $k)\"); done",
+        "x=$(git config --get a.b)",
+    ] {
+        Calls::of("git", &[&["config", "--get", "a.b"]], Form::Many).edit(1, other).expect_err(other);
+    }
+}

@@ -5,16 +5,20 @@ mod adjacent;
 mod answers;
 mod around;
 mod collected;
+mod command;
 mod directories;
 mod embedded;
 #[cfg(test)]
-mod executed;
+pub(super) mod executed;
 #[cfg(test)]
 mod executed_loops;
+#[cfg(test)]
+mod executed_programs;
 mod form;
 #[cfg(fuzzing)]
 mod fuzzing;
 mod launchers;
+mod library;
 mod line_each;
 mod lookup;
 mod make_functions;
@@ -24,6 +28,8 @@ mod once;
 mod one_line;
 mod package;
 mod pairs;
+mod perl;
+mod prefetch;
 mod python;
 mod shell;
 mod sites;
@@ -40,6 +46,7 @@ use std::ops::Range;
 pub use fuzzing::edit_for_fuzzing;
 
 pub(super) use form::{Form, Operand};
+pub(super) use library::{LibraryRewrite, has_library};
 pub(super) use lookup::SEARCH;
 pub(super) use makefile::MakeRewrite;
 pub(super) use package::PackageRewrite;
@@ -78,6 +85,8 @@ pub(super) enum Rewrite {
     Package(PackageRewrite),
     /// Calls in a Python program.
     Python(PythonRewrite),
+    /// Calls of small programs in a Python or Perl program.
+    Library(LibraryRewrite),
 }
 
 /// A part of a file that an edit replaces. The range is empty for an insertion.
@@ -142,6 +151,7 @@ impl Edit {
             Rewrite::Directory => directories::splices(text, self.line)?,
             Rewrite::Package(rewrite) => rewrite.splices(text)?,
             Rewrite::Python(rewrite) => rewrite.splices(text, self.line)?,
+            Rewrite::Library(rewrite) => rewrite.splices(text, self.line)?,
         };
         in_order(splices)
     }

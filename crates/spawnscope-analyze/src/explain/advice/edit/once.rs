@@ -164,7 +164,7 @@ fn variables_of<'t>(script: &Script<'t>, range: &Range<usize>) -> Result<Vec<&'t
 }
 
 /// Returns the statement before which the call is moved: that of the outermost loop in which it stays the same.
-fn place(call: &FoundCall<'_, '_>, substitution: usize, variables: &[&[u8]]) -> Result<usize, EditRefusal> {
+pub(super) fn place(call: &FoundCall<'_, '_>, substitution: usize, variables: &[&[u8]]) -> Result<usize, EditRefusal> {
     let script = call.script;
     let mut best = Err("the call is not in a loop of this file".to_owned());
     for each in script.ancestors(substitution) {

@@ -1,10 +1,12 @@
-//! Edits of Python programs: a call that passes a plain command to a shell passes a list of words to the program.
+//! Python programs: which launches a line makes, and edits of calls that pass a plain command to a shell: they pass a list of words to the program.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, line_start, split, split_code};
 use super::{EditRefusal, Splice, refuse};
 use crate::explain::advice::phrases::name;
+use crate::patterns::words::Words;
 
 /// The commands that a line passed to a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,24 +17,21 @@ pub(in crate::explain::advice) struct PythonRewrite {
 
 /// Functions of the module `subprocess` that take a command.
 const FUNCTIONS: [&[u8]; 5] = [b"Popen", b"call", b"check_call", b"check_output", b"run"];
-/// Characters that are special for a shell or in a string of Python.
-const SPECIAL: &[u8] = b"\\|&;<>()$`*?[]~#!\n\r\t%=^";
-
 /// A call with the arguments between its parentheses.
 struct Call<'t> {
     /// `subprocess.run`, `os.system`.
     function: &'t [u8],
     range: Range<usize>,
     arguments: Vec<Range<usize>>,
+    /// The number of brackets around it.
+    depth: usize,
 }
 
 impl PythonRewrite {
     pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
-        let line_of = |at: usize| 1 + text[..at].iter().filter(|byte| **byte == b'\n').count() as u32;
-        let Some(calls) = calls(text) else { return refuse("the program has syntax that Spawnscope does not read") };
-        let is_at = |call: &&Call<'_>| (line_of(call.range.start)..=line_of(call.range.end)).contains(&line);
+        let calls = calls_at(text, line)?;
         let uses_shell = |call: &&Call<'_>| shell_argument(text, call).is_some() || is_system(text, call);
-        let found: Vec<&Call<'_>> = calls.iter().filter(is_at).filter(uses_shell).collect();
+        let found: Vec<&Call<'_>> = calls.iter().filter(uses_shell).collect();
         let [call] = found[..] else {
             return refuse("the line does not have exactly one call with shell=True, or of os.system alone");
         };
@@ -41,7 +40,7 @@ impl PythonRewrite {
         let Some(shell) = shell_argument(text, call) else {
             let function = call.range.start..call.range.start + call.function.len();
             let call = Splice { range: function, text: b"subprocess.call".to_vec() };
-            return Ok(import(text).into_iter().chain([call, list]).collect());
+            return Ok(import(text, "subprocess")?.into_iter().chain([call, list]).collect());
         };
         let start = text[..shell.start].iter().rposition(|byte| *byte == b',').unwrap_or(shell.start);
         Ok(vec![list, Splice { range: start..shell.end, text: Vec::new() }])
@@ -49,78 +48,257 @@ impl PythonRewrite {
 
     /// Returns the list of the words of a command that is a string: `f"git log {name}"`.
     fn list(&self, source: &[u8]) -> Result<Vec<u8>, EditRefusal> {
-        let length = source.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
-        let (prefix, quoted) = source.split_at(length);
-        let is_known = matches!(prefix, b"" | b"f" | b"F");
-        let quote = quoted.first().copied().filter(|first| is_known && matches!(first, b'"' | b'\''));
-        let is_string = quote.is_some_and(|_| {
-            string_end(source, length) == Some(source.len()) && quoted.len() >= 2 && quoted.get(1) != quoted.first()
-        });
-        if !is_string {
-            return refuse("the command is not one plain string");
-        }
-        let words = words(&quoted[1..quoted.len() - 1], !prefix.is_empty())
-            .ok_or_else(|| EditRefusal("the command has characters that a shell interprets".to_owned()))?;
-        let is_same = |command: &Vec<u8>| {
-            command.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count() == words.len()
+        let Some(pieces) = pieces(source) else { return refuse("the command is not one plain string") };
+        let Some(command) = split(&pieces).filter(|command| command.input.is_none()) else {
+            return refuse("the command has characters that a shell interprets");
         };
-        if words.is_empty() || !self.commands.iter().all(is_same) {
+        let is_same = |recorded: &Vec<u8>| {
+            recorded.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count() == command.words.len()
+        };
+        if !self.commands.iter().all(is_same) {
             return refuse(format!("`{}` was not always split into the same words", name(source)));
         }
-        let quote = &quoted[..1];
-        let shown = |word: &Vec<u8>| [if word.contains(&b'{') { prefix } else { b"" }, quote, word, quote].concat();
-        Ok([b"[", &words.iter().map(shown).collect::<Vec<_>>().join(&b", "[..])[..], b"]"].concat())
+        match command.words.iter().map(value).collect::<Option<Vec<_>>>() {
+            Some(words) => Ok(format!("[{}]", words.join(", ")).into_bytes()),
+            None => refuse("the command is not one plain string"),
+        }
     }
 }
 
-/// Splits the text of a string into words. `None` if a shell would do more than that.
-fn words(text: &[u8], has_fields: bool) -> Option<Vec<Vec<u8>>> {
-    let mut words = Vec::new();
-    let mut word: Vec<u8> = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        match text[at] {
-            b'{' if has_fields => {
-                let length = text[at..].iter().position(|byte| *byte == b'}')? + 1;
-                // A format or a brace of its own.
-                let field = &text[at..at + length];
-                (length > 2 && !field.contains(&b':') && !field[1..].contains(&b'{')).then_some(())?;
-                word.extend(field);
-                at += length;
-                continue;
-            }
-            b' ' => words.extend((!word.is_empty()).then(|| std::mem::take(&mut word))),
-            byte if SPECIAL.contains(&byte) || matches!(byte, b'{' | b'}' | b'"' | b'\'') => return None,
-            byte => word.push(byte),
-        }
-        at += 1;
+/// Returns the calls that a line belongs to.
+fn calls_at(text: &[u8], line: u32) -> Result<Vec<Call<'_>>, EditRefusal> {
+    let line_of = |at: usize| 1 + text[..at].iter().filter(|byte| **byte == b'\n').count() as u32;
+    let Some(calls) = calls(text) else { return refuse("the program has syntax that Spawnscope does not read") };
+    let is_at = |call: &Call<'_>| (line_of(call.range.start)..=line_of(call.range.end)).contains(&line);
+    Ok(calls.into_iter().filter(is_at).collect())
+}
+
+/// Returns the launches of a line.
+pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditRefusal> {
+    if text.windows(b"CalledProcessError".len()).any(|window| window == b"CalledProcessError") {
+        return refuse("the program handles failures of programs");
     }
-    words.extend((!word.is_empty()).then_some(word));
-    Some(words)
+    Ok(calls_at(text, line)?.iter().filter_map(|call| launch(text, call)).collect())
+}
+
+/// Arguments that change neither what a program does, nor how it is launched.
+const OPTIONS: Words = Words(
+    "capture_output=True check=False check=True encoding=\"utf-8\" encoding='utf-8' shell=False shell=True stdout=PIPE stdout=subprocess.PIPE text=True
+     universal_newlines=True",
+);
+
+/// Returns the launch that a call makes. `None` if its command or the use of its result is not plain.
+fn launch(text: &[u8], call: &Call<'_>) -> Option<FoundLaunch> {
+    let (first, options) = call.arguments.split_first()?;
+    let compact = |range: &Range<usize>| text[range.clone()].iter().copied().filter(|byte| *byte != b' ').collect();
+    let options: Vec<Vec<u8>> = options.iter().map(compact).collect();
+    let has = |names: Words| options.iter().any(|option| names.contains(option));
+    let is_imported = text.windows(b"from subprocess import".len()).any(|window| window == b"from subprocess import");
+    let function = match call.function.strip_prefix(b"subprocess.") {
+        Some(function) => function,
+        None => Some(call.function).filter(|function| is_imported || function.starts_with(b"os."))?,
+    };
+    let is_of_os = matches!(function, b"os.system" | b"os.popen");
+    options.iter().all(|option| OPTIONS.contains(option)).then_some(())?;
+    let command = command(&text[first.clone()])?;
+    let has_shell = is_of_os || function == b"getoutput" || has(Words("shell=True"));
+    let is_list = text[first.start] == b'[';
+    (is_list || has_shell || command.words.len() == 1).then_some(())?;
+    let is_text = has(Words("text=True universal_newlines=True encoding=\"utf-8\" encoding='utf-8'"));
+    let captures = has(Words("capture_output=True stdout=PIPE stdout=subprocess.PIPE"));
+    let printed = if is_text { Usage::Text } else { Usage::Bytes };
+    let (suffix, usage) = match function {
+        b"run" if captures => (&b".stdout"[..], printed),
+        b"check_output" => (&b""[..], printed),
+        b"os.popen" => (&b".read()"[..], Usage::Text),
+        b"getoutput" => (&b""[..], Usage::Line),
+        b"run" | b"check_call" if is_statement(text, call) => (
+            &b""[..],
+            if function == b"check_call" || has(Words("check=True")) { Usage::Checked } else { Usage::Ignored },
+        ),
+        b"call" | b"os.system" if is_statement(text, call) => (&b""[..], Usage::Ignored),
+        _ => return None,
+    };
+    let after = text[call.range.end..].strip_prefix(suffix)?;
+    let (length, usage) = conversions(after, usage);
+    let range = call.range.start..call.range.end + suffix.len() + length;
+    Some(FoundLaunch { range, command, usage, is_scalar: true })
+}
+
+/// Returns the command of a call: a list, or a string.
+fn command(source: &[u8]) -> Option<Command> {
+    let Some(list) = source.strip_prefix(b"[").and_then(|list| list.strip_suffix(b"]")) else {
+        return split(&pieces(source)?);
+    };
+    let words = split_code(list, b',')?.into_iter().filter(|word| !word.is_empty()).map(word);
+    let words: Vec<CommandWord> = words.collect::<Option<_>>()?;
+    (!words.is_empty()).then_some(Command { words, input: None })
+}
+
+/// Methods after a result, with what they make of it.
+const CONVERSIONS: [(&[u8], Usage, Usage); 8] = [
+    (b".decode()", Usage::Bytes, Usage::Text),
+    (b".decode(\"utf-8\")", Usage::Bytes, Usage::Text),
+    (b".decode('utf-8')", Usage::Bytes, Usage::Text),
+    (b".decode(\"ascii\")", Usage::Bytes, Usage::Text),
+    (b".strip()", Usage::Text, Usage::Trimmed),
+    (b".rstrip(\"\\n\")", Usage::Text, Usage::Line),
+    (b".rstrip('\\n')", Usage::Text, Usage::Line),
+    (b".rstrip()", Usage::Text, Usage::Trimmed),
+];
+
+/// Returns the length of the conversions that follow a result, and what they make of it.
+fn conversions(text: &[u8], usage: Usage) -> (usize, Usage) {
+    let (mut length, mut usage) = (0, usage);
+    let next = |text: &[u8], usage| CONVERSIONS.iter().find(|(call, from, _)| *from == usage && text.starts_with(call));
+    while let Some((call, _, to)) = next(&text[length..], usage) {
+        length += call.len();
+        usage = *to;
+    }
+    (length, usage)
+}
+
+/// Returns an element of a list.
+fn word(source: &[u8]) -> Option<CommandWord> {
+    let is_string = literal(source).is_some_and(|(.., rest)| rest.is_empty());
+    match is_string {
+        true => pieces(source).map(CommandWord::Pieces),
+        // `*files` are several words.
+        false => (!source.starts_with(b"*")).then(|| CommandWord::Expression(source.to_vec())),
+    }
+}
+
+/// Splits a command that is a string, a format or a sum into text and code.
+fn pieces(source: &[u8]) -> Option<Vec<Piece>> {
+    let terms = split_code(source, b'+')?;
+    let mut pieces = Vec::new();
+    for term in &terms {
+        match literal(term) {
+            Some((true, text, b"")) => pieces.extend(fields(text)?),
+            Some((false, text, b"")) => pieces.push(Piece::Text(text.to_vec())),
+            Some((false, text, rest)) => pieces.extend(formatted(text, rest)?),
+            None if terms.len() > 1 && !term.is_empty() => pieces.push(Piece::Code(term.to_vec())),
+            _ => return None,
+        }
+    }
+    Some(pieces)
+}
+
+/// Returns whether a string has fields, its text, and what follows it.
+fn literal(source: &[u8]) -> Option<(bool, &[u8], &[u8])> {
+    let length = source.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let (prefix, quoted) = source.split_at(length);
+    let quote = quoted.first().copied().filter(|first| matches!(first, b'"' | b'\''))?;
+    let is_known = matches!(prefix, b"" | b"f" | b"F") && !quoted.starts_with(&[quote; 3]);
+    let end = string_end(source, length).filter(|_| is_known)?;
+    Some((!prefix.is_empty(), &source[length + 1..end - 1], source[end..].trim_ascii_start()))
+}
+
+/// Splits the text of an f-string.
+fn fields(text: &[u8]) -> Option<Vec<Piece>> {
+    let (mut pieces, mut rest) = (Vec::new(), text);
+    while let Some(open) = rest.iter().position(|byte| *byte == b'{') {
+        let length = rest[open..].iter().position(|byte| *byte == b'}')?;
+        let field = &rest[open + 1..open + length];
+        // A conversion, a format or a brace of its own.
+        (!field.is_empty() && !field.iter().any(|byte| b"{:!=\\".contains(byte))).then_some(())?;
+        pieces.extend([Piece::Text(rest[..open].to_vec()), Piece::Code(field.to_vec())]);
+        rest = &rest[open + length + 1..];
+    }
+    pieces.push(Piece::Text(rest.to_vec()));
+    Some(pieces)
+}
+
+/// Splits `"%s" % value` and `"{}".format(value)`.
+fn formatted(text: &[u8], rest: &[u8]) -> Option<Vec<Piece>> {
+    let inside = |code: &'_ [u8]| code.strip_prefix(b"(").and_then(|code| code.strip_suffix(b")")).map(<[u8]>::to_vec);
+    let (field, values) = match rest.strip_prefix(b"%") {
+        Some(values) => ("%s", inside(values.trim_ascii()).unwrap_or_else(|| values.trim_ascii().to_vec())),
+        None => ("{}", inside(rest.strip_prefix(b".format")?)?),
+    };
+    let values = split_code(&values, b',')?;
+    let text = std::str::from_utf8(text).ok()?;
+    let parts: Vec<&str> = text.split(field).collect();
+    let is_plain = parts.len() == values.len() + 1 && !parts.concat().contains(['%', '{', '}']);
+    let is_value = |value: &&[u8]| !value.is_empty() && !value.starts_with(b"*");
+    (is_plain && values.iter().all(is_value)).then_some(())?;
+    let texts = parts.into_iter().map(|part| Piece::Text(part.as_bytes().to_vec()));
+    let codes = values.into_iter().map(|value| Piece::Code(value.to_vec())).map(Some).chain([None]);
+    Some(texts.zip(codes).flat_map(|(text, code)| [Some(text), code]).flatten().collect())
+}
+
+/// Returns a word as an expression.
+pub(super) fn value(word: &CommandWord) -> Option<String> {
+    let pieces = match word {
+        CommandWord::Expression(code) => return Some(name(code)),
+        CommandWord::Pieces(pieces) => pieces,
+    };
+    let has_code = pieces.iter().any(|piece| matches!(piece, Piece::Code(_)));
+    let mut string = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) if has_code => string.push_str(&name(text).replace('{', "{{").replace('}', "}}")),
+            Piece::Text(text) => string.push_str(&name(text)),
+            Piece::Code(code) => string.push_str(&format!("{{{}}}", name(code))),
+        }
+    }
+    let quote = ['"', '\''].into_iter().find(|quote| !string.contains(*quote) && !string.contains('\\'))?;
+    Some(format!("{}{quote}{string}{quote}", if has_code { "f" } else { "" }))
+}
+
+/// Whether a call is a whole statement, whose result is not used.
+fn is_statement(text: &[u8], call: &Call<'_>) -> bool {
+    let before = &text[line_start(text, call.range.start)..call.range.start];
+    let after = text[call.range.end..].split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    call.depth == 0 && before.trim_ascii().is_empty() && (after.is_empty() || after.starts_with(b"#"))
 }
 
 /// Whether a call is `os.system(command)` whose result is not used.
 fn is_system(text: &[u8], call: &Call<'_>) -> bool {
-    let before = text[..call.range.start].rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    let after = text[call.range.end..].split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
-    let is_statement = before.trim_ascii().is_empty() && (after.is_empty() || after.starts_with(b"#"));
-    call.function == b"os.system" && call.arguments.len() == 1 && is_statement
+    call.function == b"os.system" && call.arguments.len() == 1 && is_statement(text, call)
 }
 
-/// Returns how to import `subprocess`, if the program does not.
-fn import(text: &[u8]) -> Option<Splice> {
-    let mut at = 0;
-    let mut first = None;
+/// Returns how to import a module, if the program does not.
+pub(super) fn import(text: &[u8], module: &str) -> Result<Option<Splice>, EditRefusal> {
+    let (mut at, mut first) = (0, None);
     for line in text.split(|byte| *byte == b'\n') {
-        if line.trim_ascii_end() == b"import subprocess" {
-            return None;
+        let modules = line.strip_prefix(b"import ").unwrap_or_default().split(|byte| *byte == b',');
+        if modules.map(<[u8]>::trim_ascii).any(|name| name == module.as_bytes()) {
+            return Ok(None);
         }
-        if line.starts_with(b"import ") {
-            first = first.or(Some(at));
-        }
+        let is_import = line.starts_with(b"import ") || line.starts_with(b"from ") && !line.starts_with(b"from __");
+        first = first.or(is_import.then_some(at));
         at += line.len() + 1;
     }
-    first.map(|at| Splice { range: at..at, text: b"import subprocess\n".to_vec() })
+    // Something else may have this name.
+    match first {
+        Some(at) if !names_in_code(text).contains(&module.as_bytes()) => {
+            Ok(Some(Splice { range: at..at, text: format!("import {module}\n").into_bytes() }))
+        }
+        _ => refuse(format!("`{module}` may already be the name of something else")),
+    }
+}
+
+/// Returns the names outside of strings and comments.
+fn names_in_code(text: &[u8]) -> Vec<&[u8]> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        let length = identifier_length(&text[at..]);
+        at = match text[at] {
+            b'#' => at + text[at..].iter().take_while(|byte| **byte != b'\n').count(),
+            b'"' | b'\'' => string_end(text, at).unwrap_or(text.len()),
+            _ if length > 0 => {
+                found.push(&text[at..at + length]);
+                at + length
+            }
+            _ => at + 1,
+        };
+    }
+    found
+}
+
+fn identifier_length(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count()
 }
 
 /// Returns where the argument `shell=True` is, in a call of `subprocess`.
@@ -148,7 +326,8 @@ fn calls(text: &[u8]) -> Option<Vec<Call<'_>>> {
                 let function = function_before(&text[..at]);
                 let is_call = text[at] == b'(' && !function.is_empty();
                 let start = at - function.len();
-                open.push((is_call.then_some(Call { function, range: start..at, arguments: Vec::new() }), at + 1));
+                let (range, depth) = (start..at, open.len());
+                open.push((is_call.then_some(Call { function, range, arguments: Vec::new(), depth }), at + 1));
                 at += 1;
             }
             byte @ (b')' | b']' | b'}' | b',') => {
@@ -211,7 +390,7 @@ mod tests {
             (
                 "x = run(f'cat {a}/{b}', shell = True, check=True).stdout",
                 "cat 1/2",
-                Some("x = run(['cat', f'{a}/{b}'], check=True).stdout"),
+                Some("x = run([\"cat\", f\"{a}/{b}\"], check=True).stdout"),
             ),
             (
                 "subprocess.run(\n  \"git log\",\n  shell=True,\n)",
@@ -221,7 +400,7 @@ mod tests {
             (
                 "f(check_output('a b', shell=True).decode('x)'))  # )",
                 "a b",
-                Some("f(check_output(['a', 'b']).decode('x)'))  # )"),
+                Some("f(check_output([\"a\", \"b\"]).decode('x)'))  # )"),
             ),
             (
                 "os.system(f\"cat {a}\")\nimport subprocess",
@@ -234,7 +413,9 @@ mod tests {
             ("subprocess.run(\"git log | x\", shell=True)", "git log", None),
             ("subprocess.run(\"A=b x\", shell=True)", "A=b x", None),
             ("subprocess.run(f\"cat {a:>3}\", shell=True)", "cat 1", None),
-            ("subprocess.run(\"a %s\" % b, shell=True)", "a b", None),
+            ("run(\"a %s\" % b, shell=True)", "a b", Some("run([\"a\", f\"{b}\"])")),
+            ("run(\"a {}/x\".format(b), shell=True)", "a b/x", Some("run([\"a\", f\"{b}/x\"])")),
+            ("run(\"a '\" + b + \"'\", shell=True)", "a b", Some("run([\"a\", f\"{b}\"])")),
             ("subprocess.run(\"a\" \"b\", shell=True)", "ab", None),
             ("subprocess.run(command, shell=True)", "a", None),
             ("subprocess.run(\"a\", shell=False)", "a", None),
@@ -250,6 +431,6 @@ mod tests {
         let rewrite = PythonRewrite { commands: [b"a".to_vec()].into() };
         let program = b"import os\nos.system('a')\n";
         let splices = rewrite.splices(program, 2).unwrap();
-        assert_eq!(spliced(program, &splices), b"import subprocess\nimport os\nsubprocess.call(['a'])\n");
+        assert_eq!(spliced(program, &splices), b"import subprocess\nimport os\nsubprocess.call([\"a\"])\n");
     }
 }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::around::{checks_status, insertion};
 use super::form::{Form, Operand};
 use super::{
-    EditRefusal, Splice, difference, in_order, launchers, lookup, many, once, one_line, refuse, spliced, stages,
-    together, wait,
+    EditRefusal, Splice, difference, in_order, launchers, lookup, many, once, one_line, prefetch, refuse, spliced,
+    stages, together, wait,
 };
 use crate::explain::advice::phrases::name;
 use crate::patterns::script::{Kind, Part, Script, Simple, Word, is_several_words, names};
@@ -167,7 +167,7 @@ impl<'s, 't> FoundCall<'s, 't> {
     fn splices(&self) -> Result<Vec<Splice>, EditRefusal> {
         match &self.rewrite.form {
             Form::Once => once::once(self),
-            Form::Many => many::many(self),
+            Form::Many => many::many(self).or_else(|refusal| prefetch::prefetch(self).map_err(|_| refusal)),
             Form::Read => lookup::lookup(self),
             Form::Pass => launchers::pass_many(self),
             Form::Feed => stages::without_cat(self),

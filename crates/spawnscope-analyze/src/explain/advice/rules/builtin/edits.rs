@@ -44,11 +44,39 @@ fn exact_form(context: &RuleContext<'_, '_>, index: u32) -> Option<(Form, ExactF
     Some((exact.form, exact.exact_for, is_exact))
 }
 
-/// Returns the code that replaces `echo ... | PROGRAM` in `$( )`.
 #[cfg(test)]
-pub(in crate::explain::advice) fn form_for_test(program: &str, arguments: &[&str], dialect: Dialect) -> Option<Form> {
-    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-    let call = super::Call { program: program.to_owned(), arguments, dialect, is_fed: true, is_captured: true };
-    let mut rows = super::TABLE[program.as_bytes()].iter().filter(|row| row.matches(&call));
-    Some(rows.find_map(|row| row.substitute(&call)?.exact)?.form)
+mod tests {
+    use super::super::{Call, TABLE};
+    use super::*;
+    use crate::explain::advice::edit::executed::check;
+
+    /// Returns the code that replaces `echo ... | PROGRAM` in `$( )`.
+    fn computed_form(program: &str, arguments: &[&str], dialect: Dialect) -> Option<Form> {
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let call = Call { program: program.to_owned(), arguments, dialect, is_fed: true, is_captured: true };
+        let mut rows = TABLE[program.as_bytes()].iter().filter(|row| row.matches(&call));
+        Some(rows.find_map(|row| row.substitute(&call)?.exact)?.form)
+    }
+
+    /// The code that the rules compute from the arguments.
+    #[test]
+    fn computed_code_does_what_the_programs_do() {
+        let calls: [(&str, &[&str]); 5] = [
+            ("cut", &["-d ", "-f3"]),
+            ("cut", &["-d ", "-f1"]),
+            ("cut", &["-d=", "-f2"]),
+            ("sed", &["s/with space/x y/"]),
+            ("sed", &["s/^with //"]),
+        ];
+        for (program, arguments) in calls {
+            let words = arguments.join("' '");
+            let script = format!(
+                "for y in 'a b  c' '' x= 'a=b=c' 'with space'; do\n  x=$(echo \"$y\" | {program} '{words}')\n  echo \"$x\"\ndone\n"
+            );
+            for (shell, dialect) in [("bash", Dialect::Bash), ("dash", Dialect::Posix)] {
+                let form = computed_form(program, arguments, dialect).unwrap();
+                check(&[shell], program, arguments, form, &script, "x=");
+            }
+        }
+    }
 }

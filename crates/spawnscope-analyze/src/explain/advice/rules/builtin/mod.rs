@@ -28,8 +28,6 @@ use crate::predict::whatif::AppliedChange;
 use crate::predict::whatif::changes::Change;
 use call::{Call, Effect, Substitute};
 pub(in crate::explain::advice) use edits::edits;
-#[cfg(test)]
-pub(in crate::explain::advice) use edits::form_for_test;
 use row::{Row, TABLE};
 use spawnscope_data::event::{Mechanism, Nanos};
 use spawnscope_data::units;

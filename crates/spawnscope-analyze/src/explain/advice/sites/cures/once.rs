@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cure, ONCE, finding, removing};
 use crate::explain::advice::context::RuleContext;
+use crate::explain::advice::functions::functions;
 use crate::explain::advice::languages::language;
 use crate::explain::advice::phrases::{abridged, name};
 use crate::explain::advice::programs::is_idempotent;
@@ -126,6 +127,9 @@ fn fix(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let is_directory = context.launch(all[0]).execs.last().is_some_and(is_idempotent);
     let lines: &[&str] = match (runtime, is_directory) {
+        (_, true) if functions(runtime, b"mkdir").is_some() => {
+            &["create each directory once, without a launch:", functions(runtime, b"mkdir").unwrap_or_default()]
+        }
         (Runtime::Make, true) => &[
             "make the directory a prerequisite, which make checks without a launch:",
             "  $(OBJECTS): | $(DIR)",

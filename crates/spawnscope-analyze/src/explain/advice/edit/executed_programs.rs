@@ -1,0 +1,233 @@
+//! Executes edited Python and Perl programs: each row of `library.tsv` must print, fail and leave behind what the launched program did.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::executed::tree;
+use super::library::{LibraryRewrite, programs};
+use super::{Edit, Rewrite, spliced};
+use spawnscope_data::event::Language;
+
+/// Calls of each program. `F` is an existing file, `D` a directory, `N` a new name, `M` a missing file.
+const ACTIONS: [(&str, &str); 15] = [
+    ("chmod", "640 F"),
+    ("cp", "F N"),
+    ("cp", "F D"),
+    ("cp", "-p F N"),
+    ("cp", "M N"),
+    ("ln", "-s F N"),
+    ("mkdir", "N"),
+    ("mkdir", "-p N/a/b"),
+    ("mkdir", "-p D"),
+    ("mv", "F N"),
+    ("mv", "-f F D"),
+    ("rm", "F"),
+    ("rm", "-f M"),
+    ("rmdir", "M"),
+    ("touch", "N"),
+];
+/// Calls whose output is used.
+const QUESTIONS: [(&str, &str); 33] = [
+    ("basename", "F"),
+    ("basename", "F .c"),
+    ("cat", "F"),
+    ("date", "+%Y"),
+    ("date", "+%Y-%m-%d"),
+    ("date", "-u +%F"),
+    ("dirname", "F"),
+    ("dirname", "N/a"),
+    ("hostname", ""),
+    ("id", "-u"),
+    ("id", "-un"),
+    ("md5sum", "F"),
+    ("pwd", ""),
+    ("readlink", "-f F"),
+    ("realpath", "D"),
+    ("sha1sum", "F"),
+    ("sha224sum", "F"),
+    ("sha256sum", "F"),
+    ("sha384sum", "F"),
+    ("sha512sum", "F"),
+    ("stat", "-c %s F"),
+    ("stat", "-c %Y F"),
+    ("uname", ""),
+    ("uname", "-s"),
+    ("uname", "-n"),
+    ("uname", "-r"),
+    ("uname", "-m"),
+    ("wc", "-l < F"),
+    ("wc", "-c < F"),
+    ("which", "sh"),
+    ("whoami", ""),
+    ("cat", "E"),
+    ("wc", "-l < E"),
+];
+const NAMES: [&str; 7] = ["./plain", "./with space", "./-leading", "./star*", "./x.c", "./.hidden", "./ blank "];
+
+/// Runs a program in a directory with files. Returns its output, whether it reported an error, its status, and the files.
+fn run(interpreter: &str, program: &str) -> (String, bool, Option<i32>, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir_all(at("d/directory")).unwrap();
+    for (number, name) in NAMES.iter().enumerate() {
+        let file = at("d").join(name);
+        fs::write(&file, "line\n".repeat(number) + "end").unwrap();
+        fs::File::options()
+            .write(true)
+            .open(file)
+            .unwrap()
+            .set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000))
+            .unwrap();
+    }
+    fs::write(at("d/empty"), "").unwrap();
+    fs::write(at("program"), program).unwrap();
+    let mut command = Command::new(interpreter);
+    let output = command.arg("../program").current_dir(at("d")).env("TZ", "Asia/Tokyo").output().unwrap();
+    // The directory has another name each time.
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&*directory.path().to_string_lossy(), "");
+    let files = format!("{}\n{}", tree(&at("d")), tree(&at("d/directory")));
+    (text(&output.stdout), !output.stderr.is_empty(), output.status.code(), files)
+}
+
+/// Edits each line with the program, and checks that the program then does the same.
+fn check(language: Language, program: &str, arguments: &str, source: &str) {
+    let recorded = arguments.split('<').next().unwrap_or_default().split_whitespace();
+    let recorded = recorded.map(|word| match word {
+        "F" => b"./plain".to_vec(),
+        "E" => b"./empty".to_vec(),
+        "M" => b"./missing/0".to_vec(),
+        "D" => b"directory".to_vec(),
+        _ => word.replace('N', "./new").into_bytes(),
+    });
+    let has_failures = arguments.contains('M') && !arguments.starts_with("-f");
+    let calls = BTreeSet::from([recorded.collect()]);
+    let rewrite =
+        LibraryRewrite { language, program: program.as_bytes().to_vec(), calls, has_failures, otherwise: None };
+    let mut edited = source.to_owned();
+    while let Some(line) = edited.lines().position(|line| line.contains(&format!("{program} "))) {
+        let rewrite = Ok(Rewrite::Library(rewrite.clone()));
+        let edit = Edit { file: b"program".to_vec(), directory: None, line: line as u32 + 1, rewrite };
+        let splices = edit.splices(edited.as_bytes()).unwrap_or_else(|refusal| panic!("{edited}: {refusal}"));
+        edited = String::from_utf8(spliced(edited.as_bytes(), &splices)).unwrap();
+    }
+    let interpreter = if language == Language::Python { "python3" } else { "perl" };
+    assert_eq!(run(interpreter, &edited), run(interpreter, source), "{source}\nbecame\n{edited}");
+}
+
+/// Returns a command with quoted variables, in which `F` is the value of `f`.
+fn command(program: &str, arguments: &str, variable: impl Fn(&str) -> String) -> String {
+    let word = |word: &str| match word.as_bytes().first() {
+        Some(first @ (b'F' | b'N')) => {
+            format!("'{}{}'", variable(&first.to_ascii_lowercase().escape_ascii().to_string()), &word[1..])
+        }
+        Some(b'D') => "directory".to_owned(),
+        Some(b'E') => "./empty".to_owned(),
+        Some(b'M') => format!("./missing/{}", variable("i")),
+        _ => word.to_owned(),
+    };
+    [format!("{program} ")].into_iter().chain(arguments.split_whitespace().map(|each| word(each) + " ")).collect()
+}
+
+fn in_python(program: &str, arguments: &str, call: &str) -> String {
+    let command = command(program, arguments, |name| format!("{{{name}}}"));
+    let call = call.replace("COMMAND", &format!("f\"{command}\""));
+    format!(
+        "import os\nimport subprocess\n\ndef main():\n    for i, f in enumerate({NAMES:?}):\n        n = f\"{{f}}.new\"\n        {call}\n        print(f, os.path.exists(f), flush=True)\n\nmain()\n"
+    )
+}
+
+fn in_perl(program: &str, arguments: &str, call: &str) -> String {
+    let command = command(program, arguments, |name| format!("${{{name}}}"));
+    let names = NAMES.map(|name| format!("'{name}'")).join(", ");
+    let call = call.replace("COMMAND", &command);
+    format!(
+        "#!/usr/bin/perl\nuse strict;\nuse warnings;\n$| = 1;\nmy $i = 0;\nfor my $f ({names}) {{\n    my $n = \"$f.new\";\n    {call}\n    print \"$f \", -e $f ? 1 : 0, \"\\n\";\n    $i++;\n}}\n"
+    )
+}
+
+#[test]
+fn functions_change_files_as_programs_do() {
+    for (program, arguments) in ACTIONS {
+        let fails = arguments.contains('M') && !arguments.starts_with("-f");
+        let python = "os.system(COMMAND)\n        subprocess.run(COMMAND, shell=True)  # -";
+        check(Language::Python, program, arguments, &in_python(program, arguments, python));
+        if !fails {
+            let checked = in_python(program, arguments, "subprocess.run(COMMAND, shell=True, check=True)");
+            check(Language::Python, program, arguments, &checked);
+        }
+        if !arguments.starts_with("-p F") {
+            let tested = "system(\"COMMAND\") == 0 or print \"failed\\n\";";
+            let perl = ["system(\"COMMAND\");", "system(\"COMMAND\") if $i;", tested];
+            let perl = if fails { perl[..2].join("\n    ") } else { perl.join("\n    ") };
+            check(Language::Perl, program, arguments, &in_perl(program, arguments, &perl));
+        }
+    }
+}
+
+#[test]
+fn functions_answer_as_programs_do() {
+    for (program, arguments) in QUESTIONS {
+        let mut python = vec![
+            "print(repr(os.popen(COMMAND).read()))",
+            "x = subprocess.run(COMMAND, shell=True, capture_output=True, text=True).stdout.strip(); print(repr(x))",
+        ];
+        if program != "cat" {
+            python.push("print(subprocess.check_output(COMMAND, shell=True).decode().rstrip('\\n'), 'x')");
+            python.push("print(subprocess.check_output(COMMAND, shell=True))");
+        }
+        check(Language::Python, program, arguments, &in_python(program, arguments, &python.join("\n        ")));
+        if program != "which" {
+            let perl = "my $x = `COMMAND`; chomp $x; print \"[$x]\\n\";\n    my $y = qx{COMMAND};\n    print $y;";
+            check(Language::Perl, program, arguments, &in_perl(program, arguments, perl));
+        }
+    }
+}
+
+#[test]
+fn each_program_of_the_table_was_executed() {
+    let executed: BTreeSet<&str> =
+        ACTIONS.iter().chain(&QUESTIONS).map(|(program, _)| *program).chain(["rmdir"]).collect();
+    assert_eq!(programs().collect::<BTreeSet<_>>(), executed);
+}
+
+#[test]
+fn lists_of_words_are_read() {
+    let python = "import subprocess\nfor f in ['./a b', './c']:\n    subprocess.run([\"touch \".strip(), f])\n";
+    let edit = |language, program: &str, call: &[&str], line, source: &str| {
+        let call = call.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let calls = BTreeSet::from([call]);
+        let rewrite = LibraryRewrite {
+            language,
+            program: program.as_bytes().to_vec(),
+            calls,
+            has_failures: false,
+            otherwise: None,
+        };
+        let edit = Edit { file: b"p".to_vec(), directory: None, line, rewrite: Ok(Rewrite::Library(rewrite)) };
+        let splices = edit.splices(source.as_bytes()).map_err(|refusal| refusal.to_string())?;
+        Ok::<_, String>(String::from_utf8(spliced(source.as_bytes(), &splices)).unwrap())
+    };
+    edit(Language::Python, "touch", &["./c"], 3, python).expect_err("the program is computed");
+    let python = "import subprocess\nimport shutil\nsubprocess.run([\"cp\", a, b + \".tmp\"], check=True)\n";
+    let edited = "import subprocess\nimport shutil\nshutil.copy(a, b + \".tmp\")\n";
+    assert_eq!(edit(Language::Python, "cp", &["x", "y.tmp"], 3, python).unwrap(), edited);
+    let perl = "use strict;\nsystem('mv', $a, \"$b/x\") == 0 or die;\n";
+    let edited = "use strict;\nuse File::Copy ();\nFile::Copy::move($a, \"$b/x\") or die;\n";
+    assert_eq!(edit(Language::Perl, "mv", &["1", "2/x"], 2, perl).unwrap(), edited);
+    for (language, source) in [
+        (Language::Python, "import subprocess\nsubprocess.run([\"cp\", a, b], cwd=c)\n"),
+        (Language::Python, "import subprocess\nsubprocess.run([\"cp\", *a])\n"),
+        (Language::Python, "import subprocess\nif subprocess.call([\"cp\", a, b]):\n    pass\n"),
+        (Language::Python, "import subprocess\nsubprocess.run([\"cp\", a, b]); shutil = 1\n"),
+        (Language::Python, "from subprocess import run\nrun([\"cp\", a, b], check=True); shutil = 1\n"),
+        (Language::Python, "import subprocess\nrun([\"cp\", a, b], check=True)\n"),
+        (Language::Perl, "#\nsystem(\"cp $a $b | cat\");\n"),
+        (Language::Perl, "#\nsystem(\"cp $a $b\"); exit $?;\n"),
+        (Language::Perl, "#\nmy $r = system(\"cp $a $b\");\n"),
+        (Language::Perl, "#\n# system(\"cp $a $b\");\n"),
+    ] {
+        edit(language, "cp", &["1", "2"], 2, source).expect_err(source);
+    }
+}

@@ -1,0 +1,226 @@
+//! Edits of Python and Perl programs that launch small programs: the standard library does their work. One table (`library.tsv`) has the code of both
+//! languages; `python` and `perl` find the launches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use super::command::{CommandWord, FoundLaunch, Usage, line_start};
+use super::{EditRefusal, PythonRewrite, Splice, perl, python, refuse};
+use crate::explain::advice::phrases::name;
+use crate::model::launch::base_name;
+use spawnscope_data::event::Language;
+
+/// The launches of a program from a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::explain::advice) struct LibraryRewrite {
+    pub(in crate::explain::advice) language: Language,
+    pub(in crate::explain::advice) program: Vec<u8>,
+    /// The different lists of arguments of the recorded launches.
+    pub(in crate::explain::advice) calls: BTreeSet<Vec<Vec<u8>>>,
+    pub(in crate::explain::advice) has_failures: bool,
+    /// What to do if the library cannot do the same: call the program without a shell.
+    pub(in crate::explain::advice) otherwise: Option<PythonRewrite>,
+}
+
+/// A row of the table.
+struct Row {
+    arguments: &'static str,
+    kind: &'static str,
+    /// Modules and code, for Python and for Perl.
+    python: [&'static str; 2],
+    perl: [&'static str; 2],
+    limit: &'static str,
+}
+
+static TABLE: LazyLock<BTreeMap<&'static [u8], Vec<Row>>> = LazyLock::new(|| {
+    let mut programs: BTreeMap<&[u8], Vec<Row>> = BTreeMap::new();
+    for line in include_str!("../library.tsv").lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = line.split('\t');
+        let [names, arguments, kind, modules, python, uses, perl, limit] =
+            std::array::from_fn(|_| columns.next().unwrap_or_default());
+        for program in names.split(' ') {
+            let row = Row { arguments, kind, python: [modules, python], perl: [uses, perl], limit };
+            programs.entry(program.as_bytes()).or_default().push(row);
+        }
+    }
+    programs
+});
+
+/// Conversions of date that are numbers, which do not depend on the locale.
+const NUMBERS: &[u8] = b"YmdHMSFTjyDReuVGgCIlk";
+
+impl Row {
+    /// Returns one of the lists of words that these arguments match.
+    fn pattern(&self, arguments: &[Vec<u8>]) -> Option<Vec<&'static str>> {
+        let mut lists = self.arguments.split(" OR ").map(|list| list.split_whitespace().collect::<Vec<_>>());
+        lists.find(|list| {
+            let words = list.strip_suffix(&["<"]).unwrap_or(list);
+            words.len() == arguments.len()
+                && words.iter().zip(arguments).all(|(word, argument)| matches(word, argument))
+        })
+    }
+
+    const fn code(&self, language: Language) -> [&'static str; 2] {
+        if matches!(language, Language::Python) { self.python } else { self.perl }
+    }
+}
+
+fn matches(word: &str, argument: &[u8]) -> bool {
+    let is_operand = !argument.is_empty() && !argument.starts_with(b"-");
+    let is_octal = || (3..5).contains(&argument.len()) && argument.iter().all(|byte| (b'0'..b'8').contains(byte));
+    match word {
+        "OPERAND" => is_operand,
+        // A path that ends with a name.
+        "NAME" => is_operand && !argument.ends_with(b"/"),
+        "OCTAL" => is_octal(),
+        "FORMAT" => argument.strip_prefix(b"+").is_some_and(|format| {
+            let mut fields = format.split(|byte| *byte == b'%');
+            fields.next().is_some_and(|text| text.len() < format.len())
+                && fields.all(|field| field.first().is_some_and(|first| NUMBERS.contains(first)))
+        }),
+        _ => word.as_bytes() == argument,
+    }
+}
+
+impl LibraryRewrite {
+    /// Returns the row for all recorded calls, with the words that they match.
+    fn row(&self, has_input: bool) -> Option<(&'static Row, Vec<&'static str>)> {
+        TABLE.get(&self.program[..])?.iter().find_map(|row| {
+            let mut patterns = self.calls.iter().map(|call| row.pattern(call));
+            let first = patterns.next()??;
+            let is_same = patterns.all(|pattern| pattern.as_ref() == Some(&first));
+            let is_row = is_same && first.ends_with(&["<"]) == has_input && !row.code(self.language)[1].is_empty();
+            is_row.then_some((row, first))
+        })
+    }
+
+    /// Whether the table has code for these calls.
+    pub(in crate::explain::advice) fn is_known(&self) -> bool {
+        self.row(false).is_some() || self.row(true).is_some()
+    }
+
+    /// Returns what the new code does in another way.
+    pub(in crate::explain::advice) fn limit(&self) -> &'static str {
+        const MESSAGES: &str =
+            "errors are then reported in the words of the language, and blanks in a name no longer separate words";
+        self.row(false).map(|(row, _)| row.limit).filter(|limit| !limit.is_empty()).unwrap_or(MESSAGES)
+    }
+
+    pub(super) fn splices(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
+        let by_library = self.splices_by_library(text, line);
+        by_library.or_else(|reason| self.otherwise.as_ref().map_or(Err(reason), |without| without.splices(text, line)))
+    }
+
+    fn splices_by_library(&self, text: &[u8], line: u32) -> Result<Vec<Splice>, EditRefusal> {
+        let is_python = self.language == Language::Python;
+        let found = if is_python { python::launches(text, line)? } else { perl::launches(text, line)? };
+        let found: Vec<FoundLaunch> = found.into_iter().filter(|launch| self.is_made_by(launch)).collect();
+        let [launch] = &found[..] else {
+            return refuse(format!("the line does not have exactly one plain launch of {}", name(&self.program)));
+        };
+        let Some((row, pattern)) = self.row(launch.command.input.is_some()) else {
+            return refuse(format!("no function does the same as {} with these arguments", name(&self.program)));
+        };
+        let arguments = &launch.command.words[1..];
+        // A value may become another option.
+        let is_fixed = |(word, argument): (&&str, &CommandWord)| {
+            matches!(*word, "OPERAND" | "NAME") || argument.literal().is_some()
+        };
+        if !pattern.iter().zip(arguments).all(is_fixed) {
+            return refuse("the options of the program are not written in this line");
+        }
+        if self.has_failures && !matches!((row.kind, launch.usage), ("do", Usage::Ignored | Usage::Negated)) {
+            return refuse(format!("the exit status of {} was not always 0", name(&self.program)));
+        }
+        let [modules, template] = row.code(self.language);
+        let code = self.filled(template, launch)?;
+        let used = if is_python { self.in_python(row, launch, text, code)? } else { self.in_perl(row, launch, code)? };
+        let needs_output = used.contains("sys.stderr");
+        let modules = modules.split_whitespace().chain(needs_output.then_some("sys"));
+        let mut splices = Vec::new();
+        for module in modules {
+            splices.extend(if is_python { python::import(text, module)? } else { perl::import(text, module) });
+        }
+        splices.push(Splice { range: launch.range.clone(), text: used.into_bytes() });
+        Ok(splices)
+    }
+
+    /// Whether a launch in the program may have been each of the recorded ones.
+    fn is_made_by(&self, launch: &FoundLaunch) -> bool {
+        let words = &launch.command.words;
+        let is_program = words[0].literal().is_some_and(|program| base_name(program) == self.program);
+        let is_same = |call: &Vec<Vec<u8>>| {
+            call.len() + 1 == words.len() && words[1..].iter().zip(call).all(|(word, argument)| word.can_be(argument))
+        };
+        is_program && self.calls.iter().all(is_same)
+    }
+
+    fn filled(&self, template: &str, launch: &FoundLaunch) -> Result<String, EditRefusal> {
+        let value = |word: &CommandWord| match self.language {
+            Language::Python => python::value(word),
+            _ => perl::value(word),
+        };
+        let unwritten = || EditRefusal("an argument is not a plain value".to_owned());
+        let mut code = template.replace("{algorithm}", name(&self.program).trim_end_matches("sum"));
+        for (number, word) in launch.command.words.iter().enumerate().skip(1) {
+            let literal = name(word.literal().unwrap_or_default());
+            code = code.replace(&format!("{{={number}}}"), &literal);
+            if code.contains(&format!("{{+{number}}}")) {
+                let text = CommandWord::Pieces(vec![super::command::Piece::Text(literal.as_bytes()[1..].to_vec())]);
+                code = code.replace(&format!("{{+{number}}}"), &value(&text).ok_or_else(unwritten)?);
+            }
+            if code.contains(&format!("{{{number}}}")) {
+                code = code.replace(&format!("{{{number}}}"), &value(word).ok_or_else(unwritten)?);
+            }
+        }
+        match &launch.command.input {
+            Some(input) => Ok(code.replace("{<}", &value(input).ok_or_else(unwritten)?)),
+            None => Ok(code),
+        }
+    }
+
+    fn in_python(&self, row: &Row, launch: &FoundLaunch, text: &[u8], code: String) -> Result<String, EditRefusal> {
+        // Names may have blanks at their ends.
+        let has_operand = ["{1}", "{2}"].iter().any(|operand| row.python[1].contains(operand));
+        Ok(match (row.kind, launch.usage) {
+            ("do", Usage::Checked) => code,
+            ("do", Usage::Ignored) => {
+                let start = line_start(text, launch.range.start);
+                let indentation = name(&text[start..launch.range.start]);
+                format!(
+                    "try:\n{indentation}    {code}\n{indentation}except OSError as error:\n{indentation}    print(error, file=sys.stderr)"
+                )
+            }
+            ("line", Usage::Line) => code,
+            ("line", Usage::Trimmed) if has_operand => format!("{code}.strip()"),
+            ("line", Usage::Trimmed) => code,
+            ("line", Usage::Text) => format!("({code} + \"\\n\")"),
+            ("line", Usage::Bytes) => format!("({code} + \"\\n\").encode()"),
+            ("text", Usage::Text) => code,
+            ("text", Usage::Trimmed) => format!("{code}.strip()"),
+            _ => return refuse("the result is used in another way"),
+        })
+    }
+
+    fn in_perl(&self, row: &Row, launch: &FoundLaunch, code: String) -> Result<String, EditRefusal> {
+        Ok(match (row.kind, launch.usage) {
+            ("do", Usage::Checked) => code,
+            ("do", Usage::Negated) => format!("!{code}"),
+            ("do", Usage::Ignored) => format!("{code} or warn \"{}: $!\\n\"", name(&self.program)),
+            ("line", Usage::Text) => format!("({code} . \"\\n\")"),
+            ("text", Usage::Text) if launch.is_scalar => code,
+            _ => return refuse("the result is used in another way"),
+        })
+    }
+}
+
+/// Languages whose programs these edits change.
+pub(in crate::explain::advice) const fn has_library(language: Language) -> bool {
+    matches!(language, Language::Python | Language::Perl)
+}
+
+/// All programs of the table.
+#[cfg(test)]
+pub(super) fn programs() -> impl Iterator<Item = &'static str> {
+    TABLE.keys().map(|program| std::str::from_utf8(program).unwrap())
+}

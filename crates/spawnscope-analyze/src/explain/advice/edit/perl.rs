@@ -1,0 +1,233 @@
+//! Launches in Perl programs: `system`, backquotes and `qx`, as far as their commands are plain.
+
+use std::ops::Range;
+
+use super::command::{Command, CommandWord, FoundLaunch, Piece, Usage, line_start, split, split_code, string_length};
+use super::{EditRefusal, Splice, refuse};
+use crate::explain::advice::phrases::name;
+
+/// A statement continues on at most this many lines.
+const MAX_LINES: usize = 8;
+
+/// Returns the launches of a statement that begins at a line.
+pub(super) fn launches(text: &[u8], line: u32) -> Result<Vec<FoundLaunch>, EditRefusal> {
+    if [&b"$?"[..], b"CHILD_ERROR"].iter().any(|status| text.windows(status.len()).any(|window| window == *status)) {
+        return refuse("the program may use the status of its last child");
+    }
+    let start: usize =
+        text.split_inclusive(|byte| *byte == b'\n').take(line.saturating_sub(1) as usize).map(<[u8]>::len).sum();
+    let statement = start..statement_end(text, start);
+    let mut found = Vec::new();
+    let mut at = start;
+    while at < statement.end {
+        let rest = &text[at..statement.end];
+        let is_word = at == 0 || !(text[at - 1].is_ascii_alphanumeric() || b"_$@%&>:".contains(&text[at - 1]));
+        if is_word && rest.starts_with(b"#") {
+            at += rest.iter().take_while(|byte| **byte != b'\n').count();
+        } else if let Some(launch) = quoted(text, at, is_word).or_else(|| system(text, at, is_word)) {
+            at = launch.range.end.max(at + 1);
+            found.push(launch);
+        } else {
+            at += 1;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the end of the line on which a statement ends.
+fn statement_end(text: &[u8], start: usize) -> usize {
+    let ends = text[start..].iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| start + at);
+    let ends: Vec<usize> = ends.take(MAX_LINES).collect();
+    let is_end = |end: &&usize| matches!(text[start..**end].trim_ascii_end().last(), Some(b';' | b'{' | b'}'));
+    ends.iter().find(is_end).or(ends.first()).copied().unwrap_or(text.len())
+}
+
+/// Returns a launch in backquotes or `qx`.
+fn quoted(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
+    let (open, close) = match &text[at..] {
+        [b'`', ..] => (at, b'`'),
+        [b'q', b'x', open @ (b'(' | b'{' | b'[' | b'/' | b'|' | b'!'), ..] if is_word => {
+            let close = match open {
+                b'(' => b')',
+                b'{' => b'}',
+                b'[' => b']',
+                other => *other,
+            };
+            (at + 2, close)
+        }
+        _ => return None,
+    };
+    let end = match text[open] == close {
+        true => open + 1 + string_length(&text[open + 1..], close)?,
+        false => closing(text, open, close)?,
+    };
+    let range = at..end + 1;
+    let command = split(&pieces(&text[open + 1..end])?)?;
+    let before = text[line_start(text, at)..at].trim_ascii_end().strip_suffix(b"=");
+    let variable = before.and_then(|before| before.trim_ascii_end().rsplit(u8::is_ascii_whitespace).next());
+    let is_scalar = variable.is_some_and(|variable| variable.starts_with(b"$"));
+    Some(FoundLaunch { range, command, usage: Usage::Text, is_scalar })
+}
+
+/// Returns a launch by `system`.
+fn system(text: &[u8], at: usize, is_word: bool) -> Option<FoundLaunch> {
+    let rest = text[at..].strip_prefix(b"system").filter(|_| is_word)?;
+    let blanks = rest.len() - rest.trim_ascii_start().len();
+    let open = at + b"system".len() + blanks;
+    let (arguments, mut end) = match text.get(open)? {
+        b'(' => {
+            let end = closing(text, open, b')')?;
+            (open + 1..end, end + 1)
+        }
+        b'"' | b'\'' if blanks > 0 => {
+            let length = text[open..].iter().position(|byte| *byte == b';')?;
+            (open..open + length, open + length)
+        }
+        _ => return None,
+    };
+    let command = command(&text[arguments])?;
+    let before = text[line_start(text, at)..at].trim_ascii();
+    let after = &text[end..];
+    let blanks = after.len() - after.trim_ascii_start().len();
+    let after = after.trim_ascii_start();
+    let usage = if let Some(tested) = [&b"== 0"[..], b"!= 0"].iter().find(|test| after.starts_with(test)) {
+        end += blanks + tested.len();
+        if tested.starts_with(b"=") { Usage::Checked } else { Usage::Negated }
+    } else {
+        let is_statement = before.is_empty() || before.ends_with(b"{") || before.ends_with(b";");
+        let is_end =
+            [&b";"[..], b"}", b"if ", b"unless ", b"for ", b"foreach "].iter().any(|end| after.starts_with(end));
+        (is_statement && is_end).then_some(Usage::Ignored)?
+    };
+    Some(FoundLaunch { range: at..end, command, usage, is_scalar: true })
+}
+
+/// Returns where the bracket that opens at a position closes.
+fn closing(text: &[u8], open: usize, close: u8) -> Option<usize> {
+    let ends = text[open..].iter().enumerate().filter(|(_, byte)| **byte == close).map(|(at, _)| open + at);
+    ends.take(MAX_LINES * 4).find(|end| split_code(&text[open + 1..*end], b',').is_some())
+}
+
+/// Returns the command that `system` gets: a string, or a list of words.
+fn command(arguments: &[u8]) -> Option<Command> {
+    let arguments = split_code(arguments, b',')?;
+    if let [line] = arguments[..] {
+        return split(&string(line)?);
+    }
+    let words = arguments.iter().filter(|word| !word.is_empty()).map(|word| match string(word) {
+        Some(pieces) => Some(CommandWord::Pieces(pieces)),
+        None if word.starts_with(b"$") => Some(CommandWord::Expression(word.to_vec())),
+        None => None,
+    });
+    let words: Vec<CommandWord> = words.collect::<Option<_>>()?;
+    (!words.is_empty()).then_some(Command { words, input: None })
+}
+
+/// Returns the parts of a string in quotes.
+fn string(code: &[u8]) -> Option<Vec<Piece>> {
+    let quote = *code.first()?;
+    let inside = code.get(1..code.len().checked_sub(1)?)?;
+    let is_string = matches!(quote, b'"' | b'\'') && string_length(&code[1..], quote)? + 2 == code.len();
+    match (is_string, quote) {
+        (true, b'"') => pieces(inside),
+        (true, _) => (!inside.contains(&b'\\')).then(|| vec![Piece::Text(inside.to_vec())]),
+        _ => None,
+    }
+}
+
+/// Splits the text of a string into text and variables.
+fn pieces(text: &[u8]) -> Option<Vec<Piece>> {
+    let (mut pieces, mut plain, mut at) = (Vec::new(), Vec::new(), 0);
+    while at < text.len() {
+        match text[at] {
+            b'$' => {
+                let length = variable_length(&text[at..])?;
+                pieces.extend((!plain.is_empty()).then(|| Piece::Text(std::mem::take(&mut plain))));
+                pieces.push(Piece::Code(text[at..at + length].to_vec()));
+                at += length;
+                continue;
+            }
+            b'\\' => return None,
+            b'@' if text.get(at + 1).is_some_and(|next| next.is_ascii_alphabetic() || b"_{$".contains(next)) => {
+                return None;
+            }
+            byte => plain.push(byte),
+        }
+        at += 1;
+    }
+    pieces.extend((!plain.is_empty()).then_some(Piece::Text(plain)));
+    Some(pieces)
+}
+
+/// Returns the length of a variable in a string, with its subscripts.
+fn variable_length(text: &[u8]) -> Option<usize> {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let name = |text: &[u8]| text.iter().take_while(|byte| is_name(byte)).count();
+    let mut at = match text.get(1)? {
+        b'{' => {
+            let length = name(&text[2..]);
+            (text.get(2 + length) == Some(&b'}')).then_some(3 + length)?
+        }
+        _ => 1 + name(&text[1..]),
+    };
+    (at > 1 && text.get(at) != Some(&b':')).then_some(())?;
+    loop {
+        let arrow = if text[at..].starts_with(b"->[") || text[at..].starts_with(b"->{") { 2 } else { 0 };
+        let close = match text.get(at + arrow) {
+            Some(b'[') => b']',
+            Some(b'{') => b'}',
+            _ => return Some(at),
+        };
+        let length = text[at + arrow + 1..].iter().take_while(|byte| is_name(byte) || **byte == b'$').count();
+        let end = at + arrow + 1 + length;
+        (length > 0 && text.get(end) == Some(&close)).then_some(())?;
+        at = end + 1;
+    }
+}
+
+/// Returns a word as an expression.
+pub(super) fn value(word: &CommandWord) -> Option<String> {
+    let pieces = match word {
+        CommandWord::Expression(code) => return Some(name(code)),
+        CommandWord::Pieces(pieces) => pieces,
+    };
+    if let [Piece::Code(code)] = &pieces[..] {
+        return Some(name(code));
+    }
+    if let Some(text) = word.literal() {
+        return (!text.contains(&b'\'')).then(|| format!("'{}'", name(text)));
+    }
+    let mut string = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Code(code) => string.push_str(&name(code)),
+            Piece::Text(text) => {
+                (!text.iter().any(|byte| b"\"$@".contains(byte))).then_some(())?;
+                string.push_str(&name(text));
+            }
+        }
+    }
+    Some(format!("\"{string}\""))
+}
+
+/// Returns how to load a module, if the program does not.
+pub(super) fn import(text: &[u8], module: &str) -> Option<Splice> {
+    let (mut at, mut place) = (0, None);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        if let Some(rest) = line.strip_prefix(b"use ") {
+            if rest.starts_with(module.as_bytes()) && !rest[module.len()..].starts_with(b":") {
+                return None;
+            }
+            place = Some(at + line.len());
+        } else if place.is_none() && !line.starts_with(b"#") && !line.trim_ascii().is_empty() {
+            place = Some(at);
+        }
+        at += line.len();
+        // What follows the first statement may be another package.
+        if place.is_some() && !line.starts_with(b"use ") && !line.trim_ascii().is_empty() {
+            break;
+        }
+    }
+    let place: Range<usize> = place.map(|at| at..at)?;
+    Some(Splice { range: place, text: format!("use {module} ();\n").into_bytes() })
+}
