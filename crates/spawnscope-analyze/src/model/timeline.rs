@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::iter;
+use std::sync::OnceLock;
 
 use crate::model::external_wait::waker_is_cause;
 use crate::model::launch::MaybeKnown;
@@ -65,6 +66,9 @@ pub struct Timelines {
     pub(crate) repeated_waits: HashMap<u32, u32>,
     /// The threads that the exit of their process killed.
     pub(crate) kills: Vec<Kill>,
+    /// For each launch, whether its parent waited in `read` while it ran. Computed at the first use
+    /// (`patterns/pipeline`).
+    pub(crate) reads: OnceLock<Vec<bool>>,
 }
 
 /// Maps task ids of the recording to thread indices.
@@ -140,6 +144,7 @@ impl Timelines {
             rounds: Rounds::new(),
             repeated_waits: HashMap::new(),
             kills: Vec::new(),
+            reads: OnceLock::new(),
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Forest<'a> {
     pub started_unix_ns: i64,
     /// Children of each launch, by time of creation.
     children: GroupedItems<usize>,
+    /// The position of each launch among its parent's children.
+    positions: Vec<u32>,
     /// Indices of the failed execs of each launch, by time.
     failed_execs: GroupedItems<u32>,
     /// The recording that contains the rows of failed execs, frames and texts.
@@ -73,6 +75,10 @@ impl<'a> Forest<'a> {
         set_names_and_depths(&mut joined, &parents, &order, &rows, recording);
 
         let children = group_children(&joined, &parents);
+        let mut positions = vec![0; joined.len()];
+        for siblings in (0..joined.len()).map(|parent| children.items_of(parent)) {
+            (0..).zip(siblings).for_each(|(position, child)| positions[*child] = position);
+        }
         joiner.divide_forks(&mut joined, &children);
         let failed_execs = joiner.failed_execs(&rows);
         let (mut roots, mut orphans) = (Vec::new(), Vec::new());
@@ -89,6 +95,7 @@ impl<'a> Forest<'a> {
             end,
             started_unix_ns,
             children,
+            positions,
             failed_execs,
             recording,
             parents,
@@ -134,6 +141,12 @@ impl<'a> Forest<'a> {
     /// Returns the children of the launch at `index`, in order of creation.
     pub fn children(&self, index: usize) -> &[usize] {
         self.children.items_of(index)
+    }
+
+    /// Returns the children of the parent of the launch at `index`, and the position of the launch
+    /// among them.
+    pub(crate) fn siblings(&self, index: usize) -> Option<(&[usize], usize)> {
+        Some((self.children(self.parent(index)?), self.positions[index] as usize))
     }
 
     /// Returns the failed `execve` calls of the launch at `index`, in order.

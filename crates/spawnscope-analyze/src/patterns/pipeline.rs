@@ -2,7 +2,8 @@
 //! only runs it. Also finds whether the shell reads its output. `x=$(echo "$y" | sed s/a/b/)`
 //! consists of three launches, which are all unnecessary if the shell does the work itself.
 
-use crate::model::timeline::Timelines;
+use crate::model::launch::Launch;
+use crate::model::timeline::{ThreadIndex, Timelines};
 use crate::model::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::event::syscalls::numbers;
@@ -57,14 +58,6 @@ impl PipelineUnit {
     }
 }
 
-/// Returns the children of a launch's parent, and its position among them.
-pub(crate) fn place_among_siblings<'f>(forest: &'f Forest<'_>, index: usize) -> Option<(&'f [usize], usize)> {
-    let siblings = forest.children(forest.parent(index)?);
-    // Children are in order of creation, and there may be 100,000 of them.
-    let key = |launch: usize| (forest.launches[launch].birth(), forest.launches[launch].id);
-    Some((siblings, siblings.binary_search_by_key(&key(index), |sibling| key(*sibling)).ok()?))
-}
-
 /// Whether a launch is a fork that neither executed a program nor launched another process.
 pub(crate) fn is_bare_fork(forest: &Forest<'_>, index: usize) -> bool {
     let launch = &forest.launches[index];
@@ -90,10 +83,7 @@ pub(crate) fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u3
 /// line.
 fn neighbours_from_same_line(forest: &Forest<'_>, index: usize) -> impl Iterator<Item = usize> {
     let launch = &forest.launches[index];
-    let siblings = forest.parent(index).map_or(&[][..], |parent| forest.children(parent));
-    // Siblings are sorted by their creation.
-    let own = (launch.birth(), launch.id);
-    let at = siblings.partition_point(|other| (forest.launches[*other].birth(), forest.launches[*other].id) < own);
+    let (siblings, at) = forest.siblings(index).unwrap_or((&[], 0));
     let is_alike = move |other: &&usize| {
         let other = &forest.launches[**other];
         launch.script_stack.is_some() && other.script_stack == launch.script_stack && other.command == launch.command
@@ -105,18 +95,22 @@ fn neighbours_from_same_line(forest: &Forest<'_>, index: usize) -> impl Iterator
 
 /// Whether the parent waited in read while a launch ran.
 fn is_read(forest: &Forest<'_>, timelines: &Timelines, launch: usize) -> bool {
-    let at = &forest.launches[launch].instants;
-    let (Some(parent), Some(created), Some(reaped)) = (forest.parent(launch), at.created.get(), at.reaped.get()) else {
-        return false;
-    };
-    let creator = timelines.threads[launch].creator.get().unwrap_or(parent as u32);
-    waits_in_read(timelines, creator, created, reaped)
+    timelines.reads.get_or_init(|| launches_that_are_read(forest, timelines))[launch]
 }
 
-/// Whether a thread waited in read between two instants.
-fn waits_in_read(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> bool {
-    let slices = timelines.slices(thread);
-    let first = slices.partition_point(|slice| slice.off < from);
-    let mut between = slices.split_at(first).1.iter().take_while(|slice| slice.off < to);
-    between.any(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)))
+fn launches_that_are_read(forest: &Forest<'_>, timelines: &Timelines) -> Vec<bool> {
+    let reads_of = |thread: ThreadIndex| {
+        let slices = timelines.slices(thread).iter();
+        let reads = slices.filter(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)));
+        reads.map(move |slice| (thread, slice.off))
+    };
+    let reads: Vec<(ThreadIndex, Nanos)> = (0..timelines.threads.len() as ThreadIndex).flat_map(reads_of).collect();
+    let is_read = |(index, launch): (usize, &Launch<'_>)| {
+        let (created, reaped) = launch.instants.created.get().zip(launch.instants.reaped.get())?;
+        let parent = forest.parent(index)? as ThreadIndex;
+        let creator = timelines.threads[index].creator.get().unwrap_or(parent);
+        let first = reads.partition_point(|read| *read < (creator, created));
+        reads.get(first).filter(|(thread, off)| *thread == creator && *off < reaped)
+    };
+    forest.launches.iter().enumerate().map(|launch| is_read(launch).is_some()).collect()
 }

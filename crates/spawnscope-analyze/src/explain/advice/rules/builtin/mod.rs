@@ -21,7 +21,7 @@ use crate::explain::advice::selection::options;
 use crate::explain::advice::shared_line::arguments_of;
 use crate::explain::advice::thresholds::{MIN_REPETITIONS, longest_frequent_groups};
 use crate::patterns::chains::is_in_version_manager;
-use crate::patterns::pipeline::{PipelineUnit, place_among_siblings};
+use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
 use crate::predict::whatif::AppliedChange;
@@ -83,7 +83,7 @@ pub(super) fn forks_for_programs(context: &RuleContext<'_, '_>) -> HashSet<u32> 
 
 /// Returns the lines of a fix for some of the launches. Empty if none can be replaced exactly.
 pub(in crate::explain::advice) fn fix_of(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
-    let at = |launch: &u32| place_among_siblings(context.forest(), *launch as usize);
+    let at = |launch: &u32| context.forest().siblings(*launch as usize);
     let needless = launches.iter().filter_map(|launch| at(launch).and_then(|(all, at)| needless_at(context, all, at)));
     let needless: Vec<NeedlessLaunch> = needless.collect();
     if needless.is_empty() { Vec::new() } else { instructions(&forms_of(&needless)) }

@@ -20,7 +20,7 @@ use crate::explain::advice::selection::batch_option;
 use crate::explain::advice::shared_line::SharedLine;
 use crate::explain::advice::sites::Site;
 use crate::explain::advice::thresholds::MIN_REPETITIONS;
-use crate::patterns::pipeline::{PipelineUnit, place_among_siblings};
+use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::patterns::subcommands;
@@ -141,7 +141,7 @@ fn merged(context: &RuleContext<'_, '_>, all: &[u32], size: u32) -> Vec<AppliedC
     let forest = context.forest();
     let mut forks = Vec::new();
     for &index in all {
-        if let Some((siblings, position)) = place_among_siblings(forest, index as usize) {
+        if let Some((siblings, position)) = forest.siblings(index as usize) {
             forks.extend(PipelineUnit::of(forest, context.timelines(), siblings, position).forks);
         }
     }

@@ -13,7 +13,7 @@ use crate::explain::advice::rules::builtin;
 use crate::explain::advice::sites::Site;
 use crate::model::launch::Exec;
 use crate::model::tree::Forest;
-use crate::patterns::pipeline::{overlap, place_among_siblings};
+use crate::patterns::pipeline::overlap;
 use crate::patterns::queries::{Answer, answer_of, is_git, is_git_reading, question_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
@@ -114,8 +114,8 @@ fn answer(context: &RuleContext<'_, '_>, index: u32) -> Option<Answer> {
 
 /// Whether a sibling that may write to a launch ran at the same time. A program that reads its input has other answers.
 pub(super) fn is_in_pipeline(forest: &Forest<'_>, index: u32) -> bool {
-    let before = place_among_siblings(forest, index as usize)
-        .and_then(|(siblings, position)| Some(siblings[position.checked_sub(1)?]));
+    let siblings = forest.siblings(index as usize);
+    let before = siblings.and_then(|(siblings, position)| Some(siblings[position.checked_sub(1)?]));
     before.is_some_and(|before| overlap(forest, before, index as usize))
 }
 
