@@ -13,6 +13,7 @@ pub mod program;
 mod reaps;
 pub mod simulate;
 pub mod steps;
+pub(in crate::predict) mod supervision;
 mod turns;
 mod watch;
 mod write;

@@ -1,9 +1,13 @@
 //! Programs: the steps of each recorded thread, without the times at which they happened.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::steps::{Step, Steps, Token};
+use super::supervision::Supervision;
+use crate::model::external_wait::ExternalWait;
 use crate::model::timeline::ThreadIndex;
+use spawnscope_data::event::Nanos;
 
 /// The programs of all threads, in one allocation, because there are several steps per launch.
 #[derive(Clone, Debug)]
@@ -13,6 +17,10 @@ pub struct Programs {
     ends: Vec<u32>,
     /// The launch that each thread belongs to.
     pub launch_of: Vec<u32>,
+    /// For each thread, whether changes to other launches cannot change its steps.
+    is_independent: Vec<bool>,
+    /// The threads that do work of their own while they supervise launches.
+    pub(in crate::predict) supervisions: HashMap<ThreadIndex, Supervision>,
     /// For each token, whether it is signalled from the start.
     pub signalled_at_start: Vec<bool>,
     /// The tokens of waits for a permission scanner that is recorded itself.
@@ -31,6 +39,8 @@ impl Programs {
             steps: Steps::default(),
             ends: Vec::with_capacity(launch_of.len()),
             launch_of,
+            is_independent: Vec::new(),
+            supervisions: HashMap::new(),
             signalled_at_start: vec![false; token_count as usize],
             scanned: Vec::new(),
             roots,
@@ -41,7 +51,20 @@ impl Programs {
     /// Adds the program of the next thread. `write` appends its steps.
     pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps)) {
         write(&mut self.steps);
+        let thread = self.ends.len() as ThreadIndex;
         self.ends.push(self.steps.len() as u32);
+        let launch = self.launch_of[thread as usize];
+        let is_independent = self.steps_of(thread).all(|step| is_independent(step, launch));
+        self.is_independent.push(is_independent);
+        let supervision = Supervision::of(self.steps_of(thread), launch);
+        if !supervision.is_empty() {
+            self.supervisions.insert(thread, supervision);
+        }
+    }
+
+    /// Whether the steps of a thread change only with its own launch.
+    pub(in crate::predict) fn is_independent(&self, thread: ThreadIndex) -> bool {
+        self.is_independent[thread as usize]
     }
 
     /// Returns the steps of a thread.
@@ -57,6 +80,20 @@ impl Programs {
     fn range(&self, thread: ThreadIndex) -> Range<usize> {
         let start = thread.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
         start as usize..self.ends[thread as usize] as usize
+    }
+}
+
+/// Whether a step of a thread of this launch changes only with the launch. A wait may end earlier
+/// if other launches change.
+fn is_independent(step: Step, launch: u32) -> bool {
+    match step {
+        Step::Sleep(_, _, ExternalWait::Scanner(_)) => false,
+        Step::Run(span, activity)
+        | Step::Record(span, activity)
+        | Step::Lose(span, activity)
+        | Step::Sleep(span, activity, _) => span > Nanos(0) && activity.launch == launch,
+        Step::Wake(_) => true,
+        _ => false,
     }
 }
 

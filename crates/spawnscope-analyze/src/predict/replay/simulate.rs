@@ -69,8 +69,7 @@ enum Event {
     DelayEnds(Forecast),
 }
 
-/// An event with a number for its order: the upper half is the time, the lower half the order of
-/// creation among events at the same time.
+/// An event and its order: the time in the upper half, the order of creation in the lower half.
 type Ordered<T> = Reverse<(u128, T)>;
 
 fn time_of(order: u128) -> Nanos {
@@ -97,16 +96,16 @@ impl Signal {
 #[derive(Clone, Copy, Default)]
 #[repr(C, packed(4))]
 struct ProgramPosition {
-    /// Index of the next step.
+    /// Index of the next step, or of the step that the thread runs.
     position: u32,
-    /// The part of the step's CPU time that is already used.
-    done: Nanos,
+    /// For a step that has begun to use CPU time: what it needs after the current stretch.
+    left: Nanos,
 }
 
 impl ProgramPosition {
     /// Returns the position after a step.
     fn after(position: u32) -> ProgramPosition {
-        ProgramPosition { position: position + 1, done: Nanos(0) }
+        ProgramPosition { position: position + 1, left: Nanos(0) }
     }
 }
 
@@ -207,14 +206,17 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         let horizon = self.events.peek().map_or(Nanos(u64::MAX), |Reverse((order, _))| time_of(*order));
         let (slice, cpus) = (self.machine.slice, self.stretch_ends.len());
         let mut turns = Turns::new(slice, cpus, threads.len() - cpus, horizon.since(self.now));
-        for thread in &threads {
-            turns.limit(self.left_of_step(*thread));
-        }
+        let left: Vec<Nanos> =
+            threads.iter().enumerate().map(|(index, thread)| self.left_of_step(*thread, index < cpus)).collect();
+        left.iter().for_each(|left| turns.limit(*left));
         let Some((passed, used)) = turns.skipped() else { return };
         for (index, thread) in threads.into_iter().enumerate() {
             let activity = self.next_activity(thread);
             let running = activity.map_or(ThreadState::Queued(None), ThreadState::Running);
-            self.next[thread as usize].done.0 += used.0;
+            self.next[thread as usize].left = left[index].since(used);
+            if index >= cpus && left[index] == used {
+                self.advance(thread);
+            }
             if used < passed {
                 self.watch.state_begins(thread, self.now, running);
                 self.watch.state_begins(thread, self.after(used), ThreadState::Queued(activity));
@@ -232,11 +234,12 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
         }
     }
 
-    /// Returns the CPU time that a thread has not used of its step yet.
-    fn left_of_step(&mut self, thread: ThreadIndex) -> Nanos {
-        let ProgramPosition { position, done } = self.next[thread as usize];
-        let step = self.script.step(thread, position as usize);
-        step.and_then(|step| self.machine.cpu_time(step)).map_or(Nanos(0), |(span, _)| span.since(done))
+    /// Returns the CPU time that a thread needs for its step after the current stretch.
+    fn left_of_step(&mut self, thread: ThreadIndex, is_running: bool) -> Nanos {
+        let ProgramPosition { position, left } = self.next[thread as usize];
+        let has_begun = is_running || left > Nanos(0);
+        let step = if has_begun { None } else { self.script.step(thread, position as usize) };
+        step.and_then(|step| self.machine.cpu_time(step)).map_or(left, |(span, _)| span)
     }
 
     /// Assigns free CPUs to ready threads. The remaining CPUs count as unused for delayed threads.
@@ -269,8 +272,10 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
 
     /// Reports that a thread waits for a CPU.
     fn queue(&mut self, thread: ThreadIndex) {
-        let activity = self.next_activity(thread);
-        self.watch.state_begins(thread, self.now, ThreadState::Queued(activity));
+        if W::FOLLOWS {
+            let activity = self.next_activity(thread);
+            self.watch.state_begins(thread, self.now, ThreadState::Queued(activity));
+        }
     }
 
     /// Returns the index of the next step of a thread.
@@ -316,12 +321,15 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     /// Handles the end of a time slice or of the CPU time of a step. At the end of a time slice, a
     /// waiting thread gets the CPU. Returns whether it is the end of a time slice only.
     fn end_stretch(&mut self, thread: ThreadIndex) -> bool {
-        let has_more = self.left_of_step(thread) > Nanos(0);
+        let has_more = { self.next[thread as usize].left } > Nanos(0);
         if has_more && !self.ready.is_empty() {
             self.free_cpus += 1;
             self.queue(thread);
             self.ready.push_back(thread);
         } else {
+            if !has_more {
+                self.advance(thread);
+            }
             self.continue_thread(thread);
         }
         has_more
@@ -334,7 +342,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
             self.advance(thread);
         }
         loop {
-            let ProgramPosition { position, done } = self.next[thread as usize];
+            let ProgramPosition { position, left } = self.next[thread as usize];
             let Some(step) = self.script.step(thread, position as usize) else {
                 self.free_cpus += 1;
                 self.ended |= thread == self.script.last();
@@ -348,9 +356,10 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
                 continue;
             }
             if let Some((span, activity)) = self.machine.cpu_time(step) {
-                if done < span {
+                let left = if left > Nanos(0) { left } else { span };
+                if left > Nanos(0) {
                     self.watch.state_begins(thread, self.now, ThreadState::Running(activity));
-                    return self.run(thread, span.since(done));
+                    return self.run(thread, left);
                 }
             } else if !self.execute(thread, step) {
                 return;
@@ -362,7 +371,7 @@ impl<'p, S: Script, W: Watch> Simulation<'p, S, W> {
     /// Runs a thread for at most one time slice.
     fn run(&mut self, thread: ThreadIndex, left: Nanos) {
         let span = left.min(self.machine.slice);
-        self.next[thread as usize].done.0 += span.0;
+        self.next[thread as usize].left = left.since(span);
         let order = self.order(self.after(span));
         self.stretch_ends.push(Reverse((order, thread)));
     }

@@ -7,6 +7,9 @@ use spawnscope_data::event::Nanos;
 
 /// Receives the changes of all threads, those of each thread in chronological order.
 pub(super) trait Watch {
+    /// Whether anything is received.
+    const FOLLOWS: bool = true;
+
     /// A thread enters a state.
     fn state_begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);
     /// The thread `by` ends the wait of `thread`.
@@ -28,6 +31,8 @@ pub(super) enum ThreadState {
 
 /// Ignores all changes.
 impl Watch for () {
+    const FOLLOWS: bool = false;
+
     fn state_begins(&mut self, _: ThreadIndex, _: Nanos, _: ThreadState) {}
     fn thread_woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
     fn thread_created(&mut self, _: ThreadIndex, _: ThreadIndex) {}

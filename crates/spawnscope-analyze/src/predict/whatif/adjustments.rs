@@ -163,6 +163,11 @@ impl Adjustments {
         self.removed[launch as usize]
     }
 
+    /// Whether nothing changes for a launch itself.
+    pub(super) fn keeps(&self, launch: u32) -> bool {
+        self.contention == 1.0 && !self.removed[launch as usize] && !self.changed[launch as usize]
+    }
+
     /// Returns the remaining share of an activity.
     #[must_use]
     pub fn factor(&self, activity: Activity) -> f64 {

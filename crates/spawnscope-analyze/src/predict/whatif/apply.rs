@@ -5,13 +5,13 @@ use std::mem;
 
 use super::adjustments::Adjustments;
 use super::refill::{CacheState, uncertainty_of};
-use super::supervision::Supervision;
 use crate::model::external_wait::ExternalWait;
 use crate::model::phases::Phase;
 use crate::model::timeline::ThreadIndex;
 use crate::predict::replay::activity::{Activity, ActivityKind, Stage};
 use crate::predict::replay::program::{Programs, Script};
 use crate::predict::replay::steps::{Step, Token};
+use crate::predict::replay::supervision::Supervision;
 use spawnscope_data::event::Nanos;
 
 /// The programs with all adjustments. Each program is rewritten step by step while it is replayed.
@@ -19,8 +19,12 @@ use spawnscope_data::event::Nanos;
 /// memory of the recording.
 pub(super) struct EditedPrograms<'e> {
     rewriter: Rewriter<'e>,
-    /// The rewritten program of each thread that has started and not ended.
-    running: Vec<Option<Box<RewriteState>>>,
+    /// The rewritten program of each thread that has started and not ended. `None` for a thread
+    /// whose steps do not change.
+    running: Vec<Option<Box<RewriteState<'e>>>>,
+    /// States of threads that have ended, for the next threads: their memory is used again.
+    #[expect(clippy::vec_box, reason = "the boxes move between `running` and this list")]
+    unused: Vec<Box<RewriteState<'e>>>,
     /// For each thread, whether it has ended.
     has_ended: Vec<bool>,
     /// For threads whose work became shorter because pauses were removed, the savings in
@@ -43,6 +47,7 @@ impl<'e> EditedPrograms<'e> {
         EditedPrograms {
             rewriter: Rewriter { programs, adjustments, first_new: first_new as Token, signalled_at_start },
             running: (0..threads).map(|_| None).collect(),
+            unused: Vec::new(),
             has_ended: vec![false; threads],
             savings: Vec::new(),
         }
@@ -56,12 +61,14 @@ impl<'e> EditedPrograms<'e> {
             if self.has_ended[thread as usize] || self.rewriter.adjustments.is_removed(launch) {
                 continue;
             }
-            let begun = self.running[thread as usize].take();
-            let mut rewriting = begun.unwrap_or_else(|| self.rewriter.begin(thread));
+            if self.running[thread as usize].is_none() {
+                self.start(thread);
+            }
+            let Some(mut rewriting) = self.running[thread as usize].take() else { continue };
             while self.rewriter.rewrite_next(&mut rewriting) {
                 rewriting.written.clear();
             }
-            self.add_savings(&mut rewriting);
+            self.finish(rewriting);
         }
         // Threads end in any order, but the sum must not depend on it.
         self.savings.sort_by_key(|(thread, _)| *thread);
@@ -69,11 +76,29 @@ impl<'e> EditedPrograms<'e> {
         self.rewriter.adjustments.uncertainty_ns + uncertainty_of(savings.sum())
     }
 
-    fn add_savings(&mut self, rewriting: &mut RewriteState) {
+    fn start(&mut self, thread: ThreadIndex) {
+        let Rewriter { programs, adjustments, .. } = self.rewriter;
+        if programs.is_independent(thread) && adjustments.keeps(programs.launch_of[thread as usize]) {
+            return;
+        }
+        let begun = self.rewriter.begin(thread);
+        self.running[thread as usize] = Some(match self.unused.pop() {
+            Some(mut unused) => {
+                let written = mem::take(&mut unused.written);
+                *unused = RewriteState { written, ..begun };
+                unused
+            }
+            None => Box::new(begun),
+        });
+    }
+
+    fn finish(&mut self, mut rewriting: Box<RewriteState<'e>>) {
         let savings = rewriting.cache.take_savings();
         if !savings.is_empty() {
             self.savings.push((rewriting.thread, savings));
         }
+        rewriting.written.clear();
+        self.unused.push(rewriting);
     }
 }
 
@@ -95,11 +120,13 @@ impl Script for &mut EditedPrograms<'_> {
     }
 
     fn begin(&mut self, thread: ThreadIndex) {
-        self.running[thread as usize] = Some(self.rewriter.begin(thread));
+        self.start(thread);
     }
 
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
-        let rewriting = self.running[thread as usize].as_mut()?;
+        let Some(rewriting) = self.running[thread as usize].as_mut() else {
+            return self.rewriter.programs.step(thread, index).filter(|_| !self.has_ended[thread as usize]);
+        };
         while rewriting.steps_passed + 1 < index && rewriting.written.pop_front().is_some() {
             rewriting.steps_passed += 1;
         }
@@ -113,8 +140,8 @@ impl Script for &mut EditedPrograms<'_> {
 
     fn end(&mut self, thread: ThreadIndex) {
         self.has_ended[thread as usize] = true;
-        if let Some(mut rewriting) = self.running[thread as usize].take() {
-            self.add_savings(&mut rewriting);
+        if let Some(rewriting) = self.running[thread as usize].take() {
+            self.finish(rewriting);
         }
     }
 }
@@ -157,13 +184,14 @@ struct Rewriter<'e> {
 }
 
 /// A thread whose program is being rewritten.
-struct RewriteState {
+struct RewriteState<'e> {
     launch: u32,
     thread: ThreadIndex,
     /// Number of recorded steps that have been rewritten.
     steps_done: usize,
     is_removed: bool,
-    supervision: Supervision,
+    /// Work of the thread's own. `None` if it only supervises launches.
+    supervision: Option<&'e Supervision>,
     /// Whether the thread must still signal that the launch is past its exec.
     awaits_exec: bool,
     /// Whether the thread must still signal the end of the launch.
@@ -181,16 +209,16 @@ struct RewriteState {
 }
 
 impl<'e> Rewriter<'e> {
-    fn begin(&self, thread: ThreadIndex) -> Box<RewriteState> {
+    fn begin(&self, thread: ThreadIndex) -> RewriteState<'e> {
         let launch = self.programs.launch_of[thread as usize];
         let is_removed = self.adjustments.is_removed(launch);
         let is_first = thread == launch && !is_removed;
-        Box::new(RewriteState {
+        RewriteState {
             launch,
             thread,
             steps_done: 0,
             is_removed,
-            supervision: Supervision::of(self.programs.steps_of(thread), launch),
+            supervision: self.programs.supervisions.get(&thread),
             awaits_exec: is_first && self.adjustments.waits_for_exec[launch as usize],
             awaits_end: is_first && self.adjustments.reaped_at_once[launch as usize],
             last_late_reaping: None,
@@ -198,11 +226,11 @@ impl<'e> Rewriter<'e> {
             cache: CacheState::new(self.adjustments.refill),
             written: VecDeque::new(),
             steps_passed: 0,
-        })
+        }
     }
 
     /// Rewrites one step into any number of steps. Returns `false` after the last step.
-    fn rewrite_next(&self, rewriting: &mut RewriteState) -> bool {
+    fn rewrite_next(&self, rewriting: &mut RewriteState<'_>) -> bool {
         let step = self.programs.step(rewriting.thread, rewriting.steps_done).filter(|_| !rewriting.is_removed);
         rewriting.steps_done += 1;
         // A thread that did not block has no wake-up delay.
@@ -226,18 +254,17 @@ impl<'e> Rewriter<'e> {
         true
     }
 
-    fn rewrite_step(&self, step: Step, rewriting: &mut RewriteState) {
-        let factor = if rewriting.supervision.is_own(step) { 1.0 } else { self.remaining_share(step) };
+    fn rewrite_step(&self, step: Step, rewriting: &mut RewriteState<'_>) {
+        let is_own = rewriting.supervision.is_some_and(|supervision| supervision.is_own(step));
+        let factor = if is_own { 1.0 } else { self.remaining_share(step) };
         let (written, cache) = (&mut rewriting.written, &mut rewriting.cache);
         match step {
             Step::Run(span, activity) => {
                 let span = scale(cache.shorten(span), factor);
-                written.extend(span.map(|span| Step::Run(span, activity)));
+                push(written, span, |span| Step::Run(span, activity));
             }
-            Step::Record(span, activity) => {
-                written.extend(scale(span, factor).map(|span| Step::Record(span, activity)));
-            }
-            Step::Lose(span, activity) => written.extend(scale(span, factor).map(|span| Step::Lose(span, activity))),
+            Step::Record(span, activity) => push(written, scale(span, factor), |span| Step::Record(span, activity)),
+            Step::Lose(span, activity) => push(written, scale(span, factor), |span| Step::Lose(span, activity)),
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first sleep becomes a wait for the end of the child; the others are dropped.
                 if rewriting.last_late_reaping.replace(activity.launch) != Some(activity.launch) {
@@ -301,6 +328,13 @@ impl<'e> Rewriter<'e> {
 
     fn new_token(&self, launch: u32, purpose: NewToken) -> Token {
         self.first_new + launch * NewToken::COUNT as Token + purpose as Token
+    }
+}
+
+/// Adds a step of this duration, if there is one.
+fn push(written: &mut VecDeque<Step>, span: Option<Nanos>, step: impl FnOnce(Nanos) -> Step) {
+    if let Some(span) = span {
+        written.push_back(step(span));
     }
 }
 

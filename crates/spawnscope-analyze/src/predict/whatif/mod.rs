@@ -8,7 +8,6 @@ pub mod changes;
 pub mod constants;
 mod interval;
 pub mod refill;
-mod supervision;
 mod takeover;
 pub mod whatif_report;
 
@@ -334,10 +333,13 @@ impl WhatIf<'_, '_> {
         path: &CriticalPath,
         recording: &Recording,
     ) -> Option<Takeover> {
-        let (adjustments, _) = self.adjustments(changes);
-        let remaining = takeover::without_removed(path, &adjustments);
         // The overhead of recording is on the path, and in no saving.
         let wall = path.wall.since(self.replay.measured.since(self.unrecorded()));
+        if !takeover::is_possible(wall, saved) {
+            return None;
+        }
+        let (adjustments, _) = self.adjustments(changes);
+        let remaining = takeover::without_removed(path, &adjustments);
         takeover::takeover(wall, &remaining, || self.path_with(&adjustments), saved, recording)
     }
 

@@ -39,6 +39,11 @@ impl Takeover {
     }
 }
 
+/// Whether a change that saves this much of the wall may save far less than it removes.
+pub(super) fn is_possible(wall: Nanos, saved: Nanos) -> bool {
+    (saved.0 as f64) < MIN_SAVED * wall.0 as f64
+}
+
 /// Returns the recorded critical path without what the adjustments remove from it.
 pub(super) fn without_removed(path: &CriticalPath, adjustments: &Adjustments) -> CriticalPath {
     let launches = (0..).zip(&path.launches).map(|(launch, charges)| {

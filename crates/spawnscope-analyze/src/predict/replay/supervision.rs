@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
+use super::activity::{Activity, ActivityKind};
+use super::steps::Step;
 use crate::model::external_wait::ExternalWait;
 use crate::model::phases::Phase;
-use crate::predict::replay::activity::{Activity, ActivityKind};
-use crate::predict::replay::steps::Step;
 
 /// Maximum CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the
 /// `subprocess` module of Python 1 ms.
@@ -17,12 +17,12 @@ const MIN_POLLING_SLEEPS: u32 = 2;
 
 /// The launches during which a thread does work of its own. There are few, even if the thread
 /// supervises a million launches.
-#[derive(Debug, Default)]
-pub(super) struct Supervision {
+#[derive(Clone, Debug, Default)]
+pub(in crate::predict) struct Supervision {
     own: HashMap<u32, OwnActivity>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OwnActivity {
     /// Whether the thread's work during the launch is its own.
     has_own_work: bool,
@@ -69,9 +69,14 @@ impl Supervision {
         Supervision { own: own.collect() }
     }
 
+    /// Whether the thread never does work of its own meanwhile.
+    pub(super) fn is_empty(&self) -> bool {
+        self.own.is_empty()
+    }
+
     /// Whether a step is the thread's own work or sleep, although it happens while the thread
     /// supervises a launch.
-    pub(super) fn is_own(&self, step: Step) -> bool {
+    pub(in crate::predict) fn is_own(&self, step: Step) -> bool {
         match step {
             Step::Run(_, activity) | Step::Record(_, activity) => self.has_own(activity, |own| own.has_own_work),
             Step::Sleep(_, activity, ExternalWait::Timer) => self.has_own(activity, |own| own.has_own_sleep),
