@@ -62,11 +62,15 @@ impl Causes {
         question: impl FnOnce(&RuleContext<'_, '_>, &[Dependence]) -> T,
     ) -> Option<(Causes, T)> {
         let parameters = Parameters::of(recording).filter(|_| has_waits(recording, timelines))?;
-        // These computations are independent, and each takes a large part of a second for 100,000
-        // launches. The replay takes longest.
-        let (replay, (path, drifts)) = parallel::join(
+        // The replay takes as long as all other preparations together.
+        let (replay, (path, drifts, callers, sites, small_work, given)) = parallel::join(
             || Replay::new(forest, timelines, &parameters),
-            || (critical_path(forest, timelines, parameters.wall), drifts(forest)),
+            || {
+                let path = critical_path(forest, timelines, parameters.wall);
+                let callers = Callers::find(forest, Detail::Line);
+                let (sites, given) = (Callers::behind_helpers(forest), given_commands(forest));
+                (path, drifts(forest), callers, sites, SmallWork::of(recording, forest, timelines), given)
+            },
         );
         let (path, replay) = (path?, replay?);
         let context = RuleContext {
@@ -74,10 +78,10 @@ impl Causes {
             path: &path,
             drifts: &drifts,
             whatif: WhatIf { forest, timelines, replay: &replay, constants: &Constants::of(recording, forest) },
-            callers: &Callers::find(forest, Detail::Line),
-            sites: &Callers::behind_helpers(forest),
-            small_work: &SmallWork::of(recording, forest, timelines),
-            given: &given_commands(forest),
+            callers: &callers,
+            sites: &sites,
+            small_work: &small_work,
+            given: &given,
         };
         let is_reliable = is_reliable(replay.error());
         let (advices, dependence, answer) = if is_reliable {

@@ -134,13 +134,15 @@ fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let ((all, overlaps), mut groups) =
-        parallel::join(|| (sum_of_all(forest, path), tax_overlaps(forest)), || groups(forest, path, group_by));
+    let ((all, overlaps, repeats, failures), (mut groups, tool_calls)) = parallel::join(
+        || (sum_of_all(forest, path), tax_overlaps(forest), repeats(forest), failures(forest)),
+        || (groups(forest, path, group_by), tool_calls(forest)),
+    );
     let dependence = causes.map(|causes| causes.dependence.clone()).unwrap_or_default();
     if group_by == GroupBy::Command {
         rank_by_dependence(&mut groups, &dependence);
     }
-    let (path_searches, failures) = failures(forest);
+    let (path_searches, failures) = failures;
     let info = &recording.info;
     let is_whole =
         info.wall.is_some() && info.lost.iter().all(|loss| loss.events == 0) && info.contradictions.0.is_empty();
@@ -179,12 +181,12 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         work: causes.and_then(|causes| causes.work.clone()),
         group_by,
         groups,
-        repeats: repeats(forest),
+        repeats,
         still_running: still_running(forest),
         path_searches,
         failures,
         drifts: causes.map_or_else(|| drifts(forest), |causes| causes.drifts.clone()),
-        tool_calls: tool_calls(forest),
+        tool_calls,
     }
 }
 

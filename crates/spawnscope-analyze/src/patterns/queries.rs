@@ -64,7 +64,7 @@ pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
     let subcommands = QUERY_SUBCOMMANDS.iter().find(|(name, _)| name.as_bytes() == program);
     let is_same = QUERY_PROGRAMS.contains(program)
         || program.ends_with(b"-config")
-        || subcommand_of(exec).is_some_and(|subcommand| subcommands.is_some_and(|(_, all)| all.contains(subcommand)))
+        || subcommands.is_some_and(|(_, all)| subcommand_of(exec).is_some_and(|subcommand| all.contains(subcommand)))
         || is_about_itself(exec)
         || arguments.any(|argument| argument.starts_with(b"-print-") || argument == b"--print");
     if is_same {

@@ -125,8 +125,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     sites.sort_by_key(|site| (Reverse(site.critical), site.program, site.launches[0]));
     let (sites, around) = without_nested(context, sites);
     let is_large = context.forest().launches.len() >= MIN_LARGE_LAUNCHES;
-    let mut found = cured(context, sites);
-    found.truncate(if is_large { MAX_SITES_IF_LARGE } else { MAX_SITES });
+    let mut found = cured(context, sites, if is_large { MAX_SITES_IF_LARGE } else { MAX_SITES });
     found.extend(around.into_iter().filter_map(|site| {
         let cure = cures::parallel::cure(context, &site)?;
         Some((site, vec![cure]))
@@ -138,14 +137,19 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Answer> {
     answers.collect()
 }
 
-/// Returns the sites that have cures. Several lines that launch one program and have the same cures are one cause, and become one site.
-fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>) -> Vec<(Site<'a>, Vec<Cure>)> {
+/// Returns the first `max` sites that have cures. Several lines that launch one program and have the
+/// same cures are one cause, and become one site.
+fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>, max: usize) -> Vec<(Site<'a>, Vec<Cure>)> {
     let mut found: Vec<(Site<'a>, Vec<Cure>)> = Vec::new();
     for site in sites.into_iter().take(MAX_EXAMINED) {
+        let is_of_programs = |other: &Site<'_>| (other.parent, other.program) == (site.parent, site.program);
+        // Once there are enough sites, others can only become a part of one of them.
+        let is_full = found.len() == max;
+        if is_full && !found.iter().any(|(other, _)| is_of_programs(other)) {
+            continue;
+        }
         let cures = cures::of(context, &site);
-        let alike = found.iter_mut().find(|(other, known)| {
-            (other.parent, other.program) == (site.parent, site.program) && have_same_fixes(known, &cures)
-        });
+        let alike = found.iter_mut().find(|(other, known)| is_of_programs(other) && have_same_fixes(known, &cures));
         match alike {
             Some((other, known)) => {
                 other.launches.extend(site.launches);
@@ -153,7 +157,7 @@ fn cured<'a>(context: &RuleContext<'_, 'a>, sites: Vec<Site<'a>>) -> Vec<(Site<'
                 other.critical.0 += site.critical.0;
                 *known = cures::of(context, other);
             }
-            None if cures.is_empty() => {}
+            None if cures.is_empty() || is_full => {}
             None => found.push((site, cures)),
         }
     }
