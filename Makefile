@@ -36,8 +36,9 @@ PC_PREFIX ?= $(PREFIX)
 .PHONY: install install-profiler install-library install-fleet
 .PHONY: uninstall uninstall-profiler uninstall-library uninstall-fleet dist test-dist
 
+# Without the npm package, whose dependencies nothing else has: scripts/node-package.sh packs it.
 build: build-profiler
-	$(CARGO) build --release --locked
+	$(CARGO) build --release --locked --workspace --exclude vspawn-node
 	$(CARGO) build --profile preload --locked -p vspawn-preload
 
 build-profiler:

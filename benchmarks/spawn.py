@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares vspawn with other libraries that start a process. Rust and C mechanisms are those of `spawnscope bench`, which takes turns
-between them and has parents of several sizes; Go's os/exec and Python's subprocess are measured by a program each. Writes
+between them and has parents of several sizes; Go's os/exec, Python's subprocess and Node's child_process are measured by a program each. Writes
 benchmarks/runs/<date>-<host>/spawn.json and prints tables. Needs the release build of spawnscope; cc; go for Go's row; for Python's rows an
-interpreter with the vspawn wheel (--python); root for the rows with user=."""
+interpreter with the vspawn wheel (--python); for Node's, the unpacked npm package (--npm-package); root for the rows with user=."""
 
 import argparse
 import json
@@ -44,6 +44,8 @@ def parse():
     parser.add_argument("--seconds", type=int, default=30, help="time for each experiment of bench")
     parser.add_argument("--rounds", type=int, default=2000, help="starts by Go and by Python")
     parser.add_argument("--python", default=str(ROOT / "target/venv/bin/python"), help="the interpreter with the vspawn wheel")
+    parser.add_argument("--node", default="node", help="Node's interpreter")
+    parser.add_argument("--npm-package", default=ROOT / "target/npm/package", type=Path, help="the unpacked npm package of vspawn")
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     return parser.parse_args()
@@ -88,7 +90,23 @@ def python(options, _work):
     return results
 
 
-MEASUREMENTS = {"lab": lab, "go": go, "python": python}
+def node(options, _work):
+    """Compares vspawn.spawn with child_process.spawn, in a parent of Node's own size, and in one with a heap of 1 GB."""
+    results = {}
+    for mebibytes in (0, 1024):
+        command = [options.node, "--max-old-space-size=4096", HERE / "node.mjs", options.npm_package.resolve()]
+        command += [str(max(20, options.rounds // 10)), str(mebibytes)]
+        report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        row = {"resident_bytes": report["resident"]}
+        for figure in ("blocked", "wall", "together"):
+            values = {side: figures[figure] for side, figures in report["times"].items()}
+            row[figure] = {side: order_statistics(side_values) for side, side_values in values.items()}
+            row[figure]["ratio_of_medians"] = row[figure]["vspawn"]["median"] / row[figure]["child_process"]["median"]
+        results[f"heap of {mebibytes} MiB"] = row
+    return results
+
+
+MEASUREMENTS = {"lab": lab, "go": go, "python": python, "node": node}
 
 
 def print_lab(experiments):
@@ -118,7 +136,16 @@ def print_python(rows):
         print(f"Python {name}: p10 {times}; ratio {p10:.3f}, of medians {median:.3f}")
 
 
-PRINT = {"lab": print_lab, "go": print_go, "python": print_python}
+def print_node(rows):
+    for name, row in rows.items():
+        for figure in ("blocked", "wall", "together"):
+            sides = (f"{side} {value['median']:.0f} us ({value['quartiles'][0]:.0f} to {value['quartiles'][1]:.0f})"
+                     for side, value in row[figure].items() if side != "ratio_of_medians")
+            size = row["resident_bytes"] / 1e6
+            print(f"Node, {name}, {size:.0f} MB resident, {figure}: {', '.join(sides)}; ratio {row[figure]['ratio_of_medians']:.3f}")
+
+
+PRINT = {"lab": print_lab, "go": print_go, "python": print_python, "node": print_node}
 
 
 if __name__ == "__main__":

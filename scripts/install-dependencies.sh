@@ -57,6 +57,7 @@ if [ "$purpose" = dist ]; then
     need_command gawk gawk
     need_command readelf binutils
     need_command debootstrap debootstrap
+    need_command npm npm
 fi
 if [ "$purpose" = tests ] || [ "$purpose" = dist ]; then
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)

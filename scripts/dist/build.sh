@@ -16,10 +16,12 @@ export CARGO_PROFILE_RELEASE_STRIP=symbols
 
 cargo zigbuild --release --locked --target "$TARGET.$GLIBC" -p spawnscope --features vendored
 cargo zigbuild --release --locked --target "$TARGET.$GLIBC" -p vspawn-capi
+cargo zigbuild --release --locked --target "$TARGET.$GLIBC" -p vspawn-node
 cargo zigbuild --profile preload --locked --target "$TARGET.$GLIBC" -p vspawn-preload
-scripts/dist/needs.sh check "$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/../preload/libvspawn_preload.so"
+binaries=("$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/libvspawn_node.so" "$BUILT/../preload/libvspawn_preload.so")
+scripts/dist/needs.sh check "${binaries[@]}"
 for path in "$PWD" "$registry" "$(rustc --print sysroot)"; do
-    ! grep -qaF "$path" "$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/../preload/libvspawn_preload.so" ||
+    ! grep -qaF "$path" "${binaries[@]}" ||
         fail "$path is in the binaries of $BUILT: see --remap-path-prefix"
 done
 maturin build --zig --release --locked --target "$TARGET" --compatibility "$MANYLINUX" \

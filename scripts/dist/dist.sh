@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Creates target/dist: an archive, packages and a wheel for each architecture given as argument; the sources; and checksums.
+# Creates target/dist: an archive, packages and a wheel for each architecture given as argument; one npm package for all of them; the sources;
+# and checksums.
 . "$(dirname "$0")/settings.sh"
 [ $# -gt 0 ] || fail "usage: scripts/dist/dist.sh ARCHITECTURE..., such as x86_64 aarch64"
 
@@ -11,7 +12,9 @@ for arch in "$@"; do
     [ "$arch" = "$(uname -m)" ] || scripts/install-dependencies.sh "$arch"
     scripts/dist/build.sh "$arch"
     scripts/dist/package.sh "$arch"
+    libraries+=("$arch=target/$arch-unknown-linux-gnu/release/libvspawn_node.so")
 done
+COPYRIGHT=target/$1-unknown-linux-gnu/release/dist/copyright scripts/node-package.sh "$DIST" "${libraries[@]}"
 
 [ -z "$(git status --porcelain)" ] || echo "warning: the binaries contain uncommitted changes, the source archive does not" >&2
 git archive --prefix="spawnscope-$VERSION/" HEAD | gzip --no-name --best >"$DIST/spawnscope-$VERSION-source.tar.gz"

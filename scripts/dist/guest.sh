@@ -27,7 +27,7 @@ top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT
 added=$top/added
 mkdir -p "$added/dist" "$added/tmp"
-find "$DIST" -type f \( -name "*$ARCH*" -o -name "*_$DEBIAN.deb" \) -exec cp {} "$added/dist" \;
+find "$DIST" -type f \( -name "*$ARCH*" -o -name "*_$DEBIAN.deb" -o -name "vspawn-$VERSION.tgz" \) -exec cp {} "$added/dist" \;
 cp scripts/dist/in-root.sh "$added/tmp"
 cat >"$added/init" <<INIT
 #!/bin/bash

@@ -146,9 +146,31 @@ END
     summary="$(python3 --version) ran three children"
 }
 
+# Debian's Node has no npm, which would only unpack the file, too.
+npm() {
+    mkdir -p node_modules/vspawn
+    tar -xzf "/dist/vspawn-$version.tgz" -C node_modules/vspawn --strip-components 1
+    [ -s node_modules/vspawn/copyright ] || fail "no copyright"
+    cat >program.cjs <<'END'
+const assert = require("assert");
+const { promises, spawn } = require("vspawn");
+
+const child = spawn("sh", ["-c", "read line; echo got $line; exit 3"]);
+child.stdout.once("data", (data) => assert.equal(`${data}`, "got a line\n"));
+child.stdin.end("a line\n");
+child.on("close", async (code) => {
+  assert.equal(code, 3);
+  assert.equal((await promises.exec("printf 'of a %s' program")).stdout, "of a program");
+  spawn("true", [], { cwd: "/no/such" }).on("error", ({ stage }) => assert.equal(stage, "chdir"));
+});
+END
+    node program.cjs
+    summary="Node $(node --version) ran three children"
+}
+
 case $kind in
-archive | deb | wheel) "$kind" ;;
+archive | deb | npm | wheel) "$kind" ;;
 rpm) rpm_packages ;;
-*) fail "unknown kind '$kind': it must be archive, deb, rpm or wheel" ;;
+*) fail "unknown kind '$kind': it must be archive, deb, npm, rpm or wheel" ;;
 esac
 echo "$summary"

@@ -47,11 +47,14 @@ def texts(directory):
 
 
 def standard_text(package, title):
-    """Returns the licence of a package without a licence file, as (name, text). The text of Apache-2.0 names no holder, so ours is also theirs."""
-    if "Apache-2.0" not in (package["license"] or "").replace("/", " OR ").split(" OR "):
-        sys.exit(f"{title}: no licence file found: find it in the package, and add its name to NAMES in {__file__}")
-    text = pathlib.Path(__file__, "../../../LICENSE-APACHE").resolve().read_text().strip()
-    return f"Apache-2.0, copyright {', '.join(package['authors'])}; the package contains no licence file", text
+    """Returns the licence of a package without a licence file, as (name, text). The text is that of ours, without its holder."""
+    for licence, file in (("Apache-2.0", "LICENSE-APACHE"), ("MIT", "LICENSE-MIT")):
+        if licence in (package["license"] or "").replace("/", " OR ").split(" OR "):
+            text = pathlib.Path(__file__, "../../..", file).resolve().read_text().strip()
+            holders = ", ".join(package["authors"]) or f"the authors of {package['repository']}"
+            text = "\n".join(line for line in text.splitlines() if not line.startswith("Copyright"))
+            return f"{licence}, copyright {holders}; the package contains no licence file", text
+    sys.exit(f"{title}: no licence file found: find it in the package, and add its name to NAMES in {__file__}")
 
 
 def main():

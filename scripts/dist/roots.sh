@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Creates target/dist-roots/ARCH/SUITE, root directories in which test.sh installs the built packages: a minimal Debian, with the tools for RPMs,
-# wheels and C programs. Arguments: the architecture, then suites. Keeps existing directories. debootstrap runs programs of
+# wheels, npm packages and C programs. Arguments: the architecture, then suites. Keeps existing directories with these packages. debootstrap runs programs of
 # the new system; if this machine cannot run them, unpacked-root.sh creates the directory.
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
@@ -16,7 +16,7 @@ mirror() {
     fi
 }
 
-packages=(gcc libc6-dev pkg-config python3 python3-pip rpm)
+packages=(gcc libc6-dev nodejs pkg-config python3 python3-pip rpm)
 make_root() { # SUITE DIRECTORY
     if [ "$ARCH" != "$(uname -m)" ]; then
         scripts/dist/unpacked-root.sh "$ARCH" "$1" "$2" apt mount "${packages[@]}"
@@ -32,7 +32,7 @@ make_root() { # SUITE DIRECTORY
 [ "$(id -u)" -eq 0 ] || fail "debootstrap needs root: run this script with sudo"
 for suite in "$@"; do
     root=$ROOTS/$suite
-    if [ -e "$root.complete" ]; then continue; fi
+    if [ "$(cat "$root.complete" 2>/dev/null)" = "${packages[*]}" ]; then continue; fi
     rm -rf "$root"
     mkdir -p "$root"
     make_root "$suite" "$root" >"$root.log" 2>&1 || {
@@ -40,5 +40,5 @@ for suite in "$@"; do
         fail "failed to make a root directory of $suite: $root.log has the complete output"
     }
     rm -rf "$root"/var/cache/apt/archives/*.deb
-    touch "$root.complete"
+    echo "${packages[*]}" >"$root.complete"
 done

@@ -4,7 +4,7 @@
 # namespace, and leaves nothing behind. For architectures other than this machine's, the tests run on an emulated machine (guest.sh).
 . "$(dirname "$0")/settings.sh"
 SUITES=(bullseye trixie)
-KINDS=(archive deb rpm wheel)
+KINDS=(archive deb rpm wheel npm)
 
 [ "$(id -u)" -eq 0 ] || fail "chroot and eBPF need root: run this script with sudo"
 [ -e "$DIST/SHA256SUMS" ] || fail "there is nothing in $DIST: run make dist first"
@@ -55,6 +55,8 @@ for arch in "$@"; do
     scripts/dist/roots.sh "$ARCH" "${SUITES[@]}"
     for suite in "${SUITES[@]}"; do
         for kind in "${KINDS[@]}"; do
+            # Debian 11's Node is older than what the package supports.
+            [ "$suite-$kind" != bullseye-npm ] || continue
             test_kind "$suite" "$kind" || failed=1
         done
     done

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 
 rm -rf target/package
 cargo package --quiet --locked --no-verify --workspace \
-    --exclude vspawn-capi --exclude vspawn-preload --exclude vspawn-python
+    --exclude vspawn-capi --exclude vspawn-node --exclude vspawn-preload --exclude vspawn-python
 unpacked=target/package/unpacked
 mkdir "$unpacked"
 cp Cargo.lock "$unpacked"

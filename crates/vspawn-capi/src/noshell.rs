@@ -76,7 +76,9 @@ pub unsafe extern "C" fn popen_noshell_compat(
         // SAFETY: the caller's struct or NULL; strings or NULL.
         let (stream_struct, text, direction) =
             unsafe { (clear(pclose_arg)?, string(command, "command")?, direction(r#type)?) };
-        let words = shell_words(text.as_encoded_bytes())?;
+        let (names, path) = (std::env::vars_os().map(|(name, _)| name), std::env::var_os("PATH"));
+        let words = shell_words(text.as_encoded_bytes(), names, path.as_deref())
+            .map_err(|why| Failure::invalid(&format!("run the command without a shell: {why}")))?;
         let mut words = words.iter().map(|word| OsStr::from_bytes(word));
         let program = words.next().ok_or_else(|| Failure::invalid("run an empty command"))?;
         let mut command = match first_executable(program) {

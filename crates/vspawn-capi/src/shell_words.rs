@@ -1,17 +1,16 @@
 //! Splits a command for `sh -c` into words if nothing in it needs a shell; otherwise refuses it.
 //!
 //! `vspawn_shell` decides what is plain, as for `spawnscope accel`; this module looks at what else
-//! decides what `/bin/sh` would run: which shell it is, the environment, and PATH.
+//! decides what `/bin/sh` would run: which shell it is, the environment, and PATH. The Node package
+//! has this file, too.
 //! Differences from a shell remain: variables that shells set (PWD, SHLVL, _), and a program that
 //! cannot be executed is an error of the call (a shell returns status 126 or 127).
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use vspawn_shell::{Lexer, Shell, is_builtin, is_program, read_word};
-
-use crate::failure::Failure;
 
 /// The kernel's limit on the size of a string, including its NUL (MAX_ARG_STRLEN). A shell could
 /// not get a longer command either.
@@ -21,25 +20,26 @@ const MAX_STRING_BYTES: usize = 128 * 1024;
 /// reads first.
 const SPECIAL_VARIABLES: &[&str] = &["BASHOPTS", "BASH_COMPAT", "BASH_ENV", "ENV", "SHELLOPTS"];
 
-/// Splits a command into its words, of which there is at least one. Fails if the command needs a
+/// Splits a command into its words, of which there is at least one. `variables` are the names of
+/// the shell's environment, and `path` is its PATH. Fails with the reason if the command needs a
 /// shell.
-pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
-    let words = split(text).ok_or_else(|| refusal("it has more than plain words and quotes"))?;
-    let shell = shell_at(Path::new("/bin/sh")).ok_or_else(|| refusal("/bin/sh is an unknown shell"))?;
+pub(crate) fn shell_words<Name: AsRef<OsStr>>(
+    text: &[u8],
+    variables: impl Iterator<Item = Name>,
+    path: Option<&OsStr>,
+) -> Result<Vec<Vec<u8>>, &'static str> {
+    let words = split(text).ok_or("it has more than plain words and quotes")?;
+    let shell = shell_at(Path::new("/bin/sh")).ok_or("/bin/sh is an unknown shell")?;
     if !runs(shell, &words[0]) {
-        return Err(refusal("its first word may have a special meaning for the shell"));
+        return Err("its first word may have a special meaning for the shell");
     }
-    if !environment_is_plain(std::env::vars_os().map(|(name, _)| name)) {
-        return Err(refusal("an environment variable may change its meaning"));
+    if !environment_is_plain(variables) {
+        return Err("an environment variable may change its meaning");
     }
-    if !words[0].contains(&b'/') && !path_is_plain(std::env::var_os("PATH").as_deref()) {
-        return Err(refusal("with this PATH, the shell may find another program"));
+    if !words[0].contains(&b'/') && !path_is_plain(path) {
+        return Err("with this PATH, the shell may find another program");
     }
     Ok(words)
-}
-
-fn refusal(why: &str) -> Failure {
-    Failure::invalid(&format!("run the command without a shell: {why}"))
 }
 
 /// Splits a text into words. Returns `None` if it needs a shell.
@@ -87,8 +87,9 @@ fn shell_at(path: &Path) -> Option<Shell> {
 
 /// Whether the environment has no functions for bash and no variable that changes the behaviour of
 /// a shell.
-fn environment_is_plain(mut names: impl Iterator<Item = OsString>) -> bool {
+fn environment_is_plain(mut names: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
     names.all(|name| {
+        let name = name.as_ref();
         let is_special = SPECIAL_VARIABLES.iter().any(|known| name == *known);
         !is_special && !name.as_bytes().starts_with(b"BASH_FUNC_")
     })
