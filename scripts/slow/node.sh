@@ -19,4 +19,4 @@ cp -r crates/vspawn-node/test "$top/package"
 cd "$top/package"
 ln -s "$OLDPWD/target/node-tools/node_modules" .
 node_modules/.bin/tsc --noEmit --strict --target es2022 --module nodenext --types node test/types.ts
-timeout 300 "$node" --test test
+timeout 300 "$node" --test test/*.test.mjs
