@@ -64,10 +64,14 @@ impl Home {
     }
 }
 
-/// Returns the lines that take long enough for advice, in order.
+/// Returns the lines of the test's own files that take long enough for advice, in order. On a busy machine, those of the
+/// system take as long.
 fn slow_lines(report: &Value) -> Vec<u64> {
-    let advice = report["advice"].as_array().unwrap();
-    let mut lines: Vec<u64> = advice.iter().map(|advice| advice["line"].as_u64().unwrap()).collect();
+    let advice = report["advice"].as_array().unwrap().iter();
+    let own = advice.filter(|advice| {
+        !advice["file"].as_str().is_some_and(|file| file.starts_with("/usr/") || file.starts_with("/etc/"))
+    });
+    let mut lines: Vec<u64> = own.map(|advice| advice["line"].as_u64().unwrap()).collect();
     lines.sort_unstable();
     lines
 }
