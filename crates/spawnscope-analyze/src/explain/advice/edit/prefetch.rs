@@ -28,8 +28,9 @@ const LISTINGS: [Listing; 3] = [
     Listing { words: &["log", "-1", FORMAT, "--"], code: LAST_COMMITS },
     Listing { words: &["log", "-n1", FORMAT, "--"], code: LAST_COMMITS },
 ];
-const LAST_COMMITS: &str = "while IFS= read -r {t}_key && IFS= read -r {t}_value; do {t}[=${t}_key]=${t}_value; done < <(git -c core.quotePath=off log -n 1000 --format='%x01{format}' \
-     --name-only --relative 2>/dev/null | awk '/^\\001/ { answer = substr($0, 2); next } NF && !known[$0]++ { print; print answer }')";
+/// Ends at the first merge: before it, git may follow either side.
+const LAST_COMMITS: &str = "while IFS= read -r {t}_key && IFS= read -r {t}_value; do {t}[=${t}_key]=${t}_value; done < <(git -c core.quotePath=off log -n 1000 --no-renames --format='%x01%P%x02{format}' \
+     --name-only --relative 2>/dev/null | awk '/^\\001/ { at = index($0, \"\\002\"); if (substr($0, 1, at) ~ / /) exit; answer = substr($0, at + 1); next } NF && !known[$0]++ { print; print answer }')";
 
 /// Reads the answers before the loop or the function that asks.
 pub(super) fn prefetch(call: &FoundCall<'_, '_>) -> Result<Vec<Splice>, EditRefusal> {
