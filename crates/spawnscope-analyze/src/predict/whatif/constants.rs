@@ -19,8 +19,6 @@ pub struct Constants {
     pub vfork_create: Option<f64>,
     /// Cost of freeing copied page tables at the exec or exit, per nanosecond of copying them.
     pub free_per_copy: Option<f64>,
-    /// Cost of freeing the page tables of one MiB of small pages.
-    pub page_free: Option<f64>,
     /// Time of `exec` for a program that a small process launches.
     pub exec: Option<f64>,
     /// Time that the C library takes at program start to identify the CPU.
@@ -78,8 +76,7 @@ impl Constants {
     pub fn of(recording: &Recording, forest: &Forest<'_>) -> Constants {
         let min_fork = min_create(forest, &[Mechanism::Fork]);
         let (identify, identify_spread) = identification(recording);
-        let page_free = measured_ns(recording, Constant::PageFree);
-        let ratio = page_free.zip(measured_ns(recording, Constant::PageCopy));
+        let ratio = measured_ns(recording, Constant::PageFree).zip(measured_ns(recording, Constant::PageCopy));
         Constants {
             fork_create: at_most(measured_ns(recording, Constant::ForkCreate).or(min_fork), MAX_FORK_CREATE),
             vfork_create: at_most(
@@ -88,7 +85,6 @@ impl Constants {
                     .or(min_fork),
                 MAX_VFORK_CREATE,
             ),
-            page_free,
             exec: exec_of_small(forest),
             refill: measured_ns(recording, Constant::ForkExit)
                 .zip(measured_ns(recording, Constant::ColdForkExit))

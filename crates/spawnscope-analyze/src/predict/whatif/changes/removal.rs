@@ -14,8 +14,6 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 use spawnscope_data::statistics::median;
 
-/// Bytes per MiB.
-const MEBIBYTE: f64 = 1_048_576.0;
 /// Minimum number of forks without exec whose median is used.
 const MIN_FORKS: usize = 5;
 /// Standard deviation of a shell's work in place of a program's, as a share of the program's: that
@@ -80,12 +78,13 @@ fn teardown_of_forks(forest: &Forest<'_>) -> Option<f64> {
     median.filter(|_| forks.len() >= MIN_FORKS)
 }
 
-/// Returns the teardown that a launch would have without its exec: it would also free the copied
-/// page tables.
+/// Returns the teardown that a launch would have without its exec: it would also free the page tables
+/// that its fork copied.
 fn teardown_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
     let end = launch.phases.get(Phase::Teardown)?.0 as f64;
-    let free_tables = context.constants.page_free? * launch.parent_rss_bytes.get()? as f64 / MEBIBYTE;
-    Some(end + free_tables)
+    let create = launch.phases.get(Phase::Create)?.0 as f64;
+    let copied = (create - context.constants.vfork_create.unwrap_or_default()).max(0.0);
+    Some(end + copied * context.constants.free_per_copy?)
 }
 
 /// Whether the fork stays. If the shell does the work, a command needs a fork only in a pipeline or
