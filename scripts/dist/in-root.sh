@@ -15,7 +15,8 @@ record() {
     [ "$(spawnscope --version)" = "spawnscope $version" ] || fail "not spawnscope $version: $(spawnscope --version)"
     spawnscope record -o /tmp/recording.db -- sh -c 'i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done; ls / >/dev/null' 2>report
     cat report
-    grep -q 'create [0-9.]* %' report || fail "the report has no phases"
+    grep -q 'Fix first  true, 20 x' report || fail "the screen names no fix"
+    spawnscope report --full recording.db | grep -qE ' create +[0-9.]+ [mu]s' || fail "the report has no phases"
     local launches trues
     trues=$(spawnscope export --format ndjson recording.db | grep -c '"/bin/true"') || fail "no launch of /bin/true was recorded"
     [ "$trues" -eq 20 ] || fail "$trues launches of /bin/true were recorded, and 20 were made"
