@@ -67,7 +67,7 @@ static __noinline struct WireTask *adopt(struct task_struct *p)
 	__u64 now = bpf_ktime_get_ns();
 	bool is_leader = TASK_READ(p, pid) == TASK_READ(p, tgid);
 	if (!leader) {
-		if (!settings.follow_all || !TASK_READ(p, mm))
+		if (!settings.follow_all || !BPF_CORE_READ(p, mm))
 			return NULL;
 		leader = adopt_process(TASK_READ(p, group_leader), now);
 		if (!leader)

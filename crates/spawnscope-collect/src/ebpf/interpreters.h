@@ -38,7 +38,7 @@ static __noinline struct WireInterpreter *interpreter_of(struct task_struct *p, 
 		return known->kind == INTERPRETER_PENDING ? NULL : known;
 	long failed = bpf_map_update_elem(&executables, &executable, &pending, BPF_NOEXIST);
 	if (!failed)
-		emit_executable(task, &executable, visible_tid(TASK_READ(p, group_leader)));
+		emit_executable(task, &executable, visible_tid(BPF_CORE_READ(p, group_leader)));
 	else if (failed != -EEXIST) /* another CPU may have added it just now */
 		count_lost(KIND_NEW_EXECUTABLE);
 	return NULL;

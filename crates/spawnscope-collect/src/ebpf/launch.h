@@ -136,14 +136,15 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	executed->enter = task->exec_enter;
 	executed->enter_cpu = task->exec_enter_cpu;
 	add_closes(executed, task);
+	struct mm_struct *mm = BPF_CORE_READ(p, mm);
 	__u32 used = add_names(scratch, bprm);
-	used = add_argv(scratch, p->mm, used);
-	add_cwd(scratch, p->fs, used);
+	used = add_argv(scratch, mm, used);
+	add_cwd(scratch, BPF_CORE_READ(p, fs), used);
 	executed->cwd_bytes = scratch->walk.used - used;
 	used = scratch->walk.used;
 	if (used > EXECUTED_DATA_BYTES)
 		return;
-	used = add_environment(scratch, p->mm, used, task->flags & TASK_HAS_VARIABLES);
+	used = add_environment(scratch, mm, used, task->flags & TASK_HAS_VARIABLES);
 	if (used > EXECUTED_DATA_BYTES + ENVIRONMENT_BYTES)
 		return;
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
@@ -154,9 +155,9 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	task->script_files = 0;
 	/* If the new program is a 32-bit one, the kernel treats the thread as 32-bit already. */
 	if (MAKES_32_BIT_CALLS(p))
-		task->interpreter_base = interpreter_base_of_32_bits(scratch, p->mm);
+		task->interpreter_base = interpreter_base_of_32_bits(scratch, mm);
 	else
-		task->interpreter_base = interpreter_base(scratch, p->mm);
+		task->interpreter_base = interpreter_base(scratch, mm);
 	if (settings.script_lines)
 		interpreter_of(p, task); /* reports the executable if it is unknown */
 	task->reported_image = 0;

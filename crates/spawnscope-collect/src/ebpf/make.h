@@ -170,7 +170,7 @@ LAYOUT_MAP(make_layouts, WireMake);
 static __always_inline void add_directory(struct script *script, struct task_struct *p)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
-	struct fs_struct *fs = TASK_READ(p, fs);
+	struct fs_struct *fs = BPF_CORE_READ(p, fs);
 	__u32 used = script->called.data_bytes;
 	if (!scratch || used > 1024)
 		return;
@@ -201,7 +201,7 @@ static __always_inline void emit_make_call(struct task_struct *parent, __u32 lay
 	add_directory(script, parent);
 	if (is_in_other_mount_namespace(parent))
 		script->called.flags |= MAKE_IN_OTHER_MOUNTS;
-	script->called.lines[MAKE_AT_PROCESS] = visible_tid(TASK_READ(parent, group_leader));
+	script->called.lines[MAKE_AT_PROCESS] = visible_tid(BPF_CORE_READ(parent, group_leader));
 	emit_script(script, child, now);
 }
 #endif

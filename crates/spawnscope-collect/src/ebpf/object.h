@@ -13,7 +13,7 @@ static __always_inline void emit_file_named(struct task_struct *p, struct WireTa
 	struct scratch *scratch = scratch_of_this_cpu();
 	if (!scratch)
 		return;
-	begin_walk(scratch, TASK_READ(p, fs), 0);
+	begin_walk(scratch, BPF_CORE_READ(p, fs), 0);
 	scratch->walk.mnt = BPF_CORE_READ(file, f_path.mnt);
 	scratch->walk.dentry = BPF_CORE_READ(file, f_path.dentry);
 	walk_up();

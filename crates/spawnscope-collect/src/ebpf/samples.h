@@ -79,8 +79,8 @@ static __always_inline void emit_sample(struct WireTask *task, struct sample_scr
 	bool is_urgent = false;
 	stack->image = stack->start_stack = 0;
 	fill_header(&stack->header, KIND_SAMPLE, at, task);
-	stack->pid = visible_tid(TASK_READ(p, group_leader));
-	if (has_user_part && TASK_READ(p, mm) &&
+	stack->pid = visible_tid(BPF_CORE_READ(p, group_leader));
+	if (has_user_part && BPF_CORE_READ(p, mm) &&
 	    !bpf_probe_read_kernel(&stack->registers, sizeof(stack->registers), user_registers(p)) &&
 	    ARE_OF_USER_CODE(&stack->registers))
 		bytes = add_user_part(task, scratch, &is_urgent);
@@ -117,13 +117,13 @@ __noinline int request_image(void)
 	struct task_struct *p = current_task();
 	struct WireTask *task = find_followed(p);
 	struct WireImage image = {};
-	if (!task || !TASK_READ(p, mm) || is_executing(task->syscall) || is_image_reported(p, task))
+	if (!task || !BPF_CORE_READ(p, mm) || is_executing(task->syscall) || is_image_reported(p, task))
 		return 0;
 	number_image(task, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
 	fill_header(&image.header, KIND_IMAGE, bpf_ktime_get_ns(), task);
 	image.image = task->reported_image;
 	image.start_stack = BPF_CORE_READ(p, mm, start_stack);
-	image.pid = visible_tid(TASK_READ(p, group_leader));
+	image.pid = visible_tid(BPF_CORE_READ(p, group_leader));
 	if (bpf_ringbuf_output(&stacks, &image, sizeof(image), BPF_RB_FORCE_WAKEUP))
 		count_lost(KIND_IMAGE);
 	return 0;

@@ -19,7 +19,7 @@ static __always_inline void emit_gone(struct task_struct *p, struct WireTask *ta
 	gone->on = task->on;
 	gone->cpu = task->zombie ? task->zombie_cpu : cpu_time(task, now);
 	gone->zombie = task->zombie ? task->zombie : task->flags & TASK_LAST_THREAD ? now : 0;
-	gone->auto_reaped = gone->zombie && p->group_leader->exit_state == EXIT_DEAD;
+	gone->auto_reaped = gone->zombie && BPF_CORE_READ(p, group_leader, exit_state) == EXIT_DEAD;
 	gone->calls = task->calls;
 	bpf_ringbuf_submit(gone, wakeup_flag());
 }
@@ -234,7 +234,7 @@ static __always_inline void set_waker(struct WireTask *task, enum context contex
 		waker->kind = WAKER_OTHER;
 		waker->pid = visible_tid(current);
 		/* Threads are often named after their role; users know the name of the process. */
-		bpf_probe_read_kernel(waker->comm, COMM_BYTES, TASK_READ(current, group_leader)->comm);
+		bpf_probe_read_kernel(waker->comm, COMM_BYTES, BPF_CORE_READ(current, group_leader)->comm);
 	}
 	if (context == CONTEXT_UNKNOWN)
 		waker->kind |= WAKER_IN_DOUBT;

@@ -152,8 +152,8 @@ static __always_inline bool emit_mappings(struct task_struct *p, struct WireTask
 	struct WireMapping *mapping = &scratch->mapping;
 	fill_header(&mapping->header, KIND_MAPPING, bpf_ktime_get_ns(), task);
 	mapping->image = image;
-	mapping->pid = visible_tid(TASK_READ(p, group_leader));
-	begin_walk(scratch, TASK_READ(p, fs), 0);
+	mapping->pid = visible_tid(BPF_CORE_READ(p, group_leader));
+	begin_walk(scratch, BPF_CORE_READ(p, fs), 0);
 	if (!walk_mappings(scratch))
 		return false;
 	number_image(task, image, pages, changes);
@@ -217,7 +217,7 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 	fill_header(&stack->header, KIND_STACK, bpf_ktime_get_ns(), task);
 	stack->image = creator->reported_image;
 	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
-	stack->pid = visible_tid(TASK_READ(p, group_leader));
+	stack->pid = visible_tid(BPF_CORE_READ(p, group_leader));
 	__u64 bytes = copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
 	stack->user_bytes = bytes;
 	__u64 flag = is_urgent ? BPF_RB_FORCE_WAKEUP : wakeup_flag_of(&stacks);
@@ -228,7 +228,7 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 static __always_inline void handle_fork_stack(struct task_struct *parent, struct task_struct *child)
 {
 	struct WireTask *creator = find_followed(current_task());
-	if (!creator || child->tgid == parent->tgid || !parent->mm)
+	if (!creator || child->tgid == parent->tgid || !BPF_CORE_READ(parent, mm))
 		return;
 	struct WireTask *task = find_task(child);
 	if (!task)
