@@ -9,8 +9,8 @@ use crate::explain::tool_calls::given_commands;
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use crate::path::critical_path::{CriticalPath, critical_path};
-use crate::predict::cpu_waits::CpuWaits;
 use crate::predict::dependence::{Dependence, Work, dependence, most_work, removals_of_commands};
+use crate::predict::replay::CpuWaits;
 use crate::predict::replay::{Parameters, Replay, is_reliable};
 use crate::predict::whatif::WhatIf;
 use crate::predict::whatif::constants::Constants;
@@ -95,7 +95,7 @@ impl Causes {
             advices,
             dependence,
             work: most_work(forest, &path),
-            cpu_waits: CpuWaits::of(&replay, timelines),
+            cpu_waits: replay.programs.cpu_waits,
             replay_error: replay.error(),
             drifts,
             path,

@@ -1,6 +1,5 @@
 //! What would change the wall time: the replay of a recording, with and without changes.
 
-pub mod cpu_waits;
 pub mod dependence;
 pub mod replay;
 pub mod whatif;

@@ -1,11 +1,13 @@
 //! Advice about loaders and oversubscribed CPUs.
 
 use spawnscope_analyze::explain::advice::AdviceList;
+use spawnscope_analyze::predict::replay::Parameters;
+use spawnscope_analyze::{Forest, Replay};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{ExecRow, Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::{Serial, WAIT4, advices, is_silent, only};
+use crate::serial::{Serial, WAIT4, advices, is_silent, only, timelines};
 use crate::slices::{created, ended, slice};
 
 const COUNT: u64 = 30;
@@ -48,9 +50,14 @@ fn a_loader_with_many_failed_lookups_gets_advice() {
 
 /// Builds a recording of `count` children that are created at the same time and work 40 ms each, on two CPUs with time slices of 4 ms.
 fn parallel_children(count: u64) -> (Recording, Vec<SliceRow>) {
+    beside_others(count, 0)
+}
+
+/// The same with `others` slices of other programs on each CPU after those of all children.
+fn beside_others(count: u64, others: u64) -> (Recording, Vec<SliceRow>) {
     const TURN: u64 = 4_000_000;
     const TURNS: u64 = 10;
-    let rounds = count.div_ceil(2).max(1);
+    let rounds = count.div_ceil(2).max(1) + others;
     let ends = TURN * TURNS * rounds + 1_000_000;
     let mut builder = Builder::command("/usr/bin/make", &["make"], ends + 1_000_000);
     let mut slices = Vec::new();
@@ -107,6 +114,22 @@ fn a_command_that_may_use_few_of_the_cpus_is_advised_on_the_limit() {
     assert_eq!(advice.finding.whatif, "--cpus=3", "no more than the machine has");
     assert!(advice.finding.fix[0].contains("taskset"), "{advice:?}");
     assert!(advice.finding.fix.concat().contains("-j2"), "{advice:?}");
+}
+
+#[test]
+fn cpus_that_other_programs_hold_are_not_oversubscribed_by_the_command() {
+    let share = |others: u64| {
+        let (recording, slices) = beside_others(8, others);
+        let (forest, parameters) = (Forest::build(&recording), Parameters::of(&recording).unwrap());
+        let replay = Replay::new(&forest, &timelines(&forest, &slices), &parameters).unwrap();
+        let waits = replay.programs.cpu_waits;
+        100 * waits.held_by_others.0 / waits.all.0
+    };
+    assert!(share(0) <= 1, "{}", share(0));
+    // However many threads wait: others hold the CPUs for twelve of the fifteen turns between two of a child.
+    assert!(share(12).abs_diff(80) <= 2, "{}", share(12));
+    let found = advices(&beside_others(8, 12));
+    assert!(is_silent(&found, "run-queue"), "{found:?}");
 }
 
 #[test]

@@ -11,9 +11,21 @@ use crate::model::timeline::{ThreadIndex, Timelines, beginning};
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::SliceRow;
 
+/// The waits of all threads for a CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuWaits {
+    /// The sum of all waits.
+    pub all: Nanos,
+    /// The part in which something outside of the recording held the CPUs. If others hold both of
+    /// two CPUs, it is the whole wait of each of any number of threads; if they hold one while
+    /// several threads wait, half of it.
+    pub held_by_others: Nanos,
+}
+
 /// The time lost after each slice.
 #[derive(Clone, Debug)]
 pub(super) struct Contention {
+    pub(super) waits: CpuWaits,
     /// Nanoseconds lost after each slice; `u32::MAX` if the number is in `large`.
     lost: Vec<u32>,
     /// Losses that do not fit into `lost`, by slice index.
@@ -23,11 +35,13 @@ pub(super) struct Contention {
 impl Contention {
     pub(super) fn new(timelines: &Timelines, cpus: u32) -> Contention {
         let mut sweep = Sweep::new(timelines, cpus);
-        let mut contention = Contention { lost: vec![0; timelines.slice_count()], large: HashMap::new() };
+        let mut contention =
+            Contention { waits: CpuWaits::default(), lost: vec![0; timelines.slice_count()], large: HashMap::new() };
         // For each slice whose thread is waiting, the loss at the start of the wait. There are few
         // at a time.
         let mut loss_at_start: BTreeMap<u32, f64> = BTreeMap::new();
         while let Some(event) = sweep.next() {
+            contention.waits = sweep.waits_until(event.at());
             match event.transition() {
                 Transition::StartsWaiting => {
                     loss_at_start.insert(event.slice(), sweep.loss.at(event.at()));
@@ -58,19 +72,18 @@ impl Contention {
     }
 }
 
-/// How much time a thread would have lost if it had been runnable from the start: the sum up to the
-/// last change of the rate, and the rate since then.
+/// A sum that grows by a rate: the sum up to the last change of the rate, and the rate since then.
 #[derive(Clone, Copy, Debug, Default)]
-struct Loss {
+struct Growing {
     /// Time of the last change.
     at: Nanos,
-    /// Nanoseconds lost up to `at`.
+    /// Nanoseconds up to `at`.
     sum: f64,
-    /// Nanoseconds lost per nanosecond since `at`: 0 to 1.
+    /// Nanoseconds per nanosecond since `at`.
     rate: f64,
 }
 
-impl Loss {
+impl Growing {
     fn at(&self, at: Nanos) -> f64 {
         self.sum + self.rate * at.since(self.at).0 as f64
     }
@@ -78,7 +91,7 @@ impl Loss {
     fn change(&mut self, at: Nanos, rate: f64) {
         if rate != self.rate {
             let sum = self.at(at);
-            *self = Loss { at, sum, rate };
+            *self = Growing { at, sum, rate };
         }
     }
 }
@@ -147,7 +160,12 @@ struct Sweep<'t> {
     next: Vec<u32>,
     running: i64,
     waiting: i64,
-    loss: Loss,
+    /// How much time a thread would have lost if it had been runnable from the start.
+    loss: Growing,
+    /// The waits of all threads.
+    waited: Growing,
+    /// The waits of all threads for CPUs that others held.
+    held_by_others: Growing,
 }
 
 impl Sweep<'_> {
@@ -164,7 +182,9 @@ impl Sweep<'_> {
             next: vec![0; timelines.threads.len()],
             running: 0,
             waiting: 0,
-            loss: Loss::default(),
+            loss: Growing::default(),
+            waited: Growing::default(),
+            held_by_others: Growing::default(),
         }
     }
 
@@ -182,9 +202,7 @@ impl Sweep<'_> {
             Transition::StopsWaiting => self.waiting -= 1,
             Transition::StartsWaiting => self.waiting += 1,
         }
-        let free = (self.cpus - self.running).clamp(0, self.waiting.max(0));
-        let rate = if self.waiting > 0 { free as f64 / self.waiting as f64 } else { 0.0 };
-        self.loss.change(event.at(), rate);
+        self.change_rates(event.at());
         // CPU clocks differ: the next slice may start slightly before the previous one ends.
         let thread = event.thread();
         let is_last_opened =
@@ -193,6 +211,20 @@ impl Sweep<'_> {
             self.open(thread);
         }
         Some(event)
+    }
+
+    fn change_rates(&mut self, at: Nanos) {
+        let waiting = self.waiting.max(0);
+        let free = (self.cpus - self.running).clamp(0, waiting) as f64;
+        let per = |threads: i64| if threads > 0 { free / threads as f64 } else { 0.0 };
+        self.loss.change(at, per(waiting));
+        self.waited.change(at, waiting as f64);
+        self.held_by_others.change(at, waiting as f64 * per(waiting.min(self.cpus)));
+    }
+
+    fn waits_until(&self, at: Nanos) -> CpuWaits {
+        let nanos = |sum: &Growing| Nanos(sum.at(at) as u64);
+        CpuWaits { all: nanos(&self.waited), held_by_others: nanos(&self.held_by_others) }
     }
 
     /// Adds the events of the next slice of a thread, skipping slices without events.

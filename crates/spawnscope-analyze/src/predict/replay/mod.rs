@@ -18,6 +18,7 @@ mod turns;
 mod watch;
 mod write;
 
+pub use contention::CpuWaits;
 pub(crate) use contention::runnable;
 
 use crate::model::timeline::{Timelines, root_of};

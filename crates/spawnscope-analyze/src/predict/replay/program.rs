@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::contention::CpuWaits;
 use super::steps::{Step, Steps, Token};
 use super::supervision::Supervision;
 use crate::model::external_wait::ExternalWait;
@@ -25,6 +26,7 @@ pub struct Programs {
     pub signalled_at_start: Vec<bool>,
     /// The tokens of waits for a permission scanner that is recorded itself.
     pub(in crate::predict) scanned: Vec<Token>,
+    pub cpu_waits: CpuWaits,
     /// The threads that exist at the start. The first thread of the command comes first.
     pub roots: Vec<ThreadIndex>,
     /// The thread whose end is the end of the wall.
@@ -43,6 +45,7 @@ impl Programs {
             supervisions: HashMap::new(),
             signalled_at_start: vec![false; token_count as usize],
             scanned: Vec::new(),
+            cpu_waits: CpuWaits::default(),
             roots,
             last,
         }

@@ -37,6 +37,7 @@ pub(super) fn write(
         roots(forest, timelines, root, window.0),
         last_thread(timelines, last_launch(forest, root, window.1)),
     );
+    programs.cpu_waits = contention.waits;
     let mut tokens = 0..0;
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);

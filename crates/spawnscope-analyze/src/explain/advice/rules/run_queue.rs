@@ -28,6 +28,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     if waited < least || threads < MIN_THREADS_PER_CPU * f64::from(cpus) {
         return Vec::new();
     }
+    // What other programs take is not for more CPUs to give: the report says that they held them.
+    let waits = context.whatif.replay.programs.cpu_waits;
+    if cpus >= of_machine && waits.held_by_others.0 > waits.all.0 / 2 {
+        return Vec::new();
+    }
     // A command that may not use all CPUs gets at most those of the machine.
     let twice = cpus.saturating_mul(2);
     let more = if cpus < of_machine { twice.min(of_machine) } else { twice };
