@@ -96,7 +96,7 @@ fn saving(advice: &Advice, report: &Report) -> String {
 pub(super) fn amount([expected, low, high]: [Nanos; 3]) -> String {
     match (expected, low) {
         (Nanos(0), _) => format!("up to {}", units::time(high)),
-        (_, Nanos(0)) => format!("up to {} (likely {})", units::time(high), units::time(expected)),
+        (_, Nanos(0)) => format!("about {} (at most {})", units::time(expected), units::time(high)),
         _ => format!("{} ({} to {})", units::time(expected), units::time(low), units::time(high)),
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn amount([expected, low, high]: [Nanos; 3]) -> String {
 /// Like [`amount`], for narrow places.
 pub(super) fn short_amount(saving: [Nanos; 3]) -> String {
     match saving {
-        [Nanos(0), ..] | [_, Nanos(0), _] => format!("up to {}", units::time(saving[2])),
+        [Nanos(0), ..] | [_, Nanos(0), _] => amount(saving),
         [expected, low, high] => format!("{} ({})", units::time(expected), units::interval(low, high)),
     }
 }

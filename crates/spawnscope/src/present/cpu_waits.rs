@@ -1,5 +1,5 @@
-//! The sentence about waits for a CPU: how much of the wall time they are, those of new processes
-//! and those of running programs together, and who held the CPUs.
+//! The sentence about waits for a CPU: how much of the wall time they are, those of running programs
+//! and those of new processes, and who held the CPUs.
 
 use super::units;
 use crate::analyze::explain::report::{Report, Spent};
@@ -20,11 +20,13 @@ pub fn sentence(report: &Report) -> Option<String> {
     if report.wall.0 == 0 || (all.0 as f64) < NOTABLE * report.wall.0 as f64 {
         return None;
     }
-    let within =
-        (new.0 > 0 && running.0 > 0).then(|| format!(" ({} in new processes)", units::percent(new, report.wall)));
     let holders = holders(report).map(|holders| format!(": {holders}")).unwrap_or_default();
-    let all = units::percent(all, report.wall);
-    Some(format!("{all} of the wall time was waiting for a CPU{}{holders}.", within.unwrap_or_default()))
+    let share = |part| units::percent(part, report.wall);
+    // Another sentence has the share of starting programs: the two must add up.
+    let within = |rest: Nanos| (rest.0 > 0).then(|| format!(", and {} within starting programs,", share(new)));
+    let (rest, within) = if new.0 > 0 { (running, within(running)) } else { (all, None) };
+    let rest = share(if rest.0 > 0 { rest } else { all });
+    Some(format!("{rest} of the wall time{} was waiting for a CPU{holders}.", within.unwrap_or_default()))
 }
 
 /// Says who held the CPUs.

@@ -244,7 +244,7 @@ fn print_cure(page: &mut Page, advice: &Advice, has_recipe: bool) {
     // The line above has the place.
     let place = advice::site(&advice.callers).map(|site| format!(", at {site}")).unwrap_or_default();
     page.sentence(indent, PLAIN, title.strip_suffix(&place).unwrap_or(&title));
-    if has_recipe && !advice.line.is_empty() {
+    if has_recipe && !advice.line.is_empty() && !finding.is_fixed_elsewhere {
         page.line([plain(" ".repeat(indent)), styled(QUIET, text::escape(&advice.line))]);
     }
     let steps = finding.fix.iter().take(if has_recipe { 2 } else { 1 });
