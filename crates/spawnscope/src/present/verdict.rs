@@ -89,7 +89,7 @@ fn polling_sentence(report: &Report) -> Option<String> {
     let mut all = report.advices.worth.iter().chain(unsure);
     let polling = all.find(|advice| advice.finding.rule == POLLING)?;
     let title = text::escape(polling.finding.title.as_bytes());
-    Some(format!("{title}. Wait for the event itself instead."))
+    Some(format!("{title}. Wait for the event itself instead, if there is one."))
 }
 
 /// Returns the sentences about the largest part of the wall and about the command that most of it depends on.

@@ -38,6 +38,8 @@ pub struct Finding {
     /// Whether the fix is not in the code that requests the launches, but in the machine, the environment, the launched program, or an option
     /// that the user passes.
     pub is_fixed_elsewhere: bool,
+    /// Whether the predicted saving is only what the fix can save at most.
+    pub is_at_most: bool,
     /// Whether it is unknown if the launched program or the parent can do what the fix says.
     pub is_guess: bool,
 }

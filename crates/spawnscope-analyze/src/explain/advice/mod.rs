@@ -77,9 +77,14 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
     let critical = context.critical_with_descendants();
     let (of_findings, mut others) = predictions.split_at(found.findings.len());
     for (finding, prediction) in found.findings.into_iter().zip(of_findings) {
+        let [saved, low, high] = prediction.saving();
+        let (saving, most) = match finding.is_at_most {
+            true => ([Nanos(0), Nanos(0), high], high),
+            false => ([saved, low, high], saved),
+        };
         // At least what the fix saves depends on the launches.
-        let saving = prediction.saving();
-        add(&mut list, context, &critical, vec![(finding, saving, context.is_worth(saving, saving[0]))]);
+        let is_worth = context.is_worth(saving, most);
+        add(&mut list, context, &critical, vec![(finding, saving, is_worth)]);
     }
     for answer in found.answers {
         let (own, rest) = others.split_at(1 + answer.cures.len());
@@ -107,6 +112,9 @@ pub(crate) fn advise(context: &RuleContext<'_, '_>, found: Found, predictions: &
 /// Says what takes over if a fix saves far less than it removes from the critical path.
 fn explain_takeover(context: &RuleContext<'_, '_>, advice: &mut Advice) {
     let [saved, ..] = advice.saving;
+    if advice.finding.is_at_most {
+        return;
+    }
     let found = context.whatif.takeover(&advice.finding.changes, saved, context.path, context.recording);
     advice.finding.evidence.extend(found.map(|found| found.sentence(saved)));
 }

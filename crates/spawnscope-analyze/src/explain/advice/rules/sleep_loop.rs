@@ -64,7 +64,6 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     let late: Vec<u64> =
         all.iter().filter_map(|index| overslept(context.forest(), *index)).map(|late| late.0).collect();
     let slept = context.total_phase(&all, Phase::Run);
-    let title = format!("{} polls: {} x sleep {}", name(parent), units::count(all.len() as u64), name(pause));
     let late_evidence = (!late.is_empty()).then(|| {
         let total = Nanos(late.iter().sum());
         format!(
@@ -77,19 +76,23 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     let is_unknown = late.is_empty() && holds_the_wall(context, &all);
     let change = if is_unknown { Change::Remove } else { Change::WakeInTime };
     let limits = if is_unknown { UNKNOWN_LIMITS } else { LIMITS };
-    Finding::modelled(RULE, title, all)
+    let does = if is_unknown { "pauses" } else { "polls" };
+    let title = format!("{} {does}: {} x sleep {}", name(parent), units::count(all.len() as u64), name(pause));
+    let runtime = Runtime::of_parent(context.forest(), first_launch_by(context, parent));
+    let finding = Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
         .evidence_lines(late_evidence)
         .with_example(context)
-        .fix_lines(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
+        .fix_lines(fix(runtime, is_unknown))
         .limits(limits)
-        .predicted_by(change, "")
+        .predicted_by(change, "");
+    Finding { is_at_most: is_unknown, ..finding }
 }
 
 const LIMITS: &str =
     "the event itself takes as long as before: only the rest of the last sleep is saved, half a pause on average";
-const UNKNOWN_LIMITS: &str = "the recording does not show what the script waits for: the saving is that of no sleep at all, and the event takes its own \
-                              time";
+const UNKNOWN_LIMITS: &str = "the recording does not show what the script waits for: without any pause, an event would still take its own time, \
+     and pauses that set the pace of a script, such as the interval of a monitor, stay";
 
 /// Returns the first launch by a program of this name.
 fn first_launch_by(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
@@ -97,8 +100,12 @@ fn first_launch_by(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
     launched.find(|(_, launch)| launch.birth_command.name == parent).map_or(0, |(index, _)| index)
 }
 
-fn fix(runtime: Runtime) -> Vec<&'static str> {
-    let mut fix = vec!["wait for the event instead:"];
+fn fix(runtime: Runtime, is_unknown: bool) -> Vec<&'static str> {
+    let mut fix = vec![if is_unknown {
+        "if it waits for an event, wait for that instead:"
+    } else {
+        "wait for the event instead:"
+    }];
     fix.extend(match runtime {
         Runtime::Shell => &[
             "  wait \"$pid\"; wait -n for the first of several   (a child of the script)",
