@@ -85,6 +85,18 @@ pub(crate) fn is_git_reading(exec: &Exec<'_>) -> bool {
     is_git(exec) && subcommand_of(exec).is_some_and(|subcommand| GIT_READS.contains(subcommand))
 }
 
+/// Whether the answer depends on commits, branches, or files of a repository: another git may change it.
+pub(crate) fn reads_repository(exec: &Exec<'_>) -> bool {
+    let Some(subcommand) = subcommand_of(exec).filter(|_| is_git(exec)) else { return false };
+    let mut after = exec.arguments().skip_while(|argument| *argument != subcommand).skip(1);
+    let names_commit = after.any(|argument| !argument.starts_with(b"-"));
+    match subcommand {
+        b"rev-parse" => names_commit,
+        b"describe" | b"symbolic-ref" => true,
+        _ => GIT_READS.contains(subcommand),
+    }
+}
+
 /// Whether the only argument asks a program about itself.
 fn is_about_itself(exec: &Exec<'_>) -> bool {
     let mut arguments = exec.arguments().skip(1);

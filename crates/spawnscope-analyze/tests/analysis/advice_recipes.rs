@@ -9,7 +9,7 @@ use spawnscope_data::event::Language;
 
 use crate::builder::Spans;
 use crate::recordings::fix_of;
-use crate::serial::{Serial, advices, is_silent, only};
+use crate::serial::{READ, Serial, advices, is_silent, only};
 
 const COUNT: usize = 30;
 
@@ -201,4 +201,26 @@ fn the_edit_of_a_recorded_loop_does_the_same() {
     });
     assert!(after.stderr.is_empty(), "{after:?}");
     assert_eq!((before.status.code(), after.stdout), (Some(3), before.stdout));
+}
+
+#[test]
+fn only_an_answer_that_cannot_change_is_kept() {
+    let is_kept = |line: &str, calls: &[&[&str]]| {
+        let mut serial = Serial::with_command("/bin/bash", &["bash", "script.sh"]);
+        for call in (0..COUNT).flat_map(|_| calls) {
+            let path = format!("/usr/bin/{}", call[0]);
+            let launch = serial.launch_waiting(&Spans::USUAL, Some((&path, call)), READ);
+            let line = serial.builder.line(Language::Bash, "script.sh", 2, "");
+            serial.builder.set_call_chain(launch, &[line]);
+        }
+        let script = format!("set -e\n{line}\n");
+        let found = advices(&serial.finish()).worth.into_iter().flat_map(Advice::separated);
+        found.flat_map(|advice| advice.finding.edits).any(|edit| edit.splices(script.as_bytes()).is_ok())
+    };
+    let head: &[&str] = &["git", "rev-parse", "HEAD"];
+    let line = "while read -r f; do x=$(git rev-parse HEAD); echo $x; done";
+    assert!(is_kept(line, &[head]));
+    assert!(!is_kept(line, &[head, &["git", "commit", "-m", "x"]]), "the commit changes the answer");
+    let line = "while read -r f; do x=$(next-number db); echo $x; done";
+    assert!(!is_kept(line, &[&["next-number", "db"]]), "the program may count");
 }

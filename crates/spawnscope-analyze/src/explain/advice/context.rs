@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::explain::advice::programs::is_idempotent;
 use crate::explain::advice::small_work::SmallWork;
 use crate::explain::drift::Drift;
-use crate::model::launch::Launch;
+use crate::model::launch::{Exec, Launch};
 use crate::model::phases::Phase;
 use crate::model::timeline::Timelines;
 use crate::model::tree::Forest;
 use crate::path::critical_path::CriticalPath;
 use crate::patterns::pipeline::is_captured;
+use crate::patterns::queries::{Answer, answer_of, is_git, is_git_reading, reads_repository};
 use crate::predict::whatif::WhatIf;
 use crate::sites::callers::Callers;
 use spawnscope_data::event::Nanos;
@@ -151,6 +153,22 @@ impl<'g, 'a> RuleContext<'g, 'a> {
     /// `$( )`.
     pub(super) fn is_captured(&self, index: u32) -> bool {
         is_captured(self.forest(), self.timelines(), index)
+    }
+
+    /// Whether each git of the recording only reads.
+    pub(super) fn is_repository_unchanged(&self) -> bool {
+        let mut execs = self.launched().flat_map(|(_, launch)| &launch.execs).filter(|exec| is_git(exec));
+        execs.all(|exec| is_git_reading(exec) || answer_of(exec).is_some())
+    }
+
+    /// Whether a launch certainly gives the same answer each time, so that an edit may keep it. An
+    /// unknown program may write, or answer differently each time.
+    pub(super) fn has_certain_answer(&self, index: u32) -> bool {
+        let is_same = |exec: &Exec<'_>| {
+            let is_question = is_idempotent(exec) || is_git_reading(exec) || answer_of(exec) == Some(Answer::Same);
+            is_question && (!reads_repository(exec) || self.is_repository_unchanged())
+        };
+        self.launch(index).execs.last().is_some_and(is_same)
     }
 
     /// Returns the arguments of the first of these launches with an exec.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::{
-    Edit, EditRefusal, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, Operand, PackageRewrite, PythonRewrite,
-    Rewrite, SEARCH, has_library, shell_sites,
+    Edit, EditRefusal, FILTERS, Form, Key, LibraryRewrite, MAX_EDITS, MakeRewrite, Operand, PackageRewrite,
+    PythonRewrite, Rewrite, SEARCH, has_library, shell_sites,
 };
 use crate::explain::advice::context::RuleContext;
 use crate::explain::advice::finding::Finding;
@@ -13,13 +13,17 @@ use crate::explain::advice::programs::joins;
 use crate::explain::advice::rules::builtin;
 use crate::explain::advice::rules::needless_shell::is_per_file_launcher;
 use crate::explain::advice::shared_line::arguments_of;
-use crate::model::launch::{Exec, Outcome};
+use crate::model::launch::{Exec, Launch, Outcome};
 use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, is_shell};
+use crate::patterns::words::Words;
 use crate::predict::whatif::changes::Change;
 use spawnscope_data::event::Language;
+
+/// Programs that print what is in the files that they are given.
+const READ_NAMED_FILES: Words = Words("b2sum cat cksum comm jq join md5sum sha1sum sha256sum sha512sum");
 
 /// Adds the edits that make the changes of a finding.
 pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
@@ -173,6 +177,7 @@ fn replaced(context: &RuleContext<'_, '_>, launches: &[u32], is_question: bool) 
             b"mkdir" if is_question && Runtime::of_parent(context.forest(), own[0]) == Runtime::Make => {
                 directory_edits(context, &own)
             }
+            _ if is_question && !own.iter().all(|index| context.has_certain_answer(*index)) => Vec::new(),
             _ if is_question => shell_edits(context, program, &own, &Form::Once),
             _ => in_loop(context, program, &own),
         }
@@ -204,11 +209,27 @@ fn make_edits(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<Edit> {
             // make executes a simple command without a shell.
             let words = || exec.arguments().collect::<Vec<_>>().join(&b' ');
             let command = command_of(exec).map_or_else(words, <[u8]>::to_vec);
-            makefiles.entry((file, directory)).or_default().commands.insert(command);
+            let rewrite = makefiles.entry((file, directory)).or_default();
+            if !is_stable(context, *index) {
+                rewrite.unstable.insert(command.clone());
+            }
+            rewrite.commands.insert(command);
         }
     }
     let edits = makefiles.into_iter();
     edits.map(|((file, directory), rewrite)| edit_at((file, 1, directory), Rewrite::Make(rewrite))).collect()
+}
+
+/// Whether a command of make can only print the same each time, as long as the files that it names stay the same.
+fn is_stable(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let is_shell_or_fork = |launch: &Launch<'_>| launch.execs.last().is_none_or(|exec| is_shell(exec.program_name()));
+    context.forest().walk(&[index as usize]).all(|step| {
+        let launch = context.launch(step.index as u32);
+        is_shell_or_fork(launch)
+            || FILTERS.contains(launch.command.name)
+            || READ_NAMED_FILES.contains(launch.command.name)
+            || context.has_certain_answer(step.index as u32)
+    })
 }
 
 /// Returns the edits of the recipe lines that make directories.

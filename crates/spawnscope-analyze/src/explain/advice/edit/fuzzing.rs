@@ -44,7 +44,7 @@ pub fn edit_for_fuzzing(selector: u8, line: u32, words: &[&[u8]], text: &[u8]) {
         failed: [].into(),
     };
     let rewrite = match selector {
-        9 => Rewrite::Make(MakeRewrite { commands: [words.join(&b' ')].into() }),
+        9 => Rewrite::Make(MakeRewrite { commands: [words.join(&b' ')].into(), ..MakeRewrite::default() }),
         11 => Rewrite::Python(PythonRewrite { commands: [words.join(&b' ')].into() }),
         10 => Rewrite::Package(PackageRewrite {
             scripts: words.iter().cloned().collect(),

@@ -10,6 +10,8 @@ use crate::explain::advice::phrases::name;
 pub(in crate::explain::advice) struct MakeRewrite {
     /// The texts of the commands, as the shell got them, or the words of commands that make executed directly, joined by blanks.
     pub(in crate::explain::advice) commands: BTreeSet<Vec<u8>>,
+    /// Those that may print something else the next time.
+    pub(in crate::explain::advice) unstable: BTreeSet<Vec<u8>>,
 }
 
 /// A definition of a variable.
@@ -33,7 +35,7 @@ impl MakeRewrite {
         for command in self.commands.difference(&replaced) {
             let found = all.iter().filter(|each| matches!(each.operator, b"=" | b"?=") && each.evaluates(command));
             for definition in found {
-                match check(text, &all, definition) {
+                match self.check_commands(definition).and_then(|()| check(text, &all, definition)) {
                     Ok(()) => splices.extend(splices_of(definition)),
                     Err(other) => refusal = Some(other),
                 }
@@ -44,6 +46,21 @@ impl MakeRewrite {
             (false, _) => Ok(splices),
             (true, Some(refusal)) => Err(refusal),
             (true, None) => refuse(format!("the makefile does not define a variable as `= $(shell {command})`")),
+        }
+    }
+}
+
+impl MakeRewrite {
+    /// Checks that a definition always runs the same command, which always prints the same.
+    fn check_commands(&self, definition: &Definition<'_>) -> Result<(), EditRefusal> {
+        let own = name(definition.name);
+        let mut all = self.commands.iter().filter(|command| definition.evaluates(command));
+        if let Some(unstable) = all.clone().find(|command| self.unstable.contains(*command)) {
+            return refuse(format!("{} may print something else each time", name(unstable)));
+        }
+        match all.nth(1) {
+            Some(_) => refuse(format!("`{own}` depends on where it is used")),
+            None => Ok(()),
         }
     }
 }
@@ -193,7 +210,8 @@ fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -
         {
             return refuse(format!("`{own}` depends on where it is used"));
         }
-        let is_later = all.iter().any(|other| other.name == inside && other.start >= definition.start);
+        let is_later = all.iter().any(|other| other.name == inside && other.start >= definition.start)
+            || is_set_for_a_target(makefile, inside);
         let is_included = !all.iter().any(|other| other.name == inside) && has_include_after(makefile, definition.end);
         if is_later || is_included && !is_function(inside) {
             return refuse(format!("`{own}` uses `{}`, which may be set later", name(inside)));
@@ -203,10 +221,52 @@ fn check(makefile: &[u8], all: &[Definition<'_>], definition: &Definition<'_>) -
         return refuse(format!("`{own}` is extended elsewhere"));
     }
     let words = definition.value.split(|byte| b" \t()<>|;'\"".contains(byte));
-    let made = words.filter(|word| word.len() > 1).find(|word| is_target(makefile, word));
-    match made {
-        Some(made) => refuse(format!("`{own}` reads {}, which the makefile makes", name(made))),
+    let mut files = words.filter(|word| word.len() > 1 && !word.starts_with(b"-"));
+    let made = files.clone().find(|word| is_target(makefile, word) || is_in_recipe(makefile, word));
+    if let Some(made) = made {
+        return refuse(format!("`{own}` reads {}, which a rule may change", name(made)));
+    }
+    let of_kernel = |word: &&[u8]| [&b"/dev/"[..], b"/proc/", b"/sys/"].iter().any(|place| word.starts_with(place));
+    match files.find(|word| of_kernel(word) && *word != b"/dev/null") {
+        Some(file) => refuse(format!("{} changes by itself", name(file))),
         None => Ok(()),
+    }
+}
+
+/// Whether a variable has another value for some targets: `debug: CFLAGS = -g`.
+fn is_set_for_a_target(makefile: &[u8], variable: &[u8]) -> bool {
+    makefile.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"\t")).any(|line| {
+        let colon = line.iter().position(|byte| *byte == b':');
+        let assigned = colon.and_then(|colon| line.get(colon + 1..)).map(<[u8]>::trim_ascii_start);
+        let value = assigned.and_then(|assigned| assigned.strip_prefix(variable)).map(<[u8]>::trim_ascii_start);
+        value.is_some_and(|value| value.iter().find(|byte| !b":?+!".contains(byte)) == Some(&b'='))
+    })
+}
+
+/// Whether a recipe names a file, and so may write it. Other words, such as names of programs, must be where output goes.
+fn is_in_recipe(makefile: &[u8], file: &[u8]) -> bool {
+    let is_name = file.iter().any(|byte| b"./".contains(byte) || byte.is_ascii_uppercase());
+    let is_break = |byte: u8| b" \t<|;'\"&`".contains(&byte);
+    let names = |line: &[u8]| {
+        let found = line.windows(file.len()).enumerate().filter(|(_, window)| *window == file);
+        found.into_iter().any(|(at, _)| {
+            let before = line[..at].trim_ascii_end().last().copied();
+            let is_word = at.checked_sub(1).is_none_or(|at| is_break(line[at]) || line[at] == b'>');
+            let ends = line.get(at + file.len()).is_none_or(|byte| is_break(*byte) || *byte == b'>');
+            is_word && ends && (is_name || before == Some(b'>'))
+        })
+    };
+    let lines = makefile.split(|byte| *byte == b'\n');
+    lines.filter_map(recipe_of).any(names)
+}
+
+/// Returns the recipe on a line: after a tab, or after the `;` of a rule.
+fn recipe_of(line: &[u8]) -> Option<&[u8]> {
+    let after = |byte: u8| line.iter().position(|each| *each == byte);
+    match after(b';') {
+        _ if line.starts_with(b"\t") => Some(&line[1..]),
+        Some(semicolon) if after(b':').is_some_and(|colon| colon < semicolon) => Some(&line[semicolon + 1..]),
+        _ => None,
     }
 }
 
@@ -259,7 +319,7 @@ mod tests {
     use crate::explain::advice::edit::spliced;
 
     fn edited(command: &str, makefile: &str) -> Option<String> {
-        let rewrite = MakeRewrite { commands: [command.as_bytes().to_vec()].into() };
+        let rewrite = MakeRewrite { commands: [command.as_bytes().to_vec()].into(), ..MakeRewrite::default() };
         let splices = rewrite.splices(makefile.as_bytes()).ok()?;
         String::from_utf8(spliced(makefile.as_bytes(), &splices)).ok()
     }
@@ -285,6 +345,9 @@ mod tests {
             ("V := $(shell cat VERSION)", None),
             ("V = $(shell cat VERSION)\nV += x", None),
             ("V = $(shell cat VERSION)\nVERSION:\n\ttouch VERSION", None),
+            ("V = $(shell cat VERSION)\nt:\n\techo 2 >VERSION", None),
+            ("V = $(shell cat VERSION)\nt: ; echo 2 > VERSION", None),
+            ("V = $(shell cat $(F))\nt: F = VERSION", None),
             ("define V =\nV = $(shell cat VERSION)\nendef", None),
             ("\tV = $(shell cat VERSION)", None),
             ("V = $(shell cat OTHER)", None),

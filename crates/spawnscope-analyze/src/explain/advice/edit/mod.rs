@@ -49,6 +49,7 @@ pub(super) use form::{Form, Operand};
 pub(super) use library::{LibraryRewrite, has_library};
 pub(super) use lookup::SEARCH;
 pub(super) use makefile::MakeRewrite;
+pub(super) use once::FILTERS;
 pub(super) use package::PackageRewrite;
 pub(super) use pairs::one_process;
 pub(super) use python::PythonRewrite;

@@ -14,7 +14,7 @@ use crate::patterns::shells::Dialect;
 use crate::patterns::words::Words;
 
 /// Programs whose output depends only on their input and arguments, which may be moved together with a call.
-pub(super) const FILTERS: Words =
+pub(in crate::explain::advice) const FILTERS: Words =
     Words("awk basename cut dirname echo expr grep head paste printf sed sort tail tr true uniq wc");
 /// Programs that print a fact about the machine or the user, which does not depend on the directory.
 const PRINT_A_FACT: Words = Words("arch getconf hostname id logname nproc uname whoami");

@@ -14,7 +14,7 @@ use crate::explain::advice::sites::Site;
 use crate::model::launch::Exec;
 use crate::model::tree::Forest;
 use crate::patterns::pipeline::overlap;
-use crate::patterns::queries::{Answer, answer_of, is_git, is_git_reading, question_of};
+use crate::patterns::queries::{Answer, answer_of, is_git_reading, question_of};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::is_shell;
 use spawnscope_data::units;
@@ -39,6 +39,7 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
     }
     let mut repeated: Vec<u32> = questions.values().flat_map(|launches| &launches[1..]).copied().collect();
     repeated.sort_unstable();
+    let has_certain_answers = all.iter().all(|index| context.has_certain_answer(*index));
     let with = match questions.len() {
         1 => " with the same arguments".to_owned(),
         several => format!(" with only {} different command lines", units::count(several as u64)),
@@ -47,16 +48,18 @@ pub(super) fn cure(context: &RuleContext<'_, '_>, site: &Site<'_>) -> Option<Cur
         .evidence_lines(lines(context, &questions))
         .fix_lines(one_git(context, &all, questions.len()))
         .fix_lines(fix(context, &all))
-        .limits(match (Runtime::of_parent(context.forest(), all[0]), is_sure) {
-            (Runtime::Make, _) => {
+        .limits(match (Runtime::of_parent(context.forest(), all[0]), is_sure && has_certain_answers) {
+            (Runtime::Make, true) => {
                 "the command then runs even if no target needs it, and does not see files that the build makes later"
             }
-            (_, true) => {
+            (Runtime::Make, false) => {
+                "only if the command writes nothing and prints the same each time: a number that counts, a time or a \
+                 listing of files that the build makes does not; it then runs even if no target needs it"
+            }
+            (_, _) if is_sure => {
                 "if the work in between changes the answer (a commit, an installation), ask again after that step"
             }
-            (_, false) => {
-                "only if the output depends on nothing but the arguments: Spawnscope does not know this program"
-            }
+            _ => "only if the output depends on nothing but the arguments: Spawnscope does not know this program",
         });
     Some(removing(context, finding, repeated))
 }
@@ -66,7 +69,7 @@ fn repeated<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> (BTreeMap<Que
     let mut questions: BTreeMap<Question<'_>, Vec<u32>> = BTreeMap::new();
     let mut is_sure = true;
     let functions = make_functions(context, site);
-    let is_unchanged = context.launch(site.launches[0]).command.name == b"git" && is_repository_unchanged(context);
+    let is_unchanged = context.launch(site.launches[0]).command.name == b"git" && context.is_repository_unchanged();
     for &index in &site.launches {
         let exec = context.launch(index).execs.last().filter(|exec| !exec.argv_cut);
         let answer = exec.and_then(|exec| {
@@ -82,12 +85,6 @@ fn repeated<'a>(context: &RuleContext<'_, 'a>, site: &Site<'_>) -> (BTreeMap<Que
     }
     questions.retain(|_, launches| launches.len() > 1);
     (questions, is_sure)
-}
-
-/// Whether each git of the recording only reads.
-fn is_repository_unchanged(context: &RuleContext<'_, '_>) -> bool {
-    let mut execs = context.launched().flat_map(|(_, launch)| &launch.execs).filter(|exec| is_git(exec));
-    execs.all(|exec| is_git_reading(exec) || answer_of(exec).is_some())
 }
 
 /// Returns the command lines that make reads, at least sometimes: it expands `$(shell ...)` again at each use, whatever it runs. make does not wait
