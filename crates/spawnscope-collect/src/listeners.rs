@@ -25,7 +25,6 @@ pub(crate) struct Endpoint {
     pub address: SocketAddr,
 }
 
-/// A process that listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
     pub pid: Pid,
@@ -38,14 +37,10 @@ pub(crate) fn find(endpoints: &[Endpoint]) -> Vec<Option<Listener>> {
     let inodes: Vec<Option<u64>> = endpoints.iter().map(|endpoint| tables.inode(endpoint)).collect();
     let wanted: Vec<u64> = inodes.iter().flatten().copied().collect();
     let owners = if wanted.is_empty() { HashMap::new() } else { owners(&wanted) };
+    let listener = |pid| Some(Listener { pid, name: procfs::name(pid)? });
     inodes.into_iter().map(|inode| listener(*owners.get(&inode?)?)).collect()
 }
 
-fn listener(pid: Pid) -> Option<Listener> {
-    Some(Listener { pid, name: procfs::name(pid)? })
-}
-
-/// A listening socket.
 struct Socket {
     address: SocketAddr,
     inode: u64,

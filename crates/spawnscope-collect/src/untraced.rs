@@ -1,13 +1,12 @@
 //! Watches processes that are no longer traced or followed but still running. Only their end is recorded, which a pidfd reports.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_system::clock;
-use spawnscope_system::process::{pidfd, wait_until};
+use spawnscope_system::process::{is_readable_within, pidfd};
 
-/// The released processes, by launch.
 #[derive(Debug, Default)]
 pub(crate) struct UntracedProcesses(Vec<(LaunchId, OwnedFd)>);
 
@@ -32,10 +31,7 @@ impl UntracedProcesses {
 
     /// Returns the processes that have ended since the last call, with the times.
     pub(crate) fn ended(&mut self) -> Vec<(LaunchId, Nanos)> {
-        let ended = self.0.extract_if(.., |(_, pidfd)| {
-            let mut watched = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
-            wait_until(&mut watched, std::time::Instant::now())
-        });
+        let ended = self.0.extract_if(.., |(_, pidfd)| is_readable_within(pidfd, Duration::ZERO));
         ended.map(|(launch, _)| (launch, clock::now())).collect()
     }
 }

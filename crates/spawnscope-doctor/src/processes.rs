@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use spawnscope_system::procfs::field;
+pub(super) use spawnscope_system::procfs::field_bytes;
+
 use super::machine::Machine;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +21,6 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Returns the path of a file in the process's directory in /proc.
     pub(super) fn file(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.pid)
     }
@@ -29,21 +31,6 @@ pub(super) fn all(machine: &Machine) -> Vec<Process> {
     pids.filter_map(|pid| read(machine, pid)).collect()
 }
 
-/// Returns the processes of a session on the real machine, except those that have ended.
-pub(super) fn running_in_session(session: u32) -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let running = pids.filter(|pid| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // `PID (NAME) STATE PARENT GROUP SESSION ...`; the name may contain any bytes.
-        let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-        let fields: Vec<&str> = after_name.split_whitespace().take(4).collect();
-        matches!(fields[..], [state, _, _, id] if state != "Z" && state != "X" && id == session.to_string())
-    });
-    running.collect()
-}
-
-/// Returns how many children each process has now.
 pub(super) fn child_counts(processes: &[Process]) -> HashMap<u32, u64> {
     let mut children = HashMap::new();
     for process in processes {
@@ -63,14 +50,4 @@ fn read(machine: &Machine, pid: u32) -> Option<Process> {
         anonymous_bytes,
         data_bytes,
     })
-}
-
-pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-}
-
-/// Returns a number of bytes, which the kernel shows in kilobytes.
-pub(super) fn field_bytes(text: &str, name: &str) -> Option<u64> {
-    let value = field(text, name)?.trim_end_matches(" kB");
-    Some(value.parse::<u64>().ok()? * 1024)
 }

@@ -12,22 +12,20 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 
-use super::{CHECK_INTERVAL, SETTLE_TIME};
+use super::{CHECK_INTERVAL, Notice, SETTLE_TIME};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::Identity;
 use spawnscope_system::held::inheritance::restore_dispositions;
 use spawnscope_system::process::pidfd;
 use spawnscope_system::procfs::{self, Status};
 
-/// The placeholder for the held process's pid in the command.
 const PLACEHOLDER: &[u8] = b"{pid}";
 /// How long the process is held if the tool is not seen to attach.
 pub const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The command of `--run`, running or ended.
 #[derive(Debug)]
 pub struct Tool {
-    pid: Pid,
+    pub pid: Pid,
     pidfd: OwnedFd,
     started: Instant,
     /// When the tool's processes were last checked for perf events.
@@ -40,21 +38,8 @@ pub struct Tool {
     has_ended_early: bool,
 }
 
-/// The state of the tool with respect to the held process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    Starting,
-    Attached,
-    /// The tool was not seen to attach within the time limit.
-    TimedOut,
-    /// The tool has ended with this wait status.
-    Ended(i32),
-}
-
-/// Which steps to end the tool have been taken.
 #[derive(Clone, Copy, Debug)]
 enum Ending {
-    /// The held process still exists.
     NotDue,
     /// When to send the next signal, and the signal. If there is no signal left, the tool is left
     /// running at that time.
@@ -97,10 +82,6 @@ impl Tool {
         })
     }
 
-    pub fn pid(&self) -> Pid {
-        self.pid
-    }
-
     /// Returns a descriptor that becomes readable when the tool ends; `None` once the tool is known
     /// to have ended.
     pub fn end_readiness(&self) -> Option<BorrowedFd<'_>> {
@@ -119,19 +100,17 @@ impl Tool {
         self.status.filter(|status| *status != 0 && was_not_signalled && !self.has_ended_early)
     }
 
-    pub fn progress(&mut self, target: Pid) -> Progress {
+    /// Returns why the held process may continue; `None` if it may not yet.
+    pub fn progress(&mut self, target: Pid) -> Option<Notice> {
         if let Some(status) = self.status {
             self.has_ended_early = true;
-            return Progress::Ended(status);
+            return Some(Notice::EndedBeforeAttach(target, status));
         }
         let is_traced = Status::read(target).is_some_and(|status| status.is_stopped_by_tracer());
         if is_traced || self.watches_by_perf_events() {
-            Progress::Attached
-        } else if self.started.elapsed() > ATTACH_TIMEOUT {
-            Progress::TimedOut
-        } else {
-            Progress::Starting
+            return Some(Notice::Attached(target));
         }
+        (self.started.elapsed() > ATTACH_TIMEOUT).then_some(Notice::AttachTimedOut(target))
     }
 
     /// Whether a process of the tool has perf events open and has been waiting for files for
@@ -189,7 +168,7 @@ fn is_waiting(pid: Pid) -> bool {
 
 fn with_pid(text: &OsStr, target: Pid) -> OsString {
     let number = target.0.to_string();
-    let mut filled = Vec::with_capacity(text.len());
+    let mut filled = Vec::new();
     let mut rest = text.as_bytes();
     while let Some(at) = rest.windows(PLACEHOLDER.len()).position(|window| window == PLACEHOLDER) {
         filled.extend_from_slice(&rest[..at]);

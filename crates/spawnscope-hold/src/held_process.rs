@@ -15,14 +15,13 @@ use spawnscope_system::procfs::Status;
 /// A process that we stopped. Dropping it continues the process.
 #[derive(Debug)]
 pub struct HeldProcess {
-    pid: Pid,
+    pub pid: Pid,
     pidfd: OwnedFd,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The process has not reached its stop yet.
     Stopping,
     /// The process is stopped (`None`). Or it has been running again since this time, but still
     /// counts as stopped, because an attaching process may let it run for a moment.
@@ -35,10 +34,6 @@ impl HeldProcess {
     /// Holds a process, which must currently be stopped by us, so that its pid cannot be reused.
     pub fn new(pid: Pid) -> io::Result<HeldProcess> {
         Ok(HeldProcess { pid, pidfd: pidfd(pid)?, state: State::Stopping })
-    }
-
-    pub fn pid(&self) -> Pid {
-        self.pid
     }
 
     /// Returns a descriptor that becomes readable when the process ends; `None` once the process is

@@ -10,15 +10,12 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use spawnscope_data::event::Pid;
 
-/// Counts matching launches up to the wanted one.
 #[derive(Debug)]
 pub struct LaunchSelector {
     pattern: GlobMatcher,
     nth: u32,
-    /// The pids of matching launches that have not ended.
     matched: HashSet<Pid>,
-    /// The number of launches that have matched.
-    count: u32,
+    pub(super) count: u32,
 }
 
 impl LaunchSelector {
@@ -41,10 +38,6 @@ impl LaunchSelector {
     /// Forgets a process that has ended, because a new process with its pid is another launch.
     pub(super) fn forget(&mut self, pid: Pid) {
         self.matched.remove(&pid);
-    }
-
-    pub(super) fn count(&self) -> u32 {
-        self.count
     }
 
     /// Whether the pattern matches the base name of the executed file, or the arguments joined by
@@ -94,7 +87,7 @@ mod tests {
         assert!(!is_wanted(&mut selector, 2, "/bin/other", &["other"]));
         selector.forget(Pid(1));
         assert!(!is_wanted(&mut selector, 1, "/bin/tool", &["tool"]), "the second launch, with a reused pid");
-        assert_eq!(selector.count(), 2);
+        assert_eq!(selector.count, 2);
         assert!(is_wanted(&mut selector, 4, "/bin/tool", &["tool"]));
         assert!(!is_wanted(&mut selector, 5, "/bin/tool", &["tool"]), "only one launch is held");
     }

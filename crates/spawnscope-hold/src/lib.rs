@@ -1,6 +1,6 @@
 //! `hold`: stops a new process right after its exec, before its first instruction, so that a
 //! debugger or profiler can attach. Nothing is recorded, so this crate is separate from collect,
-//! record, analyze and present. `tracer` follows the command until the wanted launch
+//! record, analyze and present. `session` follows the command until the wanted launch
 //! (`launch_selector`) executes a program. From then on, `held_process` represents that process.
 //! `prompt` waits for the user to continue it, and `attach` for the command of `--run` to attach.
 //! This file contains the request, the notices, and the entry point.
@@ -10,7 +10,6 @@ mod held_process;
 mod launch_selector;
 mod prompt;
 mod session;
-mod tracer;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -35,7 +34,6 @@ const SHORT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// process run for a moment.
 const SETTLE_TIME: Duration = Duration::from_millis(150);
 
-/// What to hold.
 #[derive(Debug)]
 pub struct Request<'a> {
     pub command: &'a [OsString],
@@ -47,7 +45,6 @@ pub struct Request<'a> {
     pub run: Option<Run<'a>>,
 }
 
-/// A command that attaches to the held process.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The command line for `sh -c`, with `{pid}` in place of the held process's pid.
@@ -59,11 +56,9 @@ pub struct Run<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// The process is stopped before its first instruction.
     Stopped {
         pid: Pid,
         arguments: Vec<Vec<u8>>,
-        /// What makes the process continue.
         continued_by: ContinuedBy,
         /// Whether Yama allows only root to attach to a process that is not a descendant.
         needs_root: bool,
@@ -85,23 +80,24 @@ pub enum Notice {
     /// The command of `--run`, with this pid, did not end even after the signals, and is left
     /// running.
     ToolLeftRunning(Pid),
-    /// Another process continued the held process.
     Continued(Pid),
     /// The process apparently ended while it was held. The wait status is known if the process is
     /// our child.
     Ended(Pid, Option<i32>),
     /// The command ended before enough launches matched.
     NoMatch {
-        /// The number of launches that matched.
         count: u32,
     },
     /// A program that traces processes is no longer followed, nor is what it launches.
-    Tracer { arguments: Vec<Vec<u8>> },
+    Tracer {
+        arguments: Vec<Vec<u8>>,
+    },
     /// A set-user-ID or set-group-ID program did not get its privilege, because it is traced.
-    LostPrivilege { arguments: Vec<Vec<u8>> },
+    LostPrivilege {
+        arguments: Vec<Vec<u8>>,
+    },
 }
 
-/// What makes a held process continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContinuedBy {
     Enter,

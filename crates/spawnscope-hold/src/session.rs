@@ -3,30 +3,29 @@
 //! runs to its end.
 
 use std::collections::HashSet;
+use std::fs;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::attach::{Progress, Tool};
+use super::attach::Tool;
 use super::held_process::{HeldProcess, State};
 use super::launch_selector::LaunchSelector;
 use super::prompt::Prompt;
-use super::tracer::{Change, ExecTracer};
 use super::{CHECK_INTERVAL, ContinuedBy, HoldError, Notice, Request, Run, SHORT_CHECK_INTERVAL};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::{HeldCommand, Identity, ReleasedCommand};
-use spawnscope_system::job_control;
-use spawnscope_system::procfs;
-use spawnscope_system::ptrace::refusal;
+use spawnscope_system::ptrace::{Event, Options, Resume, Stop, Tracer, Tracers, named_processes, refusal};
 use spawnscope_system::signals::{ArrivedSignal, ChildChanges, Signals};
+use spawnscope_system::{files, job_control, procfs};
 
-/// The state of a run.
 pub(super) struct Session<'a> {
     command: Pid,
     /// Set until the command has executed its program, or has failed to do so.
     released: Option<ReleasedCommand>,
-    tracer: ExecTracer,
+    tracer: Tracer,
+    tracers: Tracers,
     children: ChildChanges,
     /// The launch to hold; `None`: the command itself.
     selector: Option<LaunchSelector>,
@@ -38,18 +37,14 @@ pub(super) struct Session<'a> {
     held: Option<HeldProcess>,
     releaser: Releaser,
     tool: Option<Tool>,
-    /// The command's wait status, once it has ended.
     status: Option<i32>,
     /// The arguments of the programs that a `LostPrivilege` notice was sent for.
     unprivileged: HashSet<Vec<Vec<u8>>>,
 }
 
-/// What decides when the held process continues.
 enum Releaser {
-    /// Not decided yet, because the process has not stopped yet.
     Undecided,
     Terminal(Prompt),
-    /// Any process that sends SIGCONT.
     AnyProcess,
     Tool,
 }
@@ -65,12 +60,15 @@ impl<'a> Session<'a> {
         let waiting = HeldCommand::start(request.command, request.identity, &[], signals.inherited_mask())?;
         let command = waiting.pid();
         let children = ChildChanges::catch().map_err(|error| HoldError::System { action: "watch processes", error })?;
-        let tracer = ExecTracer::seize(command, request.selector.is_some())
-            .map_err(|error| HoldError::Refused { error, why: refusal::reason(command) })?;
+        let mut tracer = Tracer::new();
+        let options = if request.selector.is_some() { Options::EXEC | Options::CREATION } else { Options::EXEC };
+        let seized = tracer.seize(command, options);
+        seized.map_err(|error| HoldError::Refused { error, why: refusal::reason(command) })?;
         Ok(Session {
             command,
             released: Some(waiting.release_without_waiting()?),
             tracer,
+            tracers: Tracers::default(),
             children,
             selector: request.selector,
             run: request.run,
@@ -85,8 +83,6 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Runs until the command, the held process and the tool are over. Returns the command's wait
-    /// status.
     pub(super) fn run(mut self) -> Result<i32, HoldError> {
         loop {
             self.wait()?;
@@ -95,14 +91,14 @@ impl<'a> Session<'a> {
             }
             // The held process is checked before the tracer's changes are read, so that the wait
             // status is known below if the process has ended.
-            let was_held = self.held.as_ref().is_some_and(HeldProcess::is_held);
+            let was_held = self.is_holding();
             let state = self.held.as_mut().map(HeldProcess::update);
-            while let Some(change) = self.tracer.next_change() {
-                self.handle_change(change)?;
+            while let Some(event) = self.tracer.next_event() {
+                self.handle_event(event)?;
             }
             self.handle_held_process(state.filter(|_| was_held));
             // While the command is traced, the tracer reports its stops.
-            let is_untraced = self.status.is_none() && !self.tracer.is_following(self.command);
+            let is_untraced = self.status.is_none() && !self.tracer.is_tracing(self.command);
             if is_untraced && job_control::has_stopped(self.command) {
                 self.stop_with_command(self.command);
             }
@@ -114,15 +110,18 @@ impl<'a> Session<'a> {
         }
     }
 
+    fn is_holding(&self) -> bool {
+        self.held.as_ref().is_some_and(HeldProcess::is_held)
+    }
+
     fn is_over(&self) -> bool {
-        let is_held = self.held.as_ref().is_some_and(HeldProcess::is_held);
-        !is_held && self.tool.as_ref().is_none_or(Tool::is_over)
+        !self.is_holding() && self.tool.as_ref().is_none_or(Tool::is_over)
     }
 
     /// Returns the time until the next check; `None` if every change will make a descriptor
     /// readable.
     fn check_interval(&self) -> Option<Duration> {
-        let is_held = self.held.as_ref().is_some_and(HeldProcess::is_held);
+        let is_held = self.is_holding();
         let should_finish = self.has_held_ended() && !self.is_over();
         match self.releaser {
             Releaser::Tool if is_held => Some(SHORT_CHECK_INTERVAL),
@@ -134,13 +133,11 @@ impl<'a> Session<'a> {
         self.held.as_ref().is_some_and(|held| held.end_readiness().is_none())
     }
 
-    /// Sleeps until an event, or until the next check is due.
     fn wait(&self) -> Result<(), HoldError> {
         let mut watched: Vec<BorrowedFd<'_>> = vec![self.signals.readiness(), self.children.readiness()];
         watched.extend(self.held.as_ref().and_then(HeldProcess::end_readiness));
         watched.extend(self.tool.as_ref().and_then(Tool::end_readiness));
-        if let (Releaser::Terminal(prompt), Some(true)) = (&self.releaser, self.held.as_ref().map(HeldProcess::is_held))
-        {
+        if let (Releaser::Terminal(prompt), true) = (&self.releaser, self.is_holding()) {
             watched.extend(prompt.readiness());
         }
         let mut fds: Vec<PollFd<'_>> =
@@ -168,47 +165,60 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn handle_change(&mut self, change: Change) -> Result<(), HoldError> {
-        match change {
-            Change::Executed(pid) => self.handle_exec(pid),
-            Change::Ended(pid, status) => self.handle_end(pid, status),
-            Change::Stopped(pid) => {
-                self.stop_with_command(pid);
-                Ok(())
+    fn handle_event(&mut self, event: Event) -> Result<(), HoldError> {
+        match event {
+            Event::Ended(pid, status) => return self.handle_end(pid, status),
+            Event::Stopped(pid, Stop::Exec { .. }) => return self.handle_exec(pid),
+            Event::Stopped(thread, stop) => {
+                self.tracer.pass_on(thread, stop);
+                if matches!(stop, Stop::Group(_)) {
+                    self.stop_with_command(thread);
+                }
             }
         }
+        Ok(())
     }
 
     /// Stops this process with the command, unless the command is the held process, which a
     /// debugger stops and continues.
     fn stop_with_command(&self, stopped: Pid) {
-        let is_held = self.held.as_ref().is_some_and(|held| held.is_held() && held.pid() == stopped);
+        let is_held = self.held.as_ref().is_some_and(|held| held.is_held() && held.pid == stopped);
         if stopped == self.command && !is_held {
             job_control::stop_with(stopped);
         }
     }
 
-    /// Holds the process if its launch is the wanted one. Otherwise lets it continue.
     fn handle_exec(&mut self, pid: Pid) -> Result<(), HoldError> {
         self.released = None;
         let arguments = procfs::arguments(pid);
-        if !is_root() && procfs::is_set_id(pid) && self.unprivileged.insert(arguments.clone()) {
+        if !is_root()
+            && fs::metadata(format!("/proc/{}/exe", pid.0)).is_ok_and(|file| files::is_set_id(&file))
+            && self.unprivileged.insert(arguments.clone())
+        {
             (self.notify)(Notice::LostPrivilege { arguments: arguments.clone() });
         }
         let program = procfs::program(pid);
         let selector = self.selector.as_mut();
         if !selector.is_none_or(|selector| selector.count_exec(pid, program.as_deref(), &arguments)) {
-            if program.is_some_and(|program| self.tracer.is_tracer(pid, &program)) {
-                self.tracer.leave_tracer(pid, &arguments);
+            if program.is_some_and(|program| self.tracers.is_tracer(pid, &program)) {
+                for target in named_processes(&arguments).filter(|target| *target != pid) {
+                    self.tracer.let_go(target);
+                }
+                self.tracer.detach_after_others(pid);
                 (self.notify)(Notice::Tracer { arguments });
             } else {
-                self.tracer.resume(pid);
+                self.tracer.resume(pid, Resume::Continue(0));
             }
             return Ok(());
         }
         let held = HeldProcess::new(pid).map_err(|error| HoldError::System { action: "hold the process", error })?;
-        self.tracer.leave_stopped(pid);
         self.held = Some(held);
+        // A signal passed with PTRACE_DETACH would be ignored here, because the process is not in a
+        // signal-delivery stop. SAFETY: a plain system call.
+        unsafe { libc::kill(pid.0, libc::SIGSTOP) };
+        self.tracer.resume(pid, Resume::Detach(0));
+        // A process can have only one tracer, and the debugger must attach.
+        self.tracer.detach_all();
         Ok(())
     }
 
@@ -216,7 +226,7 @@ impl<'a> Session<'a> {
         if let Some(selector) = &mut self.selector {
             selector.forget(pid);
         }
-        if let Some(tool) = self.tool.as_mut().filter(|tool| tool.pid() == pid) {
+        if let Some(tool) = self.tool.as_mut().filter(|tool| tool.pid == pid) {
             tool.status = Some(status);
         }
         if pid == self.command {
@@ -231,7 +241,7 @@ impl<'a> Session<'a> {
     /// Handles the state of the held process: asks whether a stopped process may continue, and
     /// reports that it has continued or ended.
     fn handle_held_process(&mut self, state: Option<State>) {
-        let Some(pid) = self.held.as_ref().map(HeldProcess::pid) else {
+        let Some(pid) = self.held.as_ref().map(|held| held.pid) else {
             return;
         };
         match state {
@@ -266,13 +276,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reports that the process has stopped, and starts the tool or the prompt.
     fn report_stop(&mut self, pid: Pid) {
         let prompt = if self.run.is_some() { None } else { Prompt::open() };
-        let continued_by = match (&self.run, &prompt) {
-            (Some(_), _) => ContinuedBy::RunCommand,
-            (None, Some(_)) => ContinuedBy::Enter,
-            (None, None) => ContinuedBy::Signal,
+        let (releaser, continued_by) = match (self.run, prompt) {
+            (Some(_), _) => (Releaser::Tool, ContinuedBy::RunCommand),
+            (None, Some(prompt)) => (Releaser::Terminal(prompt), ContinuedBy::Enter),
+            (None, None) => (Releaser::AnyProcess, ContinuedBy::Signal),
         };
         (self.notify)(Notice::Stopped {
             pid,
@@ -280,20 +289,11 @@ impl<'a> Session<'a> {
             continued_by,
             needs_root: procfs::yama_scope().is_some_and(|scope| scope > 0) && (self.identity.is_some() || !is_root()),
         });
-        self.releaser = match (self.run, prompt) {
-            (Some(run), _) => {
-                self.start_tool(run, pid);
-                Releaser::Tool
-            }
-            (None, Some(prompt)) => Releaser::Terminal(prompt),
-            (None, None) => Releaser::AnyProcess,
-        };
-    }
-
-    fn start_tool(&mut self, run: Run<'_>, target: Pid) {
-        match Tool::start(run.text, target, *self.signals.inherited_mask(), self.identity.as_ref()) {
+        self.releaser = releaser;
+        let Some(run) = self.run else { return };
+        match Tool::start(run.text, pid, *self.signals.inherited_mask(), self.identity.as_ref()) {
             Ok(tool) => self.tool = Some(tool),
-            Err(error) => (self.notify)(Notice::ToolNotStarted(target, error.to_string())),
+            Err(error) => (self.notify)(Notice::ToolNotStarted(pid, error.to_string())),
         }
     }
 
@@ -301,17 +301,12 @@ impl<'a> Session<'a> {
     /// time, has ended, or could not be started.
     fn is_tool_done(&mut self, target: Pid) -> bool {
         let Some(tool) = &mut self.tool else { return true };
-        let notice = match tool.progress(target) {
-            Progress::Starting => return false,
-            Progress::Attached => Notice::Attached(target),
-            Progress::TimedOut => Notice::AttachTimedOut(target),
-            Progress::Ended(status) => Notice::EndedBeforeAttach(target, status),
-        };
-        (self.notify)(notice);
-        true
+        let notice = tool.progress(target);
+        let is_done = notice.is_some();
+        notice.into_iter().for_each(|notice| (self.notify)(notice));
+        is_done
     }
 
-    /// Takes the next step to end the tool, if the held process has ended.
     fn finish_tool(&mut self) {
         let Some(run) = self.run.filter(|_| self.has_held_ended()) else {
             return;
@@ -325,12 +320,11 @@ impl<'a> Session<'a> {
     /// running.
     fn send_final_notices(&mut self) {
         if let (Some(selector), None) = (&self.selector, &self.held) {
-            let count = selector.count();
-            (self.notify)(Notice::NoMatch { count });
+            (self.notify)(Notice::NoMatch { count: selector.count });
         }
         if let Some(tool) = &self.tool {
             if tool.was_left_running() {
-                (self.notify)(Notice::ToolLeftRunning(tool.pid()));
+                (self.notify)(Notice::ToolLeftRunning(tool.pid));
             } else if let Some(status) = tool.failure() {
                 (self.notify)(Notice::ToolFailed(status));
             }

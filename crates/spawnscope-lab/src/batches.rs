@@ -15,23 +15,25 @@ const TRIALS_IF_SLOW: usize = 3;
 /// A case is slow if its trials took longer in total than this many batches should take.
 const SLOW_BATCHES: u32 = 10;
 
-/// A case: the values that identify it, and the function that measures it.
+/// A case, and its measurements so far.
 pub struct Case<'a> {
-    keys: Vec<Value>,
     run: Run<'a>,
+    /// Whether each call of `run` makes as many launches as requested, and returns the time of one
+    /// launch in nanoseconds as the first value. Otherwise each call does the same work.
+    makes_launches: bool,
     /// The number of columns, from the first, that must be within the wanted noise before the
     /// rounds end.
     quiet_columns: usize,
+    trials: usize,
+    trial_time: Duration,
+    /// The time of a launch in the fastest trial, in nanoseconds.
+    min_launch_ns: f64,
+    count: u32,
+    pub(super) measured: Measurements,
 }
 
 /// The function that measures a case. Returns a value for each column.
-enum Run<'a> {
-    /// Makes the given number of launches. The first value is the time of one launch in
-    /// nanoseconds.
-    Launches(Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>),
-    /// Does the same amount of work in each call.
-    FixedWork(Box<dyn FnMut() -> Result<Vec<f64>, LabError> + 'a>),
-}
+type Run<'a> = Box<dyn FnMut(u32) -> Result<Vec<f64>, LabError> + 'a>;
 
 impl<'a> Case<'a> {
     /// Creates a case that makes as many launches as requested. The first value that `run` returns
@@ -40,61 +42,39 @@ impl<'a> Case<'a> {
         keys: impl IntoIterator<Item = Value>,
         run: impl FnMut(u32) -> Result<Vec<f64>, LabError> + 'a,
     ) -> Case<'a> {
-        Case::with_run(keys, Run::Launches(Box::new(run)))
+        Case {
+            run: Box::new(run),
+            makes_launches: true,
+            quiet_columns: 1,
+            trials: 0,
+            trial_time: Duration::ZERO,
+            min_launch_ns: f64::INFINITY,
+            count: 1,
+            measured: Measurements::new(keys.into_iter().collect()),
+        }
     }
 
     /// Creates a case whose amount of work does not depend on the requested number of launches.
     pub fn with_fixed_work(
         keys: impl IntoIterator<Item = Value>,
-        run: impl FnMut() -> Result<Vec<f64>, LabError> + 'a,
+        mut run: impl FnMut() -> Result<Vec<f64>, LabError> + 'a,
     ) -> Case<'a> {
-        Case::with_run(keys, Run::FixedWork(Box::new(run)))
+        Case { makes_launches: false, ..Case::new(keys, move |_| run()) }
     }
 
-    fn with_run(keys: impl IntoIterator<Item = Value>, run: Run<'a>) -> Case<'a> {
-        Case { keys: keys.into_iter().collect(), run, quiet_columns: 1 }
-    }
-
-    /// Sets how many columns, from the first, must be within the wanted noise before the rounds
-    /// end. The default is one.
+    /// Sets how many columns must be within the wanted noise. The default is one.
     #[must_use]
     pub fn quiet_columns(self, columns: usize) -> Case<'a> {
         Case { quiet_columns: columns, ..self }
     }
-}
-
-/// A case while it is being measured.
-pub(super) struct CaseMeasurement<'a> {
-    run: Run<'a>,
-    quiet_columns: usize,
-    trials: usize,
-    trial_time: Duration,
-    /// The time of a launch in the fastest trial, in nanoseconds.
-    min_launch_ns: f64,
-    /// The number of launches per batch.
-    count: u32,
-    pub(super) measured: Measurements,
-}
-
-impl<'a> CaseMeasurement<'a> {
-    pub(super) fn new(case: Case<'a>) -> CaseMeasurement<'a> {
-        CaseMeasurement {
-            run: case.run,
-            quiet_columns: case.quiet_columns,
-            trials: 0,
-            trial_time: Duration::ZERO,
-            min_launch_ns: f64::INFINITY,
-            count: 1,
-            measured: Measurements { keys: case.keys, rounds: Vec::new(), launches: None, failure: None },
-        }
-    }
 
     fn needs_trial(&self, effort: Effort) -> bool {
-        let needed = match self.run {
-            Run::Launches(_) if self.trial_time < effort.batch() * SLOW_BATCHES => TRIALS,
-            Run::Launches(_) => TRIALS_IF_SLOW,
+        let is_slow = self.trial_time >= effort.batch() * SLOW_BATCHES;
+        let needed = match self.makes_launches {
+            true if is_slow => TRIALS_IF_SLOW,
+            true => TRIALS,
             // A single trial warms up the caches.
-            Run::FixedWork(_) => 1,
+            false => 1,
         };
         self.measured.failure.is_none() && self.trials < needed
     }
@@ -104,7 +84,7 @@ impl<'a> CaseMeasurement<'a> {
         // with warm caches are timed.
         let count = if is_short(self.min_launch_ns, effort) { 2 } else { 1 };
         let began = Instant::now();
-        match self.perform(count) {
+        match (self.run)(count) {
             Ok(values) => {
                 self.min_launch_ns = values.first().map_or(self.min_launch_ns, |one| one.min(self.min_launch_ns));
             }
@@ -114,21 +94,13 @@ impl<'a> CaseMeasurement<'a> {
         self.trials += 1;
     }
 
-    /// Measures one batch, unless the case has failed.
     pub(super) fn measure(&mut self) {
         if self.measured.failure.is_some() {
             return;
         }
-        match self.perform(self.count) {
+        match (self.run)(self.count) {
             Ok(values) => self.measured.rounds.push(values),
             Err(failure) => self.measured.failure = Some(failure),
-        }
-    }
-
-    fn perform(&mut self, count: u32) -> Result<Vec<f64>, LabError> {
-        match &mut self.run {
-            Run::Launches(run) => run(count),
-            Run::FixedWork(run) => run(),
         }
     }
 
@@ -146,7 +118,7 @@ impl<'a> CaseMeasurement<'a> {
 /// Runs the trials of all cases in turn, so that a disturbance does not affect two trials of the
 /// same case. Then decides how many launches each batch makes. `may_continue` is called before each
 /// trial; if it returns false, nothing more is done.
-pub(super) fn prepare(cases: &mut [CaseMeasurement<'_>], effort: Effort, may_continue: &dyn Fn() -> bool) {
+pub(super) fn prepare(cases: &mut [Case<'_>], effort: Effort, may_continue: &dyn Fn() -> bool) {
     for _ in 0..TRIALS {
         for case in cases.iter_mut().filter(|case| case.needs_trial(effort)) {
             if !may_continue() {
@@ -155,9 +127,8 @@ pub(super) fn prepare(cases: &mut [CaseMeasurement<'_>], effort: Effort, may_con
             case.run_trial(effort);
         }
     }
-    let makes_launches =
-        |case: &&mut CaseMeasurement<'_>| matches!(case.run, Run::Launches(_)) && case.measured.failure.is_none();
-    let mut cases: Vec<&mut CaseMeasurement<'_>> = cases.iter_mut().filter(makes_launches).collect();
+    let makes_launches = |case: &&mut Case<'_>| case.makes_launches && case.measured.failure.is_none();
+    let mut cases: Vec<&mut Case<'_>> = cases.iter_mut().filter(makes_launches).collect();
     let min_launch_ns: Vec<f64> = cases.iter().map(|case| case.min_launch_ns).collect();
     for (case, count) in cases.iter_mut().zip(launch_counts(&min_launch_ns, effort)) {
         case.count = count;
@@ -208,12 +179,12 @@ mod tests {
     /// longer. Returns the launches per batch and the number of trials of each case.
     fn prepare_two(launches_ms: [f64; 2], is_disturbed: fn(usize) -> bool) -> Vec<(Option<u32>, usize)> {
         let trials = [Cell::new(0), Cell::new(0)];
-        let mut cases: Vec<CaseMeasurement<'_>> = Vec::new();
+        let mut cases: Vec<Case<'_>> = Vec::new();
         for (trial, launch_ms) in trials.iter().zip(launches_ms) {
-            cases.push(CaseMeasurement::new(Case::new([], move |_| {
+            cases.push(Case::new([], move |_| {
                 let more = if is_disturbed(trial.replace(trial.get() + 1)) { 90.0 } else { 0.0 };
                 Ok(vec![(launch_ms + more) * MS])
-            })));
+            }));
         }
         prepare(&mut cases, FULL, &|| true);
         let results = cases.iter().map(|case| (case.measured.launches, case.trials));
@@ -236,7 +207,7 @@ mod tests {
             runs.set(runs.get() + 1);
             Ok(vec![1.0])
         });
-        let mut cases = [CaseMeasurement::new(case)];
+        let mut cases = [case];
         prepare(&mut cases, FULL, &|| true);
         assert_eq!((cases[0].measured.launches, cases[0].trials), (None, 1));
         cases[0].measure();
@@ -248,12 +219,11 @@ mod tests {
     #[test]
     fn all_requested_columns_must_be_quiet() {
         for (quiet_columns, is_quiet) in [(1, true), (2, false)] {
-            let mut case =
-                CaseMeasurement::new(Case::with_fixed_work([], || Ok(Vec::new())).quiet_columns(quiet_columns));
+            let mut case = Case::with_fixed_work([], || Ok(Vec::new())).quiet_columns(quiet_columns);
             case.measured.rounds = (1..9).map(|round| vec![5.0, round as f64, 0.0]).collect();
             assert_eq!(case.is_quiet(FULL), is_quiet, "{quiet_columns}");
         }
-        let mut case = CaseMeasurement::new(Case::with_fixed_work([], || Ok(Vec::new())).quiet_columns(3));
+        let mut case = Case::with_fixed_work([], || Ok(Vec::new())).quiet_columns(3);
         case.measured.rounds = (0..9).map(|round| vec![5.0, 7.0, f64::from(round / 8)]).collect();
         assert!(case.is_quiet(FULL), "zero in most rounds");
     }

@@ -18,13 +18,11 @@ use spawnscope_system::tiny;
 
 pub struct ExperimentContext<'a> {
     pub effort: Effort,
-    /// The largest parent, in bytes.
     pub max_memory: u64,
     directory: TempDir,
     watch: &'a dyn Watch,
 }
 
-/// Receives progress, and can stop the run.
 pub trait Watch {
     /// Receives the current step, which is empty during measurements, and the finished share.
     /// Returns whether to continue; if not, the results so far are kept.
@@ -32,7 +30,6 @@ pub trait Watch {
 }
 
 impl<'a> ExperimentContext<'a> {
-    /// Creates a temporary directory and writes the tiny programs there.
     pub fn prepare(effort: Effort, max_memory: u64, watch: &'a dyn Watch) -> Result<ExperimentContext<'a>, LabError> {
         let temporary = std::env::temp_dir();
         let directory = executable_directory(&temporary).map_err(|error| {
@@ -61,7 +58,7 @@ impl<'a> ExperimentContext<'a> {
             return self.tiny();
         }
         let path = self.directory.path().join(SPEAKER);
-        Program::new([path]).with_status(STATUS).with_output(WORD)
+        Program { output: WORD.to_owned(), ..Program::new([path]).with_status(STATUS) }
     }
 
     pub fn interleave(&self, cases: Vec<Case<'_>>) -> Vec<Measurements> {
@@ -75,12 +72,10 @@ impl<'a> ExperimentContext<'a> {
         interleave(effort, cases, &|fraction| self.watch.report_progress("", done + fraction * share))
     }
 
-    /// Reports the current step and the finished share. Returns false if the run must stop.
     pub fn report_progress(&self, doing: &str, share: f64) -> bool {
         self.watch.report_progress(doing, share)
     }
 
-    /// Returns one of two values, depending on the effort.
     pub fn pick<T>(&self, full: T, quick: T) -> T {
         if self.effort.quick { quick } else { full }
     }
@@ -88,14 +83,10 @@ impl<'a> ExperimentContext<'a> {
 
 /// The exit status of the tiny programs, which proves that they ran.
 const STATUS: i32 = 42;
-/// The output of the program that writes.
 const WORD: &str = "ran\n";
-/// The file name of the tiny program.
 const TINY: &str = "tiny";
-/// The file name of the tiny program that also writes a word.
 const SPEAKER: &str = "tiny-speaker";
 
-/// Creates a directory in which the tiny programs can be executed.
 fn executable_directory(directory: &Path) -> Result<TempDir, LabError> {
     if !directory.to_str().is_some_and(|name| name.chars().all(is_plain)) {
         return Err(LabError::Unavailable(

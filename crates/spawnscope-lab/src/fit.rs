@@ -6,60 +6,40 @@ use spawnscope_data::statistics::{median, theil_sen_slope};
 
 /// A line that explains a smaller share of the variance than this does not hold.
 const MIN_EXPLAINED: f64 = 0.95;
-/// Series with fewer points than this get no line.
 const MIN_POINTS: usize = 4;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Slope {
-    median: f64,
-    low: f64,
-    high: f64,
-}
 
 impl Outcome {
     /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and
-    /// adds a note on the series without a slope. The slope is per `unit` of the column `x`;
-    /// `unit_name` is the name of that unit.
-    pub fn fit(&mut self, x: &str, unit: f64, unit_name: &str) {
-        self.add_lines(x, unit, unit_name, |_, points| slope_within_intervals(points));
+    /// adds a note on the series without a slope. The slope is per `unit` of the column along the x
+    /// axis; `unit_name` is the name of that unit.
+    pub fn fit(&mut self, unit: f64, unit_name: &str) {
+        self.add_lines(unit, unit_name, |_, points| slope_within_intervals(points));
     }
 
     /// Like `fit`, for rounds of `measured` that were sweeps along the x axis. The points of one
     /// sweep depend on each other, so a slope is computed for each sweep, and the interval is that
     /// of these slopes. As independent points, they gave an interval of 1 %, while two runs within
     /// a minute differed by 9 %.
-    pub fn fit_sweeps(&mut self, x: &str, unit: f64, unit_name: &str, measured: &[Measurements]) {
-        let mut series: Vec<(String, Vec<(f64, &Measurements)>)> = Vec::new();
-        for (row, case) in self.rows.iter().zip(measured.iter().filter(|case| case.has_results())) {
-            let Some(position) = row.get(x).number() else { continue };
-            let name = self.series_name(row);
-            match series.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, cases)) => cases.push((position / unit, case)),
-                None => series.push((name, vec![(position / unit, case)])),
-            }
-        }
-        self.add_lines(x, unit, unit_name, |name, _| {
+    pub fn fit_sweeps(&mut self, unit: f64, unit_name: &str, measured: &[Measurements]) {
+        let series = self.points(measured.iter().filter(|case| case.has_results()).map(Some));
+        self.add_lines(unit, unit_name, |name, _| {
             let (_, cases) = series.iter().find(|(other, _)| other == name)?;
-            slope_over_sweeps(cases)
+            slope_over_sweeps(cases, unit)
         });
     }
 
     fn add_lines(
         &mut self,
-        x: &str,
         unit: f64,
         unit_name: &str,
-        find_slope: impl Fn(&str, &[(f64, &Estimate)]) -> Option<Slope>,
+        find_slope: impl Fn(&str, &[(f64, &Estimate)]) -> Option<Estimate>,
     ) {
-        if self.chart.as_ref().is_none_or(|chart| chart.x != x) {
-            return;
-        }
         let (mut fits, mut flat) = (Vec::new(), Vec::new());
         for (series, points) in self.series() {
             let scaled: Vec<(f64, &Estimate)> = points.iter().map(|(x, y)| (x / unit, *y)).collect();
             match find_slope(&series, &scaled).filter(|_| points.len() >= MIN_POINTS) {
                 Some(slope) if slope.low > 0.0 || slope.high < 0.0 => {
-                    fits.extend(line_through(series, &scaled, slope, unit_name));
+                    fits.extend(line_through(series, &scaled, &slope, unit_name));
                 }
                 Some(_) => flat.push(series),
                 None => {}
@@ -72,7 +52,7 @@ impl Outcome {
     }
 }
 
-fn line_through(series: String, points: &[(f64, &Estimate)], slope: Slope, unit_name: &str) -> Option<Fit> {
+fn line_through(series: String, points: &[(f64, &Estimate)], slope: &Estimate, unit_name: &str) -> Option<Fit> {
     let at_zero = median(points.iter().map(|(x, y)| y.median - slope.median * x))?;
     let mean = points.iter().map(|(_, y)| y.median).sum::<f64>() / points.len() as f64;
     let unexplained = sum_of_squares(points, |x| at_zero + slope.median * x);
@@ -94,21 +74,20 @@ fn sum_of_squares(points: &[(f64, &Estimate)], model: impl Fn(f64) -> f64) -> f6
 }
 
 /// Returns the median of the slopes of all complete sweeps, with its interval.
-fn slope_over_sweeps(cases: &[(f64, &Measurements)]) -> Option<Slope> {
+fn slope_over_sweeps(cases: &[(f64, &Measurements)], unit: f64) -> Option<Estimate> {
     let sweeps = cases.iter().map(|(_, case)| case.rounds.len()).min()?;
-    let x: Vec<f64> = cases.iter().map(|(x, _)| *x).collect();
+    let x: Vec<f64> = cases.iter().map(|(x, _)| x / unit).collect();
     let slopes = (0..sweeps).filter_map(|sweep| {
         let y: Option<Vec<f64>> = cases.iter().map(|(_, case)| case.rounds[sweep].first().copied()).collect();
         theil_sen_slope(&x, &y?)
     });
     let slopes: Vec<f64> = slopes.collect();
-    let found = Estimate::from_values(&slopes).filter(|found| found.rounds >= MIN_ROUNDS)?;
-    Some(Slope { median: found.median, low: found.low, high: found.high })
+    Estimate::from_values(&slopes).filter(|found| found.rounds >= MIN_ROUNDS)
 }
 
 /// Returns the median slope over all pairs of points. Its interval is from the median of the
 /// smallest slopes to the median of the largest slopes that the intervals of each pair allow.
-fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
+fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Estimate> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y)| (*x, y.median)).unzip();
     let (mut least, mut most) = (Vec::new(), Vec::new());
     for (number, (x, y)) in points.iter().enumerate() {
@@ -119,7 +98,8 @@ fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
             most.push((upper.high - lower.low) / distance);
         }
     }
-    Some(Slope { median: theil_sen_slope(&x, &y)?, low: median(least)?, high: median(most)? })
+    let (median_slope, rounds) = (theil_sen_slope(&x, &y)?, points.len());
+    Some(Estimate { median: median_slope, low: median(least)?, high: median(most)?, rounds })
 }
 
 #[cfg(test)]
@@ -134,7 +114,7 @@ mod tests {
     fn fit_medians(half: f64, medians: &[f64]) -> Option<Fit> {
         let estimates = estimates(half, medians);
         let points: Vec<(f64, &Estimate)> = estimates.iter().enumerate().map(|(x, y)| (x as f64, y)).collect();
-        line_through(String::new(), &points, slope_within_intervals(&points)?, "step")
+        line_through(String::new(), &points, &slope_within_intervals(&points)?, "step")
     }
 
     #[test]
@@ -171,7 +151,7 @@ mod tests {
         });
         let measured: Vec<Measurements> = measured.collect();
         outcome.add(&measured);
-        outcome.fit_sweeps("size", 1e3, "kB", &measured);
+        outcome.fit_sweeps(1e3, "kB", &measured);
         outcome
     }
 
@@ -210,7 +190,7 @@ mod tests {
                 ("wall_ns".to_owned(), Value::from(Some(wall))),
             ]));
         }
-        outcome.fit("size", 1e3, "kB");
+        outcome.fit(1e3, "kB");
         assert_eq!(outcome.fits.len(), 1);
         assert_eq!((outcome.fits[0].series.as_str(), outcome.fits[0].slope_ns), ("clear", 100.0));
         assert_eq!(outcome.fits[0].slope_interval_ns, [85.0, 115.0]);

@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::LabError;
-use super::batches::{Case, CaseMeasurement, prepare};
+use super::batches::{Case, prepare};
 use super::outcome::Value;
 use spawnscope_data::statistics::median;
 
 /// With fewer rounds, a median has no 95 % interval.
 pub const MIN_ROUNDS: usize = 6;
-/// The maximum number of rounds, even if there is time for more.
 const MAX_ROUNDS: usize = 200;
 
-/// How much to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Whether to use smaller sizes, and to accept a rough result.
@@ -32,7 +30,6 @@ impl Effort {
         if self.quick { 0.1 } else { 0.01 }
     }
 
-    /// Returns how long one batch of a case should take.
     pub(super) fn batch(self) -> Duration {
         Duration::from_millis(if self.quick { 2 } else { 10 })
     }
@@ -51,14 +48,12 @@ pub struct Measurements {
     /// The number of launches per round; `None` for a case that does fixed work, whose launches the
     /// harness does not choose.
     pub launches: Option<u32>,
-    /// Why the values must not be used.
     pub failure: Option<LabError>,
 }
 
 /// A median, and an interval that contains it with a probability of at least 95 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The median over rounds.
     pub median: f64,
     /// The lower end of the interval; the smallest value if there are too few rounds.
     pub low: f64,
@@ -116,9 +111,12 @@ fn droppable_ranks(count: usize) -> usize {
 }
 
 impl Measurements {
-    /// Returns a case that failed before its first round.
     pub fn failed(keys: Vec<Value>, failure: LabError) -> Measurements {
-        Measurements { keys, rounds: Vec::new(), launches: None, failure: Some(failure) }
+        Measurements { failure: Some(failure), ..Measurements::new(keys) }
+    }
+
+    pub fn new(keys: Vec<Value>) -> Measurements {
+        Measurements { keys, rounds: Vec::new(), launches: None, failure: None }
     }
 
     pub fn has_results(&self) -> bool {
@@ -146,19 +144,15 @@ impl Measurements {
     /// Returns the ratio of a column to that of another case, computed round by round; `None` if
     /// the other case's value is zero.
     pub fn ratio(&self, base: &Measurements, column: usize) -> Option<Estimate> {
-        let ratios = ratios(&self.values(column), &base.values(column));
-        Estimate::from_values(&ratios).filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite())
+        let ratios = self.values(column).into_iter().zip(base.values(column)).map(|(value, base)| value / base);
+        Estimate::from_values(&ratios.collect::<Vec<_>>())
+            .filter(|ratio| ratio.median.is_finite() && ratio.high.is_finite())
     }
-}
-
-fn ratios(values: &[f64], bases: &[f64]) -> Vec<f64> {
-    values.iter().zip(bases).map(|(value, base)| value / base).collect()
 }
 
 /// Measures all cases in rounds. `may_continue` is called before each batch with the fraction that
 /// is done; once it returns false, the results so far are returned.
-pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f64) -> bool) -> Vec<Measurements> {
-    let mut cases: Vec<CaseMeasurement<'_>> = cases.into_iter().map(CaseMeasurement::new).collect();
+pub fn interleave(effort: Effort, mut cases: Vec<Case<'_>>, may_continue: &dyn Fn(f64) -> bool) -> Vec<Measurements> {
     prepare(&mut cases, effort, &|| may_continue(0.0));
     let mut order: Vec<usize> = (0..cases.len()).collect();
     // With a fixed seed, every run uses the same orders.

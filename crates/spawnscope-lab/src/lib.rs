@@ -10,18 +10,19 @@ pub mod memory;
 pub mod outcome;
 pub mod worker;
 
+mod asked;
 mod batches;
 mod compiler;
 mod copies;
 mod fit;
 mod shell;
 
-use std::io;
+use std::fmt::Display;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Why something was not measured.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error, Serialize, Deserialize)]
 pub enum LabError {
     /// The machine lacks something, or does not permit it.
     #[error("{0}")]
@@ -29,14 +30,11 @@ pub enum LabError {
     /// The case ran incorrectly, so its values are meaningless.
     #[error("invalid measurement: {0}")]
     Invalid(String),
-    #[error("failed to {doing}: {source}")]
-    System { doing: String, source: io::Error },
 }
 
 impl LabError {
     /// Returns a function for `map_err`; `doing` is the action that failed.
-    pub fn doing(doing: impl Into<String>) -> impl Fn(io::Error) -> LabError {
-        let doing = doing.into();
-        move |source| LabError::System { doing: doing.clone(), source }
+    pub fn doing<E: Display>(doing: impl Display) -> impl Fn(E) -> LabError {
+        move |error| LabError::Unavailable(format!("failed to {doing}: {error}"))
     }
 }

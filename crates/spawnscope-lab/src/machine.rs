@@ -11,7 +11,6 @@ use super::memory::meminfo;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
     pub processor: Option<String>,
-    /// The number of CPUs that may be used.
     pub cpus: u64,
     pub memory_bytes: Option<u64>,
     pub kernel: String,
@@ -34,7 +33,7 @@ impl Machine {
         Machine {
             processor: processor_field(&processors, "model name"),
             cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
-            memory_bytes: meminfo(Path::new("/"), "MemTotal:"),
+            memory_bytes: meminfo(Path::new("/"), "MemTotal"),
             kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
             libc: libc_version(),
             is_virtual: is_virtual(processor_field(&processors, "flags").as_deref(), Path::new("/")),
@@ -47,7 +46,6 @@ impl Machine {
     }
 }
 
-/// Returns the load average of the last minute.
 pub fn read_load() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()

@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit};
 use spawnscope_system::control_groups::directories;
+use spawnscope_system::procfs;
 
 /// The share of the available memory that may be used.
 const USABLE_SHARE: f64 = 0.7;
 
-/// The memory that parents may use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvailableMemory {
-    /// The limit for all processes together.
     pub total: u64,
     pub per_process: u64,
 }
@@ -26,7 +25,7 @@ impl AvailableMemory {
     }
 
     fn read(root: &Path, address_space: u64) -> AvailableMemory {
-        let free = meminfo(root, "MemAvailable:");
+        let free = meminfo(root, "MemAvailable");
         let groups = tightest_limit(root).map(|limit| limit.left);
         let total = groups.into_iter().chain(free).min().map_or(u64::MAX, usable);
         let per_process = match address_space {
@@ -39,9 +38,7 @@ impl AvailableMemory {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLimit {
-    /// Its directory in the control group file system.
     pub directory: PathBuf,
-    /// The bytes that remain until the limit.
     pub left: u64,
 }
 
@@ -65,9 +62,7 @@ fn usable(bytes: u64) -> u64 {
 
 pub(super) fn meminfo(root: &Path, name: &str) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kilobytes * 1024)
+    procfs::field_bytes(&text, name)
 }
 
 /// Returns the size of this process's address space. A worker runs the same program, and starts

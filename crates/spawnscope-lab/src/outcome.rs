@@ -18,18 +18,15 @@ pub struct Report {
     pub machine: Machine,
     /// Whether the run was quick, with wider intervals and smaller sizes.
     pub quick: bool,
-    /// The time for each experiment, in seconds.
     pub seconds: Option<f64>,
     /// Whether the run was interrupted before all experiments were finished.
     pub interrupted: bool,
     /// The experiments that were not run because of the interruption.
     pub not_run: Vec<String>,
-    /// The results, in the requested order.
     pub experiments: Vec<Outcome>,
 }
 
 impl Report {
-    /// Returns a report without experiments.
     pub fn new(machine: Machine, quick: bool) -> Report {
         Report {
             schema_version: SCHEMA_VERSION,
@@ -47,13 +44,9 @@ impl Report {
 pub struct Outcome {
     pub name: String,
     pub title: String,
-    /// The columns of the rows, in order.
     pub columns: Vec<Column>,
-    /// The measured cases.
     pub rows: Vec<Row>,
-    /// Straight lines through the points of the chart's series.
     pub fits: Vec<Fit>,
-    /// How to draw the rows as curves.
     pub chart: Option<Chart>,
     /// Notes for the reader, for example on skipped cases, values that cannot be trusted, and
     /// measurements that need root.
@@ -147,18 +140,22 @@ impl Outcome {
         text.collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the points of each series of the chart, in the order of the rows.
     pub fn series(&self) -> Vec<(String, Vec<(f64, &Estimate)>)> {
-        let Some(chart) = &self.chart else { return Vec::new() };
-        let mut series: Vec<(String, Vec<(f64, &Estimate)>)> = Vec::new();
-        for row in &self.rows {
-            let (Some(x), Some(y)) = (row.get(&chart.x).number(), row.get(&chart.y).estimate()) else {
-                continue;
-            };
+        self.chart
+            .as_ref()
+            .map_or(Vec::new(), |chart| self.points(self.rows.iter().map(|row| row.get(&chart.y).estimate())))
+    }
+
+    /// Returns the points of each series, whose y is the row's value among `values`.
+    pub(super) fn points<T>(&self, values: impl Iterator<Item = Option<T>>) -> Vec<(String, Vec<(f64, T)>)> {
+        let mut series: Vec<(String, Vec<(f64, T)>)> = Vec::new();
+        for (row, value) in self.rows.iter().zip(values) {
+            let x = self.chart.as_ref().and_then(|chart| row.get(&chart.x).number());
+            let Some(point) = x.zip(value) else { continue };
             let name = self.series_name(row);
             match series.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, points)) => points.push((x, y)),
-                None => series.push((name, vec![(x, y)])),
+                Some((_, points)) => points.push(point),
+                None => series.push((name, vec![point])),
             }
         }
         series
@@ -169,9 +166,7 @@ impl Outcome {
 /// per x.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Chart {
-    /// The column along the x axis.
     pub x: String,
-    /// The column along the y axis.
     pub y: String,
     /// The key columns that name a series.
     pub series: Vec<String>,
@@ -207,9 +202,7 @@ pub struct Fit {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Column {
-    /// The key in JSON.
     pub name: String,
-    /// The heading in tables.
     pub title: String,
     pub unit: Unit,
     /// Whether the column identifies the case, instead of being measured.
@@ -259,7 +252,6 @@ impl Serialize for Row {
 }
 
 impl Row {
-    /// Returns the value in a column; `Unknown` if the row lacks the column.
     pub fn get(&self, column: &str) -> &Value {
         let found = self.0.iter().find(|(name, _)| name == column);
         found.map_or(&Value::Unknown, |(_, value)| value)
@@ -290,12 +282,6 @@ impl From<&str> for Value {
     }
 }
 
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(text)
-    }
-}
-
 impl From<u64> for Value {
     fn from(number: u64) -> Value {
         Value::Number(number as f64)
@@ -312,12 +298,10 @@ pub fn key(name: &str, title: &str, unit: Unit) -> Column {
     Column { name: name.to_owned(), title: title.to_owned(), unit, is_key: true }
 }
 
-/// Returns a column of measurements.
 pub fn measure(name: &str, title: &str, unit: Unit) -> Column {
     Column { is_key: false, ..key(name, title, unit) }
 }
 
-/// Returns a description of the row by its keys.
 pub fn label(outcome: &Outcome, row: &Row) -> String {
     let keys = outcome.columns.iter().filter(|column| column.is_key);
     let words = keys.filter_map(|column| match (row.get(&column.name), column.unit) {

@@ -2,16 +2,15 @@
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use super::LabError;
+use super::asked::AskedChild;
 use spawnscope_system::held;
 
 pub fn find_program(program: &str) -> Option<PathBuf> {
@@ -19,11 +18,7 @@ pub fn find_program(program: &str) -> Option<PathBuf> {
 }
 
 /// A bash that has a variable of a given length, and launches a program on request.
-pub struct ShellParent {
-    child: Child,
-    /// Connected to the standard input and output of bash.
-    pipes: RefCell<(ChildStdin, BufReader<ChildStdout>)>,
-}
+pub struct ShellParent(RefCell<AskedChild>);
 
 /// The script of `ShellParent`. It counts successful launches, so that failures are noticed. The
 /// fastest way for bash to fill a variable is to format a number with leading zeros. A GB takes
@@ -51,19 +46,10 @@ impl ShellParent {
         program: &Path,
         may_continue: &dyn Fn() -> bool,
     ) -> Result<Option<ShellParent>, LabError> {
-        let mut child = Command::new(bash)
-            .args(["-c", SCRIPT, "bash", &bytes.to_string()])
-            .arg(program)
-            // In a multibyte encoding, bash would need seconds to count the characters.
-            .env("LC_ALL", "C")
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(LabError::doing("start bash"))?;
-        let pipes = child.stdin.take().zip(child.stdout.take().map(BufReader::new));
-        let pipes = pipes.ok_or_else(|| LabError::Invalid("no pipes to bash".to_owned()))?;
-        let parent = ShellParent { child, pipes: RefCell::new(pipes) };
+        let mut command = Command::new(bash);
+        // In a multibyte encoding, bash would need seconds to count the characters.
+        command.args(["-c", SCRIPT, "bash", &bytes.to_string()]).arg(program).env("LC_ALL", "C");
+        let parent = ShellParent(RefCell::new(AskedChild::start(&mut command, "bash")?));
         while !parent.has_answered()? {
             if !may_continue() {
                 return Ok(None);
@@ -84,29 +70,27 @@ impl ShellParent {
 
     fn time_launches(&self, count: u32) -> Result<f64, LabError> {
         let began = Instant::now();
-        writeln!(self.pipes.borrow_mut().0, "{count}").map_err(LabError::doing("write to bash"))?;
+        self.0.borrow_mut().ask(&count.to_string()).map_err(LabError::doing("write to bash"))?;
         self.expect_answer(u64::from(count))?;
         Ok(began.elapsed().as_nanos() as f64 / f64::from(count))
     }
 
     /// Waits for at most `POLL_INTERVAL`, and returns whether there is output, or its end, to read.
     fn has_answered(&self) -> Result<bool, LabError> {
-        let pipes = self.pipes.borrow();
-        match poll(&mut [PollFd::new(pipes.1.get_ref(), PollFlags::IN)], Some(&POLL_INTERVAL)) {
+        let bash = self.0.borrow();
+        match poll(&mut [PollFd::new(bash.output.get_ref(), PollFlags::IN)], Some(&POLL_INTERVAL)) {
             Ok(count) => Ok(count > 0),
             Err(Errno::INTR) => Ok(false),
-            Err(errno) => Err(LabError::doing("wait for bash")(errno.into())),
+            Err(errno) => Err(LabError::doing("wait for bash")(errno)),
         }
     }
 
-    /// Reads a line from bash, which must be this number.
     fn expect_answer(&self, number: u64) -> Result<(), LabError> {
-        let mut line = String::new();
-        let read = self.pipes.borrow_mut().1.read_line(&mut line);
-        match read.map_err(LabError::doing("read from bash"))? {
-            0 => Err(LabError::Invalid("bash ended, possibly out of memory".to_owned())),
-            _ if line.trim() == number.to_string() => Ok(()),
-            _ => Err(LabError::Invalid(format!("bash answered `{}`, not {number}", line.trim()))),
+        let line = self.0.borrow_mut().answer().map_err(LabError::doing("read from bash"))?;
+        match line.trim() {
+            _ if line.is_empty() => Err(LabError::Invalid("bash ended, possibly out of memory".to_owned())),
+            answer if answer == number.to_string() => Ok(()),
+            answer => Err(LabError::Invalid(format!("bash answered `{answer}`, not {number}"))),
         }
     }
 }
@@ -114,7 +98,8 @@ impl ShellParent {
 impl Drop for ShellParent {
     fn drop(&mut self) {
         // Closing the input would not be enough: while bash fills its variable, it does not read.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let child = &mut self.0.get_mut().child;
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }

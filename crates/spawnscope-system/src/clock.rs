@@ -5,23 +5,24 @@ use spawnscope_data::event::{Nanos, Pid};
 /// Returns the current CLOCK_MONOTONIC time. Makes no system call if the kernel provides the clock in the vDSO.
 pub fn now() -> Nanos {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    nanos(time.tv_sec, time.tv_nsec)
+}
+
+fn nanos(seconds: i64, nanos: i64) -> Nanos {
+    Nanos(seconds as u64 * 1_000_000_000 + nanos as u64)
 }
 
 /// Returns the CPU time that all threads of a process have used so far; `None` if the process has been reaped.
 pub fn cpu_time_of(process: Pid) -> Option<Nanos> {
     // The id of a process's CPU-time clock contains the pid (clock_getcpuclockid(3)).
     const SCHEDULED: libc::clockid_t = 2;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writes.
-    let result = unsafe { libc::clock_gettime(!process.0 << 3 | SCHEDULED, &raw mut time) };
-    (result == 0).then_some(Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
+    let clock = nix::time::ClockId::from_raw(!process.0 << 3 | SCHEDULED);
+    nix::time::clock_gettime(clock).ok().map(|time| nanos(time.tv_sec(), time.tv_nsec()))
 }
 
-/// Returns the CPU time that the calling thread has used so far.
 pub fn cpu_time_of_thread() -> Nanos {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    nanos(time.tv_sec, time.tv_nsec)
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
-//! Opens files whose names come from other programs, such as a recorded one.
+//! Examines and opens files whose names come from other programs, such as a recorded one.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Whether a symbolic link at the end of a path is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     Followed,
@@ -28,6 +27,18 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => open_same(path, &found, no_follow),
         opened => opened,
     }
+}
+
+pub fn is_set_id(file: &Metadata) -> bool {
+    let by_group = libc::S_ISGID | libc::S_IXGRP;
+    file.is_file() && (file.mode() & libc::S_ISUID != 0 || file.mode() & by_group == by_group)
+}
+
+/// Whether a file gives privilege to the process that executes it: set-user-ID, set-group-ID, or
+/// file capabilities.
+pub fn gives_privilege(path: &Path) -> bool {
+    let has_capabilities = || rustix::fs::getxattr_query(path, c"security.capability").is_ok_and(|bytes| bytes > 0);
+    path.metadata().is_ok_and(|file| is_set_id(&file) || file.is_file() && has_capabilities())
 }
 
 /// Opens a path that led to the regular file `expected` a moment ago, and fails if it leads to another file now. The flags prevent the

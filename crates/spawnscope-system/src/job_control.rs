@@ -9,6 +9,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use rustix::process::{WaitId, WaitIdOptions, WaitIdStatus};
+
 use crate::process::{die_with_parent, reap};
 use crate::procfs::Status;
 use spawnscope_data::event::Pid;
@@ -20,18 +22,13 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// thread would miss the stop.
 #[must_use]
 pub fn has_stopped(child: Pid) -> bool {
-    change(child, libc::WSTOPPED).is_some()
+    change(child, WaitIdOptions::STOPPED).is_some()
 }
 
-/// Returns how a child has changed since the last call: CLD_STOPPED or CLD_CONTINUED.
-fn change(child: Pid, changes: c_int) -> Option<c_int> {
-    // SAFETY: all zeroes is a valid siginfo_t.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let options = changes | libc::WNOHANG;
-    // SAFETY: `info` is valid for writes.
-    let result = unsafe { libc::waitid(libc::P_PID, child.0.cast_unsigned(), &raw mut info, options) };
-    // SAFETY: waitid sets the pid, or leaves it zero.
-    (result == 0 && unsafe { info.si_pid() } == child.0).then_some(info.si_code)
+/// Returns how a child has changed since the last call.
+fn change(child: Pid, changes: WaitIdOptions) -> Option<WaitIdStatus> {
+    let child = rustix::process::Pid::from_raw(child.0)?;
+    rustix::process::waitid(WaitId::Pid(child), changes | WaitIdOptions::NOHANG).ok()?
 }
 
 /// Stops this process as `child` has stopped, if there is a terminal at which a user can continue it. Returns when this process continues; the
@@ -44,8 +41,9 @@ pub fn stop_with(child: Pid) {
     while let Some(status) = Status::read(child).filter(Status::is_stopped) {
         stop_while_stopped(child, status.is_stopped_by_tracer());
         // A tracer in this process waits for the changes of the child itself.
-        match if status.is_stopped_by_tracer() { None } else { change(child, libc::WSTOPPED | libc::WCONTINUED) } {
-            Some(libc::CLD_CONTINUED) => return,
+        let changes = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED;
+        match if status.is_stopped_by_tracer() { None } else { change(child, changes) } {
+            Some(change) if change.continued() => return,
             // The child has continued and stopped again.
             Some(_) => {}
             None => {

@@ -1,16 +1,12 @@
 //! Reads the state of processes from /proc. If a value cannot be read, because the process is gone or belongs to another user, the result is
 //! `None` or empty.
 
+use std::ffi::c_long;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 
 use spawnscope_data::event::Pid;
-
-/// The longest path that the kernel accepts, including its NUL.
-const MAX_PATH_BYTES: usize = libc::PATH_MAX as usize;
-/// The type of the auxiliary vector entry that points to the executed file's name.
-const AT_EXECFN: usize = libc::AT_EXECFN as usize;
 
 /// A part of the status of a process: its state, parent and tracer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +19,6 @@ pub struct Status {
 }
 
 impl Status {
-    /// Reads the status of a process; `None` if the process does not exist.
     pub fn read(pid: Pid) -> Option<Status> {
         Status::parse(&fs::read(format!("/proc/{}/status", pid.0)).ok()?)
     }
@@ -31,15 +26,14 @@ impl Status {
     fn parse(text: &[u8]) -> Option<Status> {
         // The process name may contain any bytes, but its newlines are escaped.
         let text = String::from_utf8_lossy(text);
-        let tracer = field(&text, "TracerPid:").and_then(|pid| pid.parse().ok()).map(Pid);
+        let tracer = field(&text, "TracerPid").and_then(|pid| pid.parse().ok()).map(Pid);
         Some(Status {
-            state: field(&text, "State:")?.bytes().next()?,
-            parent: Pid(field(&text, "PPid:")?.parse().ok()?),
+            state: field(&text, "State")?.bytes().next()?,
+            parent: Pid(field(&text, "PPid")?.parse().ok()?),
             tracer: tracer.filter(|tracer| tracer.0 != 0),
         })
     }
 
-    /// Whether the process is stopped, by a signal or by a tracer.
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
     }
@@ -51,25 +45,38 @@ impl Status {
     pub fn is_asleep(&self) -> bool {
         self.state == b'S'
     }
+
+    pub fn is_runnable(&self) -> bool {
+        self.state == b'R'
+    }
+
+    /// Whether the process has ended, even if it was not reaped.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X')
+    }
 }
 
-/// Returns the value of a field of a status file.
-fn field<'a>(status: &'a str, key: &str) -> Option<&'a str> {
-    status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
+/// Returns the value of a field of a file with lines such as `Name: value`.
+pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-/// Returns the value of a field of the status file of a thread.
-pub fn status_field(thread: Pid, key: &str) -> Option<String> {
+/// Returns a field that is a number of bytes, which the kernel shows in kilobytes.
+pub fn field_bytes(text: &str, name: &str) -> Option<u64> {
+    let kilobytes: u64 = field(text, name)?.trim_end_matches(" kB").parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+pub fn status_field(thread: Pid, name: &str) -> Option<String> {
     let text = fs::read(format!("/proc/{}/status", thread.0)).ok()?;
-    field(&String::from_utf8_lossy(&text), key).map(str::to_owned)
+    field(&String::from_utf8_lossy(&text), name).map(str::to_owned)
 }
 
 /// Returns the id of a thread in its own pid namespace, as the thread itself sees it.
 pub fn innermost_id(thread: Pid) -> Option<Pid> {
-    status_field(thread, "NSpid:")?.split_ascii_whitespace().next_back()?.parse().ok().map(Pid)
+    status_field(thread, "NSpid")?.split_ascii_whitespace().next_back()?.parse().ok().map(Pid)
 }
 
-/// Returns the threads of a process; empty if it has ended.
 pub fn threads(pid: Pid) -> Vec<Pid> {
     let entries = fs::read_dir(format!("/proc/{}/task", pid.0)).into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid)).collect()
@@ -88,7 +95,6 @@ pub fn entry_point(pid: Pid) -> Option<u64> {
     auxiliary_value(pid, libc::AT_ENTRY as usize).map(|address| address as u64)
 }
 
-/// Returns a value of the auxiliary vector, which the kernel passed to the program.
 fn auxiliary_value(pid: Pid, wanted: usize) -> Option<usize> {
     let words = fs::read(format!("/proc/{}/auxv", pid.0)).ok()?;
     let (words, _) = words.as_chunks::<{ size_of::<usize>() }>();
@@ -99,9 +105,9 @@ fn auxiliary_value(pid: Pid, wanted: usize) -> Option<usize> {
 
 /// Returns the file name that was passed to execve; for a script, the script itself. The process can change it after its exec.
 pub fn program(pid: Pid) -> Option<Vec<u8>> {
-    let address = auxiliary_value(pid, AT_EXECFN)?;
+    let address = auxiliary_value(pid, libc::AT_EXECFN as usize)?;
     let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
-    let mut path = vec![0; MAX_PATH_BYTES];
+    let mut path = vec![0; libc::PATH_MAX as usize];
     let length = memory.read_at(&mut path, address as u64).ok()?;
     path.truncate(length);
     let end = path.iter().position(|byte| *byte == 0)?;
@@ -113,7 +119,6 @@ pub fn working_directory(pid: Pid) -> Option<Vec<u8>> {
     link(pid, "cwd")
 }
 
-/// Returns the path of a process's executable, with symbolic links resolved.
 pub fn executable(pid: Pid) -> Option<Vec<u8>> {
     link(pid, "exe")
 }
@@ -123,20 +128,11 @@ fn link(pid: Pid, name: &str) -> Option<Vec<u8>> {
     Some(target.into_os_string().into_vec())
 }
 
-/// Whether a process's executable is set-user-ID or set-group-ID, so that it would give the process privilege if the process were not
-/// traced.
-pub fn is_set_id(pid: Pid) -> bool {
-    let mode = fs::metadata(format!("/proc/{}/exe", pid.0)).map_or(0, |file| file.mode());
-    let group_bits = libc::S_ISGID | libc::S_IXGRP;
-    mode & libc::S_ISUID != 0 || mode & group_bits == group_bits
-}
-
 pub fn processes() -> impl Iterator<Item = Pid> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid))
 }
 
-/// Returns the name (comm) of a process's first thread.
 pub fn name(pid: Pid) -> Option<Vec<u8>> {
     let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
     Some(name.trim_ascii_end().to_vec())
@@ -163,14 +159,20 @@ pub fn has_perf_events(pid: Pid) -> bool {
 /// Whether the first thread of a process is in a system call that waits for files, such as poll. `None` without permission to read this.
 pub fn waits_for_files(pid: Pid) -> Option<bool> {
     let text = fs::read_to_string(format!("/proc/{}/syscall", pid.0)).ok()?;
-    // The file contains `running`, or the number of the call and its arguments.
-    let number = text.split(' ').next().and_then(|number| number.parse::<i64>().ok());
-    Some(number.is_some_and(|number| FILE_WAITS.contains(&number)))
+    Some(blocking_call(&text).is_some_and(|(number, _)| FILE_WAITS.contains(&number)))
 }
 
-/// Numbers of the system calls that wait for files.
+/// Parses /proc/PID/syscall: returns the number and the first two arguments of the call that a thread is blocked in; `None` if it is not
+/// blocked.
+pub fn blocking_call(text: &str) -> Option<(c_long, [u64; 2])> {
+    let mut words = text.split_ascii_whitespace();
+    let number = words.next()?.parse().ok()?;
+    let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    Some((number, [argument()?, argument()?]))
+}
+
 #[cfg(target_arch = "x86_64")]
-const FILE_WAITS: [i64; 6] = [
+const FILE_WAITS: [c_long; 6] = [
     libc::SYS_poll,
     libc::SYS_ppoll,
     libc::SYS_select,
@@ -179,9 +181,8 @@ const FILE_WAITS: [i64; 6] = [
     libc::SYS_epoll_pwait,
 ];
 #[cfg(not(target_arch = "x86_64"))]
-const FILE_WAITS: [i64; 3] = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
+const FILE_WAITS: [c_long; 3] = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
 
-/// Returns Yama's ptrace_scope, if Yama is active.
 pub fn yama_scope() -> Option<u8> {
     let text = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     text.trim().parse().ok()
@@ -235,7 +236,6 @@ mod tests {
         let program = program(this_process()).unwrap();
         let name = std::env::current_exe().unwrap();
         assert!(program.ends_with(name.file_name().unwrap().as_bytes()));
-        assert!(!is_set_id(this_process()));
         assert!(!Status::read(this_process()).unwrap().is_stopped());
         assert!(!has_perf_events(this_process()));
         assert!(innermost_id(this_process()).is_some());
@@ -267,6 +267,5 @@ mod tests {
         assert_eq!(arguments(pid), Vec::<Vec<u8>>::new());
         assert_eq!(program(pid), None);
         assert_eq!(innermost_id(pid), None);
-        assert!(!is_set_id(pid));
     }
 }

@@ -2,7 +2,7 @@
 //! processor (`arch`). It is also executed from memory, where no scanner sees it, to time launches.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 
 use crate::arch;
 
@@ -20,15 +20,9 @@ pub fn program(status: u8, word: &str) -> Vec<u8> {
 
 /// Creates an anonymous file with a program. Makes system calls only.
 pub fn in_memory(program: &[u8]) -> io::Result<OwnedFd> {
-    // SAFETY: the name ends with NUL, the bytes are those of a slice, and the descriptor is ours.
-    let (file, written) = unsafe {
-        let descriptor = libc::memfd_create(c"spawnscope".as_ptr(), libc::MFD_CLOEXEC);
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        (OwnedFd::from_raw_fd(descriptor), libc::write(descriptor, program.as_ptr().cast(), program.len()))
-    };
-    if usize::try_from(written) == Ok(program.len()) { Ok(file) } else { Err(io::Error::last_os_error()) }
+    let file = rustix::fs::memfd_create(c"spawnscope", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let written = rustix::io::write(&file, program)?;
+    if written == program.len() { Ok(file) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 /// Executes the program in such a file, without arguments and environment, or exits with status 127. Makes system calls

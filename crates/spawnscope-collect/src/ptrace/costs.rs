@@ -14,8 +14,6 @@ pub(super) struct Costs {
     launches: Counts,
     /// Execs, and the stops in their detours, at their end and at the end of their loaders.
     execs: Counts,
-    /// The CPU time of the tracer at all these stops.
-    work: Nanos,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,7 +27,6 @@ impl Costs {
         Costs { latency: latency.unwrap_or_default(), ..Costs::default() }
     }
 
-    /// Call at each stop.
     pub(super) fn add(&mut self, stop: Stop) {
         let counts = match stop {
             Stop::Exec { .. } | Stop::Signal(libc::SIGURG) => &mut self.execs,
@@ -39,28 +36,15 @@ impl Costs {
         counts.events += u64::from(matches!(stop, Stop::Exec { .. } | Stop::Created { .. }));
     }
 
-    /// Sets the CPU time that the tracer has spent at all stops.
-    pub(super) fn set_work(&mut self, work: Nanos) {
-        self.work = work;
-    }
-
-    /// Returns what tracing has added to each launch and to each exec.
-    pub(super) fn constants(&self) -> Vec<Calibration> {
+    /// Returns what tracing has added to each launch and to each exec. `work` is the CPU time of the tracer at all stops.
+    pub(super) fn constants(&self, work: Nanos) -> Vec<Calibration> {
         let stops = self.launches.stops + self.execs.stops;
-        let per_stop = self.latency.0 as f64 + self.work.0 as f64 / stops.max(1) as f64;
+        let per_stop = self.latency.0 as f64 + work.0 as f64 / stops.max(1) as f64;
         let counts = [(Constant::RecordedLaunch, self.launches), (Constant::RecordedExec, self.execs)];
         let known = counts.into_iter().filter(|(_, counts)| counts.events > 0);
-        let constant = |(what, counts): (Constant, Counts)| {
-            let ns = per_stop * counts.stops as f64 / counts.events as f64;
-            Calibration { what, ns, low_ns: None, high_ns: None }
-        };
-        let stop = (stops > 0).then_some(Calibration {
-            what: Constant::RecordedStop,
-            ns: per_stop,
-            low_ns: None,
-            high_ns: None,
-        });
-        known.map(constant).chain(stop).collect()
+        let costs = known.map(|(what, counts)| (what, per_stop * counts.stops as f64 / counts.events as f64));
+        let stop = (stops > 0).then_some((Constant::RecordedStop, per_stop));
+        costs.chain(stop).map(|(what, ns)| Calibration { what, ns, low_ns: None, high_ns: None }).collect()
     }
 }
 
@@ -73,14 +57,13 @@ mod tests {
     #[test]
     fn the_cost_of_stops_is_divided_by_launches_and_execs() {
         let mut costs = Costs::new(Some(Nanos(5_000)));
-        assert_eq!(costs.constants(), []);
+        assert_eq!(costs.constants(Nanos(0)), []);
         let created = Stop::Created { how: Creation::Fork, child: Some(Pid(7)) };
         for stop in [created, created, Stop::Interrupted, Stop::Interrupted, Stop::Exec { former_thread: None }] {
             costs.add(stop);
         }
         costs.add(Stop::Signal(libc::SIGURG));
-        costs.set_work(Nanos(6_000));
-        let found: Vec<_> = costs.constants().iter().map(|row| (row.what, row.ns)).collect();
+        let found: Vec<_> = costs.constants(Nanos(6_000)).iter().map(|row| (row.what, row.ns)).collect();
         assert_eq!(
             found,
             [

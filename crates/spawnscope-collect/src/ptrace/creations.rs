@@ -21,7 +21,6 @@ const CLONE3_FLAGS: usize = 0;
 const CLONE3_STACK: usize = 40;
 
 impl Tracing {
-    /// Handles the event that a thread has created a process or thread.
     pub(super) fn handle_creation(&mut self, creator: Pid, how: Creation, child: Option<Pid>) {
         let at = clock::now();
         let (Some(child), Some(parent)) = (child, self.processes.thread(creator)) else {
@@ -132,7 +131,6 @@ impl Tracing {
         self.resume(tid, Stop::Interrupted);
     }
 
-    /// Reports the creation of a process that will now run.
     fn report_start(&mut self, pid: Pid, launch: LaunchId) {
         let counts_waits = self.counts_waits;
         let Some(process) = self.processes.process(launch) else {
@@ -159,7 +157,7 @@ impl Tracing {
         if let Some((at, _)) = &mut process.created
             && let Some(first_stop) = &process.first_stop
         {
-            *at = first_stop.created();
+            *at = first_stop.created;
         }
         self.report_launched(launch);
     }
@@ -172,9 +170,8 @@ impl Tracing {
         }
     }
 
-    /// Reports the creation of all processes that have not started yet.
     pub(super) fn report_all_launched(&mut self) {
-        for launch in self.processes.unreported() {
+        for launch in self.processes.launches() {
             self.report_launched(launch);
         }
     }
@@ -182,7 +179,7 @@ impl Tracing {
     /// Starts threads whose creation is never reported, because their creator was killed.
     pub(super) fn adopt_early(&mut self) {
         for (tid, at) in std::mem::take(&mut self.early) {
-            if procfs::status_field(tid, "Tgid:").is_some_and(|process| process == tid.0.to_string()) {
+            if procfs::status_field(tid, "Tgid").is_some_and(|process| process == tid.0.to_string()) {
                 // Its creator is unknown, so the recording shows the process as an orphan.
                 self.add_launch(at, None, Process::new(tid), None, None);
             }

@@ -6,7 +6,6 @@ use spawnscope_system::memory;
 use spawnscope_system::ptrace::Entry;
 
 use crate::initial_stack::{Layout, MAX_ARGUMENT_BYTES, WORD, copied_from, until_nul};
-use crate::scripts;
 
 /// Maximum length in bytes of a path that the kernel accepts, including its NUL.
 pub(super) const MAX_PATH: usize = libc::PATH_MAX as usize;
@@ -17,10 +16,8 @@ const LARGE_STACK_BYTES: usize = 1 << 20;
 /// Maximum number of bytes of an environment that are read separately, if it is beyond the part of the stack that has already been read.
 const MAX_ENVIRONMENT_BYTES: usize = 65536;
 
-/// What the stack of a new program says about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Image {
-    /// The file name passed to `execve`.
     pub(super) path: Vec<u8>,
     /// The arguments of `execve` as addresses in the new memory: the file name, the list of arguments, and the environment.
     pub(super) exec_arguments: [u64; 3],
@@ -33,7 +30,6 @@ pub(super) struct Image {
     pub(super) entry_point: u64,
     /// The entry of the program from a loader, if it can be observed.
     pub(super) entry: Option<Entry>,
-    /// Whether a dynamic loader runs before the program.
     pub(super) has_loader: bool,
 }
 
@@ -78,11 +74,6 @@ impl Image {
             entry,
             has_loader: layout.loader != 0,
         })
-    }
-
-    /// Returns the interpreter, if the file is a `#!` script.
-    pub(super) fn interpreter(&self, process: Pid) -> Option<Vec<u8>> {
-        scripts::interpreter(process, &self.argv, &self.path)
     }
 }
 

@@ -30,7 +30,7 @@ use spawnscope_system::signals::{ChildChanges, ThreadWaker};
 
 use self::lines::Interpreters;
 use self::shared::{Shared, lock, signal};
-use self::tracing::{TracedCalls, Tracing};
+use self::tracing::Tracing;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
 /// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent that is blocked in vfork
@@ -50,7 +50,6 @@ pub struct PtraceCollector {
 }
 
 impl PtraceCollector {
-    /// Starts to trace the held command.
     pub fn attach(follow: Follow, settings: &Settings) -> Result<PtraceCollector, CollectError> {
         let (Follow::Command(command), []) = (follow, settings.with.as_slice()) else {
             return Err(CollectError::CommandOnly);
@@ -60,12 +59,12 @@ impl PtraceCollector {
         let interpreters = Interpreters::new(settings);
         let (seized_sender, seized) = sync_channel(1);
         let (detached_sender, detached) = sync_channel(0);
-        let (thread_shared, calls) = (Arc::clone(&shared), TracedCalls::new(settings));
+        let (thread_shared, its_settings) = (Arc::clone(&shared), settings.clone());
         // Only the thread that seizes a process can trace it.
         let thread = std::thread::Builder::new().name("tracer".to_owned()).spawn(move || {
             let _dropped_at_the_end = detached_sender;
             let waker = ThreadWaker::of_this_thread();
-            let tracing = Tracing::seize(command, thread_shared, children, calls, interpreters);
+            let tracing = Tracing::seize(command, thread_shared, children, &its_settings, interpreters);
             match (tracing, waker) {
                 (Ok(tracing), Ok(waker)) => {
                     let _ = seized_sender.send(Ok(waker));

@@ -14,7 +14,6 @@ use super::waits::FirstStop;
 pub(super) struct Thread {
     pub(super) launch: LaunchId,
     pub(super) task: TaskId,
-    /// Whether the thread has not run yet.
     pub(super) is_new: bool,
     pub(super) has_exited: bool,
 }
@@ -31,7 +30,6 @@ pub(super) struct Process {
     /// Number of threads that have not begun to exit.
     pub(super) thread_count: usize,
     pub(super) had_threads: bool,
-    /// Whether the process runs a program of this architecture.
     pub(super) is_native: bool,
     /// The process's creation, until it is reported.
     pub(super) created: Option<(Nanos, Launched)>,
@@ -39,7 +37,6 @@ pub(super) struct Process {
     pub(super) first_stop: Option<FirstStop>,
     /// When the process first ran, until this is reported.
     pub(super) first_run: Option<Nanos>,
-    /// The state of tracing the system calls before the exec, while they are traced.
     pub(super) setup: Option<Setup>,
     /// Whether the last stop was the entry of a system call of no interest, so that the next stop is the exit of that call.
     pub(super) is_in_call: bool,
@@ -56,7 +53,6 @@ pub(super) struct Process {
     pub(super) execs: ExecStops,
     /// Whether the process's program executes another one, so that its system calls are traced once it has begun.
     pub(super) is_executor: bool,
-    /// The state of loading, until it is reported.
     pub(super) loading: Option<Loading>,
     pub(super) program: Program,
     pub(super) shell: Shell,
@@ -67,7 +63,6 @@ pub(super) struct Process {
 pub(super) struct Loading {
     /// The path of the program, or of the interpreter of a script.
     pub(super) program: Vec<u8>,
-    /// The detour that observes the start of the program.
     pub(super) detour: EntryDetour,
     pub(super) returned: Nanos,
     pub(super) return_cpu: Nanos,
@@ -88,7 +83,6 @@ impl Process {
         self.shell.call_site_at_entry(self.pid, &self.program, number, arguments[0])
     }
 
-    /// Call when the process's program begins.
     pub(super) fn begin_program(&mut self) {
         if std::mem::take(&mut self.is_executor) {
             self.setup = Some(Setup::default());
@@ -139,13 +133,6 @@ impl Processes {
 
     pub(super) fn launches(&self) -> Vec<LaunchId> {
         self.processes.keys().copied().collect()
-    }
-
-    /// Returns the launches whose creation has not been reported yet.
-    pub(super) fn unreported(&self) -> Vec<LaunchId> {
-        let processes = self.processes.iter();
-        let new = processes.filter(|(_, process)| process.created.is_some());
-        new.map(|(launch, _)| *launch).collect()
     }
 
     pub(super) fn process_of(&mut self, tid: Pid) -> Option<&mut Process> {

@@ -26,7 +26,6 @@ pub(super) struct Setup {
     unblocking: Unblocking,
 }
 
-/// An `execve` in progress.
 #[derive(Debug)]
 pub(super) struct ExecCall {
     pub(super) enter: Nanos,
@@ -42,8 +41,10 @@ pub(super) enum ExecStops {
     Unknown,
     /// The process contains no known call of execve. Its next child will show one.
     Sought,
-    /// By this detour.
-    Detour { detour: ExecDetour, is_installed: bool },
+    Detour {
+        detour: ExecDetour,
+        is_installed: bool,
+    },
     /// By system calls, because the detour was impossible, or an exec has bypassed it. It may still be installed.
     Calls(Option<ExecDetour>),
 }
@@ -67,7 +68,6 @@ enum Unblocking {
     Sought(Sought),
     /// The signal is pending.
     Awaited {
-        /// The process that has created this one.
         creator: LaunchId,
         /// The first call of this process, if none of its calls so far would have discarded a pending signal.
         keeps_from: Option<libc::c_long>,
@@ -109,7 +109,6 @@ impl Setup {
         !self.awaits_unblocking() && !self.is_detoured()
     }
 
-    /// Whether the process stops only at its execs.
     pub(super) fn is_detoured(&self) -> bool {
         matches!(self.unblocking, Unblocking::Detoured)
     }
@@ -119,7 +118,6 @@ impl Setup {
         matches!(self.unblocking, Unblocking::Awaited { .. })
     }
 
-    /// Call when the process enters a system call.
     pub(super) fn on_entry(&mut self, process: Pid, number: libc::c_long, arguments: &[u64; 6]) {
         let Unblocking::Sought(sought) = &mut self.unblocking else {
             return;
@@ -140,7 +138,6 @@ impl Setup {
         }
     }
 
-    /// Call when the process leaves a system call.
     pub(super) fn on_exit(&mut self, process: Pid) {
         if let Unblocking::Sought(sought) = &mut self.unblocking
             && let Some(address) = sought.query.take()

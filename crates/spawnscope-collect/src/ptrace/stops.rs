@@ -1,5 +1,7 @@
 //! Turns the stops of traced threads into events.
 
+use std::sync::atomic::Ordering;
+
 use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Nanos, Pid, Slice, TaskId};
 use spawnscope_system::ptrace::unblocking::BlockedSignals;
 use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE_AUDIT_ARCH, Registers, Stop, execute_again};
@@ -13,6 +15,7 @@ use super::setup::{ExecCall, Setup};
 use super::shared::lock;
 use super::tracing::Tracing;
 use super::waits::{self, Activity};
+use crate::{ROOT, scripts};
 
 impl Tracing {
     /// Handles the stop of a thread. The thread continues before this returns, unless its creation has not been reported yet.
@@ -48,7 +51,9 @@ impl Tracing {
             }
             Stop::Signal(libc::SIGCHLD) => self.handle_child_end(tid, thread),
             Stop::SystemCall => return self.handle_system_call(tid, thread),
-            Stop::Group(_) => self.note_stop_of_command(tid),
+            Stop::Group(_) if self.processes.process(ROOT).is_some_and(|command| command.pid == tid) => {
+                self.shared.command_stopped.store(true, Ordering::Release);
+            }
             _ => {}
         }
         self.resume(tid, stop);
@@ -213,7 +218,6 @@ impl Tracing {
         Some(())
     }
 
-    /// Handles a thread that is about to end with this status.
     fn handle_exit(&mut self, tid: Pid, thread: Thread, status: i32) {
         let at = clock::now();
         // The process may be killed before it starts.
@@ -300,7 +304,7 @@ impl Tracing {
         }
         let gone = EventKind::Gone { zombie: process.is_some().then_some(at), auto_reaped: false, cpu: None };
         self.report(at, thread.launch, thread.task, gone);
-        if process.is_some() && thread.launch == crate::ROOT {
+        if process.is_some() && thread.launch == ROOT {
             *lock(&self.shared.command_status) = Some(status);
         }
     }
@@ -323,7 +327,7 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         enter,
         enter_cpu,
         path,
-        interpreter: image.and_then(|image| image.interpreter(pid)),
+        interpreter: image.and_then(|image| scripts::interpreter(pid, &image.argv, &image.path)),
         argv,
         argv_bytes,
         cwd: procfs::working_directory(pid),

@@ -32,41 +32,20 @@ const IDLE_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long the thread still handles pending events once it should detach. New events must not prevent it from detaching.
 const LAST_EVENTS_TIMEOUT: Duration = Duration::from_millis(50);
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TracedCalls {
-    /// Whether those of a new process before its exec are traced.
-    pub(super) setup: bool,
-    /// Whether those of threads that may launch are traced.
-    pub(super) launchers: bool,
-}
-
-impl TracedCalls {
-    pub(super) fn new(settings: &Settings) -> TracedCalls {
-        TracedCalls { setup: settings.failed_execs, launchers: settings.launcher_calls }
-    }
-}
-
 pub(super) struct Tracing {
     pub(super) tracer: Tracer,
     pub(super) processes: Processes,
     /// Threads that stopped before their creation was reported, and the times of these stops. They stay stopped until it is reported.
     pub(super) early: HashMap<Pid, Nanos>,
     pub(super) interpreters: Interpreters,
-    /// The programs that trace others.
     pub(super) tracers: Tracers,
-    /// Tracers that are stopped at their exec until the processes that they are going to trace are let go.
-    waiting_tracers: Vec<Pid>,
     /// The threads that launch, and how they wait for their children.
     pub(super) waits: Waits,
     /// The threads that may launch, whose system calls are traced if the settings request it.
     pub(super) launchers: Launchers,
-    /// Processes that were released and are still running.
     pub(super) untraced: UntracedProcesses,
-    /// Whether to trace the system calls before an exec.
     pub(super) traces_setup: bool,
-    /// Whether the kernel counts how long threads wait for a CPU.
     pub(super) counts_waits: bool,
-    /// Whether set-user-ID programs keep their privilege while they are traced.
     pub(super) keeps_privilege: bool,
     /// The paths of programs and interpreters that have executed another program in their place. They stop when they begin, because their memory is gone
     /// when the exec is seen.
@@ -91,7 +70,7 @@ impl Tracing {
         command: Pid,
         shared: Arc<Shared>,
         children: ChildChanges,
-        calls: TracedCalls,
+        settings: &Settings,
         interpreters: Interpreters,
     ) -> io::Result<Tracing> {
         let costs = Costs::new(stop_latency());
@@ -99,9 +78,9 @@ impl Tracing {
         let options = Options::CREATION | Options::EXEC | Options::EXITING | Options::SYSTEM_CALLS;
         tracer.seize(command, options)?;
         let mut processes = Processes::default();
-        let setup = calls.setup.then(Setup::default);
+        let setup = settings.failed_execs.then(Setup::default);
         processes.add_process(ROOT, Process { setup, ..Process::new(command) });
-        if calls.setup {
+        if settings.failed_execs {
             // A thread must be stopped before its system calls can be traced. The held command blocks in a read, which the kernel restarts.
             tracer.interrupt_all();
         }
@@ -111,11 +90,10 @@ impl Tracing {
             early: HashMap::new(),
             interpreters,
             tracers: Tracers::default(),
-            waiting_tracers: Vec::new(),
             waits: Waits::default(),
-            launchers: Launchers::new(calls.launchers),
+            launchers: Launchers::new(settings.launcher_calls),
             untraced: UntracedProcesses::default(),
-            traces_setup: calls.setup,
+            traces_setup: settings.failed_execs,
             counts_waits: waits::are_counted(),
             keeps_privilege: programs::traced_programs_keep_privilege(),
             replaced: HashSet::new(),
@@ -130,7 +108,6 @@ impl Tracing {
         })
     }
 
-    /// Traces until nothing is left to trace.
     pub(super) fn run(mut self) {
         let mut deadline = None;
         while !self.is_over() {
@@ -145,10 +122,6 @@ impl Tracing {
                 }
                 Some(Traced::Ended(thread, status)) => self.handle_end(thread, status),
                 None => self.children.clear(),
-            }
-            if !self.tracer.is_letting_go() {
-                let tracers = std::mem::take(&mut self.waiting_tracers);
-                tracers.into_iter().for_each(|tracer| self.leave_untraced(tracer, Stop::Interrupted));
             }
             for (launch, ended) in self.untraced.ended() {
                 let gone = EventKind::Gone { zombie: Some(ended), auto_reaped: false, cpu: None };
@@ -176,8 +149,8 @@ impl Tracing {
     }
 
     fn report_costs(&mut self) {
-        self.costs.set_work(clock::cpu_time_of_thread().since(self.worked_before));
-        *lock(&self.shared.measured_costs) = self.costs.constants();
+        let work = clock::cpu_time_of_thread().since(self.worked_before);
+        *lock(&self.shared.measured_costs) = self.costs.constants(work);
     }
 
     fn is_over(&self) -> bool {
@@ -209,7 +182,6 @@ impl Tracing {
         self.next_id - 1
     }
 
-    /// Reports an event, unless the recording is over.
     pub(super) fn report(&mut self, at: Nanos, launch: LaunchId, task: TaskId, kind: EventKind) {
         if !self.is_detaching {
             self.events.push(Event { at, launch, task, kind });
@@ -229,12 +201,6 @@ impl Tracing {
             "{name} would lose its privilege if it were traced: only its start and end are recorded, not what it launches (to record \
              everything, use eBPF: run spawnscope with sudo)"
         ));
-    }
-
-    pub(super) fn note_stop_of_command(&mut self, stopped: Pid) {
-        if self.processes.process(ROOT).is_some_and(|command| command.pid == stopped) {
-            self.shared.command_stopped.store(true, Ordering::Release);
-        }
     }
 
     pub(super) fn resume(&mut self, thread: Pid, stop: Stop) {
@@ -282,7 +248,11 @@ impl Tracing {
                 target.0
             ));
         }
-        self.waiting_tracers.push(tracer);
+        if let Some(traced) = self.processes.thread(tracer) {
+            let _ = self.untraced.add(tracer, traced.launch);
+        }
+        self.forget(tracer);
+        self.tracer.detach_after_others(tracer);
     }
 
     /// Releases a process that fails or hangs while it is traced. The recording continues.

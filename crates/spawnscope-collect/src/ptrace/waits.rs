@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 
 use spawnscope_data::event::{LeftCpu, Nanos, Pid, Slice, Syscall};
 use spawnscope_system::ptrace::Registers;
-use spawnscope_system::{clock, memory};
+use spawnscope_system::{clock, memory, procfs};
 
 /// Minimum length of a wait that is reported, in nanoseconds. A shorter one cannot be distinguished from the stops of the thread.
 pub(super) const MIN_OFF_NS: u64 = 100_000;
@@ -29,13 +29,10 @@ const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
 /// A wait is assumed to end at the stop if, since its last stop, the thread was running or runnable for at most this long, or for at most
 /// 1/`RUNNABLE_DIVISOR` of the time since the wait began.
 const MAX_RUNNABLE_NS: u64 = 500_000;
-/// See `MAX_RUNNABLE_NS`.
 const RUNNABLE_DIVISOR: u64 = 20;
 
-/// The scheduler's counters of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Counters {
-    /// When the counters were read.
     at: Nanos,
     /// Time on CPUs, in nanoseconds.
     ran: u64,
@@ -53,7 +50,6 @@ struct LaunchingThread {
     vfork_children: HashMap<Pid, Nanos>,
     /// Total length of the thread's waits for such children since the last stop.
     vfork_wait_ns: u64,
-    /// Number of these waits.
     vfork_waits: u64,
     /// The call that the thread is blocked in (/proc/PID/task/TID/syscall).
     call: Option<File>,
@@ -70,7 +66,6 @@ struct AwaitedChild {
     counters: Counters,
 }
 
-/// The running threads that launch.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     threads: HashMap<Pid, LaunchingThread>,
@@ -133,7 +128,6 @@ impl Waits {
         Some((thread, Slice { syscall: awaited.call, ..slice? }))
     }
 
-    /// Call when a thread has executed a program.
     pub(super) fn on_exec(&mut self, thread: Pid) {
         self.threads.remove(&thread);
     }
@@ -245,14 +239,7 @@ fn is_short(runnable: u64, wait: u64) -> bool {
 fn blocking_call(file: &File) -> Option<(libc::c_long, [u64; 2])> {
     let mut bytes = [0; 256];
     let length = file.read_at(&mut bytes, 0).ok()?;
-    parse_blocking_call(std::str::from_utf8(bytes.get(..length)?).ok()?)
-}
-
-fn parse_blocking_call(text: &str) -> Option<(libc::c_long, [u64; 2])> {
-    let mut words = text.split_ascii_whitespace();
-    let number = words.next()?.parse().ok()?;
-    let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-    Some((number, [argument()?, argument()?]))
+    procfs::blocking_call(std::str::from_utf8(bytes.get(..length)?).ok()?)
 }
 
 /// Whether a call of a process waits for this child, or for output of it.
@@ -281,7 +268,7 @@ pub(super) fn are_counted() -> bool {
 #[derive(Debug)]
 pub(super) struct FirstStop {
     /// When the process was created: no later than its creator's stop, which follows the creation.
-    created: Nanos,
+    pub(super) created: Nanos,
     /// How long it was in the run queue until the stop.
     waited: Nanos,
     /// The file with its counters, if its second stop follows soon. A process that never stops again must not keep a file open.
@@ -299,10 +286,6 @@ impl FirstStop {
             waited: Nanos(counters.delayed),
             schedstat: stops_soon.then_some(schedstat),
         })
-    }
-
-    pub(super) fn created(&self) -> Nanos {
-        self.created
     }
 
     /// Returns when the process would have got a CPU without the tracer. It must be at its second stop. `at_first_call`: this stop is its first
@@ -331,7 +314,6 @@ fn open_schedstat(process: Pid) -> Option<File> {
     File::open(format!("/proc/{}/schedstat", process.0)).ok()
 }
 
-/// What a thread was doing when it stopped for SIGCHLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
     /// It was waiting for children in this call, and the wait is over. The pid is that of the child that the call has reaped, if known.
@@ -342,7 +324,6 @@ pub(super) enum Activity {
     Working,
 }
 
-/// Returns what a stopped thread was doing.
 pub(super) fn activity(tid: Pid) -> Activity {
     let Ok(registers) = Registers::read(tid) else {
         return Activity::Interrupted;
@@ -432,12 +413,12 @@ mod tests {
     fn a_blocked_thread_waits_for_a_child_or_for_its_output() {
         let wait4 = libc::SYS_wait4;
         let blocked =
-            parse_blocking_call(&format!("{wait4} 0xffffffff 0x7ffc 0x0 0x0 0x0 0x0 0x7ffc 0x7f00\n")).unwrap();
+            procfs::blocking_call(&format!("{wait4} 0xffffffff 0x7ffc 0x0 0x0 0x0 0x0 0x7ffc 0x7f00\n")).unwrap();
         assert_eq!(blocked, (wait4, [0xffff_ffff, 0x7ffc]));
         assert!(is_wait_for(blocked, Pid(1), Pid(7)));
         assert!(is_wait_for((wait4, [7, 0]), Pid(1), Pid(7)) && !is_wait_for((wait4, [8, 0]), Pid(1), Pid(7)));
-        assert_eq!(parse_blocking_call("running\n"), None);
-        assert_eq!(parse_blocking_call("-1 0x7ffc 0x7f00\n").map(|(number, _)| number), Some(-1));
+        assert_eq!(procfs::blocking_call("running\n"), None);
+        assert_eq!(procfs::blocking_call("-1 0x7ffc 0x7f00\n").map(|(number, _)| number), Some(-1));
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())

@@ -24,12 +24,10 @@ use self::observer::{Observer, State};
 use self::terminal::Terminal;
 use crate::ptrace::lines::Interpreters;
 
-/// The interval of observations.
 const INTERVAL: Duration = Duration::from_millis(1);
 /// A start-up file that waits for input that long asks the user a question.
 const QUESTION: Duration = Duration::from_secs(1);
 
-/// How to start a shell.
 #[derive(Clone, Debug)]
 pub struct ShellCommand {
     /// The file of the shell, and its arguments.
@@ -40,7 +38,6 @@ pub struct ShellCommand {
     pub timeout: Duration,
 }
 
-/// One start of a shell.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
     /// The time to the first prompt, and then that of each further prompt.
@@ -62,7 +59,6 @@ pub enum Failure {
     Busy(Vec<Frame>, Option<LaunchedProgram>),
 }
 
-/// Starts a shell, again and again.
 #[derive(Debug)]
 pub struct Starter {
     interpreters: Interpreters,
@@ -81,37 +77,33 @@ impl Starter {
     /// # Errors
     /// When there is no terminal, or the shell cannot be executed.
     pub fn start(&mut self, command: &ShellCommand, observes: bool) -> io::Result<Start> {
-        start(command, &mut self.interpreters, observes)
-    }
-}
-
-fn start(command: &ShellCommand, interpreters: &mut Interpreters, observes: bool) -> io::Result<Start> {
-    let is_fish = Path::new(&command.words[0]).file_name() == Some(OsStr::new("fish"));
-    let trace = is_fish.then(Trace::new).transpose()?;
-    let words = trace.as_ref().map_or_else(|| command.words.clone(), |trace| trace.words(&command.words, observes));
-    let began = Instant::now();
-    let terminal = Terminal::start(&words)?;
-    let observer = Observer::new(terminal.shell(), interpreters, trace);
-    let mut session = Session { terminal, observer, observes, times: HashMap::new() };
-    let mut start = Start::default();
-    let mut since = began;
-    for prompt in 0..=command.prompts {
-        match session.wait_for_prompt(since, command.timeout, prompt > 0)? {
-            Ok(time) => start.prompts.push(Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))),
-            Err(failure) => {
-                start.failure = Some(failure);
-                break;
+        let is_fish = Path::new(&command.words[0]).file_name() == Some(OsStr::new("fish"));
+        let trace = is_fish.then(Trace::new).transpose()?;
+        let words = trace.as_ref().map_or_else(|| command.words.clone(), |trace| trace.words(&command.words, observes));
+        let began = Instant::now();
+        let terminal = Terminal::start(&words)?;
+        let observer = Observer::new(terminal.shell(), &mut self.interpreters, trace);
+        let mut session = Session { terminal, observer, observes, times: HashMap::new() };
+        let mut start = Start::default();
+        let mut since = began;
+        for prompt in 0..=command.prompts {
+            match session.wait_for_prompt(since, command.timeout, prompt > 0)? {
+                Ok(time) => start.prompts.push(Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))),
+                Err(failure) => {
+                    start.failure = Some(failure);
+                    break;
+                }
+            }
+            if prompt < command.prompts {
+                since = Instant::now();
+                session.terminal.press_enter()?;
             }
         }
-        if prompt < command.prompts {
-            since = Instant::now();
-            session.terminal.press_enter()?;
-        }
+        let observed = session.times.into_iter();
+        start.observed =
+            observed.map(|(activity, time)| Observed { activity, time: Nanos(time.as_nanos() as u64) }).collect();
+        Ok(start)
     }
-    let observed = session.times.into_iter();
-    start.observed =
-        observed.map(|(activity, time)| Observed { activity, time: Nanos(time.as_nanos() as u64) }).collect();
-    Ok(start)
 }
 
 struct Session<'i> {

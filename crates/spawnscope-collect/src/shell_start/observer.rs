@@ -21,14 +21,11 @@ const MAX_DEPTH: usize = 32;
 /// More descriptors than this are not waited for by a shell.
 const MAX_DESCRIPTORS: u64 = 1024;
 
-/// What a shell does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It waits for input from its terminal.
     WaitsForInput,
-    /// It waits in another system call.
     Waits,
-    /// It works.
     Works,
 }
 
@@ -50,12 +47,7 @@ impl Observer<'_> {
     pub(super) fn state(&mut self, terminal: &Terminal, may_read: bool) -> State {
         let may_read = may_read && !self.trace.as_mut().is_some_and(Trace::is_starting);
         let text = fs::read_to_string(format!("/proc/{}/syscall", self.shell.0)).unwrap_or_default();
-        let mut words = text.split_ascii_whitespace();
-        let number: Option<libc::c_long> = words.next().and_then(|word| word.parse().ok());
-        let Some(number) = number else { return State::Works };
-        let arguments: Vec<u64> =
-            words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()).collect();
-        let [first, second, ..] = arguments[..] else { return State::Works };
+        let Some((number, [first, second])) = procfs::blocking_call(&text) else { return State::Works };
         let waits_for_terminal =
             may_read && self.awaited(number, first, second).into_iter().any(|fd| terminal.is_open_as(fd));
         if waits_for_terminal { State::WaitsForInput } else { State::Waits }
@@ -144,10 +136,9 @@ impl Observer<'_> {
         if process == self.shell {
             return None;
         }
-        let name = fs::read(format!("/proc/{}/comm", process.0)).ok()?;
-        let name = name.trim_ascii_end();
+        let name = procfs::name(process)?;
         let is_fork = procfs::executable(process).is_some_and(|file| Some(file) == procfs::executable(self.shell));
-        let name = if is_fork { [b"(", name, b")"].concat() } else { name.to_vec() };
+        let name = if is_fork { [b"(", &name[..], b")"].concat() } else { name };
         Some(LaunchedProgram { name, pid: process })
     }
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
@@ -13,6 +13,7 @@ use std::time::Instant;
 use nix::pty::{Winsize, openpty};
 use spawnscope_data::event::Pid;
 use spawnscope_system::process::is_readable_within;
+use spawnscope_system::procfs::Status;
 
 const SIZE: Winsize = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
 /// What shells ask, and the answers: the position of the cursor, the kind of terminal, and its
@@ -43,10 +44,8 @@ impl Terminal {
         // SAFETY: the new process only makes system calls. Standard input is the terminal by then.
         unsafe {
             command.pre_exec(|| {
-                if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
-                    return Err(io::Error::last_os_error());
-                }
-                Ok(())
+                rustix::process::setsid()?;
+                Ok(rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?)
             });
         }
         Ok(Terminal { shell: command.spawn()?, master, device })
@@ -64,8 +63,7 @@ impl Terminal {
 
     /// Whether the shell itself may read from the terminal, and not a program that it has started.
     pub(super) fn shell_is_foreground(&self) -> bool {
-        // SAFETY: a plain system call.
-        unsafe { libc::tcgetpgrp(self.master.as_raw_fd()) == self.shell().0 }
+        rustix::termios::tcgetpgrp(&self.master).is_ok_and(|group| group.as_raw_pid() == self.shell().0)
     }
 
     pub(super) fn press_enter(&mut self) -> io::Result<()> {
@@ -90,7 +88,7 @@ impl Terminal {
             }
         }
         // Processes in the background may still have the terminal.
-        Ok(!is_zombie(self.shell()))
+        Ok(Status::read(self.shell()).is_some_and(|status| !status.has_ended()))
     }
 
     fn answer(&mut self, output: &[u8]) -> io::Result<()> {
@@ -102,16 +100,9 @@ impl Terminal {
         Ok(())
     }
 
-    /// Waits for the shell's end, and returns its wait status.
     pub(super) fn reap(&mut self) -> io::Result<i32> {
         Ok(self.shell.wait()?.into_raw())
     }
-}
-
-fn is_zombie(process: Pid) -> bool {
-    let status = std::fs::read(format!("/proc/{}/stat", process.0)).unwrap_or_default();
-    let after_name = status.iter().rposition(|byte| *byte == b')').unwrap_or_default();
-    matches!(status.get(after_name + 2), None | Some(b'Z'))
 }
 
 impl Drop for Terminal {

@@ -3,10 +3,13 @@
 //! So a directory that hangs delays neither the others nor the doctor.
 
 use std::collections::HashSet;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use rustix::fs::stat;
 
 use super::{c_path, temporary_directory};
 use crate::checks::loader_environment;
@@ -16,12 +19,10 @@ use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_system::launch_timing::shared::Shareable;
 use spawnscope_system::launch_timing::timing::timed;
 
-/// How long a directory may take to answer.
 pub(crate) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long all directories together may take, if there are too many to try them all at the same
 /// time.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
-/// How many processes run at the same time.
 const MAX_PROCESSES: usize = 64;
 /// How many names are looked up in a directory. Each look-up uses another name, because the kernel
 /// caches negative results.
@@ -54,9 +55,7 @@ impl Answers {
                 process = probe.start(machine, end);
             }
             match process {
-                Some(process) => {
-                    pending.push(PendingProbe { until: Instant::now() + DIRECTORY_TIMEOUT, probe, process });
-                }
+                Some(process) => pending.push((probe, process, Instant::now() + DIRECTORY_TIMEOUT)),
                 None => answers.untried.push(probe.directory),
             }
         }
@@ -64,9 +63,8 @@ impl Answers {
         answers
     }
 
-    /// Waits for the processes, and adds their results.
     fn add_results(&mut self, pending: Vec<PendingProbe>, end: Instant) {
-        for PendingProbe { probe, process, until } in pending {
+        for (probe, process, until) in pending {
             let measured = process.end(until.min(end));
             let Probe { directory, is_in_path } = probe;
             let answer = measured.results.answer.load(Ordering::Acquire);
@@ -96,11 +94,8 @@ struct Probe {
     is_in_path: bool,
 }
 
-struct PendingProbe {
-    probe: Probe,
-    process: MeasuringProcess<SharedResults>,
-    until: Instant,
-}
+/// A probe, its process, and when it is abandoned.
+type PendingProbe = (Probe, MeasuringProcess<SharedResults>, Instant);
 
 /// Returns each directory once, those outside of PATH first.
 fn probes(machine: &Machine) -> Vec<Probe> {
@@ -158,12 +153,13 @@ impl Probe {
             .collect::<Option<Vec<CString>>>()?;
         MeasuringProcess::start(|results: &SharedResults| {
             results.answer.store(STARTED, Ordering::Release);
-            let is_directory = file_type(&directory) == Some(libc::S_IFDIR);
+            let is_directory =
+                stat(directory.as_c_str()).is_ok_and(|found| found.st_mode & libc::S_IFMT == libc::S_IFDIR);
             let answer = if is_directory { DIRECTORY } else { SOMETHING_ELSE };
             results.answer.store(answer, Ordering::Release);
             for name in names.iter().take_while(|_| is_directory) {
                 let preemptions = preemptions();
-                let took = timed(|| _ = file_type(name)).0.max(1);
+                let took = timed(|| _ = stat(name.as_c_str())).0.max(1);
                 let fastest_ns = results.fastest_ns.load(Ordering::Relaxed);
                 if (fastest_ns == 0 || took < fastest_ns) && preemptions == self::preemptions() {
                     results.fastest_ns.store(took, Ordering::Release);
@@ -175,21 +171,6 @@ impl Probe {
     }
 }
 
-/// Returns how often this thread was preempted.
-fn preemptions() -> libc::c_long {
-    // SAFETY: all zeroes is a valid `rusage`, which the kernel fills.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-        usage.ru_nivcsw
-    }
-}
-
-/// Returns the type of a file; `None` if the file does not exist or cannot be accessed.
-fn file_type(path: &CStr) -> Option<libc::mode_t> {
-    // SAFETY: the path ends with NUL; all zeroes is a valid `stat`, which the kernel fills.
-    unsafe {
-        let mut stat: libc::stat = std::mem::zeroed();
-        (libc::stat(path.as_ptr(), &raw mut stat) == 0).then_some(stat.st_mode & libc::S_IFMT)
-    }
+fn preemptions() -> i64 {
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0, |usage| usage.involuntary_context_switches())
 }

@@ -3,6 +3,8 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
+
 use super::c_path;
 use spawnscope_system::ExecStrings;
 
@@ -40,11 +42,7 @@ impl Image {
 
 /// Creates an executable file; returns `false` on failure. Makes system calls only.
 pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
-    // SAFETY: the path ends with NUL, and the bytes are those of a slice.
-    unsafe {
-        let file = libc::open(path.as_ptr(), flags, 0o755);
-        let written = libc::write(file, content.as_ptr().cast(), content.len());
-        file >= 0 && written == content.len() as isize && libc::close(file) == 0
-    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o755));
+    file.is_ok_and(|file| rustix::io::write(&file, content) == Ok(content.len()))
 }

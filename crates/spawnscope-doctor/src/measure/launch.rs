@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::Measured;
 use super::image::Image;
 use super::launches::{LaunchError, LaunchTime, Work, launch};
 use super::shared_results::{MAX_TIMES, SERIES, Series, SharedResults};
@@ -10,6 +11,7 @@ use super::temporary_directory::TemporaryDirectory;
 use crate::checks::{loader_cache, loader_environment};
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
+use spawnscope_system::arch::LIBRARY_DIRECTORIES;
 use spawnscope_system::launch_timing::measuring_process;
 use spawnscope_system::launch_timing::timing::Deadline;
 use spawnscope_system::tiny;
@@ -20,18 +22,6 @@ const LAUNCH_TIMEOUT: Duration = Duration::from_millis(300);
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(900);
 /// Programs that do nothing; the first that exists is used.
 const NO_OP_PROGRAMS: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
-/// Where distributions install the C library.
-const C_LIBRARIES: [&str; 8] = [
-    "/lib/x86_64-linux-gnu/libc.so.6",
-    "/usr/lib/x86_64-linux-gnu/libc.so.6",
-    "/lib/aarch64-linux-gnu/libc.so.6",
-    "/usr/lib/aarch64-linux-gnu/libc.so.6",
-    "/lib64/libc.so.6",
-    "/usr/lib64/libc.so.6",
-    "/usr/lib/libc.so.6",
-    "/lib/libc.so.6",
-];
-
 /// Times of launches, each from the parent's fork call to the end of its wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaunchCost {
@@ -43,19 +33,6 @@ pub struct LaunchCost {
     pub exec_dynamic: Option<Nanos>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Launches {
-    pub(super) typical: LaunchCost,
-    /// The time after which the launch of the dynamic program in the user's environment was
-    /// abandoned.
-    pub(super) abandoned_after: Option<Nanos>,
-    /// The launch of the same program without loader variables; `None` if none is set.
-    pub(super) without_variables: Option<Nanos>,
-    /// The launch of the same program with its library given by path; `None` if the loader's cache
-    /// is usable.
-    pub(super) without_search: Option<Nanos>,
-}
-
 /// Indexes of the series of times. Kinds that are likely to take long come late.
 const FORK: usize = 0;
 const WITHOUT_VARIABLES: usize = 1;
@@ -63,7 +40,8 @@ const WITHOUT_SEARCH: usize = 2;
 const STATIC: usize = 3;
 const DYNAMIC: usize = 4;
 
-pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>) -> Launches {
+/// Returns the times of launches, and nothing else.
+pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>) -> Measured {
     let content = tiny::program(0, "");
     let tiny = directory.and_then(|directory| directory.program(super::STATIC_PROGRAM, Some(machine)));
     let [dynamic, plain, by_path] = [Some(machine.clone()), without_variables(machine), without_search(machine)]
@@ -85,15 +63,16 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
         return Default::default();
     };
     let series = &measured.results.series;
-    Launches {
-        typical: LaunchCost {
+    Measured {
+        launch: LaunchCost {
             fork: series[FORK].typical(),
             exec_static: series[STATIC].typical(),
             exec_dynamic: series[DYNAMIC].typical(),
         },
-        abandoned_after: series[DYNAMIC].abandoned_after(),
-        without_variables: series[WITHOUT_VARIABLES].typical(),
-        without_search: series[WITHOUT_SEARCH].typical(),
+        exec_dynamic_abandoned_after: series[DYNAMIC].abandoned_after(),
+        without_loader_variables: series[WITHOUT_VARIABLES].typical(),
+        without_library_search: series[WITHOUT_SEARCH].typical(),
+        ..Measured::default()
     }
 }
 
@@ -128,7 +107,9 @@ fn without_variables(machine: &Machine) -> Option<Machine> {
 /// `None` if the loader's cache is usable.
 fn without_search(machine: &Machine) -> Option<Machine> {
     loader_cache::why_unusable(machine)?;
-    let library = C_LIBRARIES.into_iter().find(|file| machine.exists(file))?;
+    // Where distributions install the C library.
+    let directories = LIBRARY_DIRECTORIES.into_iter().chain(["/lib64", "/usr/lib64", "/usr/lib", "/lib"]);
+    let library = directories.map(|directory| format!("{directory}/libc.so.6")).find(|file| machine.exists(file))?;
     machine.variable("LD_PRELOAD").is_none().then(|| machine.clone().with_variable("LD_PRELOAD", library))
 }
 

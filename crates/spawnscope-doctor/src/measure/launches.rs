@@ -10,24 +10,20 @@ use spawnscope_data::event::{Nanos, Pid};
 use spawnscope_system::clock::now;
 use spawnscope_system::launch_timing::clone::fork;
 use spawnscope_system::launch_timing::run_queue_waits::RunQueueWaits;
-use spawnscope_system::launch_timing::timing::LaunchTimer;
 use spawnscope_system::process::{die_with_parent, is_readable_within, pidfd, reap};
 use spawnscope_system::tiny;
 
 /// How long the parent waits for a killed child before it gives up.
 const TIME_TO_DIE: Duration = Duration::from_millis(50);
 
-/// What a child does.
 #[derive(Clone, Copy)]
 pub(super) enum Work<'a> {
     Exit,
     Execute(&'a Image),
-    /// Executes an anonymous file.
     ExecuteInMemory(c_int),
     Write(&'a CStr, &'a [u8]),
 }
 
-/// Why a launch could not be timed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LaunchError {
     Failed,
@@ -52,10 +48,10 @@ impl LaunchTime {
 /// Launches a child and waits for it, at most for `limit`. The child must exit with status 0.
 pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, LaunchError> {
     let waits = RunQueueWaits::begin();
-    let timer = LaunchTimer::begin();
+    let began = now();
     let child = start(work)?;
     end_of(child, limit)?;
-    let took = timer.end().wall;
+    let took = now().since(began);
     let waited = waits.until_end_of(child);
     match reap(child) {
         Ok((_, 0)) => Ok(LaunchTime { took, waited }),

@@ -22,7 +22,7 @@ use self::answers::Answers;
 pub(super) use self::answers::DIRECTORY_TIMEOUT;
 pub use self::launch::LaunchCost;
 pub use self::scan::{Scan, StuckOperation};
-use self::temporary_directory::{TemporaryDirectory, UsableDirectories};
+use self::temporary_directory::{TemporaryDirectory, usable_directories};
 use super::machine::Machine;
 use super::programs;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
@@ -46,7 +46,6 @@ pub struct Measured {
     /// First and later launches of fresh files in the directory for temporary files, if another
     /// machine or process serves that directory.
     pub remote_scan: Option<Scan>,
-    /// Calibrated constants, such as the time of a page copy at a fork.
     pub constants: Vec<Calibration>,
     pub system_call: Option<Nanos>,
     /// The time of a look-up that finds nothing, for each existing directory of PATH; `None` if it
@@ -64,7 +63,6 @@ pub struct Measured {
 const STATIC_PROGRAM: usize = temporary_directory::PROGRAMS - 1;
 /// The time limit for the calibrated constants, which take 0.1 s on an idle machine.
 const CONSTANTS_TIMEOUT: Duration = Duration::from_millis(250);
-/// The time limit for files on a remote file system.
 const REMOTE_TIMEOUT: Duration = Duration::from_millis(360);
 
 /// The time limit for everything: the limits of all parts, and a grace period for measuring
@@ -92,19 +90,14 @@ impl Measured {
         let constants = Calibrator::start_for(CONSTANTS_TIMEOUT).map(Calibrator::finish);
         let answers = Answers::collect(machine);
         let machine = &machine.clone().without_directories(answers.unresponsive.iter().chain(&answers.untried));
-        let UsableDirectories { local, remote } = UsableDirectories::find(machine);
+        let [local, remote] = usable_directories(machine);
         let directory = TemporaryDirectory::create(local.iter().chain(&remote).map(PathBuf::as_path));
-        let launches = launch::measure(machine, directory.as_ref());
+        let measured = launch::measure(machine, directory.as_ref());
         let scan = directory.as_ref().and_then(|directory| scan::measure(directory, scan::TOTAL_TIMEOUT));
         drop(directory);
         let remote_directory = TemporaryDirectory::create(remote.first().map(PathBuf::as_path).into_iter());
         let remote_scan = remote_directory.and_then(|directory| scan::measure(&directory, REMOTE_TIMEOUT));
         let measured = Measured {
-            took: Duration::ZERO,
-            launch: launches.typical,
-            exec_dynamic_abandoned_after: launches.abandoned_after,
-            without_loader_variables: launches.without_variables,
-            without_library_search: launches.without_search,
             remote_scan,
             // Without a local directory, the scan would measure the delay of the remote file system
             // instead of a scanner's.
@@ -114,6 +107,7 @@ impl Measured {
             unresponsive: answers.unresponsive,
             untried: answers.untried,
             constants: constants.unwrap_or_default(),
+            ..measured
         };
         Measured { took: began.elapsed(), ..measured }
     }
@@ -140,7 +134,6 @@ pub(super) fn median(mut values: Vec<Nanos>) -> Option<Nanos> {
     values.get(values.len() / 2).copied()
 }
 
-/// Returns the path as a C string, or `None` if it contains a NUL.
 fn c_path(path: &Path) -> Option<CString> {
     CString::new(path.as_os_str().as_bytes()).ok()
 }

@@ -1,8 +1,6 @@
 //! Shared memory in which a measuring process stores times of launches for the doctor. Bytes of
 //! zero mean that nothing is stored.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::launches::LaunchTime;
 use super::median;
 use spawnscope_data::event::Nanos;
@@ -10,7 +8,6 @@ use spawnscope_system::launch_timing::series;
 use spawnscope_system::launch_timing::shared::Shareable;
 
 pub(super) const MAX_TIMES: usize = 48;
-/// How many kinds of launches are timed together.
 pub(super) const SERIES: usize = 5;
 
 #[repr(C)]
@@ -22,15 +19,14 @@ pub(super) struct SharedResults {
 #[repr(C)]
 pub(super) struct Series {
     /// The time of the first launch, whose files are not yet cached.
-    first_launch: AtomicU64,
+    first_launch: series::Series<1, 1>,
     /// The time after which the first launch was abandoned.
-    abandoned_after: AtomicU64,
+    abandoned_after: series::Series<1, 1>,
     /// The time of each launch, and how long it waited for a CPU.
     launches: series::Series<2, MAX_TIMES>,
 }
 
 impl Series {
-    /// Adds a launch; drops it if the series is full.
     pub(super) fn add(&self, launch: LaunchTime) {
         self.launches.add([launch.took.0, launch.waited.0]);
     }
@@ -59,26 +55,25 @@ impl Series {
     }
 
     pub(super) fn set_first(&self, launch: LaunchTime) {
-        self.first_launch.store(launch.took.0, Ordering::Release);
+        self.first_launch.add([launch.took.0]);
     }
 
     pub(super) fn abandon(&self, after: Nanos) {
-        self.abandoned_after.store(after.0, Ordering::Release);
+        self.abandoned_after.add([after.0]);
     }
 
     /// Returns the median, or the time of the first launch if there are no others.
     pub(super) fn typical(&self) -> Option<Nanos> {
-        median(self.times()).or_else(|| nonzero(&self.first_launch))
+        median(self.times()).or_else(|| only(&self.first_launch))
     }
 
     pub(super) fn abandoned_after(&self) -> Option<Nanos> {
-        nonzero(&self.abandoned_after)
+        only(&self.abandoned_after)
     }
 }
 
-fn nonzero(time: &AtomicU64) -> Option<Nanos> {
-    let time = time.load(Ordering::Acquire);
-    (time > 0).then_some(Nanos(time))
+fn only(time: &series::Series<1, 1>) -> Option<Nanos> {
+    time.rows().next().map(|[time]| Nanos(time))
 }
 
 // SAFETY: consists of atomic numbers, for which zero is valid.

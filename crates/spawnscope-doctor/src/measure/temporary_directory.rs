@@ -19,18 +19,15 @@ use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_wh
 
 /// The time limit for creating the temporary directory in one of the candidates.
 pub(super) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(250);
-/// The time limit for all attempts.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
 /// How long the doctor waits for the removal, before it leaves the keeper to finish it alone.
 pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_millis(100);
-/// How many programs the directory may contain.
 pub(super) const PROGRAMS: usize = 16;
 /// The free space that is needed: the size of all programs together, with a margin.
 const NEEDED_BYTES: u64 = 1 << 20;
 /// How many times the keeper tries to remove the directory. Processes that write to it die with the
 /// doctor, but on a busy machine only seconds later.
 const MAX_REMOVALS: usize = 2000;
-/// The time between attempts to remove the directory.
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(super) struct TemporaryDirectory {
@@ -41,7 +38,6 @@ pub(super) struct TemporaryDirectory {
 }
 
 impl TemporaryDirectory {
-    /// Creates a temporary directory in the first of `directories` in which that is possible.
     pub(super) fn create<'p>(mut directories: impl Iterator<Item = &'p Path>) -> Option<TemporaryDirectory> {
         let until = Instant::now() + TOTAL_TIMEOUT;
         directories.find_map(|directory| {
@@ -97,44 +93,27 @@ impl Drop for TemporaryDirectory {
     }
 }
 
-/// Existing directories in which a directory for test programs may be created.
-pub(super) struct UsableDirectories {
-    /// On local file systems, in order of preference.
-    pub(super) local: Vec<PathBuf>,
-    /// On file systems that another machine or process serves.
-    pub(super) remote: Vec<PathBuf>,
-}
-
-impl UsableDirectories {
-    /// Finds the usable ones among the directory for temporary files and other usual directories.
-    pub(super) fn find(machine: &Machine) -> UsableDirectories {
-        let mounts = mounts::all(machine);
-        let mut usable = UsableDirectories { local: Vec::new(), remote: Vec::new() };
-        for directory in candidates(machine) {
-            let Some(directory) = machine.canonical(directory) else {
-                continue;
-            };
-            let mount = mounts::containing_mount(&mounts, &directory);
-            if mount.is_some_and(|mount| mount.has_option("noexec")) {
-                continue;
-            }
-            let is_remote = mount.and_then(Mount::remote_description).is_some();
-            let (group, directory) = match is_remote {
-                true => (&mut usable.remote, machine.path(&directory)),
-                false => (&mut usable.local, machine.path(&directory)),
-            };
-            if !group.contains(&directory) {
-                group.push(directory);
-            }
+/// Returns the existing directories in which a directory for test programs may be created: those on
+/// local file systems, in order of preference, and those that another machine or process serves.
+pub(super) fn usable_directories(machine: &Machine) -> [Vec<PathBuf>; 2] {
+    let mounts = mounts::all(machine);
+    let mut usable = [Vec::new(), Vec::new()];
+    for directory in candidates(machine).into_iter().filter_map(|directory| machine.canonical(directory)) {
+        let mount = mounts::containing_mount(&mounts, &directory);
+        if mount.is_some_and(|mount| mount.has_option("noexec")) {
+            continue;
         }
-        usable
+        let is_remote = mount.and_then(Mount::remote_description).is_some();
+        let (group, directory) = (&mut usable[usize::from(is_remote)], machine.path(directory));
+        if !group.contains(&directory) {
+            group.push(directory);
+        }
     }
+    usable
 }
 
 pub(super) fn candidates(machine: &Machine) -> [PathBuf; 4] {
-    let others = ["/var/tmp", "/dev/shm", "/tmp"].map(PathBuf::from);
-    let [first, second, third] = others;
-    [machine.temporary_directory(), first, second, third]
+    [machine.temporary_directory(), "/var/tmp".into(), "/dev/shm".into(), "/tmp".into()]
 }
 
 fn program(directory: &Path, number: usize) -> PathBuf {

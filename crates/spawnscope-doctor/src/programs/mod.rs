@@ -18,38 +18,30 @@ pub(super) const TOTAL_TIME: Duration = Duration::from_millis(3800);
 /// A difference between minimum run times counts as noise up to 1/NOISE_DIVISOR of the run time, or
 /// up to `MIN_NOISE` if that is more.
 const NOISE_DIVISOR: u64 = 10;
-/// See `NOISE_DIVISOR`.
 const MIN_NOISE: Nanos = Nanos(500_000);
 
 /// Which output of a program is read. Other output goes to /dev/null.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Capture {
     Nothing,
-    Stdout,
-    Stderr,
+    Stdout = 1,
+    Stderr = 2,
 }
 
 pub(super) struct RunResult {
     pub(super) took: Nanos,
+    /// Whether the program ended. Otherwise it was killed at its time limit.
+    has_ended: bool,
     pub(super) succeeded: bool,
     pub(super) output: String,
 }
 
-enum Outcome {
-    Ended(RunResult),
-    /// The program was killed at its time limit. `RunResult` has the time and the output until
-    /// then.
-    TookTooLong(RunResult),
-}
-
-/// Why the time of a program is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunError {
     NotStarted,
     /// The supervisor was killed, most likely by the program.
     SupervisorKilled,
     Failed,
-    /// The program was killed after this time.
     DidNotEnd(Nanos),
     NoTime,
 }
@@ -103,7 +95,6 @@ impl Display for RunTime {
     }
 }
 
-/// Starts programs until the time for them is used up.
 pub(super) struct Programs {
     until: Instant,
 }
@@ -122,10 +113,8 @@ impl Programs {
     }
 
     pub(super) fn run(&self, command: Command, capture: Capture) -> Result<RunResult, RunError> {
-        match supervisor::run(command, self.time_limit()?, capture)? {
-            Outcome::Ended(ran) => Ok(ran),
-            Outcome::TookTooLong(ran) => Err(RunError::DidNotEnd(ran.took)),
-        }
+        let ran = supervisor::run(command, self.time_limit()?, capture)?;
+        if ran.has_ended { Ok(ran) } else { Err(RunError::DidNotEnd(ran.took)) }
     }
 
     /// Returns the shortest time of several runs, because other load only makes a run longer. Slow
@@ -136,15 +125,12 @@ impl Programs {
             if shortest.is_some_and(|shortest| !self.has_time_after(shortest)) {
                 break;
             }
-            match supervisor::run(command(), self.time_limit()?, Capture::Nothing)? {
-                Outcome::Ended(ran) if ran.succeeded => {
-                    shortest = Some(shortest.map_or(ran.took, |shortest| shortest.min(ran.took)));
-                }
-                Outcome::Ended(_) => return Err(RunError::Failed),
-                Outcome::TookTooLong(ran) if shortest.is_none() => {
-                    return Ok(RunTime { time: ran.took, is_lower_bound: true });
-                }
-                Outcome::TookTooLong(_) => break,
+            let ran = supervisor::run(command(), self.time_limit()?, Capture::Nothing)?;
+            match (ran.has_ended, shortest) {
+                (true, _) if !ran.succeeded => return Err(RunError::Failed),
+                (true, _) => shortest = Some(shortest.map_or(ran.took, |shortest| shortest.min(ran.took))),
+                (false, None) => return Ok(RunTime { time: ran.took, is_lower_bound: true }),
+                (false, Some(_)) => break,
             }
         }
         let time = shortest.ok_or(RunError::NoTime)?;

@@ -7,19 +7,18 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nix::unistd::{ForkResult, fork};
+use nix::unistd::{self, ForkResult, fork, getsid};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::ioctl_fionbio;
 
-use super::{Capture, Outcome, RunResult};
-use crate::processes;
+use super::{Capture, RunResult};
 use spawnscope_data::event::{Nanos, Pid};
 use spawnscope_system::process::{die_with_parent, pidfd, wait_until};
+use spawnscope_system::procfs::{self, Status};
 
 /// How long background processes may continue after the program has ended, and how long processes
 /// have to end after each signal.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
-/// The interval between checks for remaining processes.
 const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// At most about this many bytes of output are stored. The rest is read, but dropped.
 const MAX_OUTPUT_BYTES: usize = 1 << 20;
@@ -83,7 +82,7 @@ impl ProgramSession {
     }
 
     fn signal(&self, signals: &[i32]) {
-        let others = members(self.pid).into_iter().map(u32::cast_signed);
+        let others = members(self.pid).into_iter().map(|pid| pid.0);
         // Also signals the process group, in case /proc does not show the members. Its id cannot be
         // reused before the first process is reaped.
         let group = self.status.is_none().then_some(-self.pid);
@@ -114,13 +113,15 @@ impl ProgramSession {
 }
 
 /// Returns the running processes of a session; empty if /proc belongs to another pid namespace.
-fn members(session: i32) -> Vec<u32> {
+fn members(session: i32) -> Vec<Pid> {
     let self_link = std::fs::read_link("/proc/self").ok();
-    if self_link.as_deref() == Some(std::process::id().to_string().as_ref()) {
-        processes::running_in_session(session.cast_unsigned())
-    } else {
-        Vec::new()
+    if self_link.as_deref() != Some(std::process::id().to_string().as_ref()) {
+        return Vec::new();
     }
+    // A kernel thread has session 0.
+    let is_member = |pid: &Pid| getsid(Some(unistd::Pid::from_raw(pid.0))).is_ok_and(|found| found.as_raw() == session);
+    let is_running = |pid: &Pid| Status::read(*pid).is_some_and(|status| !status.has_ended());
+    procfs::processes().filter(|pid| is_member(pid) && is_running(pid)).collect()
 }
 
 /// Runs a program for up to `time_limit`, or until `doctor` is gone.
@@ -129,7 +130,7 @@ pub(super) fn run(
     time_limit: Duration,
     capture: Capture,
     body: impl FnOnce() -> i32,
-) -> io::Result<Outcome> {
+) -> io::Result<RunResult> {
     let (reader, writer) = io::pipe()?;
     ioctl_fionbio(&reader, true)?;
     let began = Instant::now();
@@ -141,11 +142,8 @@ pub(super) fn run(
     let took = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
     session.end();
     let status = session.status.filter(|_| in_time);
-    let ran = RunResult { took, succeeded: status == Some(0), output: String::from_utf8_lossy(&bytes).into_owned() };
-    Ok(match status {
-        Some(_) => Outcome::Ended(ran),
-        None => Outcome::TookTooLong(ran),
-    })
+    let output = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(RunResult { took, has_ended: status.is_some(), succeeded: status == Some(0), output })
 }
 
 /// Creates a session, and redirects standard input, output and error to /dev/null, except for the
@@ -159,13 +157,8 @@ fn redirect_standard_streams(output: &PipeWriter, capture: Capture) {
         for standard in 0..3 {
             libc::dup2(null, standard);
         }
-        let wanted = match capture {
-            Capture::Nothing => None,
-            Capture::Stdout => Some(1),
-            Capture::Stderr => Some(2),
-        };
-        if let Some(wanted) = wanted {
-            libc::dup2(output.as_raw_fd(), wanted);
+        if capture != Capture::Nothing {
+            libc::dup2(output.as_raw_fd(), capture as i32);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::program_session::{self, GRACE};
-use super::{Capture, Outcome, RunError, RunResult};
+use super::{Capture, RunError, RunResult};
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::process::is_readable_within;
@@ -19,26 +19,16 @@ use spawnscope_system::process::is_readable_within;
 /// How much longer than its program's time limit a supervisor may take: it may wait `GRACE` after
 /// each signal to processes that ignore them.
 const TIME_TO_END: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
-/// Values of the first byte of an answer: whether the program failed, succeeded, or was killed, or
-/// could not be started.
-const FAILED: u8 = 0;
-const SUCCEEDED: u8 = 1;
-const KILLED: u8 = 2;
-const NOT_STARTED: u8 = 3;
-/// The length of an encoded outcome before the output: the first byte, and the run time in
-/// nanoseconds.
-const HEADER_BYTES: usize = 9;
+const NOT_STARTED: [u8; 1] = [0];
 /// The exit status of a shell for a program that cannot be executed.
 const NOT_EXECUTED: i32 = 127;
 
-/// Runs a program in a supervisor, for up to `time_limit`.
-pub(super) fn run(command: Command, time_limit: Duration, capture: Capture) -> Result<Outcome, RunError> {
+pub(super) fn run(command: Command, time_limit: Duration, capture: Capture) -> Result<RunResult, RunError> {
     let (bytes, is_over) = run_supervisor(command, time_limit, capture).map_err(|_| RunError::NotStarted)?;
-    match (bytes.first(), is_over) {
-        (Some(&NOT_STARTED), _) => Err(RunError::NotStarted),
-        (Some(_), _) => decode(&bytes).ok_or(RunError::SupervisorKilled),
-        (None, true) => Err(RunError::SupervisorKilled),
-        (None, false) => Err(RunError::DidNotEnd(Nanos(time_limit.as_nanos() as u64))),
+    match bytes.as_slice() {
+        [] if !is_over => Err(RunError::DidNotEnd(Nanos(time_limit.as_nanos() as u64))),
+        bytes if *bytes == NOT_STARTED => Err(RunError::NotStarted),
+        bytes => decode(bytes).ok_or(RunError::SupervisorKilled),
     }
 }
 
@@ -47,7 +37,7 @@ fn run_supervisor(mut command: Command, time_limit: Duration, capture: Capture) 
     let (mut answer, supervisor_end) = UnixStream::pair()?;
     let supervisor = IsolatedChild::fork(Some(supervisor_end.as_fd()), || {
         let outcome = serve(&mut command, time_limit, capture);
-        let answer = outcome.map_or_else(|_| vec![NOT_STARTED], |outcome| encode(&outcome));
+        let answer = outcome.map_or_else(|_| NOT_STARTED.to_vec(), |ran| encode(&ran));
         // SAFETY: standard input is the supervisor's end of the connection, which no other object
         // here owns.
         let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
@@ -68,7 +58,7 @@ fn run_supervisor(mut command: Command, time_limit: Duration, capture: Capture) 
 
 /// Runs the program; this code runs in the supervisor. The supervisor becomes the parent of
 /// orphans, so that it can detect when no process is left.
-fn serve(command: &mut Command, time_limit: Duration, capture: Capture) -> io::Result<Outcome> {
+fn serve(command: &mut Command, time_limit: Duration, capture: Capture) -> io::Result<RunResult> {
     // SAFETY: plain system calls in one of our own processes. In a session of its own, the process
     // gets no signals from the terminal.
     unsafe {
@@ -86,30 +76,19 @@ fn serve(command: &mut Command, time_limit: Duration, capture: Capture) -> io::R
     })
 }
 
-fn encode(outcome: &Outcome) -> Vec<u8> {
-    let (result, ran) = match outcome {
-        Outcome::Ended(ran) if ran.succeeded => (SUCCEEDED, ran),
-        Outcome::Ended(ran) => (FAILED, ran),
-        Outcome::TookTooLong(ran) => (KILLED, ran),
-    };
-    [&[result][..], &ran.took.0.to_ne_bytes(), ran.output.as_bytes()].concat()
+fn encode(ran: &RunResult) -> Vec<u8> {
+    let flags = [ran.has_ended, ran.succeeded].map(u8::from);
+    [&flags[..], &ran.took.0.to_ne_bytes(), ran.output.as_bytes()].concat()
 }
 
-fn decode(bytes: &[u8]) -> Option<Outcome> {
-    let (header, output) = bytes.split_at_checked(HEADER_BYTES)?;
-    let time = Nanos(u64::from_ne_bytes(header[1..].try_into().ok()?));
-    let ran = RunResult {
-        took: time,
-        succeeded: header[0] == SUCCEEDED,
-        output: String::from_utf8_lossy(output).into_owned(),
-    };
-    Some(match header[0] {
-        KILLED => Outcome::TookTooLong(ran),
-        _ => Outcome::Ended(ran),
-    })
+fn decode(bytes: &[u8]) -> Option<RunResult> {
+    let (flags, rest) = bytes.split_first_chunk()?;
+    let (took, output) = rest.split_first_chunk()?;
+    let [has_ended, succeeded] = flags.map(|flag| flag != 0);
+    let output = String::from_utf8_lossy(output).into_owned();
+    Some(RunResult { took: Nanos(u64::from_ne_bytes(*took)), has_ended, succeeded, output })
 }
 
-/// Reads everything up to the end of the connection, or until the time `until`.
 fn read_all(answer: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 8192];

@@ -1,18 +1,14 @@
 //! The launch cost by kind of child: without a library, static, position-independent, dynamic.
 
-use std::rc::Rc;
-
-use super::{launches, wall_and_call};
+use super::{columns, launches};
 use crate::LabError;
-use crate::compiler::Compiler;
+use crate::compiler::{Compiler, PROGRAM, STATUS};
 use crate::context::ExperimentContext;
 use crate::outcome::{Outcome, Unit, Value, key};
 use crate::shell::find_program;
 use crate::worker::protocol::{Program, Setting};
-use crate::worker::{Environment, Mechanism, Worker};
+use crate::worker::{Mechanism, Worker, removal_note, without_loader_variables};
 
-const SOURCE: &str = "int main(void) { return 42; }";
-const STATUS: i32 = 42;
 /// The name, the compiler and the compiler options of each kind.
 const KINDS: [(&str, &str, &[&str]); 5] = [
     ("C, static", "cc", &["-static"]),
@@ -23,26 +19,24 @@ const KINDS: [(&str, &str, &[&str]); 5] = [
 ];
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
-    let columns = [key("child", "child", Unit::Text)].into_iter().chain(wall_and_call());
-    let mut outcome = Outcome::new("Launches by kind of child, with vfork", columns.collect());
+    let columns = columns([key("child", "child", Unit::Text)]);
+    let mut outcome = Outcome::new("Launches by kind of child, with vfork", columns);
     let mut programs = vec![("no library".to_owned(), context.tiny())];
     for (number, (kind, name, options)) in KINDS.iter().enumerate() {
         let Some(compiler) = Compiler::named(name) else {
             outcome.note(format!("{kind}: skipped, no {name} found"));
             continue;
         };
-        match compiler.compile(SOURCE, &context.directory().join(format!("kind{number}")), options) {
+        match compiler.compile(PROGRAM, &context.directory().join(format!("kind{number}")), options) {
             Ok(path) => programs.push(((*kind).to_owned(), Program::new([path]).with_status(STATUS))),
             Err(error) => outcome.note(format!("{kind}: {error}")),
         }
     }
     programs.extend(installed_programs(&mut outcome));
     // Variables of the loader could add or replace libraries, and thus change the kind of child.
-    let environment = Environment::without_loader_variables();
-    if let Some(note) = environment.note() {
-        outcome.note(note);
-    }
-    let worker = Rc::new(Worker::start_with(&Setting::default(), environment)?);
+    let environment = without_loader_variables();
+    removal_note(&environment).into_iter().for_each(|note| outcome.note(note));
+    let worker = Worker::start_with(&Setting::default(), environment)?;
     let measured = context.interleave(
         programs
             .iter()
@@ -64,7 +58,7 @@ fn installed_programs(outcome: &mut Outcome) -> Vec<(String, Program)> {
             absent.push(name);
             continue;
         };
-        let argv = [super::text(&path)].into_iter().chain(arguments.iter().map(|&text: &&str| text.to_owned()));
+        let argv = [path].into_iter().chain(arguments.iter().map(|text: &&str| text.into()));
         let label = format!("{name} {}", arguments.join(" "));
         found.push((label.trim().to_owned(), Program::new(argv)));
     }

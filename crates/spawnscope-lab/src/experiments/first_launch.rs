@@ -40,7 +40,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         outcome.note("true not found: only the tiny program is launched");
     }
     let counts: &[usize] = context.pick(&COUNTS, &QUICK_COUNTS);
-    let worker = &Worker::start(&Setting::default())?;
+    let worker = &*Worker::start(&Setting::default())?;
     let in_memory = memory_program(context)?;
     let in_memory_path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), in_memory.as_raw_fd()));
     let mut cases = Vec::new();
@@ -65,7 +65,6 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Returns a case whose columns must all be within the wanted noise.
 fn case<'a>(program: &str, count: usize, run: impl FnMut() -> Result<Vec<f64>, LabError> + 'a) -> Case<'a> {
     Case::with_fixed_work([Value::from(program), Value::from(count as u64)], run).quiet_columns(COLUMNS)
 }
@@ -89,7 +88,8 @@ fn first_and_second<'a>(
 ) -> Result<Vec<f64>, LabError> {
     let mut columns = vec![Vec::new(); COLUMNS];
     for copies in groups {
-        let request = Request::Concurrent { paths: copies.iter().map(|path| super::text(path)).collect(), status };
+        let request =
+            Request::Concurrent { paths: copies.iter().map(|path| path.display().to_string()).collect(), status };
         for launch in columns.chunks_mut(2) {
             let walls = worker.request(&request)?;
             launch[0].extend(median(walls.iter().copied()));

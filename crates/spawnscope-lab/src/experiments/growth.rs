@@ -11,7 +11,6 @@ use crate::outcome::{Outcome, Scale, Unit, key, measure};
 use crate::worker::protocol::{Request, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
 
-/// How much the parent grows before each launch.
 const STEP_BYTES: u64 = 1 << 20;
 const STEPS: u64 = 256;
 const QUICK_STEPS: u64 = 24;
@@ -38,7 +37,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         }
     }
     outcome.add(&measured);
-    outcome.fit_sweeps("parent_bytes", 1e6, "MB", &measured);
+    outcome.fit_sweeps(1e6, "MB", &measured);
     outcome.note("the slope is the median over sweeps, with its interval over sweeps");
     outcome.note("each value is the median over several parents, each of which grew from its initial size");
     Ok(outcome)
@@ -57,12 +56,8 @@ fn growth_that_fits(wanted: u64, outcome: &mut Outcome) -> u64 {
 }
 
 fn empty_case(mechanism: Mechanism, step: u64) -> Measurements {
-    Measurements {
-        keys: vec![mechanism.name().into(), (step * STEP_BYTES).into()],
-        rounds: Vec::new(),
-        launches: Some(1),
-        failure: None,
-    }
+    let keys = vec![mechanism.name().into(), (step * STEP_BYTES).into()];
+    Measurements { launches: Some(1), ..Measurements::new(keys) }
 }
 
 /// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for

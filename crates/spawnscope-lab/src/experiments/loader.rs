@@ -7,21 +7,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::{launches, wall_and_call};
+use super::{columns, launches};
 use crate::LabError;
 use crate::batches::Case;
-use crate::compiler::Compiler;
+use crate::compiler::{Compiler, PROGRAM, STATUS};
 use crate::context::ExperimentContext;
 use crate::outcome::{Outcome, Row, Scale, Unit, Value, key};
 use crate::shell::find_program;
 use crate::worker::protocol::{Program, Setting};
-use crate::worker::{Environment, Mechanism, Worker};
+use crate::worker::{Environment, Mechanism, Worker, removal_note, without_loader_variables};
 
 const LIBRARIES: [usize; 5] = [0, 10, 50, 100, 300];
 const QUICK_LIBRARIES: [usize; 2] = [0, 5];
 const DIRECTORIES: [usize; 5] = [0, 10, 30, 60, 100];
 /// Even a quick run has enough points for a slope, because empty directories are fast to create.
 const QUICK_DIRECTORIES: [usize; 4] = [0, 10, 20, 40];
+/// The name of the series of `true` with empty directories to search.
+const SEARCH: &str = "true, LD_LIBRARY_PATH";
 /// The source of a library with a typical number of data relocations and calls into the C library.
 const LIBRARY_SOURCE: &str = r"#include <stdlib.h>
 #include <stdio.h>
@@ -38,24 +40,12 @@ int call(char *text) {
 ";
 /// Without -fno-builtin, the compiler would optimize some of the calls away.
 const LIBRARY_OPTIONS: [&str; 4] = ["-shared", "-fPIC", "-fno-builtin", "-Wl,-z,lazy"];
-const MAIN_SOURCE: &str = "int main(void) { return 42; }";
-const STATUS: i32 = 42;
-
-/// The name of each series, its kind of linking, and whether functions are bound at start.
-const KINDS: [(&str, Linking, bool); 4] = [
-    ("run path, lazy", Linking::RunPath, false),
-    ("run path, now", Linking::RunPath, true),
-    ("directory per library, lazy", Linking::RunPathPerLibrary, false),
-    ("absolute names, lazy", Linking::Absolute, false),
-];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Linking {
-    /// All libraries are in one directory of the run path.
+    /// The directories of the libraries are in the run path. If each library has its own directory,
+    /// the loader searches the directories of other libraries first.
     RunPath,
-    /// Each library has its own directory, so that the loader searches the directories of other
-    /// libraries first.
-    RunPathPerLibrary,
     /// The names of the libraries are absolute paths, so that the loader searches nothing. The tool
     /// shrinkwrap does this, too.
     Absolute,
@@ -63,18 +53,17 @@ enum Linking {
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [key("loading", "loading", Unit::Text), key("count", "libraries or directories", Unit::Count)];
-    let columns = keys.into_iter().chain(wall_and_call()).collect();
-    let mut outcome =
-        Outcome::new("Launches of a program with libraries, or with empty library directories to search", columns);
+    let title = "Launches of a program with libraries, or with empty library directories to search";
+    let mut outcome = Outcome::new(title, columns(keys));
     outcome.draw("count", "wall_ns", &["loading"], Scale::Linear);
     // The cases themselves, not the user's environment, must determine the search and the binding.
-    let plain = Environment::without_loader_variables();
+    let plain = without_loader_variables();
     let mut cases = Vec::new();
     match find_program("true") {
         Some(program) => add_search_cases(context, &plain, &Program::new([program]), &mut cases)?,
         None => outcome.note("true not found: the search of empty directories is skipped"),
     }
-    match Compiler::find() {
+    match Compiler::named("cc") {
         Some(compiler) => {
             if let Err(error) = add_library_cases(context, &plain, &compiler, &mut cases) {
                 outcome.note(format!("libraries: {error}"));
@@ -84,21 +73,15 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
-    outcome.fit("count", 1.0, "library or directory");
-    if let Some(note) = plain.note() {
-        outcome.note(note);
-    }
+    outcome.fit(1.0, "library or directory");
+    removal_note(&plain).into_iter().for_each(|note| outcome.note(note));
+    let has_libraries = |row: &Row| *row.get("loading") != Value::from(SEARCH);
     if outcome.rows.iter().any(has_libraries) {
         outcome.note("each library has 18 data relocations and 12 calls into the C library; the calls are never made");
     }
     Ok(outcome)
 }
 
-fn has_libraries(row: &Row) -> bool {
-    KINDS.iter().any(|(kind, ..)| *row.get("loading") == Value::from(*kind))
-}
-
-/// Adds cases that launch `true` with empty directories in `LD_LIBRARY_PATH`.
 fn add_search_cases(
     context: &ExperimentContext<'_>,
     plain: &Environment,
@@ -113,12 +96,9 @@ fn add_search_cases(
         made.map_err(LabError::doing("create directories"))?;
         let path: OsString =
             std::env::join_paths(directories).map_err(|error| LabError::Unavailable(error.to_string()))?;
-        let environment = match count {
-            0 => plain.clone(),
-            _ => plain.clone().with("LD_LIBRARY_PATH", path),
-        };
-        let worker = Rc::new(Worker::start_with(&Setting::default(), environment)?);
-        let keys = [Value::from("true, LD_LIBRARY_PATH"), Value::from(count as u64)];
+        let variable = (count > 0).then(|| ("LD_LIBRARY_PATH".into(), Some(path)));
+        let worker = start_worker(plain, variable)?;
+        let keys = [Value::from(SEARCH), Value::from(count as u64)];
         cases.push(launches(keys, &worker, Mechanism::VforkExec, program));
     }
     Ok(())
@@ -132,8 +112,8 @@ fn add_library_cases(
 ) -> Result<(), LabError> {
     let counts: &[usize] = context.pick(&LIBRARIES, &QUICK_LIBRARIES);
     let max_count = counts.last().copied().unwrap_or_default();
-    let lazy = start_worker(plain.clone())?;
-    let now = start_worker(plain.clone().with("LD_BIND_NOW", "1"))?;
+    let lazy = start_worker(plain, None)?;
+    let now = start_worker(plain, Some(("LD_BIND_NOW".into(), Some("1".into()))))?;
     let root = context.directory().join("libraries");
     let _ = context.report_progress("compiling a library", 0.0);
     fs::create_dir_all(&root).map_err(LabError::doing("create a directory"))?;
@@ -143,30 +123,23 @@ fn add_library_cases(
         copy_library(&library, max_count, |number| root.join(format!("f{number}/lib{number}.so")))?;
     for &count in counts {
         let _ = context.report_progress(&format!("linking {count} libraries"), 0.0);
-        let mut linked: Vec<(Linking, PathBuf)> = Vec::new();
-        for (kind, linking, binds_now) in KINDS {
-            let files = match linking {
-                Linking::RunPathPerLibrary => &separate_directories,
-                Linking::RunPath | Linking::Absolute => &one_directory,
-            };
-            let program = match linked.iter().find(|(other, _)| *other == linking) {
-                Some((_, path)) => path.clone(),
-                None => {
-                    link(compiler, &root.join(format!("program{count}-{}", linked.len())), linking, &files[..count])?
-                }
-            };
-            linked.push((linking, program.clone()));
-            let keys = [Value::from(kind), Value::from(count as u64)];
-            let worker = if binds_now { &now } else { &lazy };
-            let program = Program::new([program]).with_status(STATUS);
-            cases.push(launches(keys, worker, Mechanism::VforkExec, &program));
+        for (linking, files, kinds) in [
+            (Linking::RunPath, &one_directory, &[("run path, lazy", &lazy), ("run path, now", &now)][..]),
+            (Linking::RunPath, &separate_directories, &[("directory per library, lazy", &lazy)][..]),
+            (Linking::Absolute, &one_directory, &[("absolute names, lazy", &lazy)][..]),
+        ] {
+            let output = root.join(format!("program{count}-{}", cases.len()));
+            let program = Program::new([link(compiler, &output, linking, &files[..count])?]).with_status(STATUS);
+            cases.extend(kinds.iter().map(|(kind, worker)| {
+                launches([Value::from(*kind), Value::from(count as u64)], worker, Mechanism::VforkExec, &program)
+            }));
         }
     }
     Ok(())
 }
 
-fn start_worker(environment: Environment) -> Result<Rc<Worker>, LabError> {
-    Worker::start_with(&Setting::default(), environment).map(Rc::new)
+fn start_worker(plain: &Environment, variable: Option<(OsString, Option<OsString>)>) -> Result<Rc<Worker>, LabError> {
+    Worker::start_with(&Setting::default(), plain.iter().cloned().chain(variable).collect())
 }
 
 /// Makes `count` copies of a library. Links would not do, because the loader loads the same file
@@ -191,7 +164,7 @@ fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf])
     for file in files {
         let directory = file.parent().unwrap_or(Path::new("/"));
         if linking == Linking::Absolute {
-            options.push(super::text(file));
+            options.push(file.display().to_string());
             continue;
         }
         let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -202,5 +175,5 @@ fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf])
         options.push(format!("-l:{name}"));
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    compiler.compile(MAIN_SOURCE, output, &options)
+    compiler.compile(PROGRAM, output, &options)
 }

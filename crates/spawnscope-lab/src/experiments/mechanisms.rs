@@ -1,8 +1,6 @@
 //! Compares all launch mechanisms, with a small parent and a tiny static child.
 
-use std::rc::Rc;
-
-use super::{launches, wall_and_call};
+use super::{columns, launches};
 use crate::LabError;
 use crate::context::ExperimentContext;
 use crate::harness::Measurements;
@@ -28,21 +26,20 @@ pub(super) const COMPARED: [Mechanism; 14] = [
     Mechanism::System,
     Mechanism::Popen,
 ];
-/// The base of the CPU time ratios.
 const BASE: Mechanism = Mechanism::VforkExec;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
-    let columns = [key("mechanism", "mechanism", Unit::Text)].into_iter().chain(wall_and_call()).chain([
-        measure("cpu_ns", "cpu", Unit::Nanos),
-        measure("user_ns", "user", Unit::Nanos),
-        measure("system_ns", "system", Unit::Nanos),
-    ]);
-    let mut outcome = Outcome::new("Launch mechanisms: a small parent, a tiny static child", columns.collect());
+    let mut columns = columns([key("mechanism", "mechanism", Unit::Text)]);
+    columns.extend(
+        [("cpu_ns", "cpu"), ("user_ns", "user"), ("system_ns", "system")]
+            .map(|(name, title)| measure(name, title, Unit::Nanos)),
+    );
+    let mut outcome = Outcome::new("Launch mechanisms: a small parent, a tiny static child", columns);
     let mut cases = Vec::new();
     for mechanism in COMPARED {
         // Each mechanism has a worker of its own. After a fork, the parent pays for each page it
         // writes, which would slow down other mechanisms.
-        let worker = Rc::new(Worker::start(&Setting::default())?);
+        let worker = Worker::start(&Setting::default())?;
         let program = context.tiny_for(mechanism);
         let case = launches([Value::from(mechanism.name())], &worker, mechanism, &program);
         cases.push(case.quiet_columns(CPU + 1));
@@ -50,8 +47,19 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let measured = context.interleave(cases);
     outcome.add(&measured);
     let base = measured.iter().zip(COMPARED).find(|(_, mechanism)| *mechanism == BASE);
-    if !clear_tick_columns(&mut outcome) {
-        clear_split_columns(&mut outcome, &measured);
+    let mut cpu_times = outcome.rows.iter().filter_map(|row| row.get("cpu_ns").estimate());
+    // The kernel may count CPU time in whole ticks. Most launches then appear to take none.
+    if cpu_times.any(|estimate| estimate.median == 0.0) {
+        clear_columns(&mut outcome, &["cpu_ns", "user_ns", "system_ns"]);
+        outcome.note("CPU time is unknown: the kernel counts it in ticks longer than a launch");
+    } else {
+        if is_split_by_ticks(&measured) {
+            clear_columns(&mut outcome, &["user_ns", "system_ns"]);
+            outcome.note(
+                "user and system are unknown: the kernel splits CPU time by clock ticks, which counts all of a short process as \
+                 user time; cpu, their sum, is exact",
+            );
+        }
         if let Some((base, _)) = base {
             outcome.compare("cpu ratio", &measured, base, CPU);
         }
@@ -59,31 +67,6 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.note("call: time inside the launching call");
     outcome.note("fork is measured with a small parent; for large ones see parent-size");
     Ok(outcome)
-}
-
-/// Makes CPU time unknown if the kernel counts it in whole ticks, because most launches then appear
-/// to take none. Returns whether the kernel does so.
-fn clear_tick_columns(outcome: &mut Outcome) -> bool {
-    let mut cpu_times = outcome.rows.iter().filter_map(|row| row.get("cpu_ns").estimate());
-    let counts_ticks = cpu_times.any(|estimate| estimate.median == 0.0);
-    if counts_ticks {
-        clear_columns(outcome, &["cpu_ns", "user_ns", "system_ns"]);
-        outcome.note("CPU time is unknown: the kernel counts it in ticks longer than a launch");
-    }
-    counts_ticks
-}
-
-/// Makes user and system time unknown for all cases if the kernel splits CPU time by clock ticks,
-/// because the split then depends on how many ticks happened to occur in a case. Their sum is
-/// exact.
-fn clear_split_columns(outcome: &mut Outcome, measured: &[Measurements]) {
-    if is_split_by_ticks(measured) {
-        clear_columns(outcome, &["user_ns", "system_ns"]);
-        outcome.note(
-            "user and system are unknown: the kernel splits CPU time by clock ticks, which counts all of a short process as \
-             user time; cpu, their sum, is exact",
-        );
-    }
 }
 
 /// Returns whether the kernel splits CPU time by clock ticks. Every launch makes system calls, so a

@@ -19,7 +19,6 @@ use super::worker::{Mechanism, Worker};
 
 pub struct Experiment {
     pub name: &'static str,
-    /// What the experiment measures, in a few words.
     pub about: &'static str,
     run: fn(&ExperimentContext<'_>) -> Result<Outcome, LabError>,
 }
@@ -37,31 +36,25 @@ impl Experiment {
     }
 }
 
-const fn experiment(
-    name: &'static str,
-    about: &'static str,
-    run: fn(&ExperimentContext<'_>) -> Result<Outcome, LabError>,
-) -> Experiment {
-    Experiment { name, about, run }
-}
-
 pub const ALL: &[Experiment] = &[
-    experiment("mechanisms", "all launch mechanisms, from a small parent", mechanisms::run),
-    experiment("parent-size", "all launch mechanisms, by the parent's memory", parent_size::run),
-    experiment("growth", "a parent that grows between launches", growth::run),
-    experiment("open-fds", "launches by the parent's open files", open_fds::run),
-    experiment("child-kind", "static, position-independent and dynamic children", child_kind::run),
-    experiment("loader", "the dynamic loader's time for libraries and search paths", loader::run),
-    experiment(
-        "first-launch",
-        "the first launch of a file against the second, one alone and many at once",
-        first_launch::run,
-    ),
+    Experiment { name: "mechanisms", about: "all launch mechanisms, from a small parent", run: mechanisms::run },
+    Experiment { name: "parent-size", about: "all launch mechanisms, by the parent's memory", run: parent_size::run },
+    Experiment { name: "growth", about: "a parent that grows between launches", run: growth::run },
+    Experiment { name: "open-fds", about: "launches by the parent's open files", run: open_fds::run },
+    Experiment { name: "child-kind", about: "static, position-independent and dynamic children", run: child_kind::run },
+    Experiment { name: "loader", about: "the dynamic loader's time for libraries and search paths", run: loader::run },
+    Experiment {
+        name: "first-launch",
+        about: "the first launch of a file against the second, one alone and many at once",
+        run: first_launch::run,
+    },
 ];
 
-/// Returns the columns of launch times from a worker: the wall, and the time inside the call.
-fn wall_and_call() -> [Column; 2] {
-    [measure("wall_ns", "wall", Unit::Nanos), measure("call_ns", "call", Unit::Nanos)]
+/// Returns keys, and the columns of launch times from a worker: the wall, and the time inside the
+/// call.
+fn columns(keys: impl IntoIterator<Item = Column>) -> Vec<Column> {
+    let times = [measure("wall_ns", "wall", Unit::Nanos), measure("call_ns", "call", Unit::Nanos)];
+    keys.into_iter().chain(times).collect()
 }
 
 /// Returns a case that makes launches. The wall and the time inside the call must be within the
@@ -74,10 +67,5 @@ fn launches<'a>(
 ) -> Case<'a> {
     let (worker, program) = (Rc::clone(worker), program.clone());
     Case::new(keys, move |count| worker.request(&Request::Launch { mechanism, program: program.clone(), count }))
-        .quiet_columns(wall_and_call().len())
-}
-
-/// Returns the path as text, for requests to workers.
-fn text(path: &std::path::Path) -> String {
-    path.display().to_string()
+        .quiet_columns(2)
 }

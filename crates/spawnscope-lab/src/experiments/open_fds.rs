@@ -1,9 +1,7 @@
 //! Launch cost by the number of the parent's open files, whose descriptors a fork copies. With
 //! `close_others`, the child of vspawn closes them.
 
-use std::rc::Rc;
-
-use super::{launches, wall_and_call};
+use super::{columns, launches};
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
@@ -21,15 +19,14 @@ const MECHANISMS: [Mechanism; 5] =
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [key("mechanism", "mechanism", Unit::Text), key("open_files", "open files", Unit::Count)];
-    let columns = keys.into_iter().chain(wall_and_call()).collect();
-    let mut outcome = Outcome::new("Launches by the parent's number of open files", columns);
+    let mut outcome = Outcome::new("Launches by the parent's number of open files", columns(keys));
     outcome.draw("open_files", "wall_ns", &["mechanism"], Scale::Logarithmic);
     let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
     let (cases, failed) = cases(context, counts);
     let mut measured = context.interleave(cases);
     measured.extend(failed);
     outcome.add(&measured);
-    outcome.fit("open_files", 1.0, "open file");
+    outcome.fit(1.0, "open file");
     outcome.note("the files are close-on-exec");
     Ok(outcome)
 }
@@ -40,7 +37,7 @@ fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>,
     let (mut cases, mut failed) = (Vec::new(), Vec::new());
     for &open_files in counts {
         let setting = Setting { open_files, files_limit: Some(FILE_LIMIT), ..Setting::default() };
-        match Worker::start(&setting).map(Rc::new) {
+        match Worker::start(&setting) {
             Ok(worker) => cases.extend(MECHANISMS.map(|mechanism| {
                 let keys = [Value::from(mechanism.name()), Value::from(open_files)];
                 launches(keys, &worker, mechanism, &context.tiny())

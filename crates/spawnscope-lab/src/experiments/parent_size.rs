@@ -3,9 +3,8 @@
 //! are measured one after the other, so that their parents need memory only then.
 
 use std::path::Path;
-use std::rc::Rc;
 
-use super::{launches, mechanisms, wall_and_call};
+use super::{columns, launches, mechanisms};
 use crate::LabError;
 use crate::batches::Case;
 use crate::context::ExperimentContext;
@@ -23,25 +22,25 @@ const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
 /// Sizes of parents with huge pages, enough for a linear fit. A huge page has 2 MiB, so tiny
 /// parents have none.
 const HUGE_SIZES_MB: [u64; 7] = [10, 16, 32, 64, 100, 1000, 4000];
-/// The maximum size of bash, which takes long to fill.
 const MAX_BASH_MB: u64 = 1000;
 
 /// The mechanisms that copy page tables, and one that does not. The kind of pages does not affect
 /// other mechanisms.
 const PAGE_KIND_MECHANISMS: [Mechanism; 3] = [Mechanism::ForkExit, Mechanism::ForkExec, Mechanism::Vspawn];
 
-/// Parents of one kind, in several sizes.
 struct Series<'p> {
     /// The description of the kind of memory; empty for small pages and for bash.
     memory: &'static str,
     launcher: Launcher<'p>,
+    /// What is filled with memory, in words.
+    parent_name: &'static str,
+    /// The peak memory while a parent is filled, as a multiple of its size.
+    fill_factor: u64,
     sizes_mb: Vec<u64>,
 }
 
-/// The kind of process that launches.
 enum Launcher<'p> {
     Worker(Pages, &'static [Mechanism]),
-    /// The path of bash, and the path of the program that it launches.
     Bash(&'p Path, &'p Path),
 }
 
@@ -51,8 +50,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         key("memory", "memory", Unit::Text),
         key("parent_bytes", "parent", Unit::Bytes),
     ];
-    let columns = keys.into_iter().chain(wall_and_call()).collect();
-    let mut outcome = Outcome::new("Launches by the parent's memory", columns);
+    let mut outcome = Outcome::new("Launches by the parent's memory", columns(keys));
     outcome.draw("parent_bytes", "wall_ns", &["mechanism", "memory"], Scale::Logarithmic);
     let (bash, program) = (find_program("bash"), find_program("true"));
     let bash_and_program = bash.as_deref().zip(program.as_deref());
@@ -68,7 +66,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         done += share;
     }
     outcome.add(&measured);
-    outcome.fit("parent_bytes", MB as f64, "MB");
+    outcome.fit(MB as f64, "MB");
     outcome.note(
         "huge pages: only forks, which copy page tables, and vspawn for comparison; the other mechanisms share the parent's memory",
     );
@@ -86,11 +84,16 @@ fn series<'p>(context: &ExperimentContext<'_>, bash_and_program: Option<(&'p Pat
     let mut huge_sizes = sizes.clone();
     huge_sizes.retain(|size| HUGE_SIZES_MB.contains(size) || !SIZES_MB.contains(size));
     let bash_sizes = sizes.iter().copied().filter(|size| *size <= MAX_BASH_MB).collect();
-    let bash = bash_and_program.map(|(bash, program)| ("", Launcher::Bash(bash, program), bash_sizes));
-    let small = ("", Launcher::Worker(Pages::Small, &mechanisms::COMPARED), sizes);
-    let huge = ("huge pages", Launcher::Worker(Pages::Huge, &PAGE_KIND_MECHANISMS), huge_sizes);
-    let series = [Some(small), bash, Some(huge)].into_iter().flatten();
-    series.map(|(memory, launcher, sizes_mb)| Series { memory, launcher, sizes_mb }).collect()
+    let series =
+        |memory, launcher, sizes_mb| Series { memory, launcher, parent_name: "a parent", fill_factor: 1, sizes_mb };
+    let bash = bash_and_program.map(|(bash, program)| Series {
+        parent_name: "bash",
+        fill_factor: FILL_MEMORY_FACTOR,
+        ..series("", Launcher::Bash(bash, program), bash_sizes)
+    });
+    let small = series("", Launcher::Worker(Pages::Small, &mechanisms::COMPARED), sizes);
+    let huge = series("huge pages", Launcher::Worker(Pages::Huge, &PAGE_KIND_MECHANISMS), huge_sizes);
+    [Some(small), bash, Some(huge)].into_iter().flatten().collect()
 }
 
 impl Series<'_> {
@@ -113,13 +116,13 @@ impl Series<'_> {
     ) -> Vec<Measurements> {
         let (mut cases, mut failed) = (Vec::new(), Vec::new());
         let sizes: Vec<u64> = self.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
-        let (fitting, others) = sizes.split_at(count_fitting(&sizes, self.fill_factor(), AvailableMemory::now()));
+        let (fitting, others) = sizes.split_at(count_fitting(&sizes, self.fill_factor, AvailableMemory::now()));
         if !others.is_empty() {
             let skipped: Vec<String> = others.iter().copied().map(spawnscope_data::units::bytes).collect();
-            outcome.note(format!("{}: skipped, not enough memory: {}", self.parent_name(), skipped.join(", ")));
+            outcome.note(format!("{}: skipped, not enough memory: {}", self.parent_name, skipped.join(", ")));
         }
         for &bytes in fitting {
-            let doing = format!("filling {} with {}", self.parent_name(), spawnscope_data::units::bytes(bytes));
+            let doing = format!("filling {} with {}", self.parent_name, spawnscope_data::units::bytes(bytes));
             let may_continue = || context.report_progress(&doing, done);
             if !may_continue() {
                 return failed;
@@ -131,22 +134,6 @@ impl Series<'_> {
         measured
     }
 
-    /// Returns the peak memory while a parent is filled, as a multiple of its size.
-    fn fill_factor(&self) -> u64 {
-        match self.launcher {
-            Launcher::Worker(..) => 1,
-            Launcher::Bash(..) => FILL_MEMORY_FACTOR,
-        }
-    }
-
-    /// Returns what is filled with memory, in words.
-    fn parent_name(&self) -> &'static str {
-        match self.launcher {
-            Launcher::Worker(..) => "a parent",
-            Launcher::Bash(..) => "bash",
-        }
-    }
-
     /// Starts a parent of this size and adds its cases, or its failure.
     fn add_cases(
         &self,
@@ -156,13 +143,15 @@ impl Series<'_> {
         (cases, failed): (&mut Vec<Case<'_>>, &mut Vec<Measurements>),
     ) {
         match self.launcher {
-            Launcher::Worker(pages, mechanisms) => match start_worker(bytes, pages) {
-                Ok(worker) => cases.extend(mechanisms.iter().map(|mechanism| {
-                    let program = context.tiny_for(*mechanism);
-                    launches(self.keys(mechanism.name(), bytes), &worker, *mechanism, &program)
-                })),
-                Err(error) => failed.push(Measurements::failed(self.keys("", bytes), error)),
-            },
+            Launcher::Worker(pages, mechanisms) => {
+                match Worker::start(&Setting { memory_bytes: bytes, pages, ..Setting::default() }) {
+                    Ok(worker) => cases.extend(mechanisms.iter().map(|mechanism| {
+                        let program = context.tiny_for(*mechanism);
+                        launches(self.keys(mechanism.name(), bytes), &worker, *mechanism, &program)
+                    })),
+                    Err(error) => failed.push(Measurements::failed(self.keys("", bytes), error)),
+                }
+            }
             // As in the published measurement, bash has a variable of this many bytes.
             Launcher::Bash(bash, program) => {
                 let keys = self.keys("bash runs true", bytes);
@@ -178,10 +167,6 @@ impl Series<'_> {
     fn keys(&self, name: &str, bytes: u64) -> Vec<Value> {
         vec![Value::from(name), Value::from(self.memory), Value::from(bytes)]
     }
-}
-
-fn start_worker(memory_bytes: u64, pages: Pages) -> Result<Rc<Worker>, LabError> {
-    Worker::start(&Setting { memory_bytes, pages, ..Setting::default() }).map(Rc::new)
 }
 
 /// Returns how many of these ascending sizes, counted from the first, fit into memory together

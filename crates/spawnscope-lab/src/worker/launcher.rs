@@ -3,9 +3,11 @@
 use std::ffi::{CString, c_char};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;
@@ -17,10 +19,8 @@ use super::raw::RawLaunch;
 use crate::LabError;
 use spawnscope_system::ExecStrings;
 use spawnscope_system::launch_timing::clone::CloneCall;
-use spawnscope_system::launch_timing::timing::{LaunchTimer, LaunchTimes};
 use spawnscope_system::process::reap;
 
-/// Everything that launches of one program need, prepared before the first launch.
 pub struct Launcher<'p> {
     program: &'p Program,
     path: CString,
@@ -33,22 +33,23 @@ pub struct Launcher<'p> {
     idle: Vec<Box<RawLaunch>>,
 }
 
-/// A child that has not yet been waited for.
-pub enum RunningChild {
-    /// A child without further resources.
+/// A child that has not yet been waited for, and the pipe from which its output is read.
+pub struct RunningChild {
+    pub process: ChildProcess,
+    output: Option<File>,
+}
+
+pub enum ChildProcess {
     Pid(i32),
     /// A child that runs on the stack of its `RawLaunch`.
     Raw(i32, Box<RawLaunch>),
     Vspawn(vspawn::Child),
-    Piped(i32, File),
-    VspawnPiped(vspawn::Child, File),
     Stream(*mut libc::FILE),
     /// The wait status of a child that had ended when the call returned.
     Ended(i32),
 }
 
 impl<'p> Launcher<'p> {
-    /// Prepares launches of a program by one mechanism.
     pub fn new(mechanism: Mechanism, program: &'p Program) -> Result<Launcher<'p>, LabError> {
         let strings: Result<Vec<CString>, _> = program.argv.iter().map(|text| CString::new(text.as_str())).collect();
         let strings = strings.map_err(|_| LabError::Unavailable("an argument contains a NUL byte".to_owned()))?;
@@ -68,66 +69,66 @@ impl<'p> Launcher<'p> {
     }
 
     pub fn start(&mut self, mechanism: Mechanism) -> Result<RunningChild, LabError> {
+        let mut output = None;
         let started = match mechanism {
-            Mechanism::ForkExit => self.fork(false).map(RunningChild::Pid),
-            Mechanism::ForkExec => self.fork(true).map(RunningChild::Pid),
+            Mechanism::ForkExit => self.fork(false).map(ChildProcess::Pid),
+            Mechanism::ForkExec => self.fork(true).map(ChildProcess::Pid),
             Mechanism::VforkExec => self.raw(CloneCall::Vfork),
             Mechanism::Clone => self.raw(CloneCall::Clone { flags: libc::CLONE_VM | libc::CLONE_VFORK }),
             Mechanism::Clone3 => self.raw(CloneCall::Clone3),
             Mechanism::CloneDetached => self.raw(CloneCall::Clone { flags: libc::CLONE_VM }),
-            Mechanism::PosixSpawn => self.posix_spawn(None).map(RunningChild::Pid),
-            Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(),
-            // SAFETY: the string is valid.
-            Mechanism::System => Ok(RunningChild::Ended(unsafe { libc::system(self.shell_command.as_ptr()) })),
-            Mechanism::Popen => self.popen(),
-            Mechanism::VspawnPrepared => self.prepared.spawn().map(RunningChild::Vspawn).map_err(to_io_error),
-            Mechanism::Vspawn | Mechanism::VspawnCloseOthers => {
-                let child = command(mechanism, self.program).spawn();
-                child.map(RunningChild::Vspawn).map_err(to_io_error)
+            Mechanism::PosixSpawn => self.posix_spawn(None).map(ChildProcess::Pid),
+            Mechanism::PosixSpawnPipe => {
+                pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from).and_then(|(reader, writer)| {
+                    output = Some(File::from(reader));
+                    self.posix_spawn(Some(writer.as_raw_fd())).map(ChildProcess::Pid)
+                })
             }
+            // SAFETY: the string is valid.
+            Mechanism::System => Ok(ChildProcess::Ended(unsafe { libc::system(self.shell_command.as_ptr()) })),
+            Mechanism::Popen => self.popen(),
+            Mechanism::VspawnPrepared => self.prepared.spawn().map(ChildProcess::Vspawn).map_err(io::Error::other),
             Mechanism::VspawnDetached => {
                 let child = command(mechanism, self.program).spawn_nowait();
-                child.map(RunningChild::Vspawn).map_err(to_io_error)
+                child.map(ChildProcess::Vspawn).map_err(io::Error::other)
             }
-            Mechanism::VspawnPipe => vspawn_with_pipe(self.program),
+            Mechanism::Vspawn | Mechanism::VspawnCloseOthers | Mechanism::VspawnPipe => {
+                let child = command(mechanism, self.program).spawn();
+                child.map_err(io::Error::other).map(|mut child| {
+                    output = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+                    ChildProcess::Vspawn(child)
+                })
+            }
         };
-        started.map_err(LabError::doing(format!("start a child with {}", mechanism.name())))
+        let doing = LabError::doing(format!("start a child with {}", mechanism.name()));
+        started.map(|process| RunningChild { process, output }).map_err(doing)
     }
 
-    /// Makes an uncounted launch before `count` timed ones, because a launch after other work finds
-    /// cold caches. Does nothing before a single launch.
-    pub fn warm_up(&mut self, mechanism: Mechanism, count: u32) -> Result<(), LabError> {
-        if count < 2 {
-            return Ok(());
-        }
+    /// Returns the time until the child was waited for, and that of the call that started it.
+    pub fn time(&mut self, mechanism: Mechanism) -> Result<[Duration; 2], LabError> {
+        let began = Instant::now();
         let running = self.start(mechanism)?;
-        self.finish(mechanism, running)
-    }
-
-    pub fn time(&mut self, mechanism: Mechanism) -> Result<LaunchTimes, LabError> {
-        let mut timer = LaunchTimer::begin();
-        let running = self.start(mechanism)?;
-        timer.end_call();
+        let call = began.elapsed();
         self.finish(mechanism, running)?;
-        Ok(timer.end())
+        Ok([began.elapsed(), call])
     }
 
-    /// Waits for a child, and checks its exit status and its output.
     pub fn finish(&mut self, mechanism: Mechanism, running: RunningChild) -> Result<(), LabError> {
-        let ended = match running {
-            RunningChild::Pid(pid) => wait(pid).map(|status| (status, None)),
-            RunningChild::Raw(pid, raw) => {
+        // A child that writes ends only when its output is read.
+        let output = running.output.map(read).transpose().map_err(LabError::doing("wait for a child"))?;
+        let ended = match running.process {
+            ChildProcess::Pid(pid) => wait(pid).map(|status| (status, output)),
+            ChildProcess::Raw(pid, raw) => {
                 let status = wait(pid);
                 self.idle.push(raw);
-                status.map(|status| (status, None))
+                status.map(|status| (status, output))
             }
-            RunningChild::Vspawn(mut child) => wait_for(&mut child).map(|status| (status, None)),
-            RunningChild::Piped(pid, pipe) => read(pipe).and_then(|output| Ok((wait(pid)?, Some(output)))),
-            RunningChild::VspawnPiped(mut child, pipe) => {
-                read(pipe).and_then(|output| Ok((wait_for(&mut child)?, Some(output))))
-            }
-            RunningChild::Stream(stream) => Ok(read_stream(stream)),
-            RunningChild::Ended(status) => Ok((status, None)),
+            ChildProcess::Vspawn(mut child) => match child.wait() {
+                Ok(status) => Ok((status.into_raw(), output)),
+                Err(error) => Err(io::Error::other(error)),
+            },
+            ChildProcess::Stream(stream) => Ok(read_stream(stream)),
+            ChildProcess::Ended(status) => Ok((status, output)),
         };
         let (status, output) = ended.map_err(LabError::doing("wait for a child"))?;
         let is_expected_status = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
@@ -163,13 +164,13 @@ impl<'p> Launcher<'p> {
         }
     }
 
-    fn raw(&mut self, call: CloneCall) -> io::Result<RunningChild> {
+    fn raw(&mut self, call: CloneCall) -> io::Result<ChildProcess> {
         let raw = match self.idle.pop() {
             Some(raw) => raw,
             None => RawLaunch::new(&self.path, &self.argv)?,
         };
         let pid = raw.start(call)?;
-        Ok(RunningChild::Raw(pid, raw))
+        Ok(ChildProcess::Raw(pid, raw))
     }
 
     fn posix_spawn(&self, output: Option<i32>) -> io::Result<i32> {
@@ -196,26 +197,14 @@ impl<'p> Launcher<'p> {
         }
     }
 
-    fn posix_spawn_with_pipe(&self) -> io::Result<RunningChild> {
-        let (reader, writer): (OwnedFd, OwnedFd) = pipe2(OFlag::O_CLOEXEC)?;
-        let pid = self.posix_spawn(Some(writer.as_raw_fd()))?;
-        Ok(RunningChild::Piped(pid, File::from(reader)))
-    }
-
-    fn popen(&self) -> io::Result<RunningChild> {
+    fn popen(&self) -> io::Result<ChildProcess> {
         // SAFETY: both strings are valid.
         let stream = unsafe { libc::popen(self.shell_command.as_ptr(), c"r".as_ptr()) };
         if stream.is_null() {
             return Err(io::Error::last_os_error());
         }
-        Ok(RunningChild::Stream(stream))
+        Ok(ChildProcess::Stream(stream))
     }
-}
-
-fn vspawn_with_pipe(program: &Program) -> io::Result<RunningChild> {
-    let mut child = command(Mechanism::VspawnPipe, program).spawn().map_err(to_io_error)?;
-    let output = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
-    Ok(RunningChild::VspawnPiped(child, File::from(OwnedFd::from(output))))
 }
 
 fn command(mechanism: Mechanism, program: &Program) -> Command {
@@ -228,10 +217,6 @@ fn command(mechanism: Mechanism, program: &Program) -> Command {
     command
 }
 
-fn to_io_error(error: vspawn::Error) -> io::Error {
-    io::Error::other(error)
-}
-
 fn wait(pid: i32) -> io::Result<i32> {
     loop {
         match reap(pid) {
@@ -239,11 +224,6 @@ fn wait(pid: i32) -> io::Result<i32> {
             reaped => return reaped.map(|(_, status)| status),
         }
     }
-}
-
-fn wait_for(child: &mut vspawn::Child) -> io::Result<i32> {
-    use std::os::unix::process::ExitStatusExt;
-    child.wait().map(ExitStatusExt::into_raw).map_err(to_io_error)
 }
 
 fn read(mut pipe: File) -> io::Result<String> {
@@ -255,17 +235,12 @@ fn read(mut pipe: File) -> io::Result<String> {
 /// Reads the output of a child of popen, and waits for the child. Returns the wait status and the
 /// output.
 fn read_stream(stream: *mut libc::FILE) -> (i32, Option<String>) {
+    // SAFETY: the descriptor is that of the stream, which closes it. Nothing was read through the
+    // stream before.
+    let pipe = ManuallyDrop::new(unsafe { File::from_raw_fd(libc::fileno(stream)) });
     let mut output = Vec::new();
-    let mut buffer = [0u8; 256];
-    // SAFETY: the length is that of the buffer; the stream is read to its end and closed once.
-    let status = unsafe {
-        loop {
-            match libc::fread(buffer.as_mut_ptr().cast(), 1, buffer.len(), stream) {
-                0 => break,
-                length => output.extend_from_slice(&buffer[..length]),
-            }
-        }
-        libc::pclose(stream)
-    };
+    let _ = (&*pipe).read_to_end(&mut output);
+    // SAFETY: the stream is closed once.
+    let status = unsafe { libc::pclose(stream) };
     (status, Some(String::from_utf8_lossy(&output).into_owned()))
 }

@@ -13,17 +13,17 @@ mod operations;
 mod raw;
 
 use std::cell::RefCell;
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::rc::Rc;
 
-pub use environment::Environment;
+pub use environment::{Environment, removal_note, without_loader_variables};
 pub use mechanism::Mechanism;
 
 use self::protocol::{Reply, Request, Setting};
 use super::LabError;
+use super::asked::AskedChild;
 
-/// The hidden verb that runs spawnscope as a worker.
 pub const VERB: &str = "lab-worker";
 
 /// A process that launches on request. Dropping the `Worker` ends the process. If the process dies,
@@ -31,113 +31,78 @@ pub const VERB: &str = "lab-worker";
 pub struct Worker {
     setting: String,
     environment: Environment,
-    process: RefCell<Option<Process>>,
+    process: RefCell<Option<AskedChild>>,
 }
 
 impl Worker {
-    pub fn start(setting: &Setting) -> Result<Worker, LabError> {
+    pub fn start(setting: &Setting) -> Result<Rc<Worker>, LabError> {
         Worker::start_with(setting, Environment::default())
     }
 
     /// Starts a worker with an environment that differs from that of bench.
-    pub fn start_with(setting: &Setting, environment: Environment) -> Result<Worker, LabError> {
-        let worker = Worker {
-            setting: serde_json::to_string(setting).map_err(|error| LabError::Invalid(error.to_string()))?,
-            environment,
-            process: RefCell::new(None),
-        };
+    pub fn start_with(setting: &Setting, environment: Environment) -> Result<Rc<Worker>, LabError> {
+        let setting = serde_json::to_string(setting).map_err(LabError::doing("write a setting"))?;
+        let worker = Worker { setting, environment, process: RefCell::new(None) };
         worker.process.replace(Some(worker.start_process()?));
-        Ok(worker)
+        Ok(Rc::new(worker))
     }
 
-    /// Sends a request, and returns the values of the reply.
     pub fn request(&self, request: &Request) -> Result<Vec<f64>, LabError> {
-        let mut line = serde_json::to_string(request).map_err(|error| LabError::Invalid(error.to_string()))?;
-        line.push('\n');
+        let line = serde_json::to_string(request).map_err(LabError::doing("write a request"))?;
         let mut process = match self.process.take() {
             Some(process) => process,
             None => self.start_process()?,
         };
         // If writing fails, there is no reply either, which is handled below.
-        let _ = process.input.write_all(line.as_bytes());
-        match process.read_reply() {
+        let _ = process.ask(&line);
+        match read_reply(&mut process) {
             Some(reply) => {
                 self.process.replace(Some(process));
                 reply
             }
-            None => Err(process.end()),
+            None => Err(end(process)),
         }
     }
 
-    /// Starts a process, and waits until it reports that it is ready.
-    fn start_process(&self) -> Result<Process, LabError> {
+    fn start_process(&self) -> Result<AskedChild, LabError> {
         loop {
-            let mut process = self.spawn()?;
-            match process.read_reply() {
+            let mut command = Command::new("/proc/self/exe");
+            for (name, value) in &self.environment {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+            let mut process = AskedChild::start(command.args([VERB, &self.setting]), "a worker")?;
+            match read_reply(&mut process) {
                 Some(reply) => return reply.map(|_| process),
                 // Ctrl-C arrived before the worker was in its own process group; try again.
                 None if process.child.wait().is_ok_and(|status| status.signal() == Some(libc::SIGINT)) => {}
-                None => return Err(process.end()),
+                None => return Err(end(process)),
             }
-        }
-    }
-
-    fn spawn(&self) -> Result<Process, LabError> {
-        let mut command = Command::new("/proc/self/exe");
-        self.environment.apply(&mut command);
-        let mut child = command
-            .args([VERB, &self.setting])
-            // Ctrl-C must only reach bench, which ends workers in an orderly way.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(LabError::doing("start a worker"))?;
-        match (child.stdin.take(), child.stdout.take()) {
-            (Some(input), Some(output)) => Ok(Process { child, input, output: BufReader::new(output) }),
-            _ => Err(LabError::Invalid("no pipes to a worker".to_owned())),
         }
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        if let Some(process) = self.process.take() {
-            process.end();
+        self.process.take().map(end);
+    }
+}
+
+/// Reads a reply; returns `None` if the process has ended.
+fn read_reply(process: &mut AskedChild) -> Option<Reply> {
+    serde_json::from_str(&process.answer().ok()?).ok()
+}
+
+/// Ends a process by closing its input. Returns an error with its exit status, for callers that did
+/// not expect the end.
+fn end(process: AskedChild) -> LabError {
+    LabError::Invalid(match process.close().wait() {
+        Ok(status) if status.signal() == Some(libc::SIGKILL) => {
+            "the launching process was killed, possibly out of memory".to_owned()
         }
-    }
-}
-
-struct Process {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Process {
-    /// Reads a reply; returns `None` if the process has ended.
-    fn read_reply(&mut self) -> Option<Result<Vec<f64>, LabError>> {
-        let mut line = String::new();
-        self.output.read_line(&mut line).ok()?;
-        Some(match serde_json::from_str(&line).ok()? {
-            Reply::Done(values) => Ok(values),
-            Reply::Unavailable(reason) => Err(LabError::Unavailable(reason)),
-            Reply::Invalid(reason) => Err(LabError::Invalid(reason)),
-        })
-    }
-
-    /// Ends the process by closing its input. Returns an error with its exit status, for callers
-    /// that did not expect the end.
-    fn end(self) -> LabError {
-        let Process { mut child, input, .. } = self;
-        drop(input);
-        let how = match child.wait() {
-            Ok(status) => match status.signal() {
-                Some(libc::SIGKILL) => "the launching process was killed, possibly out of memory".to_owned(),
-                _ => format!("the launching process ended with {status}"),
-            },
-            Err(error) => format!("failed to wait for the launching process: {error}"),
-        };
-        LabError::Invalid(how)
-    }
+        Ok(status) => format!("the launching process ended with {status}"),
+        Err(error) => format!("failed to wait for the launching process: {error}"),
+    })
 }

@@ -4,9 +4,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
 use super::Mechanism;
 use super::ballast::Ballast;
-use super::launcher::{Launcher, RunningChild};
+use super::launcher::{ChildProcess, Launcher, RunningChild};
 use super::protocol::{Program, Request};
 use crate::LabError;
 use spawnscope_data::statistics::median;
@@ -22,17 +25,19 @@ pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, Lab
 
 fn launch(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
     let mut launcher = Launcher::new(mechanism, program)?;
-    launcher.warm_up(mechanism, count)?;
-    let (mut walls, mut calls) = (Vec::new(), Vec::new());
-    let before = cpu_time();
-    for _ in 0..count {
-        let times = launcher.time(mechanism)?;
-        walls.push(times.wall.0 as f64);
-        calls.push(times.call.0 as f64);
+    if count > 1 {
+        // A launch after other work finds cold caches, so the first one is not counted.
+        launcher.time(mechanism)?;
     }
-    let after = cpu_time();
-    let spent = [after.0.saturating_sub(before.0), after.1.saturating_sub(before.1)];
-    let [user, system] = spent.map(|spent| nanos(spent) / f64::from(count.max(1)));
+    let (mut walls, mut calls) = (Vec::new(), Vec::new());
+    let before = cpu_ns();
+    for _ in 0..count {
+        let [wall, call] = launcher.time(mechanism)?;
+        walls.push(nanos(wall));
+        calls.push(nanos(call));
+    }
+    let after = cpu_ns();
+    let [user, system] = [0, 1].map(|kind| (after[kind] - before[kind]) as f64 / f64::from(count.max(1)));
     Ok(vec![median(walls).unwrap_or_default(), median(calls).unwrap_or_default(), user + system, user, system])
 }
 
@@ -41,23 +46,10 @@ fn nanos(span: Duration) -> f64 {
 }
 
 /// Returns the user and the system time of this process and of its reaped children.
-fn cpu_time() -> (Duration, Duration) {
-    let mut sum = (Duration::ZERO, Duration::ZERO);
-    for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
-        // SAFETY: all zeroes is a valid `rusage`, which the kernel fills.
-        let usage = unsafe {
-            let mut usage: libc::rusage = std::mem::zeroed();
-            libc::getrusage(who, &raw mut usage);
-            usage
-        };
-        sum.0 += duration(usage.ru_utime);
-        sum.1 += duration(usage.ru_stime);
-    }
-    sum
-}
-
-fn duration(time: libc::timeval) -> Duration {
-    Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
+fn cpu_ns() -> [i64; 2] {
+    let usages = [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN].map(|who| getrusage(who).ok());
+    [Usage::user_time, Usage::system_time]
+        .map(|time| usages.iter().flatten().map(|usage| time(usage).num_nanoseconds()).sum())
 }
 
 /// Launches all files, and returns the time of each from its start until it was reaped. The
@@ -72,7 +64,7 @@ fn launch_concurrently(paths: &[String], status: i32) -> Result<Vec<f64>, LabErr
     for launcher in &mut launchers {
         let began = Instant::now();
         match launcher.start(mechanism) {
-            Ok(RunningChild::Vspawn(child)) => running.push((began, child)),
+            Ok(RunningChild { process: ChildProcess::Vspawn(child), .. }) => running.push((began, child)),
             Ok(_) => failure = Some(LabError::Invalid("the child is not detached".to_owned())),
             Err(error) => failure = Some(error),
         }

@@ -5,12 +5,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Mechanism;
+use crate::LabError;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// The number of bytes of memory to populate, in addition to the process's own.
     pub memory_bytes: u64,
-    /// The kind of pages of the populated memory.
     pub pages: Pages,
     /// The number of files to open, in addition to the process's own.
     pub open_files: u64,
@@ -20,17 +20,13 @@ pub struct Setting {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pages {
-    /// Anonymous memory in small pages.
     #[default]
     Small,
-    /// Anonymous memory in huge pages.
     Huge,
 }
 
-/// The launched program, and how to verify that it ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
-    /// The file and its arguments.
     pub argv: Vec<String>,
     pub status: i32,
     /// The expected output, if it is read from a pipe.
@@ -47,16 +43,9 @@ impl Program {
         }
     }
 
-    /// Sets the expected exit status.
     #[must_use]
     pub fn with_status(mut self, status: i32) -> Program {
         self.status = status;
-        self
-    }
-
-    #[must_use]
-    pub fn with_output(mut self, output: &str) -> Program {
-        output.clone_into(&mut self.output);
         self
     }
 }
@@ -81,12 +70,5 @@ pub enum Request {
     Concurrent { paths: Vec<String>, status: i32 },
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Reply {
-    /// The request was performed, and has these values.
-    Done(Vec<f64>),
-    /// The request cannot be performed here.
-    Unavailable(String),
-    /// The request was performed incorrectly, so it has no valid values.
-    Invalid(String),
-}
+/// The values of a performed request. A request that was performed incorrectly has none.
+pub type Reply = Result<Vec<f64>, LabError>;

@@ -10,23 +10,21 @@ use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
 use super::ballast::Ballast;
 use super::operations;
 use super::protocol::{Reply, Request, Setting};
-use crate::LabError;
 use spawnscope_system::process::die_with_parent;
 
-/// Performs requests until the end of the input.
 pub fn serve(setting: &str) -> io::Result<()> {
     end_group_with_parent();
     let mut pipes = Pipes::take_over()?;
     let setting: Setting = serde_json::from_str(setting)?;
     let mut ballast = match Ballast::allocate(&setting) {
         Ok(ballast) => ballast,
-        Err(error) => return pipes.reply(Err(error)),
+        Err(error) => return pipes.reply(&Err(error)),
     };
-    pipes.reply(Ok(Vec::new()))?;
+    pipes.reply(&Ok(Vec::new()))?;
     let mut line = String::new();
     while pipes.input.read_line(&mut line)? > 0 {
         let request: Request = serde_json::from_str(&line)?;
-        pipes.reply(operations::perform(&request, &mut ballast))?;
+        pipes.reply(&operations::perform(&request, &mut ballast))?;
         line.clear();
     }
     Ok(())
@@ -68,14 +66,8 @@ impl Pipes {
         Ok(Pipes { input: BufReader::new(File::from(input)), output: File::from(output) })
     }
 
-    fn reply(&mut self, outcome: Result<Vec<f64>, LabError>) -> io::Result<()> {
-        let reply = match outcome {
-            Ok(values) => Reply::Done(values),
-            Err(LabError::Unavailable(reason)) => Reply::Unavailable(reason),
-            Err(LabError::Invalid(reason)) => Reply::Invalid(reason),
-            Err(error @ LabError::System { .. }) => Reply::Unavailable(error.to_string()),
-        };
-        let mut line = serde_json::to_vec(&reply)?;
+    fn reply(&mut self, reply: &Reply) -> io::Result<()> {
+        let mut line = serde_json::to_vec(reply)?;
         line.push(b'\n');
         self.output.write_all(&line)
     }

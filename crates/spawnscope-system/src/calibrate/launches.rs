@@ -40,24 +40,18 @@ fn costs(rounds: &[(LaunchTimes, LaunchTimes)]) -> Vec<Calibration> {
     let increase = |what, time: fn(&LaunchTimes) -> f64| {
         summarize(what, rounds.iter().map(|(unrecorded, recorded)| time(recorded) - time(unrecorded)).collect())
     };
-    let launch = increase(Constant::RecordedLaunch, |times| times.plain);
-    let exec = increase(Constant::RecordedExec, |times| times.executing - times.plain);
+    let launch = increase(Constant::RecordedLaunch, |[plain, _]| *plain);
+    let exec = increase(Constant::RecordedExec, |[plain, executing]| executing - plain);
     launch.into_iter().chain(exec).collect()
 }
 
-/// A stack and a program for children.
 struct Launcher {
     stack: ChildStack,
     program: OwnedFd,
 }
 
-/// The CPU time of launches in the parent and the child, in nanoseconds.
-struct LaunchTimes {
-    /// Of a launch without an exec.
-    plain: f64,
-    /// Of a launch with an exec.
-    executing: f64,
-}
+/// The CPU time in the parent and the child, in nanoseconds, of a launch without an exec, and of one with it.
+type LaunchTimes = [f64; 2];
 
 impl Launcher {
     fn new() -> io::Result<Launcher> {
@@ -76,10 +70,9 @@ impl Launcher {
             let times = launches.iter().map(|times| times[kind]).collect::<Option<Vec<f64>>>();
             times.map(|times| times.into_iter().fold(f64::INFINITY, f64::min))
         };
-        Some(LaunchTimes { plain: fastest(0)?, executing: fastest(1)? })
+        Some([fastest(0)?, fastest(1)?])
     }
 
-    /// Returns the CPU time of a launch; `None` if it fails.
     fn launch(&self, entry: Entry, program: &RawFd) -> Option<f64> {
         let flags = libc::CLONE_VM | libc::CLONE_VFORK;
         let before = cpu_time_of_thread();
@@ -98,7 +91,6 @@ unsafe extern "C" fn exit_at_once(_: *const u8) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Executes the program with this descriptor.
 unsafe extern "C" fn execute(program: *const u8) -> ! {
     // SAFETY: the argument is a descriptor.
     tiny::execute(unsafe { *program.cast::<RawFd>() })
@@ -110,7 +102,7 @@ mod tests {
 
     #[test]
     fn an_exec_counts_without_its_launch_and_slow_rounds_do_not_count() {
-        let times = |plain, executing| LaunchTimes { plain, executing };
+        let times = |plain, executing| [plain, executing];
         let mut rounds: Vec<_> = (0..9).map(|_| (times(30_000.0, 100_000.0), times(45_000.0, 135_000.0))).collect();
         rounds[4].1 = times(1e6, 4e6);
         let found: Vec<_> = costs(&rounds).iter().map(|row| (row.what, row.ns as u64)).collect();
@@ -123,7 +115,7 @@ mod tests {
     fn an_exec_makes_a_launch_longer() {
         let times = Launcher::new().unwrap().times();
         // A machine may refuse to execute programs in memory.
-        assert!(times.is_none_or(|times| times.plain > 0.0 && times.executing > times.plain));
+        assert!(times.is_none_or(|[plain, executing]| plain > 0.0 && executing > plain));
         let mask = SigSet::thread_get_mask().unwrap();
         assert!(!mask.contains(nix::sys::signal::SIGINT), "the signal mask is restored");
     }

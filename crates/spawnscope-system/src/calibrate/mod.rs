@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 pub use self::calls::UnrecordedCall;
 pub use self::launches::recorded_launches;
-use self::shared_results::{Life, SharedResults, Times};
+use self::shared_results::{CREATED, Lives, REAPED, SharedResults, Times};
 pub use self::stops::stop_latency;
 use crate::launch_timing::measuring_process::MeasuringProcess;
-use spawnscope_data::event::{Calibration, Constant, Nanos};
+use spawnscope_data::event::{Calibration, Constant};
 
 /// How long after the first round the last one may begin, unless a constant would be unknown without it.
 const LATEST_ROUND: Duration = Duration::from_millis(100);
@@ -59,15 +59,15 @@ impl Calibrator {
 
 /// Returns the constants that have enough rounds and a positive median.
 fn constants(results: &SharedResults) -> Vec<Calibration> {
-    let (small, vfork, large) = (results.small.all(), results.vfork.all(), results.large.all());
+    let SharedResults { small, cold, vfork, large, .. } = results;
     let found = [
-        constant(Constant::ForkCreate, &small, |life| life.created),
-        constant(Constant::ForkExit, &small, |life| life.reaped),
-        constant(Constant::ColdForkExit, &results.cold.all(), |life| life.reaped),
-        constant(Constant::VforkCreate, &vfork, |life| life.created),
-        constant(Constant::VforkExit, &vfork, |life| life.reaped),
-        per_mebibyte(Constant::PageCopy, &small, &large, |life| life.created),
-        per_mebibyte(Constant::PageFree, &small, &large, |life| life.reaped.since(life.created)),
+        constant(Constant::ForkCreate, small, |life| life[CREATED]),
+        constant(Constant::ForkExit, small, |life| life[REAPED]),
+        constant(Constant::ColdForkExit, cold, |life| life[REAPED]),
+        constant(Constant::VforkCreate, vfork, |life| life[CREATED]),
+        constant(Constant::VforkExit, vfork, |life| life[REAPED]),
+        per_mebibyte(Constant::PageCopy, small, large, |life| life[CREATED]),
+        per_mebibyte(Constant::PageFree, small, large, |life| life[REAPED].saturating_sub(life[CREATED])),
         per_operation(Constant::CowFault, &results.faults, rounds::FAULTS),
         per_operation(Constant::ReuseFault, &results.reuses, rounds::FAULTS),
         per_operation(Constant::FailedOpen, &results.opens, rounds::OPENS),
@@ -78,8 +78,8 @@ fn constants(results: &SharedResults) -> Vec<Calibration> {
 }
 
 /// Returns a constant that is the duration of a part of a life, from the lives of several children.
-fn constant(what: Constant, lives: &[Life], part: impl Fn(&Life) -> Nanos) -> Option<Calibration> {
-    summarize(what, lives.iter().map(|life| part(life).0 as f64).collect())
+fn constant(what: Constant, lives: &Lives, part: impl Fn([u64; 2]) -> u64) -> Option<Calibration> {
+    summarize(what, lives.rows().map(|life| part(life) as f64).collect())
 }
 
 /// Returns the time of one operation, if `count` operations were timed together.
@@ -87,7 +87,6 @@ fn per_operation(what: Constant, times: &Times, count: u32) -> Option<Calibratio
     summarize(what, times.rows().map(|[time]| time as f64 / f64::from(count)).collect())
 }
 
-/// Returns the time of all CPUID instructions when a program starts.
 fn identification_at_start(results: &SharedResults) -> Option<Calibration> {
     let [count] = results.instructions_at_start.rows().next()?;
     let one = per_operation(Constant::Cpuid, &results.identifications, rounds::IDENTIFICATIONS)?;
@@ -101,10 +100,10 @@ fn identification_at_start(results: &SharedResults) -> Option<Calibration> {
 }
 
 /// Returns how much more a part of a life takes in children of the large process than the median in children of the small process, per MiB.
-fn per_mebibyte(what: Constant, small: &[Life], large: &[Life], part: impl Fn(&Life) -> Nanos) -> Option<Calibration> {
+fn per_mebibyte(what: Constant, small: &Lives, large: &Lives, part: impl Fn([u64; 2]) -> u64) -> Option<Calibration> {
     let mebibytes = (rounds::LARGE_BYTES >> 20) as f64;
     let base = constant(what, small, &part)?.ns;
-    summarize(what, large.iter().map(|life| (part(life).0 as f64 - base) / mebibytes).collect())
+    summarize(what, large.rows().map(|life| (part(life) as f64 - base) / mebibytes).collect())
 }
 
 /// Returns the median and the quartiles of the values; `None` if there are too few values or the median is not positive.

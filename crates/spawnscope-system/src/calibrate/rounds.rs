@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::MIN_ROUNDS;
-use super::shared_results::{Life, MAX_ROUNDS, SharedResults};
+use super::shared_results::{MAX_ROUNDS, SharedResults};
 use crate::clock::now;
 use crate::launch_timing::clone::{ChildStack, CloneCall, IdleCopy};
 use crate::launch_timing::keeper::{ignore_requests_to_end, pause};
 use crate::launch_timing::memory::{Memory, PAGE_BYTES};
-use crate::launch_timing::timing::{Deadline, LaunchTimer, timed};
+use crate::launch_timing::timing::{Deadline, timed};
 use crate::process::reap;
 #[cfg(target_arch = "x86_64")]
 use crate::ptrace::identification;
@@ -39,7 +39,6 @@ pub(super) const OPENS: u32 = 32;
 /// Maximum number of rounds for measurements that take long or vary little.
 const ENOUGH_ROUNDS: usize = 8;
 
-/// Maximum number of rounds that begin with a pause.
 const MAX_PAUSED_ROUNDS: usize = 6;
 
 /// Measures all constants: first with `MIN_ROUNDS` rounds each, up to `last_needed` from now, then with the remaining rounds, up to
@@ -66,7 +65,6 @@ pub(super) fn measure(results: &SharedResults, last_round: Duration, last_needed
     bench.rounds(more, |max_rounds| max_rounds - MIN_ROUNDS)
 }
 
-/// Everything needed to create and time children.
 struct Bench<'a> {
     results: &'a SharedResults,
     stack: ChildStack,
@@ -110,16 +108,16 @@ impl Bench<'_> {
     }
 
     /// Times a child that only exits.
-    fn life(&self, flags: c_int) -> Option<Life> {
+    fn life(&self, flags: c_int) -> Option<[u64; 2]> {
         let call = CloneCall::Clone { flags };
         let argument = std::ptr::from_ref(self.results).cast();
-        let timer = LaunchTimer::begin();
+        let began = now();
         // SAFETY: the child only makes system calls and exits. The results outlive it, and the stack is not used again before its end.
         let child = unsafe { self.stack.start(call, exit_at_once, argument) };
         reap(child.ok()?).ok()?;
-        let reaped = timer.end().wall;
+        let ended = now();
         let born = Nanos(self.results.born.load(Ordering::Relaxed));
-        Some(Life { created: born.since(timer.began()), reaped })
+        Some([born, ended].map(|at| at.since(began).0))
     }
 
     /// Writes to pages that a running child shares. Then the child ends, and as many other pages that it has shared are written.

@@ -17,12 +17,10 @@ use crate::ptrace::{Event, Options, Resume, Tracer};
 const ROUNDS: u32 = 7;
 /// Number of system calls in a round; each stops the traced process twice. All rounds together take a few milliseconds.
 const CALLS: u32 = 4;
-/// Time between two calls, in nanoseconds.
 const WORK_NS: u64 = 50_000;
 /// Maximum time of the measurement. A process that is delayed longer would say nothing about others.
 const LIMIT: Duration = Duration::from_millis(50);
 
-/// What both processes share.
 #[repr(C)]
 struct Shared {
     /// Time of the fastest untraced round, in nanoseconds; 0: not measured yet.
@@ -55,7 +53,6 @@ pub fn stop_latency() -> Option<Nanos> {
     Some(Nanos(added / u64::from(2 * CALLS)))
 }
 
-/// Returns the time of the fastest round, in nanoseconds.
 fn fastest_round() -> u64 {
     let rounds = (0..ROUNDS).map(|_| {
         timed(|| {
@@ -74,7 +71,7 @@ fn fastest_round() -> u64 {
 fn trace_calls(process: &MeasuringProcess<Shared>, until: Instant) {
     let pid = Pid(process.pid());
     let mut tracer = Tracer::new();
-    while process.results().untraced.load(Ordering::Acquire) == 0 && Instant::now() < until {
+    while process.results.untraced.load(Ordering::Acquire) == 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_micros(100));
     }
     if tracer.seize(pid, Options::SYSTEM_CALLS).is_err() {
@@ -87,7 +84,7 @@ fn trace_calls(process: &MeasuringProcess<Shared>, until: Instant) {
             return;
         };
         if stop == 0 {
-            process.results().go.store(1, Ordering::Release);
+            process.results.go.store(1, Ordering::Release);
         }
         tracer.resume(thread, Resume::ToSystemCall(0));
     }

@@ -1,14 +1,9 @@
 //! Tests the calibration with this machine's constants and with synthetic rounds.
 
-use super::shared_results::{Life, MAX_ROUNDS};
+use super::shared_results::MAX_ROUNDS;
 use super::*;
 use crate::launch_timing::shared::SharedMapping;
 use crate::process::reap;
-
-fn life(created: u64, reaped: u64) -> Life {
-    let [created, reaped] = [created, reaped].map(Nanos);
-    Life { created, reaped }
-}
 
 /// Returns the results of rounds that take from 1 to `rounds` times as long as the fastest one. In the large process, each MiB adds 100 ns
 /// to creation and 50 ns to freeing.
@@ -18,10 +13,10 @@ fn results(rounds: u64) -> SharedMapping<SharedResults> {
     let mebibytes = (rounds::LARGE_BYTES >> 20) as u64;
     // The scales are not in ascending order.
     for scale in (1..=rounds).map(|number| 1 + number * 2 % rounds) {
-        results.small.add(life(100 * scale, 200 * scale));
-        results.cold.add(life(0, 350 * scale));
-        results.vfork.add(life(20 * scale, 30 * scale));
-        results.large.add(life(300 + 100 * mebibytes, 600 + 150 * mebibytes));
+        results.small.add([100 * scale, 200 * scale]);
+        results.cold.add([0, 350 * scale]);
+        results.vfork.add([20 * scale, 30 * scale]);
+        results.large.add([300 + 100 * mebibytes, 600 + 150 * mebibytes]);
         results.faults.add([1_000 * scale * u64::from(rounds::FAULTS)]);
         results.reuses.add([400 * scale * u64::from(rounds::FAULTS)]);
         results.identifications.add([30 * scale * u64::from(rounds::IDENTIFICATIONS)]);
@@ -58,7 +53,7 @@ fn constants_with_few_rounds_or_a_negative_median_are_unknown() {
     assert_eq!(constants(&results(4)), []);
     let results = results(5);
     for _ in 0..11 {
-        results.large.add(life(50, 5_000));
+        results.large.add([50, 5_000]);
     }
     let found = constants(&results);
     let names: Vec<_> = found.iter().map(|constant| constant.what.name()).collect();
@@ -69,8 +64,8 @@ fn constants_with_few_rounds_or_a_negative_median_are_unknown() {
 
 #[test]
 fn rounds_beyond_the_capacity_are_dropped() {
-    let lives = results(20).small.all();
-    assert_eq!((lives.len(), lives[0]), (MAX_ROUNDS, life(300, 600)));
+    let lives: Vec<_> = results(20).small.rows().collect();
+    assert_eq!((lives.len(), lives[0]), (MAX_ROUNDS, [300, 600]));
 }
 
 fn is_gone(process: libc::c_int) -> bool {

@@ -8,7 +8,7 @@ mod moved;
 mod prepared;
 mod program;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -22,13 +22,11 @@ pub use self::program::find_program;
 use crate::process::pidfd;
 use spawnscope_data::event::Pid;
 
-/// Why the command could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The file does not exist, or PATH has no such command.
     #[error("failed to run '{0}': command not found")]
     NotFound(String),
-    /// The file exists but cannot be executed.
     #[error("failed to run '{0}': {1}")]
     NotExecutable(String, io::Error),
     /// The file exists, but its interpreter or dynamic loader does not.
@@ -37,7 +35,6 @@ pub enum StartError {
     /// An argument or environment string contains a NUL, which exec cannot pass.
     #[error("failed to run '{0}': an argument contains a NUL character")]
     Nul(String),
-    /// The process could not be created.
     #[error("failed to start '{0}': {1}")]
     Failed(String, io::Error),
 }
@@ -46,30 +43,25 @@ pub enum StartError {
 /// fails.
 #[must_use]
 pub fn execute(command: &[OsString], variables: &[(OsString, OsString)]) -> StartError {
-    let given = command.first().map_or(OsStr::new(""), OsString::as_os_str);
-    let name = given.to_string_lossy().into_owned();
-    let path = match find_program(given) {
-        Ok(path) => path,
-        Err(error) => return error,
-    };
     let mask = SigSet::thread_get_mask().unwrap_or_else(|_| SigSet::empty());
-    match PreparedCommand::new(&path, command, None, variables, mask) {
-        Some(prepared) => execution_failed(name, prepared.execute().into()),
-        None => StartError::Nul(name),
+    match PreparedCommand::new(command, None, variables, mask) {
+        Ok(prepared) => execution_failed(name_of(command), prepared.execute().into()),
+        Err(error) => error,
     }
+}
+
+fn name_of(command: &[OsString]) -> String {
+    command.first().map_or_else(String::new, |given| given.to_string_lossy().into_owned())
 }
 
 /// A command that exists as a process but has not been executed yet.
 #[derive(Debug)]
 pub struct HeldCommand {
-    name: String,
     path: PathBuf,
     pid: Pid,
-    pidfd: OwnedFd,
     /// The write end of a pipe on which the process waits for its release.
     go: OwnedFd,
-    /// The read end of a pipe to which the process writes the errno of a failed exec.
-    failure: OwnedFd,
+    command: ReleasedCommand,
 }
 
 impl HeldCommand {
@@ -81,11 +73,8 @@ impl HeldCommand {
         variables: &[(OsString, OsString)],
         mask: &SigSet,
     ) -> Result<HeldCommand, StartError> {
-        let given = command.first().map_or(OsStr::new(""), OsString::as_os_str);
-        let name = given.to_string_lossy().into_owned();
-        let path = find_program(given)?;
-        let prepared = PreparedCommand::new(&path, command, identity, variables, *mask);
-        let prepared = prepared.ok_or_else(|| StartError::Nul(name.clone()))?;
+        let name = name_of(command);
+        let prepared = PreparedCommand::new(command, identity, variables, *mask)?;
         let failed = |error: nix::Error| StartError::Failed(name.clone(), error.into());
         let (release, go) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
         let (failure, report) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
@@ -96,14 +85,13 @@ impl HeldCommand {
         };
         let pid = Pid(child.as_raw());
         let pidfd = pidfd(pid).map_err(|error| StartError::Failed(name.clone(), error))?;
-        Ok(HeldCommand { name, path, pid, pidfd, go, failure })
+        Ok(HeldCommand { path: prepared.file, pid, go, command: ReleasedCommand { name, pidfd, failure } })
     }
 
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// The file that the process will execute.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -116,8 +104,10 @@ impl HeldCommand {
 
     /// Releases the command without waiting for its exec. If that fails, the command never runs.
     pub fn release_without_waiting(self) -> Result<ReleasedCommand, StartError> {
-        nix::unistd::write(&self.go, b"g").map_err(|error| StartError::Failed(self.name.clone(), error.into()))?;
-        Ok(ReleasedCommand { name: self.name, pidfd: self.pidfd, failure: self.failure })
+        match nix::unistd::write(&self.go, b"g") {
+            Ok(_) => Ok(self.command),
+            Err(error) => Err(StartError::Failed(self.command.name, error.into())),
+        }
     }
 }
 
@@ -125,6 +115,7 @@ impl HeldCommand {
 pub struct ReleasedCommand {
     name: String,
     pidfd: OwnedFd,
+    /// The read end of a pipe to which the process writes the errno of a failed exec.
     failure: OwnedFd,
 }
 

@@ -3,12 +3,12 @@
 
 use std::mem::MaybeUninit;
 
+use nix::sys::prctl;
 use nix::sys::signal::SigSet;
 
 /// The interval timers of a process (setitimer(2)). Their types differ between C libraries.
 const TIMERS: [i32; 3] = [0, 1, 2];
 
-/// Attributes that were taken from the recorder.
 #[derive(Debug)]
 pub(super) struct MovedAttributes {
     timers: [libc::itimerval; TIMERS.len()],
@@ -35,7 +35,7 @@ impl MovedAttributes {
             unsafe { libc::kill(libc::getpid(), *signal) };
         }
         if self.is_subreaper {
-            set_subreaper(true);
+            let _ = prctl::set_child_subreaper(true);
         }
     }
 }
@@ -51,18 +51,11 @@ fn disarm(timer: i32) -> libc::itimerval {
 }
 
 fn take_subreaper() -> bool {
-    let mut is_subreaper: libc::c_int = 0;
-    // SAFETY: the call writes one int.
-    unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut is_subreaper) };
-    if is_subreaper != 0 {
-        set_subreaper(false);
+    let is_subreaper = prctl::get_child_subreaper().unwrap_or(false);
+    if is_subreaper {
+        let _ = prctl::set_child_subreaper(false);
     }
-    is_subreaper != 0
-}
-
-fn set_subreaper(is_subreaper: bool) {
-    // SAFETY: a plain system call.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, libc::c_ulong::from(is_subreaper)) };
+    is_subreaper
 }
 
 fn take_pending(mask: &SigSet) -> Vec<libc::c_int> {

@@ -1,17 +1,17 @@
 //! Everything that the command's process needs, allocated before the fork. Between fork and exec, only system calls are allowed, because
 //! another thread may have held the allocator's lock during the fork.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 use nix::fcntl::OFlag;
 use nix::sys::signal::SigSet;
 use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Uid};
 
-use super::inheritance;
 use super::moved::MovedAttributes;
+use super::{StartError, find_program, inheritance, name_of};
 use crate::exec_strings::ExecStrings;
 
 /// The user that the command runs as, if it is not the recorder's user.
@@ -20,7 +20,6 @@ pub struct Identity {
     pub uid: Uid,
     pub gid: Gid,
     pub groups: Vec<Gid>,
-    /// HOME, USER and LOGNAME of the user.
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -33,8 +32,8 @@ impl Identity {
     }
 }
 
-/// What to execute, and as which user.
 pub(super) struct PreparedCommand {
+    pub(super) file: PathBuf,
     path: CString,
     argv: ExecStrings,
     /// The arguments of `sh`, if the file is a script without `#!`.
@@ -46,22 +45,23 @@ pub(super) struct PreparedCommand {
 }
 
 impl PreparedCommand {
-    /// Prepares an exec; `None` if a string contains a NUL.
     pub(super) fn new(
-        path: &Path,
         command: &[OsString],
         identity: Option<Identity>,
         variables: &[(OsString, OsString)],
         mask: SigSet,
-    ) -> Option<PreparedCommand> {
-        let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+    ) -> Result<PreparedCommand, StartError> {
+        let file = find_program(command.first().map_or(OsStr::new(""), OsString::as_os_str))?;
+        let nul = || StartError::Nul(name_of(command));
+        let path = CString::new(file.as_os_str().as_bytes()).map_err(|_| nul())?;
         let argv = command.iter().map(|argument| CString::new(argument.as_bytes()));
-        let argv = argv.collect::<Result<Vec<_>, _>>().ok()?;
+        let argv = argv.collect::<Result<Vec<_>, _>>().map_err(|_| nul())?;
         let identity_variables = identity.iter().flat_map(|identity| &identity.environment);
-        let environment = ExecStrings::own_environment_with(identity_variables.chain(variables))?;
+        let environment = ExecStrings::own_environment_with(identity_variables.chain(variables)).ok_or_else(nul)?;
         let mut shell_argv = vec![c"sh".to_owned(), path.clone()];
         shell_argv.extend(argv.iter().skip(1).cloned());
-        Some(PreparedCommand {
+        Ok(PreparedCommand {
+            file,
             path,
             argv: ExecStrings::new(argv),
             shell_argv: ExecStrings::new(shell_argv),
@@ -72,11 +72,10 @@ impl PreparedCommand {
         })
     }
 
-    /// Executes the command in this process. Returns only on failure.
     pub(super) fn execute(&self) -> nix::Error {
         self.moved.give();
         inheritance::restore(&self.mask);
-        if let Err(error) = self.become_user() {
+        if let Some(Err(error)) = self.identity.as_ref().map(Identity::assume) {
             return error;
         }
         match self.execute_file(&self.path, &self.argv) {
@@ -90,10 +89,6 @@ impl PreparedCommand {
         // SAFETY: the path ends with NUL, both lists end with NULL, and all of them live as long as `self`.
         unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), self.environment.as_ptr()) };
         nix::Error::last()
-    }
-
-    fn become_user(&self) -> nix::Result<()> {
-        self.identity.as_ref().map_or(Ok(()), Identity::assume)
     }
 }
 

@@ -19,7 +19,7 @@ const MAX_CLOSED_DESCRIPTORS: libc::rlim_t = 1 << 14;
 /// A child that no other code reaps. Dropping this value kills the child and waits for it, but not for longer than `KILL_TIMEOUT`.
 #[derive(Debug)]
 pub struct IsolatedChild {
-    pid: c_int,
+    pub pid: c_int,
     pidfd: OwnedFd,
 }
 
@@ -43,17 +43,11 @@ impl IsolatedChild {
         }
     }
 
-    pub fn pid(&self) -> c_int {
-        self.pid
-    }
-
-    /// Waits until the child has ended, at most until `until`. Returns whether it has ended.
     #[must_use]
     pub fn has_ended_by(&self, until: Instant) -> bool {
         is_readable_within(&self.pidfd, until.saturating_duration_since(Instant::now()))
     }
 
-    /// Leaves the child running: it is neither killed nor reaped.
     pub fn leave_running(self) {
         std::mem::forget(self);
     }

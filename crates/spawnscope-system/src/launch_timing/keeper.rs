@@ -3,7 +3,7 @@
 //! `remove` does.
 
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// The signals with which a user or a terminal ends a group of processes.
@@ -25,7 +25,8 @@ pub fn remove_when_closed(
     interval: Duration,
     mut remove: impl FnMut() -> bool,
 ) -> bool {
-    wait_for_close(connection);
+    // A byte would be ignored.
+    while rustix::io::read(connection, &mut [0u8]).is_ok_and(|count| count > 0) {}
     (0..attempts).any(|_| {
         let is_removed = remove();
         if !is_removed {
@@ -35,17 +36,10 @@ pub fn remove_when_closed(
     })
 }
 
-fn wait_for_close(connection: BorrowedFd<'_>) {
-    let mut byte = 0u8;
-    // SAFETY: `byte` has room for one byte.
-    while unsafe { libc::read(connection.as_raw_fd(), (&raw mut byte).cast(), 1) } > 0 {}
-}
-
 /// Sleeps for `interval`, which must be less than a second. A caught signal ends the sleep early.
 pub fn pause(interval: Duration) {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: interval.subsec_nanos().into() };
-    // SAFETY: only reads the time.
-    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+    let time = rustix::thread::Timespec { tv_sec: 0, tv_nsec: interval.subsec_nanos().into() };
+    let _ = rustix::thread::nanosleep(&time);
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::process::die_with_parent;
 /// A measuring process, and the shared memory for its results. Dropping it kills and reaps the process.
 #[derive(Debug)]
 pub struct MeasuringProcess<R: Shareable> {
-    results: SharedMapping<R>,
+    pub results: SharedMapping<R>,
     child: IsolatedChild,
 }
 
@@ -36,12 +36,7 @@ impl<R: Shareable> MeasuringProcess<R> {
     }
 
     pub fn pid(&self) -> c_int {
-        self.child.pid()
-    }
-
-    /// What the process has stored so far.
-    pub fn results(&self) -> &R {
-        &self.results
+        self.child.pid
     }
 
     /// Waits until the process has ended, and kills it at `until`. The results that it has stored by then are valid even if it did not finish.
@@ -49,7 +44,7 @@ impl<R: Shareable> MeasuringProcess<R> {
         let is_in_time = self.child.has_ended_by(until);
         Measurement {
             is_in_time,
-            is_runnable: !is_in_time && run_queue_waits::is_runnable(self.child.pid()),
+            is_runnable: !is_in_time && run_queue_waits::is_runnable(self.child.pid),
             results: self.results,
         }
     }

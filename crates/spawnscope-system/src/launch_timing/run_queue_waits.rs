@@ -1,10 +1,13 @@
 //! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. `RunQueueWaits` is usable in
 //! measuring processes; `is_runnable` is not: it allocates.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_int};
 use std::io::Write;
 
-use spawnscope_data::event::Nanos;
+use rustix::fs::{Mode, OFlags};
+use spawnscope_data::event::{Nanos, Pid};
+
+use crate::procfs::Status;
 
 /// Size of a buffer for the path of a /proc file, or for its content: three numbers of up to 20 digits.
 const BUFFER_BYTES: usize = 72;
@@ -36,33 +39,22 @@ impl RunQueueWaits {
 
 /// Whether a child is running or waiting for a CPU; `false` if unknown. Allocates, so measuring processes must not call it.
 pub fn is_runnable(child: c_int) -> bool {
-    let stat = std::fs::read(format!("/proc/{child}/stat")).unwrap_or_default();
-    // The name before the state may contain any bytes.
-    let state = stat.rsplit(|&byte| byte == b')').next().and_then(|rest| rest.get(1));
-    proc_has_our_pids() && state == Some(&b'R')
+    proc_has_our_pids() && Status::read(Pid(child)).is_some_and(|status| status.is_runnable())
 }
 
 /// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still belong to another one.
 fn proc_has_our_pids() -> bool {
     let mut text = [0; BUFFER_BYTES];
-    // SAFETY: the path ends with NUL, and `text` has room for `BUFFER_BYTES` bytes.
-    let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast::<c_char>(), BUFFER_BYTES) };
-    // SAFETY: a plain system call.
-    let pid = unsafe { libc::getpid() };
-    let text = text.get(..length.max(0) as usize).and_then(|text| std::str::from_utf8(text).ok());
-    text.and_then(|text| text.parse().ok()) == Some(pid)
+    let length = rustix::fs::readlinkat_raw(rustix::fs::CWD, c"/proc/self", &mut text[..]).unwrap_or(0);
+    let text = std::str::from_utf8(&text[..length]).ok();
+    text.and_then(|text| text.parse().ok()) == Some(std::process::id())
 }
 
 fn second_number(path: &CStr) -> Option<Nanos> {
     let mut text = [0u8; BUFFER_BYTES];
-    // SAFETY: the path ends with NUL, and `text` has room for `BUFFER_BYTES` bytes.
-    let length = unsafe {
-        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        let length = libc::read(file, text.as_mut_ptr().cast(), BUFFER_BYTES);
-        libc::close(file);
-        length
-    };
-    let text = std::str::from_utf8(text.get(..usize::try_from(length).ok()?)?).ok()?;
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let length = rustix::io::read(&file, &mut text).ok()?;
+    let text = std::str::from_utf8(text.get(..length)?).ok()?;
     text.split(' ').nth(1)?.parse().ok().map(Nanos)
 }
 

@@ -45,7 +45,6 @@ pub use self::tracers::{Tracers, named_processes};
 use crate::procfs;
 use spawnscope_data::event::Pid;
 
-/// The tracees of this thread.
 #[derive(Debug, Default)]
 pub struct Tracer {
     /// The tracees that are not known to have ended. Some may be gone, because an exec ends all other threads of its process without an
@@ -53,13 +52,14 @@ pub struct Tracer {
     threads: HashSet<Pid>,
     /// The tracees to detach from at their next stop.
     leaving: HashSet<Pid>,
+    /// Other tracers that are stopped until there are no threads to leave.
+    waiting: Vec<Pid>,
     is_detaching: bool,
     // Not `Send`, because the kernel identifies tracers by thread.
     _not_send: PhantomData<*const ()>,
 }
 
 impl Tracer {
-    /// Creates a tracer without tracees.
     pub fn new() -> Tracer {
         Tracer::default()
     }
@@ -94,27 +94,23 @@ impl Tracer {
             match event {
                 Event::Ended(thread, _) => {
                     self.threads.remove(&thread);
-                    self.leaving.remove(&thread);
+                    if self.leaving.remove(&thread) {
+                        self.resume_waiting();
+                    }
                 }
                 Event::Stopped(thread, stop) => {
                     self.update_threads(thread, stop);
-                    if self.is_detaching || self.leaving.remove(&thread) {
+                    let is_leaving = self.leaving.remove(&thread);
+                    if is_leaving || self.is_detaching {
                         self.resume(thread, stop.transparent_detach());
+                        if is_leaving {
+                            self.resume_waiting();
+                        }
                         continue;
                     }
                 }
             }
             return Some(event);
-        }
-    }
-
-    /// Whether this thread has any tracees or other children left.
-    pub fn has_children(&self) -> bool {
-        let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::WNOHANG | CHILDREN;
-        // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills. WNOWAIT leaves all events to `next_event`.
-        unsafe {
-            let mut information: libc::siginfo_t = std::mem::zeroed();
-            libc::waitid(libc::P_ALL, 0, &raw mut information, flags) == 0
         }
     }
 
@@ -142,9 +138,18 @@ impl Tracer {
         threads
     }
 
-    /// Whether there are threads left that `let_go` has not detached from yet.
-    pub fn is_letting_go(&self) -> bool {
-        !self.leaving.is_empty()
+    /// Detaches from a stopped process that has become a tracer itself, once `let_go` has detached from the processes that it is going to
+    /// trace.
+    pub fn detach_after_others(&mut self, tracer: Pid) {
+        self.waiting.push(tracer);
+        self.resume_waiting();
+    }
+
+    fn resume_waiting(&mut self) {
+        if self.leaving.is_empty() {
+            let waiting = std::mem::take(&mut self.waiting);
+            waiting.into_iter().for_each(|tracer| self.resume(tracer, Resume::Detach(0)));
+        }
     }
 
     /// Whether a thread is traced. Its changes must then be read only by `next_event`.
@@ -160,7 +165,6 @@ impl Tracer {
         let _ = resume(thread, how);
     }
 
-    /// Resumes a stopped thread so that it behaves as if it were not traced.
     pub fn pass_on(&mut self, thread: Pid, stop: Stop) {
         self.resume(thread, stop.transparent_resume());
     }

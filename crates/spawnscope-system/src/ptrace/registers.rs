@@ -18,7 +18,6 @@ impl Registers {
         read(thread, NT_PRSTATUS).map(Registers)
     }
 
-    /// Writes the registers to the stopped thread. Fails if it was killed.
     pub(super) fn write(&mut self, thread: Pid) -> io::Result<()> {
         let mut buffer = libc::iovec { iov_base: (&raw mut self.0).cast(), iov_len: size_of_val(&self.0) };
         // SAFETY: the request reads `iov_len` bytes from the registers.
@@ -52,12 +51,7 @@ impl Registers {
     pub fn instruction(&self) -> u64 {
         self.0.rip
     }
-}
 
-/// Functions for a tracer that emulates a CPUID instruction.
-#[cfg(target_arch = "x86_64")]
-impl Registers {
-    /// The leaf and subleaf that the CPUID instruction queries.
     pub(super) fn cpuid_request(&self) -> (u32, u32) {
         (self.0.rax as u32, self.0.rcx as u32)
     }
@@ -69,10 +63,7 @@ impl Registers {
         (registers.rcx, registers.rdx) = (result.ecx.into(), result.edx.into());
         registers.rip = next;
     }
-}
 
-#[cfg(target_arch = "x86_64")]
-impl Registers {
     /// Returns the thread pointer of a stopped thread, by which the C library finds the thread's data; `None` if the thread was killed.
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
         Registers::read(thread).ok().map(|registers| registers.0.fs_base)
@@ -81,14 +72,12 @@ impl Registers {
 
 #[cfg(target_arch = "aarch64")]
 impl Registers {
-    /// Returns the thread pointer of a stopped thread, by which the C library finds the thread's data; `None` if the thread was killed.
     pub fn thread_pointer(thread: Pid) -> Option<u64> {
         /// Type of register set for PTRACE_GETREGSET: the register TPIDR_EL0 (`linux/elf.h`).
         const NT_ARM_TLS: usize = 0x401;
         read(thread, NT_ARM_TLS).ok()
     }
 
-    /// Returns the number and first two arguments of the system call that the thread is in.
     pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {
         (self.0.regs[8].cast_signed(), [self.0.regs[0], self.0.regs[1]])
     }
@@ -102,7 +91,6 @@ impl Registers {
         (number >= 0).then(|| (libc::c_long::from(number), 0, self.0.regs[0].cast_signed()))
     }
 
-    /// The third argument of the system call that the thread is in or is leaving.
     pub fn third_argument(&self) -> u64 {
         self.0.regs[2]
     }
@@ -140,11 +128,9 @@ pub enum CallStop {
 /// What PTRACE_GET_SYSCALL_INFO reports about a stopped thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallInfo {
-    /// Whether the thread enters or leaves a system call.
     pub stop: CallStop,
     /// The audit architecture (AUDIT_ARCH_*) of the thread. For a 32-bit program it is not `NATIVE_AUDIT_ARCH`.
     pub architecture: u32,
-    /// The address of the thread's next instruction.
     pub instruction: u64,
     pub stack_pointer: u64,
 }

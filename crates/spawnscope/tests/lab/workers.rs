@@ -38,7 +38,7 @@ impl Worker {
         let input = child.stdin.take().expect("its input");
         let output = BufReader::new(child.stdout.take().expect("its output"));
         let mut worker = Worker { child, input, output };
-        assert!(worker.reply()["Done"].is_array(), "it is ready");
+        assert!(worker.reply()["Ok"].is_array(), "it is ready");
         worker
     }
 
@@ -70,12 +70,12 @@ fn every_mechanism_launches_and_checks_the_exit_status() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS.split(' ') {
         let good = worker.launch(mechanism, &["/bin/sh", "-c", "exit 7"], 7, "");
-        let values = good["Done"].as_array().unwrap_or_else(|| panic!("{mechanism}: {good}"));
+        let values = good["Ok"].as_array().unwrap_or_else(|| panic!("{mechanism}: {good}"));
         let is_measured = values.len() == 5 && values[0].as_f64() > Some(0.0);
         assert!(is_measured, "{mechanism}: {good}");
         if mechanism != "ForkExit" {
             let bad = worker.launch(mechanism, &["/bin/sh", "-c", "exit 8"], 7, "");
-            let reason = bad["Invalid"].as_str().unwrap_or_else(|| panic!("{mechanism}: {bad}"));
+            let reason = bad["Err"]["Invalid"].as_str().unwrap_or_else(|| panic!("{mechanism}: {bad}"));
             let expected = "ended with exit status: 8, not with exit status: 7";
             assert!(reason.contains(expected), "{mechanism}: {reason}");
         }
@@ -89,9 +89,9 @@ fn the_output_of_a_child_is_compared() {
     for mechanism in READERS {
         let argv = ["/bin/echo", "one word"];
         let good = worker.launch(mechanism, &argv, 0, "one word\n");
-        assert!(good["Done"].is_array(), "{mechanism}: {good}");
+        assert!(good["Ok"].is_array(), "{mechanism}: {good}");
         let bad = worker.launch(mechanism, &argv, 0, "another\n");
-        let reason = bad["Invalid"].as_str().expect("a reason");
+        let reason = bad["Err"]["Invalid"].as_str().expect("a reason");
         assert!(reason.contains("one word"), "{mechanism}: {bad}");
     }
     worker.end();
@@ -107,7 +107,7 @@ fn an_uncounted_launch_precedes_several_launches() {
     let mut worker = Worker::start(0, 0);
     for (count, launched) in [(1, 1), (2, 3), (5, 6)] {
         let answer = worker.ask(&json!({"Launch": {"mechanism": "VforkExec", "program": program, "count": count}}));
-        assert!(answer["Done"].is_array(), "{answer}");
+        assert!(answer["Ok"].is_array(), "{answer}");
         let written = std::fs::read_to_string(&file).expect("the file that the launches wrote");
         assert_eq!(written.lines().count(), launched, "{count}");
         std::fs::remove_file(&file).expect("the file exists");
@@ -125,7 +125,7 @@ fn no_child_has_the_files_of_its_parent() {
         // The shell has the directory /proc/self/fd open while it lists its entries.
         let script = format!("set -- /proc/self/fd/*; test $# -le {limit}");
         let answer = worker.launch(mechanism, &["/bin/sh", "-c", &script], 0, "");
-        assert!(answer["Done"].is_array(), "{mechanism}: {answer}");
+        assert!(answer["Ok"].is_array(), "{mechanism}: {answer}");
     }
     let pid = worker.child.id();
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its files").count();
@@ -138,11 +138,11 @@ fn concurrent_children_are_all_waited_for() {
     let mut worker = Worker::start(0, 0);
     let paths: Vec<&str> = vec!["/bin/true"; 12];
     let answer = worker.ask(&json!({"Concurrent": {"paths": paths, "status": 0}}));
-    assert_eq!(answer["Done"].as_array().map(Vec::len), Some(12), "{answer}");
+    assert_eq!(answer["Ok"].as_array().map(Vec::len), Some(12), "{answer}");
     let answer = worker.ask(&json!({"Concurrent": {"paths": ["/bin/false", "/bin/true", "/bin/true"], "status": 0}}));
-    assert!(answer["Invalid"].is_string(), "{answer}");
+    assert!(answer["Err"]["Invalid"].is_string(), "{answer}");
     let answer = worker.ask(&json!({"Concurrent": {"paths": paths, "status": 0}}));
-    assert!(answer["Done"].is_array(), "the failure has no later effect: {answer}");
+    assert!(answer["Ok"].is_array(), "the failure has no later effect: {answer}");
     worker.end();
 }
 
@@ -153,7 +153,7 @@ fn children_inherit_the_open_file_limit_of_bench() {
         let mut worker = Worker::with_limit(0, 0, asked);
         let check = format!("test $(ulimit -S -n) = {expected}");
         let answer = worker.launch("VforkExec", &["/bin/sh", "-c", &check], 0, "");
-        assert!(answer["Done"].is_array(), "{asked:?}: {answer}");
+        assert!(answer["Ok"].is_array(), "{asked:?}: {answer}");
         worker.end();
     }
 }
