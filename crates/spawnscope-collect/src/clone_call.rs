@@ -8,7 +8,6 @@ pub(crate) const CLONE_VFORK: u64 = 0x4000;
 /// The flags of libc's fork: the exit signal, and where to store the child's tid.
 const FORK_FLAGS: u64 = 0xff | 0x0100_0000 | 0x0020_0000 | 0x0010_0000;
 
-/// A call of fork, vfork, clone or clone3.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CloneCall {
     /// The number of the call; negative for a 32-bit call.
@@ -25,7 +24,6 @@ impl CloneCall {
         matches!(self.mechanism(), Some(Mechanism::Vfork | Mechanism::PosixSpawn))
     }
 
-    /// Returns the mechanism; `None` if the call is unknown.
     pub(crate) fn mechanism(self) -> Option<Mechanism> {
         let CloneCall { number, flags, shares_stack } = self;
         let spawns = flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM | CLONE_VFORK;

@@ -3,13 +3,10 @@
 
 /// Maximum number of bytes of arguments that are stored, as with eBPF.
 pub(crate) const MAX_ARGUMENT_BYTES: usize = 4096;
-/// Size of a pointer in bytes.
 pub(crate) const WORD: usize = size_of::<u64>();
 
-/// Pointers and numbers on the stack.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// The number of arguments.
     pub(crate) arguments: u64,
     /// The address of the first argument's string.
     pub(crate) first_argument: Option<u64>,
@@ -21,7 +18,6 @@ pub(crate) struct Layout {
     pub(crate) entry_point: Option<(u64, u64)>,
     /// The offset from the stack pointer of the value of AT_NULL, which nothing uses.
     pub(crate) unused: u64,
-    /// The address of the vDSO.
     pub(crate) vdso: Option<u64>,
     /// The base address of the dynamic loader (AT_BASE); 0: none.
     pub(crate) loader: u64,

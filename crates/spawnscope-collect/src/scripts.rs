@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use spawnscope_data::event::Pid;
 
-/// Returns the interpreter, if the file is a `#!` script.
 pub(crate) fn interpreter(process: Pid, argv: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     possible_interpreter(argv, path).filter(|_| is_script(process, path))
 }

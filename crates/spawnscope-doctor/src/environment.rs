@@ -10,14 +10,12 @@ pub struct Environment {
     pub is_gvisor: bool,
     /// The version of the Windows Subsystem for Linux, 1 or 2.
     pub wsl: Option<u8>,
-    /// The kind of container, such as `docker`.
     pub container: Option<String>,
     /// The name of the hypervisor. Only x86 processors show that there is one.
     pub hypervisor: Option<String>,
 }
 
 impl Environment {
-    /// Detects the environment by the traces that each kind leaves in files and variables.
     pub fn detect(machine: &Machine) -> Environment {
         Environment {
             is_gvisor: is_gvisor(machine),

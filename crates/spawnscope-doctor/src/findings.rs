@@ -4,7 +4,6 @@
 use super::checks::Check;
 use spawnscope_data::event::Nanos;
 
-/// How much a finding matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The finding makes launches slow or makes them fail, and a fix exists.
@@ -25,7 +24,6 @@ impl Severity {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// The cost itself was timed.
     Measured,
     /// The cost was computed from the times of its parts.
     Modelled,
@@ -40,13 +38,11 @@ impl Basis {
     }
 }
 
-/// How much time a finding adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effect {
     pub span: Nanos,
     /// What takes longer by `span`, such as `each launch`.
     pub affected: &'static str,
-    /// Whether the time was measured or computed.
     pub basis: Basis,
     /// Whether `span` is only a lower bound, because the timed program was killed before it ended.
     pub is_lower_bound: bool,
@@ -66,7 +62,6 @@ impl Effect {
 pub struct Finding {
     pub check: &'static str,
     pub examined: &'static str,
-    /// Whether the finding is a problem or a note.
     pub severity: Severity,
     pub title: String,
     pub evidence: Vec<String>,
@@ -80,17 +75,14 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns a finding that should be fixed.
     pub fn problem(title: impl Into<String>) -> Finding {
         Finding { severity: Severity::Problem, ..Finding::note(title) }
     }
 
-    /// Returns a finding that only explains something.
     pub fn note(title: impl Into<String>) -> Finding {
         Finding { title: title.into(), ..Finding::default() }
     }
 
-    /// Returns a problem if `matters`, otherwise a note.
     pub fn problem_if(matters: bool, title: impl Into<String>) -> Finding {
         if matters { Finding::problem(title) } else { Finding::note(title) }
     }
@@ -126,11 +118,9 @@ impl Finding {
     }
 }
 
-/// Something that a check could not examine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotExamined {
     pub check: &'static str,
-    /// What could not be examined, and why.
     pub what: String,
 }
 
@@ -150,7 +140,6 @@ impl Findings {
         self.found.push(Finding { check: self.check, examined: self.examined, ..finding });
     }
 
-    /// Adds something that this check could not examine.
     pub fn add_not_examined(&mut self, what: impl Into<String>) {
         self.not_examined.push(NotExamined { check: self.check, what: what.into() });
     }

@@ -26,14 +26,11 @@ pub use self::measure::Measured;
 use self::processes::Process;
 use self::programs::Programs;
 
-/// The input of the checks.
 pub struct Examination<'a> {
     /// The machine, or a directory that mimics one in tests.
     pub machine: &'a Machine,
     pub measured: &'a Measured,
-    /// The environment of this process, such as a container or a virtual machine.
     pub environment: Environment,
-    /// The processes that are visible in /proc.
     processes: Vec<Process>,
 }
 
@@ -47,7 +44,6 @@ pub struct Diagnosis {
     pub not_examined: Vec<NotExamined>,
     /// What surrounds the examined process, such as a container; `None` on bare metal.
     pub environment: Option<String>,
-    /// Whether all checks ran, not only selected ones.
     pub is_complete: bool,
 }
 
@@ -69,7 +65,6 @@ impl Load {
         Some(Load { average, cpus })
     }
 
-    /// Returns whether the load average exceeds the number of CPUs.
     pub fn is_busy(&self) -> bool {
         self.average > self.cpus as f64
     }

@@ -123,7 +123,6 @@ impl Machine {
         Some(Path::new("/").join(found.strip_prefix(root).ok()?))
     }
 
-    /// Checks that a path is a directory that can be entered.
     pub fn check_directory(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
         fs::metadata(self.accessible_path(absolute)?.join(".")).map(drop)
     }
@@ -151,7 +150,6 @@ impl Machine {
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// Returns the number in a file; `None` if it cannot be read or parsed.
     pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
         self.text(absolute)?.parse().ok()
     }
@@ -160,7 +158,6 @@ impl Machine {
         fs::read_link(self.accessible_path(absolute).ok()?).ok()
     }
 
-    /// Returns the sorted names of a directory's entries; empty if it cannot be read.
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let entries = self.accessible_path(absolute).and_then(fs::read_dir).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -178,7 +175,6 @@ impl Machine {
         (!value.is_empty()).then_some(value.as_os_str())
     }
 
-    /// Returns the value of a variable as text; `None` if it is unset or empty.
     pub fn variable_text(&self, name: &str) -> Option<String> {
         Some(self.variable(name)?.to_string_lossy().into_owned())
     }
@@ -249,7 +245,6 @@ impl Machine {
         }
     }
 
-    /// Returns the directory for temporary files: TMPDIR, or /tmp.
     pub fn temporary_directory(&self) -> PathBuf {
         let temporary = self.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
         self.directory.join(temporary)

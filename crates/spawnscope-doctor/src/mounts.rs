@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::machine::Machine;
 
-/// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
     pub(super) point: PathBuf,
     /// The type, such as `ext4` or `fuse.sshfs`.
     pub(super) kind: String,
-    /// Options of the mount and of the file system, separated by commas.
     pub(super) options: String,
 }
 

@@ -30,7 +30,6 @@ impl Prompt {
         self.is_ours().then(|| self.terminal.as_fd())
     }
 
-    /// Whether Enter was pressed, or the terminal is gone.
     pub fn is_answered(&mut self) -> bool {
         let mut byte = [0];
         while self.is_ours() {
@@ -47,7 +46,6 @@ impl Prompt {
         false
     }
 
-    /// Whether our process group is in the foreground of the terminal.
     fn is_ours(&self) -> bool {
         // After a hangup the call fails. `true` lets the next read report the end of the terminal.
         tcgetpgrp(&self.terminal).map_or(true, |foreground| foreground == getpgrp())

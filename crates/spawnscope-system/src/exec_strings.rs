@@ -12,7 +12,6 @@ pub struct ExecStrings {
 }
 
 impl ExecStrings {
-    /// Creates the list, in the order of `strings`.
     pub fn new(strings: Vec<CString>) -> ExecStrings {
         let pointers = strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect();
         ExecStrings { pointers, _strings: strings }

@@ -12,7 +12,6 @@ use std::marker::PhantomData;
 use nix::unistd::{Gid, Uid, getgroups, setfsgid, setfsuid};
 use rustix::thread::{CapabilitySet, capabilities, set_thread_groups};
 
-/// The user and groups that own the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub uid: Uid,

@@ -44,7 +44,6 @@ pub fn reap(child: c_int) -> io::Result<(c_int, c_int)> {
     }
 }
 
-/// Reaps a child if it has ended, and returns its wait status.
 #[must_use]
 pub fn reap_ended(child: Pid) -> Option<i32> {
     let mut status = 0;
@@ -53,12 +52,10 @@ pub fn reap_ended(child: Pid) -> Option<i32> {
     (reaped == child.0).then_some(status)
 }
 
-/// Waits until a descriptor is readable, for at most `limit`. Returns whether it is readable.
 pub fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
     wait_until(&mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)], Instant::now() + limit)
 }
 
-/// Waits for any of these events, at most until `until`. Returns whether there is one.
 pub fn wait_until(watched: &mut [PollFd<'_>], until: Instant) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -86,12 +86,10 @@ impl Signals {
         &self.inherited_mask
     }
 
-    /// Returns a descriptor that is readable when a signal has arrived.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.caught.as_fd()
     }
 
-    /// Returns the next signal that has arrived, without waiting.
     #[must_use]
     pub fn next(&self) -> Option<ArrivedSignal> {
         let info = self.caught.read_signal().ok().flatten()?;
@@ -115,7 +113,6 @@ impl ChildChanges {
         Ok(ChildChanges(SignalFd::with_flags(&mask, flags)?))
     }
 
-    /// Returns a descriptor that is readable when there are changes.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

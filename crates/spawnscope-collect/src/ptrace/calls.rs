@@ -16,7 +16,6 @@ use super::tracing::Tracing;
 use super::waits::{MIN_OFF_NS, reaped_by_waitid};
 
 impl Tracing {
-    /// Handles the stop of a thread that enters or leaves a system call.
     pub(super) fn handle_system_call(&mut self, tid: Pid, thread: Thread) {
         self.handle_launcher_call(tid, thread);
         let process = self.processes.process(thread.launch);
@@ -90,7 +89,6 @@ impl Tracing {
         }
     }
 
-    /// Reports how long a call waited for children, and the child that it has reaped.
     fn report_wait(&mut self, tid: Pid, thread: Thread, call: Call, result: i64, at: Nanos) {
         let reaped = match call.number {
             libc::SYS_wait4 if result > 0 => i32::try_from(result).ok().map(Pid),

@@ -11,14 +11,11 @@ use spawnscope_data::event::{Calibration, Event};
 /// The recorder is woken once there are this many events.
 const WAKE_AT_EVENTS: usize = 4096;
 
-/// What the tracing thread and the recorder share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) events: Mutex<Vec<Event>>,
     pub(super) notices: Mutex<Vec<String>>,
-    /// What tracing has cost, once that is known.
     pub(super) measured_costs: Mutex<Vec<Calibration>>,
-    /// The wait status of the command, once it has ended.
     pub(super) command_status: Mutex<Option<i32>>,
     /// Whether the command has been stopped by a signal since the recorder asked.
     pub(super) command_stopped: AtomicBool,

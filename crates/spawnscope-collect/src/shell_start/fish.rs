@@ -18,7 +18,6 @@ const DEPTH_OF_CALL: usize = 2;
 /// Larger files are not read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What fish writes while it starts.
 pub(super) struct Trace {
     trace: File,
     /// Where fish writes a profile when it has read its start-up files. Only the time at which it does so is of interest.
@@ -88,7 +87,6 @@ impl Trace {
         self.stack.last().is_some_and(|statement| statement.text.split(' ').next() == Some("read"))
     }
 
-    /// Returns the lines that fish executes, the innermost first.
     pub(super) fn frames(&mut self) -> Vec<Frame> {
         self.read();
         let mut frames = Vec::new();
@@ -119,7 +117,6 @@ impl Trace {
         }
     }
 
-    /// Reads what fish has written since the last time.
     fn read(&mut self) {
         // Errors would only mean that there is nothing.
         let _ = self.trace.read_to_end(&mut self.rest);
@@ -177,7 +174,6 @@ impl Trace {
     }
 }
 
-/// Returns the file that a statement sources.
 fn sourced(text: &str) -> Option<&str> {
     text.strip_prefix("source ").or_else(|| text.strip_prefix(". "))
 }

@@ -14,11 +14,8 @@ use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process::{self, Measurement};
 use spawnscope_system::tiny;
 
-/// How many copies are launched one by one.
 pub(super) const SEQUENTIAL_COPIES: usize = 7;
-/// How many further copies are launched concurrently.
 pub(super) const CONCURRENT_COPIES: usize = 8;
-/// How many times each copy is launched again.
 const REPETITIONS: usize = 2;
 /// The minimum number of launches of each kind to distinguish a delay from noise.
 const MIN_LAUNCHES: usize = 5;
@@ -28,7 +25,6 @@ const MIN_LAUNCHES_FOR_LONG_DELAYS: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2
 /// An operation that does not finish is blamed on a scanner only if a launch from memory takes at
 /// most this long.
 const MAX_HEALTHY_LAUNCH: Nanos = Nanos(50_000_000);
-/// The time limit for everything.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Times of first and later launches of files that were never executed before.
@@ -40,7 +36,6 @@ pub struct Scan {
     pub is_disturbed: bool,
     pub creation_times: Vec<Nanos>,
     pub first_launches: Vec<Nanos>,
-    /// The launches of each file after the first.
     pub later_launches: Vec<Nanos>,
     /// Launches of the same program from memory, where no scanner sees it; empty if the kernel
     /// forbids such launches.
@@ -133,7 +128,6 @@ pub(super) fn measure(directory: &TemporaryDirectory, limit: Duration) -> Option
     Some(evaluate(&measured.ok()?, limit))
 }
 
-/// Turns the results of the measuring process into a `Scan`.
 fn evaluate(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
     let all = &measured.results.series;
     let [created, first, later, unscanned, concurrent] = std::array::from_fn(|kind| all[kind].times());

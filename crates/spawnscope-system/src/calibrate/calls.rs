@@ -28,7 +28,6 @@ impl UnrecordedCall {
     }
 }
 
-/// Returns the nanoseconds per call in each round.
 fn nanos_per_call() -> [f64; ROUNDS] {
     [(); ROUNDS].map(|()| {
         let time = timed(|| {

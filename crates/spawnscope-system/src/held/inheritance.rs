@@ -8,13 +8,10 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signa
 
 use crate::signals::is_ignored;
 
-/// Bit of `INITIAL_STATE`: SIGPIPE was ignored.
 const SIGPIPE_IGNORED: u8 = 1;
 /// Bit of `INITIAL_STATE`: standard input was closed. The next two bits are for standard output and standard error.
 const STDIN_CLOSED: u8 = 2;
-/// Bit of `INITIAL_STATE`: SIGCHLD was ignored.
 const SIGCHLD_IGNORED: u8 = 16;
-/// The state that `record_initial_state` has found before `main`.
 static INITIAL_STATE: AtomicU8 = AtomicU8::new(0);
 
 /// Sets the dispositions that spawnscope itself needs. While SIGCHLD is ignored, the kernel reaps children and discards their wait

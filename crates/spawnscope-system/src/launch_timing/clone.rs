@@ -11,12 +11,10 @@ use super::memory::Memory;
 use crate::arch::{Entry, clone_into, vfork_call};
 use crate::process::reap;
 
-/// The size of the stack of a child.
 const STACK_BYTES: usize = 64 << 10;
 /// From linux/sched.h. Not every libc defines it.
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
-/// The system call that creates a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloneCall {
     /// vfork, or what libc makes of it on architectures without this call.

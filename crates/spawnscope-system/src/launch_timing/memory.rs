@@ -45,7 +45,6 @@ impl Memory {
         Ok(Memory { start, bytes, mapping: (start, bytes) })
     }
 
-    /// The address of the first byte.
     pub fn start(&self) -> *mut u8 {
         self.start
     }

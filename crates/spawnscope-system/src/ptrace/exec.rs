@@ -22,13 +22,11 @@ use spawnscope_data::event::Pid;
 const WORD_BYTES: usize = size_of::<u64>();
 /// The calls that get a detour: execve and ptrace.
 const NUMBERS: [u8; 2] = [libc::SYS_execve as u8, libc::SYS_ptrace as u8];
-/// Maximum number of these calls in a file.
 const MAX_CALLS: usize = 2;
 const DETOUR_BYTES: usize = 104;
 /// Bytes at the end of the code that must be zero, which means that they are unused.
 const UNUSED_BYTES: usize = MAX_CALLS * DETOUR_BYTES + 16;
 
-/// Where a file of code calls execve and ptrace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecPoint {
     /// The device as in /proc/PID/maps, and the inode.

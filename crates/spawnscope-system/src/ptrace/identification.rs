@@ -30,7 +30,6 @@ const BREAKPOINT: u8 = 0xcc;
 const MAX_INSTRUCTIONS: usize = 256;
 /// Maximum number of stops of the child. `true` makes fewer than 200 system calls.
 const MAX_STOPS: usize = 20_000;
-/// Bytes of code that are searched at a time.
 const CHUNK_BYTES: usize = 4096;
 
 /// Executes a program without arguments, and returns how many CPUID instructions its loader and its libraries executed. `None` if it has no
@@ -71,13 +70,11 @@ fn start_held_child(program: &CStr) -> Option<(Pid, OwnedFd)> {
     Some((Pid(child.ok()?), writer))
 }
 
-/// Counts the CPUID instructions of a traced child.
 struct CpuidCounter {
     child: Pid,
     /// The addresses of the replaced instructions; the first `replaced` elements are used.
     addresses: [u64; MAX_INSTRUCTIONS],
     replaced: usize,
-    /// How many replaced instructions were executed.
     executed: u32,
     /// Length in bytes of the mapping of code that the child is about to make.
     mapping_bytes: Option<u64>,
@@ -88,7 +85,6 @@ impl CpuidCounter {
         CpuidCounter { child, addresses: [0; MAX_INSTRUCTIONS], replaced: 0, executed: 0, mapping_bytes: None }
     }
 
-    /// Handles the stops of the child until it ends. Returns the number of executed CPUID instructions.
     fn run(mut self) -> Option<u32> {
         for _ in 0..MAX_STOPS {
             match wait_for_event(self.child)? {

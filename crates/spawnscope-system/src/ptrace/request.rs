@@ -102,7 +102,6 @@ type Request = c_int;
 #[cfg(not(target_env = "musl"))]
 type Request = libc::c_uint;
 
-/// Makes a request whose data is a number.
 fn request(request: Request, thread: Pid, data: c_int) -> io::Result<()> {
     // SAFETY: with these requests, the kernel does not access our memory.
     let result = unsafe { libc::ptrace(request, thread.0, 0usize, data as usize) };

@@ -12,7 +12,6 @@ use spawnscope_data::event::Pid;
 
 /// From `linux/ptrace.h`. Not every C library defines them.
 const PTRACE_GETSIGMASK: libc::c_int = 0x420a;
-/// See `PTRACE_GETSIGMASK`.
 const PTRACE_SETSIGMASK: libc::c_int = 0x420b;
 /// `si_code` of a signal sent by tgkill(2).
 const SI_TKILL: libc::c_int = -6;
@@ -28,12 +27,10 @@ pub fn passes_signal(number: libc::c_long, arguments: &[u64; 6]) -> bool {
     number == libc::SYS_rt_sigaction && arguments[0] > u64::from(SIGNAL)
 }
 
-/// Whether this system call sets the action of the signal.
 pub fn sets_signal(number: libc::c_long, arguments: &[u64; 6]) -> bool {
     number == libc::SYS_rt_sigaction && arguments[0] == u64::from(SIGNAL) && arguments[1] != 0
 }
 
-/// Whether this system call changes the mask of blocked signals.
 pub fn changes_mask(number: libc::c_long, arguments: &[u64; 6]) -> bool {
     number == libc::SYS_rt_sigprocmask && arguments[1] != 0
 }
@@ -44,7 +41,6 @@ pub fn mask_query(number: libc::c_long, arguments: &[u64; 6]) -> Option<u64> {
     Some(arguments[2]).filter(|address| is_query && *address != 0)
 }
 
-/// Returns the mask of blocked signals of a stopped thread.
 pub(super) fn signal_mask(thread: Pid) -> io::Result<u64> {
     let mut mask = 0u64;
     // SAFETY: the request writes one mask of the kernel's size, 8 bytes, to `mask`.
