@@ -182,7 +182,7 @@ fn a_shell_is_given_only_syntax_that_it_has() {
     assert!(!openssl.contains("use the shell itself"), "no shell does what openssl does: {openssl}");
 }
 
-/// `edit/executed.rs` executes all forms of edits; here the recording decides which of them fits.
+/// `edit/tests/executed.rs` executes all forms of edits; here the recording decides which of them fits.
 #[test]
 fn the_edit_of_a_recorded_loop_does_the_same() {
     let cases: [(&[&str], &str, &str); 4] = [

@@ -1,6 +1,6 @@
 //! `advise --patch` on real recordings: the diff is applied, and the scripts do the same as before. The names have
 //! spaces, newlines, leading dashes and patterns. The single replacements are executed without a recording, by
-//! `analysis/advice_both_forms.rs` and `explain/advice/edit/executed.rs`.
+//! `analysis/advice_both_forms.rs` and `explain/advice/edit/tests/executed.rs`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

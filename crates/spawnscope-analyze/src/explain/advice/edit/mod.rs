@@ -8,12 +8,6 @@ mod collected;
 mod command;
 mod directories;
 mod embedded;
-#[cfg(test)]
-pub(super) mod executed;
-#[cfg(test)]
-mod executed_loops;
-#[cfg(test)]
-mod executed_programs;
 mod form;
 #[cfg(fuzzing)]
 mod fuzzing;
@@ -35,7 +29,7 @@ mod shell;
 mod sites;
 mod stages;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod together;
 mod wait;
 

@@ -48,7 +48,7 @@ fn exact_form(context: &RuleContext<'_, '_>, index: u32) -> Option<(Form, ExactF
 mod tests {
     use super::super::{Call, TABLE};
     use super::*;
-    use crate::explain::advice::edit::executed::check;
+    use crate::explain::advice::edit::tests::executed::check;
 
     /// Returns the code that replaces `echo ... | PROGRAM` in `$( )`.
     fn computed_form(program: &str, arguments: &[&str], dialect: Dialect) -> Option<Form> {

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use super::tests::Calls;
-use super::{Edit, Form, Operand, Rewrite, spliced};
+use super::Calls;
+use crate::explain::advice::edit::{Edit, Form, Operand, Rewrite, spliced};
 use crate::patterns::shells::Dialect;
 
 const NAMES: [&str; 6] = ["plain", "with space", "-leading", "star*", "quote'd", "x.c"];

@@ -1,8 +1,8 @@
 //! Executes edited loops whose calls become one call that is not the same program with more operands.
 
-use super::Form;
+use super::Calls;
 use super::executed::{BOTH, check, many};
-use super::tests::Calls;
+use crate::explain::advice::edit::Form;
 
 /// A failing call of the loop does not end the script before the others, which `many` says.
 #[test]

@@ -1,4 +1,8 @@
-//! Tests of edits of shell scripts: the lines before and after.
+//! Tests of edits of shell scripts: the lines before and after here, and edited programs that are executed.
+
+pub(in crate::explain::advice) mod executed;
+mod loops;
+mod programs;
 
 use std::collections::BTreeSet;
 

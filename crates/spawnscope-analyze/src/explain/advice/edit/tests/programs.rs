@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::executed::tree;
-use super::library::{LibraryRewrite, programs};
-use super::{Edit, Rewrite, spliced};
+use crate::explain::advice::edit::library::{LibraryRewrite, programs};
+use crate::explain::advice::edit::{Edit, Rewrite, spliced};
 use spawnscope_data::event::Language;
 
 /// Calls of each program. `F` is an existing file, `D` a directory, `N` a new name, `M` a missing file.
