@@ -84,17 +84,20 @@ impl SourceFiles {
         let _ = self.look_up_fix(advice) || advice.alternatives.iter_mut().any(|other| self.look_up_fix(other));
     }
 
-    /// Looks up the edits of one fix. Returns whether any of them can be applied.
+    /// Looks up the edits of one fix, and adds the caveat of an applied edit to its limits. Returns whether any of them can be applied.
     fn look_up_fix(&mut self, advice: &mut Advice) -> bool {
         let mut own: BTreeMap<PathBuf, OwnEdits> = BTreeMap::new();
         let mut pending: Vec<&Edit> = advice.finding.edits.iter().collect();
-        let mut refused = Vec::new();
+        let (mut refused, mut caveat) = (Vec::new(), None);
         // An edit may need a later one: the last filter of a pipeline goes first.
         for _ in 0..MAX_ROUNDS {
             refused.clear();
             let count = pending.len();
             pending.retain(|edit| match self.apply(edit, &mut own) {
-                Ok(()) => false,
+                Ok(()) => {
+                    caveat = caveat.or_else(|| edit.caveat());
+                    false
+                }
                 Err(reason) => {
                     refused.push(EditedLine { file: edit.file.clone(), line: edit.line, change: Err(reason) });
                     true
@@ -112,6 +115,10 @@ impl SourceFiles {
             advice.patch.extend(self.diff_of(path, from, to).unwrap_or_default());
         }
         advice.edited.append(&mut refused);
+        let limits = &mut advice.finding.limits;
+        if let Some(caveat) = caveat.filter(|_| !limits.is_empty()) {
+            *limits = format!("{limits}; {caveat}");
+        }
         !own.is_empty()
     }
 

@@ -46,11 +46,7 @@ pub(super) fn add_edits(context: &RuleContext<'_, '_>, finding: Finding) -> Find
         Some(Change::Remove | Change::Builtin) => replaced(context, launches, finding.rule == "once"),
         _ => finding.edits.clone(),
     };
-    let caveat =
-        edits.iter().find_map(|edit| caveat(edit.rewrite.as_ref().ok()?)).filter(|_| !finding.limits.is_empty());
-    let limits = caveat.map_or_else(|| finding.limits.clone(), |caveat| format!("{}; {caveat}", finding.limits));
-    let line = line_of(context, launches);
-    Finding { line, ..finding.limits(limits).edits(edits) }
+    Finding { line: line_of(context, launches), ..finding.edits(edits) }
 }
 
 /// Returns the line of a script or makefile that requests most of the launches, as an edit that changes nothing.
@@ -69,35 +65,6 @@ fn line_of_launch<'g>(context: &RuleContext<'g, '_>, index: u32) -> Option<Key<'
     let site = context.sites.call_site_of(index as usize)?;
     let directory = context.forest().launcher(index as usize).and_then(|parent| parent.cwd());
     Some((site.file.as_deref()?, site.line?, directory))
-}
-
-/// Returns what an edit changes besides the launches, if the fix itself does not say so.
-fn caveat(rewrite: &Rewrite) -> Option<&'static str> {
-    match rewrite {
-        Rewrite::Shell(rewrite) | Rewrite::Recipe(rewrite) | Rewrite::PackageShell(rewrite, _) => {
-            caveat_of(&rewrite.form)
-        }
-        Rewrite::Library(rewrite) => Some(rewrite.limit()),
-        _ => None,
-    }
-}
-
-fn caveat_of(form: &Form) -> Option<&'static str> {
-    match form {
-        Form::Once => Some("the question is then asked even if the loop does nothing"),
-        Form::Many => Some(
-            "if one fails, the others are handled all the same, even with `set -e`; xargs keeps what `read` drops: a last line without a newline and, \
-             without `IFS=` and -r, blanks and backslashes",
-        ),
-        Form::Pass => {
-            Some("if one fails, the exit status is that of all of them, and find reports the failure by its own")
-        }
-        Form::Read => Some(
-            "changes of the file while the loop runs are not seen, and words are compared as text, not as patterns",
-        ),
-        Form::Feed => Some("if the file is missing, the program is not started, and fails"),
-        _ => None,
-    }
 }
 
 fn by_program<'a>(context: &RuleContext<'_, 'a>, launches: &[u32]) -> BTreeMap<&'a [u8], Vec<u32>> {

@@ -42,6 +42,25 @@ pub(in crate::explain::advice) enum Operand {
 }
 
 impl Form {
+    /// Returns what the new code changes besides the launches, if the fix itself does not say so.
+    pub(super) const fn caveat(&self) -> Option<&'static str> {
+        match self {
+            Form::Once => Some("the question is then asked even if the loop does nothing"),
+            Form::Many => Some(
+                "if one fails, the others are handled all the same, even with `set -e`; xargs keeps what `read` drops: a last line without a newline \
+                 and, without `IFS=` and -r, blanks and backslashes",
+            ),
+            Form::Pass => {
+                Some("if one fails, the exit status is that of all of them, and find reports the failure by its own")
+            }
+            Form::Read => Some(
+                "changes of the file while the loop runs are not seen, and words are compared as text, not as patterns",
+            ),
+            Form::Feed => Some("if the file is missing, the program is not started, and fails"),
+            _ => None,
+        }
+    }
+
     /// Whether the new code reads the text that was the input of the program.
     pub(super) fn has_input(&self) -> bool {
         match self {

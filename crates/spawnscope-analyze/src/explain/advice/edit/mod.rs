@@ -133,6 +133,18 @@ impl Edit {
         Edit { line, ..self.clone() }
     }
 
+    /// Returns what the edit changes besides the launches.
+    #[must_use]
+    pub fn caveat(&self) -> Option<&'static str> {
+        match self.rewrite.as_ref().ok()? {
+            Rewrite::Shell(rewrite) | Rewrite::Recipe(rewrite) | Rewrite::PackageShell(rewrite, _) => {
+                rewrite.form.caveat()
+            }
+            Rewrite::Library(rewrite) => Some(rewrite.limit()),
+            _ => None,
+        }
+    }
+
     /// Returns the parts of the file to replace, in the order of their positions. They do not overlap.
     ///
     /// # Errors
